@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod clocks;
 mod documents;
 mod logs;
 mod manifests;

@@ -1,10 +1,10 @@
 //! Builds the warden program, statically linked, with a cargo of its own.
 //!
 //! Cargo's own way to depend on a program's file is not in the stable toolchain, so this runs a
-//! second cargo with a target folder inside ours: the two never wait for each other's locks.
+//! second cargo with a target folder of its own inside ours: it never waits for the lock of the first.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages the program is made of; a change in one builds it again.
@@ -34,7 +34,7 @@ fn main() {
         Ok("release") => "warden",
         _ => "warden-quick",
     };
-    let folder = out.join("program");
+    let folder = program_folder(&out);
     let status = Command::new(env::var_os("CARGO").expect("set by cargo"))
         .args([
             "build",
@@ -64,4 +64,17 @@ fn main() {
         "cargo::rustc-env=HERMETIC_WARDEN_PROGRAM={}",
         program.display()
     );
+}
+
+/// Where the inner cargo builds: one folder for every build of this kind.
+///
+/// Lints and tests compile this package apart, each with an `OUT_DIR` of its own, and a folder in each of
+/// them would mean to compile the whole program twice. Where cargo has another layout than
+/// `<target>/debug/build/<this package>/out`, it is built in ours.
+fn program_folder(out: &Path) -> PathBuf {
+    let build = out.ancestors().nth(2);
+    match build.filter(|build| build.ends_with("build")) {
+        Some(build) => build.with_file_name("inside-program"),
+        None => out.join("program"),
+    }
 }

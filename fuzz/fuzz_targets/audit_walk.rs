@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use hermetic_audit::{Audit, Decision, Event, Words, walk};
+use hermetic_audit::{AuditLog, CommandDecision, AuditEvent, AuditText, walk};
 use hermetic_fuzz::folder;
 use hermetic_types::{BackendKind, ConversationKey, Timestamp};
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 static TRUE_RECORD: LazyLock<(PathBuf, Vec<u8>)> = LazyLock::new(|| {
     let path = folder().join("true").join("audit.jsonl");
     fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder can be made");
-    let audit = Audit::open(&path).expect("a record can be begun");
+    let audit = AuditLog::open(&path).expect("a record can be begun");
     for _ in 0..3 {
         audit
             .append(&event(), Timestamp::from_millis(1))
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut forged = whole.clone();
     forged.splice(at..at, put_in.iter().copied());
     fs::write(path, &forged).expect("it can be written");
-    let walked = walk(path).and_then(hermetic_audit::Walk::finish);
+    let walked = walk(path).and_then(hermetic_audit::RecordWalk::finish);
     assert_eq!(walked.is_err(), !put_in.is_empty(), "{walked:?}");
 });
 
@@ -49,10 +49,10 @@ fn try_to_go_on(path: &Path, bytes: &[u8]) {
         let _ = fs::remove_file(entry.path());
     }
     fs::write(path, bytes).expect("it can be written");
-    let walked = walk(path).and_then(hermetic_audit::Walk::finish);
-    let Ok(audit) = Audit::open(path) else { return };
+    let walked = walk(path).and_then(hermetic_audit::RecordWalk::finish);
+    let Ok(audit) = AuditLog::open(path) else { return };
     if audit.append(&event(), Timestamp::from_millis(2)).is_ok() && walked.is_ok() {
-        let again = walk(path).and_then(hermetic_audit::Walk::finish);
+        let again = walk(path).and_then(hermetic_audit::RecordWalk::finish);
         assert!(
             again.is_ok(),
             "what was whole is broken by going on: {again:?}"
@@ -60,12 +60,12 @@ fn try_to_go_on(path: &Path, bytes: &[u8]) {
     }
 }
 
-fn event() -> Event {
-    Event::Command {
+fn event() -> AuditEvent {
+    AuditEvent::Command {
         conversation: ConversationKey::new("fuzz"),
         backend: BackendKind::Native,
-        command: Words::constant("true"),
-        decision: Decision::Run,
-        grounds: Words::constant("sealed"),
+        command: AuditText::constant("true"),
+        decision: CommandDecision::Run,
+        grounds: AuditText::constant("sealed"),
     }
 }

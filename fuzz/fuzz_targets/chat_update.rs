@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hermetic_chat::Event;
+use hermetic_chat::ChatEvent;
 use libfuzzer_sys::fuzz_target;
 
 const BOT: (i64, &str) = (42, "HermeticBot");
@@ -22,15 +22,15 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     check(&event);
-    if let Event::Message(message) = event {
+    if let ChatEvent::Message(message) = event {
         assert_ne!(message.sender.id.as_str(), "42", "we hear ourselves");
         assert!(!message.text.is_empty() || !message.attachments.is_empty());
     }
 });
 
 /// What was heard is written down as JSON and read again after a crash.
-fn check(event: &Event) {
-    if let Event::Message(message) = event {
+fn check(event: &ChatEvent) {
+    if let ChatEvent::Message(message) = event {
         let written = serde_json::to_string(message).expect("it can be written");
         let read = serde_json::from_str(&written).expect("it can be read again");
         assert_eq!(*message, read);

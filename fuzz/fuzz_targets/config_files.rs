@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use hermetic_config::{Home, Inputs, load};
+use hermetic_config::{HomeFolder, ConfigInputs, load};
 use hermetic_fuzz::folder;
 use libfuzzer_sys::fuzz_target;
 
@@ -22,8 +22,8 @@ fuzz_target!(|bytes: &[u8]| {
             None => drop(fs::remove_file(path)),
         }
     }
-    let inputs = Inputs {
-        home: Home::at(folder()),
+    let inputs = ConfigInputs {
+        home: HomeFolder::at(folder()),
         managed: folder().join("no-such-file"),
         variables: BTreeMap::new(),
         unreadable: Vec::new(),

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hermetic_egress::parsers::{ChunkDecoder, EndSearch, RequestHead, ResponseHead, ChunkStep};
+use hermetic_egress::parsers::{ChunkDecoder, ChunkStep, EndSearch, RequestHead, ResponseHead};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -12,7 +12,11 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(whole, piecewise);
 
     if let Ok(head) = RequestHead::parse(bytes) {
-        assert_eq!(whole, Some(bytes.len()), "a head ends at its first empty line");
+        assert_eq!(
+            whole,
+            Some(bytes.len()),
+            "a head ends at its first empty line"
+        );
         assert!(head.fields.iter().all(|(name, value)| {
             !name.is_empty() && !value.iter().any(|b| b"\r\n\0".contains(b))
         }));

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use hermetic_fuzz::{holds, in_pieces};
-use hermetic_redact::{Redactor, Settings};
+use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_types::Secret;
 use libfuzzer_sys::fuzz_target;
 
@@ -19,7 +19,7 @@ const KNOWN: [&str; 3] = [
 const LONG: usize = 1 << 17;
 
 static REDACTOR: LazyLock<Redactor> =
-    LazyLock::new(|| Redactor::new(KNOWN.map(Secret::new), Settings::default()));
+    LazyLock::new(|| Redactor::new(KNOWN.map(Secret::new), RedactorSettings::default()));
 
 fuzz_target!(|bytes: &[u8]| {
     let (text, pieces) = in_pieces(bytes);

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use hermetic_warden::client::Warden;
-use hermetic_warden::protocol::{Endpoint, PathAt, Read, Resolve, Run, hello};
+use hermetic_warden::protocol::{ListenEndpoint, PathAt, ReadRequest, ResolveRequest, RunRequest, hello};
 use libfuzzer_sys::fuzz_target;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
@@ -26,19 +26,19 @@ fuzz_target!(|bytes: &[u8]| {
             let Ok(warden) = Warden::greet(ours, Duration::from_secs(1)).await else {
                 return;
             };
-            if let Ok(mut running) = warden.run(Run::new(["true"])).await {
+            if let Ok(mut running) = warden.run(RunRequest::new(["true"])).await {
                 while let Ok(Some(_)) = running.next().await {}
             }
             let _ = warden.runs().await;
-            if let Ok(file) = warden.read_file(Read::whole(PathAt::anywhere("/"))).await {
+            if let Ok(file) = warden.read_file(ReadRequest::whole(PathAt::anywhere("/"))).await {
                 let _ = file.collect(1 << 20).await;
             }
-            let resolve = Resolve {
+            let resolve = ResolveRequest {
                 path: "file".into(),
                 shell: None,
             };
             let _ = warden.resolve(resolve).await;
-            let _ = warden.listen(Endpoint::Tcp(0), 1).await;
+            let _ = warden.listen(ListenEndpoint::Tcp(0), 1).await;
         };
         let both = async { tokio::join!(hostile, calls) };
         timeout(Duration::from_secs(10), both)

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{apt, leftovers, machine, packages, program, say};
 
 /// Where its C library goes.
@@ -36,12 +36,12 @@ pub(crate) fn is_there() -> bool {
 }
 
 /// Does nothing where it is there already.
-pub(crate) fn install() -> Result<(), Failure> {
+pub(crate) fn install() -> Result<(), ChoreFailure> {
     if is_there() {
         return Ok(());
     }
     if program::works(Command::new("apt-cache").args(["show", "apptainer"])) {
-        return apt::Apt::default().install("apptainer");
+        return apt::AptPackages::default().install("apptainer");
     }
     say::note("Apptainer from Debian sid, with its own C library in /opt/apptainer-libc");
     let work = leftovers::folder("apptainer");
@@ -50,7 +50,7 @@ pub(crate) fn install() -> Result<(), Failure> {
     done
 }
 
-fn place(work: &Path) -> Result<(), Failure> {
+fn place(work: &Path) -> Result<(), ChoreFailure> {
     let (folder, loader) = match std::env::consts::ARCH {
         "x86_64" => ("x86_64-linux-gnu", "ld-linux-x86-64.so.2"),
         "aarch64" => ("aarch64-linux-gnu", "ld-linux-aarch64.so.1"),
@@ -88,8 +88,8 @@ fn place(work: &Path) -> Result<(), Failure> {
     copy(&program.join("usr/bin/apptainer"), Path::new("/usr/bin"))
 }
 
-fn configure(file: &Path) -> Result<(), Failure> {
-    let text = fs::read_to_string(file).map_err(Failure::file("read apptainer.conf"))?;
+fn configure(file: &Path) -> Result<(), ChoreFailure> {
+    let text = fs::read_to_string(file).map_err(ChoreFailure::file("read apptainer.conf"))?;
     let set = |line: &str| {
         let wanted = SETTINGS
             .iter()
@@ -100,19 +100,19 @@ fn configure(file: &Path) -> Result<(), Failure> {
         )
     };
     let lines: Vec<String> = text.lines().map(set).collect();
-    fs::write(file, lines.join("\n") + "\n").map_err(Failure::file("write apptainer.conf"))
+    fs::write(file, lines.join("\n") + "\n").map_err(ChoreFailure::file("write apptainer.conf"))
 }
 
-fn copy(from: &Path, into: &Path) -> Result<(), Failure> {
+fn copy(from: &Path, into: &Path) -> Result<(), ChoreFailure> {
     program::show(Command::new("cp").arg("-a").arg(from).arg(into))
 }
 
-fn make(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(Failure::file(format!("make {}", folder.display())))
+fn make(folder: &Path) -> Result<(), ChoreFailure> {
+    fs::create_dir_all(folder).map_err(ChoreFailure::file(format!("make {}", folder.display())))
 }
 
-fn lacking(what: &str) -> Failure {
-    Failure::Lacking {
+fn lacking(what: &str) -> ChoreFailure {
+    ChoreFailure::Lacking {
         what: what.to_owned(),
         remedy: "install apptainer by hand: https://apptainer.org/docs".to_owned(),
     }

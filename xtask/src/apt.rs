@@ -2,19 +2,19 @@
 
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{program, say};
 
 const TRIES: u32 = 3;
 
 /// Knows whether the package lists are fresh.
 #[derive(Default)]
-pub(crate) struct Apt {
+pub(crate) struct AptPackages {
     updated: bool,
 }
 
-impl Apt {
-    pub(crate) fn install(&mut self, package: &str) -> Result<(), Failure> {
+impl AptPackages {
+    pub(crate) fn install(&mut self, package: &str) -> Result<(), ChoreFailure> {
         let mut attempt = 1;
         loop {
             let outcome = self.try_install(package);
@@ -29,7 +29,7 @@ impl Apt {
         }
     }
 
-    fn try_install(&mut self, package: &str) -> Result<(), Failure> {
+    fn try_install(&mut self, package: &str) -> Result<(), ChoreFailure> {
         if !self.updated {
             program::show(&mut apt_get(&["update"]))?;
             self.updated = true;

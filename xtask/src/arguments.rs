@@ -1,7 +1,7 @@
 //! The command line.
 
-use crate::failure::Failure;
-use crate::needs::Part;
+use crate::failure::ChoreFailure;
+use crate::needs::NeedGroup;
 
 pub(crate) const HELP: &str = "\
 The project's chores.
@@ -39,7 +39,7 @@ The project's chores.
       --by-hand boots one, says how to get in, and waits for the end of its input.";
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Chore {
+pub(crate) enum XtaskChore {
     Test(TestOptions),
     Check,
     Bench { rest: Vec<String> },
@@ -73,8 +73,8 @@ pub(crate) struct VmOptions {
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct TestOptions {
-    pub(crate) with: Vec<Part>,
-    pub(crate) without: Vec<Part>,
+    pub(crate) with: Vec<NeedGroup>,
+    pub(crate) without: Vec<NeedGroup>,
     pub(crate) no_install: bool,
     pub(crate) no_plain_user: bool,
     /// Tests that have a long form run it.
@@ -83,8 +83,8 @@ pub(crate) struct TestOptions {
     pub(crate) rest: Vec<String>,
 }
 
-impl Chore {
-    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+impl XtaskChore {
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, ChoreFailure> {
         let Some(chore) = words.next() else {
             return Ok(Self::Help);
         };
@@ -101,13 +101,13 @@ impl Chore {
             "build-times" => nothing_more(words).map(|()| Self::BuildTimes),
             "vm" => VmOptions::parse(words).map(Self::Vm),
             "help" | "--help" | "-h" => Ok(Self::Help),
-            _ => Err(Failure::Usage(format!("no chore is called {chore:?}"))),
+            _ => Err(ChoreFailure::Usage(format!("no chore is called {chore:?}"))),
         }
     }
 }
 
 impl FuzzOptions {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, ChoreFailure> {
         let mut options = Self {
             seconds: 600,
             targets: Vec::new(),
@@ -117,11 +117,11 @@ impl FuzzOptions {
                 "--seconds" => {
                     let number = words.next().and_then(|word| word.parse().ok());
                     options.seconds = number.filter(|seconds| *seconds > 0).ok_or_else(|| {
-                        Failure::Usage("--seconds takes a number above zero".to_owned())
+                        ChoreFailure::Usage("--seconds takes a number above zero".to_owned())
                     })?;
                 }
                 word if word.starts_with('-') => {
-                    return Err(Failure::Usage(format!("unknown word {word:?}")));
+                    return Err(ChoreFailure::Usage(format!("unknown word {word:?}")));
                 }
                 _ => options.targets.push(word),
             }
@@ -131,7 +131,7 @@ impl FuzzOptions {
 }
 
 impl TestOptions {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, ChoreFailure> {
         let mut options = Self::default();
         while let Some(word) = words.next() {
             match word.as_str() {
@@ -141,7 +141,7 @@ impl TestOptions {
                 "--no-plain-user" => options.no_plain_user = true,
                 "--long" => options.long = true,
                 "--" => options.rest.extend(words.by_ref()),
-                _ => return Err(Failure::Usage(format!("unknown word {word:?}"))),
+                _ => return Err(ChoreFailure::Usage(format!("unknown word {word:?}"))),
             }
         }
         Ok(options)
@@ -149,7 +149,7 @@ impl TestOptions {
 }
 
 impl VmOptions {
-    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, ChoreFailure> {
         let mut options = Self {
             machines: Vec::new(),
             only: Vec::new(),
@@ -160,7 +160,7 @@ impl VmOptions {
             by_hand: false,
         };
         let value = |word: Option<String>, of: &str| {
-            word.ok_or_else(|| Failure::Usage(format!("the value of {of} is missing")))
+            word.ok_or_else(|| ChoreFailure::Usage(format!("the value of {of} is missing")))
         };
         while let Some(word) = words.next() {
             match word.as_str() {
@@ -170,37 +170,37 @@ impl VmOptions {
                     let cuts = value(words.next(), "--cuts")?;
                     let number = cuts.parse().ok().filter(|cuts| *cuts <= 1000);
                     options.cuts = number.ok_or_else(|| {
-                        Failure::Usage(format!("{cuts:?} is no number of cuts up to 1000"))
+                        ChoreFailure::Usage(format!("{cuts:?} is no number of cuts up to 1000"))
                     })?;
                 }
                 "--release" => options.release = true,
                 "--no-build" => options.no_build = true,
                 "--no-install" => options.no_install = true,
                 "--by-hand" => options.by_hand = true,
-                _ => return Err(Failure::Usage(format!("unknown word {word:?}"))),
+                _ => return Err(ChoreFailure::Usage(format!("unknown word {word:?}"))),
             }
         }
         Ok(options)
     }
 }
 
-fn part(word: Option<String>) -> Result<Part, Failure> {
-    word.ok_or_else(|| Failure::Usage("a part's name is missing".to_owned()))?
+fn part(word: Option<String>) -> Result<NeedGroup, ChoreFailure> {
+    word.ok_or_else(|| ChoreFailure::Usage("a part's name is missing".to_owned()))?
         .parse()
 }
 
-fn nothing_more(mut words: impl Iterator<Item = String>) -> Result<(), Failure> {
+fn nothing_more(mut words: impl Iterator<Item = String>) -> Result<(), ChoreFailure> {
     match words.next() {
         None => Ok(()),
-        Some(word) => Err(Failure::Usage(format!("unknown word {word:?}"))),
+        Some(word) => Err(ChoreFailure::Usage(format!("unknown word {word:?}"))),
     }
 }
 
-fn after_dashes(mut words: impl Iterator<Item = String>) -> Result<Vec<String>, Failure> {
+fn after_dashes(mut words: impl Iterator<Item = String>) -> Result<Vec<String>, ChoreFailure> {
     match words.next() {
         None => Ok(Vec::new()),
         Some(word) if word == "--" => Ok(words.collect()),
-        Some(word) => Err(Failure::Usage(format!(
+        Some(word) => Err(ChoreFailure::Usage(format!(
             "unknown word {word:?}; did you mean `-- {word}`?"
         ))),
     }
@@ -210,26 +210,26 @@ fn after_dashes(mut words: impl Iterator<Item = String>) -> Result<Vec<String>, 
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Chore, Failure> {
-        Chore::parse(line.split_whitespace().map(str::to_owned))
+    fn parse(line: &str) -> Result<XtaskChore, ChoreFailure> {
+        XtaskChore::parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn a_test_line_is_read_whole() {
-        let Ok(Chore::Test(options)) =
+        let Ok(XtaskChore::Test(options)) =
             parse("test --with docker --without ssh --no-install --long -- -p x --with")
         else {
             panic!("not a test chore");
         };
-        assert_eq!(options.with, [Part::Docker]);
-        assert_eq!(options.without, [Part::Ssh]);
+        assert_eq!(options.with, [NeedGroup::Docker]);
+        assert_eq!(options.without, [NeedGroup::Ssh]);
         assert!(options.no_install && !options.no_plain_user && options.long);
         assert_eq!(options.rest, ["-p", "x", "--with"]);
     }
 
     #[test]
     fn a_machine_and_a_story_can_be_chosen() {
-        let Ok(Chore::Vm(options)) =
+        let Ok(XtaskChore::Vm(options)) =
             parse("vm --machine debian-12 --only restart --only oom --cuts 3 --no-build")
         else {
             panic!("not a machine chore");
@@ -254,7 +254,7 @@ mod tests {
             "vm --cuts 100000",
         ] {
             assert!(
-                matches!(parse(line), Err(Failure::Usage(_))),
+                matches!(parse(line), Err(ChoreFailure::Usage(_))),
                 "{line:?} was accepted"
             );
         }

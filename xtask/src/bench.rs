@@ -1,9 +1,9 @@
 //! Every bench there is. Nothing is stored: `docs/performance.md` is written by a person.
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{machine, members, program, say};
 
-pub(crate) fn run(rest: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(rest: &[String]) -> Result<(), ChoreFailure> {
     let mut members = members::all()?;
     members.retain(|member| member.has_benches);
     if members.is_empty() {

@@ -3,13 +3,14 @@
 use std::fs;
 use std::time::Instant;
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{machine, members, program, say};
 
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run() -> Result<(), ChoreFailure> {
     let folder = machine::folder("build-times")?;
     let empty = || {
-        fs::remove_dir_all(&folder).map_err(Failure::file(format!("empty {}", folder.display())))
+        fs::remove_dir_all(&folder)
+            .map_err(ChoreFailure::file(format!("empty {}", folder.display())))
     };
     empty()?;
     say::step("Fetching, which is not measured");

@@ -1,31 +1,31 @@
 //! Cargo's companions, installed from source where they are missing.
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{machine, program, say};
 
 /// A version known to build with our toolchain.
-pub(crate) struct Tool {
+pub(crate) struct CargoTool {
     name: &'static str,
     version: &'static str,
     options: &'static [&'static str],
 }
 
-pub(crate) const NEXTEST: Tool = Tool {
+pub(crate) const NEXTEST: CargoTool = CargoTool {
     name: "nextest",
     version: "0.9.151",
     // Without the part that updates itself, which would build a TLS stack.
     options: &["--no-default-features", "--features", "default-no-update"],
 };
 
-pub(crate) const DENY: Tool = Tool {
+pub(crate) const DENY: CargoTool = CargoTool {
     name: "deny",
     version: "0.20.2",
     options: &[],
 };
 
-impl Tool {
+impl CargoTool {
     /// Any version that answers will do; a missing one is built, which takes minutes.
-    pub(crate) fn provide(&self) -> Result<(), Failure> {
+    pub(crate) fn provide(&self) -> Result<(), ChoreFailure> {
         if program::works(machine::cargo().args([self.name, "--version"])) {
             return Ok(());
         }

@@ -1,11 +1,11 @@
 //! What can be said about the code without running it.
 
 use crate::cargo_tools::{DENY, NEXTEST};
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{machine, program, say};
 
 /// Every check runs, also after one that failed: a person mends them in one go.
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run() -> Result<(), ChoreFailure> {
     let mut bad = Vec::new();
     say::step("Formatting");
     take(&mut bad, cargo(&["fmt", "--all", "--check"]));
@@ -23,10 +23,10 @@ pub(crate) fn run() -> Result<(), Failure> {
     take(&mut bad, cargo(&SHAPE));
 
     if !bad.is_empty() {
-        return Err(Failure::Bad(bad));
+        return Err(ChoreFailure::Bad(bad));
     }
     say::end(match advisories {
-        Some(Advisories::Clean) => "All checks are in order.",
+        Some(AdvisoryCheck::Clean) => "All checks are in order.",
         _ => "All checks are in order; advisories were NOT checked.",
     });
     Ok(())
@@ -62,21 +62,21 @@ const SHAPE: [&str; 6] = [
     "documents::",
 ];
 
-fn cargo(words: &[&str]) -> Result<(), Failure> {
+fn cargo(words: &[&str]) -> Result<(), ChoreFailure> {
     program::show(machine::cargo().args(words))
 }
 
-fn take<T>(bad: &mut Vec<String>, outcome: Result<T, Failure>) -> Option<T> {
+fn take<T>(bad: &mut Vec<String>, outcome: Result<T, ChoreFailure>) -> Option<T> {
     outcome.map_err(|why| bad.push(why.to_string())).ok()
 }
 
-enum Advisories {
+enum AdvisoryCheck {
     Clean,
     Unreachable,
 }
 
 /// Known holes in dependencies. Their list is fetched, and a machine may be cut off from it.
-fn advisories() -> Result<Advisories, Failure> {
+fn advisories() -> Result<AdvisoryCheck, ChoreFailure> {
     say::step("Dependencies: advisories");
     let mut command = machine::cargo();
     command.args(["deny", "--workspace", "--locked", "check", "advisories"]);
@@ -84,14 +84,14 @@ fn advisories() -> Result<Advisories, Failure> {
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
         say::note("none known");
-        return Ok(Advisories::Clean);
+        return Ok(AdvisoryCheck::Clean);
     }
     if said.contains("failed to fetch advisory database") {
         say::note("SKIPPED: the advisory database cannot be reached from here");
-        return Ok(Advisories::Unreachable);
+        return Ok(AdvisoryCheck::Unreachable);
     }
     say::plain(&said);
-    Err(Failure::Ended {
+    Err(ChoreFailure::Ended {
         line: program::line(&command),
         status: output.status,
     })

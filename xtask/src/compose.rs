@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{leftovers, machine, packages, program, say};
 
 const PLUGIN: &str = "cli-plugins/docker-compose";
@@ -25,7 +25,7 @@ pub(crate) fn provide() -> Option<PathBuf> {
     }
 }
 
-fn install() -> Result<PathBuf, Failure> {
+fn install() -> Result<PathBuf, ChoreFailure> {
     let folder = machine::folder("compose")?;
     let plugin = folder.join(PLUGIN);
     if plugin.is_file() {
@@ -35,11 +35,12 @@ fn install() -> Result<PathBuf, Failure> {
     let work = leftovers::folder("compose");
     let unpacked = work.join("program/usr/libexec/docker").join(PLUGIN);
     let done = packages::fetch(&work, "trixie", &[("docker-compose", "program")]).and_then(|()| {
-        fs::create_dir_all(folder.join("cli-plugins")).map_err(Failure::file("make its folder"))?;
+        fs::create_dir_all(folder.join("cli-plugins"))
+            .map_err(ChoreFailure::file("make its folder"))?;
         // Under another name until it is whole.
         let half = plugin.with_extension("half");
-        fs::copy(&unpacked, &half).map_err(Failure::file("keep the plugin"))?;
-        fs::rename(&half, &plugin).map_err(Failure::file("keep the plugin"))
+        fs::copy(&unpacked, &half).map_err(ChoreFailure::file("keep the plugin"))?;
+        fs::rename(&half, &plugin).map_err(ChoreFailure::file("keep the plugin"))
     });
     let _ = fs::remove_dir_all(&work);
     done.map(|()| folder)

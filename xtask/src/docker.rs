@@ -4,20 +4,20 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::engine::Engine;
-use crate::failure::Failure;
-use crate::needs::Part;
+use crate::engine::LabEngine;
+use crate::failure::ChoreFailure;
+use crate::needs::NeedGroup;
 use crate::{compose, image, machine, needs, program, say};
 
-pub(crate) fn run(command: &[String]) -> Result<(), Failure> {
+pub(crate) fn run(command: &[String]) -> Result<(), ChoreFailure> {
     say::step("What an engine needs from this machine");
-    if let Some(lacking) = needs::provide(&[Part::Docker], machine::is_root()).first() {
-        return Err(Failure::Lacking {
+    if let Some(lacking) = needs::provide(&[NeedGroup::Docker], machine::is_root()).first() {
+        return Err(ChoreFailure::Lacking {
             what: lacking.text.clone(),
             remedy: "an engine cannot be started without it".to_owned(),
         });
     }
-    let docker = Docker::start()?;
+    let docker = DockerLab::start()?;
     match command.split_first() {
         Some((program, words)) => {
             say::step("The command");
@@ -30,22 +30,22 @@ pub(crate) fn run(command: &[String]) -> Result<(), Failure> {
             say::note(&format!("export DOCKER_HOST={}", docker.engine.host()));
             io::copy(&mut io::stdin(), &mut io::sink())
                 .map(drop)
-                .map_err(Failure::file("read the input"))
+                .map_err(ChoreFailure::file("read the input"))
         }
     }
 }
 
 /// Stops what it started when dropped.
-pub(crate) struct Docker {
-    engine: Engine,
+pub(crate) struct DockerLab {
+    engine: LabEngine,
     /// Where the client finds a plugin of ours.
     configuration: Option<PathBuf>,
 }
 
-impl Docker {
-    pub(crate) fn start() -> Result<Self, Failure> {
+impl DockerLab {
+    pub(crate) fn start() -> Result<Self, ChoreFailure> {
         say::step("A Docker engine");
-        let engine = Engine::reach()?;
+        let engine = LabEngine::reach()?;
         say::step("The test image");
         image::provide(&engine)?;
         let configuration = compose::provide();

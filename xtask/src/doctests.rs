@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::failure::Failure;
-use crate::members::Member;
+use crate::failure::ChoreFailure;
+use crate::members::WorkspaceMember;
 
-pub(crate) fn packages(members: &[Member]) -> Result<Vec<&str>, Failure> {
+pub(crate) fn packages(members: &[WorkspaceMember]) -> Result<Vec<&str>, ChoreFailure> {
     let mut found = Vec::new();
     for member in members {
         // Cargo runs the examples of libraries only.
@@ -17,14 +17,14 @@ pub(crate) fn packages(members: &[Member]) -> Result<Vec<&str>, Failure> {
     Ok(found)
 }
 
-fn any_in(folder: &Path) -> Result<bool, Failure> {
+fn any_in(folder: &Path) -> Result<bool, ChoreFailure> {
     let what = format!("read {}", folder.display());
-    for entry in fs::read_dir(folder).map_err(Failure::file(what.clone()))? {
-        let path = entry.map_err(Failure::file(what.clone()))?.path();
+    for entry in fs::read_dir(folder).map_err(ChoreFailure::file(what.clone()))? {
+        let path = entry.map_err(ChoreFailure::file(what.clone()))?.path();
         let found = if path.is_dir() {
             any_in(&path)?
         } else if path.extension().is_some_and(|kind| kind == "rs") {
-            has_example(&fs::read_to_string(&path).map_err(Failure::file(what.clone()))?)
+            has_example(&fs::read_to_string(&path).map_err(ChoreFailure::file(what.clone()))?)
         } else {
             false
         };

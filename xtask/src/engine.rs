@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{leftovers, machine, program, say};
 
 /// The quick one first; the other one works on every file system.
@@ -19,13 +19,13 @@ const STORAGE_DRIVERS: [&str; 2] = ["overlay2", "vfs"];
 const START: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(60);
 
-pub(crate) struct Engine {
+pub(crate) struct LabEngine {
     host: String,
     /// Absent when somebody else's engine answered.
-    ours: Option<Daemon>,
+    ours: Option<EngineDaemon>,
 }
 
-struct Daemon {
+struct EngineDaemon {
     child: Child,
     /// Socket and run-time files. Short, because a socket's path may have 107 bytes.
     folder: PathBuf,
@@ -33,8 +33,8 @@ struct Daemon {
     _turn: File,
 }
 
-impl Engine {
-    pub(crate) fn reach() -> Result<Self, Failure> {
+impl LabEngine {
+    pub(crate) fn reach() -> Result<Self, ChoreFailure> {
         let named = env::var("DOCKER_HOST").ok();
         let host = named.unwrap_or_else(|| "unix:///var/run/docker.sock".to_owned());
         if let Some(version) = version(&host) {
@@ -44,7 +44,7 @@ impl Engine {
         say::note(&format!("none answers at {host}; starting one"));
         let mut last = None;
         for driver in STORAGE_DRIVERS {
-            match Daemon::start(driver) {
+            match EngineDaemon::start(driver) {
                 Ok(daemon) => {
                     let host = daemon.host();
                     say::note(&format!("{host} answers, storage driver {driver}"));
@@ -71,7 +71,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for LabEngine {
     fn drop(&mut self) {
         if let Some(daemon) = self.ours.as_mut() {
             say::step("Stopping the Docker engine");
@@ -80,10 +80,10 @@ impl Drop for Engine {
     }
 }
 
-impl Daemon {
-    fn start(driver: &str) -> Result<Self, Failure> {
+impl EngineDaemon {
+    fn start(driver: &str) -> Result<Self, ChoreFailure> {
         if !machine::is_root() {
-            return Err(Failure::Lacking {
+            return Err(ChoreFailure::Lacking {
                 what: "only root can start a Docker engine".to_owned(),
                 remedy: "start one, or name it in DOCKER_HOST".to_owned(),
             });
@@ -95,9 +95,10 @@ impl Daemon {
         DirBuilder::new()
             .mode(0o700)
             .create(&folder)
-            .map_err(Failure::file(format!("make {}", folder.display())))?;
+            .map_err(ChoreFailure::file(format!("make {}", folder.display())))?;
         let settings = folder.join("daemon.json");
-        fs::write(&settings, runtimes()).map_err(Failure::file("write the engine's settings"))?;
+        fs::write(&settings, runtimes())
+            .map_err(ChoreFailure::file("write the engine's settings"))?;
         let log = kept.join("dockerd.log");
         let child = spawn(driver, &kept, &folder, &settings, &log)?;
         let mut daemon = Self {
@@ -109,7 +110,7 @@ impl Daemon {
             return Ok(daemon);
         }
         daemon.stop();
-        Err(Failure::Lacking {
+        Err(ChoreFailure::Lacking {
             what: format!(
                 "the engine does not start; its last words: {}",
                 last_words(&log)
@@ -164,12 +165,13 @@ fn runtimes() -> String {
     }
 }
 
-fn turn(kept: &Path) -> Result<File, Failure> {
-    let turn = File::create(kept.join("lock")).map_err(Failure::file("make the engine's lock"))?;
+fn turn(kept: &Path) -> Result<File, ChoreFailure> {
+    let turn =
+        File::create(kept.join("lock")).map_err(ChoreFailure::file("make the engine's lock"))?;
     if turn.try_lock().is_err() {
         say::note("another run has its engine on; waiting for its end");
         turn.lock()
-            .map_err(Failure::file("lock the engine's folder"))?;
+            .map_err(ChoreFailure::file("lock the engine's folder"))?;
     }
     Ok(turn)
 }
@@ -180,11 +182,11 @@ fn spawn(
     folder: &Path,
     settings: &Path,
     log: &Path,
-) -> Result<Child, Failure> {
-    let log = File::create(log).map_err(Failure::file("write the engine's log"))?;
+) -> Result<Child, ChoreFailure> {
+    let log = File::create(log).map_err(ChoreFailure::file("write the engine's log"))?;
     let errors = log
         .try_clone()
-        .map_err(Failure::file("write the engine's log"))?;
+        .map_err(ChoreFailure::file("write the engine's log"))?;
     let mut command = Command::new("setpriv");
     command
         // Our end is its end, also when we are killed. The signal is tied to the thread that
@@ -207,7 +209,7 @@ fn spawn(
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(errors);
-    command.spawn().map_err(|source| Failure::Start {
+    command.spawn().map_err(|source| ChoreFailure::Start {
         line: program::line(&command),
         source,
     })

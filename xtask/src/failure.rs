@@ -4,7 +4,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::{fmt, io};
 
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum ChoreFailure {
     /// The command line is wrong.
     Usage(String),
     /// A program is not there or cannot be started.
@@ -30,7 +30,7 @@ pub(crate) enum Failure {
     Bad(Vec<String>),
 }
 
-impl Failure {
+impl ChoreFailure {
     pub(crate) fn file(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         |source| Self::File { what, source }
@@ -44,7 +44,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ChoreFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(what) => write!(f, "{what} (`cargo xtask help` lists what there is)"),

@@ -11,9 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::apt::Apt;
+use crate::apt::AptPackages;
 use crate::arguments::FuzzOptions;
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{machine, program, say};
 
 const COVERAGE: &str = "--cfg fuzzing -Cdebug-assertions -Coverflow-checks -Ccodegen-units=1 \
@@ -24,18 +24,18 @@ const COVERAGE: &str = "--cfg fuzzing -Cdebug-assertions -Coverflow-checks -Ccod
 /// One input may take no longer, and one target no more memory.
 const LIMITS: [&str; 3] = ["-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1"];
 
-struct Run {
+struct FuzzRun {
     target: String,
     log: PathBuf,
     child: Child,
 }
 
-pub(crate) fn run(options: &FuzzOptions) -> Result<(), Failure> {
+pub(crate) fn run(options: &FuzzOptions) -> Result<(), ChoreFailure> {
     let folder = machine::root().join("fuzz");
     let place = machine::folder("fuzz")?;
     let targets = chosen(&folder, &options.targets)?;
     if !program::works(Command::new("c++").arg("--version")) {
-        Apt::default().install("g++")?;
+        AptPackages::default().install("g++")?;
     }
 
     say::step("Building the fuzz targets");
@@ -64,7 +64,7 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<(), Failure> {
         return Ok(());
     }
     let place = place.display();
-    Err(Failure::Bad(vec![format!(
+    Err(ChoreFailure::Bad(vec![format!(
         "findings in {}: the inputs are in {place}/artifacts, the output in {place}/logs",
         found.join(", ")
     )]))
@@ -76,10 +76,10 @@ fn in_turn(
     programs: &Path,
     place: &Path,
     seconds: u64,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, ChoreFailure> {
     let at_once = thread::available_parallelism().map_or(1, usize::from);
     let mut waiting = VecDeque::from(targets);
-    let mut running: Vec<Run> = Vec::new();
+    let mut running: Vec<FuzzRun> = Vec::new();
     let mut found = Vec::new();
     while !waiting.is_empty() || !running.is_empty() {
         while running.len() < at_once
@@ -92,7 +92,7 @@ fn in_turn(
             match run
                 .child
                 .try_wait()
-                .map_err(Failure::file("wait for a target"))?
+                .map_err(ChoreFailure::file("wait for a target"))?
             {
                 None => still.push(run),
                 Some(status) => {
@@ -109,15 +109,21 @@ fn in_turn(
     Ok(found)
 }
 
-fn start(target: String, programs: &Path, place: &Path, seconds: u64) -> Result<Run, Failure> {
+fn start(
+    target: String,
+    programs: &Path,
+    place: &Path,
+    seconds: u64,
+) -> Result<FuzzRun, ChoreFailure> {
     let corpus = place.join("corpus").join(&target);
     let artifacts = place.join("artifacts").join(&target);
     let logs = place.join("logs");
     for folder in [&corpus, &artifacts, &logs] {
-        fs::create_dir_all(folder).map_err(Failure::file(format!("make {}", folder.display())))?;
+        fs::create_dir_all(folder)
+            .map_err(ChoreFailure::file(format!("make {}", folder.display())))?;
     }
     let log = logs.join(format!("{target}.log"));
-    let output = fs::File::create(&log).map_err(Failure::file("write a log"))?;
+    let output = fs::File::create(&log).map_err(ChoreFailure::file("write a log"))?;
     let program = programs.join(&target);
     let child = Command::new(&program)
         .arg(&corpus)
@@ -128,15 +134,15 @@ fn start(target: String, programs: &Path, place: &Path, seconds: u64) -> Result<
         .stdout(Stdio::null())
         .stderr(output)
         .spawn()
-        .map_err(|source| Failure::Start {
+        .map_err(|source| ChoreFailure::Start {
             line: program.display().to_string(),
             source,
         })?;
-    Ok(Run { target, log, child })
+    Ok(FuzzRun { target, log, child })
 }
 
 /// What libFuzzer says at its end, in one line.
-fn summary(run: &Run, clean: bool) -> String {
+fn summary(run: &FuzzRun, clean: bool) -> String {
     let text = fs::read_to_string(&run.log).unwrap_or_default();
     let stat = |name: &str| {
         let line = text.lines().rev().find_map(|line| line.strip_prefix(name));
@@ -148,9 +154,9 @@ fn summary(run: &Run, clean: bool) -> String {
 }
 
 /// All there are, or those that were named.
-fn chosen(folder: &Path, named: &[String]) -> Result<Vec<String>, Failure> {
+fn chosen(folder: &Path, named: &[String]) -> Result<Vec<String>, ChoreFailure> {
     let mut all: Vec<String> = fs::read_dir(folder.join("fuzz_targets"))
-        .map_err(Failure::file("read fuzz/fuzz_targets"))?
+        .map_err(ChoreFailure::file("read fuzz/fuzz_targets"))?
         .filter_map(|entry| {
             let path = entry.ok()?.path();
             (path.extension()? == "rs").then(|| path.file_stem()?.to_str().map(str::to_owned))?
@@ -158,7 +164,7 @@ fn chosen(folder: &Path, named: &[String]) -> Result<Vec<String>, Failure> {
         .collect();
     all.sort();
     if let Some(unknown) = named.iter().find(|name| !all.contains(name)) {
-        return Err(Failure::Usage(format!(
+        return Err(ChoreFailure::Usage(format!(
             "no fuzz target is called {unknown:?}; there are {}",
             all.join(", ")
         )));
@@ -170,12 +176,13 @@ fn chosen(folder: &Path, named: &[String]) -> Result<Vec<String>, Failure> {
 }
 
 /// What the compiler builds for by itself.
-fn triple() -> Result<String, Failure> {
+fn triple() -> Result<String, ChoreFailure> {
     let said = program::listen(Command::new("rustc").arg("-vV"))?;
     let said = String::from_utf8_lossy(&said.stdout);
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| Failure::Lacking {
-        what: "rustc does not say what it builds for".to_owned(),
-        remedy: "look at `rustc -vV`".to_owned(),
-    })
+    host.map(str::to_owned)
+        .ok_or_else(|| ChoreFailure::Lacking {
+            what: "rustc does not say what it builds for".to_owned(),
+            remedy: "look at `rustc -vV`".to_owned(),
+        })
 }

@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::engine::Engine;
-use crate::failure::Failure;
+use crate::engine::LabEngine;
+use crate::failure::ChoreFailure;
 use crate::{machine, program, say};
 
 pub(crate) const NAME: &str = "hermetic-test:base";
@@ -24,7 +24,7 @@ const SOURCES: [&str; 3] = [
 
 /// Both the file system and the image are kept between runs, and made again when the recipe
 /// changes.
-pub(crate) fn provide(engine: &Engine) -> Result<(), Failure> {
+pub(crate) fn provide(engine: &LabEngine) -> Result<(), ChoreFailure> {
     let suite = suite()?;
     let recipe = recipe(&suite);
     if in_engine(engine, &recipe) {
@@ -44,7 +44,7 @@ pub(crate) fn provide(engine: &Engine) -> Result<(), Failure> {
 }
 
 /// The same file system as a folder, for runtimes that need no more.
-pub(crate) fn folder() -> Result<PathBuf, Failure> {
+pub(crate) fn folder() -> Result<PathBuf, ChoreFailure> {
     let suite = suite()?;
     let recipe = recipe(&suite);
     let folder = machine::folder("image")?.join(&recipe);
@@ -55,16 +55,16 @@ pub(crate) fn folder() -> Result<PathBuf, Failure> {
     say::note("unpacking it into a folder");
     let half = folder.with_extension("half");
     let _ = fs::remove_dir_all(&half);
-    fs::create_dir_all(&half).map_err(Failure::file(format!("make {}", half.display())))?;
+    fs::create_dir_all(&half).map_err(ChoreFailure::file(format!("make {}", half.display())))?;
     let mut unpack = Command::new("tar");
     unpack.arg("-xf").arg(&tar).arg("-C").arg(&half);
     program::show(unpack.arg("--exclude=./dev/*"))?;
-    fs::rename(&half, &folder).map_err(Failure::file(format!("keep {}", folder.display())))?;
+    fs::rename(&half, &folder).map_err(ChoreFailure::file(format!("keep {}", folder.display())))?;
     Ok(folder)
 }
 
-fn suite() -> Result<String, Failure> {
-    machine::os_release("VERSION_CODENAME").ok_or_else(|| Failure::Lacking {
+fn suite() -> Result<String, ChoreFailure> {
+    machine::os_release("VERSION_CODENAME").ok_or_else(|| ChoreFailure::Lacking {
         what: "this system does not say which release it is".to_owned(),
         remedy: "VERSION_CODENAME in /etc/os-release is how Debian and Ubuntu do".to_owned(),
     })
@@ -76,7 +76,7 @@ fn recipe(suite: &str) -> String {
     format!("{suite}-{:016x}", hasher.finish())
 }
 
-fn in_engine(engine: &Engine, recipe: &str) -> bool {
+fn in_engine(engine: &LabEngine, recipe: &str) -> bool {
     let label = "{{index .Config.Labels \"hermetic.recipe\"}}";
     program::listen(
         engine
@@ -86,7 +86,7 @@ fn in_engine(engine: &Engine, recipe: &str) -> bool {
     .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == recipe)
 }
 
-fn root_file_system(suite: &str, recipe: &str) -> Result<PathBuf, Failure> {
+fn root_file_system(suite: &str, recipe: &str) -> Result<PathBuf, ChoreFailure> {
     let folder = machine::folder("image")?;
     let tar = folder.join(format!("{recipe}.tar"));
     if tar.is_file() {
@@ -103,6 +103,6 @@ fn root_file_system(suite: &str, recipe: &str) -> Result<PathBuf, Failure> {
         .arg(&half);
     command.args(SOURCES.iter().find(|file| Path::new(file).is_file()));
     program::show(&mut command)?;
-    fs::rename(&half, &tar).map_err(Failure::file(format!("keep {}", tar.display())))?;
+    fs::rename(&half, &tar).map_err(ChoreFailure::file(format!("keep {}", tar.display())))?;
     Ok(tar)
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 
 /// The top of the source tree.
 pub(crate) fn root() -> PathBuf {
@@ -20,9 +20,10 @@ pub(crate) fn target() -> PathBuf {
 }
 
 /// A folder of our own among what is built; kept between runs.
-pub(crate) fn folder(name: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn folder(name: &str) -> Result<PathBuf, ChoreFailure> {
     let folder = target().join("xtask").join(name);
-    fs::create_dir_all(&folder).map_err(Failure::file(format!("make {}", folder.display())))?;
+    fs::create_dir_all(&folder)
+        .map_err(ChoreFailure::file(format!("make {}", folder.display())))?;
     Ok(folder)
 }
 

@@ -30,17 +30,18 @@ mod program;
 mod results;
 mod say;
 mod singularity;
+mod synapse;
 mod test;
 mod vm;
 
 use std::env;
 use std::process::ExitCode;
 
-use arguments::Chore;
-use failure::Failure;
+use arguments::XtaskChore;
+use failure::ChoreFailure;
 
 fn main() -> ExitCode {
-    match Chore::parse(env::args().skip(1)).and_then(run) {
+    match XtaskChore::parse(env::args().skip(1)).and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             say::end(&format!("failed: {failure}"));
@@ -49,16 +50,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(chore: Chore) -> Result<(), Failure> {
+fn run(chore: XtaskChore) -> Result<(), ChoreFailure> {
     match chore {
-        Chore::Test(options) => test::run(&options),
-        Chore::Check => check::run(),
-        Chore::Bench { rest } => bench::run(&rest),
-        Chore::Docker { command } => docker::run(&command),
-        Chore::Fuzz(options) => fuzz::run(&options),
-        Chore::BuildTimes => build_times::run(),
-        Chore::Vm(options) => vm::run(&options),
-        Chore::Help => {
+        XtaskChore::Test(options) => test::run(&options),
+        XtaskChore::Check => check::run(),
+        XtaskChore::Bench { rest } => bench::run(&rest),
+        XtaskChore::Docker { command } => docker::run(&command),
+        XtaskChore::Fuzz(options) => fuzz::run(&options),
+        XtaskChore::BuildTimes => build_times::run(),
+        XtaskChore::Vm(options) => vm::run(&options),
+        XtaskChore::Help => {
             say::plain(arguments::HELP);
             Ok(())
         }

@@ -6,11 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::machine;
 
 #[derive(Debug, PartialEq)]
-pub(crate) struct Member {
+pub(crate) struct WorkspaceMember {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     /// Parts of the machine its tests want.
@@ -18,21 +18,21 @@ pub(crate) struct Member {
     pub(crate) has_benches: bool,
 }
 
-pub(crate) fn all() -> Result<Vec<Member>, Failure> {
+pub(crate) fn all() -> Result<Vec<WorkspaceMember>, ChoreFailure> {
     let root = machine::root();
     let mut folders = vec![root.join("tests"), root.join("benches"), root.join("xtask")];
     for parent in ["crates", "crates/backends", "crates/platforms"] {
         let parent = root.join(parent);
         let what = format!("read {}", parent.display());
-        for entry in fs::read_dir(parent).map_err(Failure::file(what.clone()))? {
-            folders.push(entry.map_err(Failure::file(what.clone()))?.path());
+        for entry in fs::read_dir(parent).map_err(ChoreFailure::file(what.clone()))? {
+            folders.push(entry.map_err(ChoreFailure::file(what.clone()))?.path());
         }
     }
     folders.sort();
     Ok(folders.iter().filter_map(|folder| read(folder)).collect())
 }
 
-fn read(folder: &Path) -> Option<Member> {
+fn read(folder: &Path) -> Option<WorkspaceMember> {
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
     let mut member = parse(&manifest)?;
     member.folder = folder.to_owned();
@@ -40,7 +40,7 @@ fn read(folder: &Path) -> Option<Member> {
     Some(member)
 }
 
-fn parse(manifest: &str) -> Option<Member> {
+fn parse(manifest: &str) -> Option<WorkspaceMember> {
     let mut section = "";
     let mut name = None;
     let mut needs = Vec::new();
@@ -57,7 +57,7 @@ fn parse(manifest: &str) -> Option<Member> {
             }
         }
     }
-    Some(Member {
+    Some(WorkspaceMember {
         name: name?,
         folder: PathBuf::new(),
         needs,

@@ -4,25 +4,25 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::arguments::TestOptions;
-use crate::failure::Failure;
-use crate::members::Member;
+use crate::failure::ChoreFailure;
+use crate::members::WorkspaceMember;
 use crate::{apt, machine, say};
 
 /// One thing of the machine's that tests use.
-pub(crate) struct Need {
-    pub(crate) part: Part,
+pub(crate) struct MachineNeed {
+    pub(crate) part: NeedGroup,
     /// The Debian package that has it.
     pub(crate) package: &'static str,
     /// It is there when this program is.
     pub(crate) program: &'static str,
     pub(crate) wanted_by: &'static str,
-    pub(crate) weight: Weight,
+    pub(crate) weight: PackageWeight,
 }
 
 /// What is wanted together. `Base` always is; the others when a crate's manifest or the command
 /// line asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum NeedGroup {
     Base,
     Docker,
     Podman,
@@ -31,12 +31,13 @@ pub(crate) enum Part {
     Squid,
     Node,
     Python,
+    Synapse,
     Browser,
     Vm,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub(crate) enum PackageWeight {
     Light,
     /// Over a hundred megabytes: said before it is fetched.
     Heavy,
@@ -44,17 +45,19 @@ pub(crate) enum Weight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [Need; 22] = {
-    use Part::{Base, Browser, Docker, Node, Podman, Python, Singularity, Squid, Ssh, Vm};
-    use Weight::{Heavy, Light};
+const NEEDS: [MachineNeed; 23] = {
+    use NeedGroup::{
+        Base, Browser, Docker, Node, Podman, Python, Singularity, Squid, Ssh, Synapse, Vm,
+    };
+    use PackageWeight::{Heavy, Light};
     const fn need(
-        part: Part,
+        part: NeedGroup,
         package: &'static str,
         program: &'static str,
-        weight: Weight,
+        weight: PackageWeight,
         wanted_by: &'static str,
-    ) -> Need {
-        Need {
+    ) -> MachineNeed {
+        MachineNeed {
             part,
             package,
             program,
@@ -137,6 +140,13 @@ const NEEDS: [Need; 22] = {
             "clients of chat platforms from PyPI",
         ),
         need(
+            Synapse,
+            "python3-pip",
+            "pip3",
+            Light,
+            "a Matrix homeserver from PyPI",
+        ),
+        need(
             Browser,
             "chromium",
             "chromium",
@@ -157,14 +167,17 @@ const NEEDS: [Need; 22] = {
 };
 
 /// What was wanted and is not to be had, with the reason.
-pub(crate) struct Lacking {
-    pub(crate) part: Part,
+pub(crate) struct LackingNeed {
+    pub(crate) part: NeedGroup,
     pub(crate) text: String,
 }
 
 /// The parts this run wants: asked for by a manifest or by `--with`, minus `--without`.
-pub(crate) fn wanted(members: &[Member], options: &TestOptions) -> Result<Vec<Part>, Failure> {
-    let mut parts = vec![Part::Base];
+pub(crate) fn wanted(
+    members: &[WorkspaceMember],
+    options: &TestOptions,
+) -> Result<Vec<NeedGroup>, ChoreFailure> {
+    let mut parts = vec![NeedGroup::Base];
     for member in members {
         for name in &member.needs {
             let part = name.parse()?;
@@ -180,16 +193,16 @@ pub(crate) fn wanted(members: &[Member], options: &TestOptions) -> Result<Vec<Pa
 
 /// Installs what is missing, where we may. Whatever cannot be had is returned, not fatal: the
 /// tests that want it skip aloud.
-pub(crate) fn provide(parts: &[Part], may_install: bool) -> Vec<Lacking> {
+pub(crate) fn provide(parts: &[NeedGroup], may_install: bool) -> Vec<LackingNeed> {
     let mut lacking = Vec::new();
-    let mut apt = apt::Apt::default();
+    let mut apt = apt::AptPackages::default();
     for need in NEEDS.iter().filter(|need| parts.contains(&need.part)) {
         if machine::find(need.program).is_some() {
             continue;
         }
         let heavy = match need.weight {
-            Weight::Light => "",
-            Weight::Heavy => ", a large one",
+            PackageWeight::Light => "",
+            PackageWeight::Heavy => ", a large one",
         };
         say::note(&format!(
             "{} is missing (package {}{heavy}; for {})",
@@ -209,7 +222,7 @@ pub(crate) fn provide(parts: &[Part], may_install: bool) -> Vec<Lacking> {
             let why = outcome
                 .err()
                 .unwrap_or_else(|| "the package lacks it".to_owned());
-            lacking.push(Lacking {
+            lacking.push(LackingNeed {
                 part: need.part,
                 text: format!("{} (for {}): {why}", need.program, need.wanted_by),
             });
@@ -218,8 +231,8 @@ pub(crate) fn provide(parts: &[Part], may_install: bool) -> Vec<Lacking> {
     lacking
 }
 
-impl Part {
-    const NAMED: [(Self, &'static str); 10] = [
+impl NeedGroup {
+    const NAMED: [(Self, &'static str); 11] = [
         (Self::Base, "base"),
         (Self::Docker, "docker"),
         (Self::Podman, "podman"),
@@ -228,24 +241,27 @@ impl Part {
         (Self::Squid, "squid"),
         (Self::Node, "node"),
         (Self::Python, "python"),
+        (Self::Synapse, "synapse"),
         (Self::Browser, "browser"),
         (Self::Vm, "vm"),
     ];
 }
 
-impl FromStr for Part {
-    type Err = Failure;
+impl FromStr for NeedGroup {
+    type Err = ChoreFailure;
 
-    fn from_str(text: &str) -> Result<Self, Failure> {
+    fn from_str(text: &str) -> Result<Self, ChoreFailure> {
         let names = Self::NAMED.map(|(_, name)| name);
         Self::NAMED
             .into_iter()
             .find_map(|(part, name)| (name == text).then_some(part))
-            .ok_or_else(|| Failure::Usage(format!("no part {text:?}; known: {}", names.join(", "))))
+            .ok_or_else(|| {
+                ChoreFailure::Usage(format!("no part {text:?}; known: {}", names.join(", ")))
+            })
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for NeedGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = Self::NAMED.into_iter().find(|(part, _)| part == self);
         f.write_str(named.map_or("?", |(_, name)| name))

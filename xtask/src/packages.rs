@@ -4,23 +4,28 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::program;
 
 /// Makes the folder and unpacks each package into a folder in it.
-pub(crate) fn fetch(work: &Path, suite: &str, packages: &[(&str, &str)]) -> Result<(), Failure> {
+pub(crate) fn fetch(
+    work: &Path,
+    suite: &str,
+    packages: &[(&str, &str)],
+) -> Result<(), ChoreFailure> {
     // Fails where somebody else made it: what is in it will be run.
-    fs::create_dir(work).map_err(Failure::file(format!("make {}", work.display())))?;
+    fs::create_dir(work).map_err(ChoreFailure::file(format!("make {}", work.display())))?;
     for folder in ["lists/partial", "cache/partial", "parts"] {
         let folder = work.join(folder);
-        fs::create_dir_all(&folder).map_err(Failure::file(format!("make {}", folder.display())))?;
+        fs::create_dir_all(&folder)
+            .map_err(ChoreFailure::file(format!("make {}", folder.display())))?;
     }
     let list = format!(
         "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] \
          http://deb.debian.org/debian {suite} main\n"
     );
     fs::write(work.join("release.list"), list)
-        .map_err(Failure::file("write the list of packages"))?;
+        .map_err(ChoreFailure::file("write the list of packages"))?;
     program::show(apt_get(work).args(["update"]))?;
     let names = packages.iter().map(|(package, _)| package);
     program::show(apt_get(work).arg("download").args(names))?;
@@ -54,8 +59,8 @@ fn apt_get(work: &Path) -> Command {
     command
 }
 
-fn downloaded(work: &Path, package: &str) -> Result<PathBuf, Failure> {
-    let entries = fs::read_dir(work).map_err(Failure::file("look for packages"))?;
+fn downloaded(work: &Path, package: &str) -> Result<PathBuf, ChoreFailure> {
+    let entries = fs::read_dir(work).map_err(ChoreFailure::file("look for packages"))?;
     let prefix = format!("{package}_");
     entries
         .flatten()
@@ -64,7 +69,7 @@ fn downloaded(work: &Path, package: &str) -> Result<PathBuf, Failure> {
             let name = path.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".deb"))
         })
-        .ok_or_else(|| Failure::Lacking {
+        .ok_or_else(|| ChoreFailure::Lacking {
             what: format!("{package} was not downloaded"),
             remedy: "install it by hand".to_owned(),
         })

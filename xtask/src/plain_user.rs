@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{leftovers, machine, program, say};
 
 pub(crate) struct PlainUser {
@@ -28,7 +28,7 @@ const NOBODY: u32 = 65534;
 pub(crate) type Impossible = String;
 
 impl PlainUser {
-    pub(crate) fn new() -> Result<Result<Self, Impossible>, Failure> {
+    pub(crate) fn new() -> Result<Result<Self, Impossible>, ChoreFailure> {
         let (root, target) = (machine::root(), machine::target());
         if is_awkward(&root) || is_awkward(&target) {
             // Cargo takes the runner's path apart at spaces.
@@ -50,13 +50,13 @@ impl PlainUser {
         Ok(Err(why.to_owned()))
     }
 
-    fn prepare(root: &Path, target: &Path) -> Result<Self, Failure> {
+    fn prepare(root: &Path, target: &Path) -> Result<Self, ChoreFailure> {
         let variable = format!("CARGO_TARGET_{}_RUNNER", triple()?);
         let runner = machine::folder("plain-user")?.join("run");
         let home = leftovers::folder("nobody");
         fs::create_dir(&home)
             .and_then(|()| chown(&home, Some(NOBODY), Some(NOBODY)))
-            .map_err(Failure::file(format!("make {}", home.display())))?;
+            .map_err(ChoreFailure::file(format!("make {}", home.display())))?;
         let user = Self {
             runner,
             variable,
@@ -68,7 +68,10 @@ impl PlainUser {
             .replace("@HOME@", &user.home.to_string_lossy());
         fs::write(&user.runner, script)
             .and_then(|()| fs::set_permissions(&user.runner, Permissions::from_mode(0o755)))
-            .map_err(Failure::file(format!("write {}", user.runner.display())))?;
+            .map_err(ChoreFailure::file(format!(
+                "write {}",
+                user.runner.display()
+            )))?;
         Ok(user)
     }
 
@@ -92,13 +95,13 @@ fn is_awkward(path: &Path) -> bool {
 }
 
 /// The machine's triple, as cargo writes it in a variable's name.
-fn triple() -> Result<String, Failure> {
+fn triple() -> Result<String, ChoreFailure> {
     let output = program::listen(Command::new("rustc").arg("-vV"))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     said.lines()
         .find_map(|line| line.strip_prefix("host: "))
         .map(|triple| triple.to_uppercase().replace('-', "_"))
-        .ok_or_else(|| Failure::Lacking {
+        .ok_or_else(|| ChoreFailure::Lacking {
             what: "rustc does not say what machine this is".to_owned(),
             remedy: "`rustc -vV` should have a line `host: ...`".to_owned(),
         })

@@ -2,33 +2,33 @@
 
 use std::process::{Command, Output, Stdio};
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::say;
 
 /// Runs it with its output in front of the person.
-pub(crate) fn show(command: &mut Command) -> Result<(), Failure> {
+pub(crate) fn show(command: &mut Command) -> Result<(), ChoreFailure> {
     let line = line(command);
     say::note(&format!("$ {line}"));
     let status = command
         .stdin(Stdio::null())
         .status()
-        .map_err(|source| Failure::Start {
+        .map_err(|source| ChoreFailure::Start {
             line: line.clone(),
             source,
         })?;
     if status.success() {
         Ok(())
     } else {
-        Err(Failure::Ended { line, status })
+        Err(ChoreFailure::Ended { line, status })
     }
 }
 
 /// Runs it and keeps what it says.
-pub(crate) fn listen(command: &mut Command) -> Result<Output, Failure> {
+pub(crate) fn listen(command: &mut Command) -> Result<Output, ChoreFailure> {
     command
         .stdin(Stdio::null())
         .output()
-        .map_err(|source| Failure::Start {
+        .map_err(|source| ChoreFailure::Start {
             line: line(command),
             source,
         })

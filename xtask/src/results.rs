@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::machine;
 
 /// One run of the tests, as its JUnit file tells it.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Results {
+pub(crate) struct TestResults {
     pub(crate) tests: u64,
     /// Names of those that failed.
     pub(crate) failed: Vec<String>,
@@ -16,14 +16,14 @@ pub(crate) struct Results {
     pub(crate) skips: Vec<String>,
 }
 
-impl Results {
+impl TestResults {
     /// Forgets an earlier run, so that a run that never came to tests is not mistaken for it.
-    pub(crate) fn forget(profile: &str) -> Result<(), Failure> {
+    pub(crate) fn forget(profile: &str) -> Result<(), ChoreFailure> {
         let file = file(profile);
         match fs::remove_file(&file) {
-            Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
-                Err(Failure::file(format!("remove {}", file.display()))(why))
-            }
+            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(ChoreFailure::file(
+                format!("remove {}", file.display()),
+            )(why)),
             _ => Ok(()),
         }
     }
@@ -42,7 +42,7 @@ fn file(profile: &str) -> PathBuf {
     store.join(profile).join("junit.xml")
 }
 
-fn parse(junit: &str) -> Results {
+fn parse(junit: &str) -> TestResults {
     let head = junit
         .find("<testsuites ")
         .and_then(|start| junit[start..].split('>').next())
@@ -50,7 +50,7 @@ fn parse(junit: &str) -> Results {
     let mut skips: Vec<_> = junit.split(['>', '\n']).filter_map(skip).collect();
     skips.sort();
     skips.dedup();
-    Results {
+    TestResults {
         tests: number(head, "tests"),
         failed: failed(junit),
         skips,
@@ -115,7 +115,7 @@ last</system-err></testcase>
     fn skips_and_counts_are_read() {
         assert_eq!(
             parse(JUNIT),
-            Results {
+            TestResults {
                 tests: 4,
                 failed: vec!["hermetic-native d".to_owned()],
                 skips: vec![

@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{apptainer, image, machine, say};
 
-pub(crate) struct Singularity {
+pub(crate) struct SingularityLab {
     rootfs: PathBuf,
 }
 
-impl Singularity {
-    pub(crate) fn provide(may_install: bool) -> Result<Self, Failure> {
+impl SingularityLab {
+    pub(crate) fn provide(may_install: bool) -> Result<Self, ChoreFailure> {
         say::step("Apptainer");
         if !apptainer::is_there() {
             if !may_install || !machine::is_root() {
-                return Err(Failure::Lacking {
+                return Err(ChoreFailure::Lacking {
                     what: "apptainer is missing".to_owned(),
                     remedy: "`cargo xtask test`, as root and without --no-install, installs it"
                         .to_owned(),

@@ -4,19 +4,20 @@ use std::process::Command;
 
 use crate::arguments::TestOptions;
 use crate::cargo_tools::NEXTEST;
-use crate::docker::Docker;
-use crate::failure::Failure;
-use crate::members::Member;
-use crate::needs::{Lacking, Part};
+use crate::docker::DockerLab;
+use crate::failure::ChoreFailure;
+use crate::members::WorkspaceMember;
+use crate::needs::{LackingNeed, NeedGroup};
 use crate::plain_user::PlainUser;
-use crate::results::Results;
-use crate::singularity::Singularity;
+use crate::results::TestResults;
+use crate::singularity::SingularityLab;
+use crate::synapse::SynapseLab;
 use crate::{doctests, machine, members, needs, program, say};
 
-pub(crate) fn run(options: &TestOptions) -> Result<(), Failure> {
+pub(crate) fn run(options: &TestOptions) -> Result<(), ChoreFailure> {
     let root = machine::is_root();
     let members = members::all()?;
-    let mut report = Report::default();
+    let mut report = TestReport::default();
 
     say::step("What the tests need from this machine");
     let parts = needs::wanted(&members, options)?;
@@ -24,8 +25,10 @@ pub(crate) fn run(options: &TestOptions) -> Result<(), Failure> {
     NEXTEST.provide()?;
     let docker = docker(&parts, &lacking, &mut report);
     let may_install = root && !options.no_install;
-    let parts = Parts {
+    let homeserver = synapse(&parts, &lacking, options, &mut report);
+    let parts = LabParts {
         docker,
+        synapse: homeserver,
         singularity: singularity(&parts, &lacking, may_install, &mut report),
     };
     report.not_set_up(lacking);
@@ -69,11 +72,17 @@ pub(crate) fn run(options: &TestOptions) -> Result<(), Failure> {
 }
 
 /// The engine with its image, where wanted. Without it the tests that want it skip.
-fn docker(parts: &[Part], lacking: &[Lacking], report: &mut Report) -> Option<Docker> {
-    if !parts.contains(&Part::Docker) || lacking.iter().any(|one| one.part == Part::Docker) {
+fn docker(
+    parts: &[NeedGroup],
+    lacking: &[LackingNeed],
+    report: &mut TestReport,
+) -> Option<DockerLab> {
+    if !parts.contains(&NeedGroup::Docker)
+        || lacking.iter().any(|one| one.part == NeedGroup::Docker)
+    {
         return None;
     }
-    match Docker::start() {
+    match DockerLab::start() {
         Ok(docker) => Some(docker),
         Err(why) => {
             say::note(&format!("{why}"));
@@ -85,17 +94,17 @@ fn docker(parts: &[Part], lacking: &[Lacking], report: &mut Report) -> Option<Do
 
 /// The runtime with its image, likewise.
 fn singularity(
-    parts: &[Part],
-    lacking: &[Lacking],
+    parts: &[NeedGroup],
+    lacking: &[LackingNeed],
     may_install: bool,
-    report: &mut Report,
-) -> Option<Singularity> {
-    if !parts.contains(&Part::Singularity)
-        || lacking.iter().any(|one| one.part == Part::Singularity)
+    report: &mut TestReport,
+) -> Option<SingularityLab> {
+    if !parts.contains(&NeedGroup::Singularity)
+        || lacking.iter().any(|one| one.part == NeedGroup::Singularity)
     {
         return None;
     }
-    match Singularity::provide(may_install) {
+    match SingularityLab::provide(may_install) {
         Ok(singularity) => Some(singularity),
         Err(why) => {
             say::note(&format!("{why}"));
@@ -105,21 +114,46 @@ fn singularity(
     }
 }
 
-/// What was set up for tests, where it could be.
-struct Parts {
-    docker: Option<Docker>,
-    singularity: Option<Singularity>,
+/// A homeserver, where one is wanted by tests that run.
+fn synapse(
+    parts: &[NeedGroup],
+    lacking: &[LackingNeed],
+    options: &TestOptions,
+    report: &mut TestReport,
+) -> Option<SynapseLab> {
+    let rest = &options.rest;
+    let concerns = |word: &String| word.contains("matrix") || word.contains("hermetic-app");
+    let is_wanted = parts.contains(&NeedGroup::Synapse)
+        && !lacking.iter().any(|one| one.part == NeedGroup::Synapse);
+    if !is_wanted || names_packages(rest) && !rest.iter().any(concerns) {
+        return None;
+    }
+    match SynapseLab::start() {
+        Ok(synapse) => Some(synapse),
+        Err(why) => {
+            say::note(&format!("{why}"));
+            report.missing.push(format!("a Matrix homeserver: {why}"));
+            None
+        }
+    }
 }
 
-type Outcome = Result<(), Failure>;
+/// What was set up for tests, where it could be.
+struct LabParts {
+    docker: Option<DockerLab>,
+    synapse: Option<SynapseLab>,
+    singularity: Option<SingularityLab>,
+}
+
+type Outcome = Result<(), ChoreFailure>;
 
 fn nextest(
     profile: &str,
     options: &TestOptions,
-    parts: &Parts,
+    parts: &LabParts,
     user: Option<&PlainUser>,
-) -> Result<Outcome, Failure> {
-    Results::forget(profile)?;
+) -> Result<Outcome, ChoreFailure> {
+    TestResults::forget(profile)?;
     let mut command = machine::cargo();
     command.args(["nextest", "run", "--profile", profile]);
     if !names_packages(&options.rest) {
@@ -133,6 +167,9 @@ fn nextest(
     }
     if let Some(singularity) = &parts.singularity {
         singularity.tell(&mut command);
+    }
+    if let Some(synapse) = &parts.synapse {
+        synapse.tell(&mut command);
     }
     if let Some(user) = user {
         // A chosen few may all be root's.
@@ -148,7 +185,11 @@ fn names_packages(rest: &[String]) -> bool {
 }
 
 /// Nextest leaves examples in documentation to cargo.
-fn examples(members: &[Member], options: &TestOptions, report: &mut Report) -> Result<(), Failure> {
+fn examples(
+    members: &[WorkspaceMember],
+    options: &TestOptions,
+    report: &mut TestReport,
+) -> Result<(), ChoreFailure> {
     let with_examples = doctests::packages(members)?;
     if with_examples.is_empty() || !options.rest.is_empty() {
         return Ok(());
@@ -167,7 +208,7 @@ fn examples(members: &[Member], options: &TestOptions, report: &mut Report) -> R
 
 /// The last thing a person reads.
 #[derive(Default)]
-struct Report {
+struct TestReport {
     counts: Vec<String>,
     skips: Vec<String>,
     missing: Vec<String>,
@@ -175,13 +216,13 @@ struct Report {
     bad: Vec<String>,
 }
 
-impl Report {
-    fn not_set_up(&mut self, lacking: Vec<Lacking>) {
+impl TestReport {
+    fn not_set_up(&mut self, lacking: Vec<LackingNeed>) {
         self.missing.extend(lacking.into_iter().map(|one| one.text));
     }
 
     fn take(&mut self, who: &str, profile: &str, outcome: Outcome) {
-        let results = Results::read(profile);
+        let results = TestResults::read(profile);
         match &results {
             Some(results) => self.counts.push(format!(
                 "{who}: {} tests, {} failed, {} skipped themselves",
@@ -200,7 +241,7 @@ impl Report {
         }
     }
 
-    fn end(self) -> Result<(), Failure> {
+    fn end(self) -> Result<(), ChoreFailure> {
         say::step("Summary");
         for count in &self.counts {
             say::note(count);
@@ -212,7 +253,7 @@ impl Report {
             say::end("All tests that could run here passed.");
             Ok(())
         } else {
-            Err(Failure::Bad(self.bad))
+            Err(ChoreFailure::Bad(self.bad))
         }
     }
 }

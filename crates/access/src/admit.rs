@@ -3,40 +3,42 @@
 use std::fmt;
 
 use hermetic_types::{
-    AccountId, ChatKind, ConversationKey, Incoming, Place, Platform, Press, Sender, UserId,
+    AccountId, ButtonPress, ChatKind, ChatPlace, ConversationKey, IncomingMessage, Platform,
+    Sender, Timestamp, UserId,
 };
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use crate::key;
-use crate::pairing::{Offer, Pairing};
-use crate::{Bots, PairingCode, PlatformSettings, Settings, UnauthorizedDm, Users};
+use crate::pairing::{PairingOffer, PairingService};
+use crate::{
+    AccessSettings, BotAdmission, PairingCode, PlatformSettings, UnauthorizedDm, UserAllowlist,
+};
 
 /// Decides who may speak.
 #[derive(Clone, Debug)]
 pub struct Access {
-    settings: Settings,
-    pairing: Pairing,
+    settings: AccessSettings,
+    pairing: PairingService,
 }
 
 /// Something said by somebody who may say it.
 ///
 /// [`Access`] is the only place that makes one; whatever acts on words from a chat takes this.
 #[derive(Clone, Debug)]
-pub struct Admitted<T = Incoming> {
+pub struct Admitted<T = IncomingMessage> {
     conversation: ConversationKey,
-    role: Role,
-    grounds: Grounds,
+    role: SenderRole,
+    grounds: AdmissionGrounds,
     said: T,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum SenderRole {
     /// May approve, and change how the gateway runs.
     Operator,
-    /// Named in person, or paired.
+    /// Named in person or by a role, or paired.
     User,
     /// Let in with everybody else: by the chat, by `*`, by allow-all, or as a bot.
     Guest,
@@ -45,7 +47,7 @@ pub enum Role {
 /// Which rule opened the door, for the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Grounds {
+pub enum AdmissionGrounds {
     Operator,
     AllowedChat,
     BotsAllowed,
@@ -53,13 +55,14 @@ pub enum Grounds {
     Paired,
     PlatformList,
     GroupList,
+    RoleList,
     GatewayList,
     GatewayAllowsAll,
 }
 
 /// What a stranger may learn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum AdmissionRefusal {
     /// Not even that somebody is here.
     SayNothing,
     /// This code, in the private chat it was asked for in.
@@ -69,9 +72,9 @@ pub enum Refused {
 }
 
 /// Whatever has a place and a sender: a message, a pressed button.
-pub trait Said: fmt::Debug {
+pub trait ChatUtterance: fmt::Debug {
     fn account(&self) -> &AccountId;
-    fn place(&self) -> &Place;
+    fn place(&self) -> &ChatPlace;
     fn sender(&self) -> &Sender;
     fn mentions_us(&self) -> bool;
 
@@ -82,11 +85,11 @@ pub trait Said: fmt::Debug {
 }
 
 impl Access {
-    pub fn new(settings: Settings, pairing: Pairing) -> Self {
+    pub fn new(settings: AccessSettings, pairing: PairingService) -> Self {
         Self { settings, pairing }
     }
 
-    pub fn pairing(&self) -> &Pairing {
+    pub fn pairing(&self) -> &PairingService {
         &self.pairing
     }
 
@@ -94,7 +97,11 @@ impl Access {
     ///
     /// A store that does not answer is a refusal: somebody paired has to write again, nobody else
     /// gets in.
-    pub async fn admit(&self, incoming: Incoming, now: Timestamp) -> Result<Admitted, Refused> {
+    pub async fn admit(
+        &self,
+        incoming: IncomingMessage,
+        now: Timestamp,
+    ) -> Result<Admitted, AdmissionRefusal> {
         let sender = incoming.sender.clone();
         let (platform, kind) = (incoming.platform(), incoming.place.kind);
         match self.weigh(incoming).await {
@@ -104,11 +111,14 @@ impl Access {
     }
 
     /// Lets a pressed button in. A stranger who presses one is never offered pairing.
-    pub async fn admit_press(&self, press: Press) -> Result<Admitted<Press>, Refused> {
-        self.weigh(press).await.ok_or(Refused::SayNothing)
+    pub async fn admit_press(
+        &self,
+        press: ButtonPress,
+    ) -> Result<Admitted<ButtonPress>, AdmissionRefusal> {
+        self.weigh(press).await.ok_or(AdmissionRefusal::SayNothing)
     }
 
-    async fn weigh<T: Said>(&self, said: T) -> Option<Admitted<T>> {
+    async fn weigh<T: ChatUtterance>(&self, said: T) -> Option<Admitted<T>> {
         let paired = !said.sender().is_bot && self.is_paired(&said).await;
         let (grounds, role) = decide(&self.settings, &said, paired)?;
         Some(Admitted {
@@ -124,7 +134,7 @@ impl Access {
         })
     }
 
-    async fn is_paired(&self, said: &impl Said) -> bool {
+    async fn is_paired(&self, said: &impl ChatUtterance) -> bool {
         self.pairing
             .is_approved(said.platform(), &said.sender().id)
             .await
@@ -140,21 +150,21 @@ impl Access {
         kind: ChatKind,
         sender: &Sender,
         now: Timestamp,
-    ) -> Refused {
+    ) -> AdmissionRefusal {
         let pairs = self.settings.unauthorized_dm(platform) == UnauthorizedDm::Pair;
         if kind != ChatKind::Dm || sender.is_bot || !pairs {
             info!(%platform, user = %sender.id, rule = "not allowed", "refused");
-            return Refused::SayNothing;
+            return AdmissionRefusal::SayNothing;
         }
         match self.pairing.request(platform, sender, now).await {
-            Ok(Offer::Code(code)) => {
+            Ok(PairingOffer::Code(code)) => {
                 info!(%platform, user = %sender.id, rule = "pairing offered", "refused");
-                Refused::OfferPairing(code)
+                AdmissionRefusal::OfferPairing(code)
             }
-            Ok(Offer::TooSoon) => Refused::RateLimited,
+            Ok(PairingOffer::TooSoon) => AdmissionRefusal::RateLimited,
             Err(error) => {
                 warn!(%error, %platform, user = %sender.id, "pairing could not be offered");
-                Refused::SayNothing
+                AdmissionRefusal::SayNothing
             }
         }
     }
@@ -162,7 +172,11 @@ impl Access {
 
 /// The order is that of Hermes: chat, bots, platform allow-all, pairing, lists, gateway allow-all.
 /// Every rule opens and none closes, but for bots, who stay out unless asked in.
-fn decide(settings: &Settings, said: &impl Said, paired: bool) -> Option<(Grounds, Role)> {
+fn decide(
+    settings: &AccessSettings,
+    said: &impl ChatUtterance,
+    paired: bool,
+) -> Option<(AdmissionGrounds, SenderRole)> {
     let nothing = PlatformSettings::default();
     let own = settings.platforms.get(&said.platform()).unwrap_or(&nothing);
     let (place, sender) = (said.place(), said.sender());
@@ -171,50 +185,58 @@ fn decide(settings: &Settings, said: &impl Said, paired: bool) -> Option<(Ground
 
     if sender.is_bot {
         let asked_in = match own.bots {
-            Bots::All => true,
-            Bots::Mentioning => said.mentions_us(),
-            Bots::Refuse => false,
+            BotAdmission::All => true,
+            BotAdmission::Mentioning => said.mentions_us(),
+            BotAdmission::Refuse => false,
         };
         let grounds = if chat_allowed {
-            Grounds::AllowedChat
+            AdmissionGrounds::AllowedChat
         } else {
-            Grounds::BotsAllowed
+            AdmissionGrounds::BotsAllowed
         };
-        return asked_in.then_some((grounds, Role::Guest));
+        return asked_in.then_some((grounds, SenderRole::Guest));
     }
 
     let id = &sender.id;
     let is_operator = settings.operators.contains(id) || own.operators.contains(id);
     let lists = [
-        (Some(&own.allowed_users), Grounds::PlatformList),
+        (Some(&own.allowed_users), AdmissionGrounds::PlatformList),
         (
             in_group.then_some(&own.group_allowed_users),
-            Grounds::GroupList,
+            AdmissionGrounds::GroupList,
         ),
-        (Some(&settings.allowed_users), Grounds::GatewayList),
+        (Some(&settings.allowed_users), AdmissionGrounds::GatewayList),
     ];
-    let on_list = |fits: fn(&Users, &UserId) -> bool| {
+    let on_list = |fits: fn(&UserAllowlist, &UserId) -> bool| {
         lists
             .into_iter()
             .find(|(list, _)| list.is_some_and(|list| fits(list, id)))
             .map(|(_, grounds)| grounds)
     };
-    let named = on_list(Users::names);
+    let named = on_list(UserAllowlist::names);
+    // Only what the platform says of them where they speak: nobody has a role in private.
+    let has_role = sender
+        .roles
+        .iter()
+        .any(|role| own.allowed_roles.contains(role));
 
     let grounds = chat_allowed
-        .then_some(Grounds::AllowedChat)
-        .or(own.allow_all.then_some(Grounds::PlatformAllowsAll))
-        .or(paired.then_some(Grounds::Paired))
+        .then_some(AdmissionGrounds::AllowedChat)
+        .or(own.allow_all.then_some(AdmissionGrounds::PlatformAllowsAll))
+        .or(paired.then_some(AdmissionGrounds::Paired))
         .or(named)
+        .or(has_role.then_some(AdmissionGrounds::RoleList))
         .or(on_list(|list, _| list.lets_everyone()))
-        .or(is_operator.then_some(Grounds::Operator))
-        .or(settings.allow_all.then_some(Grounds::GatewayAllowsAll))?;
+        .or(is_operator.then_some(AdmissionGrounds::Operator))
+        .or(settings
+            .allow_all
+            .then_some(AdmissionGrounds::GatewayAllowsAll))?;
     let role = if is_operator {
-        Role::Operator
-    } else if paired || named.is_some() {
-        Role::User
+        SenderRole::Operator
+    } else if paired || named.is_some() || has_role {
+        SenderRole::User
     } else {
-        Role::Guest
+        SenderRole::Guest
     };
     Some((grounds, role))
 }
@@ -224,11 +246,11 @@ impl<T> Admitted<T> {
         &self.conversation
     }
 
-    pub fn role(&self) -> Role {
+    pub fn role(&self) -> SenderRole {
         self.role
     }
 
-    pub fn grounds(&self) -> Grounds {
+    pub fn grounds(&self) -> AdmissionGrounds {
         self.grounds
     }
 
@@ -241,18 +263,18 @@ impl<T> Admitted<T> {
     }
 }
 
-impl<T: Said> Admitted<T> {
+impl<T: ChatUtterance> Admitted<T> {
     pub fn sender(&self) -> &Sender {
         self.said.sender()
     }
 }
 
-impl Said for Incoming {
+impl ChatUtterance for IncomingMessage {
     fn account(&self) -> &AccountId {
         &self.account
     }
 
-    fn place(&self) -> &Place {
+    fn place(&self) -> &ChatPlace {
         &self.place
     }
 
@@ -265,12 +287,12 @@ impl Said for Incoming {
     }
 }
 
-impl Said for Press {
+impl ChatUtterance for ButtonPress {
     fn account(&self) -> &AccountId {
         &self.account
     }
 
-    fn place(&self) -> &Place {
+    fn place(&self) -> &ChatPlace {
         &self.place
     }
 

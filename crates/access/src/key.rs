@@ -9,14 +9,14 @@
 
 use std::fmt::Write;
 
-use hermetic_types::{AccountId, ChatKind, ConversationKey, Place, UserId};
+use hermetic_types::{AccountId, ChatKind, ChatPlace, ConversationKey, UserId};
 
-use crate::Settings;
+use crate::AccessSettings;
 
 pub(crate) fn conversation(
-    settings: &Settings,
+    settings: &AccessSettings,
     account: &AccountId,
-    place: &Place,
+    place: &ChatPlace,
     user: &UserId,
 ) -> ConversationKey {
     let mut key = String::from("agent:");
@@ -40,7 +40,7 @@ pub(crate) fn conversation(
 }
 
 /// Whether each member of a group has a conversation of their own.
-fn speaks_alone(settings: &Settings, place: &Place) -> bool {
+fn speaks_alone(settings: &AccessSettings, place: &ChatPlace) -> bool {
     place.kind != ChatKind::Dm
         && settings.group_sessions_per_user
         && (place.thread.is_none() || settings.thread_sessions_per_user)
@@ -66,13 +66,13 @@ mod tests {
     use super::*;
 
     fn key(
-        settings: &Settings,
+        settings: &AccessSettings,
         kind: ChatKind,
         chat: &str,
         thread: Option<&str>,
         user: &str,
     ) -> String {
-        let place = Place {
+        let place = ChatPlace {
             chat: ChatId::new(chat).unwrap(),
             kind,
             thread: thread.map(|thread| ThreadId::new(thread).unwrap()),
@@ -89,14 +89,14 @@ mod tests {
 
     #[test]
     fn keys_read_as_hermes_users_know_them() {
-        let default = Settings::default();
-        let together = Settings {
+        let default = AccessSettings::default();
+        let together = AccessSettings {
             group_sessions_per_user: false,
-            ..Settings::default()
+            ..AccessSettings::default()
         };
-        let apart = Settings {
+        let apart = AccessSettings {
             thread_sessions_per_user: true,
-            ..Settings::default()
+            ..AccessSettings::default()
         };
         let table = [
             (
@@ -156,20 +156,20 @@ mod tests {
 
     #[test]
     fn two_bots_in_one_chat_hold_two_conversations() {
-        let place = Place {
+        let place = ChatPlace {
             chat: ChatId::from(42),
             kind: ChatKind::Dm,
             thread: None,
         };
         let work = "telegram/work".parse().unwrap();
-        let key = conversation(&Settings::default(), &work, &place, &UserId::from(42));
+        let key = conversation(&AccessSettings::default(), &work, &place, &UserId::from(42));
         assert_eq!(key.as_str(), "agent:main:telegram/work:dm:42");
         assert_eq!(key.platform(), Some(Platform::Telegram));
     }
 
     #[test]
     fn a_topic_is_not_a_user_of_the_same_number() {
-        let settings = Settings::default();
+        let settings = AccessSettings::default();
         assert_ne!(
             key(&settings, ChatKind::Group, "-100", Some("42"), "7"),
             key(&settings, ChatKind::Group, "-100", None, "42"),
@@ -182,14 +182,14 @@ mod tests {
         fn crafted_ids_never_meet(
             one in crafted(), two in crafted(), per_user: bool, per_thread: bool,
         ) {
-            let settings = Settings {
+            let settings = AccessSettings {
                 group_sessions_per_user: per_user,
                 thread_sessions_per_user: per_thread,
-                ..Settings::default()
+                ..AccessSettings::default()
             };
             let mut seen = HashMap::new();
             for (kind, chat, thread, user) in [one, two] {
-                let place = Place {
+                let place = ChatPlace {
                     chat: ChatId::new(chat.clone()).unwrap(),
                     kind,
                     thread: thread.clone().map(|thread| ThreadId::new(thread).unwrap()),

@@ -4,18 +4,18 @@
 //! places are many and the oldest gives way, so a few strangers cannot shut the door on others.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use hermetic_types::UserId;
-use jiff::{SignedDuration, Timestamp};
+use hermetic_types::{Timestamp, UserId, rfc3339};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::PairingCode;
 use crate::code::CodeHash;
 
-const CODE_LIVES: SignedDuration = SignedDuration::from_secs(3600);
-const BETWEEN_REQUESTS: SignedDuration = SignedDuration::from_secs(600);
-const LOCKOUT: SignedDuration = SignedDuration::from_secs(3600);
+const CODE_LIVES: Duration = Duration::from_secs(3600);
+const BETWEEN_REQUESTS: Duration = Duration::from_secs(600);
+const LOCKOUT: Duration = Duration::from_secs(3600);
 const FAILURES_UNTIL_LOCKOUT: u32 = 5;
 /// Bounds the ledger, not a person: reaching it takes as many accounts within one hour.
 const PENDING: usize = 1000;
@@ -23,40 +23,45 @@ const DISPLAY_CHARS: usize = 64;
 
 /// Who is paired on one platform, who waits, and how often somebody guessed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ledger {
-    approved: BTreeMap<UserId, Approved>,
-    pending: BTreeMap<UserId, Waiting>,
+pub struct PairingLedger {
+    approved: BTreeMap<UserId, PairedUser>,
+    pending: BTreeMap<UserId, WaitingCode>,
     failures: u32,
+    #[serde(default, with = "rfc3339::option")]
     last_failure: Option<Timestamp>,
+    #[serde(default, with = "rfc3339::option")]
     locked_until: Option<Timestamp>,
 }
 
 /// Somebody an operator let in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Approved {
+pub struct PairedUser {
     pub user: UserId,
     pub display: String,
+    #[serde(with = "rfc3339")]
     pub approved_at: Timestamp,
 }
 
 /// Somebody who holds a code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pending {
+pub struct PendingPairing {
     pub user: UserId,
     pub display: String,
+    #[serde(with = "rfc3339")]
     pub requested_at: Timestamp,
+    #[serde(with = "rfc3339")]
     pub expires_at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Waiting {
+struct WaitingCode {
     #[serde(flatten)]
-    who: Pending,
+    who: PendingPairing,
     hash: CodeHash,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Requested {
+pub(crate) enum PairingRequested {
     Noted,
     TooSoon,
 }
@@ -69,7 +74,7 @@ pub enum ApproveError {
     Locked { until: Timestamp },
 }
 
-impl Ledger {
+impl PairingLedger {
     pub(crate) fn knows(&self, user: &UserId) -> bool {
         self.approved.contains_key(user)
     }
@@ -77,9 +82,9 @@ impl Ledger {
     /// Whether a request now would be turned away.
     pub(crate) fn is_too_soon(&self, user: &UserId, now: Timestamp) -> bool {
         self.pending.get(user).is_some_and(|waiting| {
-            let age = now.duration_since(waiting.who.requested_at);
+            let asked = waiting.who.requested_at;
             // A request from the future is a clock that was put back: it counts for nothing.
-            !age.is_negative() && age < BETWEEN_REQUESTS
+            asked <= now && now.since(asked) < BETWEEN_REQUESTS
         })
     }
 
@@ -89,23 +94,23 @@ impl Ledger {
         display: &str,
         hash: CodeHash,
         now: Timestamp,
-    ) -> Requested {
+    ) -> PairingRequested {
         if self.is_too_soon(user, now) {
-            return Requested::TooSoon;
+            return PairingRequested::TooSoon;
         }
         self.forget_expired(now);
         self.pending.remove(user);
         while self.pending.len() >= PENDING {
             self.evict_oldest();
         }
-        let who = Pending {
+        let who = PendingPairing {
             user: user.clone(),
             display: legible(display),
             requested_at: now,
-            expires_at: now.saturating_add(CODE_LIVES).unwrap_or(Timestamp::MAX),
+            expires_at: now.plus(CODE_LIVES),
         };
-        self.pending.insert(user.clone(), Waiting { who, hash });
-        Requested::Noted
+        self.pending.insert(user.clone(), WaitingCode { who, hash });
+        PairingRequested::Noted
     }
 
     /// Lets the holder of a code in. A code works once. `None` stands for text that cannot be one,
@@ -114,7 +119,9 @@ impl Ledger {
         &mut self,
         code: Option<&PairingCode>,
         now: Timestamp,
-    ) -> Result<Approved, ApproveError> {
+    ) -> Result<PairedUser, ApproveError> {
+        // A lock that was made by a clock far ahead would hold for as long as that clock was wrong.
+        self.locked_until = self.locked_until.map(|until| until.min(now.plus(LOCKOUT)));
         if let Some(until) = self.locked_until.filter(|until| now < *until) {
             return Err(ApproveError::Locked { until });
         }
@@ -127,13 +134,31 @@ impl Ledger {
         };
         self.failures = 0;
         self.locked_until = None;
-        let approved = Approved {
+        let approved = PairedUser {
             user: user.clone(),
             display: waiting.who.display,
             approved_at: now,
         };
         self.approved.insert(user, approved.clone());
         Ok(approved)
+    }
+
+    /// Lets in people whom the operator let in elsewhere; those who were not in already.
+    pub(crate) fn adopt(&mut self, people: &[PairedUser]) -> Vec<PairedUser> {
+        let mut adopted = Vec::new();
+        for person in people {
+            if self.knows(&person.user) {
+                continue;
+            }
+            let person = PairedUser {
+                display: legible(&person.display),
+                ..person.clone()
+            };
+            self.pending.remove(&person.user);
+            self.approved.insert(person.user.clone(), person.clone());
+            adopted.push(person);
+        }
+        adopted
     }
 
     pub(crate) fn revoke(&mut self, user: &UserId) -> bool {
@@ -147,11 +172,11 @@ impl Ledger {
         cleared
     }
 
-    pub(crate) fn approved(&self) -> Vec<Approved> {
+    pub(crate) fn approved(&self) -> Vec<PairedUser> {
         self.approved.values().cloned().collect()
     }
 
-    pub(crate) fn pending(&self, now: Timestamp) -> Vec<Pending> {
+    pub(crate) fn pending(&self, now: Timestamp) -> Vec<PendingPairing> {
         let mut pending: Vec<_> = self
             .pending
             .values()
@@ -174,9 +199,7 @@ impl Ledger {
     }
 
     fn note_failure(&mut self, now: Timestamp) -> ApproveError {
-        let stale = self
-            .last_failure
-            .is_some_and(|at| now.duration_since(at) >= LOCKOUT);
+        let stale = self.last_failure.is_some_and(|at| now.since(at) >= LOCKOUT);
         if stale || self.locked_until.is_some() {
             self.failures = 0;
             self.locked_until = None;
@@ -184,7 +207,7 @@ impl Ledger {
         self.failures += 1;
         self.last_failure = Some(now);
         if self.failures >= FAILURES_UNTIL_LOCKOUT {
-            let until = now.saturating_add(LOCKOUT).unwrap_or(Timestamp::MAX);
+            let until = now.plus(LOCKOUT);
             self.locked_until = Some(until);
             return ApproveError::Locked { until };
         }
@@ -209,7 +232,7 @@ impl Ledger {
     }
 }
 
-impl Pending {
+impl PendingPairing {
     fn holds_at(&self, now: Timestamp) -> bool {
         self.requested_at <= now && now < self.expires_at
     }

@@ -1,7 +1,7 @@
 //! Who may speak.
 //!
 //! [`Access::admit`] turns what came from a chat into an [`Admitted`], the only thing the rest of
-//! the flow accepts, or into a [`Refused`] that says what the stranger may learn: nothing, or a
+//! the flow accepts, or into a [`AdmissionRefusal`] that says what the stranger may learn: nothing, or a
 //! pairing code. The decision itself is a plain function of settings and message; only pairing
 //! needs memory, behind [`PairingStore`]. No clock is read here.
 
@@ -15,9 +15,9 @@ mod pairing;
 mod settings;
 mod store;
 
-pub use admit::{Access, Admitted, Grounds, Refused, Role, Said};
+pub use admit::{Access, AdmissionGrounds, AdmissionRefusal, Admitted, ChatUtterance, SenderRole};
 pub use code::PairingCode;
-pub use ledger::{ApproveError, Approved, Ledger, Pending};
-pub use pairing::{Offer, Pairing, PairingError, Standing};
-pub use settings::{Bots, PlatformSettings, Settings, UnauthorizedDm, Users};
-pub use store::{LedgerVersion, MemoryPairings, PairingStore, Saved, StoreError};
+pub use ledger::{ApproveError, PairedUser, PairingLedger, PendingPairing};
+pub use pairing::{PairingError, PairingOffer, PairingService, PairingStatus};
+pub use settings::{AccessSettings, BotAdmission, PlatformSettings, UnauthorizedDm, UserAllowlist};
+pub use store::{LedgerVersion, MemoryPairings, PairingStore, PairingStoreError, SaveOutcome};

@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 
-use hermetic_types::{Platform, Sender, UserId};
-use jiff::Timestamp;
+use hermetic_types::{Platform, Sender, Timestamp, UserId};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::ledger::{ApproveError, Approved, Ledger, Pending, Requested};
-use crate::{PairingCode, PairingStore, Saved, StoreError};
+use crate::ledger::{ApproveError, PairedUser, PairingLedger, PairingRequested, PendingPairing};
+use crate::{PairingCode, PairingStore, PairingStoreError, SaveOutcome};
 
 /// Every attempt that is outrun means somebody else got through, so few are needed.
-const ATTEMPTS: usize = 64;
+const SAVE_ATTEMPTS: usize = 64;
 
 #[derive(Clone, Debug)]
-pub struct Pairing {
+pub struct PairingService {
     store: Arc<dyn PairingStore>,
 }
 
 /// What a stranger who asked is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Offer {
+pub enum PairingOffer {
     Code(PairingCode),
     /// They have been given one already.
     TooSoon,
@@ -28,9 +27,9 @@ pub enum Offer {
 
 /// Who is in and who waits, for `hermetic pairing list`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Standing {
-    pub approved: Vec<Approved>,
-    pub pending: Vec<Pending>,
+pub struct PairingStatus {
+    pub approved: Vec<PairedUser>,
+    pub pending: Vec<PendingPairing>,
 }
 
 #[derive(Debug, Error)]
@@ -39,13 +38,13 @@ pub enum PairingError {
     Approve(#[from] ApproveError),
     #[error("no random numbers from the system")]
     Random(#[source] getrandom::Error),
-    #[error("the pairing store changed {ATTEMPTS} times under our hands")]
+    #[error("the pairing store changed {SAVE_ATTEMPTS} times under our hands")]
     Outrun,
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] PairingStoreError),
 }
 
-impl Pairing {
+impl PairingService {
     pub fn new(store: Arc<dyn PairingStore>) -> Self {
         Self { store }
     }
@@ -65,11 +64,11 @@ impl Pairing {
         platform: Platform,
         sender: &Sender,
         now: Timestamp,
-    ) -> Result<Offer, PairingError> {
+    ) -> Result<PairingOffer, PairingError> {
         // Most of a flood ends here, without a write.
         let (ledger, _) = self.store.load(platform).await?;
         if ledger.is_too_soon(&sender.id, now) {
-            return Ok(Offer::TooSoon);
+            return Ok(PairingOffer::TooSoon);
         }
         let code = PairingCode::random().map_err(PairingError::Random)?;
         let hash = code.hash().map_err(PairingError::Random)?;
@@ -79,8 +78,8 @@ impl Pairing {
             })
             .await?;
         Ok(match requested {
-            Requested::Noted => Offer::Code(code),
-            Requested::TooSoon => Offer::TooSoon,
+            PairingRequested::Noted => PairingOffer::Code(code),
+            PairingRequested::TooSoon => PairingOffer::TooSoon,
         })
     }
 
@@ -90,12 +89,21 @@ impl Pairing {
         platform: Platform,
         typed: &str,
         now: Timestamp,
-    ) -> Result<Approved, PairingError> {
+    ) -> Result<PairedUser, PairingError> {
         let code = PairingCode::typed(typed);
         let approved = self
             .change(platform, |ledger| ledger.approve(code.as_ref(), now))
             .await?;
         Ok(approved?)
+    }
+
+    /// Lets in people whom the operator let in elsewhere, and says who of them is new.
+    pub async fn adopt(
+        &self,
+        platform: Platform,
+        people: &[PairedUser],
+    ) -> Result<Vec<PairedUser>, PairingError> {
+        self.change(platform, |ledger| ledger.adopt(people)).await
     }
 
     /// Whether there was anybody to put out.
@@ -105,16 +113,16 @@ impl Pairing {
 
     /// How many codes became void.
     pub async fn clear_pending(&self, platform: Platform) -> Result<usize, PairingError> {
-        self.change(platform, Ledger::clear_pending).await
+        self.change(platform, PairingLedger::clear_pending).await
     }
 
     pub async fn standing(
         &self,
         platform: Platform,
         now: Timestamp,
-    ) -> Result<Standing, PairingError> {
+    ) -> Result<PairingStatus, PairingError> {
         let (ledger, _) = self.store.load(platform).await?;
-        Ok(Standing {
+        Ok(PairingStatus {
             approved: ledger.approved(),
             pending: ledger.pending(now),
         })
@@ -123,16 +131,16 @@ impl Pairing {
     async fn change<R>(
         &self,
         platform: Platform,
-        mut change: impl FnMut(&mut Ledger) -> R,
+        mut change: impl FnMut(&mut PairingLedger) -> R,
     ) -> Result<R, PairingError> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..SAVE_ATTEMPTS {
             let (before, version) = self.store.load(platform).await?;
             let mut after = before.clone();
             let result = change(&mut after);
             if after == before {
                 return Ok(result);
             }
-            if self.store.save(platform, &after, version).await? == Saved::Yes {
+            if self.store.save(platform, &after, version).await? == SaveOutcome::Yes {
                 return Ok(result);
             }
         }

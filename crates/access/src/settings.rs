@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hermetic_types::{ChatId, Platform, UserId};
+use hermetic_types::{ChatId, Platform, RoleId, UserId};
 
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AccessSettings {
     /// The second part of every conversation's key; another profile shares no conversation.
     pub profile: String,
     pub platforms: BTreeMap<Platform, PlatformSettings>,
     /// `GATEWAY_ALLOWED_USERS`: on every platform.
-    pub allowed_users: Users,
+    pub allowed_users: UserAllowlist,
     /// `GATEWAY_ALLOW_ALL_USERS`, spelled out.
     pub allow_all: bool,
     /// `approvals.approvers` and admins, on every platform.
@@ -26,14 +26,16 @@ pub struct Settings {
 #[derive(Clone, Debug, Default)]
 pub struct PlatformSettings {
     /// `TELEGRAM_ALLOWED_USERS` and its like.
-    pub allowed_users: Users,
+    pub allowed_users: UserAllowlist,
     /// `TELEGRAM_GROUP_ALLOWED_USERS`: allowed in groups, not in private.
-    pub group_allowed_users: Users,
+    pub group_allowed_users: UserAllowlist,
     /// `TELEGRAM_GROUP_ALLOWED_CHATS`: everybody who can write there is a guest.
     pub group_allowed_chats: BTreeSet<ChatId>,
+    /// `DISCORD_ALLOWED_ROLES`: who has one of them where they speak.
+    pub allowed_roles: BTreeSet<RoleId>,
     /// `TELEGRAM_ALLOW_ALL_USERS`, spelled out.
     pub allow_all: bool,
-    pub bots: Bots,
+    pub bots: BotAdmission,
     /// Operators on this platform only.
     pub operators: BTreeSet<UserId>,
     pub unauthorized_dm: Option<UnauthorizedDm>,
@@ -41,14 +43,14 @@ pub struct PlatformSettings {
 
 /// An allowlist. People are listed by id: a display name can be taken by anybody.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Users {
+pub struct UserAllowlist {
     named: BTreeSet<UserId>,
     everyone: bool,
 }
 
 /// `<PLATFORM>_ALLOW_BOTS`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Bots {
+pub enum BotAdmission {
     #[default]
     Refuse,
     /// Bots that mention us.
@@ -63,12 +65,12 @@ pub enum UnauthorizedDm {
     Ignore,
 }
 
-impl Default for Settings {
+impl Default for AccessSettings {
     fn default() -> Self {
         Self {
             profile: "main".to_owned(),
             platforms: BTreeMap::new(),
-            allowed_users: Users::default(),
+            allowed_users: UserAllowlist::default(),
             allow_all: false,
             operators: BTreeSet::new(),
             group_sessions_per_user: true,
@@ -78,14 +80,15 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl AccessSettings {
     pub(crate) fn unauthorized_dm(&self, platform: Platform) -> UnauthorizedDm {
         let own = self.platforms.get(&platform);
         let listed = !self.allowed_users.is_empty()
             || own.is_some_and(|own| {
                 !(own.allowed_users.is_empty()
                     && own.group_allowed_users.is_empty()
-                    && own.group_allowed_chats.is_empty())
+                    && own.group_allowed_chats.is_empty()
+                    && own.allowed_roles.is_empty())
             });
         own.and_then(|own| own.unauthorized_dm)
             .or(self.unauthorized_dm)
@@ -97,7 +100,7 @@ impl Settings {
     }
 }
 
-impl Users {
+impl UserAllowlist {
     /// As people write it: ids between commas, `*` for everyone. What is no id is left out, which
     /// lets nobody in; `rejected` is told, so that a typo does not pass in silence.
     pub fn parse(text: &str, mut rejected: impl FnMut(&str)) -> Self {

@@ -1,6 +1,6 @@
 //! Where pairings are remembered.
 //!
-//! All rules live in [`Ledger`]'s methods, as plain functions; a store only keeps one ledger for
+//! All rules live in [`PairingLedger`]'s methods, as plain functions; a store only keeps one ledger for
 //! each platform and replaces it if nobody else did meanwhile. That comparison is what decides a
 //! race between two approvals, in one process or in several.
 
@@ -13,27 +13,27 @@ use futures::future::{BoxFuture, FutureExt};
 use hermetic_types::Platform;
 use thiserror::Error;
 
-use crate::Ledger;
+use crate::PairingLedger;
 
-/// Keeps one [`Ledger`] (it serialises) for each platform.
+/// Keeps one [`PairingLedger`] (it serialises) for each platform.
 ///
 /// What an implementer promises:
 /// - `load` of a platform never saved is an empty ledger at [`LedgerVersion::NONE`];
 /// - `save` writes if and only if the stored version is still `expected`, atomically, and it is on
-///   disk when it returns [`Saved::Yes`];
+///   disk when it returns [`SaveOutcome::Yes`];
 /// - nobody but the operator's account can read it.
 pub trait PairingStore: Send + Sync + fmt::Debug {
     fn load(
         &self,
         platform: Platform,
-    ) -> BoxFuture<'_, Result<(Ledger, LedgerVersion), StoreError>>;
+    ) -> BoxFuture<'_, Result<(PairingLedger, LedgerVersion), PairingStoreError>>;
 
     fn save<'a>(
         &'a self,
         platform: Platform,
-        ledger: &'a Ledger,
+        ledger: &'a PairingLedger,
         expected: LedgerVersion,
-    ) -> BoxFuture<'a, Result<Saved, StoreError>>;
+    ) -> BoxFuture<'a, Result<SaveOutcome, PairingStoreError>>;
 }
 
 /// Counts up by one with each save.
@@ -42,7 +42,7 @@ pub struct LedgerVersion(pub u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Saved {
+pub enum SaveOutcome {
     Yes,
     /// Somebody else was faster: load again.
     Outrun,
@@ -50,7 +50,7 @@ pub enum Saved {
 
 #[derive(Debug, Error)]
 #[error("the pairing store does not answer")]
-pub struct StoreError(#[source] pub Box<dyn Error + Send + Sync>);
+pub struct PairingStoreError(#[source] pub Box<dyn Error + Send + Sync>);
 
 impl LedgerVersion {
     pub const NONE: Self = Self(0);
@@ -63,13 +63,13 @@ impl LedgerVersion {
 /// Pairings for as long as the process lives.
 #[derive(Debug, Default)]
 pub struct MemoryPairings {
-    ledgers: Mutex<HashMap<Platform, (Ledger, LedgerVersion)>>,
+    ledgers: Mutex<HashMap<Platform, (PairingLedger, LedgerVersion)>>,
 }
 
 impl MemoryPairings {
     fn with<R>(
         &self,
-        look: impl FnOnce(&mut HashMap<Platform, (Ledger, LedgerVersion)>) -> R,
+        look: impl FnOnce(&mut HashMap<Platform, (PairingLedger, LedgerVersion)>) -> R,
     ) -> R {
         look(
             &mut self
@@ -84,27 +84,27 @@ impl PairingStore for MemoryPairings {
     fn load(
         &self,
         platform: Platform,
-    ) -> BoxFuture<'_, Result<(Ledger, LedgerVersion), StoreError>> {
+    ) -> BoxFuture<'_, Result<(PairingLedger, LedgerVersion), PairingStoreError>> {
         let found = self.with(|ledgers| ledgers.get(&platform).cloned());
-        async move { Ok(found.unwrap_or((Ledger::default(), LedgerVersion::NONE))) }.boxed()
+        async move { Ok(found.unwrap_or((PairingLedger::default(), LedgerVersion::NONE))) }.boxed()
     }
 
     fn save<'a>(
         &'a self,
         platform: Platform,
-        ledger: &'a Ledger,
+        ledger: &'a PairingLedger,
         expected: LedgerVersion,
-    ) -> BoxFuture<'a, Result<Saved, StoreError>> {
+    ) -> BoxFuture<'a, Result<SaveOutcome, PairingStoreError>> {
         async move {
             Ok(self.with(|ledgers| {
                 let current = ledgers
                     .get(&platform)
                     .map_or(LedgerVersion::NONE, |(_, at)| *at);
                 if current != expected {
-                    return Saved::Outrun;
+                    return SaveOutcome::Outrun;
                 }
                 ledgers.insert(platform, (ledger.clone(), expected.next()));
-                Saved::Yes
+                SaveOutcome::Yes
             }))
         }
         .boxed()

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_agent::openai::{OpenAi, Settings};
+use hermetic_agent::endpoint::{EndpointSettings, ModelEndpoint};
 use hermetic_agent::{
-    Agent, Input, Invocation, Limits, Message, Model, NoJournal, Silent, Steer, ToolResult,
-    ToolSpec, Tools, Turn,
+    Agent, AgentTurn, LanguageModel, Message, NoJournal, SilentObserver, SteeringHandle,
+    ToolInvocation, ToolResult, ToolSet, ToolSpec, TurnBounds, TurnInput,
 };
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_testkit::model::{Line, Reply, ScriptedModel, ScriptedServer};
+use hermetic_types::SystemClock;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -38,11 +39,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server =
         ScriptedServer::start((0..TURNS).map(|_| Reply::streams(&["a ", "short ", "answer"])))
             .await?;
-    let model = OpenAi::new(Settings::new(server.base_url(), None, "m"))?;
+    let model = ModelEndpoint::new(
+        EndpointSettings::new(server.base_url(), None, "m"),
+        SystemClock::shared(),
+    )?;
     measure("over loopback, no tool", Arc::new(model), &[]).await?;
 
     let server = ScriptedServer::start((0..TURNS).map(|_| Reply::streams(&["ok"]))).await?;
-    let model = OpenAi::new(Settings::new(server.base_url(), None, "m"))?;
+    let model = ModelEndpoint::new(
+        EndpointSettings::new(server.base_url(), None, "m"),
+        SystemClock::shared(),
+    )?;
     let redactor = redactor();
     let history: Vec<_> = (0..100)
         .flat_map(|_| {
@@ -62,21 +69,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 async fn measure(
     name: &str,
-    model: Arc<dyn Model>,
+    model: Arc<dyn LanguageModel>,
     history: &[Message],
 ) -> Result<(), Box<dyn Error>> {
-    let agent = Agent::new(model, Limits::default(), redactor());
-    let steer = Steer::default();
+    let agent = Agent::new(model, TurnBounds::default(), redactor());
+    let steer = SteeringHandle::default();
     let mut times = Vec::with_capacity(TURNS);
     for _ in 0..TURNS {
-        let turn = Turn {
+        let turn = AgentTurn {
             system: &Redacted::constant("be brief"),
             history,
-            input: Input::Says("hello"),
+            input: TurnInput::Says("hello"),
             tools: &Echo,
             journal: &NoJournal,
-            observer: &Silent,
+            observer: &SilentObserver,
             steer: &steer,
+            meter: &hermetic_agent::NoMeter,
         };
         let started = Instant::now();
         agent.take_turn(turn, CancellationToken::new()).await?;
@@ -94,12 +102,12 @@ async fn measure(
 }
 
 fn redactor() -> Redactor {
-    Redactor::new([], hermetic_redact::Settings::default())
+    Redactor::new([], hermetic_redact::RedactorSettings::default())
 }
 
 struct Echo;
 
-impl Tools for Echo {
+impl ToolSet for Echo {
     fn specs(&self) -> Vec<ToolSpec> {
         vec![ToolSpec {
             name: "echo".to_owned(),
@@ -108,7 +116,11 @@ impl Tools for Echo {
         }]
     }
 
-    fn call<'a>(&'a self, _: Invocation<'a>, _: CancellationToken) -> BoxFuture<'a, ToolResult> {
+    fn call<'a>(
+        &'a self,
+        _: ToolInvocation<'a>,
+        _: CancellationToken,
+    ) -> BoxFuture<'a, ToolResult> {
         async { ToolResult::new("again") }.boxed()
     }
 }

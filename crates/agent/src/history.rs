@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use crate::{CallId, Message, ModelText, Part};
+use crate::{CallId, Message, MessagePart, ModelText};
 
 /// How much of a conversation the model is shown, in bytes of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct HistoryBudget {
     bytes: usize,
 }
 
-impl Budget {
+impl HistoryBudget {
     pub fn bytes(bytes: usize) -> Self {
         Self { bytes }
     }
@@ -79,7 +79,7 @@ fn missing(begun: bool, call: CallId) -> Message {
 ///
 /// Everything from `keep` on, the turn at hand, stays; where it alone is too large, the oldest tool
 /// results give way. What was left out is said in its place.
-pub fn trim(history: &[Message], keep: usize, budget: Budget) -> Cow<'_, [Message]> {
+pub fn trim(history: &[Message], keep: usize, budget: HistoryBudget) -> Cow<'_, [Message]> {
     let total: usize = history.iter().map(Message::size).sum();
     if total <= budget.bytes {
         return Cow::Borrowed(history);
@@ -109,7 +109,7 @@ pub fn trim(history: &[Message], keep: usize, budget: Budget) -> Cow<'_, [Messag
     Cow::Owned(kept)
 }
 
-fn shorten_results(messages: &mut [Message], budget: Budget) {
+fn shorten_results(messages: &mut [Message], budget: HistoryBudget) {
     let mut total: usize = messages.iter().map(Message::size).sum();
     for message in messages {
         if total <= budget.bytes {
@@ -120,7 +120,7 @@ fn shorten_results(messages: &mut [Message], budget: Budget) {
             let note = format!("[{size} bytes of an earlier result were left out]");
             if note.len() < size {
                 total -= size - note.len();
-                *parts = vec![Part::text(ModelText::assembled(note))];
+                *parts = vec![MessagePart::text(ModelText::assembled(note))];
             }
         }
     }
@@ -195,7 +195,7 @@ mod tests {
             Message::user("steered"),
             Message::assistant("second answer"),
         ];
-        let trimmed = trim(&history, 4, Budget::bytes(60));
+        let trimmed = trim(&history, 4, HistoryBudget::bytes(60));
         assert!(matches!(&trimmed[0], Message::User { .. }));
         assert!(trimmed[0].text().starts_with("[4 earlier messages"));
         assert_eq!(trimmed[1..], history[4..]);
@@ -211,7 +211,7 @@ mod tests {
             calling(&["b"]),
             result("b", &big),
         ];
-        let trimmed = trim(&history, 0, Budget::bytes(700));
+        let trimmed = trim(&history, 0, HistoryBudget::bytes(700));
         assert_eq!(
             trimmed[2],
             result("a", "[500 bytes of an earlier result were left out]")
@@ -226,7 +226,7 @@ mod tests {
             Message::user("question"),
             Message::user("steered"),
         ];
-        let trimmed = trim(&history, 1, Budget::bytes(3));
+        let trimmed = trim(&history, 1, HistoryBudget::bytes(3));
         assert_eq!(trimmed[1..], history[1..]);
     }
 
@@ -234,7 +234,7 @@ mod tests {
     fn what_fits_is_not_copied() {
         let history = [Message::user("hi")];
         assert!(matches!(
-            trim(&history, 0, Budget::bytes(10)),
+            trim(&history, 0, HistoryBudget::bytes(10)),
             Cow::Borrowed(_)
         ));
     }

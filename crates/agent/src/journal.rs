@@ -11,7 +11,7 @@ use crate::{CallId, Message, ToolCall};
 ///
 /// What an implementer promises: when a future here is done, the fact survives a crash. A step that
 /// could not be written down is not taken.
-pub trait Journal: Send + Sync {
+pub trait TurnJournal: Send + Sync {
     /// A message now belongs to the conversation.
     fn said<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), JournalError>>;
 
@@ -40,7 +40,7 @@ pub struct JournalError {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoJournal;
 
-impl Journal for NoJournal {
+impl TurnJournal for NoJournal {
     fn said<'a>(&'a self, _: &'a Message) -> BoxFuture<'a, Result<(), JournalError>> {
         future::ready(Ok(())).boxed()
     }

@@ -1,8 +1,8 @@
 //! One turn: ask the model, run its tools, answer.
 //!
 //! [`Agent::take_turn`] is the loop. It knows the model, the tools and the record only by traits:
-//! [`Model`] is whoever thinks ([`openai`] speaks to any compatible endpoint, [`Patient`] tries again
-//! and falls back), [`Tools`] is whatever acts, and [`Journal`] writes each step down *before* it
+//! [`LanguageModel`] is whoever thinks ([`endpoint`] speaks the dialects of the providers, [`RetryingModel`] tries again
+//! and falls back), [`ToolSet`] is whatever acts, and [`TurnJournal`] writes each step down *before* it
 //! happens, so that a crash in the middle is reported and no side effect is repeated in silence.
 //!
 //! What a tool brings back is data from an untrusted place and is handed to the model marked as such.
@@ -11,6 +11,11 @@
 
 #![forbid(unsafe_code)]
 
+mod answer_reader;
+mod anthropic;
+mod chat_completions;
+pub mod endpoint;
+mod gemini;
 mod history;
 mod journal;
 mod media;
@@ -18,30 +23,41 @@ mod message;
 mod model;
 mod model_text;
 mod no_model;
-pub mod openai;
 mod part;
-mod patient;
+mod price;
 pub mod prompt;
 mod reply;
+mod responses;
+mod retrying_model;
 mod running;
 mod schema;
+mod spending;
 mod steer;
 mod stored_message;
+mod tool_names;
 mod tools;
 mod turn;
 mod untrusted;
 
-pub use history::{Budget, mend, trim};
-pub use journal::{Journal, JournalError, NoJournal};
-pub use media::{InlineBytes, MOST_INLINE, Media, MediaError, MediaSource};
+pub use history::{HistoryBudget, mend, trim};
+pub use journal::{JournalError, NoJournal, TurnJournal};
+pub use media::{InlineBytes, MOST_INLINE, MediaError, MediaPart, MediaSource};
 pub use message::{CallId, Message, ToolCall};
-pub use model::{Ask, Delta, Deltas, Finish, Fragment, Model, ModelError, Usage};
+pub use model::{
+    CallFragment, Deltas, FinishReason, LanguageModel, ModelError, ModelRequest, ReplyDelta,
+    TokenUsage,
+};
 pub use model_text::ModelText;
 pub use no_model::NoModel;
-pub use part::{AssistantPart, OpaquePart, Part};
-pub use patient::{Patience, Patient};
-pub use steer::Steer;
+pub use part::{AssistantPart, MessagePart, OpaquePart};
+pub use price::{NanoDollars, TokenPrice};
+pub use retrying_model::{ModelRetries, RetryingModel};
+pub use spending::{NoMeter, RequestEstimate, SpendingMeter, SpendingRefused, SpentTokens};
+pub use steer::SteeringHandle;
 pub use stored_message::StoredMessage;
-pub use tools::{Invocation, NoTools, ToolResult, ToolSpec, Tools};
-pub use turn::{Agent, Answer, Ended, Input, Limits, Observer, Silent, Turn, TurnError};
-pub use untrusted::Untrusted;
+pub use tools::{NoTools, ToolInvocation, ToolResult, ToolSet, ToolSpec};
+pub use turn::{
+    Agent, AgentTurn, SilentObserver, TurnAnswer, TurnBounds, TurnEnding, TurnError, TurnInput,
+    TurnObserver,
+};
+pub use untrusted::UntrustedOutput;

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// An image or a file: what it is, and where its bytes are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Media {
+pub struct MediaPart {
     /// As in `image/png`.
     pub media_type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ pub enum MediaError {
 /// scaled to what models look at has some hundred kilobytes.
 pub const MOST_INLINE: usize = 1 << 20;
 
-impl Media {
+impl MediaPart {
     pub fn inline(media_type: impl Into<String>, bytes: &[u8]) -> Result<Self, MediaError> {
         Ok(Self {
             media_type: media_type.into(),

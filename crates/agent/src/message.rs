@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{AssistantPart, ModelText, Part};
+use crate::{AssistantPart, MessagePart, ModelText};
 
 /// One message of a conversation.
 ///
@@ -20,7 +20,7 @@ pub enum Message<Text = ModelText> {
         text: Text,
     },
     User {
-        parts: Vec<Part<Text>>,
+        parts: Vec<MessagePart<Text>>,
     },
     Assistant {
         /// In the order in which the model made them. Some providers refuse another one.
@@ -31,7 +31,7 @@ pub enum Message<Text = ModelText> {
         call_id: CallId,
         #[serde(default, skip_serializing_if = "is_false")]
         failed: bool,
-        parts: Vec<Part<Text>>,
+        parts: Vec<MessagePart<Text>>,
     },
 }
 
@@ -54,7 +54,7 @@ impl Message {
 
     pub fn user(text: impl Into<ModelText>) -> Self {
         Self::User {
-            parts: vec![Part::text(text)],
+            parts: vec![MessagePart::text(text)],
         }
     }
 
@@ -70,7 +70,7 @@ impl Message {
         Self::Tool {
             call_id,
             failed: false,
-            parts: vec![Part::text(text)],
+            parts: vec![MessagePart::text(text)],
         }
     }
 
@@ -79,7 +79,7 @@ impl Message {
         Self::Tool {
             call_id,
             failed: true,
-            parts: vec![Part::text(text)],
+            parts: vec![MessagePart::text(text)],
         }
     }
 
@@ -110,15 +110,17 @@ impl Message {
     pub fn size(&self) -> usize {
         match self {
             Self::System { text } => text.len(),
-            Self::User { parts } | Self::Tool { parts, .. } => parts.iter().map(Part::size).sum(),
+            Self::User { parts } | Self::Tool { parts, .. } => {
+                parts.iter().map(MessagePart::size).sum()
+            }
             Self::Assistant { parts } => parts.iter().map(AssistantPart::size).sum(),
         }
     }
 }
 
 /// The texts among `parts`, without a copy where there is one.
-pub(crate) fn joined<'a>(parts: &'a [Part], between: &str) -> Cow<'a, str> {
-    joined_texts(parts.iter().filter_map(Part::as_text), between)
+pub(crate) fn joined<'a>(parts: &'a [MessagePart], between: &str) -> Cow<'a, str> {
+    joined_texts(parts.iter().filter_map(MessagePart::as_text), between)
 }
 
 fn joined_texts<'a>(mut texts: impl Iterator<Item = &'a str>, between: &str) -> Cow<'a, str> {

@@ -8,61 +8,78 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Message, OpaquePart, ToolSpec};
+use crate::{Message, NanoDollars, OpaquePart, TokenPrice, ToolSpec};
 
 /// A language model that answers in pieces.
 ///
 /// What an implementer promises:
-/// - the stream ends with [`Delta::Finish`] or with an error, and nothing follows either;
+/// - the stream ends with [`ReplyDelta::Finish`] or with an error, and nothing follows either;
 /// - cancelling `stop` ends it soon with [`ModelError::Stopped`], wherever it waits;
 /// - no error holds a credential.
-pub trait Model: Send + Sync + fmt::Debug {
+pub trait LanguageModel: Send + Sync + fmt::Debug {
     /// What people call it.
     fn name(&self) -> &str;
 
-    fn complete<'a>(&'a self, ask: Ask<'a>, stop: CancellationToken) -> Deltas<'a>;
+    fn complete<'a>(&'a self, ask: ModelRequest<'a>, stop: CancellationToken) -> Deltas<'a>;
+
+    /// What its tokens cost, for an estimate before it is asked.
+    fn price(&self) -> Option<TokenPrice> {
+        None
+    }
 }
 
-pub type Deltas<'a> = BoxStream<'a, Result<Delta, ModelError>>;
+pub type Deltas<'a> = BoxStream<'a, Result<ReplyDelta, ModelError>>;
 
 /// What the model is given. All of its text has a proof: see [`ModelText`](crate::ModelText).
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct ModelRequest<'a> {
     pub messages: &'a [Message],
     pub tools: &'a [ToolSpec],
 }
 
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delta {
+pub enum ReplyDelta {
     Text(String),
-    ToolCall(Fragment),
+    ToolCall(CallFragment),
     /// What the provider wants back at this place.
     Opaque(OpaquePart),
-    Usage(Usage),
+    Usage(TokenUsage),
     /// What came so far is void: the answer starts anew after a failure.
     Restarted,
-    Finish(Finish),
+    Finish(FinishReason),
 }
 
 /// A piece of a tool call. Those with one `index` belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fragment {
+pub struct CallFragment {
     pub index: usize,
     pub id: Option<String>,
     pub name: Option<String>,
     pub arguments: String,
 }
 
+/// What an answer took. Every dialect's figures are brought to this form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+#[serde(default)]
+pub struct TokenUsage {
+    /// All that was read, the cached part included.
     pub input_tokens: u64,
+    /// All that was written, thoughts included.
     pub output_tokens: u64,
+    /// The part of the input that came from the provider's cache.
+    pub cached_tokens: u64,
+    /// The part of the input that was written into the provider's cache.
+    pub cache_write_tokens: u64,
+    /// The part of the output that was thought.
+    pub reasoning_tokens: u64,
+    /// What it cost, by the provider's own word or by our table; unknown where neither says.
+    pub cost: Option<NanoDollars>,
 }
 
 /// Why the model stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finish {
+pub enum FinishReason {
     /// It said what it had to say, or called tools.
     Done,
     /// It ran out of room.
@@ -85,6 +102,12 @@ pub enum ModelError {
     },
     #[error("{model} did not accept the key (status {status}): {detail}")]
     KeyRejected {
+        model: String,
+        status: u16,
+        detail: String,
+    },
+    #[error("the account at the provider of {model} is out of credit (status {status}): {detail}")]
+    OutOfCredit {
         model: String,
         status: u16,
         detail: String,
@@ -145,6 +168,9 @@ impl ModelError {
             Self::KeyRejected { .. } => {
                 "The model did not accept this gateway's key. The operator has to look at it."
             }
+            Self::OutOfCredit { .. } => {
+                "This gateway's account with the model's provider is out of credit. The operator has to look at it."
+            }
             Self::ContextTooLong { .. } | Self::AskTooLarge { .. } => {
                 "This conversation has become too long for the model. /new starts a fresh one."
             }
@@ -157,9 +183,30 @@ impl ModelError {
     }
 }
 
-impl Usage {
+impl TokenUsage {
+    /// Both together. A cost is unknown as soon as one of two is that was not for nothing.
     pub fn add(&mut self, other: Self) {
-        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        let sum = |one: u64, two: u64| one.saturating_add(two);
+        *self = Self {
+            cost: match (self.cost, other.cost) {
+                (Some(one), Some(two)) => Some(one.plus(two)),
+                (one, None) if other.is_nothing() => one,
+                (None, two) if self.is_nothing() => two,
+                _ => None,
+            },
+            input_tokens: sum(self.input_tokens, other.input_tokens),
+            output_tokens: sum(self.output_tokens, other.output_tokens),
+            cached_tokens: sum(self.cached_tokens, other.cached_tokens),
+            cache_write_tokens: sum(self.cache_write_tokens, other.cache_write_tokens),
+            reasoning_tokens: sum(self.reasoning_tokens, other.reasoning_tokens),
+        };
+    }
+
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.tokens() == 0
     }
 }

@@ -1,6 +1,6 @@
 //! The proof that a text may go to a model.
 
-use hermetic_redact::{Redacted, Redactor, Spoken};
+use hermetic_redact::{Redacted, Redactor, SpokenText};
 use serde::Serialize;
 
 /// Text that may go to a model.
@@ -60,8 +60,8 @@ impl From<Redacted<String>> for ModelText {
     }
 }
 
-impl From<Redacted<Spoken>> for ModelText {
-    fn from(words: Redacted<Spoken>) -> Self {
+impl From<Redacted<SpokenText>> for ModelText {
+    fn from(words: Redacted<SpokenText>) -> Self {
         Self(words.into_inner().into_string())
     }
 }

@@ -3,18 +3,18 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Media, MediaSource, ModelText, ToolCall};
+use crate::{MediaPart, MediaSource, ModelText, ToolCall};
 
 /// A part of what a person said or of what a tool brought back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Part<Text = ModelText> {
+pub enum MessagePart<Text = ModelText> {
     Text {
         text: Text,
     },
     /// No redaction sees what an image shows.
-    Image(Media),
-    File(Media),
+    Image(MediaPart),
+    File(MediaPart),
 }
 
 /// A part of what the model said. It goes back to the model as the model made it.
@@ -22,7 +22,7 @@ pub enum Part<Text = ModelText> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AssistantPart {
     Text { text: String },
-    Image(Media),
+    Image(MediaPart),
     ToolCall(ToolCall),
     Opaque(OpaquePart),
 }
@@ -41,7 +41,7 @@ pub struct OpaquePart {
 /// providers count for one of the size they look at.
 const IMAGE_SIZE: usize = 4500;
 
-impl Part {
+impl MessagePart {
     pub fn text(text: impl Into<ModelText>) -> Self {
         Self::Text { text: text.into() }
     }

@@ -6,20 +6,20 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use hermetic_types::{BackendKind, Boundary, Limits};
+use hermetic_types::{BackendKind, Boundary, SandboxLimits};
 
 /// What is known about the conversation's surroundings.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Facts {
+pub struct PromptFacts {
     pub backend: BackendKind,
     pub boundary: Boundary,
-    pub network: Network,
+    pub network: NetworkFacts,
     /// The folder commands start in.
     pub workspace: String,
     /// Folders of the host that the operator let the sandbox see.
-    pub shared: Vec<Shared>,
-    pub limits: Option<Limits>,
-    pub persistence: Persistence,
+    pub shared: Vec<SharedFolder>,
+    pub limits: Option<SandboxLimits>,
+    pub persistence: PersistenceFacts,
     /// How long the sandbox lives when nothing is asked of it.
     pub lifetime: Option<Duration>,
     pub max_turns: u32,
@@ -32,14 +32,14 @@ pub struct Facts {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedFolder {
     /// As the sandbox sees it.
     pub path: String,
     pub writable: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Network {
+pub enum NetworkFacts {
     Closed,
     /// Only these hosts, through the proxy.
     Allow(Vec<String>),
@@ -52,7 +52,7 @@ pub enum Network {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Persistence {
+pub enum PersistenceFacts {
     /// Files go when the sandbox goes.
     Ephemeral,
     /// Files in the workspace are there again when the sandbox comes back.
@@ -62,7 +62,7 @@ pub enum Persistence {
 /// Hosts beyond this are counted instead of named.
 const MOST_HOSTS: usize = 40;
 
-pub fn system(facts: &Facts) -> String {
+pub fn system(facts: &PromptFacts) -> String {
     let mut paragraphs = vec![
         format!(
             "You are an agent that people reach through {}. You act by calling tools; each answer may \
@@ -102,8 +102,8 @@ pub fn system(facts: &Facts) -> String {
     paragraphs.join("\n\n")
 }
 
-fn place(facts: &Facts) -> String {
-    let Facts {
+fn place(facts: &PromptFacts) -> String {
+    let PromptFacts {
         backend, workspace, ..
     } = facts;
     match (facts.boundary, backend) {
@@ -126,7 +126,7 @@ fn place(facts: &Facts) -> String {
     }
 }
 
-fn exceptions(shared: &[Shared]) -> String {
+fn exceptions(shared: &[SharedFolder]) -> String {
     if shared.is_empty() {
         return String::new();
     }
@@ -145,35 +145,35 @@ fn exceptions(shared: &[Shared]) -> String {
     )
 }
 
-fn network(network: &Network) -> String {
+fn network(network: &NetworkFacts) -> String {
     match network {
-        Network::Closed => {
+        NetworkFacts::Closed => {
             "There is no network: no host, no name resolution. Do not try to download or install anything \
              from outside; say what is missing instead."
                 .to_owned()
         }
-        Network::Allow(hosts) if hosts.is_empty() => self::network(&Network::Closed),
-        Network::Allow(hosts) => format!(
+        NetworkFacts::Allow(hosts) if hosts.is_empty() => self::network(&NetworkFacts::Closed),
+        NetworkFacts::Allow(hosts) => format!(
             "The network is closed except for these hosts, reached through the proxy in the environment: {}. \
              Anything else is refused; trying again does not help.",
             names(hosts)
         ),
-        Network::Ask(hosts) if hosts.is_empty() => {
+        NetworkFacts::Ask(hosts) if hosts.is_empty() => {
             "The network is closed. A connection to a host waits until a person allows it, through the proxy \
              in the environment; it is refused if nobody does."
                 .to_owned()
         }
-        Network::Ask(hosts) => format!(
+        NetworkFacts::Ask(hosts) => format!(
             "The network is closed except for these hosts, reached through the proxy in the environment: {}. \
              A connection to any other host waits until a person allows it, and is refused if nobody does.",
             names(hosts)
         ),
-        Network::Public => {
+        NetworkFacts::Public => {
             "Public hosts are reached through the proxy in the environment, by name, over https or http; \
              private addresses, other ports and direct connections are refused."
                 .to_owned()
         }
-        Network::Open => "The network is that of the machine and is not filtered.".to_owned(),
+        NetworkFacts::Open => "The network is that of the machine and is not filtered.".to_owned(),
     }
 }
 
@@ -185,7 +185,7 @@ fn names(hosts: &[String]) -> String {
     text
 }
 
-fn limits(limits: &Limits) -> String {
+fn limits(limits: &SandboxLimits) -> String {
     let cores = limits.cpu;
     format!(
         "You may use {cores} CPU {}, {} of memory, {} of disk and {} processes. Beyond that commands are \
@@ -201,7 +201,7 @@ fn limits(limits: &Limits) -> String {
     )
 }
 
-fn lasting(facts: &Facts) -> String {
+fn lasting(facts: &PromptFacts) -> String {
     if facts.boundary == Boundary::Judged {
         return "Files stay where you put them.".to_owned();
     }
@@ -210,11 +210,11 @@ fn lasting(facts: &Facts) -> String {
         .map(|lifetime| format!(" after {} without a request", span(lifetime)));
     let idle = idle.unwrap_or_else(|| " when the conversation ends".to_owned());
     match facts.persistence {
-        Persistence::Ephemeral => format!(
+        PersistenceFacts::Ephemeral => format!(
             "The sandbox is destroyed{idle} or by /destroy, with every file in it. Hand over results in your \
              answer instead of leaving them in files."
         ),
-        Persistence::Kept => format!(
+        PersistenceFacts::Kept => format!(
             "Processes are ended{idle}; files in {} are kept and are there again next time, until /destroy.",
             facts.workspace
         ),

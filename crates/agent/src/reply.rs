@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::{AssistantPart, CallId, Delta, Finish, Fragment, OpaquePart, ToolCall, Usage};
+use crate::{
+    AssistantPart, CallFragment, CallId, FinishReason, OpaquePart, ReplyDelta, TokenUsage, ToolCall,
+};
 
 /// An answer as far as it has come.
 #[derive(Debug, Default)]
-pub(crate) struct Reply {
+pub(crate) struct ModelReply {
     parts: Vec<ReplyPart>,
-    calls: BTreeMap<usize, Fragment>,
-    pub(crate) usage: Usage,
-    pub(crate) finish: Option<Finish>,
+    calls: BTreeMap<usize, CallFragment>,
+    usage: TokenUsage,
+    /// What answers took that broke off before this one: they are paid for too.
+    void: TokenUsage,
+    pub(crate) finish: Option<FinishReason>,
 }
 
 /// What stands at one place of the answer.
@@ -25,17 +29,29 @@ enum ReplyPart {
 /// A model that calls more than this at once is out of its mind.
 const MOST_CALLS: usize = 64;
 
-impl Reply {
-    pub(crate) fn take(&mut self, delta: Delta) {
+impl ModelReply {
+    pub(crate) fn take(&mut self, delta: ReplyDelta) {
         match delta {
-            Delta::Text(piece) => self.take_text(&piece),
-            Delta::ToolCall(fragment) => self.take_fragment(fragment),
-            Delta::Opaque(part) => self.parts.push(ReplyPart::Opaque(part)),
+            ReplyDelta::Text(piece) => self.take_text(&piece),
+            ReplyDelta::ToolCall(fragment) => self.take_fragment(fragment),
+            ReplyDelta::Opaque(part) => self.parts.push(ReplyPart::Opaque(part)),
             // Later figures are totals, not additions.
-            Delta::Usage(usage) => self.usage = usage,
-            Delta::Restarted => *self = Self::default(),
-            Delta::Finish(finish) => self.finish = Some(finish),
+            ReplyDelta::Usage(usage) => self.usage = usage,
+            ReplyDelta::Restarted => {
+                let void = self.usage();
+                *self = Self {
+                    void,
+                    ..Self::default()
+                };
+            }
+            ReplyDelta::Finish(finish) => self.finish = Some(finish),
         }
+    }
+
+    pub(crate) fn usage(&self) -> TokenUsage {
+        let mut usage = self.usage;
+        usage.add(self.void);
+        usage
     }
 
     fn take_text(&mut self, piece: &str) {
@@ -46,7 +62,7 @@ impl Reply {
         }
     }
 
-    fn take_fragment(&mut self, fragment: Fragment) {
+    fn take_fragment(&mut self, fragment: CallFragment) {
         if !self.calls.contains_key(&fragment.index) {
             if self.calls.len() >= MOST_CALLS {
                 return;
@@ -88,7 +104,7 @@ impl Reply {
     }
 }
 
-fn named(call: Fragment, taken: &mut HashSet<CallId>) -> ToolCall {
+fn named(call: CallFragment, taken: &mut HashSet<CallId>) -> ToolCall {
     let given = call.id.filter(|id| is_usable(id)).map(CallId::new);
     let given = given.filter(|id| !taken.contains(id));
     let id = given.unwrap_or_else(CallId::random);
@@ -110,8 +126,8 @@ fn is_usable(id: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn fragment(index: usize, id: Option<&str>, name: Option<&str>, arguments: &str) -> Delta {
-        Delta::ToolCall(Fragment {
+    fn fragment(index: usize, id: Option<&str>, name: Option<&str>, arguments: &str) -> ReplyDelta {
+        ReplyDelta::ToolCall(CallFragment {
             index,
             id: id.map(str::to_owned),
             name: name.map(str::to_owned),
@@ -119,8 +135,8 @@ mod tests {
         })
     }
 
-    fn calls(deltas: impl IntoIterator<Item = Delta>) -> Vec<ToolCall> {
-        let mut reply = Reply::default();
+    fn calls(deltas: impl IntoIterator<Item = ReplyDelta>) -> Vec<ToolCall> {
+        let mut reply = ModelReply::default();
         deltas.into_iter().for_each(|delta| reply.take(delta));
         let parts = reply.into_parts(&mut HashSet::new()).into_iter();
         let calls = parts.filter_map(|part| match part {
@@ -169,11 +185,18 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_forgets_what_came_before() {
-        let mut reply = Reply::default();
-        reply.take(Delta::Text("half an ans".to_owned()));
-        reply.take(Delta::Restarted);
-        reply.take(Delta::Text("whole".to_owned()));
+    fn a_restart_forgets_what_was_said_and_not_what_it_took() {
+        let mut reply = ModelReply::default();
+        let usage = ReplyDelta::Usage(TokenUsage {
+            input_tokens: 7,
+            ..TokenUsage::default()
+        });
+        reply.take(ReplyDelta::Text("half an ans".to_owned()));
+        reply.take(usage.clone());
+        reply.take(ReplyDelta::Restarted);
+        reply.take(ReplyDelta::Text("whole".to_owned()));
+        reply.take(usage);
         assert_eq!(reply.text(), "whole");
+        assert_eq!(reply.usage().input_tokens, 14, "both are paid for");
     }
 }

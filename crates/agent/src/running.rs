@@ -3,21 +3,23 @@
 use std::collections::{HashMap, HashSet};
 
 use futures::stream::StreamExt;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::reply::Reply;
+use crate::reply::ModelReply;
 use crate::schema;
-use crate::turn::Turn;
+use crate::turn::AgentTurn;
 use crate::{
-    Agent, Answer, Ask, AssistantPart, CallId, Delta, Ended, Finish, Input, Invocation,
-    JournalError, Message, ModelError, ModelText, Part, ToolCall, ToolResult, ToolSpec, TurnError,
-    Untrusted, Usage, trim,
+    Agent, AssistantPart, CallId, FinishReason, JournalError, Message, MessagePart, ModelError,
+    ModelRequest, ModelText, ReplyDelta, RequestEstimate, SpendingRefused, SpentTokens, TokenUsage,
+    ToolCall, ToolInvocation, ToolResult, ToolSpec, TurnAnswer, TurnEnding, TurnError, TurnInput,
+    UntrustedOutput, trim,
 };
 
 /// A turn under way.
-pub(crate) struct Running<'a> {
+pub(crate) struct RunningTurn<'a> {
     agent: &'a Agent,
-    turn: Turn<'a>,
+    turn: AgentTurn<'a>,
     pub(crate) stop: CancellationToken,
     specs: HashMap<String, ToolSpec>,
     offered: Vec<ToolSpec>,
@@ -29,16 +31,17 @@ pub(crate) struct Running<'a> {
     request: usize,
     /// Ids that calls of this conversation have already.
     pub(crate) taken: HashSet<CallId>,
-    pub(crate) usage: Usage,
+    pub(crate) usage: TokenUsage,
 }
 
-pub(crate) enum Unanswered {
+pub(crate) enum UnansweredRequest {
     Stopped { so_far: String },
+    TooDear(SpendingRefused),
     Failed(ModelError),
 }
 
-impl<'a> Running<'a> {
-    pub(crate) fn new(agent: &'a Agent, turn: Turn<'a>, stop: CancellationToken) -> Self {
+impl<'a> RunningTurn<'a> {
+    pub(crate) fn new(agent: &'a Agent, turn: AgentTurn<'a>, stop: CancellationToken) -> Self {
         let offered = turn.tools.specs();
         let mut messages = Vec::with_capacity(turn.history.len() + 2);
         messages.extend_from_slice(turn.history);
@@ -55,7 +58,7 @@ impl<'a> Running<'a> {
             request: request(turn.input, &messages),
             taken: call_ids(&messages),
             messages,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         }
     }
 
@@ -66,14 +69,14 @@ impl<'a> Running<'a> {
     }
 
     /// Asks the model, with less of the history each time it says that there is too much.
-    pub(crate) async fn ask(&self) -> Result<Reply, Unanswered> {
+    pub(crate) async fn ask(&self) -> Result<ModelReply, UnansweredRequest> {
         let mut budget = self.agent.limits.budget;
         let mut shorter = 3;
         loop {
             let mut shown = vec![Message::system(self.turn.system.clone())];
             shown.extend_from_slice(&trim(&self.messages, self.request, budget));
             match self.ask_with(&shown).await {
-                Err(Unanswered::Failed(ModelError::ContextTooLong { model, detail }))
+                Err(UnansweredRequest::Failed(ModelError::ContextTooLong { model, detail }))
                     if shorter > 0 =>
                 {
                     tracing::info!(
@@ -90,43 +93,57 @@ impl<'a> Running<'a> {
         }
     }
 
-    async fn ask_with(&self, messages: &[Message]) -> Result<Reply, Unanswered> {
-        let ask = Ask {
+    async fn ask_with(&self, messages: &[Message]) -> Result<ModelReply, UnansweredRequest> {
+        let ask = ModelRequest {
             messages,
             tools: &self.offered,
         };
-        let mut reply = Reply::default();
+        let meter = self.turn.meter;
+        let estimate = RequestEstimate::of(ask, self.agent.model.price());
+        let refused = meter.before_request(estimate).await;
+        refused.map_err(UnansweredRequest::TooDear)?;
+        let mut reply = ModelReply::default();
+        let outcome = self.read_reply(ask, &mut reply).await;
+        meter.after_request(estimate, spent(&outcome, &reply)).await;
+        outcome.map(|()| reply)
+    }
+
+    async fn read_reply(
+        &self,
+        ask: ModelRequest<'_>,
+        reply: &mut ModelReply,
+    ) -> Result<(), UnansweredRequest> {
         let mut deltas = self.agent.model.complete(ask, self.stop.clone());
         loop {
             let next = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return Err(Unanswered::Stopped { so_far: reply.text() }),
+                () = self.stop.cancelled() => return Err(UnansweredRequest::Stopped { so_far: reply.text() }),
                 next = deltas.next() => next,
             };
             match next {
                 Some(Ok(delta)) => {
                     match &delta {
-                        Delta::Text(piece) => self.turn.observer.text(piece),
-                        Delta::Restarted => self.turn.observer.restarted(),
-                        Delta::ToolCall(_)
-                        | Delta::Opaque(_)
-                        | Delta::Usage(_)
-                        | Delta::Finish(_) => {}
+                        ReplyDelta::Text(piece) => self.turn.observer.text(piece),
+                        ReplyDelta::Restarted => self.turn.observer.restarted(),
+                        ReplyDelta::ToolCall(_)
+                        | ReplyDelta::Opaque(_)
+                        | ReplyDelta::Usage(_)
+                        | ReplyDelta::Finish(_) => {}
                     }
                     reply.take(delta);
                     if reply.finish.is_some() {
-                        return Ok(reply);
+                        return Ok(());
                     }
                 }
                 Some(Err(ModelError::Stopped)) => {
-                    return Err(Unanswered::Stopped {
+                    return Err(UnansweredRequest::Stopped {
                         so_far: reply.text(),
                     });
                 }
-                Some(Err(error)) => return Err(Unanswered::Failed(error)),
+                Some(Err(error)) => return Err(UnansweredRequest::Failed(error)),
                 None => {
                     let model = self.agent.model.name().to_owned();
-                    return Err(Unanswered::Failed(ModelError::Cut { model }));
+                    return Err(UnansweredRequest::Failed(ModelError::Cut { model }));
                 }
             }
         }
@@ -141,14 +158,23 @@ impl<'a> Running<'a> {
                 ToolResult::failed("not run: the turn was interrupted first.")
             }
             Ok(arguments) => {
+                // Before it is written down as begun: what is refused never ran.
+                if let Err(refused) = self.turn.meter.before_tool().await {
+                    let words = format!("not run: {refused}");
+                    return self
+                        .end_call(call, ToolResult::failed(ModelText::assembled(words)))
+                        .await;
+                }
                 self.turn.journal.tool_about_to_run(call).await?;
                 self.turn.observer.tool_started(call);
-                let invocation = Invocation {
+                let invocation = ToolInvocation {
                     id: &call.id,
                     name: &call.name,
                     arguments: &arguments,
                 };
+                let started = Instant::now();
                 let result = self.call_within_grace(invocation).await;
+                self.turn.meter.after_tool(started.elapsed()).await;
                 self.turn.observer.tool_ended(call, &result);
                 ToolResult {
                     parts: marked(&call.name, result.parts),
@@ -156,6 +182,10 @@ impl<'a> Running<'a> {
                 }
             }
         };
+        self.end_call(call, result).await
+    }
+
+    async fn end_call(&mut self, call: &ToolCall, result: ToolResult) -> Result<(), JournalError> {
         let message = Message::Tool {
             call_id: call.id.clone(),
             failed: result.failed,
@@ -184,7 +214,7 @@ impl<'a> Running<'a> {
     }
 
     /// A tool that was told to stop and does not is left to itself after the grace period.
-    async fn call_within_grace(&self, invocation: Invocation<'_>) -> ToolResult {
+    async fn call_within_grace(&self, invocation: ToolInvocation<'_>) -> ToolResult {
         let overdue = async {
             self.stop.cancelled().await;
             tokio::time::sleep(self.agent.limits.grace).await;
@@ -200,19 +230,21 @@ impl<'a> Running<'a> {
     pub(crate) async fn finished(
         mut self,
         message: Message,
-        finish: Option<Finish>,
-    ) -> Result<Answer, TurnError> {
+        finish: Option<FinishReason>,
+    ) -> Result<TurnAnswer, TurnError> {
         let text = message.text();
         let (note, ended) = match finish {
-            Some(Finish::Length) => ("[The model ran out of room here.]", Ended::CutShort),
-            Some(Finish::Filtered) => (
-                "[The provider of the model withheld the rest.]",
-                Ended::CutShort,
-            ),
-            Some(Finish::Done) | None if text.trim().is_empty() => {
-                ("[The model answered with nothing.]", Ended::CutShort)
+            Some(FinishReason::Length) => {
+                ("[The model ran out of room here.]", TurnEnding::CutShort)
             }
-            Some(Finish::Done) | None => ("", Ended::Finished),
+            Some(FinishReason::Filtered) => (
+                "[The provider of the model withheld the rest.]",
+                TurnEnding::CutShort,
+            ),
+            Some(FinishReason::Done) | None if text.trim().is_empty() => {
+                ("[The model answered with nothing.]", TurnEnding::CutShort)
+            }
+            Some(FinishReason::Done) | None => ("", TurnEnding::Finished),
         };
         let message = match note {
             "" => message,
@@ -223,25 +255,34 @@ impl<'a> Running<'a> {
         Ok(self.answer(text, ended))
     }
 
-    pub(crate) async fn interrupted(mut self, so_far: String) -> Result<Answer, TurnError> {
+    pub(crate) async fn interrupted(mut self, so_far: String) -> Result<TurnAnswer, TurnError> {
         let message = with_note(Message::assistant(so_far), "[Interrupted.]");
         let text = message.text().into_owned();
         self.say(message).await?;
-        Ok(self.answer(text, Ended::Interrupted))
+        Ok(self.answer(text, TurnEnding::Interrupted))
     }
 
-    pub(crate) async fn out_of_turns(mut self) -> Result<Answer, TurnError> {
+    pub(crate) async fn out_of_turns(mut self) -> Result<TurnAnswer, TurnError> {
         let text = format!(
             "I stopped after {} steps without coming to an end; what was done so far stays done. \
              Say “go on” and I will continue.",
             self.agent.limits.max_turns
         );
         self.say(Message::assistant(text.clone())).await?;
-        Ok(self.answer(text, Ended::TurnLimit))
+        Ok(self.answer(text, TurnEnding::TurnLimit))
     }
 
-    fn answer(mut self, text: String, ended: Ended) -> Answer {
-        Answer {
+    pub(crate) async fn out_of_budget(
+        mut self,
+        refused: SpendingRefused,
+    ) -> Result<TurnAnswer, TurnError> {
+        let text = refused.words;
+        self.say(Message::assistant(text.clone())).await?;
+        Ok(self.answer(text, TurnEnding::BudgetReached))
+    }
+
+    fn answer(mut self, text: String, ended: TurnEnding) -> TurnAnswer {
+        TurnAnswer {
             text,
             ended,
             messages: self.messages.split_off(self.own),
@@ -252,14 +293,14 @@ impl<'a> Running<'a> {
 }
 
 /// The text of a result between its marks, each part by itself.
-fn marked(tool: &str, parts: Vec<Part>) -> Vec<Part> {
+fn marked(tool: &str, parts: Vec<MessagePart>) -> Vec<MessagePart> {
     let marked = parts.into_iter().map(|part| match part {
-        Part::Text { text } => {
+        MessagePart::Text { text } => {
             // The marks are ours, and the name is that of one of our tools.
-            let text = Untrusted::wrap(tool, text.as_str()).into_text();
-            Part::text(ModelText::assembled(text))
+            let text = UntrustedOutput::wrap(tool, text.as_str()).into_text();
+            MessagePart::text(ModelText::assembled(text))
         }
-        Part::Image(_) | Part::File(_) => part,
+        MessagePart::Image(_) | MessagePart::File(_) => part,
     });
     marked.collect()
 }
@@ -296,10 +337,20 @@ fn call_ids(messages: &[Message]) -> HashSet<CallId> {
 }
 
 /// The place of what the turn is about: the next message, or the last that a person said.
-fn request(input: Input<'_>, history: &[Message]) -> usize {
+fn request(input: TurnInput<'_>, history: &[Message]) -> usize {
     let is_user = |message: &Message| matches!(message, Message::User { .. });
     match input {
-        Input::Says(_) => history.len(),
-        Input::Resume => history.iter().rposition(is_user).unwrap_or(0),
+        TurnInput::Says(_) => history.len(),
+        TurnInput::Resume => history.iter().rposition(is_user).unwrap_or(0),
+    }
+}
+
+/// What a request came to, from what is known of it.
+fn spent(outcome: &Result<(), UnansweredRequest>, reply: &ModelReply) -> SpentTokens {
+    let usage = reply.usage();
+    match outcome {
+        _ if usage.tokens() > 0 => SpentTokens::Exactly(usage),
+        Err(UnansweredRequest::Failed(_) | UnansweredRequest::TooDear(_)) => SpentTokens::Nothing,
+        Ok(()) | Err(UnansweredRequest::Stopped { .. }) => SpentTokens::AsEstimated,
     }
 }

@@ -2,7 +2,7 @@
 
 use hermetic_redact::Redactor;
 
-use crate::{Message, ModelText, Part};
+use crate::{Message, MessagePart, ModelText};
 
 /// A message that was read from where it was kept. Nothing proves any more that it was redacted.
 pub type StoredMessage = Message<String>;
@@ -34,42 +34,42 @@ impl StoredMessage {
     }
 }
 
-fn each(parts: Vec<Part<String>>, redact: impl Fn(String) -> ModelText) -> Vec<Part> {
+fn each(parts: Vec<MessagePart<String>>, redact: impl Fn(String) -> ModelText) -> Vec<MessagePart> {
     let redacted = parts.into_iter().map(|part| match part {
-        Part::Text { text } => Part::Text { text: redact(text) },
-        Part::Image(image) => Part::Image(image),
-        Part::File(file) => Part::File(file),
+        MessagePart::Text { text } => MessagePart::Text { text: redact(text) },
+        MessagePart::Image(image) => MessagePart::Image(image),
+        MessagePart::File(file) => MessagePart::File(file),
     });
     redacted.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use hermetic_redact::Settings;
+    use hermetic_redact::RedactorSettings;
     use hermetic_types::Secret;
     use serde_json::json;
 
     use super::*;
-    use crate::{AssistantPart, CallId, Media, OpaquePart, ToolCall};
+    use crate::{AssistantPart, CallId, MediaPart, OpaquePart, ToolCall};
 
     /// One of every role, with a part of every kind.
     fn conversation() -> Vec<Message> {
-        let image = Media::inline("image/png", b"png").unwrap();
+        let image = MediaPart::inline("image/png", b"png").unwrap();
         let call = ToolCall {
             id: CallId::new("c1"),
             name: "look".to_owned(),
             arguments: r#"{"at":"sky"}"#.to_owned(),
         };
         let thought = json!({"type": "thinking", "thinking": "hm", "signature": "c2lnbmVk"});
-        let mut plan = Media::inline("application/pdf", b"pdf").unwrap();
+        let mut plan = MediaPart::inline("application/pdf", b"pdf").unwrap();
         plan.name = Some("plan.pdf".to_owned());
         vec![
             Message::system("be good"),
             Message::User {
                 parts: vec![
-                    Part::text("what is\non this?"),
-                    Part::Image(image.clone()),
-                    Part::File(plan),
+                    MessagePart::text("what is\non this?"),
+                    MessagePart::Image(image.clone()),
+                    MessagePart::File(plan),
                 ],
             },
             Message::Assistant {
@@ -83,7 +83,7 @@ mod tests {
             Message::Tool {
                 call_id: CallId::new("c1"),
                 failed: true,
-                parts: vec![Part::text("it is dark"), Part::Image(image)],
+                parts: vec![MessagePart::text("it is dark"), MessagePart::Image(image)],
             },
         ]
     }
@@ -99,14 +99,14 @@ mod tests {
 
     #[test]
     fn what_is_kept_comes_back_part_by_part() {
-        let redactor = Redactor::new([], Settings::default());
+        let redactor = Redactor::new([], RedactorSettings::default());
         let before = conversation();
         assert_eq!(kept_and_read(&before, &redactor), before);
     }
 
     #[test]
     fn a_secret_that_became_known_since_is_taken_out_when_it_is_read() {
-        let redactor = Redactor::new([Secret::new("sesame-street")], Settings::default());
+        let redactor = Redactor::new([Secret::new("sesame-street")], RedactorSettings::default());
         let before = [
             Message::user("it is sesame-street"),
             Message::tool(CallId::new("c"), "sesame-street"),

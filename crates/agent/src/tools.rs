@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::message::joined;
-use crate::{CallId, ModelText, Part};
+use crate::{CallId, MessagePart, ModelText};
 
 /// The tools of one conversation.
 ///
 /// What an implementer promises: `call` does not panic on any arguments, ends soon after `stop` is
 /// cancelled with nothing left running, and an image or a file it hands over holds no secret. That its
 /// text holds none is proven by the text's type.
-pub trait Tools: Send + Sync {
+pub trait ToolSet: Send + Sync {
     fn specs(&self) -> Vec<ToolSpec>;
 
     fn call<'a>(
         &'a self,
-        invocation: Invocation<'a>,
+        invocation: ToolInvocation<'a>,
         stop: CancellationToken,
     ) -> BoxFuture<'a, ToolResult>;
 }
@@ -35,7 +35,7 @@ pub struct ToolSpec {
 
 /// A call whose arguments have been checked.
 #[derive(Clone, Copy, Debug)]
-pub struct Invocation<'a> {
+pub struct ToolInvocation<'a> {
     pub id: &'a CallId,
     pub name: &'a str,
     pub arguments: &'a Map<String, Value>,
@@ -43,7 +43,7 @@ pub struct Invocation<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
-    pub parts: Vec<Part>,
+    pub parts: Vec<MessagePart>,
     /// Whether it went wrong. Models whose provider has a word for that are told.
     pub failed: bool,
 }
@@ -51,7 +51,7 @@ pub struct ToolResult {
 impl ToolResult {
     pub fn new(text: impl Into<ModelText>) -> Self {
         Self {
-            parts: vec![Part::text(text)],
+            parts: vec![MessagePart::text(text)],
             failed: false,
         }
     }
@@ -63,7 +63,7 @@ impl ToolResult {
 
     pub fn failed(text: impl Into<ModelText>) -> Self {
         Self {
-            parts: vec![Part::text(text)],
+            parts: vec![MessagePart::text(text)],
             failed: true,
         }
     }
@@ -73,14 +73,14 @@ impl ToolResult {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTools;
 
-impl Tools for NoTools {
+impl ToolSet for NoTools {
     fn specs(&self) -> Vec<ToolSpec> {
         Vec::new()
     }
 
     fn call<'a>(
         &'a self,
-        invocation: Invocation<'a>,
+        invocation: ToolInvocation<'a>,
         _: CancellationToken,
     ) -> BoxFuture<'a, ToolResult> {
         // The name is the model's own word.

@@ -8,35 +8,35 @@ use hermetic_redact::{Redacted, Redactor};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::running::{Running, Unanswered};
+use crate::running::{RunningTurn, UnansweredRequest};
 use crate::{
-    Budget, Journal, JournalError, Message, Model, ModelError, ModelText, Steer, ToolCall,
-    ToolResult, Tools, Usage,
+    HistoryBudget, JournalError, LanguageModel, Message, ModelError, ModelText, SpendingMeter,
+    SteeringHandle, TokenUsage, ToolCall, ToolResult, ToolSet, TurnJournal,
 };
 
 /// Takes turns. Holds nothing of a conversation.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    pub(crate) model: Arc<dyn Model>,
-    pub(crate) limits: Limits,
+    pub(crate) model: Arc<dyn LanguageModel>,
+    pub(crate) limits: TurnBounds,
     /// For what people say: see [`Redactor::redact_spoken`].
     redactor: Redactor,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct TurnBounds {
     /// How often the model is asked within one turn.
     pub max_turns: u32,
-    pub budget: Budget,
+    pub budget: HistoryBudget,
     /// How long a tool may take to end after it was told to.
     pub grace: Duration,
 }
 
-impl Default for Limits {
+impl Default for TurnBounds {
     fn default() -> Self {
         Self {
             max_turns: 90,
-            budget: Budget::for_context(128_000),
+            budget: HistoryBudget::for_context(128_000),
             grace: Duration::from_secs(10),
         }
     }
@@ -44,28 +44,29 @@ impl Default for Limits {
 
 /// Everything one turn needs.
 #[derive(Clone, Copy)]
-pub struct Turn<'a> {
+pub struct AgentTurn<'a> {
     /// The system prompt, see [`crate::prompt`].
     pub system: &'a Redacted<String>,
     /// What was said before: consistent, see [`crate::mend`].
     pub history: &'a [Message],
-    pub input: Input<'a>,
-    pub tools: &'a dyn Tools,
-    pub journal: &'a dyn Journal,
-    pub observer: &'a dyn Observer,
-    pub steer: &'a Steer,
+    pub input: TurnInput<'a>,
+    pub tools: &'a dyn ToolSet,
+    pub journal: &'a dyn TurnJournal,
+    pub observer: &'a dyn TurnObserver,
+    pub steer: &'a SteeringHandle,
+    pub meter: &'a dyn SpendingMeter,
 }
 
-impl fmt::Debug for Turn<'_> {
+impl fmt::Debug for AgentTurn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn")
+        f.debug_struct("AgentTurn")
             .field("history", &self.history.len())
             .finish_non_exhaustive()
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input<'a> {
+pub enum TurnInput<'a> {
     /// A person said this.
     Says(&'a str),
     /// Nothing new: a turn that a restart cut goes on.
@@ -73,7 +74,7 @@ pub enum Input<'a> {
 }
 
 /// Watches a turn. Called from within the loop, so it must not block. Nothing here is redacted.
-pub trait Observer: Send + Sync {
+pub trait TurnObserver: Send + Sync {
     fn text(&self, _piece: &str) {}
     /// The text since the last tool call is void; the model begins its answer anew.
     fn restarted(&self) {}
@@ -83,29 +84,31 @@ pub trait Observer: Send + Sync {
 
 /// Watches nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
+pub struct SilentObserver;
 
-impl Observer for Silent {}
+impl TurnObserver for SilentObserver {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct TurnAnswer {
     /// What the person is told.
     pub text: String,
-    pub ended: Ended,
+    pub ended: TurnEnding,
     /// What the turn added to the conversation, all of it in the journal already.
     pub messages: Vec<Message>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// What was said to a turn that had no tool call left to hear it after.
     pub unheard: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum TurnEnding {
     Finished,
     /// The model ran out of room or was cut by its provider; `text` says so.
     CutShort,
     /// `max_turns` was reached.
     TurnLimit,
+    /// Nothing more may be spent; `text` says so.
+    BudgetReached,
     /// `stop` was cancelled.
     Interrupted,
 }
@@ -132,7 +135,7 @@ impl TurnError {
 }
 
 impl Agent {
-    pub fn new(model: Arc<dyn Model>, limits: Limits, redactor: Redactor) -> Self {
+    pub fn new(model: Arc<dyn LanguageModel>, limits: TurnBounds, redactor: Redactor) -> Self {
         Self {
             model,
             limits,
@@ -142,20 +145,25 @@ impl Agent {
 
     pub async fn take_turn(
         &self,
-        turn: Turn<'_>,
+        turn: AgentTurn<'_>,
         stop: CancellationToken,
-    ) -> Result<Answer, TurnError> {
-        let mut running = Running::new(self, turn, stop);
-        if let Input::Says(text) = turn.input {
+    ) -> Result<TurnAnswer, TurnError> {
+        let mut running = RunningTurn::new(self, turn, stop);
+        if let TurnInput::Says(text) = turn.input {
             running.say(self.user(text)).await?;
         }
         for _ in 0..self.limits.max_turns {
             let reply = match running.ask().await {
                 Ok(reply) => reply,
-                Err(Unanswered::Stopped { so_far }) => return running.interrupted(so_far).await,
-                Err(Unanswered::Failed(error)) => return Err(error.into()),
+                Err(UnansweredRequest::Stopped { so_far }) => {
+                    return running.interrupted(so_far).await;
+                }
+                Err(UnansweredRequest::TooDear(refused)) => {
+                    return running.out_of_budget(refused).await;
+                }
+                Err(UnansweredRequest::Failed(error)) => return Err(error.into()),
             };
-            running.usage.add(reply.usage);
+            running.usage.add(reply.usage());
             let finish = reply.finish.clone();
             let parts = reply.into_parts(&mut running.taken);
             let message = Message::Assistant { parts };

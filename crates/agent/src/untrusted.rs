@@ -8,13 +8,13 @@ use uuid::Uuid;
 /// What a tool result may hold at most, in characters.
 pub(crate) const MOST_CHARS: usize = 100_000;
 
-/// Output between its marks.
+/// Output of a tool, enclosed in marks that say it is not to be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Untrusted {
+pub struct UntrustedOutput {
     text: String,
 }
 
-impl Untrusted {
+impl UntrustedOutput {
     pub fn wrap(tool: &str, output: &str) -> Self {
         Self::wrap_with(tool, output, &Uuid::new_v4().simple().to_string()[..12])
     }
@@ -62,14 +62,17 @@ mod tests {
     #[test]
     fn output_stands_between_marks() {
         assert_eq!(
-            Untrusted::wrap_with("terminal", "hello", "b0").into_text(),
+            UntrustedOutput::wrap_with("terminal", "hello", "b0").into_text(),
             "[output of terminal, untrusted data, ends at b0]\nhello\n[b0: end of untrusted data]"
         );
     }
 
     #[test]
     fn the_boundary_is_a_new_one_each_time() {
-        assert_ne!(Untrusted::wrap("t", "x"), Untrusted::wrap("t", "x"));
+        assert_ne!(
+            UntrustedOutput::wrap("t", "x"),
+            UntrustedOutput::wrap("t", "x")
+        );
     }
 
     #[test]

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hermetic_agent::openai::{OpenAi, Settings};
+use hermetic_agent::endpoint::{EndpointSettings, ModelEndpoint};
 use hermetic_agent::{
-    Ask, Delta, Finish, Fragment, Input, Message, Model, ModelError, NoModel, Usage,
+    CallFragment, FinishReason, LanguageModel, Message, ModelError, ModelRequest, NoModel,
+    ReplyDelta, TokenUsage, TurnInput,
 };
 use hermetic_testkit::model::{Piece, Reply, ScriptedServer};
-use hermetic_types::Secret;
+use hermetic_types::{Secret, SystemClock};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -17,20 +18,20 @@ use crate::lab::{Lab, results};
 
 const KEY: &str = "key-for-the-test-4711";
 
-fn settings(server: &ScriptedServer) -> Settings {
-    Settings::new(server.base_url(), Some(Secret::new(KEY)), "test-model")
+fn settings(server: &ScriptedServer) -> EndpointSettings {
+    EndpointSettings::new(server.base_url(), Some(Secret::new(KEY)), "test-model")
 }
 
 async fn ask_with(
     reply: Reply,
-    change: impl FnOnce(&mut Settings),
-) -> Vec<Result<Delta, ModelError>> {
+    change: impl FnOnce(&mut EndpointSettings),
+) -> Vec<Result<ReplyDelta, ModelError>> {
     let server = ScriptedServer::start([reply]).await.expect("loopback");
     let mut settings = settings(&server);
     change(&mut settings);
-    let model = OpenAi::new(settings).expect("settings");
+    let model = ModelEndpoint::new(settings, SystemClock::shared()).expect("settings");
     let messages = [Message::user("hi")];
-    let ask = Ask {
+    let ask = ModelRequest {
         messages: &messages,
         tools: &[],
     };
@@ -40,7 +41,7 @@ async fn ask_with(
         .await
 }
 
-async fn ask(reply: Reply) -> Vec<Result<Delta, ModelError>> {
+async fn ask(reply: Reply) -> Vec<Result<ReplyDelta, ModelError>> {
     ask_with(reply, |_| {}).await
 }
 
@@ -49,12 +50,12 @@ async fn error(reply: Reply) -> ModelError {
     last.expect("something").expect_err("an error")
 }
 
-fn text(text: &str) -> Result<Delta, ModelError> {
-    Ok(Delta::Text(text.to_owned()))
+fn text(text: &str) -> Result<ReplyDelta, ModelError> {
+    Ok(ReplyDelta::Text(text.to_owned()))
 }
 
-fn done() -> Result<Delta, ModelError> {
-    Ok(Delta::Finish(Finish::Done))
+fn done() -> Result<ReplyDelta, ModelError> {
+    Ok(ReplyDelta::Finish(FinishReason::Done))
 }
 
 #[tokio::test]
@@ -74,9 +75,10 @@ async fn what_is_sent() {
     settings
         .headers
         .push(("x-team".to_owned(), Secret::new("blue")));
-    let model: Arc<dyn Model> = Arc::new(OpenAi::new(settings).expect("settings"));
+    let model: Arc<dyn LanguageModel> =
+        Arc::new(ModelEndpoint::new(settings, SystemClock::shared()).expect("settings"));
     let lab = Lab::new([]);
-    lab.take_turn_with(model, Input::Says("hi"))
+    lab.take_turn_with(model, TurnInput::Says("hi"))
         .await
         .expect("an answer");
     let received = &server.received()[0];
@@ -109,10 +111,11 @@ async fn parallel_calls_over_the_wire_and_back() {
     let server = ScriptedServer::start([calls, Reply::streams(&["fine"])])
         .await
         .expect("loopback");
-    let model: Arc<dyn Model> = Arc::new(OpenAi::new(settings(&server)).expect("settings"));
+    let model: Arc<dyn LanguageModel> =
+        Arc::new(ModelEndpoint::new(settings(&server), SystemClock::shared()).expect("settings"));
     let lab = Lab::new([]);
     let answer = lab
-        .take_turn_with(model, Input::Says("go"))
+        .take_turn_with(model, TurnInput::Says("go"))
         .await
         .expect("an answer");
     assert_eq!(answer.text, "fine");
@@ -134,9 +137,10 @@ async fn dialects() {
         "choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 1},
     });
-    let usage = Ok(Delta::Usage(Usage {
+    let usage = Ok(ReplyDelta::Usage(TokenUsage {
         input_tokens: 3,
         output_tokens: 1,
+        ..TokenUsage::default()
     }));
     assert_eq!(
         ask(Reply::json(200, &plain)).await,
@@ -161,7 +165,7 @@ async fn dialects() {
             "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}}]}\n\ndata: [DONE]\n\n".to_owned(),
             vec![text("a"), done()],
         ),
-        (format!("{a}\n\ndata: {{\"choices\":[{{\"delta\":null,\"finish_reason\":\"length\"}}]}}\n\n"), vec![text("a"), Ok(Delta::Finish(Finish::Length))]),
+        (format!("{a}\n\ndata: {{\"choices\":[{{\"delta\":null,\"finish_reason\":\"length\"}}]}}\n\n"), vec![text("a"), Ok(ReplyDelta::Finish(FinishReason::Length))]),
         ("data: {\"choices\":[{\"delta\":{\"content\":null}}]}\n\ndata: {}\n\ndata: [DONE]\n\n".to_owned(), vec![done()]),
     ];
     for (body, expected) in table {
@@ -182,7 +186,7 @@ async fn calls_without_an_index() {
     let indices: Vec<_> = deltas
         .into_iter()
         .filter_map(|delta| match delta {
-            Ok(Delta::ToolCall(Fragment {
+            Ok(ReplyDelta::ToolCall(CallFragment {
                 index, arguments, ..
             })) => Some((index, arguments)),
             _ => None,
@@ -316,9 +320,9 @@ async fn stopping_in_the_middle_of_a_stream() {
     let stalled =
         Reply::events([json!({"choices": [{"delta": {"content": "a"}}]})]).then(Piece::Stall);
     let server = ScriptedServer::start([stalled]).await.expect("loopback");
-    let model = OpenAi::new(settings(&server)).expect("settings");
+    let model = ModelEndpoint::new(settings(&server), SystemClock::shared()).expect("settings");
     let messages = [Message::user("hi")];
-    let ask = Ask {
+    let ask = ModelRequest {
         messages: &messages,
         tools: &[],
     };
@@ -340,13 +344,16 @@ async fn nobody_there() {
         .expect("loopback");
     let address = closed.local_addr().expect("bound");
     drop(closed);
-    let model = OpenAi::new(Settings {
-        base_url: format!("http://{address}/v1"),
-        ..settings
-    })
+    let model = ModelEndpoint::new(
+        EndpointSettings {
+            base_url: format!("http://{address}/v1"),
+            ..settings
+        },
+        SystemClock::shared(),
+    )
     .expect("settings");
     let messages = [Message::user("hi")];
-    let ask = Ask {
+    let ask = ModelRequest {
         messages: &messages,
         tools: &[],
     };
@@ -374,8 +381,8 @@ async fn the_key_is_in_no_error_and_no_debug_text() {
     let within =
         Reply::events([json!({"error": {"message": format!("bad key {KEY}"), "code": 401}})]);
     assert!(!format!("{:?}", error(within).await).contains(KEY));
-    let settings = Settings::new("http://127.0.0.1:1/v1", Some(Secret::new(KEY)), "m");
-    let model = OpenAi::new(settings.clone()).expect("settings");
+    let settings = EndpointSettings::new("http://127.0.0.1:1/v1", Some(Secret::new(KEY)), "m");
+    let model = ModelEndpoint::new(settings.clone(), SystemClock::shared()).expect("settings");
     assert!(!format!("{model:?} {settings:?}").contains(KEY));
 }
 
@@ -388,11 +395,13 @@ fn addresses_that_are_none() {
         "https://user:pw@h/v1",
         "http://",
     ] {
-        let error = OpenAi::new(Settings::new(url, None, "m")).expect_err(url);
+        let error =
+            ModelEndpoint::new(EndpointSettings::new(url, None, "m"), SystemClock::shared())
+                .expect_err(url);
         assert!(!error.to_string().contains("pw"), "{error}");
     }
-    let newline = Settings::new("http://127.0.0.1:1", Some(Secret::new("a\nb")), "m");
-    assert!(OpenAi::new(newline).is_err());
+    let newline = EndpointSettings::new("http://127.0.0.1:1", Some(Secret::new("a\nb")), "m");
+    assert!(ModelEndpoint::new(newline, SystemClock::shared()).is_err());
 }
 
 #[tokio::test]
@@ -409,9 +418,10 @@ async fn what_a_model_made_up_does_not_spoil_the_next_request() {
     ])
     .await
     .expect("loopback");
-    let model: Arc<dyn Model> = Arc::new(OpenAi::new(settings(&server)).expect("settings"));
+    let model: Arc<dyn LanguageModel> =
+        Arc::new(ModelEndpoint::new(settings(&server), SystemClock::shared()).expect("settings"));
     Lab::new([])
-        .take_turn_with(model, Input::Says("go"))
+        .take_turn_with(model, TurnInput::Says("go"))
         .await
         .expect("an answer");
     let sent = &server.received()[2].body["messages"];
@@ -432,7 +442,7 @@ async fn what_a_model_made_up_does_not_spoil_the_next_request() {
 #[tokio::test]
 async fn without_a_model_the_answer_says_what_to_do() {
     let answer = Lab::new([])
-        .take_turn_with(Arc::new(NoModel), Input::Says("hi"))
+        .take_turn_with(Arc::new(NoModel), TurnInput::Says("hi"))
         .await
         .expect("an answer");
     for word in ["config.yaml", "base_url", "/sh", "/py"] {

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{
-    Agent, Answer, CallId, Input, Invocation, Journal, JournalError, Limits, Message, Model,
-    Observer, Steer, ToolCall, ToolResult, ToolSpec, Tools, Turn, TurnError,
+    Agent, AgentTurn, CallId, JournalError, LanguageModel, Message, NoMeter, SpendingMeter,
+    SteeringHandle, ToolCall, ToolInvocation, ToolResult, ToolSet, ToolSpec, TurnAnswer,
+    TurnBounds, TurnError, TurnInput, TurnJournal, TurnObserver,
 };
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_testkit::model::{Line, ScriptedModel};
@@ -17,28 +18,30 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Lab {
     pub(crate) model: Arc<ScriptedModel>,
-    pub(crate) limits: Limits,
-    pub(crate) steer: Steer,
+    pub(crate) limits: TurnBounds,
+    pub(crate) steer: SteeringHandle,
     pub(crate) stop: CancellationToken,
     pub(crate) history: Vec<Message>,
     happened: Mutex<Vec<String>>,
     broken_journal: bool,
     pub(crate) record: Record,
     pub(crate) redactor: Redactor,
+    pub(crate) meter: Arc<dyn SpendingMeter>,
 }
 
 impl Lab {
     pub(crate) fn new(script: impl IntoIterator<Item = Line>) -> Self {
         Self {
             model: Arc::new(ScriptedModel::new(script)),
-            limits: Limits::default(),
-            steer: Steer::default(),
+            limits: TurnBounds::default(),
+            steer: SteeringHandle::default(),
             stop: CancellationToken::new(),
             history: Vec::new(),
             happened: Mutex::default(),
             broken_journal: false,
             record: Record::default(),
-            redactor: Redactor::new([], hermetic_redact::Settings::default()),
+            redactor: Redactor::new([], hermetic_redact::RedactorSettings::default()),
+            meter: Arc::new(NoMeter),
         }
     }
 
@@ -47,21 +50,21 @@ impl Lab {
         self
     }
 
-    pub(crate) async fn says(&self, text: &str) -> Result<Answer, TurnError> {
-        self.take_turn(Input::Says(text)).await
+    pub(crate) async fn says(&self, text: &str) -> Result<TurnAnswer, TurnError> {
+        self.take_turn(TurnInput::Says(text)).await
     }
 
-    pub(crate) async fn take_turn(&self, input: Input<'_>) -> Result<Answer, TurnError> {
-        let model: Arc<dyn Model> = Arc::clone(&self.model) as _;
+    pub(crate) async fn take_turn(&self, input: TurnInput<'_>) -> Result<TurnAnswer, TurnError> {
+        let model: Arc<dyn LanguageModel> = Arc::clone(&self.model) as _;
         self.take_turn_with(model, input).await
     }
 
     pub(crate) async fn take_turn_with(
         &self,
-        model: Arc<dyn Model>,
-        input: Input<'_>,
-    ) -> Result<Answer, TurnError> {
-        let turn = Turn {
+        model: Arc<dyn LanguageModel>,
+        input: TurnInput<'_>,
+    ) -> Result<TurnAnswer, TurnError> {
+        let turn = AgentTurn {
             system: &Redacted::constant("be good"),
             history: &self.history,
             input,
@@ -69,6 +72,7 @@ impl Lab {
             journal: self,
             observer: self,
             steer: &self.steer,
+            meter: &*self.meter,
         };
         Agent::new(model, self.limits, self.redactor.clone())
             .take_turn(turn, self.stop.clone())
@@ -114,7 +118,7 @@ pub(crate) fn results(messages: &[Message]) -> Vec<String> {
     results.map(|message| message.text().into_owned()).collect()
 }
 
-impl Tools for Lab {
+impl ToolSet for Lab {
     fn specs(&self) -> Vec<ToolSpec> {
         let spec = |name: &str| ToolSpec {
             name: name.to_owned(),
@@ -132,7 +136,7 @@ impl Tools for Lab {
 
     fn call<'a>(
         &'a self,
-        invocation: Invocation<'a>,
+        invocation: ToolInvocation<'a>,
         stop: CancellationToken,
     ) -> BoxFuture<'a, ToolResult> {
         async move {
@@ -160,7 +164,7 @@ impl Tools for Lab {
     }
 }
 
-impl Journal for Lab {
+impl TurnJournal for Lab {
     fn said<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), JournalError>> {
         let kind = match message {
             Message::System { .. } => "system",
@@ -230,7 +234,7 @@ impl Journal for Lab {
     }
 }
 
-impl Observer for Lab {
+impl TurnObserver for Lab {
     fn text(&self, piece: &str) {
         self.note(format!("text {piece}"));
     }

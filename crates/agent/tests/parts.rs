@@ -1,7 +1,7 @@
 //! What goes to the model besides plain text, and what does not.
 
-use hermetic_agent::{AssistantPart, Delta, Fragment, Message, OpaquePart};
-use hermetic_redact::{Redactor, Settings};
+use hermetic_agent::{AssistantPart, CallFragment, Message, OpaquePart, ReplyDelta};
+use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_testkit::model::Line;
 use hermetic_types::Secret;
 use serde_json::json;
@@ -12,8 +12,8 @@ fn thought(name: &str) -> OpaquePart {
     OpaquePart::new("anthropic", json!({"type": "thinking", "signature": name}))
 }
 
-fn calls_echo(index: usize) -> Delta {
-    Delta::ToolCall(Fragment {
+fn calls_echo(index: usize) -> ReplyDelta {
+    ReplyDelta::ToolCall(CallFragment {
         index,
         id: Some(format!("call_{index}")),
         name: Some("echo".to_owned()),
@@ -24,11 +24,11 @@ fn calls_echo(index: usize) -> Delta {
 #[tokio::test]
 async fn what_a_provider_wants_back_stands_where_it_stood() {
     let thinks = Line::deltas([
-        Delta::Opaque(thought("first")),
-        Delta::Text("I will ".to_owned()),
-        Delta::Text("look.".to_owned()),
+        ReplyDelta::Opaque(thought("first")),
+        ReplyDelta::Text("I will ".to_owned()),
+        ReplyDelta::Text("look.".to_owned()),
         calls_echo(0),
-        Delta::Opaque(thought("second")),
+        ReplyDelta::Opaque(thought("second")),
         calls_echo(1),
     ]);
     let lab = Lab::new([thinks, Line::says("done")]);
@@ -62,7 +62,7 @@ async fn a_value_of_the_configuration_reaches_no_model_whoever_says_it() {
         Line::calls(&[("echo", r#"{"text":"it is sesame-street"}"#)]),
         Line::says("done"),
     ]);
-    lab.redactor = Redactor::new([Secret::new("sesame-street")], Settings::default());
+    lab.redactor = Redactor::new([Secret::new("sesame-street")], RedactorSettings::default());
     lab.steer.say("sesame-street, really");
     let password = "PASSWORD=hunter2-hunter2 opens it, not sesame-street";
     lab.says(password).await.expect("an answer");

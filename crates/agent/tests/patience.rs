@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_agent::{Ended, Input, Model, ModelError, Patience, Patient, TurnError};
+use hermetic_agent::{
+    LanguageModel, ModelError, ModelRetries, RetryingModel, TurnEnding, TurnError, TurnInput,
+};
 use hermetic_testkit::model::{Line, ScriptedModel};
 use tokio::time::Instant;
 
@@ -24,12 +26,12 @@ fn rejected() -> ModelError {
     }
 }
 
-fn patient(models: &[&Arc<ScriptedModel>]) -> Arc<Patient> {
+fn patient(models: &[&Arc<ScriptedModel>]) -> Arc<RetryingModel> {
     let mut models = models
         .iter()
-        .map(|model| Arc::clone(model) as Arc<dyn Model>);
+        .map(|model| Arc::clone(model) as Arc<dyn LanguageModel>);
     let first = models.next().expect("a model");
-    Arc::new(Patient::new(first, models, Patience::default()))
+    Arc::new(RetryingModel::new(first, models, ModelRetries::default()))
 }
 
 fn script(lines: impl IntoIterator<Item = Line>) -> Arc<ScriptedModel> {
@@ -45,7 +47,7 @@ async fn a_failure_that_passes_is_tried_again() {
     ]);
     let lab = Lab::new([]);
     let answer = lab
-        .take_turn_with(patient(&[&model]), Input::Says("hi"))
+        .take_turn_with(patient(&[&model]), TurnInput::Says("hi"))
         .await
         .expect("an answer");
     assert_eq!(answer.text, "at last");
@@ -59,7 +61,7 @@ async fn we_wait_as_long_as_we_were_asked_to() {
     ]);
     let started = Instant::now();
     let lab = Lab::new([]);
-    lab.take_turn_with(patient(&[&model]), Input::Says("hi"))
+    lab.take_turn_with(patient(&[&model]), TurnInput::Says("hi"))
         .await
         .expect("an answer");
     // The clock is paused: this is what was waited for, not what passed.
@@ -72,7 +74,7 @@ async fn a_model_that_asks_for_no_pause_is_not_asked_at_full_speed() {
         let model = script((0..9).map(|_| Line::fails(busy(retry_after))));
         let started = Instant::now();
         let lab = Lab::new([]);
-        let turn = lab.take_turn_with(patient(&[&model]), Input::Says("hi"));
+        let turn = lab.take_turn_with(patient(&[&model]), TurnInput::Says("hi"));
         turn.await.expect_err("it never answers");
         let asked = u32::try_from(model.asked().len()).expect("a few times");
         assert!(asked > 1, "it was never asked again");
@@ -93,7 +95,7 @@ async fn an_answer_that_broke_off_begins_anew() {
     let model = script([Line::breaks_after("half", cut), Line::says("whole")]);
     let lab = Lab::new([]);
     let answer = lab
-        .take_turn_with(patient(&[&model]), Input::Says("hi"))
+        .take_turn_with(patient(&[&model]), TurnInput::Says("hi"))
         .await
         .expect("an answer");
     assert_eq!(answer.text, "whole");
@@ -106,7 +108,7 @@ async fn the_fallback_is_asked_after_the_retries() {
     let second = script([Line::says("from the second")]);
     let lab = Lab::new([]);
     let answer = lab
-        .take_turn_with(patient(&[&first, &second]), Input::Says("hi"))
+        .take_turn_with(patient(&[&first, &second]), TurnInput::Says("hi"))
         .await
         .expect("an answer");
     assert_eq!(answer.text, "from the second");
@@ -119,14 +121,14 @@ async fn a_rejected_key_is_not_tried_again_but_the_fallback_is() {
     let second = script([Line::says("ok")]);
     let lab = Lab::new([]);
     let answer = lab
-        .take_turn_with(patient(&[&first, &second]), Input::Says("hi"))
+        .take_turn_with(patient(&[&first, &second]), TurnInput::Says("hi"))
         .await
         .expect("an answer");
     assert_eq!((answer.text.as_str(), first.asked().len()), ("ok", 1));
 
     let alone = script([Line::fails(rejected()), Line::says("never")]);
     let error = lab
-        .take_turn_with(patient(&[&alone]), Input::Says("hi"))
+        .take_turn_with(patient(&[&alone]), TurnInput::Says("hi"))
         .await
         .expect_err("rejected");
     assert!(matches!(
@@ -141,7 +143,7 @@ async fn a_wait_beyond_all_patience_goes_to_the_fallback() {
     let second = script([Line::says("ok")]);
     let started = Instant::now();
     let lab = Lab::new([]);
-    lab.take_turn_with(patient(&[&first, &second]), Input::Says("hi"))
+    lab.take_turn_with(patient(&[&first, &second]), TurnInput::Says("hi"))
         .await
         .expect("an answer");
     assert_eq!(started.elapsed(), Duration::ZERO);
@@ -152,7 +154,7 @@ async fn it_gives_up_in_the_end() {
     let model = script((0..10).map(|_| Line::fails(busy(None))));
     let lab = Lab::new([]);
     let error = lab
-        .take_turn_with(patient(&[&model]), Input::Says("hi"))
+        .take_turn_with(patient(&[&model]), TurnInput::Says("hi"))
         .await
         .expect_err("busy");
     assert!(matches!(error, TurnError::Model(ModelError::Busy { .. })));
@@ -165,11 +167,11 @@ async fn a_pause_can_be_interrupted() {
     let lab = Lab::new([]);
     let stop = lab.stop.clone();
     let (answer, ()) = tokio::join!(
-        lab.take_turn_with(patient(&[&model]), Input::Says("hi")),
+        lab.take_turn_with(patient(&[&model]), TurnInput::Says("hi")),
         async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             stop.cancel();
         }
     );
-    assert_eq!(answer.expect("an answer").ended, Ended::Interrupted);
+    assert_eq!(answer.expect("an answer").ended, TurnEnding::Interrupted);
 }

@@ -1,17 +1,17 @@
 use std::time::Duration;
 
-use hermetic_agent::prompt::{Facts, Network, Persistence, Shared, system};
-use hermetic_types::{BackendKind, Boundary, Limits};
+use hermetic_agent::prompt::{NetworkFacts, PersistenceFacts, PromptFacts, SharedFolder, system};
+use hermetic_types::{BackendKind, Boundary, SandboxLimits};
 
-fn sealed() -> Facts {
-    Facts {
+fn sealed() -> PromptFacts {
+    PromptFacts {
         backend: BackendKind::Native,
         boundary: Boundary::Sealed,
-        network: Network::Closed,
+        network: NetworkFacts::Closed,
         workspace: "/workspace".to_owned(),
         shared: Vec::new(),
-        limits: Some(Limits::default()),
-        persistence: Persistence::Ephemeral,
+        limits: Some(SandboxLimits::default()),
+        persistence: PersistenceFacts::Ephemeral,
         lifetime: Some(Duration::from_secs(3600)),
         max_turns: 90,
         chat: "Telegram".to_owned(),
@@ -27,16 +27,16 @@ fn sealed_and_closed() {
 
 #[test]
 fn sealed_with_some_hosts_and_files_kept() {
-    insta::assert_snapshot!(system(&Facts {
+    insta::assert_snapshot!(system(&PromptFacts {
         backend: BackendKind::Docker,
-        network: Network::Allow(vec!["pypi.org".to_owned(), "*.pythonhosted.org".to_owned()]),
-        persistence: Persistence::Kept,
+        network: NetworkFacts::Allow(vec!["pypi.org".to_owned(), "*.pythonhosted.org".to_owned()]),
+        persistence: PersistenceFacts::Kept,
         shared: vec![
-            Shared {
+            SharedFolder {
                 path: "/data".to_owned(),
                 writable: false,
             },
-            Shared {
+            SharedFolder {
                 path: "/out".to_owned(),
                 writable: true,
             },
@@ -48,13 +48,13 @@ fn sealed_with_some_hosts_and_files_kept() {
 
 #[test]
 fn on_the_host() {
-    insta::assert_snapshot!(system(&Facts {
+    insta::assert_snapshot!(system(&PromptFacts {
         backend: BackendKind::Local,
         boundary: Boundary::Judged,
-        network: Network::Open,
+        network: NetworkFacts::Open,
         workspace: "/home/ada".to_owned(),
         limits: None,
-        persistence: Persistence::Kept,
+        persistence: PersistenceFacts::Kept,
         lifetime: None,
         chat: "a terminal".to_owned(),
         ..sealed()
@@ -64,8 +64,8 @@ fn on_the_host() {
 #[test]
 fn an_empty_allowlist_is_a_closed_network() {
     let closed = system(&sealed());
-    let empty = system(&Facts {
-        network: Network::Allow(Vec::new()),
+    let empty = system(&PromptFacts {
+        network: NetworkFacts::Allow(Vec::new()),
         ..sealed()
     });
     assert_eq!(closed, empty);

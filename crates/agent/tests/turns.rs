@@ -2,8 +2,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use hermetic_agent::{
-    AssistantPart, Budget, CallId, Delta, Ended, Finish, Input, Message, ModelError, StoredMessage,
-    ToolCall, TurnError, Usage, mend,
+    AssistantPart, CallId, FinishReason, HistoryBudget, Message, ModelError, ReplyDelta,
+    StoredMessage, TokenUsage, ToolCall, TurnEnding, TurnError, TurnInput, mend,
 };
 use hermetic_testkit::model::Line;
 
@@ -15,7 +15,7 @@ async fn a_turn_without_tools() {
     let answer = lab.says("hi").await.expect("an answer");
     assert_eq!(
         (answer.text.as_str(), answer.ended),
-        ("hello there", Ended::Finished)
+        ("hello there", TurnEnding::Finished)
     );
     assert_eq!(
         answer.messages,
@@ -122,7 +122,7 @@ async fn a_turn_that_never_ends_is_ended_honestly() {
     let mut lab = Lab::new(endless);
     lab.limits.max_turns = 3;
     let answer = lab.says("go").await.expect("an answer");
-    assert_eq!(answer.ended, Ended::TurnLimit);
+    assert_eq!(answer.ended, TurnEnding::TurnLimit);
     assert!(answer.text.contains("after 3 steps"), "{}", answer.text);
     assert_eq!(results(&answer.messages).len(), 3);
     assert_eq!(
@@ -163,7 +163,7 @@ async fn an_interruption_between_calls_answers_them_all() {
     let answer = lab.says("go").await.expect("an answer");
     assert_eq!(
         (answer.ended, answer.text.as_str()),
-        (Ended::Interrupted, "[Interrupted.]")
+        (TurnEnding::Interrupted, "[Interrupted.]")
     );
     let results = results(&answer.messages);
     assert_eq!(results[1], "not run: the turn was interrupted first.");
@@ -186,7 +186,7 @@ async fn a_tool_that_does_not_stop_is_left_after_the_grace_period() {
     let mut lab = Lab::new([Line::calls(&[("hang_forever", r#"{"text":"x"}"#)])]);
     lab.limits.grace = Duration::from_secs(10);
     let answer = lab.says("go").await.expect("an answer");
-    assert_eq!(answer.ended, Ended::Interrupted);
+    assert_eq!(answer.ended, TurnEnding::Interrupted);
     assert!(results(&answer.messages)[0].contains("may or may not have happened"));
 }
 
@@ -215,7 +215,7 @@ async fn a_conversation_too_long_is_shown_in_part() {
         detail: "8192 tokens".to_owned(),
     };
     let mut lab = Lab::new([Line::fails(too_long), Line::says("shorter")]);
-    lab.limits.budget = Budget::bytes(400);
+    lab.limits.budget = HistoryBudget::bytes(400);
     let long = "x".repeat(180);
     lab.history = vec![
         Message::user(lab.redactor.redact(&long)),
@@ -245,7 +245,7 @@ async fn a_resumed_turn_learns_that_a_call_may_have_happened() {
     ];
     let mut lab = Lab::new([Line::says("I looked: it had happened")]);
     lab.history = mend(cut, &HashSet::from([call.id]));
-    let answer = lab.take_turn(Input::Resume).await.expect("an answer");
+    let answer = lab.take_turn(TurnInput::Resume).await.expect("an answer");
     assert_eq!(answer.text, "I looked: it had happened");
     let asked = lab.model.asked();
     let told = results(&asked[0]);
@@ -258,8 +258,17 @@ async fn a_resumed_turn_learns_that_a_call_may_have_happened() {
 
 #[tokio::test]
 async fn answers_that_ended_early_say_so() {
-    let cut = |finish| Line::deltas([Delta::Text("half".to_owned()), Delta::Finish(finish)]);
-    let lab = Lab::new([cut(Finish::Length), cut(Finish::Filtered), Line::says("")]);
+    let cut = |finish| {
+        Line::deltas([
+            ReplyDelta::Text("half".to_owned()),
+            ReplyDelta::Finish(finish),
+        ])
+    };
+    let lab = Lab::new([
+        cut(FinishReason::Length),
+        cut(FinishReason::Filtered),
+        Line::says(""),
+    ]);
     for expected in [
         "half\n\n[The model ran out of room here.]",
         "half\n\n[The provider of the model withheld the rest.]",
@@ -268,7 +277,7 @@ async fn answers_that_ended_early_say_so() {
         let answer = lab.says("go").await.expect("an answer");
         assert_eq!(
             (answer.text.as_str(), answer.ended),
-            (expected, Ended::CutShort)
+            (expected, TurnEnding::CutShort)
         );
     }
 }
@@ -276,28 +285,30 @@ async fn answers_that_ended_early_say_so() {
 #[tokio::test]
 async fn usage_is_summed_over_a_turn() {
     let usage = |input_tokens, output_tokens| {
-        Delta::Usage(Usage {
+        ReplyDelta::Usage(TokenUsage {
             input_tokens,
             output_tokens,
+            ..TokenUsage::default()
         })
     };
     let lab = Lab::new([
         Line::deltas([
-            Delta::ToolCall(hermetic_agent::Fragment {
+            ReplyDelta::ToolCall(hermetic_agent::CallFragment {
                 name: Some("echo".to_owned()),
                 arguments: r#"{"text":"a"}"#.to_owned(),
                 ..Default::default()
             }),
             usage(10, 2),
         ]),
-        Line::deltas([Delta::Text("x".to_owned()), usage(20, 3)]),
+        Line::deltas([ReplyDelta::Text("x".to_owned()), usage(20, 3)]),
     ]);
     let answer = lab.says("go").await.expect("an answer");
     assert_eq!(
         answer.usage,
-        Usage {
+        TokenUsage {
             input_tokens: 30,
-            output_tokens: 5
+            output_tokens: 5,
+            ..TokenUsage::default()
         }
     );
 }
@@ -320,7 +331,7 @@ async fn history_survives_serde() {
 #[tokio::test]
 async fn ids_that_repeat_across_answers_stay_apart() {
     let same = || {
-        Line::deltas([Delta::ToolCall(hermetic_agent::Fragment {
+        Line::deltas([ReplyDelta::ToolCall(hermetic_agent::CallFragment {
             id: Some("call_0".to_owned()),
             name: Some("echo".to_owned()),
             arguments: r#"{"text":"a"}"#.to_owned(),
@@ -364,7 +375,7 @@ async fn a_crash_at_any_step_repeats_nothing_in_silence() {
         }
         let mut after = Lab::new([Line::says("resumed")]);
         after.history = mend(history, &begun);
-        after.take_turn(Input::Resume).await.expect("an answer");
+        after.take_turn(TurnInput::Resume).await.expect("an answer");
         let shown = &after.model.asked()[0];
         for (text, effect) in [("a", "echo a"), ("b", "echo b")] {
             let happened = |lab: &Lab| lab.happened().iter().filter(|what| *what == effect).count();

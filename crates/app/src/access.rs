@@ -5,25 +5,29 @@ pub(crate) mod whatsapp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hermetic_access::{Access, Bots, Pairing, PlatformSettings, Settings, UnauthorizedDm, Users};
-use hermetic_config::{Config, Stranger};
+use hermetic_access::{
+    Access, AccessSettings, BotAdmission, PairingService, PlatformSettings, UnauthorizedDm,
+    UserAllowlist,
+};
+use hermetic_config::{Config, StrangerPolicy};
 use hermetic_gateway::{CommandAccess, CommandRule, PlatformCommandAccess, StoredPairings};
 use hermetic_store::Store;
-use hermetic_types::{AccountId, AccountName, ChatId, Platform, UserId};
+use hermetic_types::{AccountId, AccountName, ChatId, Platform, RoleId, UserId};
 use tracing::warn;
 
-pub fn pairing(store: &Store) -> Pairing {
-    Pairing::new(Arc::new(StoredPairings::new(store.documents())))
+pub fn pairing(store: &Store) -> PairingService {
+    PairingService::new(Arc::new(StoredPairings::new(store.documents())))
 }
 
 pub(crate) fn access(config: &Config, store: &Store) -> Access {
     let platforms = config.platforms();
-    let settings = Settings {
+    let settings = AccessSettings {
         platforms: [
             (Platform::Telegram, telegram(config)),
             (Platform::Discord, discord(config)),
             (Platform::Slack, slack(config)),
             (Platform::Signal, signal(config)),
+            (Platform::Matrix, matrix(config)),
             (Platform::Webhook, webhook(config)),
             (Platform::Whatsapp, whatsapp::settings(config)),
         ]
@@ -32,7 +36,7 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
         allow_all: platforms.allow_all_users,
         group_sessions_per_user: config.sessions().group_per_user,
         thread_sessions_per_user: config.sessions().thread_per_user,
-        ..Settings::default()
+        ..AccessSettings::default()
     };
     Access::new(settings, pairing(store))
 }
@@ -51,12 +55,11 @@ fn telegram(config: &Config) -> PlatformSettings {
 /// A channel that is listened to opens no door to its members.
 fn discord(config: &Config) -> PlatformSettings {
     let discord = &config.platforms().discord;
-    members_of(
-        config,
-        &discord.platform,
-        Platform::Discord,
-        &discord.allow_bots,
-    )
+    let platform = &discord.platform;
+    PlatformSettings {
+        allowed_roles: ids(&discord.allowed_roles, RoleId::new),
+        ..members_of(config, platform, Platform::Discord, &discord.allow_bots)
+    }
 }
 
 fn slack(config: &Config) -> PlatformSettings {
@@ -74,10 +77,21 @@ fn signal(config: &Config) -> PlatformSettings {
     }
 }
 
+/// A room that is listened to opens no door to its members.
+fn matrix(config: &Config) -> PlatformSettings {
+    let matrix = &config.platforms().matrix;
+    let bots = if matrix.process_notices {
+        "all"
+    } else {
+        "none"
+    };
+    members_of(config, &matrix.platform, Platform::Matrix, bots)
+}
+
 /// What every platform's people and operators write down the same way.
 fn members_of(
     config: &Config,
-    section: &hermetic_config::Platform,
+    section: &hermetic_config::PlatformConfig,
     platform: Platform,
     allow_bots: &str,
 ) -> PlatformSettings {
@@ -85,25 +99,28 @@ fn members_of(
         allowed_users: users(&section.allowed_users),
         allow_all: section.allow_all_users,
         bots: match allow_bots {
-            "all" | "true" => Bots::All,
-            "mentions" => Bots::Mentioning,
-            _ => Bots::Refuse,
+            "all" | "true" => BotAdmission::All,
+            "mentions" => BotAdmission::Mentioning,
+            _ => BotAdmission::Refuse,
         },
-        operators: operators(config, platform, Lists::All),
+        operators: operators(config, platform, CountedLists::All),
         unauthorized_dm: unauthorized_dm(config, section),
         ..PlatformSettings::default()
     }
 }
 
 /// What strangers get, if that is written; left to the default, pairing ends where an allowlist begins.
-fn unauthorized_dm(config: &Config, section: &hermetic_config::Platform) -> Option<UnauthorizedDm> {
+pub(crate) fn unauthorized_dm(
+    config: &Config,
+    section: &hermetic_config::PlatformConfig,
+) -> Option<UnauthorizedDm> {
     let own = format!("platforms.{}.unauthorized_dm_behavior", section.name);
     let written = [own.as_str(), "unauthorized_dm_behavior"];
     let mut written = written.into_iter().filter_map(|key| config.origin(key));
-    let is_spelled_out = written.any(|origin| *origin != hermetic_config::Origin::Default);
+    let is_spelled_out = written.any(|origin| *origin != hermetic_config::SettingOrigin::Default);
     is_spelled_out.then_some(match section.stranger {
-        Stranger::Pair => UnauthorizedDm::Pair,
-        Stranger::Ignore => UnauthorizedDm::Ignore,
+        StrangerPolicy::Pair => UnauthorizedDm::Pair,
+        StrangerPolicy::Ignore => UnauthorizedDm::Ignore,
     })
 }
 
@@ -111,16 +128,18 @@ fn unauthorized_dm(config: &Config, section: &hermetic_config::Platform) -> Opti
 fn sections(
     config: &Config,
     platform: Platform,
-) -> impl Iterator<Item = &hermetic_config::Platform> {
+) -> impl Iterator<Item = &hermetic_config::PlatformConfig> {
     let enabled = config.platforms().enabled();
     enabled.filter(move |section| section.kind() == Some(platform))
 }
 
 /// Whom an entry of a list names on a platform.
-fn named_on(platform: Platform, entry: &str) -> Option<UserId> {
+pub fn named_on(platform: Platform, entry: &str) -> Option<UserId> {
     match platform {
         #[cfg(feature = "whatsapp")]
         Platform::Whatsapp => crate::platforms::whatsapp_person(entry),
+        // Numbers and names of other platforms are nobody's id here.
+        Platform::Matrix if !entry.starts_with('@') => None,
         _ => UserId::new(entry).ok(),
     }
 }
@@ -211,22 +230,26 @@ pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
     let asking = [
         (
             accounts_of(Platform::Telegram, platforms.telegram.accounts.keys()),
-            Lists::All,
+            CountedLists::All,
         ),
         (
             accounts_of(Platform::Discord, platforms.discord.accounts.keys()),
-            Lists::All,
+            CountedLists::All,
         ),
         (
             accounts_of(Platform::Slack, platforms.slack.accounts.keys()),
-            Lists::All,
+            CountedLists::All,
         ),
         (
             accounts_of(Platform::Signal, platforms.signal.accounts.keys()),
-            Lists::Own,
+            CountedLists::Own,
+        ),
+        (
+            accounts_of(Platform::Matrix, platforms.matrix.accounts.keys()),
+            CountedLists::All,
         ),
         // Not who is listed for every platform: a number from elsewhere may be a stranger's telephone.
-        (whatsapp::accounts(config), Lists::Own),
+        (whatsapp::accounts(config), CountedLists::Own),
     ];
     asking
         .iter()
@@ -244,7 +267,11 @@ fn accounts_of<'a>(
 }
 
 /// Those who are asked by one of these accounts, which are of one platform.
-fn approvers_on(config: &Config, accounts: &[AccountId], lists: Lists) -> Vec<(AccountId, UserId)> {
+fn approvers_on(
+    config: &Config,
+    accounts: &[AccountId],
+    lists: CountedLists,
+) -> Vec<(AccountId, UserId)> {
     let is_own = |account: &&AccountId| **account == AccountId::from(account.platform());
     let Some(usual) = accounts.iter().find(is_own).or(accounts.first()) else {
         return Vec::new();
@@ -281,9 +308,9 @@ fn is_on(where_to: &str, platform: &str) -> bool {
     where_to.split('/').next() == Some(platform)
 }
 
-/// Which lists count.
+/// Names the allowlists that count for a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lists {
+enum CountedLists {
     All,
     /// Those that speak of this platform and no other.
     Own,
@@ -291,12 +318,12 @@ enum Lists {
 
 /// Admins of the platform, and who may approve there (`platform:user`). Where neither is written, the
 /// people whom the operator put on an allowlist by name.
-fn operators(config: &Config, platform: Platform, lists: Lists) -> BTreeSet<UserId> {
+fn operators(config: &Config, platform: Platform, lists: CountedLists) -> BTreeSet<UserId> {
     let approvers = config.approvals().approvers.iter();
     // Without a platform it is that person wherever they write.
     let approvers = approvers.filter_map(|approver| match approver.split_once(':') {
         Some((where_to, user)) => is_on(where_to, platform.name()).then_some(user),
-        None => (lists == Lists::All).then_some(approver.as_str()),
+        None => (lists == CountedLists::All).then_some(approver.as_str()),
     });
     let sections: Vec<_> = sections(config, platform).collect();
     let admins = sections.iter().flat_map(|section| &section.admins);
@@ -304,7 +331,7 @@ fn operators(config: &Config, platform: Platform, lists: Lists) -> BTreeSet<User
     if all.is_empty() && config.approvals().approvers.is_empty() {
         let listed = sections.iter().flat_map(|section| &section.allowed_users);
         let everywhere = config.platforms().allowed_users.iter();
-        let everywhere = everywhere.filter(|_| lists == Lists::All);
+        let everywhere = everywhere.filter(|_| lists == CountedLists::All);
         let listed = listed.chain(everywhere).map(String::as_str);
         all.extend(listed.filter(|user| *user != "*"));
     }
@@ -312,8 +339,8 @@ fn operators(config: &Config, platform: Platform, lists: Lists) -> BTreeSet<User
     named.collect()
 }
 
-fn users(listed: &[String]) -> Users {
-    Users::parse(&listed.join(","), |rejected| {
+fn users(listed: &[String]) -> UserAllowlist {
+    UserAllowlist::parse(&listed.join(","), |rejected| {
         warn!(
             entry = rejected,
             "an allowlist entry is no user id and lets nobody in"

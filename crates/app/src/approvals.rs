@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_agent::Model;
-use hermetic_approvals::{ApprovalParts, Approvals, ModelReviewer};
+use hermetic_agent::LanguageModel;
+use hermetic_approvals::{ApprovalParts, ApprovalRegistry, ModelReviewer};
 use hermetic_chat::Chat;
 use hermetic_config::{ApprovalMode, Config};
 use hermetic_gateway::ApprovalService;
@@ -14,7 +14,7 @@ use hermetic_types::{SharedClock, SystemClock};
 use tracing::{info, warn};
 
 use super::{access, model};
-use crate::Failure;
+use crate::AppFailure;
 
 /// A person waits for what the model makes of it.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(20);
@@ -25,7 +25,7 @@ pub(crate) fn approval_service(
     chats: &[Arc<dyn Chat>],
     redactor: &Redactor,
     (reviewer, clock): (Option<ModelReviewer>, SharedClock),
-) -> Result<ApprovalService, Failure> {
+) -> Result<ApprovalService, AppFailure> {
     let approvals = guarded(config, store, redactor, (reviewer, clock))?;
     access::warn_of_approvers(config);
     let approvers = access::approvers(config);
@@ -43,20 +43,20 @@ pub(crate) fn guarded(
     store: &Store,
     redactor: &Redactor,
     (reviewer, clock): (Option<ModelReviewer>, SharedClock),
-) -> Result<Approvals, Failure> {
+) -> Result<ApprovalRegistry, AppFailure> {
     let parts = parts(config, store, redactor.clone(), clock)?;
     // The system's journal belongs to somebody else than the record: whoever puts an earlier record back
     // does not put this line back.
     if let Some(head) = parts.audit.noted_head() {
         info!(%head, "the audit record goes on from here");
     }
-    Ok(Approvals::new(ApprovalParts { reviewer, ..parts }))
+    Ok(ApprovalRegistry::new(ApprovalParts { reviewer, ..parts }))
 }
 
 /// The questions of this home, for commands that look at them or answer one.
-pub fn approvals(config: &Config, store: &Store) -> Result<Approvals, Failure> {
+pub fn approvals(config: &Config, store: &Store) -> Result<ApprovalRegistry, AppFailure> {
     let redactor = super::redactor(config);
-    parts(config, store, redactor, SystemClock::shared()).map(Approvals::new)
+    parts(config, store, redactor, SystemClock::shared()).map(ApprovalRegistry::new)
 }
 
 fn parts<'a>(
@@ -64,7 +64,7 @@ fn parts<'a>(
     store: &'a Store,
     redactor: Redactor,
     clock: SharedClock,
-) -> Result<ApprovalParts<'a>, Failure> {
+) -> Result<ApprovalParts<'a>, AppFailure> {
     Ok(ApprovalParts {
         store,
         audit: Arc::new(super::audit(config)?),
@@ -76,16 +76,22 @@ fn parts<'a>(
 }
 
 /// A model that looks at commands first, where the configuration wants one.
-pub(super) fn reviewer_with(config: &Config, model: Arc<dyn Model>) -> Option<ModelReviewer> {
+pub(super) fn reviewer_with(
+    config: &Config,
+    model: Arc<dyn LanguageModel>,
+) -> Option<ModelReviewer> {
     let wanted = config.approvals().mode == ApprovalMode::Smart;
     wanted.then(|| ModelReviewer::new(model, REVIEW_TIMEOUT))
 }
 
-pub(super) fn reviewer(config: &Config) -> Result<Option<ModelReviewer>, Failure> {
+pub(super) fn reviewer(
+    config: &Config,
+    clock: &SharedClock,
+) -> Result<Option<ModelReviewer>, AppFailure> {
     if config.approvals().mode != ApprovalMode::Smart {
         return Ok(None);
     }
-    let model = model::auxiliary(config, "approval")?;
+    let model = model::auxiliary(config, "approval", clock)?;
     if model.is_none() {
         warn!("approvals.mode is smart and no model is configured: a person is asked each time");
     }

@@ -13,27 +13,30 @@ const FILES_EACH: u64 = 8;
 const MEMORY_EACH: u64 = 16 << 20;
 
 /// However large the machine is.
-const MOST: u64 = 4096;
+const MOST_FITTING: u64 = 4096;
 /// However small.
-const LEAST: u64 = 4;
+const LEAST_FITTING: u64 = 4;
 
 /// How many may live at once, and how many of them may be one person's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxBounds {
-    pub all: usize,
-    pub each: usize,
+    pub max_sandboxes: usize,
+    pub max_sandboxes_per_user: usize,
 }
 
 impl SandboxBounds {
     pub fn of(config: &Config) -> Self {
         let gateway = config.gateway();
-        let all = gateway.max_sandboxes;
-        let all = all.unwrap_or_else(|| fitting(descriptors::available(), memory()));
-        let each = gateway.max_sandboxes_per_user;
+        let max_sandboxes = gateway.max_sandboxes;
+        let max_sandboxes =
+            max_sandboxes.unwrap_or_else(|| fitting(descriptors::available(), machine_memory()));
+        let per_user = gateway.max_sandboxes_per_user;
         Self {
-            all,
+            max_sandboxes,
             // At least two, so that nobody's second conversation ends the first.
-            each: each.unwrap_or_else(|| (all / 4).max(2)).min(all),
+            max_sandboxes_per_user: per_user
+                .unwrap_or_else(|| (max_sandboxes / 4).max(2))
+                .min(max_sandboxes),
         }
     }
 }
@@ -41,12 +44,12 @@ impl SandboxBounds {
 fn fitting(files: u64, memory: Option<u64>) -> usize {
     let by_files = files / 4 / FILES_EACH;
     let by_memory = memory.map_or(u64::MAX, |memory| memory / MEMORY_EACH);
-    let fits = by_files.min(by_memory).clamp(LEAST, MOST);
+    let fits = by_files.min(by_memory).clamp(LEAST_FITTING, MOST_FITTING);
     usize::try_from(fits).unwrap_or(usize::MAX)
 }
 
 /// Bytes of the machine, or of the container that we are in.
-fn memory() -> Option<u64> {
+pub fn machine_memory() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
         let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;

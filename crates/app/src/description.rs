@@ -1,24 +1,24 @@
 //! What each backend says of itself, for those who ask before one is opened.
 
-use hermetic_daytona::Daytona;
-use hermetic_docker::Docker;
-use hermetic_local::Local;
-use hermetic_modal::Modal;
+use hermetic_daytona::DaytonaBackend;
+use hermetic_docker::DockerBackend;
+use hermetic_local::LocalBackend;
+use hermetic_modal::ModalBackend;
 use hermetic_native::NativeBackend;
-use hermetic_singularity::Singularity;
-use hermetic_ssh::Ssh;
+use hermetic_singularity::SingularityBackend;
+use hermetic_ssh::SshBackend;
 use hermetic_types::{BackendDescription, BackendKind, Boundary};
 
 /// The backend's own words: this only looks them up.
 pub fn description(kind: BackendKind) -> BackendDescription {
     match kind {
         BackendKind::Native => NativeBackend::DESCRIPTION,
-        BackendKind::Docker => Docker::DESCRIPTION,
-        BackendKind::Singularity => Singularity::DESCRIPTION,
-        BackendKind::Ssh => Ssh::DESCRIPTION,
-        BackendKind::Modal => Modal::DESCRIPTION,
-        BackendKind::Daytona => Daytona::DESCRIPTION,
-        BackendKind::Local => Local::DESCRIPTION,
+        BackendKind::Docker => DockerBackend::DESCRIPTION,
+        BackendKind::Singularity => SingularityBackend::DESCRIPTION,
+        BackendKind::Ssh => SshBackend::DESCRIPTION,
+        BackendKind::Modal => ModalBackend::DESCRIPTION,
+        BackendKind::Daytona => DaytonaBackend::DESCRIPTION,
+        BackendKind::Local => LocalBackend::DESCRIPTION,
     }
 }
 

@@ -4,58 +4,62 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hermetic_config::{Config, Origin};
+use hermetic_config::{Config, SettingOrigin};
 use hermetic_docker::{
-    Address, Docker, Extra, Options, Progress, RootView, Seal, Tell, User, Volume, client_folder,
+    ContainerOptions, ContainerSeal, ContainerUser, ContainerVolume, DockerBackend, EngineAddress,
+    ExtraFlags, PullListener, PullProgress, RootView, client_folder,
 };
 use hermetic_sandbox::Backend;
-use hermetic_types::InstallationId;
+use hermetic_types::{InstallationId, SharedClock};
 use rustix::process::{getgid, getuid};
 use tracing::{info, warn};
 
-use super::Caller;
-use crate::Failure;
+use super::BackendCaller;
+use crate::AppFailure;
 
 const WORKSPACE: &str = "/workspace";
 
 pub(super) fn docker(
     config: &Config,
     installation: &InstallationId,
-    caller: Caller,
-) -> Result<Arc<dyn Backend>, Failure> {
-    let address = Address::find(&|name| env::var(name).ok()).map_err(|error| {
-        Failure::new(
+    caller: BackendCaller,
+    clock: &SharedClock,
+) -> Result<Arc<dyn Backend>, AppFailure> {
+    let address = EngineAddress::find(&|name| env::var(name).ok()).map_err(|error| {
+        AppFailure::new(
             error.to_string(),
             "mend DOCKER_HOST or DOCKER_CONTEXT, or unset it",
         )
     })?;
     let settings = &config.terminal().docker;
     let image = super::image(config, hermetic_types::BackendKind::Docker, caller);
-    let docker = Docker::open(hermetic_docker::Config {
+    let docker = DockerBackend::open(hermetic_docker::DockerConfig {
         address,
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
-        authority: super::egress::authority(config)?.map(|ours| ours.certificate().to_owned()),
+        authority: super::egress::authority(config, clock)?
+            .map(|ours| ours.certificate().to_owned()),
         image: image.unwrap_or_else(|| settings.image.clone()),
         own: vec![config.home().root().to_owned()],
         accepted: settings.accept_risks.clone(),
         options: options(config, caller)?,
         client_folder: client_folder(&|name| env::var(name).ok()),
         tell: tell(caller),
+        clock: Arc::clone(clock),
     })?;
     Ok(Arc::new(docker))
 }
 
 /// Whether its flags and volumes can be understood and leave the seal whole.
-pub(super) fn check(config: &Config) -> Result<(), Failure> {
-    options(config, Caller::Onlooker).map(drop)
+pub(super) fn check(config: &Config) -> Result<(), AppFailure> {
+    options(config, BackendCaller::Onlooker).map(drop)
 }
 
-fn options(config: &Config, caller: Caller) -> Result<Options, Failure> {
+fn options(config: &Config, caller: BackendCaller) -> Result<ContainerOptions, AppFailure> {
     let settings = &config.terminal().docker;
     let mut env = settings.forwarded.clone();
     env.extend(settings.env.clone());
-    Ok(Options {
+    Ok(ContainerOptions {
         user: user(config, caller)?,
         root: if settings.read_only {
             RootView::ReadOnly
@@ -65,39 +69,39 @@ fn options(config: &Config, caller: Caller) -> Result<Options, Failure> {
         runtime: settings.runtime.clone(),
         env,
         volumes: volumes(config)?,
-        extra: Extra::parse(&settings.extra_args, &settings.accept_risks)
-            .map_err(|error| Failure::new(error.to_string(), error.remedy()))?,
+        extra: ExtraFlags::parse(&settings.extra_args, &settings.accept_risks)
+            .map_err(|error| AppFailure::new(error.to_string(), error.remedy()))?,
         seal: seal(config, caller),
     })
 }
 
 /// Chats are never root unless the operator wrote so. A person at a keyboard has what the image says, as
 /// `docker run` would.
-fn user(config: &Config, caller: Caller) -> Result<User, Failure> {
+fn user(config: &Config, caller: BackendCaller) -> Result<ContainerUser, AppFailure> {
     let settings = &config.terminal().docker;
     let Some(text) = &settings.user else {
         return Ok(match caller {
-            _ if settings.run_as_host_user => User::Host {
+            _ if settings.run_as_host_user => ContainerUser::Host {
                 uid: getuid().as_raw(),
                 gid: getgid().as_raw(),
             },
-            Caller::CommandLine(_) => User::Image,
-            Caller::Chats | Caller::Onlooker => User::NeverRoot,
+            BackendCaller::CommandLine(_) => ContainerUser::Image,
+            BackendCaller::Chats | BackendCaller::Onlooker => ContainerUser::NeverRoot,
         });
     };
     if settings.run_as_host_user {
-        return Err(Failure::new(
+        return Err(AppFailure::new(
             "terminal.docker_user and terminal.docker_run_as_host_user both say who runs",
             "take one of them out",
         ));
     }
-    let user: User = text.parse().map_err(|error: hermetic_docker::NoSuchUser| {
-        Failure::new(
+    let user: ContainerUser = text.parse().map_err(|error: hermetic_docker::NoSuchUser| {
+        AppFailure::new(
             format!("terminal.docker_user: {error}"),
             "write a name, uid:gid, or image",
         )
     })?;
-    if matches!(caller, Caller::Chats) && user.is_root() {
+    if matches!(caller, BackendCaller::Chats) && user.is_root() {
         warn!(
             "⚠ containers of chats run as root, who is root outside: terminal.docker_user is {text}"
         );
@@ -105,14 +109,14 @@ fn user(config: &Config, caller: Caller) -> Result<User, Failure> {
     Ok(user)
 }
 
-fn volumes(config: &Config) -> Result<Vec<Volume>, Failure> {
+fn volumes(config: &Config) -> Result<Vec<ContainerVolume>, AppFailure> {
     let settings = &config.terminal().docker;
     let wrong = |error: hermetic_docker::VolumeError| {
-        Failure::new(error.to_string(), "mend terminal.docker_volumes")
+        AppFailure::new(error.to_string(), "mend terminal.docker_volumes")
     };
     let mut volumes = Vec::new();
     for text in &settings.volumes {
-        match Volume::parse(text).map_err(wrong)? {
+        match ContainerVolume::parse(text).map_err(wrong)? {
             Some(volume) => volumes.push(volume),
             None => warn!(volume = %text, "docker_volumes: an entry without a colon shows nothing"),
         }
@@ -123,7 +127,7 @@ fn volumes(config: &Config) -> Result<Vec<Volume>, Failure> {
         let here = here.filter(|cwd| cwd.is_absolute());
         let here = here.or_else(|| env::current_dir().ok()).unwrap_or_default();
         let text = format!("{}:{WORKSPACE}", here.display());
-        volumes.extend(Volume::parse(&text).map_err(wrong)?);
+        volumes.extend(ContainerVolume::parse(&text).map_err(wrong)?);
     }
     Ok(volumes)
 }
@@ -131,40 +135,40 @@ fn volumes(config: &Config) -> Result<Vec<Volume>, Failure> {
 const KEY: &str = "terminal.docker_network";
 
 pub(super) fn is_closed(config: &Config) -> bool {
-    let written = config.origin(KEY).is_some_and(Origin::is_written);
+    let written = config.origin(KEY).is_some_and(SettingOrigin::is_written);
     written && !config.terminal().docker.network
 }
 
 /// A network of its own is for a person at a keyboard who wrote it himself. A chat's bytes go
 /// through the proxy or nowhere.
-fn seal(config: &Config, caller: Caller) -> Seal {
+fn seal(config: &Config, caller: BackendCaller) -> ContainerSeal {
     let written = config.origin(KEY).filter(|origin| origin.is_written());
     let origin = match written {
         Some(origin) if config.terminal().docker.network => origin,
-        _ => return Seal::Whole,
+        _ => return ContainerSeal::Whole,
     };
     match caller {
-        Caller::CommandLine(_) => {
+        BackendCaller::CommandLine(_) => {
             broken(KEY, origin);
-            Seal::BrokenByNetwork
+            ContainerSeal::BrokenByNetwork
         }
-        Caller::Chats => {
+        BackendCaller::Chats => {
             info!("{KEY} holds for the command line; chats go out by gateway.egress or not at all");
-            Seal::Whole
+            ContainerSeal::Whole
         }
-        Caller::Onlooker => Seal::Whole,
+        BackendCaller::Onlooker => ContainerSeal::Whole,
     }
 }
 
-fn broken(key: &str, origin: &Origin) {
+fn broken(key: &str, origin: &SettingOrigin) {
     warn!("⚠ the seal is broken: {key} is true ({origin}), so containers have a network");
 }
 
-fn tell(caller: Caller) -> Tell {
-    Tell::new(move |progress| caller.report(&said(progress), progress.done))
+fn tell(caller: BackendCaller) -> PullListener {
+    PullListener::new(move |progress| caller.report(&said(progress), progress.done))
 }
 
-fn said(progress: &Progress) -> String {
+fn said(progress: &PullProgress) -> String {
     let image = &progress.image;
     if progress.done {
         return format!("pulled {image}, {} layers", progress.layers);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hermetic_approvals::{EgressRecord, HostApprovals};
 use hermetic_config::{
-    Config, CredentialSource, Egress as EgressSettings, EgressCredential, EgressMode,
+    Config, CredentialSource, EgressConfig as EgressSettings, EgressCredential, EgressMode,
 };
 use hermetic_egress::{
     AllowInstructions, CertificateAuthority, CertificateBundle, ConversationScope, Credential,
@@ -15,10 +15,10 @@ use hermetic_egress::{
     EgressRules, InvalidRules, LogRecorder, Proxy, RateLimitedRecorder, RuleBook, RuleMode,
     RulePreset, RuleText, RulesText, SystemResolver, TrustRoots, trust_bundle,
 };
-use hermetic_types::Secret;
+use hermetic_types::{Secret, SharedClock, SystemClock};
 use rustix::process::{Resource, getrlimit};
 
-use crate::Failure;
+use crate::AppFailure;
 
 /// Where sandboxes find the certificates they have to believe, on every backend.
 const BUNDLE_INSIDE: &str = "/tmp/.hermetic/ca.pem";
@@ -34,7 +34,7 @@ const MOST_SECRET_BYTES: u64 = 64 << 10;
 
 /// Who is asked about hosts, and where what was decided is written down.
 #[derive(Debug)]
-pub struct People {
+pub struct EgressApprovers {
     pub(crate) hosts: HostApprovals,
     pub(crate) record: EgressRecord,
     /// Where connections are counted.
@@ -42,16 +42,34 @@ pub struct People {
 }
 
 /// What the configuration lets out; nothing where its mode is `closed`.
-pub fn gate(config: &Config, people: Option<People>) -> Result<Option<Arc<Egress>>, Failure> {
+pub fn gate(
+    config: &Config,
+    people: Option<EgressApprovers>,
+) -> Result<Option<Arc<Egress>>, AppFailure> {
+    timed_gate(config, people, &SystemClock::shared())
+}
+
+/// The same by the clock of whoever builds on it.
+pub(super) fn timed_gate(
+    config: &Config,
+    people: Option<EgressApprovers>,
+    clock: &SharedClock,
+) -> Result<Option<Arc<Egress>>, AppFailure> {
     if config.egress().mode == EgressMode::Closed {
         return Ok(None);
     }
-    let gate = build(config, charter(config)?, AllowInstructions::ByRule, people)?;
+    let gate = build(
+        config,
+        charter(config)?,
+        AllowInstructions::ByRule,
+        people,
+        clock,
+    )?;
     Ok(Some(Arc::new(gate.reading(rule_book(config)))))
 }
 
 /// Whether the rules and credentials of the file can be understood.
-pub(super) fn check(config: &Config) -> Result<(), Failure> {
+pub(super) fn check(config: &Config) -> Result<(), AppFailure> {
     if config.egress().mode == EgressMode::Closed {
         return Ok(());
     }
@@ -65,7 +83,7 @@ pub(super) fn check(config: &Config) -> Result<(), Failure> {
         .map_err(|error| invalid_rules(&error))
 }
 
-fn charter(config: &Config) -> Result<EgressRules, Failure> {
+fn charter(config: &Config) -> Result<EgressRules, AppFailure> {
     Ok(EgressRules {
         rules: rules_text(config),
         more: additions(config.egress())?,
@@ -74,18 +92,18 @@ fn charter(config: &Config) -> Result<EgressRules, Failure> {
 }
 
 /// A gate for these rules of one command alone: neither credentials nor what people added.
-pub fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Egress>, Failure> {
+pub fn gate_for(config: &Config, rules: RulesText) -> Result<Arc<Egress>, AppFailure> {
     let charter = EgressRules {
         rules,
         ..EgressRules::default()
     };
     for name in &charter.rules.presets {
         RulePreset::named(name).map_err(|error| {
-            Failure::caused(&error, "`hermetic egress presets` shows what each allows")
+            AppFailure::caused(&error, "`hermetic egress presets` shows what each allows")
         })?;
     }
     let allowing = AllowInstructions::ByFlagOf("hermetic exec");
-    build(config, charter, allowing, None).map(Arc::new)
+    build(config, charter, allowing, None, &SystemClock::shared()).map(Arc::new)
 }
 
 /// The rules for everybody, as they are written in the file.
@@ -110,18 +128,26 @@ pub fn rule_book(config: &Config) -> RuleBook {
 }
 
 pub fn journal(config: &Config) -> EgressJournal {
-    EgressJournal::at(config.home().state().join("egress.jsonl"))
+    timed_journal(config, &SystemClock::shared())
+}
+
+fn timed_journal(config: &Config, clock: &SharedClock) -> EgressJournal {
+    let path = config.home().state().join("egress.jsonl");
+    EgressJournal::at(path, Arc::clone(clock))
 }
 
 /// This installation's own, where a host has a credential; made at its first use.
-pub(super) fn authority(config: &Config) -> Result<Option<CertificateAuthority>, Failure> {
+pub(super) fn authority(
+    config: &Config,
+    clock: &SharedClock,
+) -> Result<Option<CertificateAuthority>, AppFailure> {
     let egress = config.egress();
     if egress.credentials.is_empty() || egress.mode == EgressMode::Closed {
         return Ok(None);
     }
-    CertificateAuthority::open(&config.home().state())
+    CertificateAuthority::open(&config.home().state(), Arc::clone(clock))
         .map(Some)
-        .map_err(|error| Failure::caused(&error, "mend that file, or remove it for a new one"))
+        .map_err(|error| AppFailure::caused(&error, "mend that file, or remove it for a new one"))
 }
 
 /// Every value that must never be shown.
@@ -134,8 +160,9 @@ fn build(
     config: &Config,
     charter: EgressRules,
     allowing: AllowInstructions,
-    people: Option<People>,
-) -> Result<Egress, Failure> {
+    people: Option<EgressApprovers>,
+    clock: &SharedClock,
+) -> Result<Egress, AppFailure> {
     let egress = config.egress();
     let limits = EgressLimits {
         everybody: connections_for(getrlimit(Resource::Nofile).current),
@@ -143,8 +170,10 @@ fn build(
         ask: egress.ask_timeout,
         ..EgressLimits::default()
     };
-    let mut records: Vec<Arc<dyn EgressRecorder>> =
-        vec![Arc::new(LogRecorder), Arc::new(journal(config))];
+    let mut records: Vec<Arc<dyn EgressRecorder>> = vec![
+        Arc::new(LogRecorder),
+        Arc::new(timed_journal(config, clock)),
+    ];
     if let Some(people) = &people {
         // Kept for ever, so a sandbox must not fill it.
         let record = Arc::new(people.record.clone());
@@ -161,18 +190,18 @@ fn build(
         proxy = proxy.asking(Arc::new(people.hosts));
     }
     let mut bundle = None;
-    if let Some(authority) = authority(config)?.filter(|_| !charter.credentials.is_empty()) {
+    if let Some(authority) = authority(config, clock)?.filter(|_| !charter.credentials.is_empty()) {
         bundle = Some(CertificateBundle {
             path: BUNDLE_INSIDE.to_owned(),
             pem: trust_bundle(&authority),
         });
         proxy = proxy
             .intercepting(Arc::new(authority), &TrustRoots::System)
-            .map_err(|error| Failure::caused(&error, "install the ca-certificates package"))?;
+            .map_err(|error| AppFailure::caused(&error, "install the ca-certificates package"))?;
     }
     let by_flag = allowing != AllowInstructions::ByRule;
     let gate = Egress::new(proxy, charter).map_err(|error| match by_flag {
-        true => Failure::new(
+        true => AppFailure::new(
             error.to_string(),
             "mend --allow: a host, host:port or *.suffix",
         ),
@@ -184,8 +213,8 @@ fn build(
     })
 }
 
-fn invalid_rules(error: &InvalidRules) -> Failure {
-    Failure::caused(error, "mend gateway.egress and run `hermetic config check`")
+fn invalid_rules(error: &InvalidRules) -> AppFailure {
+    AppFailure::caused(error, "mend gateway.egress and run `hermetic config check`")
         .during("egress rules")
 }
 
@@ -195,7 +224,7 @@ fn connections_for(files: Option<u64>) -> usize {
     files.map_or(usize::MAX, |files| files / 4)
 }
 
-fn additions(egress: &EgressSettings) -> Result<Vec<(ConversationScope, RulesText)>, Failure> {
+fn additions(egress: &EgressSettings) -> Result<Vec<(ConversationScope, RulesText)>, AppFailure> {
     let additions = egress.additions.iter();
     additions
         .map(|addition| {
@@ -206,11 +235,11 @@ fn additions(egress: &EgressSettings) -> Result<Vec<(ConversationScope, RulesTex
         .collect()
 }
 
-fn issued(egress: &EgressSettings) -> Result<Vec<CredentialGrant>, Failure> {
+fn issued(egress: &EgressSettings) -> Result<Vec<CredentialGrant>, AppFailure> {
     egress.credentials.iter().map(issue).collect()
 }
 
-fn issue(entry: &EgressCredential) -> Result<CredentialGrant, Failure> {
+fn issue(entry: &EgressCredential) -> Result<CredentialGrant, AppFailure> {
     let word = entry.placeholder_env.as_deref().unwrap_or(&entry.host);
     let placeholder = format!("hermetic-placeholder-{}", word.to_ascii_lowercase());
     let credential = Credential::new(
@@ -222,7 +251,7 @@ fn issue(entry: &EgressCredential) -> Result<CredentialGrant, Failure> {
     );
     Ok(CredentialGrant {
         credential: credential
-            .map_err(|error| Failure::caused(&error, "mend gateway.egress.credentials"))?,
+            .map_err(|error| AppFailure::caused(&error, "mend gateway.egress.credentials"))?,
         scope: entry
             .whose
             .as_deref()
@@ -232,24 +261,24 @@ fn issue(entry: &EgressCredential) -> Result<CredentialGrant, Failure> {
     })
 }
 
-fn value(entry: &EgressCredential) -> Result<Secret, Failure> {
+fn value(entry: &EgressCredential) -> Result<Secret, AppFailure> {
     match &entry.source {
         CredentialSource::Value(value) => Ok(value.clone()),
         CredentialSource::File(path) => read_secret(path),
     }
 }
 
-fn read_secret(path: &Path) -> Result<Secret, Failure> {
-    let failed = |error| Failure::file("read the credential in", path, &error);
+fn read_secret(path: &Path) -> Result<Secret, AppFailure> {
+    let failed = |error| AppFailure::file("read the credential in", path, &error);
     let found = fs::metadata(path).map_err(failed)?;
     if found.mode() & 0o077 != 0 {
-        return Err(Failure::new(
+        return Err(AppFailure::new(
             format!("others on this machine can read {}", path.display()),
             format!("chmod 600 {}", path.display()),
         ));
     }
     if found.len() > MOST_SECRET_BYTES {
-        return Err(Failure::new(
+        return Err(AppFailure::new(
             format!("{} is too large for a credential", path.display()),
             "it holds the value and nothing else",
         ));
@@ -258,10 +287,10 @@ fn read_secret(path: &Path) -> Result<Secret, Failure> {
     Ok(Secret::new(text.trim()))
 }
 
-fn scope(key: &str, text: &str) -> Result<ConversationScope, Failure> {
+fn scope(key: &str, text: &str) -> Result<ConversationScope, AppFailure> {
     text.parse()
         .map_err(|error: hermetic_egress::InvalidScope| {
-            Failure::new(
+            AppFailure::new(
                 format!("gateway.egress.{key}: {error}"),
                 "write `for:` with a platform or the start of a conversation's key",
             )

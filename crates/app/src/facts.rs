@@ -2,37 +2,37 @@
 
 use hermetic_agent::prompt;
 use hermetic_config::Config;
-use hermetic_sandbox::{MountMode, Persistence};
-use hermetic_session::Plan;
+use hermetic_sandbox::{MountMode, SandboxPersistence};
+use hermetic_session::SandboxPlan;
 use hermetic_types::{BackendKind, Boundary};
 
 use super::{boundary, terminal};
 
-pub(super) fn facts(config: &Config, plan: &Plan) -> prompt::Facts {
+pub(super) fn facts(config: &Config, plan: &SandboxPlan) -> prompt::PromptFacts {
     let boundary = boundary(plan.backend);
     let sealed = boundary == Boundary::Sealed;
-    prompt::Facts {
+    prompt::PromptFacts {
         backend: plan.backend,
         boundary,
         network: if sealed {
-            prompt::Network::Closed
+            prompt::NetworkFacts::Closed
         } else {
-            prompt::Network::Open
+            prompt::NetworkFacts::Open
         },
         workspace: terminal::workspace(config, plan.backend),
         shared: plan
             .mounts
             .iter()
             .filter(|_| plan.backend == BackendKind::Native)
-            .map(|mount| prompt::Shared {
+            .map(|mount| prompt::SharedFolder {
                 path: mount.target.display().to_string(),
                 writable: mount.mode == MountMode::ReadWrite,
             })
             .collect(),
         limits: sealed.then(|| plan.limits.clone()),
         persistence: match plan.persistence {
-            Persistence::Ephemeral => prompt::Persistence::Ephemeral,
-            Persistence::Kept => prompt::Persistence::Kept,
+            SandboxPersistence::Ephemeral => prompt::PersistenceFacts::Ephemeral,
+            SandboxPersistence::Kept => prompt::PersistenceFacts::Kept,
         },
         lifetime: Some(plan.lifetime),
         max_turns: config.agent().max_turns,

@@ -6,26 +6,26 @@ use std::path::Path;
 
 use hermetic_access::{ApproveError, PairingError};
 use hermetic_audit::{AppendError, WalkError};
-use hermetic_config::{BackendDoubt, NoHome, Problems};
+use hermetic_config::{BackendDoubt, ConfigProblems, NoHome};
 use hermetic_egress::BookError;
 use hermetic_gateway::ServeError;
 use hermetic_sandbox::{BackendError, CreateError};
 use hermetic_session::SettleError;
 use hermetic_store::StoreError;
-use hermetic_warden::client::CallError;
+use hermetic_warden::client::WardenCallError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
-pub enum Failure {
+pub enum AppFailure {
     #[error("{0}")]
-    Config(Problems),
+    Config(ConfigProblems),
     #[error("{0}")]
     Backend(BackendDoubt),
     #[error("{what}")]
     Other { what: String, remedy: String },
 }
 
-impl Failure {
+impl AppFailure {
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Other {
             what: what.into(),
@@ -73,25 +73,25 @@ impl Failure {
     }
 }
 
-impl From<Problems> for Failure {
-    fn from(problems: Problems) -> Self {
+impl From<ConfigProblems> for AppFailure {
+    fn from(problems: ConfigProblems) -> Self {
         Self::Config(problems)
     }
 }
 
-impl From<BackendDoubt> for Failure {
+impl From<BackendDoubt> for AppFailure {
     fn from(doubt: BackendDoubt) -> Self {
         Self::Backend(doubt)
     }
 }
 
-impl From<NoHome> for Failure {
+impl From<NoHome> for AppFailure {
     fn from(no_home: NoHome) -> Self {
         Self::new(no_home.to_string(), "set HERMES_HOME, or pass --home")
     }
 }
 
-impl From<BackendError> for Failure {
+impl From<BackendError> for AppFailure {
     fn from(error: BackendError) -> Self {
         let remedy = match &error {
             BackendError::Unavailable { remedy, .. } => remedy.clone(),
@@ -105,7 +105,7 @@ impl From<BackendError> for Failure {
     }
 }
 
-impl From<CreateError> for Failure {
+impl From<CreateError> for AppFailure {
     fn from(error: CreateError) -> Self {
         match error {
             CreateError::Start(error) => error.into(),
@@ -116,7 +116,7 @@ impl From<CreateError> for Failure {
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for AppFailure {
     fn from(error: StoreError) -> Self {
         Self::caused(
             &error,
@@ -125,13 +125,13 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<CallError> for Failure {
-    fn from(error: CallError) -> Self {
+impl From<WardenCallError> for AppFailure {
+    fn from(error: WardenCallError) -> Self {
         Self::caused(&error, "try again; destroy the sandbox if it persists")
     }
 }
 
-impl From<AppendError> for Failure {
+impl From<AppendError> for AppFailure {
     fn from(error: AppendError) -> Self {
         let remedy = match &error {
             AppendError::Io { .. } => "check its permissions and the space left",
@@ -148,7 +148,7 @@ impl From<AppendError> for Failure {
     }
 }
 
-impl From<ServeError> for Failure {
+impl From<ServeError> for AppFailure {
     fn from(error: ServeError) -> Self {
         let remedy = match &error {
             ServeError::Proof { source, .. } => source.remedy().to_owned(),
@@ -167,7 +167,7 @@ impl From<ServeError> for Failure {
     }
 }
 
-impl From<WalkError> for Failure {
+impl From<WalkError> for AppFailure {
     fn from(error: WalkError) -> Self {
         let remedy = match &error {
             WalkError::Io { .. } => "check the path and its permissions",
@@ -179,7 +179,7 @@ impl From<WalkError> for Failure {
     }
 }
 
-impl From<BookError> for Failure {
+impl From<BookError> for AppFailure {
     fn from(error: BookError) -> Self {
         let remedy = match &error {
             BookError::Line { .. } => "mend that line; until then nothing may leave",
@@ -191,7 +191,7 @@ impl From<BookError> for Failure {
     }
 }
 
-impl From<PairingError> for Failure {
+impl From<PairingError> for AppFailure {
     fn from(error: PairingError) -> Self {
         let remedy = match &error {
             PairingError::Approve(ApproveError::NoSuchCode { .. }) => {

@@ -3,36 +3,38 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_agent::Agent;
+use hermetic_agent::{Agent, NanoDollars};
 use hermetic_chat::{AdapterState, Chat};
-use hermetic_config::{BusyInput, Config, ResetMode, Resolved};
+use hermetic_config::{BusyInput, Config, DayBudget, ResetMode, ResolvedBackend};
 use hermetic_egress::EgressMetrics;
 use hermetic_gateway::{
-    Busy, GatewayMetrics, Parts, Resets, Settings, StoredAdapterState, Streaming,
+    BusyMode, DayLimits, GatewayMetrics, GatewayParts, GatewaySettings, ResetSettings,
+    SpendingLimits, StoredAdapterState, StreamingSettings,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
-use hermetic_session::{DiskBounds, SandboxMetrics, Sandboxes, Spending};
+use hermetic_session::{DiskBounds, SandboxMetrics, Sandboxes, SpendingBook};
 use hermetic_store::Store;
-use hermetic_types::{AccountId, InstallationId, Platform};
+use hermetic_types::{AccountId, InstallationId, Platform, SharedClock};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
-use super::egress::People;
-use super::toolsets::{Elsewhere, toolsets};
-use super::{Caller, access, approvals, boundary, model, platforms};
-use crate::{Failure, Surroundings};
+use super::egress::EgressApprovers;
+use super::platforms::AdapterSurroundings;
+use super::toolsets::{BackendOverrides, toolsets};
+use super::{BackendCaller, access, approvals, boundary, model, platforms};
+use crate::{AppFailure, Surroundings};
 
-const ATTEMPTS: u32 = 3;
+const TURN_ATTEMPTS: u32 = 3;
 
 /// Every part of the gateway that this configuration describes, in these surroundings. What leaves goes
 /// through `redactor`.
 pub async fn gateway(
     config: &Config,
-    resolved: &Resolved,
+    resolved: &ResolvedBackend,
     redactor: Redactor,
     surroundings: Surroundings,
-) -> Result<Parts, Failure> {
+) -> Result<GatewayParts, AppFailure> {
     if let Some(refusal) = super::refusals(config, resolved).into_iter().next() {
         return Err(refusal);
     }
@@ -40,20 +42,23 @@ pub async fn gateway(
     let clock = surroundings.clock;
     let installation = super::installation(config.home())?;
     // Both take their time in a new home, and neither needs the other.
-    let store = tokio::spawn(super::open_store(super::store_path(config)));
+    let store = tokio::spawn(super::open_store(
+        super::store_path(config),
+        Arc::clone(&clock),
+    ));
     // Looked at first: where no sandbox can be had, nothing else matters.
     let backends = match surroundings.backends {
         Some(given) => given,
-        None => open_backends(config, resolved, &installation).await?,
+        None => open_backends(config, resolved, &installation, &clock).await?,
     };
     let store = joined(store.await)?;
     let (chats, intakes) = match surroundings.chats {
         Some(given) => (given, Vec::new()),
-        None => configured_chats(config, &store).await?,
+        None => configured_chats(config, &store, &clock).await?,
     };
     let reviewer = match &surroundings.model {
         Some(given) => approvals::reviewer_with(config, Arc::clone(given)),
-        None => approvals::reviewer(config)?,
+        None => approvals::reviewer(config, &clock)?,
     };
     let approvals = approvals::approval_service(
         config,
@@ -63,24 +68,29 @@ pub async fn gateway(
         (reviewer, Arc::clone(&clock)),
     )?;
     let mut registry = Registry::with_prefix("hermetic");
-    let people = People {
+    let people = EgressApprovers {
         hosts: approvals.hosts(super::rule_book(config)),
         record: approvals.egress_record(),
         metrics: EgressMetrics::registered(&mut registry),
     };
-    let gate = super::gate(config, Some(people))?;
+    let gate = super::egress::timed_gate(config, Some(people), &clock)?;
     let plan = |kind| {
         let lifetime = config.gateway().sandbox_lifetime;
-        let mut plan = super::plan(config, kind, lifetime, Caller::Chats);
+        let mut plan = super::plan(config, kind, lifetime, BackendCaller::Chats);
         plan.network = super::network(config, kind, gate.as_ref());
         plan
     };
     let usual = plan(kind);
-    let apart = Elsewhere::read(config, resolved).plans(plan);
-    let sandboxes = Sandboxes::new(usual.clone(), installation, backends, store.ledger());
+    let apart = BackendOverrides::read(config, resolved).plans(plan);
+    let sandboxes = Sandboxes::new(
+        usual.clone(),
+        installation,
+        backends,
+        store.ledger(),
+        Arc::clone(&clock),
+    );
     let metrics = SandboxMetrics::registered(&mut registry);
     let sandboxes = sandboxes
-        .with_clock(Arc::clone(&clock))
         .counting_in(metrics)
         .apart(apart.clone())
         .with_disk_bounds(DiskBounds {
@@ -89,7 +99,9 @@ pub async fn gateway(
             most_bytes: config.gateway().sandboxes_disk_bytes,
         });
     let sandboxes = match &gate {
-        Some(gate) => sandboxes.leaving_by(Arc::clone(gate), Spending::in_store(store.documents())),
+        Some(gate) => {
+            sandboxes.with_egress(Arc::clone(gate), SpendingBook::in_store(store.documents()))
+        }
         None => sandboxes,
     };
     let toolsets = toolsets(
@@ -97,9 +109,9 @@ pub async fn gateway(
     );
     let model = match surroundings.model {
         Some(given) => given,
-        None => model::model(config)?,
+        None => model::model(config, &clock)?,
     };
-    Ok(Parts {
+    Ok(GatewayParts {
         access: access::access(config, &store),
         intakes,
         sandboxes,
@@ -119,12 +131,14 @@ pub async fn gateway(
 /// Aside, because some of them ask a daemon and wait for it.
 async fn open_backends(
     config: &Config,
-    resolved: &Resolved,
+    resolved: &ResolvedBackend,
     installation: &InstallationId,
-) -> Result<Vec<Arc<dyn Backend>>, Failure> {
+    clock: &SharedClock,
+) -> Result<Vec<Arc<dyn Backend>>, AppFailure> {
     let (config, installation) = (config.clone(), installation.clone());
-    let (usual, elsewhere) = (resolved.backend, Elsewhere::read(&config, resolved));
-    let open = move || elsewhere.open(&config, &installation, usual);
+    let clock = Arc::clone(clock);
+    let (usual, elsewhere) = (resolved.backend, BackendOverrides::read(&config, resolved));
+    let open = move || elsewhere.open(&config, &installation, usual, &clock);
     joined(tokio::task::spawn_blocking(open).await)
 }
 
@@ -132,11 +146,16 @@ async fn open_backends(
 async fn configured_chats(
     config: &Config,
     store: &Store,
-) -> Result<(Vec<Arc<dyn Chat>>, Intakes), Failure> {
+    clock: &SharedClock,
+) -> Result<(Vec<Arc<dyn Chat>>, Intakes), AppFailure> {
     let states = |account: &AccountId| -> Arc<dyn AdapterState> {
         Arc::new(StoredAdapterState::new(store, account))
     };
-    let accounts = platforms::accounts(config, &states)?;
+    let around = AdapterSurroundings {
+        clock: Arc::clone(clock),
+        states: &states,
+    };
+    let accounts = platforms::accounts(config, &around)?;
     let intakes = platforms::listen(&accounts).await?;
     let chats = accounts.into_iter().map(|account| account.chat);
     Ok((chats.collect(), intakes))
@@ -145,16 +164,16 @@ async fn configured_chats(
 type Intakes = Vec<(TcpListener, axum::Router)>;
 
 /// What a task of ours came to. One that panicked is a mistake in this program.
-fn joined<T>(task: Result<Result<T, Failure>, tokio::task::JoinError>) -> Result<T, Failure> {
-    task.map_err(|error| Failure::caused(&error, "report this as a bug"))?
+fn joined<T>(task: Result<Result<T, AppFailure>, tokio::task::JoinError>) -> Result<T, AppFailure> {
+    task.map_err(|error| AppFailure::caused(&error, "report this as a bug"))?
 }
 
-fn settings(config: &Config, resolved: &Resolved, model: &str) -> Settings {
-    Settings {
+fn settings(config: &Config, resolved: &ResolvedBackend, model: &str) -> GatewaySettings {
+    GatewaySettings {
         busy: match config.agent().busy_input {
-            BusyInput::Interrupt => Busy::Interrupt,
-            BusyInput::Queue => Busy::Queue,
-            BusyInput::Steer => Busy::Steer,
+            BusyInput::Interrupt => BusyMode::Interrupt,
+            BusyInput::Queue => BusyMode::Queue,
+            BusyInput::Steer => BusyMode::Steer,
         },
         resets: resets(config),
         command_access: access::command_access(config),
@@ -164,18 +183,35 @@ fn settings(config: &Config, resolved: &Resolved, model: &str) -> Settings {
             0 => None,
             days => Some(Duration::from_secs(u64::from(days) * 24 * 3600)),
         },
-        inbound_bytes: config.gateway().max_inbound_media_bytes.unwrap_or(u64::MAX),
+        max_inbound_media_bytes: config.gateway().max_inbound_media_bytes.unwrap_or(u64::MAX),
         streaming: streaming(config),
         typing_off: typing_off(config),
-        attempts: ATTEMPTS,
+        attempts: TURN_ATTEMPTS,
         grace: config.agent().drain_timeout,
         confirm_destructive: config.approvals().confirm_destructive_slash,
         model: model.to_owned(),
+        models: model::told(config, model),
+        spending: spending(config),
         warnings: resolved.warnings(boundary),
     }
 }
 
-fn resets(config: &Config) -> Resets {
+fn spending(config: &Config) -> SpendingLimits {
+    let of = |budget: DayBudget| DayLimits {
+        // An amount that cannot be is refused when the file is read.
+        dollars: budget.dollars.and_then(NanoDollars::from_dollars),
+        tokens: budget.tokens,
+        tool_seconds: budget.tool_seconds,
+    };
+    let budgets = config.budgets();
+    SpendingLimits {
+        person: of(budgets.person),
+        conversation: of(budgets.conversation),
+        all: of(budgets.all),
+    }
+}
+
+fn resets(config: &Config) -> ResetSettings {
     let sessions = config.sessions();
     let (daily, idle) = match sessions.reset {
         ResetMode::None => (false, false),
@@ -184,7 +220,7 @@ fn resets(config: &Config) -> Resets {
         ResetMode::Both => (true, true),
     };
     let silent_on = sessions.reset_notify_exclude.iter();
-    Resets {
+    ResetSettings {
         daily_at: daily.then_some(sessions.reset_hour),
         idle: idle.then_some(sessions.reset_idle),
         silent: !sessions.reset_notify,
@@ -193,10 +229,10 @@ fn resets(config: &Config) -> Resets {
     }
 }
 
-fn streaming(config: &Config) -> Option<Streaming> {
+fn streaming(config: &Config) -> Option<StreamingSettings> {
     let wanted = &config.agent().streaming;
     let on = wanted.enabled && wanted.transport != "off";
-    on.then(|| Streaming {
+    on.then(|| StreamingSettings {
         every: wanted.edit_interval,
         threshold: wanted.buffer_threshold,
         cursor: wanted.cursor.clone(),

@@ -4,32 +4,40 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
 
-use hermetic_config::Home;
+use hermetic_config::HomeFolder;
 use hermetic_types::InstallationId;
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-use crate::Failure;
+use crate::AppFailure;
 
-pub fn installation(home: &Home) -> Result<InstallationId, Failure> {
+pub fn installation(home: &HomeFolder) -> Result<InstallationId, AppFailure> {
     let folder = home.state();
     let path = folder.join("installation");
-    make_folder(home).map_err(|error| Failure::file("make", &folder, &error))?;
+    make_folder(home).map_err(|error| AppFailure::file("make", &folder, &error))?;
     let given = give_name(&folder, &path);
-    given.map_err(|error| Failure::file("write", &path, &error))?;
-    let text = fs::read_to_string(&path).map_err(|error| Failure::file("read", &path, &error))?;
+    given.map_err(|error| AppFailure::file("write", &path, &error))?;
+    let text =
+        fs::read_to_string(&path).map_err(|error| AppFailure::file("read", &path, &error))?;
     text.trim().parse().map_err(|_| {
-        Failure::new(
+        AppFailure::new(
             format!("{} holds no installation id", path.display()),
             "remove it if no sandbox of this home is left; a new one is made",
         )
     })
 }
 
+/// The name that this home has already, if it has one.
+pub fn known_installation(home: &HomeFolder) -> Option<InstallationId> {
+    let text = fs::read_to_string(home.state().join("installation")).ok()?;
+    text.trim().parse().ok()
+}
+
 /// With the owner of the home: root may be the first to use a home that is somebody else's, who could not
 /// read it afterwards.
-fn make_folder(home: &Home) -> io::Result<()> {
+fn make_folder(home: &HomeFolder) -> io::Result<()> {
     let private = 0o700;
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(private).create(home.root())?;
@@ -58,27 +66,31 @@ fn give_to_owner_of(folder: impl AsFd, made: impl AsFd) -> io::Result<()> {
 }
 
 /// Written aside and linked into place: of two first uses at once, one wins and both read it.
-fn give_name(folder: &std::path::Path, path: &std::path::Path) -> io::Result<()> {
+fn give_name(folder: &Path, path: &Path) -> io::Result<()> {
     if path.exists() {
         return Ok(());
     }
     let id = InstallationId::random();
     let aside = folder.join(format!("installation.{id}"));
+    let linked = write_name(folder, &aside, &id).and_then(|()| fs::hard_link(&aside, path));
+    // Also where there was no room to write it: a start tries again, and would leave one each time.
+    let removed = fs::remove_file(&aside);
+    match linked {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => removed,
+        linked => linked.and(removed),
+    }
+}
+
+fn write_name(folder: &Path, aside: &Path, id: &InstallationId) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .create_new(true)
         .write(true)
         .mode(0o600)
-        .open(&aside)?;
+        .open(aside)?;
     give_to_owner_of(File::open(folder)?, &file)?;
     writeln!(file, "{id}")?;
     // Without it, a power cut may leave a name with nothing behind it, and no gateway starts.
-    file.sync_all()?;
-    let linked = fs::hard_link(&aside, path);
-    fs::remove_file(&aside)?;
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
+    file.sync_all()
 }
 
 #[cfg(test)]
@@ -95,7 +107,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         chown(folder.path(), Some(65534), Some(65534)).unwrap();
-        let home = Home::at(folder.path());
+        let home = HomeFolder::at(folder.path());
         installation(&home).unwrap();
         for made in [home.state(), home.state().join("installation")] {
             let owner = fs::metadata(&made).unwrap();
@@ -106,7 +118,7 @@ mod tests {
     #[test]
     fn eight_first_uses_at_once_agree() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path());
+        let home = HomeFolder::at(folder.path());
         let names: Vec<_> = thread::scope(|scope| {
             let uses: Vec<_> = (0..8)
                 .map(|_| scope.spawn(|| installation(&home).unwrap()))

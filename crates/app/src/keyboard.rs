@@ -3,39 +3,41 @@
 use std::sync::Arc;
 
 use hermetic_agent::{Agent, prompt};
-use hermetic_approvals::{ApprovalPrompt, Approvals, CommandApprovals, FixedPrompt, Requester};
+use hermetic_approvals::{
+    ApprovalPrompt, ApprovalRegistry, CommandApprovals, FixedPrompt, Requester,
+};
 use hermetic_config::Config;
 use hermetic_egress::EgressMetrics;
-use hermetic_gateway::Reachable;
+use hermetic_gateway::ReachableSandboxes;
 use hermetic_redact::Redactor;
-use hermetic_session::{Sandboxes, Spending};
-use hermetic_store::History;
-use hermetic_tools::Kit;
+use hermetic_session::{Sandboxes, SpendingBook};
+use hermetic_store::HistoryRows;
+use hermetic_tools::ToolKit;
 use hermetic_types::{BackendKind, ConversationKey, SystemClock};
 
-use super::egress::People;
-use super::{Caller, ShowProgress, approvals, facts, kit, model};
-use crate::Failure;
+use super::egress::EgressApprovers;
+use super::{BackendCaller, ShowProgress, approvals, facts, kit, model};
+use crate::AppFailure;
 
 #[derive(Debug)]
 pub struct KeyboardChat {
     pub agent: Agent,
     /// Its name, for people.
     pub model: String,
-    pub kit: Kit,
-    pub approvals: Approvals,
+    pub kit: ToolKit,
+    pub approvals: ApprovalRegistry,
     pub asker: CommandApprovals,
     pub sandboxes: Sandboxes,
-    pub history: History,
+    pub history: HistoryRows,
     pub redactor: Redactor,
-    pub facts: prompt::Facts,
+    pub facts: prompt::PromptFacts,
     /// Whether `/destroy` asks first.
     pub confirm_destructive: bool,
 }
 
 /// The person at the keyboard.
 #[derive(Debug)]
-pub struct Keyboard {
+pub struct KeyboardPerson {
     /// Who answers, for the record.
     pub name: String,
     /// Where questions of the conversation are shown.
@@ -48,23 +50,23 @@ pub async fn keyboard_chat(
     config: &Config,
     kind: BackendKind,
     conversation: &ConversationKey,
-    person: Keyboard,
+    person: KeyboardPerson,
     redactor: Redactor,
-) -> Result<KeyboardChat, Failure> {
-    let (caller, screen) = (Caller::CommandLine(person.progress), person.screen);
+) -> Result<KeyboardChat, AppFailure> {
+    let (caller, screen) = (BackendCaller::CommandLine(person.progress), person.screen);
+    let clock = SystemClock::shared();
     let installation = super::installation(config.home())?;
     // Opened first: where no sandbox can be had, nothing else matters.
-    let backends = super::backends(config, &installation, kind, caller)?;
+    let backends = super::backends(config, &installation, kind, caller, &clock)?;
     let store = super::store(config).await?;
-    let reviewer = approvals::reviewer(config)?;
-    let approvals =
-        approvals::guarded(config, &store, &redactor, (reviewer, SystemClock::shared()))?;
+    let reviewer = approvals::reviewer(config, &clock)?;
+    let approvals = approvals::guarded(config, &store, &redactor, (reviewer, Arc::clone(&clock)))?;
     let requester = Requester {
         conversation: conversation.clone(),
         message: None,
         by: person.name,
     };
-    let people = People {
+    let people = EgressApprovers {
         hosts: approvals.hosts(
             Arc::new(FixedPrompt {
                 requester: requester.clone(),
@@ -75,24 +77,30 @@ pub async fn keyboard_chat(
         record: approvals.egress_record(),
         metrics: EgressMetrics::default(),
     };
-    let gate = super::gate(config, Some(people))?;
+    let gate = super::egress::timed_gate(config, Some(people), &clock)?;
     let lifetime = config.terminal().lifetime;
     let mut plan = super::plan(config, kind, lifetime, caller);
     plan.network = super::network(config, kind, gate.as_ref());
     let mut facts = facts::facts(config, &plan);
     facts.chat = "a terminal".to_owned();
-    let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
-    let model = model::model(config)?;
+    let sandboxes = Sandboxes::new(
+        plan,
+        installation,
+        backends,
+        store.ledger(),
+        Arc::clone(&clock),
+    );
+    let model = model::model(config, &clock)?;
     let sandboxes = match gate {
-        Some(gate) => sandboxes.leaving_by(gate, Spending::in_store(store.documents())),
+        Some(gate) => sandboxes.with_egress(gate, SpendingBook::in_store(store.documents())),
         None => sandboxes,
     };
-    let reach = Arc::new(Reachable(sandboxes.clone()));
-    let background = kit::background(config, &redactor, None, reach, SystemClock::shared());
+    let reach = Arc::new(ReachableSandboxes(sandboxes.clone()));
+    let background = kit::background(config, &redactor, None, reach, &clock);
     Ok(KeyboardChat {
         model: model.name().to_owned(),
         agent: Agent::new(model, model::limits(config), redactor.clone()),
-        kit: kit::kit(config, kind, &redactor, background),
+        kit: kit::kit(config, kind, &redactor, background, &clock),
         asker: approvals.commands(requester, screen),
         approvals,
         sandboxes,

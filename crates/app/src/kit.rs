@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use hermetic_config::{Config, WorkingDirectory};
 use hermetic_redact::Redactor;
-use hermetic_store::Processes;
+use hermetic_store::ProcessRows;
 use hermetic_tools::{
-    Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Kit, Reach,
+    BackgroundProcesses, BackgroundSettings, CodeSettings, CodeTool, FileTools, ResultBounds,
+    SandboxReach, ScriptDirectory, ToolKit,
 };
 use hermetic_types::{BackendKind, SharedClock};
 
@@ -20,21 +21,22 @@ pub(crate) fn kit(
     config: &Config,
     backend: BackendKind,
     redactor: &Redactor,
-    background: Background,
-) -> Kit {
+    background: BackgroundProcesses,
+    clock: &SharedClock,
+) -> ToolKit {
     let policy = Arc::new(terminal::policy(config));
     let output = &config.agent().tool_output;
-    let bounds = Bounds {
+    let bounds = ResultBounds {
         lines: output.max_lines,
         line_chars: output.max_line_length,
         result_chars: output.max_file_chars.min(RESULT_CHARS),
     };
     let context = terminal::context(config, backend);
-    Kit {
+    ToolKit {
         terminal: terminal::terminal(config, backend, Arc::clone(&policy), redactor.clone()),
-        files: Files::new(policy, context, redactor.clone(), bounds),
+        files: FileTools::new(policy, context, redactor.clone(), bounds),
         background,
-        code: code(config),
+        code: code(config, clock),
     }
 }
 
@@ -42,24 +44,25 @@ pub(crate) fn kit(
 pub(crate) fn background(
     config: &Config,
     redactor: &Redactor,
-    rows: Option<Processes>,
-    reach: Arc<dyn Reach>,
-    clock: SharedClock,
-) -> Background {
+    rows: Option<ProcessRows>,
+    reach: Arc<dyn SandboxReach>,
+    clock: &SharedClock,
+) -> BackgroundProcesses {
     let settings = BackgroundSettings {
         longest_hold: config.sessions().background_max_age,
     };
-    Background::new(settings, redactor.clone(), rows, reach, clock)
+    BackgroundProcesses::new(settings, redactor.clone(), rows, reach, Arc::clone(clock))
 }
 
-fn code(config: &Config) -> Code {
+fn code(config: &Config, clock: &SharedClock) -> CodeTool {
     let wanted = &config.agent().code_execution;
-    Code::new(CodeSettings {
+    let settings = CodeSettings {
         timeout: wanted.timeout,
         most_calls: wanted.max_tool_calls,
         directory: match wanted.directory {
-            WorkingDirectory::Project => Directory::Project,
-            WorkingDirectory::Strict => Directory::Strict,
+            WorkingDirectory::Project => ScriptDirectory::Project,
+            WorkingDirectory::Strict => ScriptDirectory::Strict,
         },
-    })
+    };
+    CodeTool::new(settings, Arc::clone(clock))
 }

@@ -21,6 +21,7 @@ mod keyboard;
 mod kit;
 mod modal;
 mod model;
+mod model_check;
 mod platforms;
 mod redactor;
 mod refusals;
@@ -38,32 +39,39 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_audit::{Audit, Places};
-use hermetic_config::{Config, Home};
+use hermetic_audit::{AuditLog, AuditPaths};
+use hermetic_config::{Config, HomeFolder};
 use hermetic_egress::Egress;
-use hermetic_local::Local;
+use hermetic_local::LocalBackend;
 use hermetic_native::{EarlyStart, NativeBackend, RequiredLayer};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{
-    Backend, Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView, risk_of_showing,
+    Backend, HostMount, MountMode, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec,
+    SystemView, risk_of_showing,
 };
-use hermetic_session::{PROXY_PORT, Plan, Sandboxes, Spending};
+use hermetic_session::{PROXY_PORT, SandboxPlan, Sandboxes, SpendingBook};
 use hermetic_store::Store;
-use hermetic_tools::{Kit, NoWayBack};
+use hermetic_tools::{NoWayBack, ToolKit};
 use hermetic_types::{
-    BackendKind, Boundary, ConversationKey, InstallationId, SandboxId, SystemClock,
+    BackendKind, Boundary, ConversationKey, InstallationId, SandboxId, SharedClock, SystemClock,
 };
 
-pub use access::pairing;
+pub use access::{named_on, pairing};
 pub use approvals::approvals;
-pub use bounds::SandboxBounds;
+pub use bounds::{SandboxBounds, machine_memory};
 pub use description::{boundary, description};
 pub use egress::{gate, gate_for, journal, rule_book, rules_text};
-pub use failure::Failure;
+pub use failure::AppFailure;
 pub use gateway::gateway;
-pub use installation::installation;
-pub use keyboard::{Keyboard, KeyboardChat, keyboard_chat};
-pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups};
+pub use hermetic_native::PendingHeadStart;
+pub use installation::{installation, known_installation};
+pub use keyboard::{KeyboardChat, KeyboardPerson, keyboard_chat};
+pub use model::{
+    CatalogEntry, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole, configured_models,
+    known_providers,
+};
+pub use model_check::ask_model;
+pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups, speaks};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};
 pub use surroundings::Surroundings;
@@ -78,9 +86,9 @@ const ALONE: Duration = Duration::from_secs(60);
 /// What a command on the host cannot do without; nothing else of ours reaches it.
 const LOGIN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL"];
 
-/// For whom a backend is opened.
+/// Names who a backend is opened for.
 #[derive(Clone, Copy, Debug)]
-pub enum Caller {
+pub enum BackendCaller {
     /// A person at a keyboard, who gets what he wrote, with a warning, and is shown how far an image is.
     CommandLine(ShowProgress),
     Chats,
@@ -91,7 +99,7 @@ pub enum Caller {
 /// Shows one line about long work; `true` when it is done.
 pub type ShowProgress = fn(&str, bool);
 
-impl Caller {
+impl BackendCaller {
     /// Says a line about long work where this caller looks. On a terminal one line that changes; elsewhere
     /// a line at the end.
     fn report(self, line: &str, done: bool) {
@@ -112,54 +120,82 @@ pub fn backend(
     config: &Config,
     installation: &InstallationId,
     kind: BackendKind,
-    caller: Caller,
-) -> Result<Arc<dyn Backend>, Failure> {
+    caller: BackendCaller,
+) -> Result<Arc<dyn Backend>, AppFailure> {
+    timed_backend(config, installation, kind, caller, &SystemClock::shared())
+}
+
+/// The same by the clock of whoever builds on it.
+fn timed_backend(
+    config: &Config,
+    installation: &InstallationId,
+    kind: BackendKind,
+    caller: BackendCaller,
+    clock: &SharedClock,
+) -> Result<Arc<dyn Backend>, AppFailure> {
     match kind {
-        BackendKind::Native => native(config, installation, early_start(caller)),
+        BackendKind::Native => native(config, installation, early_start(caller), clock),
         BackendKind::Daytona => daytona::daytona(config, installation, caller),
-        BackendKind::Docker => docker::docker(config, installation, caller),
+        BackendKind::Docker => docker::docker(config, installation, caller, clock),
         BackendKind::Local => local(config),
         BackendKind::Ssh => ssh::ssh(config, installation),
         BackendKind::Singularity => singularity::singularity(config, installation, caller),
-        BackendKind::Modal => modal::modal(config, installation, caller),
+        BackendKind::Modal => modal::modal(config, installation, caller, clock),
     }
 }
 
-/// The same for one who creates a sandbox with it at once.
+/// Begins to open the native backend of a home whose configuration is not read yet, for one who will create a
+/// sandbox with it at once if that is the backend.
+pub fn begin_native(home: &HomeFolder) -> PendingHeadStart {
+    match known_installation(home) {
+        Some(installation) => {
+            PendingHeadStart::begin(&home.state(), &installation, hermetic_embedded::WARDEN)
+        }
+        None => PendingHeadStart::none(),
+    }
+}
+
+/// Opens one backend for one who creates a sandbox with it at once.
 pub fn backend_to_create(
     config: &Config,
     installation: &InstallationId,
     kind: BackendKind,
-    caller: Caller,
-) -> Result<Arc<dyn Backend>, Failure> {
+    caller: BackendCaller,
+    begun: PendingHeadStart,
+) -> Result<Arc<dyn Backend>, AppFailure> {
     match kind {
-        BackendKind::Native => native(config, installation, EarlyStart::Once),
+        BackendKind::Native => {
+            let settings = native_config(config, installation, &SystemClock::shared())?;
+            Ok(Arc::new(NativeBackend::open_begun(settings, begun)?))
+        }
         _ => backend(config, installation, kind, caller),
     }
 }
 
 /// A gateway goes on creating sandboxes; others may create none.
-fn early_start(caller: Caller) -> EarlyStart {
+fn early_start(caller: BackendCaller) -> EarlyStart {
     match caller {
-        Caller::Chats => EarlyStart::Always,
-        Caller::CommandLine(_) | Caller::Onlooker => EarlyStart::Never,
+        BackendCaller::Chats => EarlyStart::Always,
+        BackendCaller::CommandLine(_) | BackendCaller::Onlooker => EarlyStart::Never,
     }
 }
 
 /// The chosen backend, and every other one that can be opened here: an earlier configuration may
 /// have left sandboxes with it.
-pub fn backends(
+fn backends(
     config: &Config,
     installation: &InstallationId,
     chosen: BackendKind,
-    caller: Caller,
-) -> Result<Vec<Arc<dyn Backend>>, Failure> {
-    let mut backends = vec![backend(config, installation, chosen, caller)?];
+    caller: BackendCaller,
+    clock: &SharedClock,
+) -> Result<Vec<Arc<dyn Backend>>, AppFailure> {
+    let open = |kind, caller| timed_backend(config, installation, kind, caller, clock);
+    let mut backends = vec![open(chosen, caller)?];
     backends.extend(
         BackendKind::ALL
             .into_iter()
             .filter(|kind| *kind != chosen)
-            .filter_map(|kind| backend(config, installation, kind, Caller::Onlooker).ok()),
+            .filter_map(|kind| open(kind, BackendCaller::Onlooker).ok()),
     );
     Ok(backends)
 }
@@ -168,41 +204,36 @@ pub fn backends(
 pub fn all_backends(config: &Config, installation: &InstallationId) -> Vec<Arc<dyn Backend>> {
     BackendKind::ALL
         .into_iter()
-        .filter_map(|kind| backend(config, installation, kind, Caller::Onlooker).ok())
+        .filter_map(|kind| backend(config, installation, kind, BackendCaller::Onlooker).ok())
         .collect()
 }
 
 /// The tools for clients whose sandboxes end with them.
-pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> Kit {
-    let background = kit::background(
-        config,
-        redactor,
-        None,
-        Arc::new(NoWayBack),
-        SystemClock::shared(),
-    );
-    kit::kit(config, kind, redactor, background)
+pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> ToolKit {
+    let clock = SystemClock::shared();
+    let background = kit::background(config, redactor, None, Arc::new(NoWayBack), &clock);
+    kit::kit(config, kind, redactor, background, &clock)
 }
 
 /// The store of this home, for a command beside the gateway.
 ///
 /// A gateway of an earlier version that still runs could not read what a newer one writes, and would go
 /// deaf: its store is brought up to date when it is restarted, and not by a command before that.
-pub async fn store(config: &Config) -> Result<Store, Failure> {
+pub async fn store(config: &Config) -> Result<Store, AppFailure> {
     let path = store_path(config);
     if is_gateway_running(config.home()) && Store::is_of_earlier_version(&path).await {
-        return Err(Failure::new(
+        return Err(AppFailure::new(
             "the gateway that runs here is of an earlier version, and this command would change its \
              store under it",
             "restart it first: hermetic gateway restart",
         ));
     }
-    open_store(path).await
+    open_store(path, SystemClock::shared()).await
 }
 
 /// A gateway holds its lock for as long as it lives; a shared one is tried, so that two who look at once do
 /// not take each other for it.
-fn is_gateway_running(home: &Home) -> bool {
+fn is_gateway_running(home: &HomeFolder) -> bool {
     let lock = File::open(home.state().join("gateway.lock"));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
@@ -211,24 +242,25 @@ fn store_path(config: &Config) -> PathBuf {
     config.home().state().join("state.db")
 }
 
-async fn open_store(path: PathBuf) -> Result<Store, Failure> {
-    Store::open(&path)
+async fn open_store(path: PathBuf, clock: SharedClock) -> Result<Store, AppFailure> {
+    Store::open(&path, clock)
         .await
-        .map_err(|error| Failure::caused(&error, error.remedy()))
+        .map_err(|error| AppFailure::caused(&error, error.remedy()))
 }
 
 pub async fn sandboxes(
     config: &Config,
     installation: InstallationId,
-    plan: Plan,
-    caller: Caller,
+    plan: SandboxPlan,
+    caller: BackendCaller,
     gate: Option<Arc<Egress>>,
-) -> Result<Sandboxes, Failure> {
-    let backends = backends(config, &installation, plan.backend, caller)?;
+) -> Result<Sandboxes, AppFailure> {
+    let clock = SystemClock::shared();
+    let backends = backends(config, &installation, plan.backend, caller, &clock)?;
     let store = store(config).await?;
-    let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger());
+    let sandboxes = Sandboxes::new(plan, installation, backends, store.ledger(), clock);
     Ok(match gate {
-        Some(gate) => sandboxes.leaving_by(gate, Spending::in_store(store.documents())),
+        Some(gate) => sandboxes.with_egress(gate, SpendingBook::in_store(store.documents())),
         None => sandboxes,
     })
 }
@@ -239,49 +271,54 @@ pub fn is_closed(config: &Config, backend: BackendKind) -> bool {
 }
 
 /// Sealed sandboxes have a proxy port where there is a gate. Elsewhere the network is the machine's.
-pub fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Egress>>) -> Network {
+pub fn network(config: &Config, backend: BackendKind, gate: Option<&Arc<Egress>>) -> NetworkMode {
     match (boundary(backend), gate) {
-        _ if is_closed(config, backend) => Network::Closed,
-        (Boundary::Sealed, Some(_)) => Network::Proxied { port: PROXY_PORT },
-        _ => Network::Closed,
+        _ if is_closed(config, backend) => NetworkMode::Closed,
+        (Boundary::Sealed, Some(_)) => NetworkMode::Proxied { port: PROXY_PORT },
+        _ => NetworkMode::Closed,
     }
 }
 
 /// Where the record of this home is, its key, and the note of where it ends.
-pub fn audit_places(config: &Config) -> Places {
+pub fn audit_places(config: &Config) -> AuditPaths {
     let security = config.security();
-    Places::beside(&config.home().state().join("audit.jsonl"))
+    AuditPaths::beside(&config.home().state().join("audit.jsonl"))
         .with_key(security.audit_key_file.clone())
         .with_head(security.audit_head_file.clone())
 }
 
 /// The record of this home, to be added to. Its folder is there.
-pub fn audit(config: &Config) -> Result<Audit, Failure> {
-    Ok(Audit::open_at(audit_places(config))?)
+pub fn audit(config: &Config) -> Result<AuditLog, AppFailure> {
+    Ok(AuditLog::open_at(audit_places(config))?)
 }
 
 /// What every sandbox of this home is like, on the given backend.
-pub fn plan(config: &Config, backend: BackendKind, lifetime: Duration, caller: Caller) -> Plan {
+pub fn plan(
+    config: &Config,
+    backend: BackendKind,
+    lifetime: Duration,
+    caller: BackendCaller,
+) -> SandboxPlan {
     let terminal = config.terminal();
     let bounds = SandboxBounds::of(config);
-    Plan {
+    SandboxPlan {
         backend,
         system: system(config, backend, caller),
         limits: terminal.limits.clone(),
         mounts: mounts(config, backend),
         env: BTreeMap::new(),
-        network: Network::Closed,
+        network: NetworkMode::Closed,
         persistence: if terminal.persistent {
-            Persistence::Kept
+            SandboxPersistence::Kept
         } else {
-            Persistence::Ephemeral
+            SandboxPersistence::Ephemeral
         },
         lifetime,
-        most: bounds.all,
-        most_each: bounds.each,
+        max_sandboxes: bounds.max_sandboxes,
+        max_sandboxes_per_user: bounds.max_sandboxes_per_user,
         pool: match caller {
-            Caller::Chats => config.gateway().sandbox_pool,
-            Caller::CommandLine(_) | Caller::Onlooker => 0,
+            BackendCaller::Chats => config.gateway().sandbox_pool,
+            BackendCaller::CommandLine(_) | BackendCaller::Onlooker => 0,
         },
     }
 }
@@ -292,8 +329,8 @@ pub fn passing(
     backend: BackendKind,
     installation: InstallationId,
     conversation: &str,
-) -> Spec {
-    Spec {
+) -> SandboxSpec {
+    SandboxSpec {
         installation,
         conversation: ConversationKey::new(conversation),
         id: SandboxId::random(),
@@ -305,18 +342,18 @@ pub fn passing(
         limits: config.terminal().limits.clone(),
         mounts: mounts(config, backend),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Creator,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Creator,
         lifetime: ALONE,
     }
 }
 
 /// The current folder as the workspace, writable.
-pub fn this_folder() -> Result<Mount, Failure> {
+pub fn this_folder() -> Result<HostMount, AppFailure> {
     let here = env::current_dir()
-        .map_err(|error| Failure::caused(&error, "go to a folder that exists"))?;
-    Ok(Mount {
+        .map_err(|error| AppFailure::caused(&error, "go to a folder that exists"))?;
+    Ok(HostMount {
         source: here,
         target: WORKSPACE.into(),
         mode: MountMode::ReadWrite,
@@ -324,15 +361,15 @@ pub fn this_folder() -> Result<Mount, Failure> {
 }
 
 /// The system that a sandbox of this caller sees.
-pub fn system(config: &Config, backend: BackendKind, caller: Caller) -> SystemView {
+pub fn system(config: &Config, backend: BackendKind, caller: BackendCaller) -> SystemView {
     system_with(config, backend, image(config, backend, caller))
 }
 
 /// Nothing for a backend that has no images.
-fn image(config: &Config, backend: BackendKind, caller: Caller) -> Option<String> {
+fn image(config: &Config, backend: BackendKind, caller: BackendCaller) -> Option<String> {
     match caller {
-        Caller::CommandLine(_) => hermetic_config::terminal_image(config, backend),
-        Caller::Chats | Caller::Onlooker => hermetic_config::image(config, backend),
+        BackendCaller::CommandLine(_) => hermetic_config::terminal_image(config, backend),
+        BackendCaller::Chats | BackendCaller::Onlooker => hermetic_config::image(config, backend),
     }
 }
 
@@ -346,11 +383,11 @@ fn system_with(config: &Config, backend: BackendKind, image: Option<String>) -> 
 }
 
 /// Mounts of the native backend; others have settings of their own.
-pub fn mounts(config: &Config, backend: BackendKind) -> Vec<Mount> {
+pub fn mounts(config: &Config, backend: BackendKind) -> Vec<HostMount> {
     let mounts = config.terminal().native.mounts.iter();
     mounts
         .filter(|_| backend == BackendKind::Native)
-        .map(|mount| Mount {
+        .map(|mount| HostMount {
             source: mount.source.clone(),
             target: mount.target.clone(),
             mode: if mount.writable {
@@ -366,24 +403,33 @@ fn native(
     config: &Config,
     installation: &InstallationId,
     early: EarlyStart,
-) -> Result<Arc<dyn Backend>, Failure> {
+    clock: &SharedClock,
+) -> Result<Arc<dyn Backend>, AppFailure> {
+    let settings = native_config(config, installation, clock)?;
+    Ok(Arc::new(NativeBackend::open_starting(settings, early)?))
+}
+
+fn native_config(
+    config: &Config,
+    installation: &InstallationId,
+    clock: &SharedClock,
+) -> Result<hermetic_native::NativeConfig, AppFailure> {
     let require = native_settings(config)?;
-    let settings = hermetic_native::Config {
+    Ok(hermetic_native::NativeConfig {
         state: config.home().state(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         require,
-        authority: egress::authority(config)?.map(|ours| ours.certificate().to_owned()),
+        authority: egress::authority(config, clock)?.map(|ours| ours.certificate().to_owned()),
         total: hermetic_native::TotalLimits {
             memory_bytes: config.terminal().native.total_memory_bytes,
             processes: config.terminal().native.total_processes,
         },
-    };
-    Ok(Arc::new(NativeBackend::open_starting(settings, early)?))
+    })
 }
 
 /// The layers that must hold, if what is written about native sandboxes can be taken.
-fn native_settings(config: &Config) -> Result<Vec<RequiredLayer>, Failure> {
+fn native_settings(config: &Config) -> Result<Vec<RequiredLayer>, AppFailure> {
     let native = &config.terminal().native;
     for mount in &native.mounts {
         let accepted = native.accept_risks.contains(&mount.source);
@@ -395,7 +441,7 @@ fn native_settings(config: &Config) -> Result<Vec<RequiredLayer>, Failure> {
             .find_map(|source| risk_of_showing(source, mount.writable));
         if let Some(why) = risk.filter(|_| !accepted) {
             let source = mount.source.display();
-            return Err(Failure::new(
+            return Err(AppFailure::new(
                 format!("terminal.native_mounts: {source} is not shown inside: {why}"),
                 format!(
                     "take it out; to take the risk, add {source} to terminal.native_accept_risks"
@@ -406,7 +452,7 @@ fn native_settings(config: &Config) -> Result<Vec<RequiredLayer>, Failure> {
     native.require.iter().map(|name| demand(name)).collect()
 }
 
-fn demand(name: &str) -> Result<RequiredLayer, Failure> {
+fn demand(name: &str) -> Result<RequiredLayer, AppFailure> {
     RequiredLayer::ALL
         .into_iter()
         .find(|demand| demand.name() == name)
@@ -415,14 +461,14 @@ fn demand(name: &str) -> Result<RequiredLayer, Failure> {
                 .iter()
                 .map(|demand| demand.name())
                 .collect();
-            Failure::new(
+            AppFailure::new(
                 format!("terminal.native_require names no known layer: {name:?}"),
                 format!("known: {}", known.join(", ")),
             )
         })
 }
 
-fn local(config: &Config) -> Result<Arc<dyn Backend>, Failure> {
+fn local(config: &Config) -> Result<Arc<dyn Backend>, AppFailure> {
     let env = LOGIN_VARIABLES
         .into_iter()
         .filter_map(|name| Some((name.to_owned(), env::var(name).ok()?)))
@@ -431,7 +477,7 @@ fn local(config: &Config) -> Result<Arc<dyn Backend>, Failure> {
         Some(cwd) => PathBuf::from(cwd),
         None => env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
     };
-    let local = Local::open(hermetic_local::Config {
+    let local = LocalBackend::open(hermetic_local::LocalConfig {
         open_files: hermetic_listen::descriptors::ordinary(),
         state: config.home().state(),
         program: hermetic_embedded::WARDEN,

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermetic_config::Config;
-use hermetic_modal::{Address, Credentials, Modal, Outbound};
+use hermetic_modal::{ControlAddress, ModalBackend, ModalCredentials, OutboundAccess};
 use hermetic_sandbox::Backend;
-use hermetic_types::{BackendKind, InstallationId};
+use hermetic_types::{BackendKind, InstallationId, SharedClock};
 use tracing::{info, warn};
 
-use super::Caller;
-use crate::Failure;
+use super::BackendCaller;
+use crate::AppFailure;
 
 /// As Hermes names it, in the same place.
 const SNAPSHOTS: &str = "modal_snapshots.json";
@@ -19,15 +19,16 @@ const SNAPSHOTS: &str = "modal_snapshots.json";
 pub(super) fn modal(
     config: &Config,
     installation: &InstallationId,
-    caller: Caller,
-) -> Result<Arc<dyn Backend>, Failure> {
+    caller: BackendCaller,
+    clock: &SharedClock,
+) -> Result<Arc<dyn Backend>, AppFailure> {
     check(config)?;
     let settings = &config.terminal().modal;
     let home = env::var_os("HOME").map(PathBuf::from);
-    let credentials = Credentials::find(&|name| said(config, name), home.as_deref())
-        .map_err(|error| Failure::caused(&error, error.remedy()))?;
+    let credentials = ModalCredentials::find(&|name| said(config, name), home.as_deref())
+        .map_err(|error| AppFailure::caused(&error, error.remedy()))?;
     let address = address(&credentials)?;
-    Ok(Arc::new(Modal::new(hermetic_modal::Config {
+    Ok(Arc::new(ModalBackend::new(hermetic_modal::ModalConfig {
         address,
         credentials,
         installation: installation.clone(),
@@ -36,15 +37,16 @@ pub(super) fn modal(
         image: super::image(config, BackendKind::Modal, caller).unwrap_or_default(),
         snapshots: config.home().root().join(SNAPSHOTS),
         outbound: outbound(config, caller)?,
+        clock: Arc::clone(clock),
     })))
 }
 
 /// Whether what is written about Modal can be understood. Its credentials are the machine's.
-pub(super) fn check(config: &Config) -> Result<(), Failure> {
+pub(super) fn check(config: &Config) -> Result<(), AppFailure> {
     let settings = &config.terminal().modal;
-    outbound(config, Caller::Onlooker)?;
+    outbound(config, BackendCaller::Onlooker)?;
     if settings.managed {
-        return Err(Failure::new(
+        return Err(AppFailure::new(
             "Modal by way of a vendor's gateway (terminal.modal_mode: managed) is not there",
             "write terminal.modal_mode: direct, with a token of your own",
         ));
@@ -52,11 +54,11 @@ pub(super) fn check(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-fn address(credentials: &Credentials) -> Result<Address, Failure> {
+fn address(credentials: &ModalCredentials) -> Result<ControlAddress, AppFailure> {
     match &credentials.server_url {
-        None => Ok(Address::default()),
-        Some(url) => Address::parse(url).map_err(|error| {
-            Failure::caused(
+        None => Ok(ControlAddress::default()),
+        Some(url) => ControlAddress::parse(url).map_err(|error| {
+            AppFailure::caused(
                 &error,
                 "mend MODAL_SERVER_URL, or server_url in ~/.modal.toml",
             )
@@ -87,15 +89,15 @@ fn said(config: &Config, name: &str) -> Option<String> {
 const KEY: &str = "terminal.modal_outbound";
 
 /// A way past the proxy is for a person at a keyboard who wrote it himself.
-fn outbound(config: &Config, caller: Caller) -> Result<Outbound, Failure> {
+fn outbound(config: &Config, caller: BackendCaller) -> Result<OutboundAccess, AppFailure> {
     let wrong =
-        |error: hermetic_modal::OutboundError| Failure::caused(&error, format!("mend {KEY}"));
-    let outbound = Outbound::parse(&config.terminal().modal.outbound).map_err(wrong)?;
-    if outbound == Outbound::Nothing {
+        |error: hermetic_modal::OutboundError| AppFailure::caused(&error, format!("mend {KEY}"));
+    let outbound = OutboundAccess::parse(&config.terminal().modal.outbound).map_err(wrong)?;
+    if outbound == OutboundAccess::Nothing {
         return Ok(outbound);
     }
     Ok(match caller {
-        Caller::CommandLine(_) => {
+        BackendCaller::CommandLine(_) => {
             let origin = config
                 .origin(KEY)
                 .map(ToString::to_string)
@@ -103,10 +105,10 @@ fn outbound(config: &Config, caller: Caller) -> Result<Outbound, Failure> {
             warn!("⚠ the seal is broken: {KEY} is written ({origin}), so Modal lets that through");
             outbound
         }
-        Caller::Chats => {
+        BackendCaller::Chats => {
             info!("{KEY} holds for the command line; chats go out by gateway.egress or not at all");
-            Outbound::Nothing
+            OutboundAccess::Nothing
         }
-        Caller::Onlooker => Outbound::Nothing,
+        BackendCaller::Onlooker => OutboundAccess::Nothing,
     })
 }

@@ -7,6 +7,8 @@ mod check;
 #[cfg(feature = "discord")]
 mod discord;
 mod listeners;
+#[cfg(feature = "matrix")]
+mod matrix;
 mod setup;
 #[cfg(feature = "signal")]
 mod signal;
@@ -23,9 +25,9 @@ use std::sync::Arc;
 
 use hermetic_chat::{AdapterState, Chat, InMemoryState};
 use hermetic_config::Config;
-use hermetic_types::{AccountId, Platform};
+use hermetic_types::{AccountId, Platform, SharedClock, SystemClock};
 
-use crate::Failure;
+use crate::AppFailure;
 
 pub use check::check_accounts;
 pub(crate) use listeners::listen;
@@ -34,10 +36,38 @@ pub use setup::{PlatformSetup, SetupValue, setups};
 pub(crate) use whatsapp::person as whatsapp_person;
 
 /// Reads a platform's accounts.
-type ReadAccounts = fn(&Config, &AdapterStates<'_>) -> Result<Vec<ChatAccount>, Failure>;
+type ReadAccounts = fn(&Config, &AdapterSurroundings<'_>) -> Result<Vec<ChatAccount>, AppFailure>;
+
+/// What an adapter is handed when it is made, whatever its platform.
+pub(crate) struct AdapterSurroundings<'a> {
+    pub(crate) clock: SharedClock,
+    pub(crate) states: &'a AdapterStates<'a>,
+}
 
 /// Gives an account the place where its adapter remembers things.
 pub(crate) type AdapterStates<'a> = dyn Fn(&AccountId) -> Arc<dyn AdapterState> + Sync + 'a;
+
+impl AdapterSurroundings<'_> {
+    /// For accounts that are made to be looked at, and never receive anything.
+    pub(crate) fn of_onlooker() -> Self {
+        Self {
+            clock: SystemClock::shared(),
+            states: &forgetful,
+        }
+    }
+
+    pub(crate) fn state(&self, account: &AccountId) -> Arc<dyn AdapterState> {
+        (self.states)(account)
+    }
+
+    pub(crate) fn clock(&self) -> SharedClock {
+        Arc::clone(&self.clock)
+    }
+}
+
+fn forgetful(_: &AccountId) -> Arc<dyn AdapterState> {
+    Arc::new(InMemoryState::default())
+}
 
 /// A platform that this build speaks.
 struct SpokenPlatform {
@@ -79,6 +109,12 @@ const PLATFORMS: &[SpokenPlatform] = &[
         accounts: signal::accounts,
         setup: Some(&signal::SETUP),
     },
+    #[cfg(feature = "matrix")]
+    SpokenPlatform {
+        platform: Platform::Matrix,
+        accounts: matrix::accounts,
+        setup: Some(&matrix::SETUP),
+    },
     #[cfg(feature = "webhook")]
     SpokenPlatform {
         platform: Platform::Webhook,
@@ -106,21 +142,22 @@ pub(crate) struct ListenAddress {
 /// Every account as it is configured, before anything is listened to.
 pub(crate) fn accounts(
     config: &Config,
-    states: &AdapterStates<'_>,
-) -> Result<Vec<ChatAccount>, Failure> {
+    around: &AdapterSurroundings<'_>,
+) -> Result<Vec<ChatAccount>, AppFailure> {
     let mut accounts = Vec::new();
     for spoken in PLATFORMS {
-        accounts.extend((spoken.accounts)(config, states)?);
+        accounts.extend((spoken.accounts)(config, around)?);
     }
     Ok(accounts)
 }
 
 /// What keeps a platform's accounts from being made, each platform's first; then whether two of them
 /// would be called at one address. Nothing is listened to.
-pub(crate) fn refusals(config: &Config) -> Vec<Failure> {
+pub(crate) fn refusals(config: &Config) -> Vec<AppFailure> {
+    let around = AdapterSurroundings::of_onlooker();
     let (mut accounts, mut refusals) = (Vec::new(), Vec::new());
     for spoken in PLATFORMS {
-        match (spoken.accounts)(config, &forgetful) {
+        match (spoken.accounts)(config, &around) {
             Ok(read) => accounts.extend(read),
             Err(refusal) => refusals.push(refusal),
         }
@@ -131,13 +168,8 @@ pub(crate) fn refusals(config: &Config) -> Vec<Failure> {
     refusals
 }
 
-/// For accounts that are made to be looked at, and never receive anything.
-pub(crate) fn forgetful(_: &AccountId) -> Arc<dyn AdapterState> {
-    Arc::new(InMemoryState::default())
-}
-
 /// Whether this build speaks the platform that a section of the configuration is about.
-pub(crate) fn speaks(section: &hermetic_config::Platform) -> bool {
+pub fn speaks(section: &hermetic_config::PlatformConfig) -> bool {
     let mut spoken = PLATFORMS.iter();
     spoken.any(|spoken| Some(spoken.platform) == section.kind())
 }
@@ -149,7 +181,7 @@ mod table_tests;
 mod tests {
     use std::collections::BTreeMap;
 
-    use hermetic_config::{Home, Inputs, load};
+    use hermetic_config::{ConfigInputs, HomeFolder, load};
 
     use super::*;
     use crate::access;
@@ -160,8 +192,8 @@ mod tests {
     pub(super) fn config(text: &str) -> Config {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("config.yaml"), text).unwrap();
-        let loaded = load(&Inputs {
-            home: Home::at(folder.path()),
+        let loaded = load(&ConfigInputs {
+            home: HomeFolder::at(folder.path()),
             managed: folder.path().join("managed.yaml"),
             variables: BTreeMap::new(),
             unreadable: Vec::new(),
@@ -172,7 +204,7 @@ mod tests {
     #[test]
     fn each_bot_is_an_account_and_its_token_a_secret() {
         let config = config(TWO_BOTS);
-        let accounts = accounts(&config, &forgetful).unwrap();
+        let accounts = accounts(&config, &AdapterSurroundings::of_onlooker()).unwrap();
         let names: Vec<_> = accounts
             .iter()
             .map(|account| account.chat.account().to_string())

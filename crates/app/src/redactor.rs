@@ -1,16 +1,16 @@
 //! What is taken out of everything that leaves, the log included: every secret the configuration
 //! holds.
 
-use hermetic_config::{Config, Record, Value};
-use hermetic_redact::{Redactor, Settings};
+use hermetic_config::{Config, RecordValue, SettingValue};
+use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_types::Secret;
 
 use super::egress;
 
 pub fn redactor(config: &Config) -> Redactor {
-    let settings = Settings {
+    let settings = RedactorSettings {
         shapes: config.security().redact_secrets,
-        ..Settings::default()
+        ..RedactorSettings::default()
     };
     let mut known = Vec::new();
     for setting in config.settings() {
@@ -43,17 +43,19 @@ pub fn redactor(config: &Config) -> Redactor {
     Redactor::new(known, settings)
 }
 
-fn gather(value: &Value, known: &mut Vec<Secret>) {
+fn gather(value: &SettingValue, known: &mut Vec<Secret>) {
     match value {
-        Value::Secret(secret) => known.push(secret.clone()),
-        Value::Pairs(pairs) => known.extend(pairs.values().cloned()),
-        Value::Table(table) => table.values().for_each(|record| gather_all(record, known)),
-        Value::Records(records) => records.iter().for_each(|record| gather_all(record, known)),
+        SettingValue::Secret(secret) => known.push(secret.clone()),
+        SettingValue::Pairs(pairs) => known.extend(pairs.values().cloned()),
+        SettingValue::Table(table) => table.values().for_each(|record| gather_all(record, known)),
+        SettingValue::Records(records) => {
+            records.iter().for_each(|record| gather_all(record, known));
+        }
         _ => {}
     }
 }
 
 /// The credentials of an entry, such as the token of one of several bots.
-fn gather_all(record: &Record, known: &mut Vec<Secret>) {
+fn gather_all(record: &RecordValue, known: &mut Vec<Secret>) {
     record.values().for_each(|value| gather(value, known));
 }

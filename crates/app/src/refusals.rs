@@ -5,22 +5,23 @@
 
 use std::collections::BTreeSet;
 
-use hermetic_config::{Config, Resolved};
-use hermetic_types::BackendKind;
+use hermetic_config::{Config, ResolvedBackend};
+use hermetic_types::{BackendKind, SystemClock};
 
 use super::{approvals, daytona, docker, egress, modal, model, platforms};
-use crate::Failure;
+use crate::AppFailure;
 
 /// Everything that keeps a gateway of this configuration from starting, on whatever machine.
-pub fn refusals(config: &Config, resolved: &Resolved) -> Vec<Failure> {
+pub fn refusals(config: &Config, resolved: &ResolvedBackend) -> Vec<AppFailure> {
     let backends = BTreeSet::from_iter(resolved.platforms.values().copied());
     let backends = backends
         .into_iter()
         .filter(|kind| *kind != resolved.backend);
     let backends = backends.chain([resolved.backend]);
+    let clock = SystemClock::shared();
     let parts = [
-        model::model(config).err(),
-        approvals::reviewer(config).err(),
+        model::model(config, &clock).err(),
+        approvals::reviewer(config, &clock).err(),
     ];
     backends
         .filter_map(|kind| backend(config, kind).err())
@@ -62,7 +63,7 @@ pub fn notices(config: &Config) -> Vec<String> {
     notices
 }
 
-fn backend(config: &Config, kind: BackendKind) -> Result<(), Failure> {
+fn backend(config: &Config, kind: BackendKind) -> Result<(), AppFailure> {
     match kind {
         BackendKind::Native => super::native_settings(config).map(drop),
         BackendKind::Docker => docker::check(config),

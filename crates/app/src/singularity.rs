@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use hermetic_config::Config;
 use hermetic_sandbox::Backend;
-use hermetic_singularity::{Progress, Runtime, Singularity, Tell};
+use hermetic_singularity::{ApptainerRuntime, BuildListener, BuildProgress, SingularityBackend};
 use hermetic_types::{BackendKind, InstallationId};
 use rustix::fs::{Access, access};
 
-use super::Caller;
-use crate::Failure;
+use super::BackendCaller;
+use crate::AppFailure;
 
 /// Where shared machines keep what is large and may be lost.
 const SHARED_SCRATCH: &str = "/scratch";
@@ -19,15 +19,15 @@ const SHARED_SCRATCH: &str = "/scratch";
 pub(super) fn singularity(
     config: &Config,
     installation: &InstallationId,
-    caller: Caller,
-) -> Result<Arc<dyn Backend>, Failure> {
+    caller: BackendCaller,
+) -> Result<Arc<dyn Backend>, AppFailure> {
     let image = super::image(config, BackendKind::Singularity, caller);
     let scratch = scratch(config, &|name| env::var(name).ok());
-    let singularity = Singularity::open(hermetic_singularity::Config {
+    let singularity = SingularityBackend::open(hermetic_singularity::SingularityConfig {
         state: config.home().state(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
-        runtime: Runtime::find(&|name| env::var_os(name)),
+        runtime: ApptainerRuntime::find(&|name| env::var_os(name)),
         image: image.unwrap_or_default(),
         scratch: scratch.join("hermetic-overlays"),
         cache: scratch.join("hermetic-images"),
@@ -57,11 +57,11 @@ fn is_plain(user: &str) -> bool {
     !user.is_empty() && user != "." && user != ".." && !user.contains('/')
 }
 
-fn tell(caller: Caller) -> Tell {
-    Tell::new(move |progress| caller.report(&said(progress), progress.done))
+fn tell(caller: BackendCaller) -> BuildListener {
+    BuildListener::new(move |progress| caller.report(&said(progress), progress.done))
 }
 
-fn said(progress: &Progress) -> String {
+fn said(progress: &BuildProgress) -> String {
     let image = &progress.image;
     if progress.done {
         return format!("built {image}");

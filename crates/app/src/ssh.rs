@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use hermetic_config::Config;
 use hermetic_sandbox::Backend;
-use hermetic_ssh::Ssh;
+use hermetic_ssh::SshBackend;
 use hermetic_types::InstallationId;
 
-use crate::Failure;
+use crate::AppFailure;
 
 pub(crate) fn ssh(
     config: &Config,
     installation: &InstallationId,
-) -> Result<Arc<dyn Backend>, Failure> {
+) -> Result<Arc<dyn Backend>, AppFailure> {
     let terminal = config.terminal();
     let host = terminal.ssh.host.clone().ok_or_else(|| {
-        Failure::new(
+        AppFailure::new(
             "no remote host is written",
             "write terminal.ssh_host and terminal.ssh_user",
         )
     })?;
-    Ok(Arc::new(Ssh::new(hermetic_ssh::Config {
+    Ok(Arc::new(SshBackend::new(hermetic_ssh::SshConfig {
         host,
         user: terminal.ssh.user.clone(),
         port: terminal.ssh.port,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hermetic_agent::Model;
+use hermetic_agent::LanguageModel;
 use hermetic_chat::Chat;
 use hermetic_sandbox::Backend;
 use hermetic_types::{SharedClock, SystemClock};
@@ -20,7 +20,7 @@ pub struct Surroundings {
     pub backends: Option<Vec<Arc<dyn Backend>>>,
     /// Whoever answers, and looks at commands before a person does; `None` stands for the endpoints that
     /// are configured.
-    pub model: Option<Arc<dyn Model>>,
+    pub model: Option<Arc<dyn LanguageModel>>,
     pub clock: SharedClock,
 }
 

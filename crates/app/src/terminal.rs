@@ -4,9 +4,9 @@ use std::env;
 use std::sync::Arc;
 
 use hermetic_config::{ApprovalMode, Config};
-use hermetic_policy::{Context, Mode, Policy, Rules};
+use hermetic_policy::{JudgementContext, Policy, PolicyMode, PolicyRules};
 use hermetic_redact::Redactor;
-use hermetic_tools::{Settings, Terminal};
+use hermetic_tools::{TerminalSettings, TerminalTool};
 use hermetic_types::{BackendKind, Boundary};
 
 use super::{boundary, description, ssh};
@@ -17,13 +17,13 @@ const SEALED_HOME: &str = "/home/agent";
 
 pub fn policy(config: &Config) -> Policy {
     let approvals = config.approvals();
-    let rules = Rules {
+    let rules = PolicyRules {
         deny: approvals.deny.clone(),
         allow: approvals.allow.clone(),
         mode: match approvals.mode {
-            ApprovalMode::Smart => Mode::Smart,
-            ApprovalMode::Manual => Mode::Manual,
-            ApprovalMode::Off => Mode::Off,
+            ApprovalMode::Smart => PolicyMode::Smart,
+            ApprovalMode::Manual => PolicyMode::Manual,
+            ApprovalMode::Off => PolicyMode::Off,
         },
     };
     Policy::new(rules)
@@ -34,12 +34,12 @@ pub(super) fn terminal(
     backend: BackendKind,
     policy: Arc<Policy>,
     redactor: Redactor,
-) -> Terminal {
+) -> TerminalTool {
     let terminal = config.terminal();
-    let settings = Settings {
+    let settings = TerminalSettings {
         context: context(config, backend),
-        timeout: terminal.timeout.min(terminal.longest_timeout),
-        longest_timeout: terminal.longest_timeout,
+        timeout: terminal.timeout.min(terminal.max_foreground_timeout),
+        max_foreground_timeout: terminal.max_foreground_timeout,
         persistent_shell: match backend {
             BackendKind::Local => terminal.local_persistent_shell,
             BackendKind::Ssh => terminal.ssh_persistent_shell,
@@ -48,7 +48,7 @@ pub(super) fn terminal(
         output_chars: config.agent().tool_output.max_bytes,
         sudo_password: terminal.sudo_password.clone(),
     };
-    Terminal::new(policy, redactor, settings)
+    TerminalTool::new(policy, redactor, settings)
 }
 
 /// The folder commands start in.
@@ -66,13 +66,13 @@ pub(crate) fn workspace(config: &Config, backend: BackendKind) -> String {
     }
 }
 
-pub fn context(config: &Config, backend: BackendKind) -> Context {
+pub fn context(config: &Config, backend: BackendKind) -> JudgementContext {
     let home = match (boundary(backend), backend) {
         (Boundary::Sealed, _) => SEALED_HOME.to_owned(),
         (_, BackendKind::Ssh) => ssh::home(config),
         (Boundary::Judged, _) => env::var("HOME").unwrap_or_else(|_| "/root".to_owned()),
     };
-    let mut context = Context::new(description(backend), workspace(config, backend), home);
+    let mut context = JudgementContext::new(description(backend), workspace(config, backend), home);
     context.own_home = config.home().root().display().to_string();
     if let Ok(program) = env::current_exe() {
         context.own_files.push(program.display().to_string());

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hermetic_config::{Config, Resolved};
-use hermetic_gateway::{PlatformTools, PlatformToolsets, Reachable};
+use hermetic_config::{Config, ResolvedBackend};
+use hermetic_gateway::{PlatformTools, PlatformToolsets, ReachableSandboxes};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
-use hermetic_session::{Plan, Sandboxes};
+use hermetic_session::{SandboxPlan, Sandboxes};
 use hermetic_store::Store;
 use hermetic_types::{BackendKind, InstallationId, Platform, SharedClock};
 
 use super::facts::facts;
-use super::{Caller, kit};
-use crate::Failure;
+use super::{BackendCaller, kit};
+use crate::AppFailure;
 
 /// Platforms in use that have a backend of their own.
-pub(super) struct Elsewhere(BTreeMap<Platform, BackendKind>);
+pub(super) struct BackendOverrides(BTreeMap<Platform, BackendKind>);
 
-impl Elsewhere {
-    pub(super) fn read(config: &Config, resolved: &Resolved) -> Self {
+impl BackendOverrides {
+    pub(super) fn read(config: &Config, resolved: &ResolvedBackend) -> Self {
         let enabled = config.platforms().enabled();
         let own = enabled.filter_map(|platform| {
             let backend = *resolved.platforms.get(platform.name)?;
@@ -34,10 +34,13 @@ impl Elsewhere {
         config: &Config,
         installation: &InstallationId,
         usual: BackendKind,
-    ) -> Result<Vec<Arc<dyn Backend>>, Failure> {
-        let mut backends = super::backends(config, installation, usual, Caller::Chats)?;
+        clock: &SharedClock,
+    ) -> Result<Vec<Arc<dyn Backend>>, AppFailure> {
+        let mut backends =
+            super::backends(config, installation, usual, BackendCaller::Chats, clock)?;
         for (platform, kind) in &self.0 {
-            let own = super::backend(config, installation, *kind, Caller::Chats);
+            let own =
+                super::timed_backend(config, installation, *kind, BackendCaller::Chats, clock);
             let own = own.map_err(|failure| {
                 failure.during(format!("platforms.{platform}.terminal_backend is {kind}"))
             })?;
@@ -48,7 +51,10 @@ impl Elsewhere {
         Ok(backends)
     }
 
-    pub(super) fn plans(&self, plan: impl Fn(BackendKind) -> Plan) -> BTreeMap<Platform, Plan> {
+    pub(super) fn plans(
+        &self,
+        plan: impl Fn(BackendKind) -> SandboxPlan,
+    ) -> BTreeMap<Platform, SandboxPlan> {
         let own = self.0.iter();
         own.map(|(platform, kind)| (*platform, plan(*kind)))
             .collect()
@@ -57,19 +63,19 @@ impl Elsewhere {
 
 pub(super) fn toolsets(
     config: &Config,
-    usual: &Plan,
-    apart: &BTreeMap<Platform, Plan>,
+    usual: &SandboxPlan,
+    apart: &BTreeMap<Platform, SandboxPlan>,
     redactor: &Redactor,
     store: &Store,
     sandboxes: &Sandboxes,
     clock: &SharedClock,
 ) -> PlatformToolsets {
-    let reach = Arc::new(Reachable(sandboxes.clone()));
+    let reach = Arc::new(ReachableSandboxes(sandboxes.clone()));
     let rows = Some(store.processes());
-    let background = kit::background(config, redactor, rows, reach, Arc::clone(clock));
-    let site = |plan: &Plan| PlatformTools {
+    let background = kit::background(config, redactor, rows, reach, clock);
+    let site = |plan: &SandboxPlan| PlatformTools {
         facts: facts(config, plan),
-        kit: kit::kit(config, plan.backend, redactor, background.clone()),
+        kit: kit::kit(config, plan.backend, redactor, background.clone(), clock),
     };
     let apart = apart.iter();
     PlatformToolsets::new(

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermetic_audit::Audit;
+use hermetic_audit::AuditLog;
 use hermetic_redact::Redactor;
 use hermetic_store::{
-    Given, MessageRow, NewRequest, Outcome, Owner, Reply, Request, Scope, State, Store, StoreError,
-    Subject,
+    AnswerOutcome, ApprovalRequest, ApprovalScope, GivenAnswer, MessageRow, NewRequest,
+    RequestReply, RequestState, RowOwner, Store, StoreError, StoredSubject,
 };
-use hermetic_tools::Denied;
+use hermetic_tools::CommandDenied;
 use hermetic_types::{ConversationKey, RequestId, SharedClock, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -21,13 +21,13 @@ use crate::{ApprovalPrompt, ModelReviewer, Requester, request_text};
 
 /// The questions of one home. Clones share everything.
 #[derive(Clone, Debug)]
-pub struct Approvals(pub(crate) Arc<Shared>);
+pub struct ApprovalRegistry(pub(crate) Arc<ApprovalState>);
 
 /// What approvals are made of.
 #[derive(Debug)]
 pub struct ApprovalParts<'a> {
     pub store: &'a Store,
-    pub audit: Arc<Audit>,
+    pub audit: Arc<AuditLog>,
     pub redactor: Redactor,
     /// Silence for this long is no.
     pub timeout: Duration,
@@ -37,9 +37,9 @@ pub struct ApprovalParts<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
-    rows: hermetic_store::Approvals,
-    pub(crate) audit: Arc<Audit>,
+pub(crate) struct ApprovalState {
+    rows: hermetic_store::ApprovalRows,
+    pub(crate) audit: Arc<AuditLog>,
     pub(crate) redactor: Redactor,
     timeout: Duration,
     pub(crate) reviewer: Option<ModelReviewer>,
@@ -71,13 +71,13 @@ pub struct Answerer<'a> {
 /// What a question is about.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestSubject<'a> {
-    pub(crate) subject: Subject,
+    pub(crate) subject: StoredSubject,
     /// Redacted, and legible.
     pub(crate) what: &'a str,
     pub(crate) fingerprint: &'a str,
     pub(crate) reasons: &'a [String],
     /// How long a yes can hold at most.
-    pub(crate) longest: Scope,
+    pub(crate) longest: ApprovalScope,
 }
 
 /// Showing a question takes no longer than this; it can be answered elsewhere meanwhile.
@@ -86,9 +86,9 @@ const LONGEST_SHOWING: Duration = Duration::from_secs(10);
 /// Questions of one conversation at a time: what runs in it cannot flood the people it depends on.
 const MOST_AT_ONCE: u32 = 8;
 
-impl Approvals {
+impl ApprovalRegistry {
     pub fn new(parts: ApprovalParts<'_>) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(ApprovalState {
             rows: parts.store.approvals(),
             audit: parts.audit,
             redactor: parts.redactor,
@@ -107,20 +107,20 @@ impl Approvals {
     }
 
     /// Those that can be answered now, whichever gateway asked.
-    pub async fn pending(&self) -> Result<Vec<Request>, StoreError> {
-        self.0.rows.pending(Owner::AnyGateway, self.now()).await
+    pub async fn pending(&self) -> Result<Vec<ApprovalRequest>, StoreError> {
+        self.0.rows.pending(RowOwner::AnyGateway, self.now()).await
     }
 
     /// Somebody who may answer does. Whether they may is the caller's to know.
     pub async fn answer(
         &self,
         id: &RequestId,
-        given: Given,
+        given: GivenAnswer,
         answerer: Answerer<'_>,
         reason: Option<&str>,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<AnswerOutcome, StoreError> {
         let reason = reason.map(|text| self.0.redactor.redact(text).into_inner());
-        let reply = Reply {
+        let reply = RequestReply {
             given,
             by: answerer.by,
             via: answerer.via,
@@ -138,10 +138,10 @@ impl Approvals {
 
     /// Closes what nobody waits for any more, and records what a crash kept out of the record. Gives
     /// back what was settled by it.
-    pub async fn tidy(&self) -> Result<Vec<Request>, TidyError> {
+    pub async fn tidy(&self) -> Result<Vec<ApprovalRequest>, TidyError> {
         self.0.rows.expire(self.now()).await?;
         let mut settled = Vec::new();
-        for request in self.0.rows.unrecorded(Owner::ThisGateway).await? {
+        for request in self.0.rows.unrecorded(RowOwner::ThisGateway).await? {
             if self.waited().contains_key(&request.id) {
                 continue;
             }
@@ -153,7 +153,7 @@ impl Approvals {
     }
 
     /// The rows behind the questions: where each was shown, which button means what.
-    pub fn rows(&self) -> &hermetic_store::Approvals {
+    pub fn rows(&self) -> &hermetic_store::ApprovalRows {
         &self.0.rows
     }
 
@@ -176,7 +176,7 @@ impl Approvals {
         about: &RequestSubject<'_>,
         prompt: &dyn ApprovalPrompt,
         stop: &CancellationToken,
-    ) -> Result<Scope, Denied> {
+    ) -> Result<ApprovalScope, CommandDenied> {
         let waiting = self.open(requester, about).await?;
         if !waiting.was_shown {
             self.record_question(&waiting.request)
@@ -192,15 +192,22 @@ impl Approvals {
         let settled = waiting.outcome(stop).await?;
         prompt.settled(&settled);
         match (settled.state, settled.scope) {
-            (State::Approved, Some(scope)) => self.use_up(&settled, scope).await,
-            _ => Err(Denied(request_text::refusal(&settled, self.0.timeout))),
+            (RequestState::Approved, Some(scope)) => self.use_up(&settled, scope).await,
+            _ => Err(CommandDenied(request_text::refusal(
+                &settled,
+                self.0.timeout,
+            ))),
         }
     }
 
-    async fn use_up(&self, request: &Request, scope: Scope) -> Result<Scope, Denied> {
+    async fn use_up(
+        &self,
+        request: &ApprovalRequest,
+        scope: ApprovalScope,
+    ) -> Result<ApprovalScope, CommandDenied> {
         match self.0.rows.spend(&request.id, self.now()).await {
             Ok(true) => Ok(scope),
-            Ok(false) => Err(Denied(
+            Ok(false) => Err(CommandDenied(
                 "This yes was used already. Nothing was run.".to_owned(),
             )),
             Err(error) => Err(cannot_ask(&error)),
@@ -211,7 +218,7 @@ impl Approvals {
         &self,
         requester: &Requester,
         about: &RequestSubject<'_>,
-    ) -> Result<PendingRequest, Denied> {
+    ) -> Result<PendingRequest, CommandDenied> {
         let asked_at = self.now();
         let new = NewRequest {
             subject: about.subject,
@@ -227,7 +234,7 @@ impl Approvals {
         };
         let opened = self.open_or_take_up(&new).await;
         opened.map_err(|error| cannot_ask(&error))?.ok_or_else(|| {
-            Denied(
+            CommandDenied(
                 "Too many questions of this conversation wait for an answer already. Nothing was run."
                     .to_owned(),
             )
@@ -241,7 +248,7 @@ impl Approvals {
         let since = new.asked_at.minus(self.0.timeout);
         for request in self.0.rows.standing(new, since).await? {
             // Killed between showing it and noting that, it is shown twice.
-            let was_shown = request.state != State::Pending
+            let was_shown = request.state != RequestState::Pending
                 || !self.0.rows.notices(&request.id).await?.is_empty();
             // One that somebody else waits for is theirs.
             if let Some(waiting) = PendingRequest::begin(self, request, new.message, was_shown) {
@@ -292,9 +299,9 @@ pub enum TidyError {
 }
 
 /// Doubt is a no. The log learns why.
-pub(crate) fn cannot_ask(error: &dyn std::error::Error) -> Denied {
+pub(crate) fn cannot_ask(error: &dyn std::error::Error) -> CommandDenied {
     tracing::error!(error = %in_full(error), "a question could not be asked");
-    Denied(
+    CommandDenied(
         "This needs a person's yes, and the question could not be asked or its answer recorded, so it \
          is refused. Nothing was run. The operator has been told."
             .to_owned(),

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_policy::{Answer, Cleared, Lowerable, Question};
-use hermetic_store::{MessageRow, Scope, Subject};
+use hermetic_policy::{ApprovalQuestion, Cleared, CommandApproval, ModelReview};
+use hermetic_store::{ApprovalScope, MessageRow, StoredSubject};
 use hermetic_tools::shown::{command, legible};
-use hermetic_tools::{Ask, Decided, Denied, Judged};
+use hermetic_tools::{CommandApprover, CommandDenied, DecidedCommand, JudgedAs};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::{RequestSubject, cannot_ask};
-use crate::{ApprovalPrompt, Approvals};
+use crate::{ApprovalPrompt, ApprovalRegistry};
 
 /// Whose question it is.
 #[derive(Clone, Debug)]
@@ -26,12 +26,12 @@ pub struct Requester {
 /// Asks people about commands in one requester's name, and records what became of every command.
 #[derive(Clone, Debug)]
 pub struct CommandApprovals {
-    approvals: Approvals,
+    approvals: ApprovalRegistry,
     requester: Requester,
     prompt: Arc<dyn ApprovalPrompt>,
 }
 
-impl Approvals {
+impl ApprovalRegistry {
     /// Asks by this prompt, in this person's name.
     pub fn commands(
         &self,
@@ -47,23 +47,27 @@ impl Approvals {
 }
 
 impl CommandApprovals {
-    async fn put(&self, question: Question, stop: &CancellationToken) -> Result<Cleared, Denied> {
+    async fn put(
+        &self,
+        question: ApprovalQuestion,
+        stop: &CancellationToken,
+    ) -> Result<Cleared, CommandDenied> {
         let fingerprint = question.fingerprint().clone();
         let what = legible(&command(question.command()));
         let what = self.approvals.0.redactor.redact(what);
         let reasons = self.reasons(&question);
         let about = RequestSubject {
-            subject: Subject::Command,
+            subject: StoredSubject::Command,
             what: what.as_str(),
             fingerprint: fingerprint.as_str(),
             reasons: &reasons,
             longest: match question.longest_yes() {
-                hermetic_policy::Scope::Once => Scope::Once,
-                hermetic_policy::Scope::Session => Scope::Session,
+                hermetic_policy::AnswerScope::Once => ApprovalScope::Once,
+                hermetic_policy::AnswerScope::Session => ApprovalScope::Session,
             },
         };
         let scope = if self.is_granted(&about).await? {
-            hermetic_policy::Scope::Session
+            hermetic_policy::AnswerScope::Session
         } else {
             let question = match self.lowered(question.clone(), stop).await {
                 Ok(cleared) => return Ok(cleared),
@@ -74,17 +78,21 @@ impl CommandApprovals {
                 .approvals
                 .put(&self.requester, &about, &*self.prompt, stop);
             match put.await? {
-                Scope::Once | Scope::TenMinutes => hermetic_policy::Scope::Once,
-                Scope::Session | Scope::Always => hermetic_policy::Scope::Session,
+                ApprovalScope::Once | ApprovalScope::TenMinutes => {
+                    hermetic_policy::AnswerScope::Once
+                }
+                ApprovalScope::Session | ApprovalScope::Always => {
+                    hermetic_policy::AnswerScope::Session
+                }
             }
         };
-        let yes = Answer::yes(fingerprint, scope);
+        let yes = CommandApproval::yes(fingerprint, scope);
         question.answered(&yes).map_err(|error| cannot_ask(&error))
     }
 
     /// Whether an earlier yes covers it. One from before it was known to hold only once does not.
-    async fn is_granted(&self, about: &RequestSubject<'_>) -> Result<bool, Denied> {
-        if about.longest == Scope::Once {
+    async fn is_granted(&self, about: &RequestSubject<'_>) -> Result<bool, CommandDenied> {
+        if about.longest == ApprovalScope::Once {
             return Ok(false);
         }
         let granted = self
@@ -96,11 +104,12 @@ impl CommandApprovals {
     /// Where the rules let a model look first.
     async fn lowered(
         &self,
-        question: Question,
+        question: ApprovalQuestion,
         stop: &CancellationToken,
-    ) -> Result<Cleared, Box<Question>> {
+    ) -> Result<Cleared, Box<ApprovalQuestion>> {
         let reviewer = self.approvals.0.reviewer.as_ref();
-        let Some(reviewer) = reviewer.filter(|_| question.lowerable() == Lowerable::ByModel) else {
+        let Some(reviewer) = reviewer.filter(|_| question.lowerable() == ModelReview::ByModel)
+        else {
             return Err(Box::new(question));
         };
         let redactor = &self.approvals.0.redactor;
@@ -111,7 +120,7 @@ impl CommandApprovals {
         question.lowered_by_model(&fingerprint)
     }
 
-    fn reasons(&self, question: &Question) -> Vec<String> {
+    fn reasons(&self, question: &ApprovalQuestion) -> Vec<String> {
         let redactor = &self.approvals.0.redactor;
         let reasons = question.reasons().into_iter();
         reasons
@@ -120,23 +129,23 @@ impl CommandApprovals {
     }
 }
 
-impl Ask for CommandApprovals {
+impl CommandApprover for CommandApprovals {
     fn ask<'a>(
         &'a self,
-        question: Question,
+        question: ApprovalQuestion,
         stop: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Cleared, Denied>> {
+    ) -> BoxFuture<'a, Result<Cleared, CommandDenied>> {
         self.put(question, stop).boxed()
     }
 
-    fn decided(&self, decided: Decided<'_>) -> Result<(), Denied> {
+    fn decided(&self, decided: DecidedCommand<'_>) -> Result<(), CommandDenied> {
         let recorded = self.approvals.record_command(&self.requester, decided);
         recorded.map_err(|error| match decided.as_what {
-            Judged::Run(_) => cannot_ask(&error),
+            JudgedAs::Run(_) => cannot_ask(&error),
             // It does not run either way, and for the better reason.
-            Judged::Refused(_) | Judged::Denied(_) => {
+            JudgedAs::Refused(_) | JudgedAs::Denied(_) => {
                 tracing::error!(%error, "a refusal could not be recorded");
-                Denied("It was refused. Nothing was run.".to_owned())
+                CommandDenied("It was refused. Nothing was run.".to_owned())
             }
         })
     }

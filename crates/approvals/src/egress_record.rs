@@ -1,15 +1,15 @@
 //! What the proxy decided, in the audit record.
 
-use hermetic_audit::{Egress, Event, Words};
+use hermetic_audit::{AuditEvent, AuditText, EgressEvent};
 use hermetic_egress::{EgressDecision, EgressEntry, EgressMethod};
 
-use crate::Approvals;
+use crate::ApprovalRegistry;
 
 /// Writes what the proxy decided into the audit record.
 #[derive(Clone, Debug)]
-pub struct EgressRecord(Approvals);
+pub struct EgressRecord(ApprovalRegistry);
 
-impl Approvals {
+impl ApprovalRegistry {
     pub fn egress_record(&self) -> EgressRecord {
         EgressRecord(self.clone())
     }
@@ -24,12 +24,12 @@ impl hermetic_egress::EgressRecorder for EgressRecord {
             EgressDecision::Closed { fault: Some(fault) } => format!("closed: {fault}"),
             EgressDecision::Refused { reason } => format!("refused: {reason}"),
         };
-        let recorded = self.0.append(&Event::Egress(Egress {
+        let recorded = self.0.append(&AuditEvent::Egress(EgressEvent {
             conversation: entry.conversation.clone(),
             host: words(&entry.host),
             port: entry.port,
             address: entry.address,
-            how: Words::constant(match entry.how {
+            how: AuditText::constant(match entry.how {
                 EgressMethod::Connect => "connect",
                 EgressMethod::Http => "http",
                 EgressMethod::Socks => "socks",

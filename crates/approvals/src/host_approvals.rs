@@ -6,21 +6,21 @@ use futures::future::BoxFuture;
 use hermetic_egress::{
     ConversationScope as RuleScope, HostAnswer, HostQuestion, RuleBook, RuleEffect, WrittenRule,
 };
-use hermetic_store::{Scope, Subject};
+use hermetic_store::{ApprovalScope, StoredSubject};
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::RequestSubject;
-use crate::{Approvals, PromptSource};
+use crate::{ApprovalRegistry, PromptSource};
 
 /// Asks people about hosts that no rule speaks of, and keeps what they allow for good among the rules.
 #[derive(Clone, Debug)]
 pub struct HostApprovals {
-    approvals: Approvals,
+    approvals: ApprovalRegistry,
     prompts: Arc<dyn PromptSource>,
     rules: RuleBook,
 }
 
-impl Approvals {
+impl ApprovalRegistry {
     /// Asks whoever `prompts` names for the conversation.
     pub fn hosts(&self, prompts: Arc<dyn PromptSource>, rules: RuleBook) -> HostApprovals {
         HostApprovals {
@@ -51,10 +51,10 @@ impl HostApprovals {
             Err(NotFoundOut) => return HostAnswer::Deny,
         }
         match self.ask_about_host(question).await {
-            Some(Scope::Once) => HostAnswer::Once,
+            Some(ApprovalScope::Once) => HostAnswer::Once,
             // How long it holds is kept with the grant, which `/new` revokes.
-            Some(Scope::TenMinutes | Scope::Session) => HostAnswer::Kept,
-            Some(Scope::Always) => {
+            Some(ApprovalScope::TenMinutes | ApprovalScope::Session) => HostAnswer::Kept,
+            Some(ApprovalScope::Always) => {
                 self.keep(question);
                 HostAnswer::Once
             }
@@ -89,7 +89,7 @@ impl HostApprovals {
         })
     }
 
-    async fn ask_about_host(&self, question: &HostQuestion) -> Option<Scope> {
+    async fn ask_about_host(&self, question: &HostQuestion) -> Option<ApprovalScope> {
         let host = question.target.to_string();
         let reasons = ["no rule names this host".to_owned()];
         let (requester, prompt) = self.prompts.prompt_for(&question.conversation);
@@ -103,10 +103,10 @@ impl HostApprovals {
 
 fn about<'a>(host: &'a str, reasons: &'a [String]) -> RequestSubject<'a> {
     RequestSubject {
-        subject: Subject::Host,
+        subject: StoredSubject::Host,
         what: host,
         fingerprint: host,
         reasons,
-        longest: Scope::Always,
+        longest: ApprovalScope::Always,
     }
 }

@@ -3,10 +3,10 @@
 use hermetic_store::MessageRow;
 use hermetic_types::RequestId;
 
-use crate::Approvals;
+use crate::ApprovalRegistry;
 use crate::approvals::WaitStage;
 
-impl Approvals {
+impl ApprovalRegistry {
     /// From here on nobody in this process waits for an answer: the next one will.
     pub fn leave(&self) {
         self.0.leaving.cancel();

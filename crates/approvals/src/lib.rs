@@ -24,7 +24,7 @@ mod prompt;
 mod record;
 mod request_text;
 
-pub use approvals::{Answerer, ApprovalParts, Approvals, TidyError};
+pub use approvals::{Answerer, ApprovalParts, ApprovalRegistry, TidyError};
 pub use command_approvals::{CommandApprovals, Requester};
 pub use egress_record::EgressRecord;
 pub use host_approvals::HostApprovals;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::StreamExt;
-use hermetic_agent::{Ask, Delta, Finish, Message, Model};
-use hermetic_policy::Question;
+use hermetic_agent::{FinishReason, LanguageModel, Message, ModelRequest, ReplyDelta};
+use hermetic_policy::ApprovalQuestion;
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_types::RunId;
 use serde_json::json;
@@ -18,23 +18,23 @@ use tokio_util::sync::CancellationToken;
 
 #[derive(Clone, Debug)]
 pub struct ModelReviewer {
-    model: Arc<dyn Model>,
+    model: Arc<dyn LanguageModel>,
     patience: Duration,
 }
 
 /// More is not looked at: harm could drown in it.
 const LONGEST_QUESTION: usize = 8 << 10;
 /// A yes is one word.
-const LONGEST_ANSWER: usize = 64;
+const LONGEST_REVIEW_ANSWER: usize = 64;
 
 impl ModelReviewer {
-    pub fn new(model: Arc<dyn Model>, patience: Duration) -> Self {
+    pub fn new(model: Arc<dyn LanguageModel>, patience: Duration) -> Self {
         Self { model, patience }
     }
 
     pub(crate) async fn finds_harmless(
         &self,
-        question: &Question,
+        question: &ApprovalQuestion,
         redactor: &Redactor,
         stop: &CancellationToken,
     ) -> bool {
@@ -63,7 +63,7 @@ impl ModelReviewer {
 
     /// What it says, if it comes to an end and keeps it short.
     async fn hear(&self, messages: &[Message], stop: &CancellationToken) -> Option<String> {
-        let ask = Ask {
+        let ask = ModelRequest {
             messages,
             tools: &[],
         };
@@ -71,14 +71,14 @@ impl ModelReviewer {
         let mut deltas = self.model.complete(ask, stop.clone());
         while let Some(delta) = deltas.next().await {
             match delta.ok()? {
-                Delta::Text(text) => said.push_str(&text),
-                Delta::Restarted => said.clear(),
-                Delta::Usage(_) | Delta::Opaque(_) => {}
-                Delta::ToolCall(_) => return None,
-                Delta::Finish(Finish::Done) => return Some(said),
-                Delta::Finish(_) => return None,
+                ReplyDelta::Text(text) => said.push_str(&text),
+                ReplyDelta::Restarted => said.clear(),
+                ReplyDelta::Usage(_) | ReplyDelta::Opaque(_) => {}
+                ReplyDelta::ToolCall(_) => return None,
+                ReplyDelta::Finish(FinishReason::Done) => return Some(said),
+                ReplyDelta::Finish(_) => return None,
             }
-            if said.len() > LONGEST_ANSWER {
+            if said.len() > LONGEST_REVIEW_ANSWER {
                 return None;
             }
         }

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use hermetic_agent::Deltas;
-use hermetic_policy::{Context, Mode, Policy, Rules, Verdict};
-use hermetic_redact::Settings;
+use hermetic_policy::{JudgementContext, Policy, PolicyMode, PolicyRules, Verdict};
+use hermetic_redact::RedactorSettings;
 use hermetic_types::{BackendDescription, BackendKind, Command};
 use tokio::time::Instant;
 
@@ -23,39 +23,39 @@ enum Odd {
     Sure,
 }
 
-impl Model for Odd {
+impl LanguageModel for Odd {
     fn name(&self) -> &str {
         "odd"
     }
 
-    fn complete<'a>(&'a self, ask: Ask<'a>, _: CancellationToken) -> Deltas<'a> {
+    fn complete<'a>(&'a self, ask: ModelRequest<'a>, _: CancellationToken) -> Deltas<'a> {
         let Some(Message::System { text }) = ask.messages.first() else {
             panic!("instructions come first");
         };
         let text = text.as_str();
         let at = text.find("HARMLESS-").expect("the word is among them");
         let word = text[at..].split_whitespace().next().unwrap_or_default();
-        let word = Ok(Delta::Text(word.to_owned()));
+        let word = Ok(ReplyDelta::Text(word.to_owned()));
         match self {
             Self::Silent => stream::pending().boxed(),
             Self::Unending => stream::iter([word]).chain(stream::pending()).boxed(),
             Self::Slow => stream::repeat("H")
                 .then(async |letter| {
                     tokio::time::sleep(Duration::from_secs(1)).await;
-                    Ok(Delta::Text(letter.to_owned()))
+                    Ok(ReplyDelta::Text(letter.to_owned()))
                 })
                 .boxed(),
-            Self::Sure => stream::iter([word, Ok(Delta::Finish(Finish::Done))]).boxed(),
+            Self::Sure => stream::iter([word, Ok(ReplyDelta::Finish(FinishReason::Done))]).boxed(),
         }
     }
 }
 
 async fn finds_harmless(model: Odd) -> (bool, Duration) {
-    let rules = Rules {
-        mode: Mode::Smart,
-        ..Rules::default()
+    let rules = PolicyRules {
+        mode: PolicyMode::Smart,
+        ..PolicyRules::default()
     };
-    let context = Context::new(
+    let context = JudgementContext::new(
         BackendDescription::judged(BackendKind::Local),
         "/home/user/project",
         "/home/user",
@@ -64,7 +64,7 @@ async fn finds_harmless(model: Odd) -> (bool, Duration) {
     let Verdict::Ask(question) = Policy::new(rules).judge(command, &context) else {
         panic!("this is a question");
     };
-    let redactor = Redactor::new([], Settings::default());
+    let redactor = Redactor::new([], RedactorSettings::default());
     let started = Instant::now();
     let reviewer = ModelReviewer::new(Arc::new(model), PATIENCE);
     let found = reviewer

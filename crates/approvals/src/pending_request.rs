@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use hermetic_store::{MessageRow, Request, State, StoreError};
-use hermetic_tools::Denied;
+use hermetic_store::{ApprovalRequest, MessageRow, RequestState, StoreError};
+use hermetic_tools::CommandDenied;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::Approvals;
+use crate::ApprovalRegistry;
 use crate::approvals::{WaitStage, cannot_ask};
 
 /// How often the store is looked at: an answer on the command line is given by another process.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Dropped before its end, the question is withdrawn, unless the process leaves.
 #[derive(Debug)]
 pub(crate) struct PendingRequest {
-    approvals: Approvals,
-    pub(crate) request: Request,
+    approvals: ApprovalRegistry,
+    pub(crate) request: ApprovalRequest,
     /// What is being worked on: a question taken up may have come from an earlier message.
     asked: Option<MessageRow>,
     /// By an earlier process.
@@ -28,8 +28,8 @@ pub(crate) struct PendingRequest {
 impl PendingRequest {
     /// `None` if somebody in this process waits for it already.
     pub(crate) fn begin(
-        approvals: &Approvals,
-        request: Request,
+        approvals: &ApprovalRegistry,
+        request: ApprovalRequest,
         asked: Option<MessageRow>,
         was_shown: bool,
     ) -> Option<Self> {
@@ -49,12 +49,15 @@ impl PendingRequest {
     }
 
     /// The question as it was settled, which is in the record by then.
-    pub(crate) async fn outcome(mut self, stop: &CancellationToken) -> Result<Request, Denied> {
+    pub(crate) async fn outcome(
+        mut self,
+        stop: &CancellationToken,
+    ) -> Result<ApprovalRequest, CommandDenied> {
         // Only from here on may a stop leave it: whoever shows it has noted where.
         self.approvals.waits(&self.request.id, self.asked);
         let settled = self.until_settled(stop).await;
         let Some(settled) = settled.map_err(|error| cannot_ask(&error))? else {
-            return Err(Denied(
+            return Err(CommandDenied(
                 "The gateway stops while this waits for a person's yes. Nothing was run."
                     .to_owned(),
             ));
@@ -68,39 +71,43 @@ impl PendingRequest {
         Ok(settled)
     }
 
-    pub(crate) async fn withdraw(mut self, why: &str) -> Denied {
+    pub(crate) async fn withdraw(mut self, why: &str) -> CommandDenied {
         self.ended = true;
         withdraw(&self.approvals, &self.request).await;
-        Denied(format!(
+        CommandDenied(format!(
             "This needs a person's yes, and {why}. Nothing was run."
         ))
     }
 
     /// `None` if the process leaves first.
-    async fn until_settled(&self, stop: &CancellationToken) -> Result<Option<Request>, StoreError> {
+    async fn until_settled(
+        &self,
+        stop: &CancellationToken,
+    ) -> Result<Option<ApprovalRequest>, StoreError> {
         let rows = self.approvals.rows();
         let id = &self.request.id;
         loop {
             // Listened to before looking: an answer in between is heard.
             let answered = self.approvals.0.answered.notified();
             let Some(request) = rows.find(id).await? else {
-                let gone = State::Withdrawn;
-                return Ok(Some(Request {
+                let gone = RequestState::Withdrawn;
+                return Ok(Some(ApprovalRequest {
                     state: gone,
                     ..self.request.clone()
                 }));
             };
-            if request.state != State::Pending {
+            if request.state != RequestState::Pending {
                 return Ok(Some(request));
             }
             let left = request.expires_at.since(self.approvals.now());
             if left.is_zero() {
-                rows.close(id, State::Expired, self.approvals.now()).await?;
+                rows.close(id, RequestState::Expired, self.approvals.now())
+                    .await?;
                 continue;
             }
             tokio::select! {
                 () = answered => {}
-                () = sleep(LOOK_AGAIN.min(left)) => {}
+                () = sleep(ANSWER_POLL_INTERVAL.min(left)) => {}
                 () = stop.cancelled() => {
                     if self.approvals.is_leaving() {
                         // The question stays for the next process. Work on a message is dropped at
@@ -110,7 +117,7 @@ impl PendingRequest {
                         }
                         return Ok(None);
                     }
-                    rows.close(id, State::Withdrawn, self.approvals.now()).await?;
+                    rows.close(id, RequestState::Withdrawn, self.approvals.now()).await?;
                 }
             }
         }
@@ -136,10 +143,10 @@ impl Drop for PendingRequest {
     }
 }
 
-async fn withdraw(approvals: &Approvals, request: &Request) {
+async fn withdraw(approvals: &ApprovalRegistry, request: &ApprovalRequest) {
     let rows = approvals.rows();
     let closed = rows
-        .close(&request.id, State::Withdrawn, approvals.now())
+        .close(&request.id, RequestState::Withdrawn, approvals.now())
         .await;
     // It is recorded when the house is tidied.
     if let Err(error) = closed {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use hermetic_store::Request;
+use hermetic_store::ApprovalRequest;
 use hermetic_types::ConversationKey;
 use thiserror::Error;
 
@@ -13,15 +13,15 @@ use crate::Requester;
 /// Shows questions to people who may answer them.
 ///
 /// What an implementer promises: only people who may answer are shown the question in a way that lets
-/// them, an answer goes through [`Approvals::answer`](crate::Approvals::answer), and neither method
+/// them, an answer goes through [`ApprovalRegistry::answer`](crate::ApprovalRegistry::answer), and neither method
 /// waits for the answer.
 pub trait ApprovalPrompt: Send + Sync + fmt::Debug {
     /// Shows a question. What fails on the way to one of several people is no error; that there is
     /// nobody at all is.
-    fn show<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>>;
+    fn show<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Result<(), NobodyToAsk>>;
 
     /// Shows what came of it, where the question was shown.
-    fn settled(&self, request: &Request);
+    fn settled(&self, request: &ApprovalRequest);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -1,15 +1,15 @@
 //! What goes into the audit record.
 
-use hermetic_audit::{AppendError, Decision, Event, Words};
-use hermetic_store::{Request, State, Subject};
-use hermetic_tools::{Decided, Judged, shown};
+use hermetic_audit::{AppendError, AuditEvent, AuditText, CommandDecision};
+use hermetic_store::{ApprovalRequest, RequestState, StoredSubject};
+use hermetic_tools::{DecidedCommand, JudgedAs, shown};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::{Approvals, Requester};
+use crate::{ApprovalRegistry, Requester};
 
-impl Approvals {
-    pub(crate) fn record_question(&self, request: &Request) -> Result<(), AppendError> {
-        self.append(&Event::Asked {
+impl ApprovalRegistry {
+    pub(crate) fn record_question(&self, request: &ApprovalRequest) -> Result<(), AppendError> {
+        self.append(&AuditEvent::Asked {
             request: self.words(request.id.as_str()),
             conversation: request.conversation.clone(),
             subject: subject(request.subject),
@@ -19,23 +19,25 @@ impl Approvals {
         })
     }
 
-    pub(crate) fn record_answer(&self, request: &Request) -> Result<(), AppendError> {
+    pub(crate) fn record_answer(&self, request: &ApprovalRequest) -> Result<(), AppendError> {
         let answer = match request.state {
-            State::Approved => hermetic_audit::Answer::Approved,
-            State::Denied => hermetic_audit::Answer::Denied,
-            State::Expired | State::Pending => hermetic_audit::Answer::Expired,
-            State::Withdrawn => hermetic_audit::Answer::Withdrawn,
+            RequestState::Approved => hermetic_audit::ApprovalAnswer::Approved,
+            RequestState::Denied => hermetic_audit::ApprovalAnswer::Denied,
+            RequestState::Expired | RequestState::Pending => {
+                hermetic_audit::ApprovalAnswer::Expired
+            }
+            RequestState::Withdrawn => hermetic_audit::ApprovalAnswer::Withdrawn,
         };
         let text = |text: &Option<String>| self.words(text.as_deref().unwrap_or_default());
-        self.append(&Event::Answered {
+        self.append(&AuditEvent::Answered {
             request: self.words(request.id.as_str()),
             conversation: request.conversation.clone(),
             subject: subject(request.subject),
             what: self.words(&request.what),
             answer,
-            scope: request
-                .scope
-                .map_or(Words::constant(""), |scope| Words::constant(scope.name())),
+            scope: request.scope.map_or(AuditText::constant(""), |scope| {
+                AuditText::constant(scope.name())
+            }),
             by: text(&request.answered_by),
             via: text(&request.via),
             reason: text(&request.reason),
@@ -45,14 +47,14 @@ impl Approvals {
     pub(crate) fn record_command(
         &self,
         requester: &Requester,
-        decided: Decided<'_>,
+        decided: DecidedCommand<'_>,
     ) -> Result<(), AppendError> {
         let decision = match decided.as_what {
-            Judged::Run(_) => Decision::Run,
-            Judged::Refused(_) => Decision::Refuse,
-            Judged::Denied(_) => Decision::Deny,
+            JudgedAs::Run(_) => CommandDecision::Run,
+            JudgedAs::Refused(_) => CommandDecision::Refuse,
+            JudgedAs::Denied(_) => CommandDecision::Deny,
         };
-        self.append(&Event::Command {
+        self.append(&AuditEvent::Command {
             conversation: requester.conversation.clone(),
             backend: decided.backend,
             command: self.words(&shown::command(decided.command)),
@@ -63,7 +65,7 @@ impl Approvals {
 
     /// Writes one event into the record: a small write, short enough for any task. Another process may
     /// hold the file for seconds, and then this thread's other tasks go on elsewhere.
-    pub fn append(&self, event: &Event) -> Result<(), AppendError> {
+    pub fn append(&self, event: &AuditEvent) -> Result<(), AppendError> {
         let (audit, at) = (&self.0.audit, self.now());
         let written = match audit.try_append(event, at) {
             Some(written) => written,
@@ -73,8 +75,8 @@ impl Approvals {
     }
 
     /// Text as the record takes it: redacted.
-    pub fn words(&self, text: &str) -> Words {
-        Words::from(self.0.redactor.redact(text))
+    pub fn words(&self, text: &str) -> AuditText {
+        AuditText::from(self.0.redactor.redact(text))
     }
 }
 
@@ -87,10 +89,10 @@ fn beside_the_runtime<T>(wait: impl FnOnce() -> T) -> T {
     }
 }
 
-fn subject(subject: Subject) -> hermetic_audit::Subject {
+fn subject(subject: StoredSubject) -> hermetic_audit::ApprovalSubject {
     match subject {
-        Subject::Command => hermetic_audit::Subject::Command,
-        Subject::Host => hermetic_audit::Subject::Host,
+        StoredSubject::Command => hermetic_audit::ApprovalSubject::Command,
+        StoredSubject::Host => hermetic_audit::ApprovalSubject::Host,
     }
 }
 
@@ -100,7 +102,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use hermetic_audit::Audit;
+    use hermetic_audit::AuditLog;
     use hermetic_redact::Redactor;
     use hermetic_store::Store;
     use hermetic_types::SystemClock;
@@ -114,11 +116,13 @@ mod tests {
     async fn a_record_that_another_process_holds_stops_no_other_task() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
-        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
-        let approvals = Approvals::new(ApprovalParts {
+        let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
+            .await
+            .unwrap();
+        let approvals = ApprovalRegistry::new(ApprovalParts {
             store: &store,
-            audit: Arc::new(Audit::open(&path).unwrap()),
-            redactor: Redactor::new([], hermetic_redact::Settings::default()),
+            audit: Arc::new(AuditLog::open(&path).unwrap()),
+            redactor: Redactor::new([], hermetic_redact::RedactorSettings::default()),
             timeout: Duration::from_secs(60),
             reviewer: None,
             clock: SystemClock::shared(),
@@ -128,7 +132,7 @@ mod tests {
         let (waits, waiting) = oneshot::channel();
         let writing = tokio::spawn(async move {
             let _ = waits.send(());
-            approvals.append(&Event::Sealed {
+            approvals.append(&AuditEvent::Sealed {
                 key: "a".to_owned(),
             })
         });

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use hermetic_store::{Request, Scope, State, Subject};
+use hermetic_store::{ApprovalRequest, ApprovalScope, RequestState, StoredSubject};
 use hermetic_types::Timestamp;
 
 /// RequestText of a text that is longer: its beginning and its end.
@@ -17,14 +17,16 @@ pub const ONLY_ONCE: &str = "what it works on is only known when it runs, and ma
 
 /// A question, or what came of it, as a message.
 #[derive(Clone, Debug)]
-pub struct RequestText<'a>(pub &'a Request);
+pub struct RequestText<'a>(pub &'a ApprovalRequest);
 
 impl RequestText<'_> {
     pub fn question(&self, now: Timestamp) -> String {
         let request = self.0;
         let mut text = match request.subject {
-            Subject::Command => format!("❓ {}: may I run this?\n\n", request.id),
-            Subject::Host => format!("❓ {}: may this conversation reach it?\n\n", request.id),
+            StoredSubject::Command => format!("❓ {}: may I run this?\n\n", request.id),
+            StoredSubject::Host => {
+                format!("❓ {}: may this conversation reach it?\n\n", request.id)
+            }
         };
         text.push_str(&fenced(&request.what));
         text.push('\n');
@@ -35,13 +37,13 @@ impl RequestText<'_> {
         if more > 0 {
             let _ = writeln!(text, "- and {more} more reasons");
         }
-        if request.longest == Scope::Once {
+        if request.longest == ApprovalScope::Once {
             let _ = writeln!(text, "- {ONLY_ONCE}");
         }
         let id = &request.id;
         let seconds = request.expires_at.since(now).as_secs();
         let for_longer = match request.longest {
-            Scope::Once => String::new(),
+            ApprovalScope::Once => String::new(),
             _ => format!(", /approve {id} session"),
         };
         let _ = write!(
@@ -56,29 +58,33 @@ impl RequestText<'_> {
         let request = self.0;
         let by = request.answered_by.as_deref().unwrap_or("nobody");
         let what = match request.state {
-            State::Approved => match request.scope {
-                Some(Scope::Always) if request.subject == Subject::Host => {
+            RequestState::Approved => match request.scope {
+                Some(ApprovalScope::Always) if request.subject == StoredSubject::Host => {
                     format!("✅ {}: allowed from now on by {by}", request.id)
                 }
-                Some(Scope::Session | Scope::Always) => {
+                Some(ApprovalScope::Session | ApprovalScope::Always) => {
                     format!("✅ {}: allowed for this session by {by}", request.id)
                 }
-                Some(Scope::TenMinutes) => {
+                Some(ApprovalScope::TenMinutes) => {
                     format!("✅ {}: allowed for ten minutes by {by}", request.id)
                 }
-                Some(Scope::Once) | None => format!("✅ {}: allowed once by {by}", request.id),
+                Some(ApprovalScope::Once) | None => {
+                    format!("✅ {}: allowed once by {by}", request.id)
+                }
             },
-            State::Denied => format!("🚫 {}: refused by {by}", request.id),
-            State::Expired => format!("⌛ {}: nobody answered, which is a no", request.id),
-            State::Withdrawn => format!("⌛ {}: nobody waits for an answer any more", request.id),
-            State::Pending => format!("❓ {}: waits for an answer", request.id),
+            RequestState::Denied => format!("🚫 {}: refused by {by}", request.id),
+            RequestState::Expired => format!("⌛ {}: nobody answered, which is a no", request.id),
+            RequestState::Withdrawn => {
+                format!("⌛ {}: nobody waits for an answer any more", request.id)
+            }
+            RequestState::Pending => format!("❓ {}: waits for an answer", request.id),
         };
         let reason = match &request.reason {
             Some(reason) => format!(" ({})", cut(reason, 300, 0)),
             None => String::new(),
         };
         let rule = match (request.scope, request.subject) {
-            (Some(Scope::Always), Subject::Host) => {
+            (Some(ApprovalScope::Always), StoredSubject::Host) => {
                 "\nKept as a rule of this conversation; `hermetic egress rules` shows it."
                     .to_owned()
             }
@@ -99,13 +105,13 @@ impl RequestText<'_> {
 }
 
 /// What the chat, and with it the model, is told about a no.
-pub(crate) fn refusal(request: &Request, waited: Duration) -> String {
+pub(crate) fn refusal(request: &ApprovalRequest, waited: Duration) -> String {
     match request.state {
-        State::Denied => match &request.reason {
+        RequestState::Denied => match &request.reason {
             Some(reason) => format!("A person said no: {reason}. Nothing was run."),
             None => "A person said no. Nothing was run.".to_owned(),
         },
-        State::Expired => format!(
+        RequestState::Expired => format!(
             "This needs a person's yes, and nobody answered within {} seconds, which is a no. Nothing was \
              run.",
             waited.as_secs()

@@ -1,24 +1,24 @@
 //! What became of an attempt.
 
 /// So much of a line is believed to be one.
-const LONGEST: usize = 500;
+const LONGEST_FINDING_LINE: usize = 500;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct AttackFinding {
     pub attempt: String,
-    pub state: State,
+    pub state: AttemptState,
     pub detail: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum AttemptState {
     Held,
     Open,
     /// Nobody knows, which is no better than open.
     Untried,
 }
 
-impl State {
+impl AttemptState {
     pub fn word(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -28,8 +28,8 @@ impl State {
     }
 }
 
-impl Finding {
-    pub fn new(attempt: &str, state: State, detail: impl Into<String>) -> Self {
+impl AttackFinding {
+    pub fn new(attempt: &str, state: AttemptState, detail: impl Into<String>) -> Self {
         Self {
             attempt: attempt.to_owned(),
             state,
@@ -39,12 +39,16 @@ impl Finding {
 
     /// Of a line that a sandbox printed.
     pub fn read(line: &str) -> Option<Self> {
-        let line: String = line.chars().take(LONGEST).collect();
+        let line: String = line.chars().take(LONGEST_FINDING_LINE).collect();
         let mut parts = line.splitn(3, '\t');
         let (attempt, state, detail) = (parts.next()?, parts.next()?, parts.next()?);
-        let state = [State::Held, State::Open, State::Untried]
-            .into_iter()
-            .find(|known| known.word() == state)?;
+        let state = [
+            AttemptState::Held,
+            AttemptState::Open,
+            AttemptState::Untried,
+        ]
+        .into_iter()
+        .find(|known| known.word() == state)?;
         Some(Self::new(&plain(attempt), state, plain(detail)))
     }
 
@@ -64,16 +68,16 @@ mod tests {
 
     #[test]
     fn a_line_comes_back_as_it_was() {
-        let finding = Finding::new("a door", State::Open, "it was\topen\x1b[2J");
-        let read = Finding::read(finding.line().trim_end()).unwrap();
-        assert_eq!(read.state, State::Open);
+        let finding = AttackFinding::new("a door", AttemptState::Open, "it was\topen\x1b[2J");
+        let read = AttackFinding::read(finding.line().trim_end()).unwrap();
+        assert_eq!(read.state, AttemptState::Open);
         assert_eq!(read.detail, "it was open [2J");
     }
 
     #[test]
     fn what_is_no_finding_is_none() {
         for line in ["", "held", "a\tb", "a\tbroken\tx", "a\theld"] {
-            assert_eq!(Finding::read(line), None, "{line:?}");
+            assert_eq!(AttackFinding::read(line), None, "{line:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use crate::{Finding, Order};
+use crate::{AttackFinding, AttackOrder};
 
 /// sysexits(3): the command line makes no sense.
 const USAGE: u8 = 64;
@@ -21,11 +21,11 @@ pub type Knocked = (&'static str, Option<i32>);
 /// `knock` tries the calls for which no safe crate has a function.
 pub fn main(words: impl Iterator<Item = OsString>, knock: fn() -> Vec<Knocked>) -> ExitCode {
     let words = words.map(|word| word.to_string_lossy().into_owned());
-    let Some(order) = Order::read(words) else {
+    let Some(order) = AttackOrder::read(words) else {
         return ExitCode::from(USAGE);
     };
     match order {
-        Order::Try { host, neighbour } => {
+        AttackOrder::Try { host, neighbour } => {
             for finding in [
                 itself::findings(),
                 kernel::findings(&knock()),
@@ -39,15 +39,15 @@ pub fn main(words: impl Iterator<Item = OsString>, knock: fn() -> Vec<Knocked>) 
                 say(&finding);
             }
         }
-        Order::LieInWait { token } => return others::lie_in_wait(&token),
-        Order::Breed { count } => say(&limits::breed(count)),
-        Order::Eat { bytes } => say(&limits::eat(bytes)),
-        Order::Hold { count } => say(&limits::hold(count)),
+        AttackOrder::LieInWait { token } => return others::lie_in_wait(&token),
+        AttackOrder::Breed { count } => say(&limits::breed(count)),
+        AttackOrder::Eat { bytes } => say(&limits::eat(bytes)),
+        AttackOrder::Hold { count } => say(&limits::hold(count)),
     }
     ExitCode::SUCCESS
 }
 
-fn say(finding: &Finding) {
+fn say(finding: &AttackFinding) {
     // Nobody there to hear it is nobody to tell.
     let _ = std::io::stdout().write_all(finding.line().as_bytes());
 }

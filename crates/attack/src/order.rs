@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 /// One thing to do, as words of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum AttackOrder {
     /// Try everything, and look for what others laid out.
-    Try { host: Bait, neighbour: Bait },
+    Try {
+        host: BaitTarget,
+        neighbour: BaitTarget,
+    },
     /// Lay a bait out for a neighbour, say `ready PORT`, and wait to be ended.
     LieInWait { token: String },
     /// Start so many processes, or as many as can be had.
@@ -19,7 +22,7 @@ pub enum Order {
 
 /// What somebody who must not be seen has laid out. An empty bait was not laid out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bait {
+pub struct BaitTarget {
     /// In the name of each file and each abstract socket, and in a command line.
     pub token: String,
     /// A port on his loopback.
@@ -28,7 +31,7 @@ pub struct Bait {
     pub file: String,
 }
 
-impl Order {
+impl AttackOrder {
     pub fn words(&self) -> Vec<String> {
         let words = match self {
             Self::Try { host, neighbour } => {
@@ -56,8 +59,8 @@ impl Order {
                 })
                 .collect();
             return Some(Self::Try {
-                host: Bait::read(&pairs, "host"),
-                neighbour: Bait::read(&pairs, "neighbour"),
+                host: BaitTarget::read(&pairs, "host"),
+                neighbour: BaitTarget::read(&pairs, "neighbour"),
             });
         }
         let what = words.next()?;
@@ -77,7 +80,7 @@ impl Order {
     }
 }
 
-impl Bait {
+impl BaitTarget {
     /// The name of an abstract socket that belongs to it.
     pub fn abstract_name(token: &str) -> String {
         format!("hermetic-attack-{token}")
@@ -109,24 +112,24 @@ mod tests {
 
     #[test]
     fn orders_arrive_as_they_were_given() {
-        let bait = |token: &str| Bait {
+        let bait = |token: &str| BaitTarget {
             token: token.to_owned(),
             port: 4711,
             file: "/srv/a=b c".to_owned(),
         };
         for order in [
-            Order::Try {
+            AttackOrder::Try {
                 host: bait("one"),
                 neighbour: bait("two"),
             },
-            Order::LieInWait {
+            AttackOrder::LieInWait {
                 token: "three".to_owned(),
             },
-            Order::Breed { count: 5 },
-            Order::Eat { bytes: 1 << 40 },
-            Order::Hold { count: 7 },
+            AttackOrder::Breed { count: 5 },
+            AttackOrder::Eat { bytes: 1 << 40 },
+            AttackOrder::Hold { count: 7 },
         ] {
-            assert_eq!(Order::read(order.words()), Some(order));
+            assert_eq!(AttackOrder::read(order.words()), Some(order));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hermetic_audit::{Audit, Decision, Event, Words, walk};
+use hermetic_audit::{AuditEvent, AuditLog, AuditText, CommandDecision, walk};
 use hermetic_types::{BackendKind, ConversationKey, Timestamp};
 
 const RECORDS: u32 = 20_000;
@@ -17,13 +17,13 @@ const RECORDS: u32 = 20_000;
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("audit.jsonl");
-    let audit = Audit::open(&path)?;
-    let event = Event::Command {
+    let audit = AuditLog::open(&path)?;
+    let event = AuditEvent::Command {
         conversation: ConversationKey::new("agent:main:telegram:dm:7"),
         backend: BackendKind::Native,
-        command: Words::constant("cargo test --workspace && git push origin main"),
-        decision: Decision::Run,
-        grounds: Words::constant("sealed"),
+        command: AuditText::constant("cargo test --workspace && git push origin main"),
+        decision: CommandDecision::Run,
+        grounds: AuditText::constant("sealed"),
     };
     let append = |count: u32| {
         for _ in 0..count {

@@ -12,19 +12,19 @@ use hermetic_types::Timestamp;
 use thiserror::Error;
 
 use crate::disk_sync::DiskSync;
-use crate::line::Head;
-use crate::places::Places;
-use crate::seal::{HeadFile, Key, Witness, witness};
-use crate::tail::{Scrap, Tail};
-use crate::{Event, LONGEST_LINE};
+use crate::line::ChainHead;
+use crate::places::AuditPaths;
+use crate::seal::{HeadFile, HeadWitness, SealKey, witness};
+use crate::tail::{RecordTail, TornWrite};
+use crate::{AuditEvent, LONGEST_RECORD_LINE};
 
 /// The open record. One in each process; several processes share the file.
 #[derive(Debug)]
-pub struct Audit {
-    places: Places,
-    key: Key,
+pub struct AuditLog {
+    places: AuditPaths,
+    key: SealKey,
     noted: HeadFile,
-    open: Arc<Mutex<Open>>,
+    open: Arc<Mutex<OpenRecord>>,
     /// Started by the first record of this process.
     sync: OnceLock<Option<DiskSync>>,
 }
@@ -37,7 +37,7 @@ pub enum AppendError {
         #[source]
         source: io::Error,
     },
-    #[error("another process has held {} for {} seconds", path.display(), PATIENCE.as_secs())]
+    #[error("another process has held {} for {} seconds", path.display(), LOCK_TIMEOUT.as_secs())]
     Busy { path: PathBuf },
     /// Going on would bury the place where it was changed.
     #[error("{} does not end as we left it: it was changed, or the disk failed", path.display())]
@@ -50,30 +50,30 @@ pub enum AppendError {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenRecord {
     file: File,
     /// What is known of the end, to be read again if the file has another length.
-    head: Head,
+    head: ChainHead,
     /// 0 for a file we have not looked at.
     length: u64,
 }
 
 /// A writer holds the lock for one write. One that holds it longer was stopped or hangs.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Audit {
+impl AuditLog {
     /// Opens the file, or begins it, with its key and its note beside it. Its folder is there already.
     pub fn open(path: &Path) -> Result<Self, AppendError> {
-        Self::open_at(Places::beside(path))
+        Self::open_at(AuditPaths::beside(path))
     }
 
-    pub fn open_at(places: Places) -> Result<Self, AppendError> {
+    pub fn open_at(places: AuditPaths) -> Result<Self, AppendError> {
         let io = |path: &Path, source| AppendError::Io {
             path: path.to_owned(),
             source,
         };
         let file = open(places.record()).map_err(|error| io(places.record(), error))?;
-        let key = match Key::load(places.key()).map_err(|error| io(places.key(), error))? {
+        let key = match SealKey::load(places.key()).map_err(|error| io(places.key(), error))? {
             Some(key) => key,
             None if is_sealed(&places, &file).map_err(|error| io(places.record(), error))? => {
                 return Err(AppendError::NoKey {
@@ -81,15 +81,15 @@ impl Audit {
                     key: places.key().to_owned(),
                 });
             }
-            None => Key::create(places.key()).map_err(|error| io(places.key(), error))?,
+            None => SealKey::create(places.key()).map_err(|error| io(places.key(), error))?,
         };
         Ok(Self {
             key,
             noted: HeadFile::open(places.head()).map_err(|error| io(places.head(), error))?,
             places,
-            open: Arc::new(Mutex::new(Open {
+            open: Arc::new(Mutex::new(OpenRecord {
                 file,
-                head: Head::START,
+                head: ChainHead::START,
                 length: 0,
             })),
             sync: OnceLock::new(),
@@ -101,22 +101,26 @@ impl Audit {
     }
 
     /// Where the record was noted to stand, for a log that others keep. `None` where that is not known.
-    pub fn noted_head(&self) -> Option<Head> {
+    pub fn noted_head(&self) -> Option<ChainHead> {
         match witness(self.places.head(), &self.key) {
-            Ok(Witness::Head(head)) => Some(head),
+            Ok(HeadWitness::Head(head)) => Some(head),
             _ => None,
         }
     }
 
     /// Adds one record. Blocks for the length of a small write, longer only while another process
     /// writes: for seconds, where that one hangs.
-    pub fn append(&self, event: &Event, at: Timestamp) -> Result<Head, AppendError> {
+    pub fn append(&self, event: &AuditEvent, at: Timestamp) -> Result<ChainHead, AppendError> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        self.append_within(PATIENCE, open, event, at)
+        self.append_within(LOCK_TIMEOUT, open, event, at)
     }
 
     /// The same for a thread that others rely on: nothing where somebody else writes at this moment.
-    pub fn try_append(&self, event: &Event, at: Timestamp) -> Option<Result<Head, AppendError>> {
+    pub fn try_append(
+        &self,
+        event: &AuditEvent,
+        at: Timestamp,
+    ) -> Option<Result<ChainHead, AppendError>> {
         let open = match self.open.try_lock() {
             Ok(open) => open,
             Err(sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -131,10 +135,10 @@ impl Audit {
     fn append_within(
         &self,
         patience: Duration,
-        mut open: MutexGuard<'_, Open>,
-        event: &Event,
+        mut open: MutexGuard<'_, OpenRecord>,
+        event: &AuditEvent,
         at: Timestamp,
-    ) -> Result<Head, AppendError> {
+    ) -> Result<ChainHead, AppendError> {
         self.lock_current(&mut open, patience)?;
         let written = self.append_locked(&mut open, event, at);
         // Closing would let go of it as well; nothing can be done about a lock that does not open.
@@ -162,27 +166,27 @@ impl Audit {
 
     fn append_locked(
         &self,
-        open: &mut Open,
-        event: &Event,
+        open: &mut OpenRecord,
+        event: &AuditEvent,
         at: Timestamp,
-    ) -> Result<Head, AppendError> {
+    ) -> Result<ChainHead, AppendError> {
         let length = open.file.metadata().map_err(|error| self.io(error))?.len();
         // A file that nobody has written to may follow one that was moved away.
-        let looked_at = length > 0 || open.head != Head::START;
+        let looked_at = length > 0 || open.head != ChainHead::START;
         if length == open.length && looked_at {
             return self.write(open, b"", event, at);
         }
         let noted = witness(self.places.head(), &self.key).map_err(|error| self.io(error))?;
         let before = match noted {
             // The file was moved away: the chain goes on after it.
-            Witness::Head(head) if open.head == Head::START => head,
+            HeadWitness::Head(head) if open.head == ChainHead::START => head,
             _ => open.head,
         };
         let broken = || AppendError::Broken {
             path: self.path().to_owned(),
         };
-        let tail = Tail::read(&open.file, length, before).map_err(|error| self.io(error))?;
-        let Tail::Whole {
+        let tail = RecordTail::read(&open.file, length, before).map_err(|error| self.io(error))?;
+        let RecordTail::Whole {
             head,
             seal,
             begun,
@@ -198,17 +202,21 @@ impl Audit {
         }
         let note = match noted {
             // A chain that was sealed does not go on without seals, nor from another record.
-            Witness::Head(noted) if begun && !ours || noted.seq == head.seq && noted != head => {
+            HeadWitness::Head(noted)
+                if begun && !ours || noted.seq == head.seq && noted != head =>
+            {
                 return Err(broken());
             }
-            Witness::Head(noted) if noted.seq > head.seq => Some(resumed(head, noted.to_string())),
-            Witness::Head(_) => None,
-            _ if begun && !ours => Some(Event::Sealed {
+            HeadWitness::Head(noted) if noted.seq > head.seq => {
+                Some(resumed(head, noted.to_string()))
+            }
+            HeadWitness::Head(_) => None,
+            _ if begun && !ours => Some(AuditEvent::Sealed {
                 key: self.key.name(),
             }),
-            Witness::Missing if !begun => None,
-            Witness::Missing => Some(resumed(head, "nothing".to_owned())),
-            Witness::Unreadable => Some(resumed(head, "something unreadable".to_owned())),
+            HeadWitness::Missing if !begun => None,
+            HeadWitness::Missing => Some(resumed(head, "nothing".to_owned())),
+            HeadWitness::Unreadable => Some(resumed(head, "something unreadable".to_owned())),
         };
         (open.head, open.length) = (head, length);
         let mut end: &[u8] = if unended { b"\n" } else { b"" };
@@ -225,13 +233,13 @@ impl Audit {
 
     fn write(
         &self,
-        open: &mut Open,
+        open: &mut OpenRecord,
         before: &[u8],
-        event: &Event,
+        event: &AuditEvent,
         at: Timestamp,
-    ) -> Result<Head, AppendError> {
+    ) -> Result<ChainHead, AppendError> {
         let (line, head) = open.head.next(at, event, &self.key);
-        if line.len() > LONGEST_LINE {
+        if line.len() > LONGEST_RECORD_LINE {
             return Err(AppendError::TooLong { bytes: line.len() });
         }
         let bytes = [before, &line].concat();
@@ -250,7 +258,7 @@ impl Audit {
 
     /// Locks the file that has our name. Where somebody moved it away (to keep it elsewhere), the
     /// chain goes on in a new one.
-    fn lock_current(&self, open: &mut Open, patience: Duration) -> Result<(), AppendError> {
+    fn lock_current(&self, open: &mut OpenRecord, patience: Duration) -> Result<(), AppendError> {
         let until = Instant::now() + patience;
         loop {
             match open.file.try_lock() {
@@ -282,31 +290,31 @@ impl Audit {
     }
 }
 
-impl Open {
+impl OpenRecord {
     /// Whether this very file once held records that are not in it any more.
-    fn went_back(&self, head: Head) -> bool {
+    fn went_back(&self, head: ChainHead) -> bool {
         let known = self.length > 0;
         known && (head.seq < self.head.seq || head.seq == self.head.seq && head != self.head)
     }
 }
 
 /// Whether a key made something of this once.
-fn is_sealed(places: &Places, file: &File) -> io::Result<bool> {
+fn is_sealed(places: &AuditPaths, file: &File) -> io::Result<bool> {
     let length = file.metadata()?.len();
-    let tail = Tail::read(file, length, Head::START)?;
+    let tail = RecordTail::read(file, length, ChainHead::START)?;
     let noted = fs::metadata(places.head()).is_ok_and(|file| file.len() > 0);
-    Ok(noted || matches!(tail, Tail::Whole { seal: Some(_), .. }))
+    Ok(noted || matches!(tail, RecordTail::Whole { seal: Some(_), .. }))
 }
 
-fn resumed(found: Head, noted: String) -> Event {
-    Event::Resumed {
+fn resumed(found: ChainHead, noted: String) -> AuditEvent {
+    AuditEvent::Resumed {
         found: found.to_string(),
         noted,
     }
 }
 
-fn vouch_for(scrap: &Scrap) -> Event {
-    Event::Mended {
+fn vouch_for(scrap: &TornWrite) -> AuditEvent {
+    AuditEvent::Mended {
         bytes: scrap.bytes,
         sha256: scrap.sha256.to_string(),
     }

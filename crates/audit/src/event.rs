@@ -1,69 +1,69 @@
 //! What is worth writing down.
 //!
 //! Ids are written as they are, because they are nobody's secret and bounded by their types. All
-//! other text is [`Words`].
+//! other text is [`AuditText`].
 
 use hermetic_types::{BackendKind, ConversationKey, Platform, UserId};
 use serde::Serialize;
 
-use crate::Words;
+use crate::AuditText;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Event {
+pub enum AuditEvent {
     /// Somebody who may speak said something.
     Access {
         conversation: ConversationKey,
         platform: Platform,
         user: UserId,
-        role: Words,
+        role: AuditText,
         /// The rule that opened the door.
-        grounds: Words,
+        grounds: AuditText,
     },
     Pairing {
         platform: Platform,
-        act: Pairing,
-        user: Words,
-        by: Words,
+        act: PairingEvent,
+        user: AuditText,
+        by: AuditText,
     },
     /// A command was judged. What may run is written down before it runs.
     Command {
         conversation: ConversationKey,
         backend: BackendKind,
-        command: Words,
-        decision: Decision,
-        grounds: Words,
+        command: AuditText,
+        decision: CommandDecision,
+        grounds: AuditText,
     },
     /// A person is asked.
     Asked {
-        request: Words,
+        request: AuditText,
         conversation: ConversationKey,
-        subject: Subject,
-        what: Words,
-        reasons: Words,
-        by: Words,
+        subject: ApprovalSubject,
+        what: AuditText,
+        reasons: AuditText,
+        by: AuditText,
     },
     /// What came of it. Written before anything runs that it allows.
     Answered {
-        request: Words,
+        request: AuditText,
         conversation: ConversationKey,
-        subject: Subject,
-        what: Words,
-        answer: Answer,
+        subject: ApprovalSubject,
+        what: AuditText,
+        answer: ApprovalAnswer,
         /// How long a yes holds.
-        scope: Words,
-        by: Words,
+        scope: AuditText,
+        by: AuditText,
         /// A button, a command in a chat, the command line.
-        via: Words,
-        reason: Words,
+        via: AuditText,
+        reason: AuditText,
     },
     /// The operator's rules were changed through this program.
     Rule {
-        act: Act,
-        rule: Words,
-        by: Words,
+        act: RuleChange,
+        rule: AuditText,
+        by: AuditText,
     },
-    Egress(Egress),
+    Egress(EgressEvent),
     /// From here on each record carries a seal by this key; those before have none.
     Sealed {
         key: String,
@@ -82,16 +82,16 @@ pub enum Event {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Egress {
+pub struct EgressEvent {
     pub conversation: ConversationKey,
-    pub host: Words,
+    pub host: AuditText,
     pub port: u16,
     pub address: Option<std::net::SocketAddr>,
     /// CONNECT, plain HTTP, SOCKS, or with a credential put in.
-    pub how: Words,
-    pub rule: Words,
+    pub how: AuditText,
+    pub rule: AuditText,
     /// `opened`, `closed` or `refused`, and why where there is a reason.
-    pub verdict: Words,
+    pub verdict: AuditText,
     pub bytes_up: u64,
     pub bytes_down: u64,
     pub milliseconds: u64,
@@ -99,7 +99,7 @@ pub struct Egress {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Pairing {
+pub enum PairingEvent {
     Offered,
     Approved,
     Revoked,
@@ -108,7 +108,7 @@ pub enum Pairing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum CommandDecision {
     Run,
     /// The floor, or a rule of the operator.
     Refuse,
@@ -118,14 +118,14 @@ pub enum Decision {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum ApprovalSubject {
     Command,
     Host,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ApprovalAnswer {
     Approved,
     Denied,
     /// Nobody answered in time.
@@ -136,7 +136,7 @@ pub enum Answer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Act {
+pub enum RuleChange {
     Added,
     Removed,
 }

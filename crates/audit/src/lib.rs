@@ -4,8 +4,8 @@
 //! missing, added or moved line shows when the chain is walked ([`walk`]), offline and without any
 //! key. Each line is sealed by a key besides, and where the chain stands is noted in a file of its own,
 //! so that a record that was written anew or cut shows where the key is. Whoever can read the key and
-//! write all three files can still forge them: against that, key and note may lie elsewhere ([`Places`]),
-//! and the [`Head`] is noted by hand or in the system's journal.
+//! write all three files can still forge them: against that, key and note may lie elsewhere ([`AuditPaths`]),
+//! and the [`ChainHead`] is noted by hand or in the system's journal.
 //!
 //! Several processes write to one file (the gateway and the command line). Each takes the kernel's
 //! lock, reads how the file ends now, and adds one line with one write: the chain cannot fork. A
@@ -23,16 +23,21 @@ mod event;
 mod line;
 mod places;
 mod seal;
+mod snapshot;
 mod tail;
 mod walk;
 mod words;
 
-pub use audit::{AppendError, Audit};
-pub use event::{Act, Answer, Decision, Egress, Event, Pairing, Subject};
-pub use line::{Digest, Head, InvalidHead, Record};
-pub use places::Places;
-pub use walk::{Flaw, Proof, Report, Walk, WalkError, walk, walk_at};
-pub use words::Words;
+pub use audit::{AppendError, AuditLog};
+pub use event::{
+    ApprovalAnswer, ApprovalSubject, AuditEvent, CommandDecision, EgressEvent, PairingEvent,
+    RuleChange,
+};
+pub use line::{AuditRecord, ChainHead, InvalidHead, RecordDigest};
+pub use places::AuditPaths;
+pub use snapshot::RecordSnapshot;
+pub use walk::{ChainFlaw, ChainReport, ProofStrength, RecordWalk, WalkError, walk, walk_at};
+pub use words::AuditText;
 
 /// No line is longer, so that whoever reads one knows how much memory that takes.
-pub const LONGEST_LINE: usize = 64 << 10;
+pub const LONGEST_RECORD_LINE: usize = 64 << 10;

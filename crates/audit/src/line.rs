@@ -16,26 +16,26 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::Event;
-use crate::seal::{Key, Seal};
+use crate::AuditEvent;
+use crate::seal::{Seal, SealKey};
 
 /// A SHA-256, written as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Digest([u8; 32]);
+pub struct RecordDigest([u8; 32]);
 
 /// Where a chain stands: the number of its last record and that record's hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Head {
+pub struct ChainHead {
     pub seq: u64,
-    pub hash: Digest,
+    pub hash: RecordDigest,
 }
 
 /// One record, as it was read.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Record {
+pub struct AuditRecord {
     pub seq: u64,
     pub at: Timestamp,
-    pub prev: Digest,
+    pub prev: RecordDigest,
     /// As written: what a later version adds is shown as well.
     pub event: serde_json::Map<String, serde_json::Value>,
 }
@@ -48,8 +48,8 @@ pub struct InvalidHead {
 
 /// What a line turned out to be.
 #[derive(Debug)]
-pub(crate) enum Read {
-    Record(Record, Digest, Option<Seal>),
+pub(crate) enum ParsedLine {
+    Record(AuditRecord, RecordDigest, Option<Seal>),
     /// A whole line whose content and hash do not belong together.
     Forged,
     /// Not a whole line of ours: what a cut write leaves behind.
@@ -57,11 +57,11 @@ pub(crate) enum Read {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct RecordLine<'a> {
     seq: u64,
     at: Timestamp,
-    prev: Digest,
-    event: &'a Event,
+    prev: RecordDigest,
+    event: &'a AuditEvent,
 }
 
 const OPENING: &[u8] = b"{\"hash\":\"";
@@ -69,23 +69,23 @@ const SEAL: &[u8] = b"\",\"seal\":\"";
 const MIDDLE: &[u8] = b"\",\"record\":";
 const CLOSING: &[u8] = b"}";
 
-impl Head {
+impl ChainHead {
     /// Before the first record.
     pub(crate) const START: Self = Self {
         seq: 0,
-        hash: Digest([0; 32]),
+        hash: RecordDigest([0; 32]),
     };
 
     /// The line after this one, with its end of line, and where the chain stands then.
-    pub(crate) fn next(self, at: Timestamp, event: &Event, key: &Key) -> (Vec<u8>, Self) {
-        let written = Written {
+    pub(crate) fn next(self, at: Timestamp, event: &AuditEvent, key: &SealKey) -> (Vec<u8>, Self) {
+        let written = RecordLine {
             seq: self.seq + 1,
             at,
             prev: self.hash,
             event,
         };
         let body = serde_json::to_vec(&written).expect("plain data of strings and numbers");
-        let hash = Digest::of_record(&body);
+        let hash = RecordDigest::of_record(&body);
         let mut line = Vec::with_capacity(body.len() + 200);
         line.extend_from_slice(OPENING);
         line.extend_from_slice(hash.to_string().as_bytes());
@@ -104,7 +104,7 @@ impl Head {
 }
 
 /// Reads a line without its end.
-pub(crate) fn read(line: &[u8]) -> Read {
+pub(crate) fn read(line: &[u8]) -> ParsedLine {
     let framed = line
         .strip_prefix(OPENING)
         .and_then(|rest| rest.split_at_checked(64))
@@ -120,25 +120,29 @@ pub(crate) fn read(line: &[u8]) -> Read {
             Some((std::str::from_utf8(hash).ok()?, seal, body))
         });
     let Some((hash, seal, body)) = framed else {
-        return Read::Scrap;
+        return ParsedLine::Scrap;
     };
     // Whole JSON in a whole frame was not cut by anything.
-    let Ok(record) = serde_json::from_slice::<Record>(body) else {
+    let Ok(record) = serde_json::from_slice::<AuditRecord>(body) else {
         let whole = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-        return if whole { Read::Forged } else { Read::Scrap };
+        return if whole {
+            ParsedLine::Forged
+        } else {
+            ParsedLine::Scrap
+        };
     };
     let seal = match seal.map(str::parse) {
         None => None,
         Some(Ok(seal)) => Some(seal),
-        Some(Err(_)) => return Read::Forged,
+        Some(Err(_)) => return ParsedLine::Forged,
     };
     match hash.parse() {
-        Ok(hash) if hash == Digest::of_record(body) => Read::Record(record, hash, seal),
-        _ => Read::Forged,
+        Ok(hash) if hash == RecordDigest::of_record(body) => ParsedLine::Record(record, hash, seal),
+        _ => ParsedLine::Forged,
     }
 }
 
-impl Digest {
+impl RecordDigest {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
@@ -159,19 +163,19 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for RecordDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for RecordDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl FromStr for Digest {
+impl FromStr for RecordDigest {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -189,26 +193,26 @@ impl FromStr for Digest {
     }
 }
 
-impl Serialize for Digest {
+impl Serialize for RecordDigest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Digest {
+impl<'de> Deserialize<'de> for RecordDigest {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }
 }
 
-impl fmt::Display for Head {
+impl fmt::Display for ChainHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.seq, self.hash)
     }
 }
 
-impl FromStr for Head {
+impl FromStr for ChainHead {
     type Err = InvalidHead;
 
     fn from_str(text: &str) -> Result<Self, InvalidHead> {

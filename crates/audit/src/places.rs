@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 /// put there, and a note on another file system, are good against more: restoring the folder of the
 /// record from an earlier day then shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct AuditPaths {
     record: PathBuf,
     key: PathBuf,
     head: PathBuf,
 }
 
-impl Places {
+impl AuditPaths {
     /// The key and the note lie beside the record.
     pub fn beside(record: &Path) -> Self {
         Self {

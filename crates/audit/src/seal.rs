@@ -3,7 +3,7 @@
 //! The chain alone shows a change in its middle. Whoever may write the file can write a whole new one
 //! that holds, or cut its end. So each record carries a seal by a key that stands in a file of its own,
 //! in no sandbox, and a third file notes after each write where the chain stood, sealed as well. Both lie
-//! next to the record, or where the operator put them ([`crate::Places`]).
+//! next to the record, or where the operator put them ([`crate::AuditPaths`]).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,27 +14,27 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::line::{Digest, Head};
+use crate::line::{ChainHead, RecordDigest};
 
 /// Made with the key over the hash of a record.
-pub(crate) type Seal = Digest;
+pub(crate) type Seal = RecordDigest;
 
 /// The key of one record. It never leaves the process.
 #[derive(Clone)]
-pub(crate) struct Key(Hmac<Sha256>);
+pub(crate) struct SealKey(Hmac<Sha256>);
 
 /// What a note of the head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Witness {
+pub(crate) enum HeadWitness {
     Missing,
     /// It is not ours, or a power cut tore it.
     Unreadable,
-    Head(Head),
+    Head(ChainHead),
 }
 
 const KEY_BYTES: usize = 32;
 
-impl Key {
+impl SealKey {
     /// The key in that file, or `None` where there is none yet.
     pub(crate) fn load(path: &Path) -> io::Result<Option<Self>> {
         let text = match fs::read_to_string(path) {
@@ -42,7 +42,7 @@ impl Key {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let key: Digest = text.trim_end().parse().map_err(|wrong| {
+        let key: RecordDigest = text.trim_end().parse().map_err(|wrong| {
             io::Error::new(io::ErrorKind::InvalidData, format!("the key: {wrong}"))
         })?;
         Ok(Some(Self::new(key.bytes())))
@@ -53,7 +53,7 @@ impl Key {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(bytes.as_mut_slice())
             .map_err(|error| io::Error::other(error.to_string()))?;
-        let text = Zeroizing::new(format!("{}\n", Digest::from_bytes(*bytes)));
+        let text = Zeroizing::new(format!("{}\n", RecordDigest::from_bytes(*bytes)));
         let draft = target.with_extension(format!("key.{}", std::process::id()));
         let _ = fs::remove_file(&draft);
         let mut file = private(&draft, true)?;
@@ -79,11 +79,11 @@ impl Key {
         name
     }
 
-    pub(crate) fn seal(&self, hash: Digest) -> Seal {
+    pub(crate) fn seal(&self, hash: RecordDigest) -> Seal {
         self.sealed(b"hermetic audit 2\n", hash.bytes())
     }
 
-    fn seal_head(&self, head: Head) -> Seal {
+    fn seal_head(&self, head: ChainHead) -> Seal {
         let text = [&head.seq.to_be_bytes()[..], head.hash.bytes()].concat();
         self.sealed(b"hermetic audit head 1\n", &text)
     }
@@ -92,11 +92,11 @@ impl Key {
         let mut mac = self.0.clone();
         mac.update(domain);
         mac.update(text);
-        Digest::from_bytes(mac.finalize().into_bytes().into())
+        RecordDigest::from_bytes(mac.finalize().into_bytes().into())
     }
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for SealKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key")
     }
@@ -117,27 +117,29 @@ impl HeadFile {
     }
 
     /// One small write of one length, so that it is there whole or not at all.
-    pub(crate) fn note(&self, head: Head, key: &Key) -> io::Result<()> {
-        let Head { seq, hash } = head;
+    pub(crate) fn note(&self, head: ChainHead, key: &SealKey) -> io::Result<()> {
+        let ChainHead { seq, hash } = head;
         let text = format!("{seq:020}:{hash}:{}\n", key.seal_head(head));
         self.0.write_all_at(text.as_bytes(), 0)
     }
 }
 
 /// What that file notes of a record. Without the key nothing can be said of it.
-pub(crate) fn witness(path: &Path, key: &Key) -> io::Result<Witness> {
+pub(crate) fn witness(path: &Path, key: &SealKey) -> io::Result<HeadWitness> {
     let text = match fs::read_to_string(path) {
-        Ok(text) if text.is_empty() => return Ok(Witness::Missing),
+        Ok(text) if text.is_empty() => return Ok(HeadWitness::Missing),
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Witness::Missing),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Ok(Witness::Unreadable),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HeadWitness::Missing),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Ok(HeadWitness::Unreadable);
+        }
         Err(error) => return Err(error),
     };
     let noted = text.trim_end().rsplit_once(':').and_then(|(head, seal)| {
-        let (head, seal): (Head, Seal) = (head.parse().ok()?, seal.parse().ok()?);
+        let (head, seal): (ChainHead, Seal) = (head.parse().ok()?, seal.parse().ok()?);
         (key.seal_head(head) == seal).then_some(head)
     });
-    Ok(noted.map_or(Witness::Unreadable, Witness::Head))
+    Ok(noted.map_or(HeadWitness::Unreadable, HeadWitness::Head))
 }
 
 fn private(path: &Path, new: bool) -> io::Result<File> {

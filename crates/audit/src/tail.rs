@@ -4,20 +4,20 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::LONGEST_LINE;
-use crate::line::{Digest, Head, Read, read};
+use crate::LONGEST_RECORD_LINE;
+use crate::line::{ChainHead, ParsedLine, RecordDigest, read};
 use crate::seal::Seal;
 
 #[derive(Debug)]
-pub(crate) enum Tail {
+pub(crate) enum RecordTail {
     /// The chain can go on from here, over the scrap where there is some.
     Whole {
-        head: Head,
+        head: ChainHead,
         /// Of the last record, where it has one.
         seal: Option<Seal>,
         /// Whether there is a record at all.
         begun: bool,
-        scrap: Option<Scrap>,
+        scrap: Option<TornWrite>,
         /// The last line has no end yet.
         open: bool,
     },
@@ -27,17 +27,17 @@ pub(crate) enum Tail {
 
 /// What a cut write left behind the last record.
 #[derive(Debug)]
-pub(crate) struct Scrap {
+pub(crate) struct TornWrite {
     pub(crate) bytes: u64,
-    pub(crate) sha256: Digest,
+    pub(crate) sha256: RecordDigest,
 }
 
 /// A record that was cut, the record that vouched for it and was cut as well, and the last whole one.
-const WINDOW: usize = 4 * LONGEST_LINE;
+const WINDOW: usize = 4 * LONGEST_RECORD_LINE;
 
-impl Tail {
+impl RecordTail {
     /// Of a file of that length, under the lock. `before` is where the chain stood when it was begun.
-    pub(crate) fn read(file: &File, length: u64, before: Head) -> io::Result<Self> {
+    pub(crate) fn read(file: &File, length: u64, before: ChainHead) -> io::Result<Self> {
         let from = length.saturating_sub(WINDOW as u64);
         let mut window = vec![0; usize::try_from(length - from).unwrap_or(WINDOW)];
         file.read_exact_at(&mut window, from)?;
@@ -58,33 +58,33 @@ impl Tail {
                 return Ok(Self::Broken);
             }
             match read(&window[start..line_end]) {
-                Read::Record(record, hash, seal) => {
-                    let head = Head {
+                ParsedLine::Record(record, hash, seal) => {
+                    let head = ChainHead {
                         seq: record.seq,
                         hash,
                     };
                     return Ok(Self::whole(head, seal, true, &window, end));
                 }
-                Read::Forged => return Ok(Self::Broken),
-                Read::Scrap => end = start,
+                ParsedLine::Forged => return Ok(Self::Broken),
+                ParsedLine::Scrap => end = start,
             }
         }
         Ok(Self::whole(before, None, false, &window, 0))
     }
 
-    fn whole(head: Head, seal: Option<Seal>, begun: bool, window: &[u8], end: usize) -> Self {
+    fn whole(head: ChainHead, seal: Option<Seal>, begun: bool, window: &[u8], end: usize) -> Self {
         let behind = &window[end..];
         Self::Whole {
             head,
             seal,
             begun,
-            scrap: (!behind.is_empty()).then(|| Scrap::of(behind)),
+            scrap: (!behind.is_empty()).then(|| TornWrite::of(behind)),
             open: window.last().is_some_and(|byte| *byte != b'\n'),
         }
     }
 }
 
-impl Scrap {
+impl TornWrite {
     /// With the end of line that it will have.
     fn of(bytes: &[u8]) -> Self {
         let mut ended = bytes.to_vec();
@@ -93,7 +93,7 @@ impl Scrap {
         }
         Self {
             bytes: ended.len() as u64,
-            sha256: Digest::of(&ended),
+            sha256: RecordDigest::of(&ended),
         }
     }
 }

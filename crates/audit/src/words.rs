@@ -6,9 +6,9 @@ use serde::Serialize;
 /// A text that may be written down. What is too long is cut, and says so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Words(String);
+pub struct AuditText(String);
 
-impl Words {
+impl AuditText {
     /// A control character takes six bytes in JSON, and a record has up to six of these.
     const LONGEST: usize = 1536;
 
@@ -30,13 +30,13 @@ impl Words {
     }
 }
 
-impl From<&Redacted<String>> for Words {
+impl From<&Redacted<String>> for AuditText {
     fn from(text: &Redacted<String>) -> Self {
         Self::cut(text.as_str())
     }
 }
 
-impl From<Redacted<String>> for Words {
+impl From<Redacted<String>> for AuditText {
     fn from(text: Redacted<String>) -> Self {
         Self::from(&text)
     }

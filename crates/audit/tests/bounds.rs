@@ -1,7 +1,10 @@
 use std::fs;
 
-use hermetic_audit::{Answer, Event, Flaw, LONGEST_LINE, Subject, WalkError, Words, walk};
-use hermetic_redact::{Redactor, Settings};
+use hermetic_audit::{
+    ApprovalAnswer, ApprovalSubject, AuditEvent, AuditText, ChainFlaw, LONGEST_RECORD_LINE,
+    WalkError, walk,
+};
+use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_types::{ConversationKey, Secret};
 use proptest::prelude::*;
 
@@ -11,29 +14,32 @@ use crate::lab::{Lab, at, ran, words};
 fn the_longest_record_fits_whatever_is_in_it() {
     let lab = Lab::new();
     let long = words(&"\u{1}".repeat(1 << 20));
-    let event = Event::Answered {
+    let event = AuditEvent::Answered {
         request: long.clone(),
         conversation: ConversationKey::new("k".repeat(1000)),
-        subject: Subject::Command,
+        subject: ApprovalSubject::Command,
         what: long.clone(),
-        answer: Answer::Approved,
+        answer: ApprovalAnswer::Approved,
         scope: long.clone(),
         by: long.clone(),
         via: long.clone(),
         reason: long,
     };
     lab.open().append(&event, at(1)).unwrap();
-    assert!(lab.bytes().len() <= LONGEST_LINE);
+    assert!(lab.bytes().len() <= LONGEST_RECORD_LINE);
     assert_eq!(lab.verify().unwrap().records, 1);
 }
 
 #[test]
 fn a_secret_is_not_written_down() {
-    let redactor = Redactor::new([Secret::new("correct-horse-battery")], Settings::default());
+    let redactor = Redactor::new(
+        [Secret::new("correct-horse-battery")],
+        RedactorSettings::default(),
+    );
     let lab = Lab::new();
-    let command = Words::from(redactor.redact("curl -u me:correct-horse-battery host"));
+    let command = AuditText::from(redactor.redact("curl -u me:correct-horse-battery host"));
     let mut event = ran("");
-    if let Event::Command { command: slot, .. } = &mut event {
+    if let AuditEvent::Command { command: slot, .. } = &mut event {
         *slot = command;
     }
     lab.open().append(&event, at(1)).unwrap();
@@ -47,13 +53,13 @@ fn a_secret_is_not_written_down() {
 #[test]
 fn a_line_without_end_costs_no_memory() {
     let lab = Lab::new();
-    lab.put(&vec![b'x'; 4 * LONGEST_LINE]);
+    lab.put(&vec![b'x'; 4 * LONGEST_RECORD_LINE]);
     let error = lab.verify().unwrap_err();
     assert!(
         matches!(
             error,
             WalkError::Tampered {
-                flaw: Flaw::TooLong,
+                flaw: ChainFlaw::TooLong,
                 ..
             }
         ),

@@ -106,7 +106,7 @@ fn writes_until_killed() {
     let Some(path) = std::env::var_os(CHILD) else {
         return;
     };
-    let audit = hermetic_audit::Audit::open(path.as_ref()).unwrap();
+    let audit = hermetic_audit::AuditLog::open(path.as_ref()).unwrap();
     loop {
         audit.append(&ran(&"x".repeat(1000)), at(1)).unwrap();
         println!("written");

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use hermetic_audit::{Audit, Decision, Event, Report, WalkError, Words, walk};
+use hermetic_audit::{
+    AuditEvent, AuditLog, AuditText, ChainReport, CommandDecision, WalkError, walk,
+};
 use hermetic_redact::Redactor;
 use hermetic_types::{BackendKind, ConversationKey, Timestamp};
 
@@ -34,8 +36,8 @@ impl Lab {
         self.folder.path().join("audit.jsonl")
     }
 
-    pub(crate) fn open(&self) -> Audit {
-        Audit::open(&self.path()).unwrap()
+    pub(crate) fn open(&self) -> AuditLog {
+        AuditLog::open(&self.path()).unwrap()
     }
 
     pub(crate) fn append(&self) {
@@ -77,24 +79,24 @@ impl Lab {
         self.put(format!("{}\n", lines.join("\n")).as_bytes());
     }
 
-    pub(crate) fn verify(&self) -> Result<Report, WalkError> {
+    pub(crate) fn verify(&self) -> Result<ChainReport, WalkError> {
         walk(&self.path())?.finish()
     }
 }
 
-pub(crate) fn ran(command: &str) -> Event {
-    Event::Command {
+pub(crate) fn ran(command: &str) -> AuditEvent {
+    AuditEvent::Command {
         conversation: ConversationKey::new("agent:main:telegram:dm:7"),
         backend: BackendKind::Native,
         command: words(command),
-        decision: Decision::Run,
-        grounds: Words::constant("sealed"),
+        decision: CommandDecision::Run,
+        grounds: AuditText::constant("sealed"),
     }
 }
 
-pub(crate) fn words(text: &str) -> Words {
-    let redactor = Redactor::new([], hermetic_redact::Settings::default());
-    Words::from(redactor.redact(text))
+pub(crate) fn words(text: &str) -> AuditText {
+    let redactor = Redactor::new([], hermetic_redact::RedactorSettings::default());
+    AuditText::from(redactor.redact(text))
 }
 
 pub(crate) fn at(millis: i64) -> Timestamp {

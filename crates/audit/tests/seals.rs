@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use hermetic_audit::{AppendError, Audit, Flaw, Places, Proof, Report, WalkError, walk_at};
+use hermetic_audit::{
+    AppendError, AuditLog, AuditPaths, ChainFlaw, ChainReport, ProofStrength, WalkError, walk_at,
+};
 
 use crate::lab::{Lab, at, ran};
 
-fn flaw(result: Result<Report, WalkError>) -> Flaw {
+fn flaw(result: Result<ChainReport, WalkError>) -> ChainFlaw {
     match result {
         Err(WalkError::Tampered { flaw, .. }) => flaw,
         other => panic!("not noticed: {other:?}"),
@@ -32,7 +34,7 @@ fn without_seals(lab: &Lab) -> Vec<String> {
 fn a_record_with_its_key_and_note_is_proven_whole() {
     let lab = Lab::with(3);
     let report = lab.verify().unwrap();
-    assert_eq!((report.proof, report.sealed), (Proof::Whole, 3));
+    assert_eq!((report.proof, report.sealed), (ProofStrength::Whole, 3));
     assert_eq!(report.noted, report.head);
     for file in [lab.key(), lab.note(), lab.path()] {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
@@ -45,7 +47,7 @@ fn a_record_written_anew_as_a_whole_is_noticed() {
     let lab = Lab::with(3);
     for records in [1, 3, 5] {
         lab.put(&forged(records));
-        assert_eq!(flaw(lab.verify()), Flaw::ForeignSeal);
+        assert_eq!(flaw(lab.verify()), ChainFlaw::ForeignSeal);
         let refused = lab.open().append(&ran("true"), at(1));
         assert!(
             matches!(refused, Err(AppendError::Broken { .. })),
@@ -54,7 +56,7 @@ fn a_record_written_anew_as_a_whole_is_noticed() {
     }
     // Without seals it would have to be older than the key.
     lab.put_lines(&without_seals(&Lab::with(3)));
-    assert_eq!(flaw(lab.verify()), Flaw::Unsealed);
+    assert_eq!(flaw(lab.verify()), ChainFlaw::Unsealed);
     let refused = lab.open().append(&ran("true"), at(1));
     assert!(
         matches!(refused, Err(AppendError::Broken { .. })),
@@ -67,7 +69,7 @@ fn an_end_that_was_cut_off_is_noticed_and_goes_on_only_with_a_word_about_it() {
     let lab = Lab::with(5);
     let lines = lab.lines();
     lab.put_lines(&lines[..3]);
-    assert_eq!(flaw(lab.verify()), Flaw::Cut);
+    assert_eq!(flaw(lab.verify()), ChainFlaw::Cut);
     lab.append();
     let report = lab.verify().unwrap();
     assert_eq!((report.records, report.resumed), (5, 1));
@@ -85,14 +87,14 @@ fn a_forged_last_line_is_no_crash() {
     let other = Lab::with(4).lines();
     lines.push(other[3].clone());
     lab.put_lines(&lines);
-    assert_eq!(flaw(lab.verify()), Flaw::ForeignSeal);
+    assert_eq!(flaw(lab.verify()), ChainFlaw::ForeignSeal);
     // Nor is one that carries no seal.
     let bare = without_seals(&Lab::with(4));
     lines[3].clone_from(&bare[3]);
     lab.put_lines(&lines);
     assert!(matches!(
         flaw(lab.verify()),
-        Flaw::Unsealed | Flaw::Unchained
+        ChainFlaw::Unsealed | ChainFlaw::Unchained
     ));
 }
 
@@ -103,7 +105,7 @@ fn a_line_that_was_written_and_not_noted_is_a_crash() {
     lab.append();
     fs::write(lab.note(), noted).unwrap();
     let report = lab.verify().unwrap();
-    assert_eq!((report.records, report.proof), (3, Proof::Whole));
+    assert_eq!((report.records, report.proof), (3, ProofStrength::Whole));
     lab.append();
     let report = lab.verify().unwrap();
     assert_eq!((report.records, report.resumed), (4, 0));
@@ -117,12 +119,12 @@ fn a_record_from_before_there_were_seals_goes_on_and_says_from_where() {
         fs::remove_file(file).unwrap();
     }
     lab.put_lines(&old);
-    assert_eq!(lab.verify().unwrap().proof, Proof::NoKey);
+    assert_eq!(lab.verify().unwrap().proof, ProofStrength::NoKey);
     lab.append();
     let report = lab.verify().unwrap();
     assert_eq!(
         (report.records, report.sealed, report.proof),
-        (4, 2, Proof::OldBeginning)
+        (4, 2, ProofStrength::OldBeginning)
     );
     assert!(lab.lines()[2].contains("\"kind\":\"sealed\""));
 }
@@ -131,8 +133,8 @@ fn a_record_from_before_there_were_seals_goes_on_and_says_from_where() {
 fn without_its_key_a_record_is_not_written_and_says_what_is_not_proven() {
     let lab = Lab::with(2);
     fs::remove_file(lab.key()).unwrap();
-    assert_eq!(lab.verify().unwrap().proof, Proof::NoKey);
-    let refused = hermetic_audit::Audit::open(&lab.path());
+    assert_eq!(lab.verify().unwrap().proof, ProofStrength::NoKey);
+    let refused = hermetic_audit::AuditLog::open(&lab.path());
     assert!(
         matches!(refused, Err(AppendError::NoKey { .. })),
         "{refused:?}"
@@ -155,11 +157,14 @@ fn without_the_note_the_end_is_not_proven_and_the_next_writer_says_so() {
             None => fs::remove_file(lab.note()).unwrap(),
             Some(text) => fs::write(lab.note(), text).unwrap(),
         }
-        assert_eq!(lab.verify().unwrap().proof, Proof::NoNote);
+        assert_eq!(lab.verify().unwrap().proof, ProofStrength::NoNote);
         let before = lab.verify().unwrap().resumed;
         lab.append();
         let report = lab.verify().unwrap();
-        assert_eq!((report.resumed, report.proof), (before + 1, Proof::Whole));
+        assert_eq!(
+            (report.resumed, report.proof),
+            (before + 1, ProofStrength::Whole)
+        );
     }
 }
 
@@ -186,10 +191,10 @@ fn copy_of(lab: &Lab) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 #[test]
 fn a_folder_restored_from_an_earlier_day_is_noticed_where_the_note_lies_elsewhere() {
     let (lab, elsewhere) = (Lab::new(), tempfile::tempdir().unwrap());
-    let places = Places::beside(&lab.path()).with_head(Some(elsewhere.path().join("head")));
+    let places = AuditPaths::beside(&lab.path()).with_head(Some(elsewhere.path().join("head")));
     assert!(places.key_is_beside() && !places.head_is_beside());
     let append = |count| {
-        let audit = Audit::open_at(places.clone()).unwrap();
+        let audit = AuditLog::open_at(places.clone()).unwrap();
         for _ in 0..count {
             audit.append(&ran("true"), at(1)).unwrap();
         }
@@ -199,12 +204,12 @@ fn a_folder_restored_from_an_earlier_day_is_noticed_where_the_note_lies_elsewher
     append(2);
     let whole = walk_at(&places).unwrap().finish().unwrap();
     assert_eq!(whole.records, 5);
-    let noted = Audit::open_at(places.clone()).unwrap().noted_head();
+    let noted = AuditLog::open_at(places.clone()).unwrap().noted_head();
     assert_eq!(noted, whole.head, "what a log is told");
     for (path, bytes) in earlier {
         fs::write(path, bytes).unwrap();
     }
-    assert_eq!(flaw(walk_at(&places).unwrap().finish()), Flaw::Cut);
+    assert_eq!(flaw(walk_at(&places).unwrap().finish()), ChainFlaw::Cut);
     // It goes on, and says so.
     append(1);
     let report = walk_at(&places).unwrap().finish().unwrap();
@@ -218,15 +223,15 @@ fn a_key_that_somebody_else_keeps_is_used_and_none_is_made_beside_the_record() {
     let key = elsewhere.path().join("credential");
     fs::write(&key, format!("{}\n", "5a".repeat(32))).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o400)).unwrap();
-    let places = Places::beside(&lab.path()).with_key(Some(key));
-    let audit = Audit::open_at(places.clone()).unwrap();
+    let places = AuditPaths::beside(&lab.path()).with_key(Some(key));
+    let audit = AuditLog::open_at(places.clone()).unwrap();
     audit.append(&ran("true"), at(1)).unwrap();
     assert!(!lab.key().exists());
     let report = walk_at(&places).unwrap().finish().unwrap();
-    assert_eq!((report.proof, report.sealed), (Proof::Whole, 1));
+    assert_eq!((report.proof, report.sealed), (ProofStrength::Whole, 1));
     // Without the way to it nothing is proven, and nothing is written.
-    assert_eq!(lab.verify().unwrap().proof, Proof::NoKey);
-    let refused = Audit::open(&lab.path());
+    assert_eq!(lab.verify().unwrap().proof, ProofStrength::NoKey);
+    let refused = AuditLog::open(&lab.path());
     assert!(
         matches!(refused, Err(AppendError::NoKey { .. })),
         "{refused:?}"

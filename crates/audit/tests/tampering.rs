@@ -1,10 +1,10 @@
 use std::fs;
 
-use hermetic_audit::{AppendError, Flaw, WalkError, walk};
+use hermetic_audit::{AppendError, ChainFlaw, WalkError, walk};
 
 use crate::lab::{Lab, at, ran};
 
-fn flaw(result: Result<hermetic_audit::Report, WalkError>) -> (u64, Flaw) {
+fn flaw(result: Result<hermetic_audit::ChainReport, WalkError>) -> (u64, ChainFlaw) {
     match result {
         Err(WalkError::Tampered { line, flaw, .. }) => (line, flaw),
         other => panic!("not noticed: {other:?}"),
@@ -50,22 +50,22 @@ fn a_removed_a_moved_and_a_repeated_line_are_noticed() {
     let mut removed = lines.clone();
     removed.remove(1);
     lab.put_lines(&removed);
-    assert_eq!(flaw(lab.verify()), (2, Flaw::Unchained));
+    assert_eq!(flaw(lab.verify()), (2, ChainFlaw::Unchained));
 
     let mut moved = lines.clone();
     moved.swap(1, 2);
     lab.put_lines(&moved);
-    assert_eq!(flaw(lab.verify()), (2, Flaw::Unchained));
+    assert_eq!(flaw(lab.verify()), (2, ChainFlaw::Unchained));
 
     let mut repeated = lines.clone();
     repeated.insert(2, lines[1].clone());
     lab.put_lines(&repeated);
-    assert_eq!(flaw(lab.verify()), (3, Flaw::Unchained));
+    assert_eq!(flaw(lab.verify()), (3, ChainFlaw::Unchained));
 
     let mut begun = lines;
     begun[0] = begun[0].replace("\"seq\":1", "\"seq\":0");
     lab.put_lines(&begun);
-    assert_eq!(flaw(lab.verify()), (1, Flaw::Changed));
+    assert_eq!(flaw(lab.verify()), (1, ChainFlaw::Changed));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_line_put_in_between_is_noticed_even_if_it_says_it_mends() {
     let mut lines = lab.lines();
     lines.insert(1, "rubbish".to_owned());
     lab.put_lines(&lines);
-    assert_eq!(flaw(lab.verify()), (2, Flaw::NoRecord));
+    assert_eq!(flaw(lab.verify()), (2, ChainFlaw::NoRecord));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// A small durable place for one account's adapter, which gets it when it is built. No other account
 /// sees what is kept here.
 ///
-/// An implementer promises that what was saved [`Saving::OnDisk`] survives a power cut once the call
+/// An implementer promises that what was saved [`SaveDurability::OnDisk`] survives a power cut once the call
 /// returns, and that a later save is never undone by an earlier one.
 pub trait AdapterState: Send + Sync + fmt::Debug {
     fn load<'a>(&'a self, key: &'a str)
@@ -27,7 +27,7 @@ pub trait AdapterState: Send + Sync + fmt::Debug {
         &'a self,
         key: &'a str,
         value: &'a str,
-        saving: Saving,
+        saving: SaveDurability,
     ) -> BoxFuture<'a, Result<(), AdapterStateError>>;
 
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), AdapterStateError>>;
@@ -35,7 +35,7 @@ pub trait AdapterState: Send + Sync + fmt::Debug {
 
 /// Whether a save waits for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saving {
+pub enum SaveDurability {
     /// It does: a platform is told something next that it does not tell twice.
     OnDisk,
     /// Its last moments may be lost in a power cut: a sweep that begins too early finds what it knows.
@@ -85,7 +85,7 @@ impl AdapterState for InMemoryState {
         &'a self,
         key: &'a str,
         value: &'a str,
-        _: Saving,
+        _: SaveDurability,
     ) -> BoxFuture<'a, Result<(), AdapterStateError>> {
         self.lock().insert(key.to_owned(), value.to_owned());
         future::ready(Ok(())).boxed()

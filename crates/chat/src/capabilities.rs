@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::Outgoing;
+use crate::OutgoingText;
 use crate::split::split;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct Capabilities {
     pub text: TextLimit,
     /// Whether a message of ours can be changed later.
     pub edits: bool,
+    /// Whether we are told when people change or delete a message of theirs.
+    pub reports_changes: ReportedChanges,
     /// `None`: a choice has to be typed.
     pub buttons: Option<ButtonLimits>,
     /// The largest file in bytes that people can send us; `None` if none comes.
@@ -67,6 +69,24 @@ pub enum Redelivery {
     Never,
 }
 
+/// What we are told of messages that people change or take back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportedChanges {
+    pub edits: bool,
+    pub deletions: bool,
+}
+
+impl ReportedChanges {
+    pub const NONE: Self = Self {
+        edits: false,
+        deletions: false,
+    };
+    pub const ALL: Self = Self {
+        edits: true,
+        deletions: true,
+    };
+}
+
 /// What may be said in return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyRule {
@@ -78,7 +98,7 @@ pub enum ReplyRule {
 
 impl Capabilities {
     /// The messages a text becomes. Sending one of them makes exactly one message.
-    pub fn parts(&self, text: &Outgoing) -> Vec<Outgoing> {
+    pub fn parts(&self, text: &OutgoingText) -> Vec<OutgoingText> {
         text.split(self.text)
     }
 

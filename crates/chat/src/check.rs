@@ -9,12 +9,12 @@ use thiserror::Error;
 pub struct AccountCheck {
     /// As people see it there; `None` if the platform has no such name.
     pub name: Option<String>,
-    pub shortcomings: Vec<Shortcoming>,
+    pub shortcomings: Vec<AccountShortcoming>,
 }
 
 /// Something that an account lacks: a permission, a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shortcoming {
+pub struct AccountShortcoming {
     /// What does not work for it.
     pub problem: String,
     /// What to tick, type or set.

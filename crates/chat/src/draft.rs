@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use hermetic_types::{MessageId, Place};
+use hermetic_types::{ChatPlace, MessageId};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::{Chat, Outgoing, Reply, SendError, SendFailure};
+use crate::{Chat, ChatReply, OutgoingText, SendError, SendFailure};
 
 #[derive(Debug)]
-pub struct Draft<'a> {
+pub struct DraftMessage<'a> {
     chat: &'a dyn Chat,
-    place: &'a Place,
+    place: &'a ChatPlace,
     reply_to: Option<MessageId>,
     every: Duration,
     message: Option<MessageId>,
@@ -21,11 +21,11 @@ pub struct Draft<'a> {
     given_up: bool,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> DraftMessage<'a> {
     /// Shows something new at most once in `every`; in `message`, where one was begun before.
     pub fn new(
         chat: &'a dyn Chat,
-        place: &'a Place,
+        place: &'a ChatPlace,
         reply_to: Option<MessageId>,
         message: Option<MessageId>,
         every: Duration,
@@ -53,7 +53,7 @@ impl<'a> Draft<'a> {
 
     /// Shows the text so far, unless it is too soon. What goes wrong here is made up for by the answer
     /// itself, so it is not an error.
-    pub async fn show(&mut self, text: &Outgoing) {
+    pub async fn show(&mut self, text: &OutgoingText) {
         let too_soon = self.not_before.is_some_and(|at| Instant::now() < at);
         if self.given_up || !self.chat.capabilities().edits || too_soon {
             return;
@@ -82,10 +82,10 @@ impl<'a> Draft<'a> {
         self.not_before = Some(Instant::now() + pause);
     }
 
-    async fn begin(&mut self, text: &Outgoing) -> Result<(), SendError> {
-        let reply = Reply {
+    async fn begin(&mut self, text: &OutgoingText) -> Result<(), SendError> {
+        let reply = ChatReply {
             reply_to: self.reply_to.clone(),
-            ..Reply::text(text.clone())
+            ..ChatReply::text(text.clone())
         };
         self.message = self.chat.send(self.place, &reply).await?.into_iter().next();
         Ok(())

@@ -21,25 +21,29 @@ mod intake;
 pub mod markdown;
 mod outgoing;
 mod positions;
+mod reaction_choices;
 mod recent_keys;
 mod seam;
 mod split;
 mod throttled_chats;
 
 pub use adapter_state::{
-    ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, InMemoryState, Saving,
+    ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, InMemoryState, SaveDurability,
 };
 pub use backoff::Backoff;
-pub use capabilities::{ButtonLimits, Capabilities, Redelivery, ReplyRule, TextLimit, TextUnit};
-pub use check::{AccountCheck, CheckError, Shortcoming};
+pub use capabilities::{
+    ButtonLimits, Capabilities, Redelivery, ReplyRule, ReportedChanges, TextLimit, TextUnit,
+};
+pub use check::{AccountCheck, AccountShortcoming, CheckError};
 pub use download::{DOWNLOAD_STALL, bounded_download};
-pub use draft::Draft;
+pub use draft::DraftMessage;
 pub use intake::HttpIntake;
-pub use outgoing::{Button, InvalidButton, Outgoing, OutgoingFile, Reply, SendKey};
-pub use positions::{ChannelPositions, Position};
+pub use outgoing::{ChatReply, InvalidButton, OutgoingFile, OutgoingText, ReplyButton, SendKey};
+pub use positions::{ChannelPositions, MOST_CHANNELS, Position};
+pub use reaction_choices::ReactionChoices;
 pub use recent_keys::RecentKeys;
 pub use seam::{
-    AttachmentStream, Chat, ChatState, Counterfoil, DownloadError, Event, Receipt, ReceiveError,
-    Received, SendError, SendFailure,
+    AttachmentStream, Chat, ChatEvent, ChatState, DownloadError, Receipt, ReceiptWaiter,
+    ReceiveError, ReceivedEvent, SendError, SendFailure, Signature, UndeliveredReply,
 };
 pub use throttled_chats::ThrottledChats;

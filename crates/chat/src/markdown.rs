@@ -7,7 +7,7 @@
 mod fence;
 mod inline;
 
-pub use fence::{Fence, LineKind};
-pub use inline::{Inline, Style, read as read_inline};
+pub use fence::{CodeFence, LineKind};
+pub use inline::{InlineNode, TextStyle, read as read_inline};
 
 pub(crate) use inline::unbroken;

@@ -11,16 +11,16 @@ use crate::TextLimit;
 ///
 /// A type of its own, because a long text leaves in pieces and a piece of it may leave as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outgoing(String);
+pub struct OutgoingText(String);
 
 /// One answer. Text longer than the platform's limit becomes several messages.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct ChatReply {
     /// In common Markdown; each platform makes its own format of it.
-    pub text: Outgoing,
+    pub text: OutgoingText,
     pub reply_to: Option<MessageId>,
     /// Rows of buttons under the last message.
-    pub buttons: Vec<Vec<Button>>,
+    pub buttons: Vec<Vec<ReplyButton>>,
     pub key: Option<SendKey>,
 }
 
@@ -34,7 +34,7 @@ pub struct SendKey(String);
 /// The data travels through the platform and back, so it is an opaque id and never the decision
 /// itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Button {
+pub struct ReplyButton {
     label: String,
     data: String,
 }
@@ -43,7 +43,10 @@ pub struct Button {
 pub enum InvalidButton {
     #[error("a button needs a label")]
     NoLabel,
-    #[error("button data of {bytes} bytes: expected 1 to {}", Button::DATA_BYTES)]
+    #[error(
+        "button data of {bytes} bytes: expected 1 to {}",
+        ReplyButton::DATA_BYTES
+    )]
     Data { bytes: usize },
 }
 
@@ -52,10 +55,10 @@ pub enum InvalidButton {
 pub struct OutgoingFile {
     pub name: String,
     pub bytes: Bytes,
-    pub caption: Option<Outgoing>,
+    pub caption: Option<OutgoingText>,
 }
 
-impl Outgoing {
+impl OutgoingText {
     /// A text of our own, known at compile time and therefore free of secrets.
     pub fn constant(text: &'static str) -> Self {
         Redacted::constant(text).into()
@@ -74,14 +77,14 @@ impl Outgoing {
     }
 }
 
-impl From<Redacted<String>> for Outgoing {
+impl From<Redacted<String>> for OutgoingText {
     fn from(text: Redacted<String>) -> Self {
         Self(text.into_inner())
     }
 }
 
-impl Reply {
-    pub fn text(text: Outgoing) -> Self {
+impl ChatReply {
+    pub fn text(text: OutgoingText) -> Self {
         Self {
             text,
             reply_to: None,
@@ -97,12 +100,25 @@ impl SendKey {
         Self(format!("{delivery:x}-{part:x}"))
     }
 
+    /// A key as a platform gave it back, if it can be one of ours.
+    pub fn read(text: &str) -> Option<Self> {
+        let key = Self(text.to_owned());
+        key.delivery().map(|_| key)
+    }
+
+    /// The number of the delivery that it names a part of.
+    pub fn delivery(&self) -> Option<i64> {
+        let (delivery, part) = self.0.split_once('-')?;
+        usize::from_str_radix(part, 16).ok()?;
+        i64::from_str_radix(delivery, 16).ok()
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl Button {
+impl ReplyButton {
     /// Telegram's bound, the narrowest there is.
     pub const DATA_BYTES: usize = 64;
 

@@ -5,16 +5,26 @@
 //! done is decided by the gateway's ledger alone, so a position may lag behind and never runs ahead: from
 //! a gap to the end of its sweep it stands still, because live events come meanwhile and what was lost
 //! lies before them.
+//!
+//! Strangers leave nothing: a channel in which only they spoke is forgotten again, and beyond
+//! [`MOST_CHANNELS`] the one goes in which nothing was said for the longest time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hermetic_types::ChatId;
 
-use crate::{AdapterState, AdapterStateError, Counterfoil, Saving};
+use crate::{
+    AdapterState, AdapterStateError, ReceiptWaiter, RecentKeys, SaveDurability, Signature,
+};
 
 /// A number that grows with every event of a channel, such as a message's id or its time.
 pub type Position = u64;
+
+/// Channels of one account whose positions are kept. Each is a row, and a history to read after a gap.
+pub const MOST_CHANNELS: usize = 10_000;
+/// Channels of strangers that are known as such.
+const MOST_UNWELCOME: usize = 1000;
 
 /// What the keys of positions begin with.
 const PREFIX: &str = "position:";
@@ -23,44 +33,62 @@ const PREFIX: &str = "position:";
 #[derive(Debug)]
 pub struct ChannelPositions {
     state: Arc<dyn AdapterState>,
-    channels: Mutex<Channels>,
+    channels: Mutex<PositionTable>,
 }
 
 #[derive(Debug)]
-struct Channels {
-    by_id: HashMap<ChatId, Channel>,
+struct PositionTable {
+    by_id: HashMap<ChatId, ChannelPosition>,
     /// There is a gap, and what was lost in it is not handed out yet.
     has_gap: bool,
+    /// Where everybody was turned away. Nothing is written for them.
+    unwelcome: RecentKeys<ChatId>,
+    most: usize,
 }
 
 #[derive(Debug, Default)]
-struct Channel {
+struct ChannelPosition {
     /// Everything up to here is stored.
     stored: Option<Position>,
     /// Events behind it that were handed out, and whether each is stored.
     handed_out: BTreeMap<Position, bool>,
+    /// Somebody spoke here who may, or did before this process began.
+    welcome: bool,
+    /// It has a row.
+    kept: bool,
 }
 
 impl ChannelPositions {
     /// As the last process left them. A start is a gap.
     pub async fn load(state: Arc<dyn AdapterState>) -> Result<Self, AdapterStateError> {
+        Self::load_at_most(state, MOST_CHANNELS).await
+    }
+
+    async fn load_at_most(
+        state: Arc<dyn AdapterState>,
+        most: usize,
+    ) -> Result<Self, AdapterStateError> {
         let mut by_id = HashMap::new();
         for (key, value) in state.load_all(PREFIX).await? {
             let chat = key.strip_prefix(PREFIX).and_then(|id| ChatId::new(id).ok());
             // One that cannot be read is one that is not known: the channel begins anew.
             if let (Some(chat), Ok(stored)) = (chat, value.parse()) {
-                let channel = Channel {
+                let channel = ChannelPosition {
                     stored: Some(stored),
-                    ..Channel::default()
+                    welcome: true,
+                    kept: true,
+                    ..ChannelPosition::default()
                 };
                 by_id.insert(chat, channel);
             }
         }
         Ok(Self {
             state,
-            channels: Mutex::new(Channels {
+            channels: Mutex::new(PositionTable {
                 by_id,
                 has_gap: true,
+                unwelcome: RecentKeys::new(MOST_UNWELCOME),
+                most,
             }),
         })
     }
@@ -82,11 +110,15 @@ impl ChannelPositions {
             let mut channels = self.lock();
             channels.has_gap = false;
             let all = channels.by_id.iter_mut();
-            all.filter_map(|(chat, channel)| Some((chat.clone(), channel.advance()?)))
-                .collect()
+            all.filter_map(|(chat, channel)| {
+                let position = channel.advance()?;
+                channel.kept = true;
+                Some((chat.clone(), position))
+            })
+            .collect()
         };
         for (chat, position) in moved {
-            self.save(&chat, position, Saving::Soon).await?;
+            self.save(&chat, position, SaveDurability::Soon).await?;
         }
         Ok(())
     }
@@ -94,21 +126,30 @@ impl ChannelPositions {
     /// Notes an event before it is handed out, in whatever order events come. A channel that is new is
     /// on the disk when this returns, or the first thing said there could not be swept.
     pub async fn hand_out(&self, chat: &ChatId, at: Position) -> Result<(), AdapterStateError> {
-        let begun = {
+        let (begun, forgotten) = {
             let mut channels = self.lock();
+            let forgotten = channels.make_room_for(chat);
+            let is_unwelcome = channels.unwelcome.contains(chat);
             let channel = channels.by_id.entry(chat.clone()).or_default();
-            let begun = channel.stored.is_none().then(|| at.saturating_sub(1));
-            channel.stored = channel.stored.or(begun);
+            channel.stored.get_or_insert(at.saturating_sub(1));
             // One from behind the position is stored already; its update id will tell.
             if channel.stored.is_some_and(|stored| at > stored) {
                 channel.handed_out.insert(at, false);
             }
-            begun
+            // Not twice for each message of a stranger. One that could not be written is tried again.
+            let begun = channel.stored.filter(|_| !channel.kept && !is_unwelcome);
+            (begun, forgotten)
         };
-        match begun {
-            Some(begun) => self.save(chat, begun, Saving::OnDisk).await,
-            None => Ok(()),
+        if let Some(forgotten) = forgotten {
+            self.state.remove(&key(&forgotten)).await?;
         }
+        if let Some(begun) = begun {
+            self.save(chat, begun, SaveDurability::OnDisk).await?;
+            if let Some(channel) = self.lock().by_id.get_mut(chat) {
+                channel.kept = true;
+            }
+        }
+        Ok(())
     }
 
     /// Waits for the receipt and moves the channel's position, if that is possible. Whether the event is
@@ -117,45 +158,93 @@ impl ChannelPositions {
         &self,
         chat: &ChatId,
         at: Position,
-        receipt: Counterfoil,
+        receipt: ReceiptWaiter,
     ) -> Result<bool, AdapterStateError> {
-        if !receipt.signed().await {
+        let Some(signature) = receipt.signature().await else {
             return Ok(false);
+        };
+        let (moved, is_over) = self.note_signed(chat, at, signature);
+        if is_over {
+            self.state.remove(&key(chat)).await?;
         }
-        if let Some(position) = self.note_stored(chat, at) {
+        if let Some(position) = moved {
             // A position of a moment ago costs a sweep a few events that are known.
-            self.save(chat, position, Saving::Soon).await?;
+            self.save(chat, position, SaveDurability::Soon).await?;
         }
         Ok(true)
     }
 
-    /// The channel's new position, if it moved.
-    fn note_stored(&self, chat: &ChatId, at: Position) -> Option<Position> {
+    /// The channel's new position, if it moved, and whether its row is to go: only strangers spoke there.
+    fn note_signed(
+        &self,
+        chat: &ChatId,
+        at: Position,
+        signature: Signature,
+    ) -> (Option<Position>, bool) {
         let mut channels = self.lock();
         let has_gap = channels.has_gap;
-        let channel = channels.by_id.get_mut(chat)?;
+        let Some(channel) = channels.by_id.get_mut(chat) else {
+            return (None, false);
+        };
         if let Some(stored) = channel.handed_out.get_mut(&at) {
             *stored = true;
         }
-        if has_gap { None } else { channel.advance() }
+        channel.welcome |= signature == Signature::Stored;
+        if channel.welcome {
+            // The first word of somebody who was a stranger before moves it, too.
+            let moved = if has_gap { None } else { channel.advance() };
+            channel.kept |= moved.is_some();
+            return (moved, false);
+        }
+        if channel.handed_out.values().any(|stored| !stored) {
+            return (None, false);
+        }
+        let had_row = channel.kept;
+        channels.by_id.remove(chat);
+        channels.unwelcome.note(chat.clone(), ());
+        (None, had_row)
     }
 
     async fn save(
         &self,
         chat: &ChatId,
         position: Position,
-        saving: Saving,
+        saving: SaveDurability,
     ) -> Result<(), AdapterStateError> {
-        let key = format!("{PREFIX}{chat}");
-        self.state.save(&key, &position.to_string(), saving).await
+        let position = position.to_string();
+        self.state.save(&key(chat), &position, saving).await
     }
 
-    fn lock(&self) -> MutexGuard<'_, Channels> {
+    fn lock(&self) -> MutexGuard<'_, PositionTable> {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Channel {
+fn key(chat: &ChatId) -> String {
+    format!("{PREFIX}{chat}")
+}
+
+impl PositionTable {
+    /// Forgets the channel in which nothing was said for the longest time, if there is one too many and
+    /// this is not one of them. Positions of one platform are times, or grow like them.
+    fn make_room_for(&mut self, chat: &ChatId) -> Option<ChatId> {
+        if self.by_id.len() < self.most || self.by_id.contains_key(chat) {
+            return None;
+        }
+        let silent = self
+            .by_id
+            .iter()
+            .filter(|(_, channel)| channel.handed_out.is_empty());
+        let oldest = silent.min_by_key(|(_, channel)| channel.stored)?.0.clone();
+        let kept = self
+            .by_id
+            .remove(&oldest)
+            .is_some_and(|channel| channel.kept);
+        kept.then_some(oldest)
+    }
+}
+
+impl ChannelPosition {
     /// Past every event before which nothing is open; the new position, if it moved.
     fn advance(&mut self) -> Option<Position> {
         let before = self.stored;
@@ -207,5 +296,63 @@ mod tests {
         }
         next.end_sweep().await.unwrap();
         assert_eq!(next.begin_sweep(), at(13));
+    }
+
+    async fn rows(state: &Arc<dyn AdapterState>) -> Vec<String> {
+        let rows = state.load_all(PREFIX).await.unwrap();
+        rows.into_iter().map(|(key, _)| key).collect()
+    }
+
+    async fn speaks(positions: &ChannelPositions, chat: i64, at: Position, signature: Signature) {
+        let chat = ChatId::from(chat);
+        positions.hand_out(&chat, at).await.unwrap();
+        let (receipt, counterfoil) = Receipt::pair();
+        match signature {
+            Signature::Stored => receipt.stored(),
+            Signature::TurnedAway => receipt.turned_away(),
+        }
+        assert!(positions.settle(&chat, at, counterfoil).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn strangers_leave_no_rows_and_who_is_let_in_later_gets_one() {
+        let state: Arc<dyn AdapterState> = Arc::new(InMemoryState::default());
+        let positions = ChannelPositions::load(Arc::clone(&state)).await.unwrap();
+        positions.end_sweep().await.unwrap();
+        let chat = ChatId::from(1);
+        // On the disk while nobody knows who it is: a crash now must not lose it.
+        positions.hand_out(&chat, 4).await.unwrap();
+        assert_eq!(rows(&state).await, ["position:1"]);
+        for stranger in 1..=3 {
+            speaks(&positions, stranger, 5, Signature::TurnedAway).await;
+        }
+        assert_eq!(
+            rows(&state).await,
+            ["position:1"],
+            "one of them is not decided"
+        );
+        let (receipt, counterfoil) = Receipt::pair();
+        receipt.turned_away();
+        positions.settle(&chat, 4, counterfoil).await.unwrap();
+        assert_eq!(rows(&state).await, [""; 0]);
+        speaks(&positions, 2, 6, Signature::Stored).await;
+        speaks(&positions, 2, 7, Signature::TurnedAway).await;
+        assert_eq!(rows(&state).await, ["position:2"]);
+        assert_eq!(positions.begin_sweep(), [(ChatId::from(2), 7)]);
+    }
+
+    #[tokio::test]
+    async fn beyond_the_most_the_most_silent_channel_goes() {
+        let state: Arc<dyn AdapterState> = Arc::new(InMemoryState::default());
+        let positions = ChannelPositions::load_at_most(Arc::clone(&state), 3).await;
+        let positions = positions.unwrap();
+        positions.end_sweep().await.unwrap();
+        for (chat, at) in [(1, 10), (2, 20), (3, 30), (1, 40), (4, 50)] {
+            speaks(&positions, chat, at, Signature::Stored).await;
+        }
+        assert_eq!(
+            rows(&state).await,
+            ["position:1", "position:3", "position:4"]
+        );
     }
 }

@@ -9,14 +9,16 @@ use bytes::Bytes;
 use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_types::{
-    AccountId, Attachment, DeletedMessage, Incoming, MessageId, Place, Press, UserId,
+    AccountId, Attachment, ButtonPress, ChatPlace, DeletedMessage, IncomingMessage, MessageId,
+    UserId,
 };
 use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AccountCheck, Button, Capabilities, CheckError, HttpIntake, Outgoing, OutgoingFile, Reply,
+    AccountCheck, Capabilities, ChatReply, CheckError, HttpIntake, OutgoingFile, OutgoingText,
+    ReplyButton, SendKey,
 };
 
 /// One account on a chat platform.
@@ -31,7 +33,7 @@ use crate::{
 /// - what a sender wrote can neither panic nor stall it, and one malformed event does not hold up
 ///   the next;
 /// - a failed send says whether the message may have arrived all the same;
-/// - text leaves only as [`Outgoing`], files only as bytes the caller read;
+/// - text leaves only as [`OutgoingText`], files only as bytes the caller read;
 /// - what `capabilities` deny is refused, which is what the methods here do by themselves.
 pub trait Chat: Send + Sync + fmt::Debug {
     fn account(&self) -> &AccountId;
@@ -47,7 +49,10 @@ pub trait Chat: Send + Sync + fmt::Debug {
     }
 
     /// Everything that happens, until `stop`. One stream at a time.
-    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>>;
+    fn receive(
+        &self,
+        stop: CancellationToken,
+    ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>>;
 
     /// What is to be served over HTTP for this account, if the platform calls us.
     fn intake(self: Arc<Self>) -> Option<HttpIntake> {
@@ -56,17 +61,17 @@ pub trait Chat: Send + Sync + fmt::Debug {
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>>;
 
     /// Replaces the text and buttons of one of our messages. An edit that changes nothing is fine.
     fn edit<'a>(
         &'a self,
-        _place: &'a Place,
+        _place: &'a ChatPlace,
         _message: &'a MessageId,
-        _text: &'a Outgoing,
-        _buttons: &'a [Vec<Button>],
+        _text: &'a OutgoingText,
+        _buttons: &'a [Vec<ReplyButton>],
     ) -> BoxFuture<'a, Result<(), SendError>> {
         refused("a message cannot be changed here")
     }
@@ -75,36 +80,39 @@ pub trait Chat: Send + Sync + fmt::Debug {
     /// is tried once.
     fn refresh<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         message: &'a MessageId,
-        text: &'a Outgoing,
+        text: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.edit(place, message, text, &[])
     }
 
     /// Shows that an answer is being written, for as long as `capabilities` say.
-    fn typing<'a>(&'a self, _place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+    fn typing<'a>(&'a self, _place: &'a ChatPlace) -> BoxFuture<'a, Result<(), SendError>> {
         refused("typing cannot be shown here")
     }
 
     /// Tells the platform that a press has reached us, before it is known what comes of it. It waits for
     /// nothing and is tried once: platforms allow three seconds.
-    fn acknowledge_press<'a>(&'a self, _press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+    fn acknowledge_press<'a>(
+        &'a self,
+        _press: &'a ButtonPress,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
         future::ready(Ok(())).boxed()
     }
 
     /// Says what came of a press to who pressed, and acknowledges it unless that was done.
     fn answer_press<'a>(
         &'a self,
-        _press: &'a Press,
-        _notice: &'a Outgoing,
+        _press: &'a ButtonPress,
+        _notice: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         future::ready(Ok(())).boxed()
     }
 
     fn send_file<'a>(
         &'a self,
-        _place: &'a Place,
+        _place: &'a ChatPlace,
         _file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
         refused("files cannot be sent here")
@@ -121,7 +129,10 @@ pub trait Chat: Send + Sync + fmt::Debug {
     }
 
     /// The place where a person is alone with this account; opened first, if need be.
-    fn private_place<'a>(&'a self, _user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+    fn private_place<'a>(
+        &'a self,
+        _user: &'a UserId,
+    ) -> BoxFuture<'a, Result<ChatPlace, SendError>> {
         refused("nobody can be addressed privately here")
     }
 }
@@ -148,28 +159,50 @@ pub enum ChatState {
 
 /// One event, and the receipt for it.
 #[derive(Debug)]
-pub struct Received {
-    pub event: Event,
+pub struct ReceivedEvent {
+    pub event: ChatEvent,
     pub receipt: Receipt,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    Message(Incoming),
-    Press(Press),
+pub enum ChatEvent {
+    Message(IncomingMessage),
+    Press(ButtonPress),
     /// Whatever that message asked for is not wanted any more. What deletions a platform tells at all
     /// differs; one that is missed costs an answer nobody reads.
     Deleted(DeletedMessage),
+    /// A message as whoever wrote it changed it: its own id, and an update id that no other change of it
+    /// has. Whether that comes in time is the gateway's business.
+    Edited(IncomingMessage),
+    /// A message of ours that the platform had taken did not arrive after all.
+    Undelivered(UndeliveredReply),
 }
 
-/// Signed by [`Receipt::stored`] when the event is safe. Dropped unsigned, the event comes again.
+/// A reply that was sent, as far as we knew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndeliveredReply {
+    pub account: AccountId,
+    pub key: SendKey,
+    pub why: String,
+}
+
+/// Signed by [`Receipt::stored`] when the event is safe, or by [`Receipt::turned_away`] when nobody wants
+/// it. Dropped unsigned, the event comes again.
 #[derive(Debug)]
 #[must_use = "an event whose receipt is dropped comes again"]
-pub struct Receipt(oneshot::Sender<()>);
+pub struct Receipt(oneshot::Sender<Signature>);
 
 /// The platform's half of a [`Receipt`].
 #[derive(Debug)]
-pub struct Counterfoil(oneshot::Receiver<()>);
+pub struct ReceiptWaiter(oneshot::Receiver<Signature>);
+
+/// What a receipt was signed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signature {
+    Stored,
+    /// Somebody who may not speak. What a platform remembers for their sake they could fill a disk with.
+    TurnedAway,
+}
 
 #[derive(Debug, Error)]
 pub enum ReceiveError {
@@ -220,23 +253,37 @@ pub enum DownloadError {
 
 impl Receipt {
     /// A receipt for the gateway, and the half by which the platform learns what became of it.
-    pub fn pair() -> (Self, Counterfoil) {
+    pub fn pair() -> (Self, ReceiptWaiter) {
         let (sign, signed) = oneshot::channel();
-        (Self(sign), Counterfoil(signed))
+        (Self(sign), ReceiptWaiter(signed))
     }
 
     /// The event is where a crash cannot lose it.
     pub fn stored(self) {
+        self.sign(Signature::Stored);
+    }
+
+    /// The event is of somebody who may not speak: it is over, and nothing of it is kept.
+    pub fn turned_away(self) {
+        self.sign(Signature::TurnedAway);
+    }
+
+    fn sign(self, signature: Signature) {
         // Nobody listens any more when the platform was stopped meanwhile: the event will come
         // again, and its update id tells.
-        let _ = self.0.send(());
+        let _ = self.0.send(signature);
     }
 }
 
-impl Counterfoil {
+impl ReceiptWaiter {
     /// Whether the receipt was signed, once that is decided.
     pub async fn signed(self) -> bool {
-        self.0.await.is_ok()
+        self.signature().await.is_some()
+    }
+
+    /// What it was signed with, once that is decided; nothing if it never will be.
+    pub async fn signature(self) -> Option<Signature> {
+        self.0.await.ok()
     }
 }
 

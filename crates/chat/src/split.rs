@@ -5,11 +5,11 @@
 //! that alone is longer than a message. A code block that fits one message is not cut; one that
 //! does not is closed at the cut and opened again after it.
 
-use crate::markdown::{self, Fence, LineKind};
+use crate::markdown::{self, CodeFence, LineKind};
 use crate::{TextLimit, TextUnit};
 
 /// The smallest limit that leaves room for text next to what is added around it.
-const LEAST: usize = 128;
+const SMALLEST_LIMIT: usize = 128;
 /// For `\n(12345/12345)`.
 const NUMBERING: usize = 14;
 /// Put before the piece of a line that only looks like a fence because the line was cut. It has no
@@ -26,7 +26,7 @@ pub(crate) fn split(text: &str, limit: TextLimit) -> Vec<String> {
             vec![text.to_owned()]
         };
     }
-    let parts: Vec<Part<'_>> = cut(text, limit)
+    let parts: Vec<TextPart<'_>> = cut(text, limit)
         .into_iter()
         .filter(|part| !part.raw.trim().is_empty())
         .collect();
@@ -43,16 +43,16 @@ pub(crate) fn split(text: &str, limit: TextLimit) -> Vec<String> {
 
 /// A stretch of the text, and the fences open at its two ends.
 #[derive(Debug)]
-struct Part<'a> {
+struct TextPart<'a> {
     raw: &'a str,
-    opened: Option<Fence<'a>>,
-    left_open: Option<Fence<'a>>,
+    opened: Option<CodeFence<'a>>,
+    left_open: Option<CodeFence<'a>>,
     /// Whether it begins, and ends, within a line.
     cut_before: bool,
     cut_after: bool,
 }
 
-impl Part<'_> {
+impl TextPart<'_> {
     fn dressed(&self) -> String {
         let mut text = String::with_capacity(self.raw.len() + 64);
         if let Some(fence) = &self.opened {
@@ -104,15 +104,15 @@ impl Part<'_> {
 }
 
 /// Whether a line would open or close a fence.
-fn acts(line: &str, within: Option<Fence<'_>>) -> bool {
+fn acts(line: &str, within: Option<CodeFence<'_>>) -> bool {
     matches!(
         LineKind::read(line, within.as_ref()),
         LineKind::Opens(_) | LineKind::Closes
     )
 }
 
-fn cut(text: &str, limit: TextLimit) -> Vec<Part<'_>> {
-    let mut packer = Packer::new(text, limit);
+fn cut(text: &str, limit: TextLimit) -> Vec<TextPart<'_>> {
+    let mut packer = PartPacker::new(text, limit);
     for block in blocks(text) {
         packer.take_block(&block);
     }
@@ -120,12 +120,12 @@ fn cut(text: &str, limit: TextLimit) -> Vec<Part<'_>> {
 }
 
 /// A paragraph with the blank lines after it, or a code block with its fences.
-struct Block<'a> {
-    lines: Vec<(&'a str, Option<Fence<'a>>)>,
+struct TextBlock<'a> {
+    lines: Vec<(&'a str, Option<CodeFence<'a>>)>,
 }
 
-fn blocks(text: &str) -> Vec<Block<'_>> {
-    let mut blocks: Vec<Block<'_>> = Vec::new();
+fn blocks(text: &str) -> Vec<TextBlock<'_>> {
+    let mut blocks: Vec<TextBlock<'_>> = Vec::new();
     let mut fence = None;
     let mut fresh = true;
     for line in text.split_inclusive('\n') {
@@ -134,7 +134,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
         let starts = fresh || matches!(read, LineKind::Opens(_));
         match blocks.last_mut() {
             Some(block) if !starts => block.lines.push((line, after)),
-            _ => blocks.push(Block {
+            _ => blocks.push(TextBlock {
                 lines: vec![(line, after)],
             }),
         }
@@ -149,25 +149,25 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 }
 
 /// Fills parts with stretches of the text, which come in order and without gaps.
-struct Packer<'a> {
+struct PartPacker<'a> {
     text: &'a str,
     limit: usize,
     unit: TextUnit,
     /// For what is added to a part: its number, and a [`GUARD`] at each end.
     around: usize,
-    parts: Vec<Part<'a>>,
+    parts: Vec<TextPart<'a>>,
     start: usize,
     end: usize,
     filled: usize,
-    opened: Option<Fence<'a>>,
-    open_now: Option<Fence<'a>>,
+    opened: Option<CodeFence<'a>>,
+    open_now: Option<CodeFence<'a>>,
 }
 
-impl<'a> Packer<'a> {
+impl<'a> PartPacker<'a> {
     fn new(text: &'a str, limit: TextLimit) -> Self {
         Self {
             text,
-            limit: limit.length.max(LEAST),
+            limit: limit.length.max(SMALLEST_LIMIT),
             unit: limit.unit,
             around: NUMBERING + 2 * limit.unit.of(GUARD),
             parts: Vec::new(),
@@ -179,7 +179,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    fn take_block(&mut self, block: &Block<'a>) {
+    fn take_block(&mut self, block: &TextBlock<'a>) {
         let length = block
             .lines
             .iter()
@@ -203,7 +203,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    fn take_line(&mut self, line: &'a str, after: Option<Fence<'a>>) {
+    fn take_line(&mut self, line: &'a str, after: Option<CodeFence<'a>>) {
         let length = self.unit.count(line);
         if self.take(line.len(), length, after) {
             return;
@@ -226,7 +226,7 @@ impl<'a> Packer<'a> {
         self.open_now = after;
     }
 
-    fn take_word(&mut self, word: &'a str, within: Option<Fence<'a>>) {
+    fn take_word(&mut self, word: &'a str, within: Option<CodeFence<'a>>) {
         let length = self.unit.count(word);
         if self.take(word.len(), length, within) {
             return;
@@ -248,7 +248,7 @@ impl<'a> Packer<'a> {
     }
 
     /// Adds the next stretch if it fits.
-    fn take(&mut self, bytes: usize, length: usize, after: Option<Fence<'a>>) -> bool {
+    fn take(&mut self, bytes: usize, length: usize, after: Option<CodeFence<'a>>) -> bool {
         let needed = opening(self.opened) + self.filled + length + closing(after) + self.around;
         if needed > self.limit {
             return false;
@@ -259,13 +259,13 @@ impl<'a> Packer<'a> {
         true
     }
 
-    fn fits_alone(&self, length: usize, after: Option<Fence<'a>>) -> bool {
+    fn fits_alone(&self, length: usize, after: Option<CodeFence<'a>>) -> bool {
         opening(self.open_now) + length + closing(after) + self.around <= self.limit
     }
 
     fn flush(&mut self) {
         if self.start < self.end {
-            self.parts.push(Part {
+            self.parts.push(TextPart {
                 raw: &self.text[self.start..self.end],
                 opened: self.opened,
                 left_open: self.open_now,
@@ -278,7 +278,7 @@ impl<'a> Packer<'a> {
         self.opened = self.open_now;
     }
 
-    fn finish(mut self) -> Vec<Part<'a>> {
+    fn finish(mut self) -> Vec<TextPart<'a>> {
         self.flush();
         self.parts
     }
@@ -303,11 +303,11 @@ fn code_stretches(line: &str) -> Vec<&str> {
     stretches
 }
 
-fn opening(fence: Option<Fence<'_>>) -> usize {
+fn opening(fence: Option<CodeFence<'_>>) -> usize {
     fence.map_or(0, |fence| fence.marker.len() + fence.language.len() + 1)
 }
 
-fn closing(fence: Option<Fence<'_>>) -> usize {
+fn closing(fence: Option<CodeFence<'_>>) -> usize {
     fence.map_or(0, |fence| fence.marker.len() + 1)
 }
 

@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 #[derive(Debug, Default)]
 pub struct ThrottledChats {
-    holds: Mutex<Holds>,
+    holds: Mutex<ThrottleHolds>,
 }
 
 #[derive(Debug, Default)]
-struct Holds {
+struct ThrottleHolds {
     everyone: Option<Instant>,
     chats: HashMap<ChatId, Instant>,
 }
@@ -37,10 +37,14 @@ impl ThrottledChats {
         let until = now + wait;
         let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
         holds.chats.retain(|_, until| *until > now);
-        if holds.chats.keys().any(|held| held != chat) {
+        let everybody_waits = holds.everyone.is_some_and(|until| until > now);
+        if everybody_waits || holds.chats.keys().any(|held| held != chat) {
             holds.everyone = holds.everyone.max(Some(until));
         }
         holds.chats.insert(chat.clone(), until);
+        // Who waits no longer than everybody need not be remembered, so that this stays small.
+        let everyone = holds.everyone;
+        holds.chats.retain(|_, until| Some(*until) > everyone);
     }
 }
 
@@ -62,5 +66,16 @@ mod tests {
         assert_eq!(pace.wait(&one) + pace.wait(&three), Duration::ZERO);
         pace.hold(&three, MINUTE);
         assert_eq!(pace.wait(&one), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_chats_that_wait_are_not_remembered_each() {
+        let pace = ThrottledChats::default();
+        for chat in 0..1000 {
+            pace.hold(&ChatId::from(chat), MINUTE);
+            tokio::time::advance(Duration::from_millis(10)).await;
+        }
+        assert!(pace.holds.lock().unwrap().chats.len() <= 1);
+        assert!(pace.wait(&ChatId::from(-1)) > MINUTE / 2);
     }
 }

@@ -9,16 +9,16 @@ use hermetic_types::{BackendKind, Boundary};
 use thiserror::Error;
 
 use crate::config::Config;
-use crate::origin::Origin;
+use crate::origin::SettingOrigin;
 use crate::settings::ApprovalMode;
 
 /// Where chats run their commands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedBackend {
     pub backend: BackendKind,
     /// `None` for backends that have none.
     pub image: Option<String>,
-    pub chosen_by: Choice,
+    pub chosen_by: BackendChoice,
     /// Platforms that go elsewhere.
     pub platforms: BTreeMap<&'static str, BackendKind>,
     /// `gateway.sandbox_image` is written, and nothing here has an image.
@@ -28,15 +28,15 @@ pub struct Resolved {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum BackendChoice {
     /// `gateway.terminal_backend`.
-    Gateway(Origin),
+    Gateway(SettingOrigin),
     /// `terminal.backend`, which is a boundary or a host of its own.
-    Terminal(Origin),
+    Terminal(SettingOrigin),
     /// Nothing was written.
     Default,
     /// `terminal.backend: local`, which does not count for chats.
-    InsteadOfLocal(Origin),
+    InsteadOfLocal(SettingOrigin),
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub enum BackendDoubt {
     Ssh {
         /// The key that chose it.
         key: String,
-        origin: Origin,
+        origin: SettingOrigin,
         missing: &'static str,
     },
 }
@@ -60,17 +60,25 @@ impl BackendDoubt {
     }
 }
 
-pub fn resolve_gateway_backend(config: &Config) -> Result<Resolved, BackendDoubt> {
-    let origin = |key| config.origin(key).cloned().unwrap_or(Origin::Default);
+pub fn resolve_gateway_backend(config: &Config) -> Result<ResolvedBackend, BackendDoubt> {
+    let origin = |key| {
+        config
+            .origin(key)
+            .cloned()
+            .unwrap_or(SettingOrigin::Default)
+    };
     let (backend, chosen_by) = match (config.gateway().terminal_backend, config.terminal().backend)
     {
-        (Some(backend), _) => (backend, Choice::Gateway(origin("gateway.terminal_backend"))),
+        (Some(backend), _) => (
+            backend,
+            BackendChoice::Gateway(origin("gateway.terminal_backend")),
+        ),
         (None, Some(BackendKind::Local)) => (
             BackendKind::Native,
-            Choice::InsteadOfLocal(origin("terminal.backend")),
+            BackendChoice::InsteadOfLocal(origin("terminal.backend")),
         ),
-        (None, Some(backend)) => (backend, Choice::Terminal(origin("terminal.backend"))),
-        (None, None) => (BackendKind::Native, Choice::Default),
+        (None, Some(backend)) => (backend, BackendChoice::Terminal(origin("terminal.backend"))),
+        (None, None) => (BackendKind::Native, BackendChoice::Default),
     };
     let platforms: BTreeMap<_, _> = config
         .platforms()
@@ -80,8 +88,10 @@ pub fn resolve_gateway_backend(config: &Config) -> Result<Resolved, BackendDoubt
         .filter(|(_, own)| *own != backend)
         .collect();
     let key = match chosen_by {
-        Choice::Gateway(_) => "gateway.terminal_backend",
-        Choice::Terminal(_) | Choice::Default | Choice::InsteadOfLocal(_) => "terminal.backend",
+        BackendChoice::Gateway(_) => "gateway.terminal_backend",
+        BackendChoice::Terminal(_) | BackendChoice::Default | BackendChoice::InsteadOfLocal(_) => {
+            "terminal.backend"
+        }
     };
     check(config, backend, key)?;
     for (platform, backend) in &platforms {
@@ -92,7 +102,7 @@ pub fn resolve_gateway_backend(config: &Config) -> Result<Resolved, BackendDoubt
         )?;
     }
     let image = image(config, backend);
-    Ok(Resolved {
+    Ok(ResolvedBackend {
         backend,
         image_ignored: image.is_none() && config.gateway().sandbox_image.is_some(),
         image,
@@ -131,21 +141,21 @@ pub fn terminal_image(config: &Config, backend: BackendKind) -> Option<String> {
     own.or_else(|| Some(terminal.docker.image.clone()))
 }
 
-impl Resolved {
+impl ResolvedBackend {
     /// One line on how it came to this, for the log.
     pub fn note(&self) -> String {
         let backend = self.backend;
         match &self.chosen_by {
-            Choice::Gateway(origin) => {
+            BackendChoice::Gateway(origin) => {
                 format!("chats run on {backend}: gateway.terminal_backend ({origin})")
             }
-            Choice::Terminal(origin) => {
+            BackendChoice::Terminal(origin) => {
                 format!("chats run on {backend}: terminal.backend ({origin})")
             }
-            Choice::Default => {
+            BackendChoice::Default => {
                 format!("chats run on {backend}: no backend is written, so the default holds")
             }
-            Choice::InsteadOfLocal(origin) => format!(
+            BackendChoice::InsteadOfLocal(origin) => format!(
                 "chats run on {backend}: terminal.backend is local ({origin}), which holds for \
                  the command line only"
             ),
@@ -206,7 +216,10 @@ fn check(config: &Config, backend: BackendKind, key: &str) -> Result<(), Backend
     };
     Err(BackendDoubt::Ssh {
         key: key.to_owned(),
-        origin: config.origin(key).cloned().unwrap_or(Origin::Default),
+        origin: config
+            .origin(key)
+            .cloned()
+            .unwrap_or(SettingOrigin::Default),
         missing,
     })
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::nearest::nearest;
-use crate::place::Place;
-use crate::problem::Problem;
-use crate::reader::Reader;
-use crate::schema::{Key, SCHEMA};
-use crate::shape::Shape;
-use crate::tree::{Content, Entry, Node, Scalar};
-use crate::value::Value;
+use crate::place::SourcePlace;
+use crate::problem::ConfigProblem;
+use crate::reader::NodeReader;
+use crate::schema::{SCHEMA, SchemaKey};
+use crate::shape::ValueShape;
+use crate::tree::{MapEntry, NodeContent, ScalarNode, YamlNode};
+use crate::value::SettingValue;
 use crate::wording::short;
 
 /// Guessing at each takes time, and a file with more of them is not one of ours.
@@ -17,20 +17,44 @@ const MOST_STRANGERS: usize = 1000;
 
 /// What one file says.
 #[derive(Default)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedFile {
     /// By the path at which it stands, which may be another than its key's own.
-    pub(crate) found: BTreeMap<String, (Value, Place)>,
+    pub(crate) found: BTreeMap<String, (SettingValue, SourcePlace)>,
     /// Top-level scalars named like variables.
-    pub(crate) exports: BTreeMap<String, (String, Place)>,
-    pub(crate) unused: Vec<(String, Place)>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) exports: BTreeMap<String, (String, SourcePlace)>,
+    pub(crate) unused: Vec<UnusedEntry>,
+    pub(crate) problems: Vec<ConfigProblem>,
 }
 
-impl Checked {
+/// A key without meaning here, and what stands below it.
+pub(crate) struct UnusedEntry {
+    pub(crate) path: String,
+    pub(crate) place: SourcePlace,
+    /// It is empty or switched off.
+    pub(crate) is_idle: bool,
+    /// It says that it is enabled.
+    pub(crate) is_switched_on: bool,
+    /// The names directly below it.
+    pub(crate) names: Vec<String>,
+}
+
+impl UnusedEntry {
+    fn new(path: String, entry: &MapEntry) -> Self {
+        Self {
+            path,
+            place: entry.name_place.clone(),
+            is_idle: entry.value.is_idle(),
+            is_switched_on: entry.value.is_switched_on(),
+            names: entry.value.names(),
+        }
+    }
+}
+
+impl CheckedFile {
     pub(crate) fn holds_secrets(&self) -> bool {
         let exported = |name: &String| {
             let key = SCHEMA.for_variable(name);
-            key.is_some_and(|key| matches!(key.shape, Shape::Secret))
+            key.is_some_and(|key| matches!(key.shape, ValueShape::Secret))
         };
         self.found.values().any(|(value, _)| value.holds_secret())
             || self.exports.keys().any(exported)
@@ -39,7 +63,7 @@ impl Checked {
 
 /// How a name that nobody knows is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Strictness {
+pub(crate) enum UnknownKeys {
     /// One that is near to a known one is an error: a misspelt rule would protect nobody.
     PointOutSlips,
     /// For files that nobody edits any more.
@@ -47,24 +71,24 @@ pub(crate) enum Strictness {
 }
 
 pub(crate) fn check(
-    root: &Node,
-    strictness: Strictness,
+    root: &YamlNode,
+    strictness: UnknownKeys,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Checked {
-    let mut walk = Walk {
+) -> CheckedFile {
+    let mut walk = CheckWalk {
         strictness,
-        reader: Reader {
+        reader: NodeReader {
             variable,
             problems: Vec::new(),
             unknown_fields: Vec::new(),
         },
-        checked: Checked::default(),
+        checked: CheckedFile::default(),
         strangers: 0,
     };
     match &root.content {
-        Content::Map(entries) => walk.section("", entries),
+        NodeContent::Map(entries) => walk.section("", entries),
         _ => walk.reader.problems.push(
-            Problem::error(format!("expected a map at the top, found {}", root.kind()))
+            ConfigProblem::error(format!("expected a map at the top, found {}", root.kind()))
                 .at(&root.place)
                 .help(
                     "a configuration is lines of `key: value`; `hermetic config init` writes one",
@@ -74,15 +98,15 @@ pub(crate) fn check(
     walk.finish()
 }
 
-struct Walk<'a> {
-    strictness: Strictness,
-    reader: Reader<'a>,
-    checked: Checked,
+struct CheckWalk<'a> {
+    strictness: UnknownKeys,
+    reader: NodeReader<'a>,
+    checked: CheckedFile,
     strangers: usize,
 }
 
-impl Walk<'_> {
-    fn section(&mut self, section: &str, entries: &[Entry]) {
+impl CheckWalk<'_> {
+    fn section(&mut self, section: &str, entries: &[MapEntry]) {
         for entry in entries {
             let path = if section.is_empty() {
                 entry.name.clone()
@@ -94,7 +118,7 @@ impl Walk<'_> {
             } else if let Some(key) = SCHEMA.key(&path) {
                 self.key(path, key, &entry.value);
             } else if SCHEMA.is_unused(&path) {
-                self.checked.unused.push((path, entry.name_place.clone()));
+                self.checked.unused.push(UnusedEntry::new(path, entry));
             } else if SCHEMA.is_section(&path) {
                 self.subsection(&path, entry);
             } else if let (true, Some(scalar)) = (section.is_empty(), exported(entry)) {
@@ -108,10 +132,10 @@ impl Walk<'_> {
 
     /// `terminal.backend: x` in one line would count for nothing in the original system, and could
     /// contradict what stands inside the section.
-    fn dotted(&mut self, path: &str, entry: &Entry) {
+    fn dotted(&mut self, path: &str, entry: &MapEntry) {
         let (section, name) = path.rsplit_once('.').unwrap_or(("", path));
         self.reader.problems.push(
-            Problem::error("a key with dots is not taken apart")
+            ConfigProblem::error("a key with dots is not taken apart")
                 .at(&entry.name_place)
                 .of_key(path)
                 .help(format!(
@@ -120,30 +144,30 @@ impl Walk<'_> {
         );
     }
 
-    fn subsection(&mut self, path: &str, entry: &Entry) {
+    fn subsection(&mut self, path: &str, entry: &MapEntry) {
         match &entry.value.content {
-            Content::Map(entries) => self.section(path, entries),
-            Content::Null => {}
+            NodeContent::Map(entries) => self.section(path, entries),
+            NodeContent::Null => {}
             // `model: name` is short for `model: {default: name}`.
-            Content::Scalar(_) if path == "model" => {
-                if let Some(value) = self.reader.read(path, &Shape::Text, &entry.value) {
+            NodeContent::Scalar(_) if path == "model" => {
+                if let Some(value) = self.reader.read(path, &ValueShape::Text, &entry.value) {
                     let found = (value, entry.value.place.clone());
                     self.checked.found.insert("model.default".to_owned(), found);
                 }
             }
             // `streaming: true` is short for `streaming: {enabled: true}`.
-            Content::Scalar(_) if path == "streaming" => {
-                if let Some(value) = self.reader.read(path, &Shape::Flag, &entry.value) {
+            NodeContent::Scalar(_) if path == "streaming" => {
+                if let Some(value) = self.reader.read(path, &ValueShape::Flag, &entry.value) {
                     let found = (value, entry.value.place.clone());
                     self.checked
                         .found
                         .insert("streaming.enabled".to_owned(), found);
                 }
             }
-            Content::Scalar(_) | Content::List(_) => {
+            NodeContent::Scalar(_) | NodeContent::List(_) => {
                 let known: Vec<&str> = SCHEMA.used_in(path).into_iter().take(8).collect();
                 self.reader.problems.push(
-                    Problem::error(format!("expected a map, found {}", entry.value.kind()))
+                    ConfigProblem::error(format!("expected a map, found {}", entry.value.kind()))
                         .at(&entry.value.place)
                         .of_key(path)
                         .help(format!("keys that belong here: {}, …", known.join(", "))),
@@ -152,25 +176,27 @@ impl Walk<'_> {
         }
     }
 
-    fn key(&mut self, path: String, key: &Key, node: &Node) {
+    fn key(&mut self, path: String, key: &SchemaKey, node: &YamlNode) {
         if let Some(value) = self.reader.read(&path, &key.shape, node) {
             self.checked.found.insert(path, (value, node.place.clone()));
         }
     }
 
-    fn unknown(&mut self, section: &str, path: String, entry: &Entry) {
+    fn unknown(&mut self, section: &str, path: String, entry: &MapEntry) {
         self.strangers += 1;
         if self.strangers > MOST_STRANGERS {
             if self.strangers == MOST_STRANGERS + 1 {
                 self.reader.problems.push(
-                    Problem::error(format!("more than {MOST_STRANGERS} keys that nobody knows"))
-                        .at(&entry.name_place)
-                        .help("is this the right file?"),
+                    ConfigProblem::error(format!(
+                        "more than {MOST_STRANGERS} keys that nobody knows"
+                    ))
+                    .at(&entry.name_place)
+                    .help("is this the right file?"),
                 );
             }
             return;
         }
-        if self.strictness == Strictness::PointOutSlips {
+        if self.strictness == UnknownKeys::PointOutSlips {
             let slip_of = slip_of(section, &entry.name);
             let help = match (slip_of, misplaced(section, &entry.name)) {
                 (Some(near), _) => Some(format!("did you mean `{near}`?")),
@@ -179,7 +205,7 @@ impl Walk<'_> {
             };
             if let Some(help) = help {
                 self.reader.problems.push(
-                    Problem::error(format!("unknown key `{}`", short(&entry.name)))
+                    ConfigProblem::error(format!("unknown key `{}`", short(&entry.name)))
                         .at(&entry.name_place)
                         .of_key(path)
                         .help(help),
@@ -187,13 +213,22 @@ impl Walk<'_> {
                 return;
             }
         }
-        self.checked.unused.push((path, entry.name_place.clone()));
+        self.checked.unused.push(UnusedEntry::new(path, entry));
     }
 
-    fn finish(self) -> Checked {
+    fn finish(self) -> CheckedFile {
         let mut checked = self.checked;
         checked.problems = self.reader.problems;
-        checked.unused.extend(self.reader.unknown_fields);
+        let fields = self.reader.unknown_fields.into_iter();
+        checked
+            .unused
+            .extend(fields.map(|(path, place)| UnusedEntry {
+                path,
+                place,
+                is_idle: false,
+                is_switched_on: false,
+                names: Vec::new(),
+            }));
         checked
     }
 }
@@ -219,9 +254,9 @@ fn misplaced(section: &str, name: &str) -> Option<&'static str> {
     .flatten()
 }
 
-fn exported(entry: &Entry) -> Option<&Scalar> {
+fn exported(entry: &MapEntry) -> Option<&ScalarNode> {
     match &entry.value.content {
-        Content::Scalar(scalar) if SCHEMA.for_variable(&entry.name).is_some() => Some(scalar),
+        NodeContent::Scalar(scalar) if SCHEMA.for_variable(&entry.name).is_some() => Some(scalar),
         _ => None,
     }
 }

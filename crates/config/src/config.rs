@@ -2,40 +2,46 @@
 
 use std::path::PathBuf;
 
-use crate::effective::Setting;
-use crate::home::Home;
-use crate::origin::Origin;
-use crate::problem::Problem;
+use crate::effective::EffectiveSetting;
+use crate::home::HomeFolder;
+use crate::origin::SettingOrigin;
+use crate::problem::ConfigProblem;
 use crate::settings::{
-    Agent, Approvals, Egress, Gateway, Model, Parts, Platforms, Security, Sessions, Terminal,
+    AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig, GatewayConfig,
+    ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig, TerminalConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
 /// same.
 #[derive(Clone, Debug)]
 pub struct Config {
-    home: Home,
-    parts: Parts,
-    settings: Vec<Setting>,
-    warnings: Vec<Problem>,
-    unused: Vec<Unused>,
+    home: HomeFolder,
+    parts: ConfigSections,
+    settings: Vec<EffectiveSetting>,
+    warnings: Vec<ConfigProblem>,
+    unused: Vec<UnusedKey>,
 }
 
 /// A key in a file that has no meaning here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unused {
+pub struct UnusedKey {
     pub key: String,
     pub file: PathBuf,
     pub line: usize,
+    /// What is missed here by whoever wrote it. Nothing where it is empty or switched off, and where it is
+    /// about how the original system works inside.
+    pub missed: Option<&'static str>,
+    /// The names directly below it, such as those of MCP servers.
+    pub names: Vec<String>,
 }
 
 impl Config {
     pub(crate) fn new(
-        home: Home,
-        parts: Parts,
-        settings: Vec<Setting>,
-        warnings: Vec<Problem>,
-        unused: Vec<Unused>,
+        home: HomeFolder,
+        parts: ConfigSections,
+        settings: Vec<EffectiveSetting>,
+        warnings: Vec<ConfigProblem>,
+        unused: Vec<UnusedKey>,
     ) -> Self {
         Self {
             home,
@@ -46,64 +52,68 @@ impl Config {
         }
     }
 
-    pub fn home(&self) -> &Home {
+    pub fn home(&self) -> &HomeFolder {
         &self.home
     }
 
-    pub fn terminal(&self) -> &Terminal {
+    pub fn terminal(&self) -> &TerminalConfig {
         &self.parts.terminal
     }
 
-    pub fn gateway(&self) -> &Gateway {
+    pub fn gateway(&self) -> &GatewayConfig {
         &self.parts.gateway
     }
 
-    pub fn egress(&self) -> &Egress {
+    pub fn egress(&self) -> &EgressConfig {
         &self.parts.egress
     }
 
-    pub fn approvals(&self) -> &Approvals {
+    pub fn approvals(&self) -> &ApprovalsConfig {
         &self.parts.approvals
     }
 
-    pub fn security(&self) -> &Security {
+    pub fn security(&self) -> &SecurityConfig {
         &self.parts.security
     }
 
-    pub fn agent(&self) -> &Agent {
+    pub fn agent(&self) -> &AgentConfig {
         &self.parts.agent
     }
 
-    pub fn sessions(&self) -> &Sessions {
+    pub fn budgets(&self) -> &BudgetsConfig {
+        &self.parts.budgets
+    }
+
+    pub fn sessions(&self) -> &SessionsConfig {
         &self.parts.sessions
     }
 
-    pub fn model(&self) -> &Model {
+    pub fn model(&self) -> &ModelConfig {
         &self.parts.model
     }
 
-    pub fn platforms(&self) -> &Platforms {
+    pub fn platforms(&self) -> &PlatformConfigs {
         &self.parts.platforms
     }
 
     /// Every key in the order of the schema, with its value and origin.
-    pub fn settings(&self) -> &[Setting] {
+    pub fn settings(&self) -> &[EffectiveSetting] {
         &self.settings
     }
 
-    pub fn warnings(&self) -> &[Problem] {
+    pub fn warnings(&self) -> &[ConfigProblem] {
         &self.warnings
     }
 
-    pub fn unused(&self) -> &[Unused] {
+    pub fn unused(&self) -> &[UnusedKey] {
         &self.unused
     }
 
     /// Where the value of a key came from; `None` for a name that is no key.
-    pub fn origin(&self, key: &str) -> Option<&Origin> {
+    pub fn origin(&self, key: &str) -> Option<&SettingOrigin> {
         self.settings
             .iter()
             .find(|setting| setting.name() == key)
-            .map(Setting::origin)
+            .map(EffectiveSetting::origin)
     }
 }

@@ -5,18 +5,18 @@
 use std::collections::BTreeMap;
 
 use crate::expand::is_name;
-use crate::problem::Problem;
-use crate::source::Source;
+use crate::problem::ConfigProblem;
+use crate::source::SourceFile;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct DotenvLine {
     pub(crate) number: usize,
     pub(crate) value: String,
 }
 
 /// The last line wins where a name stands twice, which is warned about.
-pub(crate) fn parse(source: &Source) -> (BTreeMap<String, Line>, Vec<Problem>) {
-    let mut lines: BTreeMap<String, Line> = BTreeMap::new();
+pub(crate) fn parse(source: &SourceFile) -> (BTreeMap<String, DotenvLine>, Vec<ConfigProblem>) {
+    let mut lines: BTreeMap<String, DotenvLine> = BTreeMap::new();
     let mut problems = Vec::new();
     for (number, text) in (1..).zip(source.text().lines()) {
         match parse_line(text) {
@@ -24,15 +24,15 @@ pub(crate) fn parse(source: &Source) -> (BTreeMap<String, Line>, Vec<Problem>) {
             Ok(Some((name, value))) => {
                 if let Some(first) = lines.get(name) {
                     problems.push(
-                        Problem::warning(format!("{name} is set twice"))
+                        ConfigProblem::warning(format!("{name} is set twice"))
                             .in_line(source.path(), number)
                             .help(format!("line {} is not used; remove it", first.number)),
                     );
                 }
-                lines.insert(name.to_owned(), Line { number, value });
+                lines.insert(name.to_owned(), DotenvLine { number, value });
             }
             Err(what) => problems.push(
-                Problem::error(what)
+                ConfigProblem::error(what)
                     .in_line(source.path(), number)
                     .help("every line is NAME=value, a comment starting with #, or empty"),
             ),

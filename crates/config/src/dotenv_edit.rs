@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use crate::dotenv;
-use crate::source::Source;
+use crate::source::SourceFile;
 
 /// The text with these variables set and everything else as it was: comments, order, other names. A
 /// variable that stands there keeps its line; where it stands twice the last one counts, so that one is
 /// changed.
 pub fn set_in_dotenv(text: &str, values: &[(&str, &str)]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let (known, _) = dotenv::parse(&Source::new(".env", text));
+    let (known, _) = dotenv::parse(&SourceFile::new(".env", text));
     for (name, value) in values {
         let written = format!("{name}={}", quoted(value));
         match known.get(*name).map(|line| line.number - 1) {
@@ -27,7 +27,7 @@ pub fn set_in_dotenv(text: &str, values: &[(&str, &str)]) -> String {
 
 /// What a variable says in the text of a `.env` file.
 pub fn dotenv_value(text: &str, name: &str) -> Option<String> {
-    let (known, _) = dotenv::parse(&Source::new(".env", text));
+    let (known, _) = dotenv::parse(&SourceFile::new(".env", text));
     known.get(name).map(|line| line.value.clone())
 }
 

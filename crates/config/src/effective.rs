@@ -2,46 +2,55 @@
 
 use std::collections::BTreeMap;
 
-use crate::check::Checked;
-use crate::dotenv::Line;
-use crate::inputs::Inputs;
-use crate::origin::Origin;
-use crate::place::Place;
-use crate::problem::Problem;
-use crate::schema::{Key, SCHEMA, Stronger, why_without_effect};
-use crate::shape::Shape;
-use crate::value::Value;
+use crate::check::CheckedFile;
+use crate::dotenv::DotenvLine;
+use crate::inputs::ConfigInputs;
+use crate::origin::SettingOrigin;
+use crate::place::SourcePlace;
+use crate::problem::ConfigProblem;
+use crate::schema::{KeyPrecedence, SCHEMA, SchemaKey, why_without_effect};
+use crate::shape::ValueShape;
+use crate::value::SettingValue;
 
 /// One key as it counts.
 #[derive(Clone, Debug)]
-pub struct Setting {
-    key: &'static Key,
-    value: Option<Value>,
-    origin: Origin,
+pub struct EffectiveSetting {
+    key: &'static SchemaKey,
+    value: Option<SettingValue>,
+    origin: SettingOrigin,
     /// Where a file says it.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<SourcePlace>,
 }
 
-impl Setting {
-    /// That somebody wrote it, and it does nothing. What only repeats the default is let be.
-    pub(crate) fn without_effect(&self) -> Option<Problem> {
+impl EffectiveSetting {
+    /// Why it does nothing although somebody wrote it. What only repeats the default is let be.
+    pub fn why_without_effect(&self) -> Option<&'static str> {
         let why = why_without_effect(&self.key.path)?;
-        let said =
-            |value: Option<&Value>| value.filter(|value| !value.is_empty()).map(Value::shown);
+        let said = |value: Option<&SettingValue>| {
+            value
+                .filter(|value| !value.is_empty())
+                .map(SettingValue::shown)
+        };
         let default = fallback(self.key);
-        if self.origin == Origin::Default || said(self.value.as_ref()) == said(default.as_ref()) {
-            return None;
-        }
+        let is_said = self.origin != SettingOrigin::Default
+            && said(self.value.as_ref()) != said(default.as_ref());
+        is_said.then_some(why)
+    }
+
+    /// The same as a warning, at its place.
+    pub(crate) fn without_effect(&self) -> Option<ConfigProblem> {
+        let why = self.why_without_effect()?;
         let name = self.name();
-        let problem = Problem::warning(format!("{name} has no effect yet: {why}")).of_key(name);
+        let problem =
+            ConfigProblem::warning(format!("{name} has no effect yet: {why}")).of_key(name);
         Some(match (&self.place, &self.origin) {
             (Some(place), _) => problem.at(place),
-            (None, Origin::Managed { file, line } | Origin::File { file, line }) => {
+            (None, SettingOrigin::Managed { file, line } | SettingOrigin::File { file, line }) => {
                 problem.in_line(file, *line)
             }
-            (None, Origin::DotEnv { file, line, .. }) => problem.in_line(file, *line),
-            (None, Origin::Variable { name }) => problem.in_variable(name),
-            (None, Origin::Default) => problem,
+            (None, SettingOrigin::DotEnv { file, line, .. }) => problem.in_line(file, *line),
+            (None, SettingOrigin::Variable { name }) => problem.in_variable(name),
+            (None, SettingOrigin::Default) => problem,
         })
     }
 
@@ -51,11 +60,11 @@ impl Setting {
     }
 
     /// `None` where nothing is written and there is no default.
-    pub fn value(&self) -> Option<&Value> {
+    pub fn value(&self) -> Option<&SettingValue> {
         self.value.as_ref()
     }
 
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &SettingOrigin {
         &self.origin
     }
 
@@ -71,20 +80,20 @@ impl Setting {
 /// The sources, strongest first where nothing else is said:
 /// the administrator's file, the user's file, variables, the legacy file.
 /// Keys that a variable overrules swap the middle two.
-pub(crate) struct Sources<'a> {
-    pub(crate) inputs: &'a Inputs,
-    pub(crate) managed: &'a Checked,
-    pub(crate) file: &'a Checked,
-    pub(crate) legacy: &'a Checked,
-    pub(crate) dotenv: &'a BTreeMap<String, Line>,
+pub(crate) struct SettingSources<'a> {
+    pub(crate) inputs: &'a ConfigInputs,
+    pub(crate) managed: &'a CheckedFile,
+    pub(crate) file: &'a CheckedFile,
+    pub(crate) legacy: &'a CheckedFile,
+    pub(crate) dotenv: &'a BTreeMap<String, DotenvLine>,
 }
 
-impl Sources<'_> {
+impl SettingSources<'_> {
     /// The text of a variable: `.env` before the environment, then top-level scalars of the file.
-    pub(crate) fn variable(&self, name: &str) -> Option<(String, Origin)> {
+    pub(crate) fn variable(&self, name: &str) -> Option<(String, SettingOrigin)> {
         let named = || name.to_owned();
         if let Some(line) = self.dotenv.get(name).filter(|line| !line.value.is_empty()) {
-            let origin = Origin::DotEnv {
+            let origin = SettingOrigin::DotEnv {
                 name: named(),
                 file: self.inputs.home.dotenv_file(),
                 line: line.number,
@@ -97,13 +106,13 @@ impl Sources<'_> {
             .get(name)
             .filter(|value| !value.is_empty())
         {
-            return Some((value.clone(), Origin::Variable { name: named() }));
+            return Some((value.clone(), SettingOrigin::Variable { name: named() }));
         }
         let (text, place) = self.file.exports.get(name)?;
         Some((text.clone(), of_file(place)))
     }
 
-    pub(crate) fn settle(&self, problems: &mut Vec<Problem>) -> Vec<Setting> {
+    pub(crate) fn settle(&self, problems: &mut Vec<ConfigProblem>) -> Vec<EffectiveSetting> {
         SCHEMA
             .keys
             .iter()
@@ -111,56 +120,66 @@ impl Sources<'_> {
             .collect()
     }
 
-    fn settle_key(&self, key: &'static Key, problems: &mut Vec<Problem>) -> Setting {
+    fn settle_key(
+        &self,
+        key: &'static SchemaKey,
+        problems: &mut Vec<ConfigProblem>,
+    ) -> EffectiveSetting {
         let candidate = self
             .by_managed(key)
             .or_else(|| match key.stronger {
-                Stronger::File => self
+                KeyPrecedence::File => self
                     .by_file(key)
                     .or_else(|| self.by_variable(key, problems)),
-                Stronger::Variable => self
+                KeyPrecedence::Variable => self
                     .by_variable(key, problems)
                     .or_else(|| self.by_file(key)),
             })
             .or_else(|| self.by_legacy(key));
         match candidate {
-            Some(Candidate {
+            Some(SettingCandidate {
                 value,
                 origin,
                 place,
-            }) => Setting {
+            }) => EffectiveSetting {
                 key,
                 value: Some(value),
                 origin,
                 place,
             },
-            None => Setting {
+            None => EffectiveSetting {
                 key,
                 value: fallback(key),
-                origin: Origin::Default,
+                origin: SettingOrigin::Default,
                 place: None,
             },
         }
     }
 
-    fn by_managed(&self, key: &Key) -> Option<Candidate> {
+    fn by_managed(&self, key: &SchemaKey) -> Option<SettingCandidate> {
         let (value, place) = found(self.managed, key)?;
-        let origin = Origin::Managed {
+        let origin = SettingOrigin::Managed {
             file: place.source.path().to_owned(),
             line: place.line,
         };
-        Some(Candidate::new(value, origin, place))
+        Some(SettingCandidate::new(value, origin, place))
     }
 
-    fn by_file(&self, key: &Key) -> Option<Candidate> {
-        found(self.file, key).map(|(value, place)| Candidate::new(value, of_file(place), place))
+    fn by_file(&self, key: &SchemaKey) -> Option<SettingCandidate> {
+        found(self.file, key)
+            .map(|(value, place)| SettingCandidate::new(value, of_file(place), place))
     }
 
-    fn by_legacy(&self, key: &Key) -> Option<Candidate> {
-        found(self.legacy, key).map(|(value, place)| Candidate::new(value, of_file(place), place))
+    fn by_legacy(&self, key: &SchemaKey) -> Option<SettingCandidate> {
+        found(self.legacy, key)
+            .map(|(value, place)| SettingCandidate::new(value, of_file(place), place))
     }
 
-    fn by_variable(&self, key: &Key, problems: &mut Vec<Problem>) -> Option<Candidate> {
+    fn by_variable(
+        &self,
+        key: &SchemaKey,
+        problems: &mut Vec<ConfigProblem>,
+    ) -> Option<SettingCandidate> {
         let name = key.variable.as_deref()?;
         if self
             .inputs
@@ -169,7 +188,7 @@ impl Sources<'_> {
             .any(|unreadable| unreadable == name)
         {
             problems.push(
-                Problem::error("its value is not UTF-8 text")
+                ConfigProblem::error("its value is not UTF-8 text")
                     .in_variable(name)
                     .of_key(&key.path),
             );
@@ -177,7 +196,7 @@ impl Sources<'_> {
         }
         let (text, origin) = self.variable(name)?;
         match key.shape.read_text(&text) {
-            Ok(value) => value.map(|value| Candidate {
+            Ok(value) => value.map(|value| SettingCandidate {
                 value,
                 origin,
                 place: None,
@@ -185,10 +204,10 @@ impl Sources<'_> {
             Err(mismatch) => {
                 let problem = mismatch.into_problem().of_key(&key.path);
                 problems.push(match &origin {
-                    Origin::DotEnv { name, file, line } => problem
+                    SettingOrigin::DotEnv { name, file, line } => problem
                         .in_line(file, *line)
                         .help(format!("it is set by {name}")),
-                    Origin::File { file, line } => problem.in_line(file, *line),
+                    SettingOrigin::File { file, line } => problem.in_line(file, *line),
                     _ => problem.in_variable(name),
                 });
                 None
@@ -198,14 +217,14 @@ impl Sources<'_> {
 }
 
 /// What one source says of a key.
-struct Candidate {
-    value: Value,
-    origin: Origin,
-    place: Option<Place>,
+struct SettingCandidate {
+    value: SettingValue,
+    origin: SettingOrigin,
+    place: Option<SourcePlace>,
 }
 
-impl Candidate {
-    fn new(value: &Value, origin: Origin, place: &Place) -> Self {
+impl SettingCandidate {
+    fn new(value: &SettingValue, origin: SettingOrigin, place: &SourcePlace) -> Self {
         Self {
             value: value.clone(),
             origin,
@@ -215,14 +234,14 @@ impl Candidate {
 }
 
 /// The strongest of the places where it may stand.
-fn found<'a>(checked: &'a Checked, key: &Key) -> Option<&'a (Value, Place)> {
+fn found<'a>(checked: &'a CheckedFile, key: &SchemaKey) -> Option<&'a (SettingValue, SourcePlace)> {
     std::iter::once(&key.path)
         .chain(&key.also)
         .find_map(|path| checked.found.get(path))
 }
 
 /// A key that one file sets in two places: one of them is not used, and somebody should know.
-pub(crate) fn doubled(checked: &Checked) -> Vec<Problem> {
+pub(crate) fn doubled(checked: &CheckedFile) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
     for key in SCHEMA.keys.iter().filter(|key| !key.also.is_empty()) {
         let mut places = std::iter::once(&key.path)
@@ -233,7 +252,7 @@ pub(crate) fn doubled(checked: &Checked) -> Vec<Problem> {
         };
         for (path, place) in places {
             problems.push(
-                Problem::warning(format!("`{winner}` says the same and wins"))
+                ConfigProblem::warning(format!("`{winner}` says the same and wins"))
                     .at(place)
                     .of_key(path)
                     .help("keep one of them"),
@@ -243,16 +262,16 @@ pub(crate) fn doubled(checked: &Checked) -> Vec<Problem> {
     problems
 }
 
-fn of_file(place: &Place) -> Origin {
-    Origin::File {
+fn of_file(place: &SourcePlace) -> SettingOrigin {
+    SettingOrigin::File {
         file: place.source.path().to_owned(),
         line: place.line,
     }
 }
 
-fn fallback(key: &Key) -> Option<Value> {
-    if let (Shape::Texts { .. }, "") = (&key.shape, key.fallback) {
-        return Some(Value::Texts(Vec::new()));
+fn fallback(key: &SchemaKey) -> Option<SettingValue> {
+    if let (ValueShape::Texts { .. }, "") = (&key.shape, key.fallback) {
+        return Some(SettingValue::Texts(Vec::new()));
     }
     key.shape
         .read_text(key.fallback)

@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 
 const READABLE: u32 = 0o044;
 const WRITABLE: u32 = 0o022;
 
 /// A warning if somebody but the owner can change the file, or read it where it holds a secret.
-pub(crate) fn of(path: &Path, holds_secrets: bool) -> Option<Problem> {
+pub(crate) fn of(path: &Path, holds_secrets: bool) -> Option<ConfigProblem> {
     let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let mode = about.permissions().mode() & 0o777;
     let what = match mode {
@@ -21,7 +21,7 @@ pub(crate) fn of(path: &Path, holds_secrets: bool) -> Option<Problem> {
         _ => return None,
     };
     Some(
-        Problem::warning(format!("{what} (mode {mode:o})"))
+        ConfigProblem::warning(format!("{what} (mode {mode:o})"))
             .in_file(path)
             .help(format!("chmod 600 {}", path.display())),
     )

@@ -3,14 +3,14 @@
 use std::path::{Component, Path};
 
 /// Parts of `/host/path:/inside:rw`.
-pub(crate) struct Mount<'a> {
+pub(crate) struct MountText<'a> {
     pub(crate) source: &'a str,
     pub(crate) target: &'a str,
     pub(crate) writable: bool,
 }
 
 /// `~/` may stand before the source only.
-pub(crate) fn mount(text: &str) -> Option<Mount<'_>> {
+pub(crate) fn mount(text: &str) -> Option<MountText<'_>> {
     let mut parts = text.split(':');
     let source = parts.next()?;
     let target = parts.next().unwrap_or(source);
@@ -21,7 +21,7 @@ pub(crate) fn mount(text: &str) -> Option<Mount<'_>> {
     };
     let source_fits = is_plain(source.strip_prefix('~').unwrap_or(source));
     let fits = parts.next().is_none() && source_fits && is_plain(target);
-    fits.then_some(Mount {
+    fits.then_some(MountText {
         source,
         target,
         writable,

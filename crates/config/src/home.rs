@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 /// One `$HERMES_HOME`: the user's files at its top, ours in `hermetic/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct HomeFolder {
     root: PathBuf,
 }
 
-impl Home {
+impl HomeFolder {
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }

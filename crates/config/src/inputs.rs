@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::home::Home;
+use crate::home::HomeFolder;
 
 const MANAGED: &str = "/etc/hermes/config.yaml";
 
 #[derive(Clone, Debug)]
-pub struct Inputs {
-    pub home: Home,
+pub struct ConfigInputs {
+    pub home: HomeFolder,
     /// The administrator's file, whose values nothing overrules.
     pub managed: PathBuf,
     pub variables: BTreeMap<String, String>,
@@ -25,7 +25,7 @@ pub struct Inputs {
 #[error("neither HERMES_HOME nor HOME says where the configuration is")]
 pub struct NoHome;
 
-impl Inputs {
+impl ConfigInputs {
     /// From the process's own environment; `home` overrules `HERMES_HOME`.
     pub fn of_process(home: Option<&Path>) -> Result<Self, NoHome> {
         let mut variables = BTreeMap::new();
@@ -46,7 +46,7 @@ impl Inputs {
             None => default_root(&variables)?,
         };
         Ok(Self {
-            home: Home::at(std::path::absolute(&root).unwrap_or(root)),
+            home: HomeFolder::at(std::path::absolute(&root).unwrap_or(root)),
             managed: MANAGED.into(),
             variables,
             unreadable,

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{Key, SCHEMA};
-use crate::shape::{Field, LoneValues, Shape};
+use crate::schema::{SCHEMA, SchemaKey};
+use crate::shape::{LoneValues, RecordField, ValueShape};
 
 /// Unknown keys are let through, as the original system has many that we do not use.
 pub fn json_schema() -> Value {
@@ -74,7 +74,7 @@ fn shorten(root: &mut Value, section: &str, short: &Value) {
     root["properties"][section] = json!({"anyOf": [long, short]});
 }
 
-fn described(key: &Key) -> Value {
+fn described(key: &SchemaKey) -> Value {
     let mut schema = nullable(&of(&key.shape));
     if let Value::Object(schema) = &mut schema {
         let about = match &key.variable {
@@ -93,40 +93,40 @@ fn nullable(schema: &Value) -> Value {
     json!({"anyOf": [schema, {"type": "null"}]})
 }
 
-fn of(shape: &Shape) -> Value {
+fn of(shape: &ValueShape) -> Value {
     let text = || json!({"type": "string"});
     let variable = || json!({"type": "string", "pattern": r"\$\{"});
     match shape {
-        Shape::Flag => json!({"anyOf": [
+        ValueShape::Flag => json!({"anyOf": [
             {"type": "boolean"},
             {"enum": [0, 1]},
             {"type": "string", "pattern": "^(?i:true|false|yes|no|on|off|y|n|1|0)$"},
             variable(),
         ]}),
-        Shape::Whole { least, most } => json!({"anyOf": [
+        ValueShape::Whole { least, most } => json!({"anyOf": [
             {"type": "integer", "minimum": least, "maximum": most},
             {"type": "string", "pattern": "^[+-]?[0-9_]+$"},
             variable(),
         ]}),
-        Shape::Number { least, most } => json!({"anyOf": [
+        ValueShape::Number { least, most } => json!({"anyOf": [
             {"type": "number", "minimum": least, "maximum": most},
             {"type": "string", "pattern": "^[+-]?[0-9_.]+$"},
             variable(),
         ]}),
-        Shape::Size { .. } => json!({"anyOf": [
+        ValueShape::Size { .. } => json!({"anyOf": [
             {"type": "number", "minimum": 0},
             {"type": "string", "pattern": "^[0-9_.]+ *([kKmMgGtT]?[iI]?[bB]?)$"},
             variable(),
         ]}),
-        Shape::Text | Shape::Secret => json!({"type": ["string", "number", "boolean"]}),
-        Shape::OneOf(choices) => {
+        ValueShape::Text | ValueShape::Secret => json!({"type": ["string", "number", "boolean"]}),
+        ValueShape::OneOf(choices) => {
             let mut options = vec![json!({"enum": choices}), variable(), json!({"const": ""})];
             if choices.contains(&"off") {
                 options.push(json!({"const": false}));
             }
             json!({ "anyOf": options })
         }
-        Shape::Texts { commas, .. } => {
+        ValueShape::Texts { commas, .. } => {
             let list = json!({"type": "array", "items": {"type": ["string", "number", "boolean"]}});
             if *commas {
                 json!({"anyOf": [list, {"type": ["string", "number"]}]})
@@ -134,11 +134,11 @@ fn of(shape: &Shape) -> Value {
                 list
             }
         }
-        Shape::Pairs => json!({
+        ValueShape::Pairs => json!({
             "type": "object",
             "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
         }),
-        Shape::Records { fields, lone } => {
+        ValueShape::Records { fields, lone } => {
             let record = record(fields);
             match lone {
                 Some(_) => json!({"anyOf": [
@@ -149,7 +149,7 @@ fn of(shape: &Shape) -> Value {
                 None => json!({"type": "array", "items": record}),
             }
         }
-        Shape::Table {
+        ValueShape::Table {
             fields,
             lone_values,
         } => {
@@ -160,11 +160,11 @@ fn of(shape: &Shape) -> Value {
             };
             json!({"type": "object", "additionalProperties": entry})
         }
-        Shape::Tree => json!({}),
+        ValueShape::Tree => json!({}),
     }
 }
 
-fn record(fields: &[Field]) -> Value {
+fn record(fields: &[RecordField]) -> Value {
     let properties: Map<String, Value> = fields
         .iter()
         .map(|field| {

@@ -5,7 +5,7 @@
 //! reported at once, with its place and the nearest thing that would have been right, and with one
 //! mistake there is no configuration.
 //!
-//! The way through: [`Inputs`] are gathered, [`load`] reads each file into a tree that knows its
+//! The way through: [`ConfigInputs`] are gathered, [`load`] reads each file into a tree that knows its
 //! places, holds it against the schema, lets the strongest source of each key win and builds the
 //! types the other parts use.
 
@@ -28,6 +28,7 @@ mod nearest;
 mod origin;
 mod place;
 mod problem;
+mod providers;
 mod reader;
 mod scalar;
 mod schema;
@@ -41,18 +42,19 @@ mod value;
 mod wording;
 
 pub use backend::{
-    BackendDoubt, Choice, Resolved, image, resolve_cli_backend, resolve_gateway_backend,
-    terminal_image,
+    BackendChoice, BackendDoubt, ResolvedBackend, image, resolve_cli_backend,
+    resolve_gateway_backend, terminal_image,
 };
-pub use config::{Config, Unused};
+pub use config::{Config, UnusedKey};
 pub use dotenv_edit::{dotenv_value, set_in_dotenv};
-pub use effective::Setting;
-pub use home::Home;
-pub use inputs::{Inputs, NoHome};
+pub use effective::EffectiveSetting;
+pub use home::HomeFolder;
+pub use inputs::{ConfigInputs, NoHome};
 pub use json_schema::json_schema;
 pub use load::{load, load_with_dotenv};
-pub use origin::Origin;
-pub use problem::{Problem, Problems, Severity};
+pub use origin::SettingOrigin;
+pub use problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
+pub use providers::{ApiMode, KnownProvider};
 pub use settings::*;
 pub use starter::STARTER;
-pub use value::{Record, Value};
+pub use value::{RecordValue, SettingValue};

@@ -2,44 +2,44 @@
 
 use std::path::Path;
 
-use crate::check::{self, Checked, Strictness};
-use crate::config::{Config, Unused};
+use crate::check::{self, CheckedFile, UnknownKeys};
+use crate::config::{Config, UnusedKey};
 use crate::dotenv;
-use crate::effective::{Setting, Sources, doubled};
+use crate::effective::{EffectiveSetting, SettingSources, doubled};
 use crate::exposure;
-use crate::inputs::Inputs;
+use crate::inputs::ConfigInputs;
 use crate::nearest::nearest;
-use crate::problem::{Problem, Problems, Severity};
+use crate::problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
 use crate::schema::SCHEMA;
 use crate::settings;
-use crate::source::Source;
+use crate::source::SourceFile;
 use crate::tree;
 use crate::wording;
 
 /// Reads everything and reports every error it finds, in the order of the files.
 ///
 /// Nothing is half taken: with one error there is no configuration.
-pub fn load(inputs: &Inputs) -> Result<Config, Problems> {
+pub fn load(inputs: &ConfigInputs) -> Result<Config, ConfigProblems> {
     let mut problems = Vec::new();
     let dotenv = source(&inputs.home.dotenv_file(), &mut problems);
     settle(inputs, dotenv.as_ref(), problems)
 }
 
 /// The same with this text for `.env`, before it is written there.
-pub fn load_with_dotenv(inputs: &Inputs, text: &str) -> Result<Config, Problems> {
-    let dotenv = Source::new(inputs.home.dotenv_file(), text);
+pub fn load_with_dotenv(inputs: &ConfigInputs, text: &str) -> Result<Config, ConfigProblems> {
+    let dotenv = SourceFile::new(inputs.home.dotenv_file(), text);
     settle(inputs, Some(&dotenv), Vec::new())
 }
 
 fn settle(
-    inputs: &Inputs,
-    dotenv: Option<&Source>,
-    mut problems: Vec<Problem>,
-) -> Result<Config, Problems> {
+    inputs: &ConfigInputs,
+    dotenv: Option<&SourceFile>,
+    mut problems: Vec<ConfigProblem>,
+) -> Result<Config, ConfigProblems> {
     let home = &inputs.home;
     if home.root().exists() && !home.root().is_dir() {
-        let problem = Problem::error("the home is not a folder").in_file(home.root());
-        return Err(Problems::from(
+        let problem = ConfigProblem::error("the home is not a folder").in_file(home.root());
+        return Err(ConfigProblems::from(
             problem.help("set HERMES_HOME to a folder, or pass --home"),
         ));
     }
@@ -53,16 +53,16 @@ fn settle(
 
     let mut read = |path: &Path, strictness| match source(path, &mut problems) {
         Some(source) => check_file(&source, strictness, &variable, &mut problems),
-        None => Checked::default(),
+        None => CheckedFile::default(),
     };
-    let managed = read(&inputs.managed, Strictness::PointOutSlips);
-    let file = read(&home.config_file(), Strictness::PointOutSlips);
-    let legacy = read(&home.legacy_file(), Strictness::LetThrough);
+    let managed = read(&inputs.managed, UnknownKeys::PointOutSlips);
+    let file = read(&home.config_file(), UnknownKeys::PointOutSlips);
+    let legacy = read(&home.legacy_file(), UnknownKeys::LetThrough);
 
     problems.extend(doubled(&file));
     problems.extend(lines.iter().filter_map(|(name, line)| {
         slip(name).map(|near| {
-            Problem::warning(format!("{name} is not a name we know"))
+            ConfigProblem::warning(format!("{name} is not a name we know"))
                 .in_line(&home.dotenv_file(), line.number)
                 .help(format!("did you mean {near}?"))
         })
@@ -76,7 +76,7 @@ fn settle(
         problems.extend(exposure::of(&path, holds_secrets));
     }
 
-    let sources = Sources {
+    let sources = SettingSources {
         inputs,
         managed: &managed,
         file: &file,
@@ -84,44 +84,48 @@ fn settle(
         dotenv: &lines,
     };
     let settled = sources.settle(&mut problems);
-    problems.extend(settled.iter().filter_map(Setting::without_effect));
-    let parts = settings::Parts::build(&settled, &variable, &mut problems);
+    problems.extend(settled.iter().filter_map(EffectiveSetting::without_effect));
+    let parts = settings::ConfigSections::build(&settled, &variable, &mut problems);
 
     let (errors, warnings) = problems
         .into_iter()
-        .partition(|problem| problem.severity() == Severity::Error);
-    if let Some(problems) = Problems::of(errors) {
+        .partition(|problem| problem.severity() == ProblemSeverity::Error);
+    if let Some(problems) = ConfigProblems::of(errors) {
         return Err(problems);
     }
     let unused = [managed.unused, file.unused, legacy.unused]
         .into_iter()
         .flatten()
-        .map(|(key, place)| Unused {
-            key: wording::short_path(&key),
-            file: place.source.path().to_owned(),
-            line: place.line,
+        .map(|entry| UnusedKey {
+            missed: SCHEMA
+                .missed(&entry.path, entry.is_switched_on)
+                .filter(|_| !entry.is_idle),
+            key: wording::short_path(&entry.path),
+            file: entry.place.source.path().to_owned(),
+            line: entry.place.line,
+            names: entry.names,
         })
         .collect();
     Ok(Config::new(home.clone(), parts, settled, warnings, unused))
 }
 
-fn source(path: &Path, problems: &mut Vec<Problem>) -> Option<Source> {
-    Source::read(path).unwrap_or_else(|problem| {
+fn source(path: &Path, problems: &mut Vec<ConfigProblem>) -> Option<SourceFile> {
+    SourceFile::read(path).unwrap_or_else(|problem| {
         problems.push(problem);
         None
     })
 }
 
 fn check_file(
-    source: &Source,
-    strictness: Strictness,
+    source: &SourceFile,
+    strictness: UnknownKeys,
     variable: &dyn Fn(&str) -> Option<String>,
-    problems: &mut Vec<Problem>,
-) -> Checked {
+    problems: &mut Vec<ConfigProblem>,
+) -> CheckedFile {
     let (root, noted) = tree::parse(source);
     problems.extend(noted);
     let Some(root) = root else {
-        return Checked::default();
+        return CheckedFile::default();
     };
     let mut checked = check::check(&root, strictness, variable);
     problems.append(&mut checked.problems);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// Pinned by the machine's administrator.
     Managed {
         file: PathBuf,
@@ -25,14 +25,14 @@ pub enum Origin {
     Default,
 }
 
-impl Origin {
+impl SettingOrigin {
     /// Somebody wrote it, wherever.
     pub fn is_written(&self) -> bool {
         *self != Self::Default
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Managed { file, line } => write!(f, "{}:{line} (managed)", file.display()),

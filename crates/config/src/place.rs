@@ -2,21 +2,21 @@
 
 use std::fmt::Write as _;
 
-use crate::source::Source;
+use crate::source::SourceFile;
 
 /// The part of a line that is shown when the whole would not fit.
 const WIDEST: usize = 100;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) source: Source,
+pub(crate) struct SourcePlace {
+    pub(crate) source: SourceFile,
     /// Both counted from 1.
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) length: usize,
 }
 
-impl Place {
+impl SourcePlace {
     /// The line with a caret below, as compilers do it.
     ///
     /// What follows a name that sounds like a credential is covered: errors end up in logs and
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn a_caret_stands_below_what_it_means() {
-        let place = Place {
-            source: Source::new("f", "a: 1\nbackend: docer\n"),
+        let place = SourcePlace {
+            source: SourceFile::new("f", "a: 1\nbackend: docer\n"),
             line: 2,
             column: 10,
             length: 5,
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_very_long_line_is_cut_around_the_caret() {
-        let place = Place {
-            source: Source::new("f", format!("{}X{}", "a".repeat(5000), "b".repeat(5000))),
+        let place = SourcePlace {
+            source: SourceFile::new("f", format!("{}X{}", "a".repeat(5000), "b".repeat(5000))),
             line: 1,
             column: 5001,
             length: 9000,

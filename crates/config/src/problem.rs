@@ -3,24 +3,24 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::place::Place;
+use crate::place::SourcePlace;
 use crate::wording::short_path;
 
 const MOST_SHOWN: usize = 100;
 
 /// One thing to mend.
 #[derive(Clone, Debug)]
-pub struct Problem {
-    severity: Severity,
+pub struct ConfigProblem {
+    severity: ProblemSeverity,
     what: String,
     /// Apart, as it is large and problems travel as errors.
-    spot: Box<Spot>,
+    spot: Box<ProblemPlace>,
     key: Option<String>,
     help: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub enum ProblemSeverity {
     /// Nothing starts until this is mended.
     Error,
     /// Works, and somebody should know.
@@ -28,21 +28,21 @@ pub enum Severity {
 }
 
 #[derive(Clone, Debug)]
-enum Spot {
+enum ProblemPlace {
     Nowhere,
     Variable(String),
     File(PathBuf),
     /// A line whose text must not be shown.
     Line(PathBuf, usize, Option<usize>),
-    Place(Place),
+    Place(SourcePlace),
 }
 
 /// Every error of every file, found in one go.
 #[derive(Clone, Debug)]
-pub struct Problems(Vec<Problem>);
+pub struct ConfigProblems(Vec<ConfigProblem>);
 
-impl Problem {
-    pub fn severity(&self) -> Severity {
+impl ConfigProblem {
+    pub fn severity(&self) -> ProblemSeverity {
         self.severity
     }
 
@@ -64,14 +64,14 @@ impl Problem {
     /// `file:line:column`, as far as it is known.
     pub fn place(&self) -> Option<String> {
         match &*self.spot {
-            Spot::Nowhere => None,
-            Spot::Variable(name) => Some(format!("the variable {name}")),
-            Spot::File(path) => Some(path.display().to_string()),
-            Spot::Line(path, line, None) => Some(format!("{}:{line}", path.display())),
-            Spot::Line(path, line, Some(column)) => {
+            ProblemPlace::Nowhere => None,
+            ProblemPlace::Variable(name) => Some(format!("the variable {name}")),
+            ProblemPlace::File(path) => Some(path.display().to_string()),
+            ProblemPlace::Line(path, line, None) => Some(format!("{}:{line}", path.display())),
+            ProblemPlace::Line(path, line, Some(column)) => {
                 Some(format!("{}:{line}:{column}", path.display()))
             }
-            Spot::Place(place) => Some(format!(
+            ProblemPlace::Place(place) => Some(format!(
                 "{}:{}:{}",
                 place.source.path().display(),
                 place.line,
@@ -81,35 +81,35 @@ impl Problem {
     }
 
     pub(crate) fn error(what: impl Into<String>) -> Self {
-        Self::new(Severity::Error, what.into())
+        Self::new(ProblemSeverity::Error, what.into())
     }
 
     pub(crate) fn warning(what: impl Into<String>) -> Self {
-        Self::new(Severity::Warning, what.into())
+        Self::new(ProblemSeverity::Warning, what.into())
     }
 
-    pub(crate) fn at(mut self, place: &Place) -> Self {
-        self.spot = Box::new(Spot::Place(place.clone()));
+    pub(crate) fn at(mut self, place: &SourcePlace) -> Self {
+        self.spot = Box::new(ProblemPlace::Place(place.clone()));
         self
     }
 
     pub(crate) fn in_file(mut self, path: &Path) -> Self {
-        self.spot = Box::new(Spot::File(path.to_owned()));
+        self.spot = Box::new(ProblemPlace::File(path.to_owned()));
         self
     }
 
     pub(crate) fn in_line(mut self, path: &Path, line: usize) -> Self {
-        self.spot = Box::new(Spot::Line(path.to_owned(), line, None));
+        self.spot = Box::new(ProblemPlace::Line(path.to_owned(), line, None));
         self
     }
 
     pub(crate) fn in_file_at(mut self, path: &Path, line: usize, column: usize) -> Self {
-        self.spot = Box::new(Spot::Line(path.to_owned(), line, Some(column)));
+        self.spot = Box::new(ProblemPlace::Line(path.to_owned(), line, Some(column)));
         self
     }
 
     pub(crate) fn in_variable(mut self, name: &str) -> Self {
-        self.spot = Box::new(Spot::Variable(name.to_owned()));
+        self.spot = Box::new(ProblemPlace::Variable(name.to_owned()));
         self
     }
 
@@ -123,24 +123,24 @@ impl Problem {
         self
     }
 
-    fn new(severity: Severity, what: String) -> Self {
+    fn new(severity: ProblemSeverity, what: String) -> Self {
         Self {
             severity,
             what,
-            spot: Box::new(Spot::Nowhere),
+            spot: Box::new(ProblemPlace::Nowhere),
             key: None,
             help: Vec::new(),
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.severity, self.what)?;
         if let Some(place) = self.place() {
             write!(f, "\n  --> {place}")?;
         }
-        if let Spot::Place(place) = &*self.spot {
+        if let ProblemPlace::Place(place) = &*self.spot {
             write!(f, "\n{}", place.snippet())?;
         }
         if let Some(key) = &self.key {
@@ -153,7 +153,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Severity {
+impl fmt::Display for ProblemSeverity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Error => "error",
@@ -162,18 +162,18 @@ impl fmt::Display for Severity {
     }
 }
 
-impl Problems {
+impl ConfigProblems {
     /// `None` where nothing is an error. Nobody reads thousands of them.
-    pub(crate) fn of(mut problems: Vec<Problem>) -> Option<Self> {
+    pub(crate) fn of(mut problems: Vec<ConfigProblem>) -> Option<Self> {
         let more = problems.len().saturating_sub(MOST_SHOWN);
         if more > 0 {
             problems.truncate(MOST_SHOWN);
-            problems.push(Problem::error(format!("and {more} more")));
+            problems.push(ConfigProblem::error(format!("and {more} more")));
         }
         (!problems.is_empty()).then_some(Self(problems))
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+    pub fn iter(&self) -> impl Iterator<Item = &ConfigProblem> {
         self.0.iter()
     }
 
@@ -182,7 +182,7 @@ impl Problems {
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for ConfigProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, problem) in self.0.iter().enumerate() {
             if i > 0 {
@@ -194,10 +194,10 @@ impl fmt::Display for Problems {
     }
 }
 
-impl From<Problem> for Problems {
-    fn from(problem: Problem) -> Self {
+impl From<ConfigProblem> for ConfigProblems {
+    fn from(problem: ConfigProblem) -> Self {
         Self(vec![problem])
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ConfigProblems {}

@@ -1,4 +1,4 @@
-//! How a YAML node becomes a [`Value`] of a [`Shape`].
+//! How a YAML node becomes a [`SettingValue`] of a [`ValueShape`].
 
 use std::collections::BTreeMap;
 
@@ -6,59 +6,66 @@ use hermetic_types::Secret;
 
 use crate::expand::{ExpandError, expand};
 use crate::nearest::nearest;
-use crate::place::Place;
-use crate::problem::Problem;
+use crate::place::SourcePlace;
+use crate::problem::ConfigProblem;
 use crate::scalar;
-use crate::shape::{Field, Item, LoneValues, Mismatch, Shape, names};
-use crate::tree::{Content, Entry, Node, Scalar};
-use crate::value::{Record, Value};
+use crate::shape::{ListItem, LoneValues, RecordField, ValueMismatch, ValueShape, names};
+use crate::tree::{MapEntry, NodeContent, ScalarNode, YamlNode};
+use crate::value::{RecordValue, SettingValue};
 use crate::wording::short;
 
 /// Reads nodes of one file, expanding variables on the way.
-pub(crate) struct Reader<'a> {
+pub(crate) struct NodeReader<'a> {
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
-    pub(crate) problems: Vec<Problem>,
-    pub(crate) unknown_fields: Vec<(String, Place)>,
+    pub(crate) problems: Vec<ConfigProblem>,
+    pub(crate) unknown_fields: Vec<(String, SourcePlace)>,
 }
 
-impl Reader<'_> {
+impl NodeReader<'_> {
     /// `None` where nothing was written or a problem was noted.
-    pub(crate) fn read(&mut self, key: &str, shape: &Shape, node: &Node) -> Option<Value> {
+    pub(crate) fn read(
+        &mut self,
+        key: &str,
+        shape: &ValueShape,
+        node: &YamlNode,
+    ) -> Option<SettingValue> {
         match (shape, &node.content) {
-            (_, Content::Null) => None,
-            (Shape::Tree, _) => Some(Value::Tree(json_of(node))),
-            (Shape::Texts { item, .. }, Content::List(items)) => self.texts(key, *item, items),
-            (Shape::Pairs, Content::Map(entries)) => self.pairs(key, entries),
-            (Shape::Records { fields, lone }, Content::List(items)) => {
+            (_, NodeContent::Null) => None,
+            (ValueShape::Tree, _) => Some(SettingValue::Tree(json_of(node))),
+            (ValueShape::Texts { item, .. }, NodeContent::List(items)) => {
+                self.texts(key, *item, items)
+            }
+            (ValueShape::Pairs, NodeContent::Map(entries)) => self.pairs(key, entries),
+            (ValueShape::Records { fields, lone }, NodeContent::List(items)) => {
                 self.records(key, fields, *lone, items)
             }
             (
-                Shape::Records {
+                ValueShape::Records {
                     fields,
                     lone: Some(_),
                 },
-                Content::Map(entries),
+                NodeContent::Map(entries),
             ) => self
                 .record(key, fields, node, entries)
-                .map(|record| Value::Records(vec![record])),
+                .map(|record| SettingValue::Records(vec![record])),
             (
-                Shape::Records {
+                ValueShape::Records {
                     lone: Some(field), ..
                 },
-                Content::Scalar(scalar),
+                NodeContent::Scalar(scalar),
             ) => {
                 let text = self.expanded(key, scalar, &node.place)?;
-                let record = Record::lone(field, Value::Text(text), &node.place);
-                Some(Value::Records(vec![record]))
+                let record = RecordValue::lone(field, SettingValue::Text(text), &node.place);
+                Some(SettingValue::Records(vec![record]))
             }
             (
-                Shape::Table {
+                ValueShape::Table {
                     fields,
                     lone_values,
                 },
-                Content::Map(entries),
+                NodeContent::Map(entries),
             ) => self.table(key, fields, *lone_values, entries),
-            (shape, Content::Scalar(scalar)) if shape.is_scalar() => {
+            (shape, NodeContent::Scalar(scalar)) if shape.is_scalar() => {
                 let text = self.expanded(key, scalar, &node.place)?;
                 match shape.read_text(&text) {
                     Ok(value) => value,
@@ -70,7 +77,7 @@ impl Reader<'_> {
                 }
             }
             _ => {
-                let mismatch = Mismatch {
+                let mismatch = ValueMismatch {
                     what: format!("expected {}, found {}", shape.name(), node.kind()),
                     help: shape.example().into_iter().collect(),
                 };
@@ -80,14 +87,17 @@ impl Reader<'_> {
         }
     }
 
-    fn texts(&mut self, key: &str, item: Item, nodes: &[Node]) -> Option<Value> {
+    fn texts(&mut self, key: &str, item: ListItem, nodes: &[YamlNode]) -> Option<SettingValue> {
         let mut texts = Vec::new();
         for node in nodes {
-            let Content::Scalar(scalar) = &node.content else {
+            let NodeContent::Scalar(scalar) = &node.content else {
                 self.problems.push(
-                    Problem::error(format!("expected text in this list, found {}", node.kind()))
-                        .at(&node.place)
-                        .of_key(key),
+                    ConfigProblem::error(format!(
+                        "expected text in this list, found {}",
+                        node.kind()
+                    ))
+                    .at(&node.place)
+                    .of_key(key),
                 );
                 continue;
             };
@@ -101,22 +111,22 @@ impl Reader<'_> {
                 }
             }
         }
-        Some(Value::Texts(texts))
+        Some(SettingValue::Texts(texts))
     }
 
-    fn pairs(&mut self, key: &str, entries: &[Entry]) -> Option<Value> {
+    fn pairs(&mut self, key: &str, entries: &[MapEntry]) -> Option<SettingValue> {
         let mut pairs = BTreeMap::new();
         for entry in entries {
             match &entry.value.content {
-                Content::Scalar(scalar) => {
+                NodeContent::Scalar(scalar) => {
                     let value = self.expanded(key, scalar, &entry.value.place)?;
                     pairs.insert(entry.name.clone(), Secret::new(value));
                 }
-                Content::Null => {
+                NodeContent::Null => {
                     pairs.insert(entry.name.clone(), Secret::new(""));
                 }
                 _ => self.problems.push(
-                    Problem::error(format!(
+                    ConfigProblem::error(format!(
                         "expected text for `{}`, found {}",
                         short(&entry.name),
                         entry.value.kind()
@@ -126,28 +136,32 @@ impl Reader<'_> {
                 ),
             }
         }
-        Some(Value::Pairs(pairs))
+        Some(SettingValue::Pairs(pairs))
     }
 
     fn records(
         &mut self,
         key: &str,
-        fields: &'static [Field],
+        fields: &'static [RecordField],
         lone: Option<&'static str>,
-        items: &[Node],
-    ) -> Option<Value> {
+        items: &[YamlNode],
+    ) -> Option<SettingValue> {
         let mut records = Vec::new();
         for item in items {
             match (&item.content, lone) {
-                (Content::Map(entries), _) => {
+                (NodeContent::Map(entries), _) => {
                     records.extend(self.record(key, fields, item, entries));
                 }
-                (Content::Scalar(scalar), Some(field)) => {
+                (NodeContent::Scalar(scalar), Some(field)) => {
                     let text = self.expanded(key, scalar, &item.place)?;
-                    records.push(Record::lone(field, Value::Text(text), &item.place));
+                    records.push(RecordValue::lone(
+                        field,
+                        SettingValue::Text(text),
+                        &item.place,
+                    ));
                 }
                 _ => self.problems.push(
-                    Problem::error(format!(
+                    ConfigProblem::error(format!(
                         "expected a map in this list, found {}",
                         item.kind()
                     ))
@@ -157,51 +171,51 @@ impl Reader<'_> {
                 ),
             }
         }
-        Some(Value::Records(records))
+        Some(SettingValue::Records(records))
     }
 
     fn table(
         &mut self,
         key: &str,
-        fields: &'static [Field],
+        fields: &'static [RecordField],
         lone_values: LoneValues,
-        entries: &[Entry],
-    ) -> Option<Value> {
+        entries: &[MapEntry],
+    ) -> Option<SettingValue> {
         let mut table = BTreeMap::new();
         for entry in entries {
             match &entry.value.content {
-                Content::Map(inside) => {
+                NodeContent::Map(inside) => {
                     let inner = format!("{key}.{}", entry.name);
                     if let Some(record) = self.record(&inner, fields, &entry.value, inside) {
                         table.insert(entry.name.clone(), record);
                     }
                 }
-                Content::Null => {}
-                Content::Scalar(_) if lone_values == LoneValues::Unused => {
+                NodeContent::Null => {}
+                NodeContent::Scalar(_) if lone_values == LoneValues::Unused => {
                     let inner = format!("{key}.{}", entry.name);
                     self.unknown_fields.push((inner, entry.name_place.clone()));
                 }
                 _ => self.problems.push(
-                    Problem::error(format!("expected a map, found {}", entry.value.kind()))
+                    ConfigProblem::error(format!("expected a map, found {}", entry.value.kind()))
                         .at(&entry.value.place)
                         .of_key(format!("{key}.{}", short(&entry.name)))
                         .help(format!("its fields are {}", names(fields))),
                 ),
             }
         }
-        Some(Value::Table(table))
+        Some(SettingValue::Table(table))
     }
 
     fn record(
         &mut self,
         key: &str,
-        fields: &'static [Field],
-        node: &Node,
-        entries: &[Entry],
-    ) -> Option<Record> {
-        let mut record = Record {
+        fields: &'static [RecordField],
+        node: &YamlNode,
+        entries: &[MapEntry],
+    ) -> Option<RecordValue> {
+        let mut record = RecordValue {
             place: Some(node.place.clone()),
-            ..Record::default()
+            ..RecordValue::default()
         };
         for entry in entries {
             let inner = format!("{key}.{}", entry.name);
@@ -209,11 +223,13 @@ impl Reader<'_> {
                 if let Some(value) = self.read(&inner, &field.shape, &entry.value) {
                     record.fields.insert(field.name, value);
                 } else if is_empty_text(&field.shape, &entry.value) {
-                    record.fields.insert(field.name, Value::Text(String::new()));
+                    record
+                        .fields
+                        .insert(field.name, SettingValue::Text(String::new()));
                 }
             } else if let Some(near) = nearest(&entry.name, fields.iter().map(|f| f.name)) {
                 self.problems.push(
-                    Problem::error(format!("unknown field `{}`", short(&entry.name)))
+                    ConfigProblem::error(format!("unknown field `{}`", short(&entry.name)))
                         .at(&entry.name_place)
                         .of_key(inner)
                         .help(format!("did you mean `{near}`?")),
@@ -223,10 +239,10 @@ impl Reader<'_> {
             }
         }
         for field in fields.iter().filter(|field| field.required) {
-            let there = |entry: &Entry| nearest(&entry.name, [field.name]).is_some();
+            let there = |entry: &MapEntry| nearest(&entry.name, [field.name]).is_some();
             if !entries.iter().any(there) {
                 self.problems.push(
-                    Problem::error(format!("the field `{}` is missing", field.name))
+                    ConfigProblem::error(format!("the field `{}` is missing", field.name))
                         .at(&node.place)
                         .of_key(key)
                         .help(format!("it is {}", field.about)),
@@ -236,7 +252,7 @@ impl Reader<'_> {
         Some(record)
     }
 
-    fn expanded(&mut self, key: &str, scalar: &Scalar, place: &Place) -> Option<String> {
+    fn expanded(&mut self, key: &str, scalar: &ScalarNode, place: &SourcePlace) -> Option<String> {
         match expand(&scalar.text, self.variable) {
             Ok(text) => Some(text),
             Err(error) => {
@@ -248,7 +264,9 @@ impl Reader<'_> {
                         "variables are written ${NAME}; a literal `${` is `$${`".to_owned()
                     }
                 };
-                let problem = Problem::error(error.to_string()).at(place).of_key(key);
+                let problem = ConfigProblem::error(error.to_string())
+                    .at(place)
+                    .of_key(key);
                 self.problems.push(problem.help(help));
                 None
             }
@@ -259,11 +277,11 @@ impl Reader<'_> {
     fn note_text(
         &mut self,
         key: &str,
-        node: &Node,
-        scalar: &Scalar,
+        node: &YamlNode,
+        scalar: &ScalarNode,
         text: &str,
         expected: &str,
-        mut mismatch: Mismatch,
+        mut mismatch: ValueMismatch,
     ) {
         if text != scalar.text {
             let written = short(&scalar.text);
@@ -272,28 +290,29 @@ impl Reader<'_> {
         self.note(key, &node.place, mismatch);
     }
 
-    fn note(&mut self, key: &str, place: &Place, mismatch: Mismatch) {
+    fn note(&mut self, key: &str, place: &SourcePlace, mismatch: ValueMismatch) {
         self.problems
             .push(mismatch.into_problem().at(place).of_key(key));
     }
 }
 /// `scheme: ""` says something that no `scheme` does not.
-fn is_empty_text(shape: &Shape, node: &Node) -> bool {
-    let empty = matches!(&node.content, Content::Scalar(scalar) if scalar.text.trim().is_empty());
-    empty && matches!(shape, Shape::Text)
+fn is_empty_text(shape: &ValueShape, node: &YamlNode) -> bool {
+    let empty =
+        matches!(&node.content, NodeContent::Scalar(scalar) if scalar.text.trim().is_empty());
+    empty && matches!(shape, ValueShape::Text)
 }
-fn json_of(node: &Node) -> serde_json::Value {
+fn json_of(node: &YamlNode) -> serde_json::Value {
     match &node.content {
-        Content::Null => serde_json::Value::Null,
-        Content::Scalar(Scalar { text, plain }) => {
+        NodeContent::Null => serde_json::Value::Null,
+        NodeContent::Scalar(ScalarNode { text, plain }) => {
             match (plain, scalar::flag(text), text.parse::<i64>()) {
                 (true, _, Ok(number)) => number.into(),
                 (true, Some(flag), _) => flag.into(),
                 _ => text.as_str().into(),
             }
         }
-        Content::List(items) => items.iter().map(json_of).collect(),
-        Content::Map(entries) => entries
+        NodeContent::List(items) => items.iter().map(json_of).collect(),
+        NodeContent::Map(entries) => entries
             .iter()
             .map(|entry| (entry.name.clone(), json_of(&entry.value)))
             .collect(),

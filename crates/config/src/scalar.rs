@@ -6,10 +6,10 @@ use std::num::{IntErrorKind, ParseIntError};
 use hermetic_types::Secret;
 
 use crate::nearest::nearest;
-use crate::shape::Mismatch;
+use crate::shape::ValueMismatch;
 use crate::wording::short;
 
-pub(crate) fn within<T>(text: &str, number: T, least: T, most: T) -> Result<(), Mismatch>
+pub(crate) fn within<T>(text: &str, number: T, least: T, most: T) -> Result<(), ValueMismatch>
 where
     T: Copy + PartialOrd + std::fmt::Display,
 {
@@ -18,7 +18,7 @@ where
         _ if number > most => "large",
         _ => return Ok(()),
     };
-    Err(Mismatch {
+    Err(ValueMismatch {
         what: format!("{} is too {too}", short(text)),
         help: vec![between(&least, &most)],
     })
@@ -64,7 +64,7 @@ pub(crate) fn number(text: &str) -> Option<f64> {
         .filter(|number: &f64| starts_well && number.is_finite())
 }
 
-pub(crate) fn choice(text: &str, choices: &[&'static str]) -> Result<&'static str, Mismatch> {
+pub(crate) fn choice(text: &str, choices: &[&'static str]) -> Result<&'static str, ValueMismatch> {
     let lower = text.to_ascii_lowercase();
     // YAML's bare `off` is false for many tools that rewrite the file.
     let wanted = match (lower.as_str(), flag(text)) {
@@ -78,14 +78,14 @@ pub(crate) fn choice(text: &str, choices: &[&'static str]) -> Result<&'static st
     if let Some(near) = nearest(&lower, choices.iter().copied()) {
         help.push(format!("did you mean {near}?"));
     }
-    Err(Mismatch {
+    Err(ValueMismatch {
         what: format!("unknown value `{}`", short(text)),
         help,
     })
 }
 
 /// JSON, as lists cross the environment, or words between commas.
-pub(crate) fn listed(text: &str) -> Result<Vec<String>, Mismatch> {
+pub(crate) fn listed(text: &str) -> Result<Vec<String>, ValueMismatch> {
     if text.starts_with('[') {
         let items: Vec<serde_json::Value> =
             serde_json::from_str(text).map_err(|error| not_json("list", &error))?;
@@ -105,7 +105,7 @@ pub(crate) fn listed(text: &str) -> Result<Vec<String>, Mismatch> {
         .collect())
 }
 
-pub(crate) fn paired(text: &str) -> Result<BTreeMap<String, Secret>, Mismatch> {
+pub(crate) fn paired(text: &str) -> Result<BTreeMap<String, Secret>, ValueMismatch> {
     let pairs: BTreeMap<String, serde_json::Value> =
         serde_json::from_str(text).map_err(|error| not_json("object", &error))?;
     Ok(pairs
@@ -121,8 +121,8 @@ pub(crate) fn paired(text: &str) -> Result<BTreeMap<String, Secret>, Mismatch> {
 }
 
 /// Only where it broke: the text itself may hold credentials.
-fn not_json(kind: &str, error: &serde_json::Error) -> Mismatch {
-    Mismatch {
+fn not_json(kind: &str, error: &serde_json::Error) -> ValueMismatch {
+    ValueMismatch {
         what: format!("not a JSON {kind} (at character {})", error.column()),
         help: vec![format!("in a variable, write it as a JSON {kind}")],
     }

@@ -6,8 +6,10 @@
 
 mod agent;
 mod approvals;
+mod budgets;
 mod egress;
 mod gateway;
+mod lost;
 mod model;
 mod not_yet;
 mod platforms;
@@ -19,35 +21,34 @@ mod variables;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{LazyLock, OnceLock};
 
-use crate::shape::{Item, Shape};
+use crate::shape::{ListItem, ValueShape};
 
 pub(crate) use not_yet::why as why_without_effect;
-pub(crate) use variables::PROVIDER_KEYS;
 
 /// One key.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct SchemaKey {
     /// Dotted, as in `terminal.backend`. A name in capitals is a variable without a key.
     pub(crate) path: String,
     /// Other places where it may stand, the strongest first; `path` beats them all.
     pub(crate) also: Vec<String>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ValueShape,
     /// As it would be written in a variable; empty if there is none.
     pub(crate) fallback: &'static str,
     pub(crate) variable: Option<String>,
-    pub(crate) stronger: Stronger,
+    pub(crate) stronger: KeyPrecedence,
     pub(crate) about: &'static str,
 }
 
 /// Who wins where both speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stronger {
+pub(crate) enum KeyPrecedence {
     File,
     Variable,
 }
 
 pub(crate) struct Schema {
-    pub(crate) keys: Vec<Key>,
+    pub(crate) keys: Vec<SchemaKey>,
     by_path: HashMap<String, usize>,
     by_variable: HashMap<String, usize>,
     /// The names that may stand below each section, used by us or not. Gathered when there is a file to hold
@@ -61,11 +62,11 @@ type Sections = BTreeMap<String, BTreeSet<String>>;
 pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::build);
 
 impl Schema {
-    pub(crate) fn key(&self, path: &str) -> Option<&Key> {
+    pub(crate) fn key(&self, path: &str) -> Option<&SchemaKey> {
         self.by_path.get(path).map(|index| &self.keys[*index])
     }
 
-    pub(crate) fn for_variable(&self, name: &str) -> Option<&Key> {
+    pub(crate) fn for_variable(&self, name: &str) -> Option<&SchemaKey> {
         self.by_variable.get(name).map(|index| &self.keys[*index])
     }
 
@@ -84,6 +85,11 @@ impl Schema {
     /// A key of the original system that has no meaning here.
     pub(crate) fn is_unused(&self, path: &str) -> bool {
         self.unused.contains(path)
+    }
+
+    /// What is missed by whoever wrote this key; nothing for one that is not missed.
+    pub(crate) fn missed(&self, path: &str, is_switched_on: bool) -> Option<&'static str> {
+        lost::feature(path, is_switched_on)
     }
 
     /// What belongs into a section, as declared.
@@ -144,6 +150,7 @@ impl Schema {
         keys.extend(agent::keys());
         keys.extend(session::keys());
         keys.extend(model::keys());
+        keys.extend(budgets::keys());
         keys.extend(platforms::keys());
         keys.extend(variables::keys());
 
@@ -183,19 +190,24 @@ fn add_to_sections(sections: &mut Sections, path: &str) {
 }
 
 /// A key of the file without a variable; the words below add the rest.
-fn key(path: impl Into<String>, shape: Shape, fallback: &'static str, about: &'static str) -> Key {
-    Key {
+fn key(
+    path: impl Into<String>,
+    shape: ValueShape,
+    fallback: &'static str,
+    about: &'static str,
+) -> SchemaKey {
+    SchemaKey {
         path: path.into(),
         also: Vec::new(),
         shape,
         fallback,
         variable: None,
-        stronger: Stronger::File,
+        stronger: KeyPrecedence::File,
         about,
     }
 }
 
-impl Key {
+impl SchemaKey {
     /// Mirrored by a variable, which the file overrules.
     fn mirrored_by(mut self, variable: impl Into<String>) -> Self {
         self.variable = Some(variable.into());
@@ -204,7 +216,7 @@ impl Key {
 
     /// Mirrored by a variable that overrules the file.
     fn overruled_by(mut self, variable: impl Into<String>) -> Self {
-        self.stronger = Stronger::Variable;
+        self.stronger = KeyPrecedence::Variable;
         self.mirrored_by(variable)
     }
 
@@ -218,28 +230,28 @@ const DAY: i64 = 86_400;
 const YEAR: i64 = 365 * DAY;
 
 /// At least one second.
-const fn seconds(most: i64) -> Shape {
-    Shape::Whole { least: 1, most }
+const fn seconds(most: i64) -> ValueShape {
+    ValueShape::Whole { least: 1, most }
 }
 
-const fn count(least: i64, most: i64) -> Shape {
-    Shape::Whole { least, most }
+const fn count(least: i64, most: i64) -> ValueShape {
+    ValueShape::Whole { least, most }
 }
 
-const TEXTS: Shape = texts(Item::Any);
-const COMMA_TEXTS: Shape = Shape::Texts {
+const TEXTS: ValueShape = texts(ListItem::Any);
+const COMMA_TEXTS: ValueShape = ValueShape::Texts {
     commas: true,
-    item: Item::Any,
+    item: ListItem::Any,
 };
 
-const fn texts(item: Item) -> Shape {
-    Shape::Texts {
+const fn texts(item: ListItem) -> ValueShape {
+    ValueShape::Texts {
         commas: false,
         item,
     }
 }
 
-const BACKENDS: Shape = Shape::OneOf(&[
+const BACKENDS: ValueShape = ValueShape::OneOf(&[
     "native",
     "docker",
     "singularity",
@@ -281,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_backends_are_those_that_exist() {
-        let Shape::OneOf(names) = BACKENDS else {
+        let ValueShape::OneOf(names) = BACKENDS else {
             panic!("a choice");
         };
         assert_eq!(names, BackendKind::names());

@@ -2,6 +2,7 @@
 
 mod agent;
 mod approvals;
+mod budgets;
 mod egress;
 mod gateway;
 mod model;
@@ -10,54 +11,62 @@ mod platforms;
 mod session;
 mod terminal;
 
-pub use agent::{Agent, BusyInput, CodeExecution, Streaming, ToolOutput, WorkingDirectory};
-pub use approvals::{ApprovalMode, Approvals, Security, UnattendedAnswer};
-pub use egress::{CredentialSource, Egress, EgressAddition, EgressCredential, EgressMode};
-pub use gateway::{Dashboard, Gateway};
-pub use model::{Model, ModelRef, Provider};
-pub use platforms::{
-    Discord, DiscordAccount, DiscordBackfill, Platform, Platforms, Signal, SignalAccount, Slack,
-    SlackAccount, SlackIntake, Stranger, Telegram, TelegramAccount, TelegramWebhook, Webhook,
-    WhatsApp, WhatsAppCloud,
+pub use agent::{
+    AgentConfig, BusyInput, CodeExecution, StreamingConfig, ToolOutput, WorkingDirectory,
 };
-pub use session::{ResetMode, Sessions};
-pub use terminal::{Docker, Native, NativeMount, Ssh, Terminal};
+pub use approvals::{ApprovalMode, ApprovalsConfig, SecurityConfig, UnattendedAnswer};
+pub use budgets::{BudgetsConfig, DayBudget};
+pub use egress::{CredentialSource, EgressAddition, EgressConfig, EgressCredential, EgressMode};
+pub use gateway::{DashboardConfig, GatewayConfig};
+pub use model::{ModelConfig, ModelRef, ProviderConfig};
+pub use platforms::{
+    DiscordAccount, DiscordBackfill, DiscordPlatform, MatrixAccount, MatrixCredentials,
+    MatrixPlatform, PlatformConfig, PlatformConfigs, SignalAccount, SignalPlatform,
+    SlackAccountConfig, SlackIntake, SlackPlatform, StrangerPolicy, TelegramAccount,
+    TelegramPlatform, TelegramWebhook, WebhookPlatform, WhatsApp, WhatsAppCloudPlatform,
+    WhatsAppNumber,
+};
+pub use session::{ResetMode, SessionsConfig};
+pub use terminal::{DockerTerminal, NativeMount, NativeTerminal, SshTerminal, TerminalConfig};
 
-use crate::effective::Setting;
-use crate::problem::Problem;
-use pick::Pick;
+use crate::effective::EffectiveSetting;
+use crate::problem::ConfigProblem;
+use pick::SettingPicker;
+pub(crate) use pick::words;
 
 /// Everything that is handed out.
 #[derive(Clone, Debug)]
-pub(crate) struct Parts {
-    pub(crate) terminal: Terminal,
-    pub(crate) gateway: Gateway,
-    pub(crate) egress: Egress,
-    pub(crate) approvals: Approvals,
-    pub(crate) security: Security,
-    pub(crate) agent: Agent,
-    pub(crate) sessions: Sessions,
-    pub(crate) model: Model,
-    pub(crate) platforms: Platforms,
+pub(crate) struct ConfigSections {
+    pub(crate) terminal: TerminalConfig,
+    pub(crate) gateway: GatewayConfig,
+    pub(crate) egress: EgressConfig,
+    pub(crate) approvals: ApprovalsConfig,
+    pub(crate) security: SecurityConfig,
+    pub(crate) agent: AgentConfig,
+    pub(crate) sessions: SessionsConfig,
+    pub(crate) model: ModelConfig,
+    pub(crate) budgets: BudgetsConfig,
+    pub(crate) platforms: PlatformConfigs,
 }
 
-impl Parts {
+impl ConfigSections {
     pub(crate) fn build(
-        settings: &[Setting],
+        settings: &[EffectiveSetting],
         variable: &dyn Fn(&str) -> Option<String>,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<ConfigProblem>,
     ) -> Self {
-        let pick = Pick::new(settings, variable);
+        let pick = SettingPicker::new(settings, variable);
         Self {
-            terminal: Terminal::build(&pick, problems),
-            gateway: Gateway::build(&pick),
-            egress: Egress::build(&pick, problems),
-            approvals: Approvals::build(&pick),
-            security: Security::build(&pick),
-            agent: Agent::build(&pick),
-            sessions: Sessions::build(&pick),
-            model: Model::build(&pick, problems),
-            platforms: Platforms::build(&pick, problems),
+            terminal: TerminalConfig::build(&pick, problems),
+            gateway: GatewayConfig::build(&pick),
+            egress: EgressConfig::build(&pick, problems),
+            approvals: ApprovalsConfig::build(&pick),
+            security: SecurityConfig::build(&pick),
+            agent: AgentConfig::build(&pick),
+            sessions: SessionsConfig::build(&pick),
+            model: ModelConfig::build(&pick, problems),
+            budgets: BudgetsConfig::build(&pick),
+            platforms: PlatformConfigs::build(&pick, problems),
         }
     }
 }

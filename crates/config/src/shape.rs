@@ -1,16 +1,16 @@
-//! What a key may hold, and how text becomes a [`Value`].
+//! What a key may hold, and how text becomes a [`SettingValue`].
 
 use hermetic_types::Secret;
 
 use crate::grammar;
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::scalar::{between, choice, flag, listed, number, paired, whole, within};
 use crate::size;
-use crate::value::Value;
+use crate::value::SettingValue;
 use crate::wording::short;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
+pub(crate) enum ValueShape {
     Flag,
     Whole {
         least: i64,
@@ -31,17 +31,17 @@ pub(crate) enum Shape {
     /// A list of texts; in a file also one text with commas if `commas`.
     Texts {
         commas: bool,
-        item: Item,
+        item: ListItem,
     },
     Pairs,
     /// A list of maps. Where `lone` names a field, one map or one text may stand for the list.
     Records {
-        fields: &'static [Field],
+        fields: &'static [RecordField],
         lone: Option<&'static str>,
     },
     /// A map from names to maps.
     Table {
-        fields: &'static [Field],
+        fields: &'static [RecordField],
         lone_values: LoneValues,
     },
     Tree,
@@ -57,7 +57,7 @@ pub(crate) enum LoneValues {
 
 /// What each text of a list must be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Item {
+pub(crate) enum ListItem {
     Any,
     Host,
     Mount,
@@ -65,22 +65,22 @@ pub(crate) enum Item {
 }
 
 #[derive(Debug)]
-pub(crate) struct Field {
+pub(crate) struct RecordField {
     pub(crate) name: &'static str,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ValueShape,
     pub(crate) required: bool,
     pub(crate) about: &'static str,
 }
 
 /// Why a text is no such value: what was wrong, and what to do.
 #[derive(Debug)]
-pub(crate) struct Mismatch {
+pub(crate) struct ValueMismatch {
     pub(crate) what: String,
     pub(crate) help: Vec<String>,
 }
 
-impl Item {
-    pub(crate) fn check(self, text: &str) -> Result<(), Mismatch> {
+impl ListItem {
+    pub(crate) fn check(self, text: &str) -> Result<(), ValueMismatch> {
         let (fits, kind, help) = match self {
             Self::Any => return Ok(()),
             Self::Host => (
@@ -102,63 +102,63 @@ impl Item {
         if fits {
             return Ok(());
         }
-        Err(Mismatch {
+        Err(ValueMismatch {
             what: format!("`{}` is not a {kind}", short(text)),
             help: vec![help.to_owned()],
         })
     }
 }
 
-impl Mismatch {
-    pub(crate) fn into_problem(self) -> Problem {
+impl ValueMismatch {
+    pub(crate) fn into_problem(self) -> ConfigProblem {
         self.help
             .into_iter()
-            .fold(Problem::error(self.what), Problem::help)
+            .fold(ConfigProblem::error(self.what), ConfigProblem::help)
     }
 }
 
-impl Shape {
+impl ValueShape {
     /// Reads what a variable, or a default, says. `None` for an empty text.
-    pub(crate) fn read_text(&self, written: &str) -> Result<Option<Value>, Mismatch> {
+    pub(crate) fn read_text(&self, written: &str) -> Result<Option<SettingValue>, ValueMismatch> {
         let text = written.trim();
         if text.is_empty() {
             return Ok(None);
         }
         let value = match self {
-            Self::Flag => Value::Flag(flag(text).ok_or_else(|| self.mismatch(text))?),
+            Self::Flag => SettingValue::Flag(flag(text).ok_or_else(|| self.mismatch(text))?),
             Self::Whole { least, most } => {
                 let number = whole(text).ok_or_else(|| self.mismatch(text))?;
                 within(text, number, *least, *most)?;
-                Value::Whole(number)
+                SettingValue::Whole(number)
             }
             Self::Number { least, most } => {
                 let number = number(text).ok_or_else(|| self.mismatch(text))?;
                 within(text, number, *least, *most)?;
-                Value::Number(number)
+                SettingValue::Number(number)
             }
             Self::Size { unit, least } => {
                 let bytes = size::parse(text, *unit).ok_or_else(|| self.mismatch(text))?;
                 if bytes < *least {
-                    return Err(Mismatch {
+                    return Err(ValueMismatch {
                         what: format!("{} is too small", short(text)),
                         help: vec![format!("it must be {} or more", size::spell(*least))],
                     });
                 }
-                Value::Size(bytes)
+                SettingValue::Size(bytes)
             }
             // A space at an end may be meant, as in a cursor or a prefix.
-            Self::Text => Value::Text(written.to_owned()),
-            Self::Secret => Value::Secret(Secret::new(text)),
-            Self::OneOf(choices) => Value::Text(choice(text, choices)?.to_owned()),
+            Self::Text => SettingValue::Text(written.to_owned()),
+            Self::Secret => SettingValue::Secret(Secret::new(text)),
+            Self::OneOf(choices) => SettingValue::Text(choice(text, choices)?.to_owned()),
             Self::Texts { item, .. } => {
                 let texts = listed(text)?;
                 texts.iter().try_for_each(|text| item.check(text))?;
-                Value::Texts(texts)
+                SettingValue::Texts(texts)
             }
-            Self::Pairs => Value::Pairs(paired(text)?),
-            Self::Tree => Value::Tree(text.into()),
+            Self::Pairs => SettingValue::Pairs(paired(text)?),
+            Self::Tree => SettingValue::Tree(text.into()),
             Self::Records { .. } | Self::Table { .. } => {
-                return Err(Mismatch {
+                return Err(ValueMismatch {
                     what: format!("expected {}, found text", self.name()),
                     help: self.example().into_iter().collect(),
                 });
@@ -206,8 +206,8 @@ impl Shape {
         }
     }
 
-    fn mismatch(&self, text: &str) -> Mismatch {
-        Mismatch {
+    fn mismatch(&self, text: &str) -> ValueMismatch {
+        ValueMismatch {
             what: format!("expected {}, found `{}`", self.name(), short(text)),
             help: self.example().into_iter().collect(),
         }
@@ -222,7 +222,7 @@ fn size_help(unit: u64) -> &'static str {
     }
 }
 
-pub(crate) fn names(fields: &[Field]) -> String {
+pub(crate) fn names(fields: &[RecordField]) -> String {
     let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
     names.join(", ")
 }

@@ -5,24 +5,24 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 
 /// Far above any file written by hand, far below what would hurt.
 const LARGEST: u64 = 4 << 20;
 
 /// A file's name and text. Cheap to clone: every place in it holds one.
 #[derive(Clone, Debug)]
-pub(crate) struct Source(Arc<Inner>);
+pub(crate) struct SourceFile(Arc<SourceText>);
 
 #[derive(Debug)]
-struct Inner {
+struct SourceText {
     path: PathBuf,
     text: String,
 }
 
-impl Source {
+impl SourceFile {
     pub(crate) fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(SourceText {
             path: path.into(),
             text: text.into(),
         }))
@@ -30,11 +30,13 @@ impl Source {
 
     /// `None` if there is no such file. Whatever is there and cannot be read is a problem: a
     /// configuration that silently counts as empty would weaken what it says.
-    pub(crate) fn read(path: &Path) -> Result<Option<Self>, Problem> {
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>, ConfigProblem> {
         match read_bounded(path) {
             Ok(bytes) => decode(path, bytes).map(Some),
-            Err(Unreadable::Missing) => Ok(None),
-            Err(Unreadable::Kind(what, help)) => Err(Problem::error(what).in_file(path).help(help)),
+            Err(UnreadableFile::Missing) => Ok(None),
+            Err(UnreadableFile::Kind(what, help)) => {
+                Err(ConfigProblem::error(what).in_file(path).help(help))
+            }
         }
     }
 
@@ -55,22 +57,22 @@ impl Source {
     }
 }
 
-enum Unreadable {
+enum UnreadableFile {
     Missing,
     Kind(String, &'static str),
 }
 
-fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
+fn read_bounded(path: &Path) -> Result<Vec<u8>, UnreadableFile> {
     let about = fs::metadata(path).map_err(|error| unreadable(&error))?;
     if about.is_dir() {
-        return Err(Unreadable::Kind(
+        return Err(UnreadableFile::Kind(
             "this is a directory, not a file".to_owned(),
             "move it away; `hermetic config init` writes a starter file",
         ));
     }
     // A pipe or a device would make us wait, or never end.
     if !about.is_file() {
-        return Err(Unreadable::Kind(
+        return Err(UnreadableFile::Kind(
             "this is not a regular file".to_owned(),
             "put an ordinary text file there",
         ));
@@ -80,7 +82,7 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
         .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
         .map_err(|error| unreadable(&error))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(Unreadable::Kind(
+        return Err(UnreadableFile::Kind(
             format!("the file is larger than {} MiB", LARGEST >> 20),
             "a configuration is a few hundred lines; is this the right file?",
         ));
@@ -88,21 +90,21 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, Unreadable> {
     Ok(bytes)
 }
 
-fn unreadable(error: &io::Error) -> Unreadable {
+fn unreadable(error: &io::Error) -> UnreadableFile {
     match error.kind() {
-        io::ErrorKind::NotFound => Unreadable::Missing,
-        io::ErrorKind::PermissionDenied => Unreadable::Kind(
+        io::ErrorKind::NotFound => UnreadableFile::Missing,
+        io::ErrorKind::PermissionDenied => UnreadableFile::Kind(
             "the file cannot be read: permission denied".to_owned(),
             "make it readable for the user that runs hermetic (chmod u+r, or chown)",
         ),
-        _ => Unreadable::Kind(
+        _ => UnreadableFile::Kind(
             format!("the file cannot be read: {error}"),
             "check the path and its permissions",
         ),
     }
 }
 
-fn decode(path: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
+fn decode(path: &Path, bytes: Vec<u8>) -> Result<SourceFile, ConfigProblem> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..good];
@@ -112,10 +114,10 @@ fn decode(path: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |newline| newline + 1);
         let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
-        Problem::error("the file is not UTF-8 text")
+        ConfigProblem::error("the file is not UTF-8 text")
             .in_file_at(path, line, column)
             .help("save it as UTF-8, without a byte order of another encoding")
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    Ok(Source::new(path, text))
+    Ok(SourceFile::new(path, text))
 }

@@ -10,55 +10,90 @@ mod builder;
 
 use granit_parser::{Parser, ScanError};
 
-use crate::place::Place;
-use crate::problem::Problem;
-use crate::source::Source;
-use builder::Builder;
+use crate::place::SourcePlace;
+use crate::problem::ConfigProblem;
+use crate::source::SourceFile;
+use builder::TreeBuilder;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) place: Place,
-    pub(crate) content: Content,
+pub(crate) struct YamlNode {
+    pub(crate) place: SourcePlace,
+    pub(crate) content: NodeContent,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Content {
+pub(crate) enum NodeContent {
     Null,
-    Scalar(Scalar),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    Scalar(ScalarNode),
+    List(Vec<YamlNode>),
+    Map(Vec<MapEntry>),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Scalar {
+pub(crate) struct ScalarNode {
     pub(crate) text: String,
     /// Written without quotes, so that `off` or `5` mean more than text.
     pub(crate) plain: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct MapEntry {
     pub(crate) name: String,
-    pub(crate) name_place: Place,
-    pub(crate) value: Node,
+    pub(crate) name_place: SourcePlace,
+    pub(crate) value: YamlNode,
 }
 
-impl Node {
+impl YamlNode {
     /// What it is, for "expected …, found …".
     pub(crate) fn kind(&self) -> &'static str {
         match self.content {
-            Content::Null => "nothing",
-            Content::Scalar(_) => "a single value",
-            Content::List(_) => "a list",
-            Content::Map(_) => "a map",
+            NodeContent::Null => "nothing",
+            NodeContent::Scalar(_) => "a single value",
+            NodeContent::List(_) => "a list",
+            NodeContent::Map(_) => "a map",
+        }
+    }
+
+    /// Whether it says nothing, or switches off what it is about: a file that a program wrote holds
+    /// every section, used or not.
+    pub(crate) fn is_idle(&self) -> bool {
+        match &self.content {
+            NodeContent::Null => true,
+            NodeContent::Scalar(scalar) => {
+                let text = scalar.text.trim().to_lowercase();
+                matches!(text.as_str(), "" | "false" | "off" | "no" | "none" | "0")
+            }
+            NodeContent::List(items) => items.is_empty(),
+            NodeContent::Map(entries) => {
+                let switch = entries.iter().find(|entry| entry.name == "enabled");
+                switch.is_some_and(|switch| switch.value.is_idle())
+                    || entries.iter().all(|entry| entry.value.is_idle())
+            }
+        }
+    }
+
+    /// Whether it says so itself.
+    pub(crate) fn is_switched_on(&self) -> bool {
+        let NodeContent::Map(entries) = &self.content else {
+            return false;
+        };
+        let switch = entries.iter().find(|entry| entry.name == "enabled");
+        switch.is_some_and(|switch| !switch.value.is_idle())
+    }
+
+    /// The names directly below it.
+    pub(crate) fn names(&self) -> Vec<String> {
+        match &self.content {
+            NodeContent::Map(entries) => entries.iter().map(|entry| entry.name.clone()).collect(),
+            NodeContent::Null | NodeContent::Scalar(_) | NodeContent::List(_) => Vec::new(),
         }
     }
 
     fn weight(&self) -> usize {
         1 + match &self.content {
-            Content::Null | Content::Scalar(_) => 0,
-            Content::List(items) => items.iter().map(Self::weight).sum(),
-            Content::Map(entries) => entries.iter().map(|entry| 1 + entry.value.weight()).sum(),
+            NodeContent::Null | NodeContent::Scalar(_) => 0,
+            NodeContent::List(items) => items.iter().map(Self::weight).sum(),
+            NodeContent::Map(entries) => entries.iter().map(|entry| 1 + entry.value.weight()).sum(),
         }
     }
 }
@@ -67,8 +102,8 @@ impl Node {
 ///
 /// There is no document if the file holds nothing but comments, or is broken beyond reading. A
 /// mistake that reading can go on after leaves one, so that the rest can be looked at as well.
-pub(crate) fn parse(source: &Source) -> (Option<Node>, Vec<Problem>) {
-    let mut builder = Builder::new(source);
+pub(crate) fn parse(source: &SourceFile) -> (Option<YamlNode>, Vec<ConfigProblem>) {
+    let mut builder = TreeBuilder::new(source);
     let options = granit_parser::options! { emit_unresolved_aliases: true };
     for event in Parser::new_from_str_with_options(source.text(), options) {
         let taken = event
@@ -82,9 +117,9 @@ pub(crate) fn parse(source: &Source) -> (Option<Node>, Vec<Problem>) {
     (builder.root, builder.problems)
 }
 
-fn broken(source: &Source, error: &ScanError) -> Problem {
+fn broken(source: &SourceFile, error: &ScanError) -> ConfigProblem {
     let marker = error.marker();
-    let place = Place {
+    let place = SourcePlace {
         source: source.clone(),
         line: marker.line().max(1),
         column: marker.col() + 1,
@@ -101,7 +136,7 @@ fn broken(source: &Source, error: &ScanError) -> Problem {
     } else {
         "a value with `: `, `#`, brackets or quotes in it needs quotes around it"
     };
-    Problem::error(format!("not valid YAML: {}", error.info()))
+    ConfigProblem::error(format!("not valid YAML: {}", error.info()))
         .at(&place)
         .help(help)
         .help("nothing else of this file was looked at")

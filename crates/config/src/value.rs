@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use hermetic_types::Secret;
 use serde_json::json;
 
-use crate::place::Place;
+use crate::place::SourcePlace;
 use crate::size;
 
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum SettingValue {
     Flag(bool),
     Whole(i64),
     Number(f64),
@@ -21,31 +21,31 @@ pub enum Value {
     Texts(Vec<String>),
     /// Names and values, as in an environment. The values never print.
     Pairs(BTreeMap<String, Secret>),
-    Records(Vec<Record>),
-    Table(BTreeMap<String, Record>),
+    Records(Vec<RecordValue>),
+    Table(BTreeMap<String, RecordValue>),
     /// Kept as it was written. Never prints: nobody knows what is in it.
     Tree(serde_json::Value),
 }
 
 /// One entry of a list or table; fields that nobody wrote are not there.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
-    pub(crate) fields: BTreeMap<&'static str, Value>,
-    pub(crate) place: Option<Place>,
+pub struct RecordValue {
+    pub(crate) fields: BTreeMap<&'static str, SettingValue>,
+    pub(crate) place: Option<SourcePlace>,
 }
 
-impl Record {
-    pub fn get(&self, field: &str) -> Option<&Value> {
+impl RecordValue {
+    pub fn get(&self, field: &str) -> Option<&SettingValue> {
         self.fields.get(field)
     }
 
     /// Everything that was written in it.
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
+    pub fn values(&self) -> impl Iterator<Item = &SettingValue> {
         self.fields.values()
     }
 
     /// An entry that was written as one value instead of a map.
-    pub(crate) fn lone(field: &'static str, value: Value, place: &Place) -> Self {
+    pub(crate) fn lone(field: &'static str, value: SettingValue, place: &SourcePlace) -> Self {
         Self {
             fields: [(field, value)].into(),
             place: Some(place.clone()),
@@ -53,7 +53,7 @@ impl Record {
     }
 }
 
-impl Value {
+impl SettingValue {
     /// For people. Holds no secret.
     pub fn shown(&self) -> String {
         match self {
@@ -103,7 +103,7 @@ impl Value {
     }
 
     pub(crate) fn holds_secret(&self) -> bool {
-        let inside = |record: &Record| record.fields.values().any(Self::holds_secret);
+        let inside = |record: &RecordValue| record.fields.values().any(Self::holds_secret);
         match self {
             Self::Secret(_) => true,
             Self::Pairs(pairs) => !pairs.is_empty(),
@@ -138,7 +138,7 @@ impl Value {
     }
 }
 
-fn shown_record(record: &Record) -> String {
+fn shown_record(record: &RecordValue) -> String {
     let fields: Vec<String> = record
         .fields
         .iter()
@@ -147,7 +147,7 @@ fn shown_record(record: &Record) -> String {
     format!("{{{}}}", fields.join(", "))
 }
 
-fn json_record(record: &Record) -> serde_json::Value {
+fn json_record(record: &RecordValue) -> serde_json::Value {
     record
         .fields
         .iter()
@@ -188,14 +188,14 @@ mod tests {
     fn no_secret_is_shown() {
         let secret = || Secret::new("hunter2");
         for value in [
-            Value::Secret(secret()),
-            Value::Pairs([("A".to_owned(), secret())].into()),
-            Value::Records(vec![Record {
-                fields: [("k", Value::Secret(secret()))].into(),
+            SettingValue::Secret(secret()),
+            SettingValue::Pairs([("A".to_owned(), secret())].into()),
+            SettingValue::Records(vec![RecordValue {
+                fields: [("k", SettingValue::Secret(secret()))].into(),
                 place: None,
             }]),
-            Value::Text("socks5://me:hunter2@127.0.0.1:1080/x@y".to_owned()),
-            Value::Tree(json!({"token": "hunter2"})),
+            SettingValue::Text("socks5://me:hunter2@127.0.0.1:1080/x@y".to_owned()),
+            SettingValue::Tree(json!({"token": "hunter2"})),
         ] {
             assert!(!value.shown().contains("hunter2"), "{}", value.shown());
             assert!(!value.to_json().to_string().contains("hunter2"));

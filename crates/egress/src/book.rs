@@ -53,7 +53,7 @@ pub enum BookError {
         #[source]
         source: io::Error,
     },
-    #[error("{} is larger than {MOST_BYTES} bytes", path.display())]
+    #[error("{} is larger than {MOST_BOOK_BYTES} bytes", path.display())]
     TooLarge { path: PathBuf },
     #[error("{}, line {line}: {problem}", path.display())]
     Line {
@@ -78,7 +78,7 @@ pub enum LineProblem {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileStamp(Option<(u64, u64, i64, i64)>);
 
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_BOOK_BYTES: u64 = 1 << 20;
 
 const HEAD: &str = "\
 # Rules added with `hermetic egress allow` and `hermetic egress deny`, on top of gateway.egress.
@@ -197,12 +197,12 @@ impl RuleBook {
     fn text(&self) -> Result<String, BookError> {
         let mut text = String::new();
         let read = match File::open(&self.path) {
-            Ok(file) => file.take(MOST_BYTES + 1).read_to_string(&mut text),
+            Ok(file) => file.take(MOST_BOOK_BYTES + 1).read_to_string(&mut text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
             Err(error) => Err(error),
         };
         read.map_err(|source| self.failed("read", source))?;
-        if text.len() as u64 > MOST_BYTES {
+        if text.len() as u64 > MOST_BOOK_BYTES {
             return Err(BookError::TooLarge {
                 path: self.path.clone(),
             });

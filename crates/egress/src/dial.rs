@@ -28,7 +28,7 @@ pub(crate) enum DialError {
 /// How long an attempt may stay unanswered before the next address is tried beside it.
 const HEAD_START: Duration = Duration::from_millis(250);
 /// No answer is worth more attempts than this.
-const ATTEMPTS: usize = 8;
+const DIAL_ATTEMPTS: usize = 8;
 
 pub(crate) async fn dial(
     located: &CheckedAddresses,
@@ -87,7 +87,7 @@ fn alternating(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         }
         order.extend(pair.into_iter().flatten());
     }
-    order.truncate(ATTEMPTS);
+    order.truncate(DIAL_ATTEMPTS);
     order
 }
 

@@ -7,9 +7,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
-use hermetic_types::Timestamp;
+use hermetic_types::{SharedClock, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::audit::{EgressEntry, EgressRecorder};
@@ -18,6 +17,7 @@ use crate::audit::{EgressEntry, EgressRecorder};
 #[derive(Clone, Debug)]
 pub struct EgressJournal {
     path: PathBuf,
+    clock: SharedClock,
 }
 
 /// A decision and the time when it was made.
@@ -36,13 +36,17 @@ pub struct JournalTail {
     rest: Vec<u8>,
 }
 
-const MOST_BYTES: u64 = 16 << 20;
+const MOST_JOURNAL_BYTES: u64 = 16 << 20;
 /// Longer lines are not ours: a host name ends at 253 characters.
-const LONGEST_LINE: u64 = 64 << 10;
+const LONGEST_JOURNAL_LINE: u64 = 64 << 10;
 
 impl EgressJournal {
-    pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+    /// Lines are stamped by this clock.
+    pub fn at(path: impl Into<PathBuf>, clock: SharedClock) -> Self {
+        Self {
+            path: path.into(),
+            clock,
+        }
     }
 
     /// Everything that is kept, oldest first.
@@ -79,7 +83,7 @@ impl EgressJournal {
             .mode(0o600)
             .open(&self.path)?;
         file.write_all(line)?;
-        if file.metadata()?.len() > MOST_BYTES {
+        if file.metadata()?.len() > MOST_JOURNAL_BYTES {
             fs::rename(&self.path, self.old())?;
         }
         Ok(())
@@ -104,7 +108,7 @@ impl EgressJournal {
 impl EgressRecorder for EgressJournal {
     fn write(&self, entry: &EgressEntry) {
         let noted = JournalEntry {
-            at: SystemTime::now().into(),
+            at: self.clock.now(),
             entry: entry.clone(),
         };
         let written = serde_json::to_vec(&noted)
@@ -151,7 +155,7 @@ fn read_lines(mut from: impl BufRead, into: &mut Vec<JournalEntry>) -> io::Resul
         line.clear();
         let read = from
             .by_ref()
-            .take(LONGEST_LINE)
+            .take(LONGEST_JOURNAL_LINE)
             .read_until(b'\n', &mut line)?;
         if read == 0 {
             return Ok(());
@@ -170,7 +174,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 mod tests {
     use std::time::Duration;
 
-    use hermetic_types::ConversationKey;
+    use hermetic_types::{ConversationKey, SystemClock};
 
     use super::*;
     use crate::audit::{EgressDecision, EgressMethod};
@@ -202,7 +206,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_now_and_later() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = EgressJournal::at(folder.path().join("egress.jsonl"));
+        let journal = EgressJournal::at(folder.path().join("egress.jsonl"), SystemClock::shared());
         let mut early = journal.tail().unwrap();
         journal.write(&entry("a.test"));
         let mut late = journal.tail().unwrap();
@@ -217,7 +221,7 @@ mod tests {
     #[test]
     fn a_reader_follows_into_the_next_file() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = EgressJournal::at(folder.path().join("egress.jsonl"));
+        let journal = EgressJournal::at(folder.path().join("egress.jsonl"), SystemClock::shared());
         journal.write(&entry("a.test"));
         let mut tail = journal.tail().unwrap();
         journal.write(&entry("b.test"));

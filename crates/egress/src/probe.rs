@@ -52,9 +52,9 @@ pub async fn probe(url: &str, within: Duration) -> Result<(), ProbeError> {
 }
 
 async fn status_line(stream: &mut TcpStream) -> io::Result<String> {
-    const LONGEST: usize = 256;
+    const LONGEST_STATUS_LINE: usize = 256;
     let mut line = Vec::new();
-    while line.len() < LONGEST {
+    while line.len() < LONGEST_STATUS_LINE {
         match stream.read_u8().await {
             Ok(b'\r' | b'\n') => break,
             Ok(byte) => line.push(byte),

@@ -25,7 +25,7 @@ pub struct InvalidScope {
     pub text: String,
 }
 
-const LONGEST: usize = 512;
+const LONGEST_SCOPE: usize = 512;
 
 impl ConversationScope {
     /// Exactly this conversation, and its threads.
@@ -60,7 +60,7 @@ impl FromStr for ConversationScope {
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         let parts = parts(text);
         let last_is_there = parts.last().is_some_and(|part| !part.is_empty());
-        if !plain || text.len() > LONGEST || parts[0].is_empty() || !last_is_there {
+        if !plain || text.len() > LONGEST_SCOPE || parts[0].is_empty() || !last_is_there {
             return Err(InvalidScope {
                 text: text.chars().take(80).collect(),
             });

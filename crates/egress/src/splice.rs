@@ -27,7 +27,7 @@ struct PipePermit;
 
 impl PipePermit {
     fn one_more() -> Option<Self> {
-        let one_more = |open: usize| (open < MOST).then_some(open + 1);
+        let one_more = |open: usize| (open < MOST_PIPES).then_some(open + 1);
         OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
             .ok()?;
         Some(Self)
@@ -47,7 +47,7 @@ const SPARE: usize = 8;
 
 /// Pipes of all threads at once, two descriptors each. Beyond that bytes are copied, so that pipes never
 /// take the descriptors that connections need.
-const MOST: usize = 64;
+const MOST_PIPES: usize = 64;
 
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 

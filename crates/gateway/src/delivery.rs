@@ -8,8 +8,8 @@ mod outbound_files;
 mod outbox;
 
 pub(crate) use live_reply::LiveReply;
-pub use live_reply::Streaming;
+pub use live_reply::StreamingSettings;
 #[cfg(test)]
 pub(crate) use outbound_files::FetchError;
-pub(crate) use outbound_files::{Answer, FileSource, Outbound, without_tags};
-pub(crate) use outbox::{Delivered, Outbox, OutboxParts};
+pub(crate) use outbound_files::{FileSource, OutboundFiles, ParsedAnswer, without_tags};
+pub(crate) use outbox::{DeliveredReply, Outbox, OutboxParts};

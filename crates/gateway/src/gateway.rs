@@ -9,7 +9,7 @@ use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
-use hermetic_store::{History, Inbox, Store, ToolCalls};
+use hermetic_store::{HistoryRows, InboxRows, Store, ToolCalls};
 use hermetic_types::{HealthReport, Platform, SharedClock, Timestamp};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -18,14 +18,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::approvals::ApprovalService;
-use crate::conversation::{Confirmations, Conversations, TurnLimits};
-use crate::delivery::{Outbound, Outbox, OutboxParts};
+use crate::conversation::{ConversationRegistry, DestroyConfirmations, TurnLimits};
+use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::message::CommandAccess;
-use crate::{GatewayMetrics, PlatformToolsets, Resets, Stage, Streaming};
+use crate::spending::{SpendingBook, SpendingLimits};
+use crate::{GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings, StreamingSettings};
 
 /// What a gateway is made of. The binary builds them from the configuration.
 #[derive(Debug)]
-pub struct Parts {
+pub struct GatewayParts {
     pub access: Access,
     pub chats: Vec<Arc<dyn Chat>>,
     /// Ports on which platforms call us, with what their adapters answer there.
@@ -40,13 +41,13 @@ pub struct Parts {
     pub metrics: GatewayMetrics,
     /// Everything that any part counts, shown on `/metrics`.
     pub registry: Arc<Registry>,
-    pub settings: Settings,
+    pub settings: GatewaySettings,
 }
 
 #[derive(Clone, Debug)]
-pub struct Settings {
-    pub busy: Busy,
-    pub resets: Resets,
+pub struct GatewaySettings {
+    pub busy: BusyMode,
+    pub resets: ResetSettings,
     pub command_access: CommandAccess,
     /// How many conversations have a turn at work at once.
     pub max_concurrent_sessions: Option<usize>,
@@ -55,9 +56,9 @@ pub struct Settings {
     /// How long a silent conversation is remembered.
     pub memory: Option<Duration>,
     /// How large a file may be that comes along.
-    pub inbound_bytes: u64,
+    pub max_inbound_media_bytes: u64,
     /// `None`: an answer is sent when it is whole.
-    pub streaming: Option<Streaming>,
+    pub streaming: Option<StreamingSettings>,
     /// Platforms on which it is not shown that an answer is coming.
     pub typing_off: Vec<Platform>,
     /// How often a message is begun before it is given up.
@@ -67,13 +68,17 @@ pub struct Settings {
     /// Whether `/destroy` asks first.
     pub confirm_destructive: bool,
     pub model: String,
+    /// The same with its fallbacks, as `/model` tells it.
+    pub models: String,
+    /// What a day may cost.
+    pub spending: SpendingLimits,
     /// What everybody who looks at the state should read: that chats run on the host.
     pub warnings: Vec<String>,
 }
 
 /// What a message does while a turn is at work in its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Busy {
+pub enum BusyMode {
     Interrupt,
     Queue,
     Steer,
@@ -84,23 +89,24 @@ pub struct Gateway {
     pub(crate) access: Access,
     pub(crate) chats: Vec<Arc<dyn Chat>>,
     pub(crate) store: Store,
-    pub(crate) inbox: Inbox,
-    pub(crate) history: History,
+    pub(crate) inbox: InboxRows,
+    pub(crate) history: HistoryRows,
     pub(crate) tool_calls: ToolCalls,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
     pub(crate) toolsets: Arc<PlatformToolsets>,
     pub(crate) approvals: ApprovalService,
     pub(crate) redactor: Redactor,
-    pub(crate) settings: Settings,
-    pub(crate) confirmations: Confirmations,
-    pub(crate) conversations: Conversations,
+    pub(crate) settings: GatewaySettings,
+    pub(crate) confirmations: DestroyConfirmations,
+    pub(crate) conversations: ConversationRegistry,
     pub(crate) outbox: Outbox,
     pub(crate) turn_limits: Arc<TurnLimits>,
+    pub(crate) spending: SpendingBook,
     pub(crate) clock: SharedClock,
     pub(crate) metrics: GatewayMetrics,
     pub(crate) registry: Arc<Registry>,
-    pub(crate) stage: watch::Sender<Stage>,
+    pub(crate) stage: watch::Sender<GatewayStage>,
     /// Since when each part that is not well was seen so.
     pub(crate) troubles: Mutex<HashMap<String, Timestamp>>,
     /// How the last turns fared with the model.
@@ -112,18 +118,23 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: GatewayParts) -> Self {
         let turns = TaskTracker::new();
         let cut = CancellationToken::new();
         let turn_limits = TurnLimits::new(
             parts.settings.max_concurrent_sessions,
             parts.settings.max_turns_per_user,
         );
+        let spending = SpendingBook::new(
+            parts.store.spending(),
+            parts.settings.spending,
+            Arc::clone(&parts.clock),
+        );
         let toolsets = Arc::new(parts.toolsets);
         let outbox = Outbox::new(OutboxParts {
             chats: &parts.chats,
             store: &parts.store,
-            files: Arc::new(Outbound {
+            files: Arc::new(OutboundFiles {
                 sandboxes: parts.sandboxes.clone(),
                 toolsets: Arc::clone(&toolsets),
                 redactor: parts.redactor.clone(),
@@ -145,14 +156,15 @@ impl Gateway {
             approvals: parts.approvals,
             redactor: parts.redactor,
             settings: parts.settings,
-            confirmations: Confirmations::default(),
-            conversations: Conversations::default(),
+            confirmations: DestroyConfirmations::default(),
+            conversations: ConversationRegistry::default(),
             outbox,
             turn_limits,
+            spending,
             clock: parts.clock,
             metrics: parts.metrics,
             registry: parts.registry,
-            stage: watch::Sender::new(Stage::Starting),
+            stage: watch::Sender::new(GatewayStage::Starting),
             troubles: Mutex::default(),
             model_health: HealthReport::default(),
             turns,
@@ -163,12 +175,5 @@ impl Gateway {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
-    }
-
-    /// The same moment, as `access` takes it.
-    pub(crate) fn jiff_now(&self) -> jiff::Timestamp {
-        // Milliseconds of any clock that was set by a person are in its range.
-        jiff::Timestamp::from_millisecond(self.now().millis())
-            .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
     }
 }

@@ -23,6 +23,7 @@ mod life;
 mod message;
 mod pairings;
 mod run;
+mod spending;
 mod stored_state;
 #[cfg(test)]
 mod test_chat;
@@ -32,16 +33,19 @@ mod wording;
 
 pub use approvals::ApprovalService;
 pub use conversation::{
-    AgentTools, ConversationSandbox, Line, PlatformTools, PlatformToolsets, Resets, network,
+    AgentTools, ConversationSandbox, HistoryLine, PlatformTools, PlatformToolsets, ResetSettings,
+    network,
 };
-pub use delivery::Streaming;
-pub use gateway::{Busy, Gateway, Parts, Settings};
+pub use delivery::StreamingSettings;
+pub use gateway::{BusyMode, Gateway, GatewayParts, GatewaySettings};
 pub use message::{
     ArgumentDescription, COMMANDS, CommandAccess, CommandDescription, CommandRule,
-    PlatformCommandAccess, Reachable,
+    PlatformCommandAccess, ReachableSandboxes,
 };
 pub use pairings::StoredPairings;
 pub use run::{
-    Condition, Drained, GatewayMetrics, Part, ProofError, Report, ServeError, Stage, serve,
+    DrainOutcome, EarlyHealth, GatewayCondition, GatewayMetrics, GatewayPart, GatewayStage,
+    ProofError, Report, ServeError, serve,
 };
+pub use spending::{DayLimits, SpendingLimits};
 pub use stored_state::StoredAdapterState;

@@ -10,21 +10,21 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::future::FutureExt;
-use hermetic_access::Refused;
+use hermetic_access::AdmissionRefusal;
 use hermetic_agent::{ModelError, TurnError};
-use hermetic_audit::Event;
+use hermetic_audit::AuditEvent;
 use hermetic_chat::Receipt;
 use hermetic_redact::Redacted;
-use hermetic_store::{End, Open, StoreError};
-use hermetic_types::{AccountId, Incoming, Place};
+use hermetic_store::{MessageEnd, OpenMessage, StoreError};
+use hermetic_types::{AccountId, ChatPlace, IncomingMessage};
 use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::conversation::{CommandError, Notified, TurnControl};
-use crate::delivery::{Answer, Delivered, LiveReply};
-use crate::message::{AcceptedMessage, Slash};
+use crate::delivery::{DeliveredReply, LiveReply, ParsedAnswer};
+use crate::message::{AcceptedMessage, ChatCommand};
 use crate::run::TurnEnd;
-use crate::{Busy, Gateway, wording};
+use crate::{BusyMode, Gateway, wording};
 
 #[derive(Debug, Error)]
 pub(crate) enum HandleError {
@@ -44,7 +44,7 @@ pub(crate) enum HandleError {
 
 /// How working on a message came to an end in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum MessageOutcome {
     Ended,
     /// The message waits for a person, and the next start takes it up.
     Deferred,
@@ -52,13 +52,13 @@ pub(crate) enum Outcome {
 
 /// How a message comes to us.
 #[derive(Debug)]
-pub(crate) enum Arrival {
+pub(crate) enum MessageArrival {
     /// From a chat platform, which is told when it is written down.
     Chat(Receipt),
     /// From a background process, in the name of whoever had it started.
     Process,
     /// From the store, where an earlier process of ours wrote it.
-    Restart(Open),
+    Restart(OpenMessage),
 }
 
 impl Gateway {
@@ -69,11 +69,11 @@ impl Gateway {
     /// today: who lost access meanwhile is not answered.
     pub(crate) async fn accept(
         &self,
-        incoming: Incoming,
-        arrival: Arrival,
+        incoming: IncomingMessage,
+        arrival: MessageArrival,
     ) -> Result<Option<AcceptedMessage>, StoreError> {
         let (account, place) = (incoming.account.clone(), incoming.place.clone());
-        let admitted = match self.access.admit(incoming, self.jiff_now()).await {
+        let admitted = match self.access.admit(incoming, self.now()).await {
             Ok(admitted) => admitted,
             Err(refused) => {
                 self.refuse(refused, arrival, &account, place).await?;
@@ -81,13 +81,13 @@ impl Gateway {
             }
         };
         let accepted = match &arrival {
-            Arrival::Chat(_) | Arrival::Process => {
+            MessageArrival::Chat(_) | MessageArrival::Process => {
                 AcceptedMessage::write(&self.inbox, admitted, self.now()).await?
             }
-            Arrival::Restart(open) => Some(AcceptedMessage::found(open, admitted)),
+            MessageArrival::Restart(open) => Some(AcceptedMessage::found(open, admitted)),
         };
         // Not before it is on the disk: the platform forgets it now.
-        if let Arrival::Chat(receipt) = arrival {
+        if let MessageArrival::Chat(receipt) = arrival {
             receipt.stored();
         }
         if let Some(accepted) = &accepted {
@@ -99,25 +99,27 @@ impl Gateway {
 
     async fn refuse(
         &self,
-        refused: Refused,
-        arrival: Arrival,
+        refused: AdmissionRefusal,
+        arrival: MessageArrival,
         account: &AccountId,
-        place: Place,
+        place: ChatPlace,
     ) -> Result<(), StoreError> {
         match arrival {
-            Arrival::Chat(receipt) => {
+            MessageArrival::Chat(receipt) => {
                 // Strangers are not written down: they could fill the disk.
-                receipt.stored();
-                if let Refused::OfferPairing(code) = refused {
+                receipt.turned_away();
+                if let AdmissionRefusal::OfferPairing(code) = refused {
                     self.note_offer(account, &place);
                     self.outbox.offer_pairing(account, place, &code);
                 }
             }
-            Arrival::Process => tracing::info!("nobody who may be told of a process any more"),
-            Arrival::Restart(open) => {
+            MessageArrival::Process => {
+                tracing::info!("nobody who may be told of a process any more");
+            }
+            MessageArrival::Restart(open) => {
                 let note = Some("not allowed any more");
                 self.inbox
-                    .end(open.row, End::Refused, note, self.now())
+                    .end(open.row, MessageEnd::Refused, note, self.now())
                     .await?;
             }
         }
@@ -125,7 +127,7 @@ impl Gateway {
     }
 
     /// Hands a message to the task of its conversation, which decides when it runs.
-    pub(crate) fn hand_over(self: &Arc<Self>, message: AcceptedMessage, busy: Busy) {
+    pub(crate) fn hand_over(self: &Arc<Self>, message: AcceptedMessage, busy: BusyMode) {
         if let Err(message) = self.conversations.hand_over(self, message, busy) {
             self.not_heard(*message, wording::QUEUE_FULL, Notified::Already);
         }
@@ -133,14 +135,18 @@ impl Gateway {
 
     /// Brings a message to its end, whatever happens: answered, or reported as failed. Only one that
     /// waits for a person when the gateway stops is left for the next start.
-    pub(crate) async fn drive(&self, message: &AcceptedMessage, control: &TurnControl) -> Outcome {
+    pub(crate) async fn drive(
+        &self,
+        message: &AcceptedMessage,
+        control: &TurnControl,
+    ) -> MessageOutcome {
         let begun = Instant::now();
         let working = AssertUnwindSafe(self.work(message, control)).catch_unwind();
         let worked = tokio::select! {
             biased;
             () = self.approvals.questions.left_waiting(message.row()) => {
                 self.metrics.turn_ended(TurnEnd::Deferred, begun.elapsed());
-                return Outcome::Deferred;
+                return MessageOutcome::Deferred;
             }
             worked = working => worked,
         };
@@ -148,7 +154,7 @@ impl Gateway {
         self.settle_steering(control, worked.is_ok()).await;
         let Err(error) = worked else {
             self.metrics.turn_ended(TurnEnd::Answered, begun.elapsed());
-            return Outcome::Ended;
+            return MessageOutcome::Ended;
         };
         self.metrics.turn_ended(TurnEnd::Failed, begun.elapsed());
         tracing::error!(
@@ -158,11 +164,15 @@ impl Gateway {
             "a message was not answered"
         );
         let reply = Redacted::constant(error.for_chat());
-        if let Err(error) = self.outbox.deliver(message, &reply, End::Failed).await {
+        if let Err(error) = self
+            .outbox
+            .deliver(message, &reply, MessageEnd::Failed)
+            .await
+        {
             // It stays open in the store, and the next start takes it up again.
             tracing::error!(row = message.row().0, %error, "the failure could not be reported");
         }
-        Outcome::Ended
+        MessageOutcome::Ended
     }
 
     async fn work(
@@ -173,7 +183,7 @@ impl Gateway {
         if message.was_begun() && self.outbox.has_reply(message).await? {
             // Killed between writing the reply and closing the message.
             self.inbox
-                .end(message.row(), End::Answered, None, self.now())
+                .end(message.row(), MessageEnd::Answered, None, self.now())
                 .await?;
             return Ok(());
         }
@@ -207,7 +217,7 @@ impl Gateway {
         &self,
         message: &AcceptedMessage,
         control: &TurnControl,
-    ) -> Result<Delivered, HandleError> {
+    ) -> Result<DeliveredReply, HandleError> {
         let reset_note = self.reset_if_due(message).await?;
         let session = self.open_session(message, control).await?;
         let live = LiveReply::new(&self.redactor);
@@ -215,12 +225,13 @@ impl Gateway {
         let answered = self.stream_while(message, &live, turn).await;
         self.note_model(answered.as_ref().err());
         let answer = answered?;
-        let answer = Answer::read(&answer, self.toolsets.workspace(message.said().platform()));
+        let answer =
+            ParsedAnswer::read(&answer, self.toolsets.workspace(message.said().platform()));
         let text = format!("{}{}", reset_note.unwrap_or_default(), answer.text);
         let reply = self.redactor.redact(text);
         Ok(self
             .outbox
-            .deliver_with(message, &reply, answer.files, End::Answered)
+            .deliver_with(message, &reply, answer.files, MessageEnd::Answered)
             .await?)
     }
 
@@ -228,11 +239,14 @@ impl Gateway {
     async fn obey(
         &self,
         message: &AcceptedMessage,
-        slash: &Slash,
+        slash: &ChatCommand,
         control: &TurnControl,
-    ) -> Result<Delivered, HandleError> {
+    ) -> Result<DeliveredReply, HandleError> {
         let reply = self.run_command(message, slash, control).await?;
-        Ok(self.outbox.deliver(message, &reply, End::Answered).await?)
+        Ok(self
+            .outbox
+            .deliver(message, &reply, MessageEnd::Answered)
+            .await?)
     }
 
     /// What a turn says about the model. That a conversation is too long, or a turn was interrupted, says
@@ -260,7 +274,7 @@ impl Gateway {
     fn note_access(&self, accepted: &AcceptedMessage) {
         let (admitted, said) = (accepted.admitted(), accepted.said());
         let words = |text: String| self.approvals.questions.words(&text.to_lowercase());
-        self.approvals.note(&Event::Access {
+        self.approvals.note(&AuditEvent::Access {
             conversation: accepted.conversation().clone(),
             platform: said.platform(),
             user: said.sender.id.clone(),
@@ -270,12 +284,12 @@ impl Gateway {
     }
 
     /// A private chat is named after the stranger in it.
-    fn note_offer(&self, account: &AccountId, place: &Place) {
-        self.approvals.note(&Event::Pairing {
+    fn note_offer(&self, account: &AccountId, place: &ChatPlace) {
+        self.approvals.note(&AuditEvent::Pairing {
             platform: account.platform(),
-            act: hermetic_audit::Pairing::Offered,
+            act: hermetic_audit::PairingEvent::Offered,
             user: self.approvals.questions.words(place.chat.as_str()),
-            by: hermetic_audit::Words::constant("the gateway"),
+            by: hermetic_audit::AuditText::constant("the gateway"),
         });
     }
 

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod command_access;
+mod edited;
 mod inbound_files;
 pub(crate) mod notices;
 mod refused;
@@ -10,6 +11,6 @@ mod slash;
 
 pub(crate) use accepted::AcceptedMessage;
 pub use command_access::{CommandAccess, CommandRule, PlatformCommandAccess};
-pub use notices::Reachable;
-pub(crate) use slash::Slash;
+pub use notices::ReachableSandboxes;
+pub(crate) use slash::ChatCommand;
 pub use slash::{ArgumentDescription, COMMANDS, CommandDescription};

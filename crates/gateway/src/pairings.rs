@@ -1,17 +1,17 @@
 //! Pairings in the store: one document for each platform.
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_access::{Ledger, LedgerVersion, PairingStore, Saved, StoreError};
-use hermetic_store::{Documents, Replaced};
+use hermetic_access::{LedgerVersion, PairingLedger, PairingStore, PairingStoreError, SaveOutcome};
+use hermetic_store::{DocumentRows, ReplaceOutcome};
 use hermetic_types::Platform;
 
 #[derive(Clone, Debug)]
 pub struct StoredPairings {
-    documents: Documents,
+    documents: DocumentRows,
 }
 
 impl StoredPairings {
-    pub fn new(documents: Documents) -> Self {
+    pub fn new(documents: DocumentRows) -> Self {
         Self { documents }
     }
 }
@@ -20,11 +20,11 @@ impl PairingStore for StoredPairings {
     fn load(
         &self,
         platform: Platform,
-    ) -> BoxFuture<'_, Result<(Ledger, LedgerVersion), StoreError>> {
+    ) -> BoxFuture<'_, Result<(PairingLedger, LedgerVersion), PairingStoreError>> {
         async move {
             let found = self.documents.load(&name(platform)).await.map_err(broken)?;
             Ok(match found {
-                None => (Ledger::default(), LedgerVersion::NONE),
+                None => (PairingLedger::default(), LedgerVersion::NONE),
                 // What cannot be read lets nobody in, and is not written over.
                 Some(found) => (
                     serde_json::from_str(&found.body).map_err(broken)?,
@@ -38,9 +38,9 @@ impl PairingStore for StoredPairings {
     fn save<'a>(
         &'a self,
         platform: Platform,
-        ledger: &'a Ledger,
+        ledger: &'a PairingLedger,
         expected: LedgerVersion,
-    ) -> BoxFuture<'a, Result<Saved, StoreError>> {
+    ) -> BoxFuture<'a, Result<SaveOutcome, PairingStoreError>> {
         async move {
             let body = serde_json::to_string(ledger).map_err(broken)?;
             let replaced = self
@@ -48,8 +48,8 @@ impl PairingStore for StoredPairings {
                 .replace(&name(platform), &body, expected.0)
                 .await;
             Ok(match replaced.map_err(broken)? {
-                Replaced::Yes => Saved::Yes,
-                Replaced::Outrun => Saved::Outrun,
+                ReplaceOutcome::Yes => SaveOutcome::Yes,
+                ReplaceOutcome::Outrun => SaveOutcome::Outrun,
             })
         }
         .boxed()
@@ -60,6 +60,6 @@ fn name(platform: Platform) -> String {
     format!("pairings/{platform}")
 }
 
-fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
-    StoreError(error.into())
+fn broken(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> PairingStoreError {
+    PairingStoreError(error.into())
 }

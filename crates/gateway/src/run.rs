@@ -1,6 +1,7 @@
 //! From the start to the last turn: serving, health, and the proof that backends work.
 
 mod condition;
+mod early_health;
 mod health;
 mod housekeeping;
 mod metrics;
@@ -8,8 +9,9 @@ mod proof;
 mod room;
 mod serve;
 
-pub use condition::{Condition, Part, Report, Stage};
+pub use condition::{GatewayCondition, GatewayPart, GatewayStage, Report};
+pub use early_health::EarlyHealth;
 pub use metrics::GatewayMetrics;
 pub(crate) use metrics::TurnEnd;
 pub use proof::ProofError;
-pub use serve::{Drained, ServeError, serve};
+pub use serve::{DrainOutcome, ServeError, serve};

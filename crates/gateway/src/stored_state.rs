@@ -1,7 +1,7 @@
 //! What adapters of chat accounts remember, in the store.
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_chat::{ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, Saving};
+use hermetic_chat::{ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, SaveDurability};
 use hermetic_store::{AccountState, Store, StoreError};
 use hermetic_types::AccountId;
 
@@ -34,7 +34,7 @@ impl AdapterState for StoredAdapterState {
         &'a self,
         key: &'a str,
         value: &'a str,
-        saving: Saving,
+        saving: SaveDurability,
     ) -> BoxFuture<'a, Result<(), AdapterStateError>> {
         async move {
             let bytes = key.len() + value.len();
@@ -45,8 +45,8 @@ impl AdapterState for StoredAdapterState {
                 });
             }
             let saved = match saving {
-                Saving::OnDisk => self.0.save(key, value).await,
-                Saving::Soon => self.0.save_soon(key, value).await,
+                SaveDurability::OnDisk => self.0.save(key, value).await,
+                SaveDurability::Soon => self.0.save_soon(key, value).await,
             };
             saved.map_err(broken)
         }
@@ -64,7 +64,7 @@ fn broken(error: StoreError) -> AdapterStateError {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::Platform;
+    use hermetic_types::{Platform, SystemClock};
 
     use super::*;
 
@@ -75,13 +75,18 @@ mod tests {
         let own = AccountId::from(Platform::Discord);
         let work: AccountId = "discord/work".parse().unwrap();
         let open = async |account: &AccountId| {
-            let store = Store::open(&path).await.unwrap();
+            let store = Store::open(&path, SystemClock::shared()).await.unwrap();
             StoredAdapterState::new(&store, account)
         };
         let before = open(&own).await;
-        before.save("session", "abc", Saving::OnDisk).await.unwrap();
+        before
+            .save("session", "abc", SaveDurability::OnDisk)
+            .await
+            .unwrap();
         let too_large = "x".repeat(ADAPTER_VALUE_BYTES);
-        let refused = before.save("session", &too_large, Saving::Soon).await;
+        let refused = before
+            .save("session", &too_large, SaveDurability::Soon)
+            .await;
         assert!(matches!(refused, Err(AdapterStateError::TooLarge { .. })));
         let found = open(&own).await.load("session").await.unwrap();
         assert_eq!(found.as_deref(), Some("abc"));

@@ -5,10 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    ButtonLimits, Capabilities, Chat, ChatState, Outgoing, ReceiveError, Received, Redelivery,
-    Reply, ReplyRule, SendError, SendFailure, TextLimit,
+    ButtonLimits, Capabilities, Chat, ChatReply, ChatState, OutgoingText, ReceiveError,
+    ReceivedEvent, Redelivery, ReplyRule, ReportedChanges, SendError, SendFailure, TextLimit,
 };
-use hermetic_types::{AccountId, ChatId, ChatKind, MessageId, Place, Press, UserId};
+use hermetic_types::{AccountId, ButtonPress, ChatId, ChatKind, ChatPlace, MessageId, UserId};
 use tokio_util::sync::CancellationToken;
 
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub(crate) struct NotingChat {
 pub(crate) const ABLE: Capabilities = Capabilities {
     text: TextLimit::characters(4000),
     edits: true,
+    reports_changes: ReportedChanges::NONE,
     buttons: Some(ButtonLimits {
         most: 5,
         data_bytes: 64,
@@ -77,14 +78,14 @@ impl Chat for NotingChat {
         ChatState::Connected
     }
 
-    fn receive(&self, _: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(&self, _: CancellationToken) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         stream::pending().boxed()
     }
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         let buttons: usize = reply.buttons.iter().map(Vec::len).sum();
         let text = reply.text.as_str().lines().next().unwrap_or_default();
@@ -95,28 +96,34 @@ impl Chat for NotingChat {
         ready(Ok(vec![MessageId::new(number.to_string()).unwrap()])).boxed()
     }
 
-    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+    fn acknowledge_press<'a>(
+        &'a self,
+        press: &'a ButtonPress,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
         self.note(format!("acknowledge {}", press.query));
         ready(Ok(())).boxed()
     }
 
     fn answer_press<'a>(
         &'a self,
-        press: &'a Press,
-        notice: &'a Outgoing,
+        press: &'a ButtonPress,
+        notice: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.note(format!("answer {}: {}", press.query, notice.as_str()));
         ready(Ok(())).boxed()
     }
 
     /// Has to be opened, and nobody is called `nobody`.
-    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+    fn private_place<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<ChatPlace, SendError>> {
         if user.as_str() == "nobody" {
             let description = "no such user".to_owned();
             return ready(Err(SendFailure::Refused { description }.into())).boxed();
         }
         self.note(format!("open {user}"));
-        let place = Place {
+        let place = ChatPlace {
             chat: ChatId::new(format!("dm-{user}")).unwrap(),
             kind: ChatKind::Dm,
             thread: None,

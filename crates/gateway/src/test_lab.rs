@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hermetic_access::{Access, Pairing, PlatformSettings, Settings};
+use hermetic_access::{Access, AccessSettings, PairingService, PlatformSettings};
 use hermetic_store::Store;
 use hermetic_types::{
-    ChatId, ChatKind, Clock as _, Incoming, MessageId, Place, Platform, Sender, SystemClock,
-    UpdateId, UserId,
+    ChatId, ChatKind, ChatPlace, Clock as _, IncomingMessage, MessageId, Platform, Sender,
+    SystemClock, UpdateId, UserId,
 };
 
 use crate::StoredPairings;
@@ -24,16 +24,18 @@ pub(crate) struct TestLab {
 impl TestLab {
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
+        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
+            .await
+            .unwrap();
         let everybody = PlatformSettings {
             allow_all: true,
             ..PlatformSettings::default()
         };
-        let settings = Settings {
+        let settings = AccessSettings {
             platforms: [(Platform::Telegram, everybody)].into(),
-            ..Settings::default()
+            ..AccessSettings::default()
         };
-        let pairing = Pairing::new(Arc::new(StoredPairings::new(store.documents())));
+        let pairing = PairingService::new(Arc::new(StoredPairings::new(store.documents())));
         Self {
             access: Access::new(settings, pairing),
             store,
@@ -42,8 +44,8 @@ impl TestLab {
         }
     }
 
-    pub(crate) fn place(chat: i64) -> Place {
-        Place {
+    pub(crate) fn place(chat: i64) -> ChatPlace {
+        ChatPlace {
             chat: ChatId::from(chat),
             kind: ChatKind::Dm,
             thread: None,
@@ -53,7 +55,7 @@ impl TestLab {
     /// A private message.
     pub(crate) async fn says(&self, user: i64, text: &str) -> AcceptedMessage {
         let number = self.next.fetch_add(1, Ordering::Relaxed).to_string();
-        let incoming = Incoming {
+        let incoming = IncomingMessage {
             account: Platform::Telegram.into(),
             update: UpdateId::new(number.clone()).unwrap(),
             message: MessageId::new(number).unwrap(),
@@ -62,14 +64,15 @@ impl TestLab {
                 id: UserId::new(user.to_string()).unwrap(),
                 display: String::new(),
                 is_bot: false,
+                roles: Vec::new(),
             },
             text: text.to_owned(),
             reply_to: None,
             mentions_us: true,
             attachments: Vec::new(),
-            received_at: jiff::Timestamp::now(),
+            received_at: SystemClock.now(),
         };
-        let admitted = self.access.admit(incoming, jiff::Timestamp::now()).await;
+        let admitted = self.access.admit(incoming, SystemClock.now()).await;
         let kept =
             AcceptedMessage::write(&self.store.inbox(), admitted.unwrap(), SystemClock.now()).await;
         kept.unwrap().unwrap()

@@ -25,5 +25,8 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /new - forget what was said; files stay (/reset is the same)
 /destroy - destroy the sandbox with its files; asks first
 /status - what goes on in this conversation
+/usage - what you and this conversation used today
+/model - which model answers here
 /whoami - who you are to me
-/approve [name] [session], /deny [name] [reason] - answer a question of mine";
+/approve [name] [session], /deny [name] [reason] - answer a question of mine
+/lift - lift a budget once for today, for who may approve";

@@ -9,15 +9,15 @@ use std::fs;
 
 use hermetic_config::Config;
 
-use crate::failure::Failure;
-use crate::gateway_state::{Seen, look};
+use crate::failure::CommandFailure;
+use crate::gateway_state::{ObservedGateway, look};
 
 /// More generations are no accident.
 const MOST_ANCESTORS: usize = 256;
 
-pub(crate) fn or_refuse(config: &Config) -> Result<(), Failure> {
+pub(crate) fn or_refuse(config: &Config) -> Result<(), CommandFailure> {
     let gateway = match look(config.home()) {
-        Seen::Running(Some(state)) => Some(state.pid),
+        ObservedGateway::Running(Some(state)) => Some(state.pid),
         _ => None,
     };
     let mut pid = std::process::id();
@@ -39,8 +39,8 @@ pub(crate) fn who() -> String {
     format!("the command line (uid {uid})")
 }
 
-fn refused() -> Failure {
-    Failure::new(
+fn refused() -> CommandFailure {
+    CommandFailure::new(
         "a command that the agent runs cannot answer for a person",
         "answer in the chat, or from a shell of your own",
     )

@@ -1,72 +1,92 @@
-//! The commands. A new one is a file, a line in [`Command`] and a line in [`run`].
+//! The commands. A new one is a file, a line in [`TopCommand`] and a line in [`run`].
 
 mod approvals;
 mod audit;
 mod backends;
+mod backup;
 mod chat;
 mod completions;
 mod compose;
 mod config;
+mod demo;
 mod doctor;
 mod egress;
 mod exec;
 mod gateway;
 mod man;
 mod mcp;
+mod migrate;
+mod models;
 mod pairing;
 mod policy;
 mod probe;
 mod sandbox;
+mod setup;
 mod status;
 
 use clap::Subcommand;
-use hermetic_config::{Config, Inputs};
+pub(crate) use exec::ExecArgs;
+use hermetic_config::{Config, ConfigInputs};
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum TopCommand {
+    /// Set up a bot from nothing: machine, model, platform, network, service
+    Setup(setup::Args),
     /// Run, start, stop or install the gateway that serves the chats
-    Gateway(gateway::Args),
+    Gateway(gateway::GatewayArgs),
+    /// Watch a sealed bot be attacked; needs no account and no key
+    Demo(demo::DemoArgs),
     /// Talk to the agent in this terminal; its commands run in a sandbox
-    Chat(chat::Args),
+    Chat(chat::ChatArgs),
     /// Run one command in a sandbox
-    Exec(exec::Args),
+    Exec(exec::ExecArgs),
     /// List, inspect, stop and destroy the sandboxes of this home
-    Sandbox(sandbox::Args),
+    Sandbox(sandbox::SandboxArgs),
     /// Show where commands can run, and what the other backends lack
-    Backends(backends::Args),
-    /// Check which layers of the seal hold on this machine
-    Doctor(doctor::Args),
+    Backends(backends::BackendsArgs),
+    /// Show which models are configured, and whether they answer
+    Models(models::ModelsArgs),
+    /// Check whether this machine can run sandboxes, and how well they are sealed
+    Doctor(doctor::DoctorArgs),
     /// Offer the sandboxed tools to other agents over MCP
-    Mcp(mcp::Args),
+    Mcp(mcp::McpArgs),
     /// Show whether a command would be run, asked about or refused
-    Policy(policy::Args),
-    /// Manage what sandboxes may reach on the network, and verify it
-    Egress(egress::Args),
+    Policy(policy::PolicyArgs),
+    /// Control which hosts sandboxes may reach, and verify it
+    Egress(egress::EgressArgs),
     /// Write the files for a deployment in containers
-    Compose(compose::Args),
+    Compose(compose::ComposeArgs),
     /// Check that a server answers; for health checks of containers
-    Probe(probe::Args),
+    Probe(probe::ProbeArgs),
     /// Show what runs and how well it is sealed
-    Status(status::Args),
-    /// Let people in by the code they were given, and put them out again
-    Pairing(pairing::Args),
+    Status(status::StatusArgs),
+    /// Approve, list and revoke people who may message the bot
+    Pairing(pairing::PairingArgs),
     /// List and answer the questions that wait for a person
-    Approvals(approvals::Args),
+    Approvals(approvals::ApprovalsArgs),
     /// Show and verify the record of what was decided and run
-    Audit(audit::Args),
+    Audit(audit::AuditArgs),
+    /// Back this installation up into one file, while it runs
+    Backup(backup::BackupArgs),
+    /// Put a backup into a home
+    Restore(backup::restore::RestoreArgs),
+    /// Come from Hermes Agent: show what works, what differs, and copy pairings
+    Migrate(migrate::MigrateArgs),
     /// Show, check or create the configuration
-    Config(config::Args),
+    Config(config::ConfigArgs),
+    /// Print the version
+    Version,
     /// Print the completion script for a shell
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
     /// Write the manual pages into a folder
-    Man(man::Args),
+    Man(man::ManArgs),
 }
 
-impl Command {
+impl TopCommand {
     /// Whether it goes on by itself and its log is what a person has of it.
     pub(crate) fn serves(&self) -> bool {
         match self {
@@ -78,49 +98,65 @@ impl Command {
     }
 }
 
-pub(crate) fn run(cli: &Cli) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
     match &cli.command {
-        Command::Gateway(args) => gateway::run(cli, args),
-        Command::Chat(args) => chat::run(cli, args),
-        Command::Exec(args) => exec::run(cli, args),
-        Command::Sandbox(args) => sandbox::run(cli, args),
-        Command::Backends(args) => backends::run(cli, args),
-        Command::Doctor(args) => doctor::run(cli, args),
-        Command::Mcp(args) => mcp::run(cli, args),
-        Command::Policy(args) => policy::run(cli, args),
-        Command::Egress(args) => egress::run(cli, args),
-        Command::Compose(args) => compose::run(cli, args),
-        Command::Probe(args) => probe::run(args),
-        Command::Status(args) => status::run(cli, args),
-        Command::Pairing(args) => pairing::run(cli, args),
-        Command::Approvals(args) => approvals::run(cli, args),
-        Command::Audit(args) => audit::run(cli, args),
-        Command::Config(args) => config::run(cli, args),
-        Command::Completions(args) => completions::run(args),
-        Command::Man(args) => man::run(args),
+        TopCommand::Setup(args) => setup::run(cli, args),
+        TopCommand::Gateway(args) => gateway::run(cli, args),
+        TopCommand::Demo(args) => demo::run(args),
+        TopCommand::Chat(args) => chat::run(cli, args),
+        TopCommand::Exec(args) => exec::run(cli, args),
+        TopCommand::Sandbox(args) => sandbox::run(cli, args),
+        TopCommand::Backends(args) => backends::run(cli, args),
+        TopCommand::Models(args) => models::run(cli, args),
+        TopCommand::Doctor(args) => doctor::run(cli, args),
+        TopCommand::Mcp(args) => mcp::run(cli, args),
+        TopCommand::Policy(args) => policy::run(cli, args),
+        TopCommand::Egress(args) => egress::run(cli, args),
+        TopCommand::Compose(args) => compose::run(cli, args),
+        TopCommand::Probe(args) => probe::run(args),
+        TopCommand::Status(args) => status::run(cli, args),
+        TopCommand::Pairing(args) => pairing::run(cli, args),
+        TopCommand::Approvals(args) => approvals::run(cli, args),
+        TopCommand::Audit(args) => audit::run(cli, args),
+        TopCommand::Backup(args) => backup::run(cli, args),
+        TopCommand::Restore(args) => backup::restore::run(cli, args),
+        TopCommand::Migrate(args) => migrate::run(cli, args),
+        TopCommand::Config(args) => config::run(cli, args),
+        TopCommand::Version => version(),
+        TopCommand::Completions(args) => completions::run(args),
+        TopCommand::Man(args) => man::run(args),
     }
 }
 
+fn version() -> Result<ExitReason, CommandFailure> {
+    crate::output::print(concat!("hermetic ", env!("CARGO_PKG_VERSION"), "\n"))?;
+    Ok(ExitReason::Ok)
+}
+
 /// Drives a command that talks to the outside.
-fn on_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+fn on_runtime(
+    work: impl Future<Output = Result<ExitReason, CommandFailure>>,
+) -> Result<ExitReason, CommandFailure> {
     let mut workers = tokio::runtime::Builder::new_multi_thread();
     drive(workers.worker_threads(2), work)
 }
 
 /// The same for one that does one thing after the other: what arrives wakes this very thread, and no
 /// worker that would have to wake it.
-fn on_this_thread(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+fn on_this_thread(
+    work: impl Future<Output = Result<ExitReason, CommandFailure>>,
+) -> Result<ExitReason, CommandFailure> {
     drive(&mut tokio::runtime::Builder::new_current_thread(), work)
 }
 
 fn drive(
     builder: &mut tokio::runtime::Builder,
-    work: impl Future<Output = Result<Exit, Failure>>,
-) -> Result<Exit, Failure> {
+    work: impl Future<Output = Result<ExitReason, CommandFailure>>,
+) -> Result<ExitReason, CommandFailure> {
     let runtime = builder
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?;
     let done = runtime.block_on(work);
     // A reader of our stdin may still sit in its system call; it has nothing to finish.
     runtime.shutdown_background();
@@ -128,16 +164,16 @@ fn drive(
 }
 
 /// Reads the configuration; called once in a process.
-fn load(cli: &Cli) -> Result<Config, Failure> {
+fn load(cli: &CommandLine) -> Result<Config, CommandFailure> {
     Ok(hermetic_config::load(&inputs(cli)?)?)
 }
 
 /// A home that was named has to be there: a slip would become an installation of its own.
-fn inputs(cli: &Cli) -> Result<Inputs, Failure> {
+fn inputs(cli: &CommandLine) -> Result<ConfigInputs, CommandFailure> {
     let inputs = inputs_of_new_home(cli)?;
     let home = inputs.home.root();
-    if cli.home.is_some() && !home.is_dir() {
-        return Err(Failure::new(
+    if cli.global.home.is_some() && !home.is_dir() {
+        return Err(CommandFailure::new(
             format!("there is no folder {}", home.display()),
             format!(
                 "check --home; `hermetic --home {} config init` makes one",
@@ -149,6 +185,6 @@ fn inputs(cli: &Cli) -> Result<Inputs, Failure> {
 }
 
 /// For what makes a home where there is none.
-fn inputs_of_new_home(cli: &Cli) -> Result<Inputs, Failure> {
-    Ok(Inputs::of_process(cli.home.as_deref())?)
+fn inputs_of_new_home(cli: &CommandLine) -> Result<ConfigInputs, CommandFailure> {
+    Ok(ConfigInputs::of_process(cli.global.home.as_deref())?)
 }

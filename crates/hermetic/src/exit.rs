@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum ExitReason {
     Ok,
     Failed,
     /// As sysexits.h has it.
@@ -21,17 +21,17 @@ Exit codes:
   125  exec: hermetic itself failed      126  exec: the command cannot be run
   127  exec: no such command             otherwise exec passes the command's own code on";
 
-impl Exit {
+impl ExitReason {
     pub(crate) const BAD_CONFIG: u8 = 78;
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitReason> for ExitCode {
+    fn from(exit: ExitReason) -> Self {
         match exit {
-            Exit::Ok => Self::SUCCESS,
-            Exit::Failed => Self::FAILURE,
-            Exit::BadConfig => Self::from(Exit::BAD_CONFIG),
-            Exit::Passed(code) => Self::from(code),
+            ExitReason::Ok => Self::SUCCESS,
+            ExitReason::Failed => Self::FAILURE,
+            ExitReason::BadConfig => Self::from(ExitReason::BAD_CONFIG),
+            ExitReason::Passed(code) => Self::from(code),
         }
     }
 }

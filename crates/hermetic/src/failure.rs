@@ -4,29 +4,29 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
-use crate::exit::Exit;
+use crate::exit::ExitReason;
 
 /// What happened and what to do, as the parts tell it; the exit code is this program's own.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    why: hermetic_app::Failure,
+pub(crate) struct CommandFailure {
+    why: hermetic_app::AppFailure,
     /// `hermetic exec` leaves room for the command's own codes.
     code: Option<u8>,
 }
 
-impl Failure {
+impl CommandFailure {
     pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        hermetic_app::Failure::new(what, remedy).into()
+        hermetic_app::AppFailure::new(what, remedy).into()
     }
 
     /// Something about a file that the system refused.
     pub(crate) fn file(verb: &str, path: &Path, error: &std::io::Error) -> Self {
-        hermetic_app::Failure::file(verb, path, error).into()
+        hermetic_app::AppFailure::file(verb, path, error).into()
     }
 
     /// An error with its causes, in one line.
     pub(crate) fn caused(error: &dyn Error, remedy: impl Into<String>) -> Self {
-        hermetic_app::Failure::caused(error, remedy).into()
+        hermetic_app::AppFailure::caused(error, remedy).into()
     }
 
     /// The same, ending with a code of its own.
@@ -40,35 +40,35 @@ impl Failure {
     /// A failure of our own under `exec`.
     pub(crate) fn of_exec(self) -> Self {
         match (&self.why, self.code) {
-            (hermetic_app::Failure::Config(_), _) | (_, Some(_)) => self,
+            (hermetic_app::AppFailure::Config(_), _) | (_, Some(_)) => self,
             (_, None) => self.with(125),
         }
     }
 
-    pub(crate) fn why(&self) -> &hermetic_app::Failure {
+    pub(crate) fn why(&self) -> &hermetic_app::AppFailure {
         &self.why
     }
 
-    pub(crate) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> ExitReason {
         match (self.code, &self.why) {
-            (Some(code), _) => Exit::Passed(code),
-            (None, hermetic_app::Failure::Config(_) | hermetic_app::Failure::Backend(_)) => {
-                Exit::BadConfig
+            (Some(code), _) => ExitReason::Passed(code),
+            (None, hermetic_app::AppFailure::Config(_) | hermetic_app::AppFailure::Backend(_)) => {
+                ExitReason::BadConfig
             }
-            (None, hermetic_app::Failure::Other { .. }) => Exit::Failed,
+            (None, hermetic_app::AppFailure::Other { .. }) => ExitReason::Failed,
         }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.why.fmt(f)
     }
 }
 
-impl<E> From<E> for Failure
+impl<E> From<E> for CommandFailure
 where
-    hermetic_app::Failure: From<E>,
+    hermetic_app::AppFailure: From<E>,
 {
     fn from(error: E) -> Self {
         Self {

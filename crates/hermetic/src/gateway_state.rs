@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use hermetic_config::Home;
+use hermetic_config::HomeFolder;
 use thiserror::Error;
 
-pub(crate) use description::{GatewayState, PlatformState, Stage};
+pub(crate) use description::{GatewayState, LifeStage, PlatformState};
 
 /// Held for as long as a gateway runs.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct GatewayLock {
 
 /// What an onlooker sees.
 #[derive(Debug)]
-pub(crate) enum Seen {
+pub(crate) enum ObservedGateway {
     /// With what the last one said of itself.
     Stopped(Option<GatewayState>),
     /// The description may be missing: the lock comes first.
@@ -50,7 +50,7 @@ pub(crate) enum LockError {
 }
 
 impl GatewayLock {
-    pub(crate) fn take(home: &Home) -> Result<Self, LockError> {
+    pub(crate) fn take(home: &HomeFolder) -> Result<Self, LockError> {
         let folder = home.state();
         let refused = |path: &Path, source| LockError::Io {
             path: path.to_owned(),
@@ -117,18 +117,20 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Looks without touching: nothing is made, nothing stays locked.
-pub(crate) fn look(home: &Home) -> Seen {
+pub(crate) fn look(home: &HomeFolder) -> ObservedGateway {
     let folder = home.state();
     let file = match File::open(folder.join("gateway.lock")) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Seen::Stopped(None),
-        Err(error) => return Seen::Unknown(error),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return ObservedGateway::Stopped(None);
+        }
+        Err(error) => return ObservedGateway::Unknown(error),
     };
     // A shared lock, so that two who look at once do not take each other for a gateway.
     match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Seen::Running(described(&folder)),
-        Ok(()) => Seen::Stopped(described(&folder)),
-        Err(TryLockError::Error(error)) => Seen::Unknown(error),
+        Err(TryLockError::WouldBlock) => ObservedGateway::Running(described(&folder)),
+        Ok(()) => ObservedGateway::Stopped(described(&folder)),
+        Err(TryLockError::Error(error)) => ObservedGateway::Unknown(error),
     }
 }
 
@@ -162,24 +164,24 @@ mod tests {
     #[test]
     fn one_home_has_one_gateway() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path());
-        assert!(matches!(look(&home), Seen::Stopped(None)));
+        let home = HomeFolder::at(folder.path());
+        assert!(matches!(look(&home), ObservedGateway::Stopped(None)));
 
         let lock = GatewayLock::take(&home).unwrap();
-        assert!(matches!(look(&home), Seen::Running(None)));
+        assert!(matches!(look(&home), ObservedGateway::Running(None)));
         let state = state(4711);
         lock.describe(&state).unwrap();
         assert!(matches!(
             GatewayLock::take(&home),
             Err(LockError::Taken { pid: Some(4711) })
         ));
-        assert!(matches!(look(&home), Seen::Running(Some(seen)) if seen == state));
+        assert!(matches!(look(&home), ObservedGateway::Running(Some(seen)) if seen == state));
 
         drop(lock);
-        assert!(matches!(look(&home), Seen::Stopped(Some(_))));
+        assert!(matches!(look(&home), ObservedGateway::Stopped(Some(_))));
         let next = GatewayLock::take(&home).unwrap();
         assert!(
-            matches!(look(&home), Seen::Running(None)),
+            matches!(look(&home), ObservedGateway::Running(None)),
             "what an earlier one said is not believed"
         );
         drop(next);
@@ -188,9 +190,9 @@ mod tests {
     #[test]
     fn half_a_description_is_none() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path());
+        let home = HomeFolder::at(folder.path());
         drop(GatewayLock::take(&home).unwrap());
         fs::write(home.state().join(DESCRIPTION), "{").unwrap();
-        assert!(matches!(look(&home), Seen::Stopped(None)));
+        assert!(matches!(look(&home), ObservedGateway::Stopped(None)));
     }
 }

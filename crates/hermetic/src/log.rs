@@ -12,12 +12,12 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use crate::cli::{Cli, LogFormat};
-use crate::failure::Failure;
+use crate::cli::{CommandLine, LogFormat};
+use crate::failure::CommandFailure;
 
 /// `HERMETIC_LOG` overrules `--verbose` with a filter such as `hermetic=debug`.
-pub(crate) fn start(cli: &Cli) -> Result<(), Failure> {
-    let level = match (cli.verbose, cli.command.serves()) {
+pub(crate) fn start(cli: &CommandLine) -> Result<(), CommandFailure> {
+    let level = match (cli.global.verbose, cli.command.serves()) {
         (0, false) => LevelFilter::WARN,
         (0, true) | (1, false) => LevelFilter::INFO,
         (1, true) | (2, false) => LevelFilter::DEBUG,
@@ -28,7 +28,7 @@ pub(crate) fn start(cli: &Cli) -> Result<(), Failure> {
         .with_env_var("HERMETIC_LOG")
         .from_env()
         .map_err(|error| {
-            Failure::new(
+            CommandFailure::new(
                 format!("HERMETIC_LOG is not a log filter: {error}"),
                 "write a level such as `debug`, or `part=level` separated by commas",
             )
@@ -43,9 +43,9 @@ pub(crate) fn start(cli: &Cli) -> Result<(), Failure> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::NONE)
-        .with_writer(|| Redacted)
+        .with_writer(|| RedactedStderr)
         .with_ansi(colours);
-    match cli.log_format {
+    match cli.global.log_format {
         LogFormat::Human => builder.with_target(false).compact().init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),
     }
@@ -60,18 +60,22 @@ pub(crate) fn hide(redactor: &Redactor) {
 }
 
 /// Stderr, but for secrets. An event is handed over in one piece.
-struct Redacted;
+///
+/// A line that cannot be written is lost: the log may stand on the disk that is full, and whoever is told of it
+/// would print to the same place and panic.
+struct RedactedStderr;
 
-impl Write for Redacted {
+impl Write for RedactedStderr {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        match KNOWN.get() {
-            Some(redactor) => io::stderr().write_all(redactor.redact_bytes(line).get())?,
-            None => io::stderr().write_all(line)?,
-        }
+        let _lost = match KNOWN.get() {
+            Some(redactor) => io::stderr().write_all(redactor.redact_bytes(line).get()),
+            None => io::stderr().write_all(line),
+        };
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        let _lost = io::stderr().flush();
+        Ok(())
     }
 }

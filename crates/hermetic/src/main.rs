@@ -13,14 +13,13 @@ mod failure;
 mod gateway_state;
 mod log;
 mod output;
+mod ownership;
 mod service;
 
-use clap::Parser;
-
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let cli = CommandLine::of_process();
     let exit = match log::start(&cli).and_then(|()| commands::run(&cli)) {
         Ok(exit) => exit,
         Err(failure) => {

@@ -5,10 +5,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
-use hermetic_config::{Problem, Severity};
+use hermetic_config::{ConfigProblem, ProblemSeverity};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -16,10 +16,10 @@ const RED: Style = AnsiColor::Red.on_default().bold();
 const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 
 /// A reader who has gone away (`| head`) is no failure of ours.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(text: &str) -> Result<(), CommandFailure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandFailure::new(
             format!("cannot write the output: {error}"),
             "check where it goes",
         )),
@@ -27,9 +27,9 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CommandFailure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| {
-        Failure::new(
+        CommandFailure::new(
             format!("cannot write JSON: {error}"),
             "report this as a bug",
         )
@@ -42,6 +42,24 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
+}
+
+/// Bytes as people say them.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut tenths = bytes / 100;
+    let mut unit = 0;
+    while tenths >= 10_000 && unit + 1 < UNITS.len() {
+        tenths /= 1000;
+        unit += 1;
+    }
+    match tenths >= 100 {
+        true => format!("{} {}", tenths / 10, UNITS[unit]),
+        false => format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit]),
+    }
 }
 
 /// Where something stands, on a terminal in one line that is written over until it is done.
@@ -58,20 +76,20 @@ pub(crate) fn progress(text: &str, done: bool) {
 }
 
 /// The problem as it reads, with its first word coloured.
-pub(crate) fn painted(problem: &Problem) -> String {
+pub(crate) fn painted(problem: &ConfigProblem) -> String {
     let (word, style) = match problem.severity() {
-        Severity::Error => ("error", RED),
-        Severity::Warning => ("warning", YELLOW),
+        ProblemSeverity::Error => ("error", RED),
+        ProblemSeverity::Warning => ("warning", YELLOW),
     };
     let text = problem.to_string();
     let rest = text.strip_prefix(word).unwrap_or(&text);
     format!("{style}{word}{style:#}{rest}")
 }
 
-pub(crate) fn failure(failure: &hermetic_app::Failure) {
+pub(crate) fn failure(failure: &hermetic_app::AppFailure) {
     let mut err = anstream::stderr().lock();
     let _ = match failure {
-        hermetic_app::Failure::Config(problems) => {
+        hermetic_app::AppFailure::Config(problems) => {
             let texts: Vec<String> = problems.iter().map(painted).collect();
             let (errors, them) = match problems.count() {
                 1 => ("1 error".to_owned(), "it"),
@@ -83,7 +101,7 @@ pub(crate) fn failure(failure: &hermetic_app::Failure) {
                 texts.join("\n\n"),
             )
         }
-        hermetic_app::Failure::Backend(_) | hermetic_app::Failure::Other { .. } => {
+        hermetic_app::AppFailure::Backend(_) | hermetic_app::AppFailure::Other { .. } => {
             writeln!(
                 err,
                 "{RED}error{RED:#}: {failure}\n  = {}",

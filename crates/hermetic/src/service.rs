@@ -10,23 +10,23 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use hermetic_app as app;
-use hermetic_config::Home;
+use hermetic_config::HomeFolder;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
-pub(crate) use unit::{Commands, Unit};
+pub(crate) use unit::{CommandPlace, SystemdUnit};
 
-/// Whose systemd keeps it.
+/// Says whose systemd runs the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeper {
+pub(crate) enum SystemdScope {
     User,
     System,
 }
 
 /// A unit, by its name and keeper.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Service {
-    pub(crate) keeper: Keeper,
+pub(crate) struct SystemdService {
+    pub(crate) keeper: SystemdScope,
     pub(crate) name: String,
 }
 
@@ -37,12 +37,12 @@ const VARIABLE: &str = "HERMETIC_SERVICE";
 pub(crate) fn own_name() -> Option<String> {
     env::var(VARIABLE)
         .ok()
-        .filter(|name| Service::read(name).is_some())
+        .filter(|name| SystemdService::read(name).is_some())
 }
 
-impl Service {
+impl SystemdService {
     /// The one of this home, whether or not it is installed.
-    pub(crate) fn of(home: &Home, keeper: Keeper) -> Result<Self, Failure> {
+    pub(crate) fn of(home: &HomeFolder, keeper: SystemdScope) -> Result<Self, CommandFailure> {
         let usual = env::var_os("HOME").map(|folder| PathBuf::from(folder).join(".hermes"));
         let name = if usual.is_some_and(|usual| usual == home.root()) {
             "hermetic-gateway.service".to_owned()
@@ -60,13 +60,13 @@ impl Service {
     }
 
     /// The installed one of this home.
-    pub(crate) fn installed(home: &Home) -> Result<Option<Self>, Failure> {
-        for keeper in [Keeper::User, Keeper::System] {
+    pub(crate) fn installed(home: &HomeFolder) -> Result<Option<Self>, CommandFailure> {
+        for keeper in [SystemdScope::User, SystemdScope::System] {
             let service = Self::of(home, keeper)?;
             let text = service
                 .path()
                 .and_then(|path| std::fs::read_to_string(path).ok());
-            if text.is_some_and(|text| Unit::serves(&text, home)) {
+            if text.is_some_and(|text| SystemdUnit::serves(&text, home)) {
                 return Ok(Some(service));
             }
         }
@@ -77,8 +77,8 @@ impl Service {
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (keeper, name) = text.split_once(':')?;
         let keeper = match keeper {
-            "user" => Keeper::User,
-            "system" => Keeper::System,
+            "user" => SystemdScope::User,
+            "system" => SystemdScope::System,
             _ => return None,
         };
         // It becomes an argument.
@@ -91,8 +91,8 @@ impl Service {
 
     pub(crate) fn written(&self) -> String {
         let keeper = match self.keeper {
-            Keeper::User => "user",
-            Keeper::System => "system",
+            SystemdScope::User => "user",
+            SystemdScope::System => "system",
         };
         format!("{keeper}:{}", self.name)
     }
@@ -109,8 +109,8 @@ impl Service {
 
     fn folder(&self) -> Option<PathBuf> {
         Some(match self.keeper {
-            Keeper::System => PathBuf::from("/etc/systemd/system"),
-            Keeper::User => env::var_os("XDG_CONFIG_HOME")
+            SystemdScope::System => PathBuf::from("/etc/systemd/system"),
+            SystemdScope::User => env::var_os("XDG_CONFIG_HOME")
                 .map(PathBuf::from)
                 .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")))?
                 .join("systemd/user"),
@@ -118,14 +118,14 @@ impl Service {
     }
 
     /// `systemctl` with these words and the unit's name.
-    pub(crate) fn tell(&self, words: &[&str]) -> Result<(), Failure> {
+    pub(crate) fn tell(&self, words: &[&str]) -> Result<(), CommandFailure> {
         let mut words = words.to_vec();
         words.push(&self.name);
         self.keeper.tell(&words)
     }
 }
 
-impl Keeper {
+impl SystemdScope {
     /// Whether it is there to be spoken to.
     pub(crate) fn is_there(self) -> bool {
         self.systemctl()
@@ -134,17 +134,17 @@ impl Keeper {
             .is_ok_and(|output| output.status.success())
     }
 
-    pub(crate) fn tell(self, words: &[&str]) -> Result<(), Failure> {
+    pub(crate) fn tell(self, words: &[&str]) -> Result<(), CommandFailure> {
         let output = self
             .systemctl()
             .args(words)
             .output()
-            .map_err(|error| Failure::caused(&error, "is systemctl there?"))?;
+            .map_err(|error| CommandFailure::caused(&error, "is systemctl there?"))?;
         if output.status.success() {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(Failure::new(
+        Err(CommandFailure::new(
             format!("systemctl {} failed: {}", words.join(" "), said.trim()),
             format!(
                 "`{} status {}` and `journalctl{}` tell more",
@@ -178,11 +178,11 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_of_ours_becomes_no_argument() {
-        let service = Service {
-            keeper: Keeper::User,
+        let service = SystemdService {
+            keeper: SystemdScope::User,
             name: "hermetic-gateway.service".to_owned(),
         };
-        assert_eq!(Service::read(&service.written()), Some(service));
+        assert_eq!(SystemdService::read(&service.written()), Some(service));
         for text in [
             "user:ssh.service",
             "root:hermetic-gateway.service",
@@ -190,7 +190,7 @@ mod tests {
             "system:",
             "",
         ] {
-            assert_eq!(Service::read(text), None, "{text:?}");
+            assert_eq!(SystemdService::read(text), None, "{text:?}");
         }
     }
 }

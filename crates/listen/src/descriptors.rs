@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// More would only make bounds that are derived from it meaningless.
-const MOST: u64 = 1 << 20;
+const MOST_DESCRIPTORS: u64 = 1 << 20;
 
 static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 
@@ -16,7 +16,10 @@ static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 pub fn raise() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     BEFORE.get_or_init(|| limit.current);
-    let wanted = limit.maximum.unwrap_or(MOST).min(MOST);
+    let wanted = limit
+        .maximum
+        .unwrap_or(MOST_DESCRIPTORS)
+        .min(MOST_DESCRIPTORS);
     if limit.current.is_some_and(|current| current < wanted) {
         let raised = Rlimit {
             current: Some(wanted),
@@ -33,8 +36,8 @@ pub fn raise() -> u64 {
 pub fn available() -> u64 {
     getrlimit(Resource::Nofile)
         .current
-        .unwrap_or(MOST)
-        .min(MOST)
+        .unwrap_or(MOST_DESCRIPTORS)
+        .min(MOST_DESCRIPTORS)
 }
 
 /// The soft limit before [`raise`], which is what programs that we start are to have.

@@ -14,7 +14,7 @@ use crate::{ConnectionBounds, ConnectionTable, TrackedConnection};
 
 /// The first wait when nothing can be accepted, and the longest: asking again at once would spin.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// How often the log says that connections are turned away.
 const SAY_EVERY: Duration = Duration::from_secs(60);
@@ -103,7 +103,7 @@ impl BoundedListener {
 
     async fn rest(&mut self) {
         let pause = self.pause;
-        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        self.pause = (pause * 2).min(LONGEST_ACCEPT_PAUSE);
         sleep(pause).await;
     }
 

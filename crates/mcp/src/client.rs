@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_tools::{Described, NoOneToAsk, Workplace};
+use hermetic_tools::{NoOneToAsk, ToolDescription, ToolWorkplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
     ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
@@ -24,12 +24,12 @@ use crate::client_sandbox::ClientSandbox;
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Client {
+pub(crate) struct McpClient {
     sandboxes: ClientSandboxes,
     client_sandbox: ClientSandbox,
 }
 
-impl Client {
+impl McpClient {
     pub(crate) fn new(sandboxes: ClientSandboxes) -> Self {
         Self {
             client_sandbox: ClientSandbox::new(sandboxes.clone()),
@@ -50,6 +50,7 @@ impl Client {
             patience: self.sandboxes.patience(),
             client: self.client_sandbox.conversation(),
             audit: self.sandboxes.audit(),
+            clock: self.sandboxes.clock(),
         };
         let toolbox = self.sandboxes.kit().toolbox(&self.client_sandbox, &ask);
         // Cancelled by the client's word, and when the client is gone.
@@ -94,9 +95,9 @@ impl Client {
     }
 }
 
-impl Client {
+impl McpClient {
     /// What a client may show its user before a call. Hints and no more: what holds is the sandbox.
-    fn hints(&self, tool: &Described) -> ToolAnnotations {
+    fn hints(&self, tool: &ToolDescription) -> ToolAnnotations {
         let reads = tool.only_reads();
         let only_inside = reads || FILE_TOOLS.contains(&tool.name) || !self.sandboxes.reaches_out();
         ToolAnnotations::new()
@@ -129,7 +130,7 @@ async fn watched<T>(
     }
 }
 
-impl ServerHandler for Client {
+impl ServerHandler for McpClient {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let server = Implementation::new("hermetic", env!("CARGO_PKG_VERSION"));

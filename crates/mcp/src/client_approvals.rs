@@ -5,15 +5,15 @@
 //! to be spelled out: a client that accepts whatever it is sent has not filled in the form.
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_audit::{Audit, Decision, Event, Words};
-use hermetic_policy::{Answer, Cleared, Question, Scope};
+use hermetic_audit::{AuditEvent, AuditLog, AuditText, CommandDecision};
+use hermetic_policy::{AnswerScope, ApprovalQuestion, Cleared, CommandApproval};
 use hermetic_redact::Redactor;
 use hermetic_tools::shown::{command, legible};
-use hermetic_tools::{Ask, Decided, Denied, Judged, NoOneToAsk};
-use hermetic_types::{ConversationKey, Timestamp};
+use hermetic_tools::{CommandApprover, CommandDenied, DecidedCommand, JudgedAs, NoOneToAsk};
+use hermetic_types::{Clock, ConversationKey};
 use rmcp::RoleServer;
 use rmcp::model::{
     BooleanSchema, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
@@ -32,15 +32,16 @@ pub(crate) struct ClientApprovals<'a> {
     pub(crate) redactor: &'a Redactor,
     pub(crate) patience: Duration,
     pub(crate) client: &'a ConversationKey,
-    pub(crate) audit: &'a Audit,
+    pub(crate) audit: &'a AuditLog,
+    pub(crate) clock: &'a dyn Clock,
 }
 
-impl Ask for ClientApprovals<'_> {
+impl CommandApprover for ClientApprovals<'_> {
     fn ask<'a>(
         &'a self,
-        question: Question,
+        question: ApprovalQuestion,
         stop: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Cleared, Denied>> {
+    ) -> BoxFuture<'a, Result<Cleared, CommandDenied>> {
         let modes = self.peer.supported_elicitation_modes();
         if !modes.contains(&ElicitationMode::Form) {
             return NoOneToAsk.ask(question, stop);
@@ -48,25 +49,23 @@ impl Ask for ClientApprovals<'_> {
         self.put(question, stop).boxed()
     }
 
-    fn decided(&self, decided: Decided<'_>) -> Result<(), Denied> {
-        let words = |text: String| Words::from(self.redactor.redact(text));
-        let event = Event::Command {
+    fn decided(&self, decided: DecidedCommand<'_>) -> Result<(), CommandDenied> {
+        let words = |text: String| AuditText::from(self.redactor.redact(text));
+        let event = AuditEvent::Command {
             conversation: self.client.clone(),
             backend: decided.backend,
             command: words(command(decided.command)),
             decision: match decided.as_what {
-                Judged::Run(_) => Decision::Run,
-                Judged::Refused(_) => Decision::Refuse,
-                Judged::Denied(_) => Decision::Deny,
+                JudgedAs::Run(_) => CommandDecision::Run,
+                JudgedAs::Refused(_) => CommandDecision::Refuse,
+                JudgedAs::Denied(_) => CommandDecision::Deny,
             },
             grounds: words(decided.as_what.grounds()),
         };
-        let appended = self
-            .audit
-            .append(&event, Timestamp::from(SystemTime::now()));
+        let appended = self.audit.append(&event, self.clock.now());
         appended.map(drop).map_err(|error| {
             tracing::error!(%error, "what was decided could not be recorded");
-            Denied(
+            CommandDenied(
                 "What is run here is written down first, and that failed. Nothing was run."
                     .to_owned(),
             )
@@ -75,7 +74,11 @@ impl Ask for ClientApprovals<'_> {
 }
 
 impl ClientApprovals<'_> {
-    async fn put(&self, question: Question, stop: &CancellationToken) -> Result<Cleared, Denied> {
+    async fn put(
+        &self,
+        question: ApprovalQuestion,
+        stop: &CancellationToken,
+    ) -> Result<Cleared, CommandDenied> {
         let asked = self
             .peer
             .create_elicitation_with_timeout(self.form(&question)?, Some(self.patience));
@@ -85,10 +88,10 @@ impl ClientApprovals<'_> {
         };
         match answered {
             Ok(answer) if allows(&answer) => {
-                let yes = Answer::yes(question.fingerprint().clone(), Scope::Once);
+                let yes = CommandApproval::yes(question.fingerprint().clone(), AnswerScope::Once);
                 question
                     .answered(&yes)
-                    .map_err(|mismatch| Denied(mismatch.to_string()))
+                    .map_err(|mismatch| CommandDenied(mismatch.to_string()))
             }
             Ok(_) => Err(no("was answered with no")),
             Err(error) => {
@@ -98,7 +101,7 @@ impl ClientApprovals<'_> {
         }
     }
 
-    fn form(&self, question: &Question) -> Result<ElicitRequestParams, Denied> {
+    fn form(&self, question: &ApprovalQuestion) -> Result<ElicitRequestParams, CommandDenied> {
         let allow = BooleanSchema::new()
             .title("Let it run")
             .description("Once, exactly as it is written above")
@@ -106,7 +109,7 @@ impl ClientApprovals<'_> {
         let schema = ElicitationSchema::builder()
             .required_bool_property(ALLOW, |_| allow)
             .build();
-        let requested_schema = schema.map_err(|error| Denied(error.to_owned()))?;
+        let requested_schema = schema.map_err(|error| CommandDenied(error.to_owned()))?;
         let text = format!(
             "A tool wants to do what no sandbox holds in:\n\n{}\n\nWhy it is asked about: {}.",
             shown(question),
@@ -126,14 +129,14 @@ fn allows(answer: &ElicitResult) -> bool {
         && content.and_then(|content| content.get(ALLOW)) == Some(&Value::Bool(true))
 }
 
-fn no(what: &str) -> Denied {
-    Denied(format!(
+fn no(what: &str) -> CommandDenied {
+    CommandDenied(format!(
         "This needs a person's yes; the question at the client {what}, so it is refused. Nothing was \
          run."
     ))
 }
 
-fn shown(question: &Question) -> String {
+fn shown(question: &ApprovalQuestion) -> String {
     let whole = command(question.command());
     match whole.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{}\n[… the rest is not shown …]", &whole[..end]),

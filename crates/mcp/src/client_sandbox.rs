@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_sandbox::{PassingSandbox, Sandbox};
-use hermetic_session::Outlet;
-use hermetic_tools::{Held, NoSandbox, Workplace};
+use hermetic_session::EgressPort;
+use hermetic_tools::{Held, NoSandbox, ToolWorkplace};
 use hermetic_types::ConversationKey;
 use tokio::sync::Mutex;
 
@@ -14,10 +14,10 @@ use crate::ClientSandboxes;
 
 /// Made at the first call that needs it. Dropping the last clone takes the sandbox down.
 #[derive(Clone, Debug)]
-pub(crate) struct ClientSandbox(Arc<Inner>);
+pub(crate) struct ClientSandbox(Arc<ClientSandboxState>);
 
 #[derive(Debug)]
-struct Inner {
+struct ClientSandboxState {
     sandboxes: ClientSandboxes,
     conversation: ConversationKey,
     living: Mutex<Option<LivingSandbox>>,
@@ -26,12 +26,12 @@ struct Inner {
 #[derive(Debug)]
 struct LivingSandbox {
     sandbox: PassingSandbox,
-    outlet: Option<Outlet>,
+    egress_port: Option<EgressPort>,
 }
 
 impl ClientSandbox {
     pub(crate) fn new(sandboxes: ClientSandboxes) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ClientSandboxState {
             conversation: sandboxes.next_client(),
             sandboxes,
             living: Mutex::default(),
@@ -39,7 +39,7 @@ impl ClientSandbox {
     }
 }
 
-impl Workplace for ClientSandbox {
+impl ToolWorkplace for ClientSandbox {
     fn conversation(&self) -> &ConversationKey {
         &self.0.conversation
     }
@@ -56,13 +56,13 @@ impl Workplace for ClientSandbox {
             let entered = work
                 .await
                 .unwrap_or(Err(NoSandbox("the server is stopping")));
-            entered.map(|sandbox| Box::new(Shared(sandbox)) as Held)
+            entered.map(|sandbox| Box::new(SharedSandbox(sandbox)) as Held)
         }
         .boxed()
     }
 }
 
-impl Inner {
+impl ClientSandboxState {
     async fn enter(&self) -> Result<Arc<Sandbox>, NoSandbox> {
         let mut living = self.living.lock().await;
         if let Some(living) = living
@@ -93,8 +93,14 @@ impl Inner {
         match PassingSandbox::create(self.sandboxes.backend(), &spec).await {
             Ok(sandbox) => {
                 tracing::info!(sandbox = %spec.id, client = %self.conversation, "sandbox created");
-                let outlet = self.sandboxes.outlet(&sandbox, &self.conversation).await;
-                Ok(LivingSandbox { sandbox, outlet })
+                let egress_port = self
+                    .sandboxes
+                    .egress_port(&sandbox, &self.conversation)
+                    .await;
+                Ok(LivingSandbox {
+                    sandbox,
+                    egress_port,
+                })
             }
             Err(error) => {
                 let error = in_full(&error);
@@ -108,7 +114,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for ClientSandboxState {
     fn drop(&mut self) {
         if let Some(living) = self.living.get_mut().take() {
             let (sandboxes, works) = (self.sandboxes.clone(), self.sandboxes.works().clone());
@@ -118,10 +124,13 @@ impl Drop for Inner {
 }
 
 async fn take_down(sandboxes: ClientSandboxes, living: LivingSandbox) {
-    let LivingSandbox { sandbox, outlet } = living;
+    let LivingSandbox {
+        sandbox,
+        egress_port,
+    } = living;
     let id = sandbox.id().clone();
-    if let Some(outlet) = outlet {
-        outlet.close().await;
+    if let Some(egress_port) = egress_port {
+        egress_port.close().await;
     }
     match sandbox.destroy().await {
         Ok(()) => tracing::info!(sandbox = %id, "sandbox destroyed"),
@@ -132,9 +141,9 @@ async fn take_down(sandboxes: ClientSandboxes, living: LivingSandbox) {
     sandboxes.give_place_back();
 }
 
-struct Shared(Arc<Sandbox>);
+struct SharedSandbox(Arc<Sandbox>);
 
-impl Deref for Shared {
+impl Deref for SharedSandbox {
     type Target = Sandbox;
 
     fn deref(&self) -> &Sandbox {

@@ -4,28 +4,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hermetic_audit::Audit;
+use hermetic_audit::AuditLog;
 use hermetic_egress::Egress;
-use hermetic_sandbox::{Backend, Network, Sandbox, Spec};
-use hermetic_session::{Outlet, PROXY_PORT};
-use hermetic_tools::Kit;
-use hermetic_types::{Boundary, ConversationKey, SandboxId};
+use hermetic_sandbox::{Backend, NetworkMode, Sandbox, SandboxSpec};
+use hermetic_session::{EgressPort, PROXY_PORT};
+use hermetic_tools::ToolKit;
+use hermetic_types::{Boundary, Clock, ConversationKey, SandboxId, SharedClock};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// What all clients share. Clones share it too.
 #[derive(Clone, Debug)]
-pub struct ClientSandboxes(Arc<Inner>);
+pub struct ClientSandboxes(Arc<ClientSandboxesState>);
 
 #[derive(Debug)]
-struct Inner {
-    kit: Kit,
+struct ClientSandboxesState {
+    kit: ToolKit,
     backend: Arc<dyn Backend>,
-    spec: Spec,
+    spec: SandboxSpec,
     /// The sandboxes' way out, if they have one.
-    gate: Option<Arc<Egress>>,
-    audit: Audit,
+    egress: Option<Arc<Egress>>,
+    audit: AuditLog,
     bounds: ClientLimits,
+    clock: SharedClock,
     taken: AtomicUsize,
     next: AtomicUsize,
     /// Sandboxes being made and being taken down: neither is cut in the middle.
@@ -45,20 +46,22 @@ pub struct ClientLimits {
 impl ClientSandboxes {
     /// Every sandbox is made from `spec`, under a name of its own.
     pub fn new(
-        kit: Kit,
+        kit: ToolKit,
         backend: Arc<dyn Backend>,
-        spec: Spec,
-        gate: Option<Arc<Egress>>,
-        audit: Audit,
+        spec: SandboxSpec,
+        egress: Option<Arc<Egress>>,
+        audit: AuditLog,
         bounds: ClientLimits,
+        clock: SharedClock,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ClientSandboxesState {
             kit,
             backend,
             spec,
-            gate,
+            egress,
             audit,
             bounds,
+            clock,
             taken: AtomicUsize::new(0),
             next: AtomicUsize::new(1),
             works: TaskTracker::new(),
@@ -73,12 +76,16 @@ impl ClientSandboxes {
         self.0.works.wait().await;
     }
 
-    pub(crate) fn kit(&self) -> &Kit {
+    pub(crate) fn kit(&self) -> &ToolKit {
         &self.0.kit
     }
 
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         &self.0.backend
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.0.clock.as_ref()
     }
 
     pub(crate) fn works(&self) -> &TaskTracker {
@@ -90,33 +97,36 @@ impl ClientSandboxes {
         ConversationKey::new(format!("mcp:{}:{number}", std::process::id()))
     }
 
-    pub(crate) fn spec(&self, conversation: &ConversationKey) -> Spec {
-        let mut spec = Spec {
+    pub(crate) fn spec(&self, conversation: &ConversationKey) -> SandboxSpec {
+        let mut spec = SandboxSpec {
             conversation: conversation.clone(),
             id: SandboxId::random(),
             ..self.0.spec.clone()
         };
-        if let Some(gate) = &self.0.gate {
-            spec.network = Network::Proxied { port: PROXY_PORT };
-            spec.env.extend(gate.env(conversation, PROXY_PORT));
+        if let Some(egress) = &self.0.egress {
+            spec.network = NetworkMode::Proxied { port: PROXY_PORT };
+            spec.env.extend(egress.env(conversation, PROXY_PORT));
         }
         spec
     }
 
     /// Opens a sandbox's way out.
-    pub(crate) async fn outlet(
+    pub(crate) async fn egress_port(
         &self,
         sandbox: &Sandbox,
         conversation: &ConversationKey,
-    ) -> Option<Outlet> {
-        let Inner {
-            gate, works, stop, ..
+    ) -> Option<EgressPort> {
+        let ClientSandboxesState {
+            egress,
+            works,
+            stop,
+            ..
         } = &*self.0;
-        let gate = gate.as_ref()?;
-        Some(Outlet::open(sandbox, conversation, gate, None, PROXY_PORT, works, stop).await)
+        let egress = egress.as_ref()?;
+        Some(EgressPort::open(sandbox, conversation, egress, None, PROXY_PORT, works, stop).await)
     }
 
-    pub(crate) fn audit(&self) -> &Audit {
+    pub(crate) fn audit(&self) -> &AuditLog {
         &self.0.audit
     }
 
@@ -126,7 +136,7 @@ impl ClientSandboxes {
 
     /// What a client is told of the network.
     pub(crate) fn reach(&self) -> &'static str {
-        match (self.0.backend.description().boundary, &self.0.gate) {
+        match (self.0.backend.description().boundary, &self.0.egress) {
             (Boundary::Judged, _) => "Its network is that of the machine it is on.",
             (Boundary::Sealed, Some(_)) => {
                 "It reaches what the operator allows, by the proxy that its environment names."
@@ -137,7 +147,7 @@ impl ClientSandboxes {
 
     /// Whether commands reach anything but the sandbox they run in.
     pub(crate) fn reaches_out(&self) -> bool {
-        self.0.gate.is_some() || self.0.backend.description().boundary == Boundary::Judged
+        self.0.egress.is_some() || self.0.backend.description().boundary == Boundary::Judged
     }
 
     /// Says whether there is room for one more.

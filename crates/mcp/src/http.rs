@@ -23,15 +23,15 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::ClientSandboxes;
-use crate::client::Client;
+use crate::client::McpClient;
 
 /// A written file and its quoting.
 const LONGEST_REQUEST: usize = 32 << 20;
 /// Connections that are still open are cut when the sandboxes are to go.
-const GRACE: Duration = Duration::from_secs(3);
+const HTTP_DRAIN_GRACE: Duration = Duration::from_secs(3);
 
 /// Connections at once: a few for each client.
-const MOST_CONNECTIONS: usize = 256;
+const MOST_MCP_CONNECTIONS: usize = 256;
 
 /// A port on loopback and the token that opens it.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct HttpEndpoint {
 }
 
 #[derive(Debug, Error)]
-pub enum EndpointError {
+pub enum HttpEndpointError {
     #[error("{0} is not an address of this machine's loopback")]
     NotLoopback(SocketAddr),
     #[error("cannot listen on {at}")]
@@ -53,12 +53,12 @@ pub enum EndpointError {
 }
 
 impl HttpEndpoint {
-    pub async fn open(at: SocketAddr, token: &Secret) -> Result<Self, EndpointError> {
+    pub async fn open(at: SocketAddr, token: &Secret) -> Result<Self, HttpEndpointError> {
         if !at.ip().is_loopback() {
-            return Err(EndpointError::NotLoopback(at));
+            return Err(HttpEndpointError::NotLoopback(at));
         }
         let listener = TcpListener::bind(at).await;
-        let listener = listener.map_err(|source| EndpointError::Listen { at, source })?;
+        let listener = listener.map_err(|source| HttpEndpointError::Listen { at, source })?;
         Ok(Self {
             listener,
             token: Sha256::digest(token.expose()).into(),
@@ -96,15 +96,18 @@ async fn serve(
         .enforce_origin_validation();
     let clients = sandboxes.clone();
     let service = StreamableHttpService::new(
-        move || Ok(Client::new(clients.clone())),
+        move || Ok(McpClient::new(clients.clone())),
         Arc::new(sessions),
         settings,
     );
     let router = Router::new()
         .nest_service("/mcp", service)
         .layer(middleware::from_fn_with_state(endpoint.token, check));
-    let listener = BoundedListener::new(endpoint.listener, ConnectionBounds::of(MOST_CONNECTIONS));
-    serve_http(listener, router, stop, GRACE).await;
+    let listener = BoundedListener::new(
+        endpoint.listener,
+        ConnectionBounds::of(MOST_MCP_CONNECTIONS),
+    );
+    serve_http(listener, router, stop, HTTP_DRAIN_GRACE).await;
     sandboxes.close().await;
     Ok(())
 }
@@ -160,7 +163,7 @@ mod tests {
             let address = address.parse().expect("an address");
             let refused = HttpEndpoint::open(address, &token).await;
             assert!(
-                matches!(refused, Err(EndpointError::NotLoopback(_))),
+                matches!(refused, Err(HttpEndpointError::NotLoopback(_))),
                 "{address}"
             );
         }

@@ -15,5 +15,5 @@ mod http;
 mod stdio;
 
 pub use client_sandboxes::{ClientLimits, ClientSandboxes};
-pub use http::{EndpointError, HttpEndpoint, over_http};
+pub use http::{HttpEndpoint, HttpEndpointError, over_http};
 pub use stdio::{StdioError, over_stdio};

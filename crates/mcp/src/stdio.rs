@@ -7,7 +7,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::ClientSandboxes;
-use crate::client::Client;
+use crate::client::McpClient;
 
 #[derive(Debug, Error)]
 pub enum StdioError {
@@ -31,7 +31,7 @@ pub fn over_stdio(
 }
 
 async fn serve(sandboxes: &ClientSandboxes, stop: CancellationToken) -> Result<(), StdioError> {
-    let client = Client::new(sandboxes.clone());
+    let client = McpClient::new(sandboxes.clone());
     let hello = client.serve_with_ct(rmcp::transport::stdio(), stop.child_token());
     let running = tokio::select! {
         begun = hello => match begun {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use hermetic_policy::{Context, judge_line};
+use hermetic_policy::{JudgementContext, judge_line};
 use hermetic_types::{BackendDescription, BackendKind};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -148,7 +148,7 @@ const SIZES: &[usize] = &[2 << 10, 8 << 10, 16 << 10, 32 << 10, 128 << 10, 1 << 
 
 #[expect(clippy::print_stdout, reason = "an example prints")]
 fn main() {
-    let context = Context::new(
+    let context = JudgementContext::new(
         BackendDescription::judged(BackendKind::Local),
         "/home/user/project",
         "/home/user",

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use hermetic_types::{BackendDescription, BackendKind, Boundary};
 
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::CommandFingerprint;
 
 /// All that a judgement needs to know besides the command.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct JudgementContext {
     pub backend: BackendKind,
     pub(crate) boundary: Boundary,
     /// Where commands start and may do as they please short of wiping it.
@@ -20,10 +20,10 @@ pub struct Context {
     /// More files that belong to this program, as absolute paths.
     pub own_files: Vec<String>,
     /// What a person allowed for this session.
-    pub approved: BTreeSet<Fingerprint>,
+    pub approved: BTreeSet<CommandFingerprint>,
 }
 
-impl Context {
+impl JudgementContext {
     pub fn new(
         backend: BackendDescription,
         workspace: impl Into<String>,

@@ -1,17 +1,17 @@
 //! One command as it will really run.
 
-use crate::text::{Flow, Taint, Text};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
 /// A program with its final words, after quoting, expansion and wrappers are gone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Effective {
-    pub(crate) words: Vec<Text>,
-    pub(crate) assigns: Vec<(String, Text)>,
+pub(crate) struct ReducedCommand {
+    pub(crate) words: Vec<ExpandedText>,
+    pub(crate) assigns: Vec<(String, ExpandedText)>,
     /// Files opened for writing.
-    pub(crate) writes: Vec<Text>,
+    pub(crate) writes: Vec<ExpandedText>,
     /// Files opened for reading.
-    pub(crate) reads: Vec<Text>,
-    pub(crate) input: Flow,
+    pub(crate) reads: Vec<ExpandedText>,
+    pub(crate) input: ByteFlow,
     /// Where it runs, if a `cd` in the same text told.
     pub(crate) cwd: Option<String>,
     /// How it was reached: "sudo", "bash -c", "base64 -d".
@@ -22,18 +22,18 @@ pub(crate) struct Effective {
     pub(crate) unseen: bool,
 }
 
-impl Effective {
+impl ReducedCommand {
     /// The program's name without its folder.
     pub(crate) fn program(&self) -> &str {
         self.words.first().map_or("", |word| base_name(&word.s))
     }
 
-    pub(crate) fn args(&self) -> &[Text] {
+    pub(crate) fn args(&self) -> &[ExpandedText] {
         self.words.get(1..).unwrap_or_default()
     }
 
     /// Arguments that are no options, in order; everything after `--` counts.
-    pub(crate) fn operands(&self) -> impl Iterator<Item = &Text> {
+    pub(crate) fn operands(&self) -> impl Iterator<Item = &ExpandedText> {
         let mut ended = false;
         self.args().iter().filter(move |arg| {
             if !ended && arg.s == "--" {
@@ -74,7 +74,7 @@ impl Effective {
     }
 
     /// The value of `--flag=value`, `--flag value`, `-f value` or `-fvalue`.
-    pub(crate) fn value_of(&self, flag: &str) -> Option<&Text> {
+    pub(crate) fn value_of(&self, flag: &str) -> Option<&ExpandedText> {
         let args = self.args();
         let at = args.iter().position(|arg| arg.s == flag)?;
         args.get(at + 1)
@@ -111,8 +111,8 @@ impl Effective {
     pub(crate) fn is_open(&self) -> bool {
         let assigned = self.assigns.iter().map(|(_, value)| value);
         let mut texts = self.words.iter().chain(&self.writes).chain(&self.reads);
-        texts.any(|text| text.is_unbounded() || text.taint.has(Taint::OPEN))
-            || assigned.clone().any(Text::is_unbounded)
+        texts.any(|text| text.is_unbounded() || text.taint.has(TaintSet::OPEN))
+            || assigned.clone().any(ExpandedText::is_unbounded)
     }
 
     /// How many words, and how long they are together.

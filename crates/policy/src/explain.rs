@@ -3,27 +3,27 @@
 use hermetic_types::{BackendKind, Boundary, Command};
 use serde::{Deserialize, Serialize};
 
-use crate::context::Context;
-use crate::finding::Finding;
-use crate::fingerprint::Fingerprint;
-use crate::insight::Insight;
+use crate::context::JudgementContext;
+use crate::finding::HarmFinding;
+use crate::fingerprint::CommandFingerprint;
+use crate::insight::CommandInsight;
 use crate::policy::Policy;
-use crate::rules::Rules;
+use crate::rules::PolicyRules;
 use crate::verdict::{RefusedBy, Verdict};
 
 /// Everything that led to a verdict, for people and for `--json`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Explanation {
+pub struct VerdictExplanation {
     pub backend: BackendKind,
     /// `run`, `ask` or `refuse`.
     pub verdict: &'static str,
     /// What decided: `harmless`, `allowlist`, `floor`, `deny "…"`.
     pub rule: String,
     pub effective: Vec<EffectiveCommand>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<HarmFinding>,
     /// What could not be understood.
     pub doubts: Vec<String>,
-    pub fingerprint: Fingerprint,
+    pub fingerprint: CommandFingerprint,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -36,20 +36,24 @@ pub struct EffectiveCommand {
 /// How the `local` backend would see a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Label {
+pub enum LineLabel {
     Safe,
     Dangerous,
     Hardline,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Labelled {
-    pub verdict: Label,
+pub struct LabelledLine {
+    pub verdict: LineLabel,
     pub why: String,
 }
 
-pub fn explain(policy: &Policy, command: &Command, context: &Context) -> Explanation {
-    let insight = Insight::into(command, context);
+pub fn explain(
+    policy: &Policy,
+    command: &Command,
+    context: &JudgementContext,
+) -> VerdictExplanation {
+    let insight = CommandInsight::into(command, context);
     let verdict = match context.boundary() {
         Boundary::Judged => policy.decide(command.clone(), &insight, context),
         Boundary::Sealed => policy.judge(command.clone(), context),
@@ -62,7 +66,7 @@ pub fn explain(policy: &Policy, command: &Command, context: &Context) -> Explana
             RefusedBy::Deny { glob } => ("refuse", format!("deny {glob:?}")),
         },
     };
-    Explanation {
+    VerdictExplanation {
         backend: context.backend,
         verdict: name,
         rule,
@@ -81,9 +85,9 @@ pub fn explain(policy: &Policy, command: &Command, context: &Context) -> Explana
 }
 
 /// One line of shell, as the `local` backend judges it without any rules of an operator.
-pub fn judge_line(line: &str, context: &Context) -> Labelled {
+pub fn judge_line(line: &str, context: &JudgementContext) -> LabelledLine {
     let command = Command::script(line);
-    let insight = Insight::into(&command, context);
+    let insight = CommandInsight::into(&command, context);
     let reasons: Vec<&str> = insight
         .findings
         .iter()
@@ -91,10 +95,10 @@ pub fn judge_line(line: &str, context: &Context) -> Labelled {
         .chain(insight.doubts.iter().map(String::as_str))
         .collect();
     let why = reasons.join("; ");
-    let verdict = match Policy::new(Rules::default()).decide(command, &insight, context) {
-        Verdict::Run(_) => Label::Safe,
-        Verdict::Ask(_) => Label::Dangerous,
-        Verdict::Refuse(_) => Label::Hardline,
+    let verdict = match Policy::new(PolicyRules::default()).decide(command, &insight, context) {
+        Verdict::Run(_) => LineLabel::Safe,
+        Verdict::Ask(_) => LineLabel::Dangerous,
+        Verdict::Refuse(_) => LineLabel::Hardline,
     };
-    Labelled { verdict, why }
+    LabelledLine { verdict, why }
 }

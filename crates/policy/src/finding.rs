@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// What kind of harm.
+/// The kind of harm that a command would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Category {
+pub enum HarmCategory {
     Destruction,
     Disk,
     Database,
@@ -39,7 +39,7 @@ pub enum Category {
 /// How far a finding goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum HarmSeverity {
     /// A person may allow it.
     Dangerous,
     /// Nobody may, on a backend that is no boundary.
@@ -47,26 +47,26 @@ pub enum Severity {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    pub category: Category,
-    pub severity: Severity,
+pub struct HarmFinding {
+    pub category: HarmCategory,
+    pub severity: HarmSeverity,
     /// In plain words: "deletes everything under /".
     pub reason: String,
 }
 
-impl Finding {
-    pub(crate) fn dangerous(category: Category, reason: impl Into<String>) -> Self {
+impl HarmFinding {
+    pub(crate) fn dangerous(category: HarmCategory, reason: impl Into<String>) -> Self {
         Self {
             category,
-            severity: Severity::Dangerous,
+            severity: HarmSeverity::Dangerous,
             reason: reason.into(),
         }
     }
 
-    pub(crate) fn floor(category: Category, reason: impl Into<String>) -> Self {
+    pub(crate) fn floor(category: HarmCategory, reason: impl Into<String>) -> Self {
         Self {
             category,
-            severity: Severity::Floor,
+            severity: HarmSeverity::Floor,
             reason: reason.into(),
         }
     }

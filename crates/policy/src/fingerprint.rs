@@ -8,20 +8,20 @@
 
 use std::fmt;
 
-use hermetic_types::{Command, Program, Stdin};
+use hermetic_types::{Command, CommandInput, CommandProgram};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::context::Context;
+use crate::context::JudgementContext;
 
 /// Two commands with the same fingerprint are the same text for the same shell, in the same folder
 /// of the same backend, with the same environment and standard input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Fingerprint(String);
+pub struct CommandFingerprint(String);
 
-impl Fingerprint {
-    pub(crate) fn of(command: &Command, context: &Context) -> Self {
+impl CommandFingerprint {
+    pub(crate) fn of(command: &Command, context: &JudgementContext) -> Self {
         // Every field is named, so that a new one is decided on here.
         let Command {
             program,
@@ -33,12 +33,12 @@ impl Fingerprint {
             pty,
             timeout: _,
         } = command;
-        let mut name = Name(Sha256::new());
+        let mut name = FieldHasher(Sha256::new());
         match program {
-            Program::Script(text) => name.field(b's', text),
-            Program::Shell(text) => name.field(b'p', text),
-            Program::Words(words) => words.iter().for_each(|word| name.field(b'w', word)),
-            Program::Inside { role, words } => {
+            CommandProgram::Script(text) => name.field(b's', text),
+            CommandProgram::Shell(text) => name.field(b'p', text),
+            CommandProgram::Words(words) => words.iter().for_each(|word| name.field(b'w', word)),
+            CommandProgram::Inside { role, words } => {
                 name.field(b'r', role);
                 words.iter().for_each(|word| name.field(b'w', word));
             }
@@ -50,9 +50,9 @@ impl Fingerprint {
             name.field(b'=', if is_ours(value) { ASKPASS } else { value });
         }
         match stdin {
-            Stdin::Empty => name.field(b'e', ""),
-            Stdin::Bytes(bytes) => name.field(b'i', bytes),
-            Stdin::Open => name.field(b'o', ""),
+            CommandInput::Empty => name.field(b'e', ""),
+            CommandInput::Bytes(bytes) => name.field(b'i', bytes),
+            CommandInput::Open => name.field(b'o', ""),
         }
         name.field(b'l', [u8::from(*leads), u8::from(pty.is_some())]);
         Self(name.digest())
@@ -73,16 +73,16 @@ fn is_ours(value: &str) -> bool {
     })
 }
 
-impl fmt::Display for Fingerprint {
+impl fmt::Display for CommandFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// Fields with their kind and length before them, so that no two lists of fields look alike.
-struct Name(Sha256);
+struct FieldHasher(Sha256);
 
-impl Name {
+impl FieldHasher {
     fn field(&mut self, kind: u8, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         self.0.update([kind]);

@@ -1,42 +1,42 @@
 //! All that can be said about a command before any rule.
 
-use hermetic_types::{Command, Program, Stdin};
+use hermetic_types::{Command, CommandInput, CommandProgram};
 
 use crate::clean;
-use crate::context::Context;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding, Severity};
-use crate::fingerprint::Fingerprint;
-use crate::reduce::{self, Reduced};
+use crate::context::JudgementContext;
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding, HarmSeverity};
+use crate::fingerprint::CommandFingerprint;
+use crate::reduce::{self, ReducedScript};
 use crate::scan;
 use crate::second;
 use crate::syntax;
-use crate::text::Flow;
+use crate::text::ByteFlow;
 
 /// Longer texts are scanned, not read: they are asked about anyway.
-const LONGEST: usize = 32 * 1024;
+const LONGEST_READ_TEXT: usize = 32 * 1024;
 
 #[derive(Debug)]
-pub(crate) struct Insight {
-    pub(crate) commands: Vec<Effective>,
-    pub(crate) findings: Vec<Finding>,
+pub(crate) struct CommandInsight {
+    pub(crate) commands: Vec<ReducedCommand>,
+    pub(crate) findings: Vec<HarmFinding>,
     pub(crate) doubts: Vec<String>,
-    pub(crate) fingerprint: Fingerprint,
+    pub(crate) fingerprint: CommandFingerprint,
 }
 
-impl Insight {
-    pub(crate) fn into(command: &Command, context: &Context) -> Self {
+impl CommandInsight {
+    pub(crate) fn into(command: &Command, context: &JudgementContext) -> Self {
         let input = match &command.stdin {
-            Stdin::Empty => Flow::default(),
-            Stdin::Bytes(bytes) => Flow::known(String::from_utf8_lossy(bytes)),
-            Stdin::Open => Flow::unknown(crate::text::Taint::NONE),
+            CommandInput::Empty => ByteFlow::default(),
+            CommandInput::Bytes(bytes) => ByteFlow::known(String::from_utf8_lossy(bytes)),
+            CommandInput::Open => ByteFlow::unknown(crate::text::TaintSet::NONE),
         };
-        let fingerprint = Fingerprint::of(command, context);
+        let fingerprint = CommandFingerprint::of(command, context);
         let elsewhere;
         let (context, cwd) = match &command.workdir {
             Some(workdir) if workdir.starts_with('/') && *workdir != context.workspace => {
                 if works_there(workdir, context) {
-                    elsewhere = Context {
+                    elsewhere = JudgementContext {
                         workspace: workdir.clone(),
                         ..context.clone()
                     };
@@ -48,12 +48,12 @@ impl Insight {
             _ => (context, None),
         };
         let reduced = match &command.program {
-            Program::Script(text) | Program::Shell(text) => {
+            CommandProgram::Script(text) | CommandProgram::Shell(text) => {
                 read(text, context, &input, cwd.as_deref())
             }
-            Program::Words(words) => read_words(words, context, input, cwd),
+            CommandProgram::Words(words) => read_words(words, context, input, cwd),
             // Ours: it runs by `OwnProgram` and comes here only if somebody asks all the same.
-            Program::Inside { role, words } => {
+            CommandProgram::Inside { role, words } => {
                 let words = words
                     .iter()
                     .map(|word| String::from_utf8_lossy(word).into_owned());
@@ -74,37 +74,46 @@ impl Insight {
     /// Whether the same text does the same thing the next time, as far as the text tells. A path out of a
     /// file, a variable that is set elsewhere, a script from a pipe may be another by then.
     pub(crate) fn is_foreseeable(&self) -> bool {
-        let hidden = [Category::Unknown, Category::RemoteCode];
-        let is_hidden = |finding: &Finding| hidden.contains(&finding.category);
+        let hidden = [HarmCategory::Unknown, HarmCategory::RemoteCode];
+        let is_hidden = |finding: &HarmFinding| hidden.contains(&finding.category);
         self.doubts.is_empty()
             && !self.findings.iter().any(is_hidden)
-            && !self.commands.iter().any(Effective::is_open)
+            && !self.commands.iter().any(ReducedCommand::is_open)
     }
 
-    pub(crate) fn floor(&self) -> Vec<&Finding> {
+    pub(crate) fn floor(&self) -> Vec<&HarmFinding> {
         self.findings
             .iter()
-            .filter(|finding| finding.severity == Severity::Floor)
+            .filter(|finding| finding.severity == HarmSeverity::Floor)
             .collect()
     }
 }
 
 /// A folder of somebody's own is a workspace like any other. The machine's folders and those with
 /// keys in them are not: being there does not make them the project's.
-fn works_there(workdir: &str, context: &Context) -> bool {
-    use crate::paths::{self, Place};
+fn works_there(workdir: &str, context: &JudgementContext) -> bool {
+    use crate::paths::{self, PathLoss};
     let inside = format!("{}/x", workdir.trim_end_matches('/'));
     !matches!(
         paths::place(workdir, workdir, context),
-        Place::Root | Place::System | Place::InsideSystem | Place::Home | Place::Disk
+        PathLoss::Root
+            | PathLoss::System
+            | PathLoss::InsideSystem
+            | PathLoss::Home
+            | PathLoss::Disk
     ) && paths::protected(&inside, workdir, context).is_none()
         && paths::secret(&inside, workdir, context).is_none()
 }
 
-fn read(text: &str, context: &Context, input: &Flow, cwd: Option<&str>) -> Reduced {
+fn read(
+    text: &str,
+    context: &JudgementContext,
+    input: &ByteFlow,
+    cwd: Option<&str>,
+) -> ReducedScript {
     let marked = clean::without_holes(text);
     let text = marked.as_deref().unwrap_or(text);
-    if text.len() > LONGEST {
+    if text.len() > LONGEST_READ_TEXT {
         return scan::long(text, context);
     }
     let mut reduced = read_once(text, context, input, cwd, true);
@@ -123,11 +132,11 @@ fn read(text: &str, context: &Context, input: &Flow, cwd: Option<&str>) -> Reduc
 
 fn read_once(
     text: &str,
-    context: &Context,
-    input: &Flow,
+    context: &JudgementContext,
+    input: &ByteFlow,
     cwd: Option<&str>,
     check: bool,
-) -> Reduced {
+) -> ReducedScript {
     match syntax::parse(text) {
         Ok(script) => {
             let mut reduced = reduce::reduce(&script, context, input, cwd.map(str::to_owned));
@@ -136,7 +145,7 @@ fn read_once(
             }
             reduced
         }
-        Err(doubt) if never_runs(text, &doubt) => Reduced::default(),
+        Err(doubt) if never_runs(text, &doubt) => ReducedScript::default(),
         Err(doubt) => {
             let mut reduced = scan::unreadable(text, context);
             reduced
@@ -149,7 +158,7 @@ fn read_once(
 
 /// One line of bare words that ends in a redirection to nowhere: every shell refuses it before it
 /// runs anything.
-fn never_runs(text: &str, doubt: &syntax::Doubt) -> bool {
+fn never_runs(text: &str, doubt: &syntax::SyntaxDoubt) -> bool {
     let bare = |c: char| {
         c.is_ascii_alphanumeric()
             || matches!(
@@ -162,9 +171,14 @@ fn never_runs(text: &str, doubt: &syntax::Doubt) -> bool {
         && text.chars().all(bare)
 }
 
-fn read_words(words: &[String], context: &Context, input: Flow, cwd: Option<String>) -> Reduced {
+fn read_words(
+    words: &[String],
+    context: &JudgementContext,
+    input: ByteFlow,
+    cwd: Option<String>,
+) -> ReducedScript {
     let size: usize = words.iter().map(String::len).sum();
-    if size > LONGEST {
+    if size > LONGEST_READ_TEXT {
         return scan::long(&words.join(" "), context);
     }
     let words: Vec<String> = words

@@ -27,14 +27,17 @@ mod syntax;
 mod text;
 mod verdict;
 
-pub use context::Context;
-pub use explain::{EffectiveCommand, Explanation, Label, Labelled, explain, judge_line};
-pub use finding::{Category, Finding, Severity};
-pub use fingerprint::Fingerprint;
-pub use outline::{Lasting, Outline};
-pub use own_program::{EgressProbe, OwnProgram, Syntax};
+pub use context::JudgementContext;
+pub use explain::{
+    EffectiveCommand, LabelledLine, LineLabel, VerdictExplanation, explain, judge_line,
+};
+pub use finding::{HarmCategory, HarmFinding, HarmSeverity};
+pub use fingerprint::CommandFingerprint;
+pub use outline::{LastingCommand, ShellOutline};
+pub use own_program::{CheckedSyntax, EgressProbe, OwnProgram};
 pub use policy::Policy;
-pub use rules::{Mode, Rules};
+pub use rules::{PolicyMode, PolicyRules};
 pub use verdict::{
-    Answer, Cleared, Grounds, Lowerable, Mismatch, Question, Refusal, RefusedBy, Scope, Verdict,
+    AnswerScope, ApprovalQuestion, Cleared, ClearedGrounds, CommandApproval, FingerprintMismatch,
+    ModelReview, PolicyRefusal, RefusedBy, Verdict,
 };

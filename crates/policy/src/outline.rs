@@ -1,15 +1,15 @@
 //! What a tool wants to know of a command's text besides whether it may run.
 
-use crate::syntax::{self, Kind, Node, Part, Script, Simple, Word};
+use crate::syntax::{self, NodeKind, ShellNode, ShellScript, ShellWord, SimpleCommand, WordPart};
 
 /// Longer texts are not looked at: they are written by hand for no terminal.
-const LONGEST: usize = 32 * 1024;
+const LONGEST_OUTLINED_TEXT: usize = 32 * 1024;
 
 /// A shell text at a glance. It decides nothing: what hides from it is only not commented on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outline {
+pub struct ShellOutline {
     /// The first thing in it that would go on after the shell.
-    pub lasting: Option<Lasting>,
+    pub lasting: Option<LastingCommand>,
     /// The program whose exit code is the text's.
     pub last: Option<String>,
     /// Whether it names `sudo` as a command.
@@ -19,7 +19,7 @@ pub struct Outline {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lasting {
+pub enum LastingCommand {
     /// A command ended by `&` that nothing waits for.
     Ampersand,
     /// `nohup`, `setsid` or `disown`.
@@ -28,10 +28,10 @@ pub enum Lasting {
     Serves(String),
 }
 
-impl Outline {
+impl ShellOutline {
     /// Empty where the text cannot be read as shell; the shell will say so itself.
     pub fn of(text: &str) -> Self {
-        if text.len() > LONGEST {
+        if text.len() > LONGEST_OUTLINED_TEXT {
             return Self::default();
         }
         let Ok(script) = syntax::parse(text) else {
@@ -40,17 +40,17 @@ impl Outline {
         let mut outline = Self::default();
         let mut waits = false;
         outline.visit(&script, &mut waits);
-        if waits && outline.lasting == Some(Lasting::Ampersand) {
+        if waits && outline.lasting == Some(LastingCommand::Ampersand) {
             outline.lasting = None;
         }
         outline.last = last_program(&script);
         outline
     }
 
-    fn visit(&mut self, script: &Script, waits: &mut bool) {
+    fn visit(&mut self, script: &ShellScript, waits: &mut bool) {
         for pipeline in &script.pipelines {
             if pipeline.background {
-                self.found(Lasting::Ampersand);
+                self.found(LastingCommand::Ampersand);
             }
             for stage in &pipeline.stages {
                 self.visit_node(stage, waits);
@@ -58,24 +58,26 @@ impl Outline {
         }
     }
 
-    fn visit_node(&mut self, node: &Node, waits: &mut bool) {
+    fn visit_node(&mut self, node: &ShellNode, waits: &mut bool) {
         match &node.kind {
-            Kind::Simple(simple) => self.visit_simple(simple, waits),
-            Kind::Subshell(script) | Kind::For { body: script, .. } => self.visit(script, waits),
-            Kind::Group(scripts) => scripts.iter().for_each(|script| self.visit(script, waits)),
-            Kind::Loop { condition, body } => {
+            NodeKind::Simple(simple) => self.visit_simple(simple, waits),
+            NodeKind::Subshell(script) | NodeKind::For { body: script, .. } => {
+                self.visit(script, waits);
+            }
+            NodeKind::Group(scripts) => scripts.iter().for_each(|script| self.visit(script, waits)),
+            NodeKind::Loop { condition, body } => {
                 self.visit(condition, waits);
                 self.visit(body, waits);
             }
-            Kind::Case { arms, .. } => {
+            NodeKind::Case { arms, .. } => {
                 arms.iter()
                     .for_each(|(_, script)| self.visit(script, waits));
             }
-            Kind::Function { .. } | Kind::Arithmetic(_) | Kind::Test(_) => {}
+            NodeKind::Function { .. } | NodeKind::Arithmetic(_) | NodeKind::Test(_) => {}
         }
     }
 
-    fn visit_simple(&mut self, simple: &Simple, waits: &mut bool) {
+    fn visit_simple(&mut self, simple: &SimpleCommand, waits: &mut bool) {
         let words: Vec<String> = simple.words.iter().map(literal).collect();
         let Some((program, arguments)) = words.split_first() else {
             return;
@@ -83,7 +85,7 @@ impl Outline {
         match base_name(program) {
             "wait" => *waits = true,
             name @ ("nohup" | "setsid" | "disown") => {
-                self.found(Lasting::Detaches(name.to_owned()));
+                self.found(LastingCommand::Detaches(name.to_owned()));
             }
             "sudo" => {
                 self.sudo = true;
@@ -91,15 +93,15 @@ impl Outline {
             }
             name if serves(name, arguments) => {
                 let shown = words.iter().take(3).map(String::as_str);
-                self.found(Lasting::Serves(shown.collect::<Vec<_>>().join(" ")));
+                self.found(LastingCommand::Serves(shown.collect::<Vec<_>>().join(" ")));
             }
             _ => {}
         }
     }
 
     /// What is worse than a `&` takes its place.
-    fn found(&mut self, lasting: Lasting) {
-        if matches!(self.lasting, None | Some(Lasting::Ampersand)) {
+    fn found(&mut self, lasting: LastingCommand) {
+        if matches!(self.lasting, None | Some(LastingCommand::Ampersand)) {
             self.lasting = Some(lasting);
         }
     }
@@ -144,25 +146,25 @@ fn reads_stdin(arguments: &[String]) -> bool {
     })
 }
 
-fn last_program(script: &Script) -> Option<String> {
+fn last_program(script: &ShellScript) -> Option<String> {
     match &script.pipelines.last()?.stages.last()?.kind {
-        Kind::Simple(simple) => {
+        NodeKind::Simple(simple) => {
             let word = literal(simple.words.first()?);
             Some(base_name(&word).to_owned())
         }
-        Kind::Subshell(script) => last_program(script),
-        Kind::Test(_) => Some("[[".to_owned()),
+        NodeKind::Subshell(script) => last_program(script),
+        NodeKind::Test(_) => Some("[[".to_owned()),
         _ => None,
     }
 }
 
 /// The word as it stands, with expansions left out.
-fn literal(word: &Word) -> String {
-    fn add(parts: &[Part], text: &mut String) {
+fn literal(word: &ShellWord) -> String {
+    fn add(parts: &[WordPart], text: &mut String) {
         for part in parts {
             match part {
-                Part::Plain(more) | Part::Literal(more) => text.push_str(more),
-                Part::Double(inner) => add(inner, text),
+                WordPart::Plain(more) | WordPart::Literal(more) => text.push_str(more),
+                WordPart::Double(inner) => add(inner, text),
                 _ => {}
             }
         }
@@ -180,8 +182,8 @@ fn base_name(word: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn lasting(text: &str) -> Option<Lasting> {
-        Outline::of(text).lasting
+    fn lasting(text: &str) -> Option<LastingCommand> {
+        ShellOutline::of(text).lasting
     }
 
     #[test]
@@ -192,7 +194,7 @@ mod tests {
             "if true; then sleep 9 & fi",
             "python3 app.py > log 2>&1 &",
         ] {
-            assert_eq!(lasting(text), Some(Lasting::Ampersand), "{text}");
+            assert_eq!(lasting(text), Some(LastingCommand::Ampersand), "{text}");
         }
         for text in [
             "nohup ./x",
@@ -201,7 +203,7 @@ mod tests {
             "/usr/bin/nohup x",
         ] {
             assert!(
-                matches!(lasting(text), Some(Lasting::Detaches(_))),
+                matches!(lasting(text), Some(LastingCommand::Detaches(_))),
                 "{text}"
             );
         }
@@ -213,7 +215,10 @@ mod tests {
             "tail -f /var/log/x",
             "FOO=1 vite",
         ] {
-            assert!(matches!(lasting(text), Some(Lasting::Serves(_))), "{text}");
+            assert!(
+                matches!(lasting(text), Some(LastingCommand::Serves(_))),
+                "{text}"
+            );
         }
     }
 
@@ -249,17 +254,17 @@ mod tests {
             ("", None),
             ("if a; then b; fi", None),
         ] {
-            assert_eq!(Outline::of(text).last.as_deref(), last, "{text}");
+            assert_eq!(ShellOutline::of(text).last.as_deref(), last, "{text}");
         }
     }
 
     #[test]
     fn sudo_is_seen_where_it_is_a_command() {
-        assert!(Outline::of("cd x && sudo make install").sudo);
-        assert!(!Outline::of("echo sudo").sudo);
+        assert!(ShellOutline::of("cd x && sudo make install").sudo);
+        assert!(!ShellOutline::of("echo sudo").sudo);
         for text in ["echo pw | sudo -S id", "sudo -kS id", "sudo --stdin id"] {
-            assert!(Outline::of(text).sudo_reads_stdin, "{text}");
+            assert!(ShellOutline::of(text).sudo_reads_stdin, "{text}");
         }
-        assert!(!Outline::of("sudo ls -S").sudo_reads_stdin);
+        assert!(!ShellOutline::of("sudo ls -S").sudo_reads_stdin);
     }
 }

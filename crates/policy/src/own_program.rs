@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use hermetic_types::{Command, Program, Stdin};
+use hermetic_types::{Command, CommandInput, CommandProgram};
 
 /// A program of ours, for [`Cleared::own_program`](crate::Cleared::own_program).
 ///
@@ -25,7 +25,7 @@ pub enum OwnProgram {
     /// read them and starts nothing.
     Search(Vec<Vec<u8>>),
     /// Says whether the text is well-formed.
-    CheckSyntax { of: Syntax, text: String },
+    CheckSyntax { of: CheckedSyntax, text: String },
     /// Tries to get out of the sandbox it is in. The words are an order as `hermetic-attack` writes it.
     Attack(Vec<String>),
     /// Tries every way into the network.
@@ -46,7 +46,7 @@ pub enum OwnProgram {
 
 /// What a text is checked as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
+pub enum CheckedSyntax {
     Python,
     Toml,
     Yaml,
@@ -93,7 +93,7 @@ impl OwnProgram {
                     of.name(),
                 ];
                 let mut command = within(SYNTAX, Command::words(words));
-                command.stdin = Stdin::Bytes(text.into_bytes());
+                command.stdin = CommandInput::Bytes(text.into_bytes());
                 command
             }
             Self::ProbeEgress(probe) => probe.into_command(),
@@ -124,7 +124,7 @@ impl OwnProgram {
     }
 }
 
-impl Syntax {
+impl CheckedSyntax {
     fn name(self) -> &'static str {
         match self {
             Self::Python => "py",
@@ -154,7 +154,7 @@ impl EgressProbe {
 
 fn inside(role: &'static str, words: Vec<Vec<u8>>, timeout: Duration) -> Command {
     let mut command = within(timeout, Command::words([""; 0]));
-    command.program = Program::Inside { role, words };
+    command.program = CommandProgram::Inside { role, words };
     command
 }
 
@@ -179,13 +179,13 @@ fn escaped(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cleared, Grounds};
+    use crate::{Cleared, ClearedGrounds};
 
     #[test]
     fn what_varies_is_never_read_by_a_shell() {
         let harm = "; rm -rf / #";
         let check = OwnProgram::CheckSyntax {
-            of: Syntax::Toml,
+            of: CheckedSyntax::Toml,
             text: harm.to_owned(),
         };
         let programs = [
@@ -195,10 +195,12 @@ mod tests {
         ];
         for program in programs {
             let cleared = Cleared::own_program(program);
-            assert_eq!(cleared.grounds(), &Grounds::OwnProgram);
+            assert_eq!(cleared.grounds(), &ClearedGrounds::OwnProgram);
             match &cleared.command().program {
-                Program::Inside { .. } => {}
-                Program::Words(words) => assert!(!words.iter().any(|word| word.contains(harm))),
+                CommandProgram::Inside { .. } => {}
+                CommandProgram::Words(words) => {
+                    assert!(!words.iter().any(|word| word.contains(harm)));
+                }
                 shell => panic!("{shell:?}"),
             }
         }

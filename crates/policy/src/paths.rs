@@ -1,13 +1,13 @@
 //! Places: what a path means on a machine that somebody cares about.
 
-use crate::context::Context;
-use crate::effective::{Effective, base_name};
-use crate::finding::Category;
+use crate::context::JudgementContext;
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::HarmCategory;
 use crate::text::{BELOW, HOLE, NAME, is_hole};
 
 /// What would be lost with a path and everything below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PathLoss {
     /// `/`
     Root,
     /// A folder without which the machine does not work: `/etc`, `/usr`.
@@ -60,6 +60,9 @@ const SYSTEM: &[&str] = &[
     "/Library",
     "/Applications",
     "/private",
+    "/System/Volumes/Data",
+    "/System/Volumes/Data/Users",
+    "/System/Library",
     "/private/etc",
     "/private/var",
     "/usr/lib64",
@@ -101,6 +104,7 @@ const ARTEFACTS: &[&str] = &[
     "vendor",
     ".eggs",
     "DerivedData",
+    "Pods",
     ".terraform",
     "public",
     "site",
@@ -130,18 +134,18 @@ const MADE_AGAIN: &[&str] = &[
     ".ruff_cache",
 ];
 
-pub(crate) fn place(path: &str, cwd: &str, context: &Context) -> Place {
+pub(crate) fn place(path: &str, cwd: &str, context: &JudgementContext) -> PathLoss {
     if path.is_empty() {
-        return Place::Elsewhere;
+        return PathLoss::Elsewhere;
     }
     let full = absolute(path, cwd);
     // A hole first: anything. A hole later: somewhere below what is known.
     let mut start = full.strip_prefix('/').unwrap_or(&full).chars();
     match start.next() {
-        Some(HOLE) => return Place::Unknown,
+        Some(HOLE) => return PathLoss::Unknown,
         // Something or other right below `/`.
-        Some(BELOW | NAME) if full.starts_with('/') => return Place::InsideSystem,
-        _ if path.starts_with(HOLE) => return Place::Unknown,
+        Some(BELOW | NAME) if full.starts_with('/') => return PathLoss::InsideSystem,
+        _ if path.starts_with(HOLE) => return PathLoss::Unknown,
         _ => {}
     }
     let (known, whole) = match full.find(is_hole) {
@@ -152,7 +156,7 @@ pub(crate) fn place(path: &str, cwd: &str, context: &Context) -> Place {
         return found;
     }
     if is_disk(known) {
-        return Place::Disk;
+        return PathLoss::Disk;
     }
     let relative = !path.starts_with('/');
     let below = |folder: &str| {
@@ -164,7 +168,7 @@ pub(crate) fn place(path: &str, cwd: &str, context: &Context) -> Place {
     if below(workspace) || (relative && !path.contains("..") && cwd == context.workspace) {
         let last = base_name(known.trim_end_matches('/'));
         if last == ".git" || known.ends_with("/.git/") {
-            return Place::History;
+            return PathLoss::History;
         }
         let artefact = ARTEFACTS.contains(&last)
             || last.ends_with(".egg-info")
@@ -172,28 +176,28 @@ pub(crate) fn place(path: &str, cwd: &str, context: &Context) -> Place {
                 .split('/')
                 .any(|part| ARTEFACTS.contains(&part));
         return if artefact && whole || MADE_AGAIN.contains(&base_name(&full)) {
-            Place::Artefact
+            PathLoss::Artefact
         } else {
-            Place::InsideWorkspace
+            PathLoss::InsideWorkspace
         };
     }
     if below("/tmp") || below("/var/tmp") || below("/dev/shm") {
-        return Place::InsideTemporary;
+        return PathLoss::InsideTemporary;
     }
     if below(context.home.trim_end_matches('/')) {
-        return Place::InsideHome;
+        return PathLoss::InsideHome;
     }
     if SYSTEM.iter().any(|folder| below(folder)) {
         return if below("/home") || below("/Users") {
-            Place::InsideHome
+            PathLoss::InsideHome
         } else {
-            Place::InsideSystem
+            PathLoss::InsideSystem
         };
     }
-    Place::Elsewhere
+    PathLoss::Elsewhere
 }
 
-fn exact(full: &str, context: &Context) -> Option<Place> {
+fn exact(full: &str, context: &JudgementContext) -> Option<PathLoss> {
     let bare = full.trim_end_matches('/');
     // `/etc/*` and `/etc/.*` are all of it.
     let bare = ["/*", "/.*", "/{*,.*}", "/**", "/?*", "/.[!.]*", "/*.*"]
@@ -201,29 +205,39 @@ fn exact(full: &str, context: &Context) -> Option<Place> {
         .find_map(|all| bare.strip_suffix(all))
         .unwrap_or(bare);
     if bare.is_empty() {
-        return Some(Place::Root);
+        return Some(PathLoss::Root);
     }
     // `/e??` or `/[a-z]*` names top folders too.
     if bare.matches('/').count() == 1 && bare.contains(['*', '?', '[']) {
         let hits = SYSTEM
             .iter()
             .any(|folder| crate::reduce::glob::matches(bare, folder));
-        return hits.then_some(Place::System);
+        return hits.then_some(PathLoss::System);
     }
     if SYSTEM.contains(&bare) {
-        return Some(Place::System);
+        return Some(PathLoss::System);
     }
     if bare == context.home.trim_end_matches('/') {
-        return Some(Place::Home);
+        return Some(PathLoss::Home);
     }
     if bare == "/tmp" || bare == "/var/tmp" {
-        return Some(Place::Temporary);
+        return Some(PathLoss::Temporary);
     }
     let workspace = context.workspace.trim_end_matches('/');
     if bare == workspace || workspace.starts_with(&format!("{bare}/")) {
-        return Some(Place::Workspace);
+        return Some(PathLoss::Workspace);
     }
-    None
+    is_somebodys_home(bare).then_some(PathLoss::Home)
+}
+
+/// `/home/alice`, `/Users/alice`, and nothing below it.
+fn is_somebodys_home(bare: &str) -> bool {
+    let name = bare
+        .strip_prefix("/home/")
+        .or_else(|| bare.strip_prefix("/Users/"));
+    name.is_some_and(|name| {
+        !name.is_empty() && name != "Shared" && !name.contains(['/', '*', '?', '['])
+    })
 }
 
 /// A block device: whole disks, partitions, device mapper.
@@ -239,7 +253,7 @@ pub(crate) fn is_disk(path: &str) -> bool {
 }
 
 /// A place where anybody may have put a file: shared folders, what a pipe brings, the network.
-pub(crate) fn anybodys(path: &str, cwd: &str, context: &Context) -> bool {
+pub(crate) fn anybodys(path: &str, cwd: &str, context: &JudgementContext) -> bool {
     const BROUGHT: [&str; 4] = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/", "/dev/tcp/"];
     if path == "-" || path.contains("://") || path.starts_with("data:") {
         return true;
@@ -252,7 +266,7 @@ pub(crate) fn anybodys(path: &str, cwd: &str, context: &Context) -> bool {
     BROUGHT.iter().any(|start| full.starts_with(start))
         || matches!(
             place(&full, cwd, context),
-            Place::InsideTemporary | Place::Temporary
+            PathLoss::InsideTemporary | PathLoss::Temporary
         )
         || full.starts_with(&downloads)
 }
@@ -300,7 +314,7 @@ pub(crate) fn may_be_anything(path: &str, cwd: &str, harmless: impl Fn(&str) -> 
 }
 
 /// Why reading this file is reading a secret.
-pub(crate) fn secret(path: &str, cwd: &str, context: &Context) -> Option<&'static str> {
+pub(crate) fn secret(path: &str, cwd: &str, context: &JudgementContext) -> Option<&'static str> {
     if path.len() > 1024 || path.is_empty() {
         return None;
     }
@@ -308,6 +322,12 @@ pub(crate) fn secret(path: &str, cwd: &str, context: &Context) -> Option<&'stati
     if path.contains('\n') {
         let mut lines = path.lines().take(8);
         return lines.find_map(|line| secret(line, cwd, context));
+    }
+    if let Some((before, rest)) = path.split_once("@(")
+        && let Some((either, after)) = rest.split_once(')')
+    {
+        let mut names = either.split('|').take(4);
+        return names.find_map(|name| secret(&format!("{before}{name}{after}"), cwd, context));
     }
     let full = absolute(path, cwd);
     // A variable that was never set is nothing: `/etc/s${x}hadow`.
@@ -320,12 +340,16 @@ pub(crate) fn secret(path: &str, cwd: &str, context: &Context) -> Option<&'stati
         .find_map(|path| crate::programs::secrets::holds(path, context))
 }
 
-pub(crate) fn prints_secret(command: &Effective) -> bool {
+pub(crate) fn prints_secret(command: &ReducedCommand) -> bool {
     crate::programs::secrets::prints(command)
 }
 
 /// What writing to this file would change, beyond the file itself.
-pub(crate) fn protected(path: &str, cwd: &str, context: &Context) -> Option<(Category, String)> {
+pub(crate) fn protected(
+    path: &str,
+    cwd: &str,
+    context: &JudgementContext,
+) -> Option<(HarmCategory, String)> {
     let full = absolute(path, cwd);
     crate::programs::protected::reason(&full, path, context).or_else(|| {
         let inner = of_another_system(&full, context)?;
@@ -334,7 +358,7 @@ pub(crate) fn protected(path: &str, cwd: &str, context: &Context) -> Option<(Cat
 }
 
 /// The path on a mounted disk, unless that disk only holds the workspace.
-fn of_another_system<'p>(full: &'p str, context: &Context) -> Option<&'p str> {
+fn of_another_system<'p>(full: &'p str, context: &JudgementContext) -> Option<&'p str> {
     let workspace = context.workspace.trim_end_matches('/');
     let inside = full
         .strip_prefix(workspace)

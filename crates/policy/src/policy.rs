@@ -1,32 +1,35 @@
 //! The order in which rules speak.
 
-use hermetic_types::{Boundary, Command, Stdin};
+use hermetic_types::{Boundary, Command, CommandInput};
 
-use crate::context::Context;
-use crate::insight::Insight;
-use crate::rules::{Mode, Rules};
-use crate::verdict::{Cleared, Grounds, Lowerable, Question, Refusal, RefusedBy, Scope, Verdict};
+use crate::context::JudgementContext;
+use crate::insight::CommandInsight;
+use crate::rules::{PolicyMode, PolicyRules};
+use crate::verdict::{
+    AnswerScope, ApprovalQuestion, Cleared, ClearedGrounds, ModelReview, PolicyRefusal, RefusedBy,
+    Verdict,
+};
 
 /// The operator's rules, ready to judge by.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    rules: Rules,
+    rules: PolicyRules,
 }
 
 impl Policy {
-    pub fn new(rules: Rules) -> Self {
+    pub fn new(rules: PolicyRules) -> Self {
         Self { rules }
     }
 
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> PolicyMode {
         self.rules.mode
     }
 
-    pub fn judge(&self, command: Command, context: &Context) -> Verdict {
+    pub fn judge(&self, command: Command, context: &JudgementContext) -> Verdict {
         match context.boundary() {
             Boundary::Sealed => self.judge_sealed(command, context),
             Boundary::Judged => {
-                let insight = Insight::into(&command, context);
+                let insight = CommandInsight::into(&command, context);
                 self.decide(command, &insight, context)
             }
         }
@@ -37,37 +40,47 @@ impl Policy {
     /// The operator's machine is the operator's, and the floor holds all the same: it is for typing
     /// errors as much as for agents. A keyboard behind standard input is not read beforehand, since
     /// whoever sits there sees what they type; a pipe is.
-    pub fn judge_typed(&self, command: Command, context: &Context, keyboard: bool) -> Verdict {
+    pub fn judge_typed(
+        &self,
+        command: Command,
+        context: &JudgementContext,
+        keyboard: bool,
+    ) -> Verdict {
         let mut seen = command.clone();
         if keyboard {
-            seen.stdin = Stdin::Empty;
+            seen.stdin = CommandInput::Empty;
         }
-        let insight = Insight::into(&seen, context);
+        let insight = CommandInsight::into(&seen, context);
         self.decide(command, &insight, context)
     }
 
     /// A sandbox can only lose itself: only what the operator forbade matters.
-    fn judge_sealed(&self, command: Command, context: &Context) -> Verdict {
+    fn judge_sealed(&self, command: Command, context: &JudgementContext) -> Verdict {
         if self.rules.deny.is_empty() {
-            return Verdict::Run(Cleared::on(command, Grounds::Sealed));
+            return Verdict::Run(Cleared::on(command, ClearedGrounds::Sealed));
         }
-        let insight = Insight::into(&command, context);
+        let insight = CommandInsight::into(&command, context);
         if let Some(glob) = self.rules.denied_by(&insight.commands) {
             return denied(glob);
         }
         if insight.doubts.is_empty() || self.approved(&insight, context) {
-            return Verdict::Run(Cleared::on(command, Grounds::Sealed));
+            return Verdict::Run(Cleared::on(command, ClearedGrounds::Sealed));
         }
-        if self.rules.mode == Mode::Off {
-            return Verdict::Run(Cleared::on(command, Grounds::AskingOff));
+        if self.rules.mode == PolicyMode::Off {
+            return Verdict::Run(Cleared::on(command, ClearedGrounds::AskingOff));
         }
-        Verdict::Ask(question(command, &insight, Lowerable::Never))
+        Verdict::Ask(question(command, &insight, ModelReview::Never))
     }
 
-    pub(crate) fn decide(&self, command: Command, insight: &Insight, context: &Context) -> Verdict {
+    pub(crate) fn decide(
+        &self,
+        command: Command,
+        insight: &CommandInsight,
+        context: &JudgementContext,
+    ) -> Verdict {
         let floor = insight.floor();
         if !floor.is_empty() {
-            return Verdict::Refuse(Refusal {
+            return Verdict::Refuse(PolicyRefusal {
                 by: RefusedBy::Floor,
                 reasons: floor.iter().map(|finding| finding.reason.clone()).collect(),
             });
@@ -76,32 +89,35 @@ impl Policy {
             return denied(glob);
         }
         if insight.findings.is_empty() && insight.doubts.is_empty() {
-            return Verdict::Run(Cleared::on(command, Grounds::Harmless));
+            return Verdict::Run(Cleared::on(command, ClearedGrounds::Harmless));
         }
         if insight.doubts.is_empty() && self.rules.allow_all(&insight.commands) {
-            return Verdict::Run(Cleared::on(command, Grounds::Allowlisted));
+            return Verdict::Run(Cleared::on(command, ClearedGrounds::Allowlisted));
         }
         if self.approved(insight, context) {
-            return Verdict::Run(Cleared::on(command, Grounds::Approved(Scope::Session)));
+            return Verdict::Run(Cleared::on(
+                command,
+                ClearedGrounds::Approved(AnswerScope::Session),
+            ));
         }
-        if self.rules.mode == Mode::Off {
-            return Verdict::Run(Cleared::on(command, Grounds::AskingOff));
+        if self.rules.mode == PolicyMode::Off {
+            return Verdict::Run(Cleared::on(command, ClearedGrounds::AskingOff));
         }
-        let lowerable = if self.rules.mode == Mode::Smart {
-            Lowerable::ByModel
+        let lowerable = if self.rules.mode == PolicyMode::Smart {
+            ModelReview::ByModel
         } else {
-            Lowerable::Never
+            ModelReview::Never
         };
         Verdict::Ask(question(command, insight, lowerable))
     }
 
-    fn approved(&self, insight: &Insight, context: &Context) -> bool {
+    fn approved(&self, insight: &CommandInsight, context: &JudgementContext) -> bool {
         insight.is_foreseeable() && context.approved.contains(&insight.fingerprint)
     }
 }
 
 fn denied(glob: &str) -> Verdict {
-    Verdict::Refuse(Refusal {
+    Verdict::Refuse(PolicyRefusal {
         by: RefusedBy::Deny {
             glob: glob.to_owned(),
         },
@@ -109,8 +125,12 @@ fn denied(glob: &str) -> Verdict {
     })
 }
 
-fn question(command: Command, insight: &Insight, lowerable: Lowerable) -> Question {
-    Question {
+fn question(
+    command: Command,
+    insight: &CommandInsight,
+    lowerable: ModelReview,
+) -> ApprovalQuestion {
+    ApprovalQuestion {
         command,
         fingerprint: insight.fingerprint.clone(),
         findings: insight.findings.clone(),
@@ -122,8 +142,8 @@ fn question(command: Command, insight: &Insight, lowerable: Lowerable) -> Questi
             .collect(),
         lowerable,
         longest_yes: match insight.is_foreseeable() {
-            true => Scope::Session,
-            false => Scope::Once,
+            true => AnswerScope::Session,
+            false => AnswerScope::Once,
         },
     }
 }

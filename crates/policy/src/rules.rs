@@ -4,21 +4,21 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::effective::{Effective, base_name};
+use crate::effective::{ReducedCommand, base_name};
 use crate::reduce::glob;
 
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct PolicyRules {
     /// Globs over effective commands, checked first and on every backend. Case does not matter.
     pub deny: Vec<String>,
     /// Globs over effective commands that need no question.
     pub allow: Vec<String>,
-    pub mode: Mode,
+    pub mode: PolicyMode,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum PolicyMode {
     /// A person answers every question.
     #[default]
     Manual,
@@ -28,7 +28,7 @@ pub enum Mode {
     Off,
 }
 
-impl FromStr for Mode {
+impl FromStr for PolicyMode {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -41,9 +41,9 @@ impl FromStr for Mode {
     }
 }
 
-impl Rules {
+impl PolicyRules {
     /// The first deny glob that one of the commands matches.
-    pub(crate) fn denied_by(&self, commands: &[Effective]) -> Option<&str> {
+    pub(crate) fn denied_by(&self, commands: &[ReducedCommand]) -> Option<&str> {
         self.deny
             .iter()
             .find(|deny| commands.iter().any(|command| matches(deny, command)))
@@ -51,7 +51,7 @@ impl Rules {
     }
 
     /// Whether every command is on the allowlist; wrappers that add nothing are looked through.
-    pub(crate) fn allow_all(&self, commands: &[Effective]) -> bool {
+    pub(crate) fn allow_all(&self, commands: &[ReducedCommand]) -> bool {
         let mut own = commands
             .iter()
             .filter(|command| !command.transparent)
@@ -68,7 +68,7 @@ impl Rules {
 }
 
 /// Against the line as it runs and with the program's bare name, so that `/bin/rm` is `rm`.
-fn matches(pattern: &str, command: &Effective) -> bool {
+fn matches(pattern: &str, command: &ReducedCommand) -> bool {
     let pattern = pattern.trim().to_lowercase();
     let line = command.line().to_lowercase();
     let bare = match line.split_once(' ') {

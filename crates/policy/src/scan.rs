@@ -3,10 +3,10 @@
 //! Too long or broken texts end in a question anyway. This scan decides only whether they end in a
 //! refusal: pieces between separators that begin with a program of the floor are judged alone.
 
-use crate::context::Context;
-use crate::reduce::{self, Reduced};
+use crate::context::JudgementContext;
+use crate::reduce::{self, ReducedScript};
 use crate::syntax;
-use crate::text::Flow;
+use crate::text::ByteFlow;
 
 const MOST_PIECES: usize = 64;
 const LONGEST_PIECE: usize = 400;
@@ -32,7 +32,7 @@ const WORST: &[&str] = &[
 ];
 
 /// A text too long to follow.
-pub(crate) fn long(text: &str, context: &Context) -> Reduced {
+pub(crate) fn long(text: &str, context: &JudgementContext) -> ReducedScript {
     let mut reduced = pieces(text, context);
     reduced
         .doubts
@@ -41,12 +41,12 @@ pub(crate) fn long(text: &str, context: &Context) -> Reduced {
 }
 
 /// A text that is no shell, or not one that can be read.
-pub(crate) fn unreadable(text: &str, context: &Context) -> Reduced {
+pub(crate) fn unreadable(text: &str, context: &JudgementContext) -> ReducedScript {
     pieces(text, context)
 }
 
-fn pieces(text: &str, context: &Context) -> Reduced {
-    let mut all = Reduced::default();
+fn pieces(text: &str, context: &JudgementContext) -> ReducedScript {
+    let mut all = ReducedScript::default();
     let mut seen = 0;
     let bytes = text.as_bytes();
     let (mut at_start, mut in_first_word) = (true, true);
@@ -86,7 +86,7 @@ fn pieces(text: &str, context: &Context) -> Reduced {
         }
         let piece = piece.trim_end_matches([')', '}', '"', '\'', ' ']);
         if let Ok(script) = syntax::parse(piece) {
-            let reduced = reduce::reduce(&script, context, &Flow::default(), None);
+            let reduced = reduce::reduce(&script, context, &ByteFlow::default(), None);
             all.findings.extend(reduced.findings);
             all.commands.extend(reduced.commands);
         }

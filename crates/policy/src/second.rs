@@ -11,20 +11,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use brush_parser::ast;
 use brush_parser::{Parser, ParserOptions};
 
-use crate::syntax::{AssignValue, Kind, Part, Script, Word};
+use crate::syntax::{AssignValue, NodeKind, ShellScript, ShellWord, WordPart};
 
 /// Longer texts cost more time than a question does.
-const LONGEST: usize = 8 * 1024;
+const LONGEST_SECOND_TEXT: usize = 8 * 1024;
 
 /// Digits of a descriptor that surely fit.
 const LONGEST_DESCRIPTOR: usize = 9;
 
 /// Why the second reader does not see what the first one did.
-pub(crate) fn disagrees(text: &str, script: &Script) -> Option<String> {
+pub(crate) fn disagrees(text: &str, script: &ShellScript) -> Option<String> {
     if plain(text) || known_misses(text) {
         return None;
     }
-    if text.len() > LONGEST {
+    if text.len() > LONGEST_SECOND_TEXT {
         return Some("it is too long for a second reader".to_owned());
     }
     if !here_documents_have_names(text) {
@@ -172,15 +172,15 @@ fn see_compound<'p>(compound: &'p ast::CompoundCommand, names: &mut Vec<&'p str>
 }
 
 /// The literal command names of our tree.
-fn collect(script: &Script, names: &mut HashSet<String>) {
+fn collect(script: &ShellScript, names: &mut HashSet<String>) {
     for stage in script
         .pipelines
         .iter()
         .flat_map(|pipeline| &pipeline.stages)
     {
         match &stage.kind {
-            Kind::Simple(simple) => {
-                if let Some(name) = simple.words.first().and_then(Word::as_plain) {
+            NodeKind::Simple(simple) => {
+                if let Some(name) = simple.words.first().and_then(ShellWord::as_plain) {
                     names.insert(name.to_owned());
                 }
                 for assign in &simple.assigns {
@@ -196,29 +196,29 @@ fn collect(script: &Script, names: &mut HashSet<String>) {
                     .iter()
                     .for_each(|word| collect_word(word, names));
             }
-            Kind::Subshell(script) => collect(script, names),
-            Kind::Group(scripts) => scripts.iter().for_each(|script| collect(script, names)),
-            Kind::Loop { condition, body } => {
+            NodeKind::Subshell(script) => collect(script, names),
+            NodeKind::Group(scripts) => scripts.iter().for_each(|script| collect(script, names)),
+            NodeKind::Loop { condition, body } => {
                 collect(condition, names);
                 collect(body, names);
             }
-            Kind::For { words, body, .. } => {
+            NodeKind::For { words, body, .. } => {
                 words
                     .iter()
                     .flatten()
                     .for_each(|word| collect_word(word, names));
                 collect(body, names);
             }
-            Kind::Case { subject, arms } => {
+            NodeKind::Case { subject, arms } => {
                 collect_word(subject, names);
                 for (patterns, body) in arms {
                     patterns.iter().for_each(|word| collect_word(word, names));
                     collect(body, names);
                 }
             }
-            Kind::Function { body, .. } => collect(body, names),
-            Kind::Arithmetic(word) => collect_word(word, names),
-            Kind::Test(words) => words.iter().for_each(|word| collect_word(word, names)),
+            NodeKind::Function { body, .. } => collect(body, names),
+            NodeKind::Arithmetic(word) => collect_word(word, names),
+            NodeKind::Test(words) => words.iter().for_each(|word| collect_word(word, names)),
         }
         for redirect in &stage.redirects {
             collect_word(&redirect.target, names);
@@ -229,19 +229,19 @@ fn collect(script: &Script, names: &mut HashSet<String>) {
     }
 }
 
-fn collect_word(word: &Word, names: &mut HashSet<String>) {
+fn collect_word(word: &ShellWord, names: &mut HashSet<String>) {
     for part in &word.0 {
         collect_part(part, names);
     }
 }
 
-fn collect_part(part: &Part, names: &mut HashSet<String>) {
+fn collect_part(part: &WordPart, names: &mut HashSet<String>) {
     use crate::syntax::ParamOp;
     match part {
-        Part::Command(script) | Part::Process { script, .. } => collect(script, names),
-        Part::Double(parts) => parts.iter().for_each(|part| collect_part(part, names)),
-        Part::Arithmetic(word) => collect_word(word, names),
-        Part::Param(param) => match &param.op {
+        WordPart::Command(script) | WordPart::Process { script, .. } => collect(script, names),
+        WordPart::Double(parts) => parts.iter().for_each(|part| collect_part(part, names)),
+        WordPart::Arithmetic(word) => collect_word(word, names),
+        WordPart::Param(param) => match &param.op {
             ParamOp::Default(word)
             | ParamOp::Alternative(word)
             | ParamOp::TrimStart(word, _)
@@ -254,7 +254,7 @@ fn collect_part(part: &Part, names: &mut HashSet<String>) {
             }
             _ => {}
         },
-        Part::Plain(_) | Part::Literal(_) => {}
+        WordPart::Plain(_) | WordPart::Literal(_) => {}
     }
 }
 

@@ -26,18 +26,18 @@ pub(crate) fn shown(text: &str) -> String {
 
 /// What a word will be when the shell is done with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text {
+pub(crate) struct ExpandedText {
     pub(crate) s: String,
-    pub(crate) taint: Taint,
+    pub(crate) taint: TaintSet,
     /// An unquoted `*`, `?` or `[` is in it.
     pub(crate) glob: bool,
 }
 
 /// Where bytes came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taint(u16);
+pub(crate) struct TaintSet(u16);
 
-impl Taint {
+impl TaintSet {
     pub(crate) const NONE: Self = Self(0);
     /// Downloaded.
     pub(crate) const NETWORK: Self = Self(1);
@@ -80,7 +80,7 @@ impl Taint {
     }
 }
 
-impl BitOr for Taint {
+impl BitOr for TaintSet {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
@@ -88,7 +88,7 @@ impl BitOr for Taint {
     }
 }
 
-impl Text {
+impl ExpandedText {
     pub(crate) fn known(s: impl Into<String>) -> Self {
         Self {
             s: s.into(),
@@ -96,7 +96,7 @@ impl Text {
         }
     }
 
-    pub(crate) fn unknown(taint: Taint) -> Self {
+    pub(crate) fn unknown(taint: TaintSet) -> Self {
         Self {
             s: HOLE.to_string(),
             taint,
@@ -104,8 +104,8 @@ impl Text {
         }
     }
 
-    /// A hole that is bounded as a [`Shape`] says.
-    pub(crate) fn shaped(shape: &Shape, taint: Taint) -> Self {
+    /// A hole that is bounded as a [`TextShape`] says.
+    pub(crate) fn shaped(shape: &TextShape, taint: TaintSet) -> Self {
         Self {
             s: shape.hole(),
             taint,
@@ -141,7 +141,7 @@ impl Text {
 
 /// What can be said of a text that is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum TextShape {
     #[default]
     Anything,
     /// Names or numbers.
@@ -150,7 +150,7 @@ pub(crate) enum Shape {
     Below(String),
 }
 
-impl Shape {
+impl TextShape {
     pub(crate) fn hole(&self) -> String {
         match self {
             Self::Anything => HOLE.to_string(),
@@ -176,40 +176,40 @@ impl Shape {
 
 /// Bytes on their way from one command to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flow {
+pub(crate) struct ByteFlow {
     /// `None` if only running would tell.
     pub(crate) known: Option<String>,
-    pub(crate) taint: Taint,
+    pub(crate) taint: TaintSet,
     /// Whether anything was connected at all.
     pub(crate) present: bool,
     /// What is known of it if it is not known itself.
-    pub(crate) shape: Shape,
+    pub(crate) shape: TextShape,
     /// Several commands read from it in turn, so where the next one begins is not known.
     pub(crate) shared: bool,
 }
 
-impl Flow {
+impl ByteFlow {
     pub(crate) fn known(text: impl Into<String>) -> Self {
         Self {
             known: Some(text.into()),
-            taint: Taint::NONE,
+            taint: TaintSet::NONE,
             present: true,
-            shape: Shape::Anything,
+            shape: TextShape::Anything,
             shared: false,
         }
     }
 
-    pub(crate) fn unknown(taint: Taint) -> Self {
+    pub(crate) fn unknown(taint: TaintSet) -> Self {
         Self {
             known: None,
             taint,
             present: true,
-            shape: Shape::Anything,
+            shape: TextShape::Anything,
             shared: false,
         }
     }
 
-    pub(crate) fn shaped(shape: Shape, taint: Taint) -> Self {
+    pub(crate) fn shaped(shape: TextShape, taint: TaintSet) -> Self {
         Self {
             shape,
             ..Self::unknown(taint)
@@ -223,7 +223,7 @@ impl Flow {
             (Some(text), None) if text.trim().is_empty() => more.shape,
             (None, Some(text)) if text.trim().is_empty() => self.shape,
             (None, None) => self.shape.or(more.shape),
-            _ => Shape::Anything,
+            _ => TextShape::Anything,
         };
         let known = match (self.known, more.known) {
             (Some(mut all), Some(more)) if all.len() < longest => {
@@ -250,14 +250,14 @@ impl Flow {
         }
     }
 
-    pub(crate) fn into_text(self) -> Text {
+    pub(crate) fn into_text(self) -> ExpandedText {
         match self.known {
-            Some(text) => Text {
+            Some(text) => ExpandedText {
                 s: text.trim_end_matches('\n').to_owned(),
                 taint: self.taint,
                 glob: false,
             },
-            None => Text::shaped(&self.shape, self.taint),
+            None => ExpandedText::shaped(&self.shape, self.taint),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What a judgement ends in.
 
-use hermetic_types::{Command, Program, Stdin};
+use hermetic_types::{Command, CommandInput, CommandProgram};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::finding::Finding;
-use crate::fingerprint::Fingerprint;
+use crate::finding::HarmFinding;
+use crate::fingerprint::CommandFingerprint;
 use crate::own_program::OwnProgram;
 
 /// A command the policy has let through.
@@ -14,21 +14,21 @@ use crate::own_program::OwnProgram;
 /// not compile:
 ///
 /// ```compile_fail,E0451
-/// use hermetic_policy::{Cleared, Grounds};
+/// use hermetic_policy::{Cleared, ClearedGrounds};
 /// use hermetic_types::Command;
 ///
 /// let command = Command::words(["rm", "-r", "/"].map(str::to_owned));
-/// let cleared = Cleared { command, grounds: Grounds::Harmless };
+/// let cleared = Cleared { command, grounds: ClearedGrounds::Harmless };
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cleared {
     command: Command,
-    grounds: Grounds,
+    grounds: ClearedGrounds,
 }
 
 /// Why a command may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Grounds {
+pub enum ClearedGrounds {
     /// The person at the keyboard typed it on their own command line.
     Typed,
     /// It is a program of ours.
@@ -42,7 +42,7 @@ pub enum Grounds {
     /// The operator switched asking off.
     AskingOff,
     /// A person allowed exactly this.
-    Approved(Scope),
+    Approved(AnswerScope),
     /// The model that may lower questions found it harmless.
     LoweredByModel,
 }
@@ -50,28 +50,28 @@ pub enum Grounds {
 #[derive(Debug)]
 pub enum Verdict {
     Run(Cleared),
-    Ask(Question),
-    Refuse(Refusal),
+    Ask(ApprovalQuestion),
+    Refuse(PolicyRefusal),
 }
 
 /// A command that waits for a person.
 ///
-/// It becomes [`Cleared`] only by an [`Answer`] that names its fingerprint.
+/// It becomes [`Cleared`] only by an [`CommandApproval`] that names its fingerprint.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ApprovalQuestion {
     pub(crate) command: Command,
-    pub(crate) fingerprint: Fingerprint,
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) fingerprint: CommandFingerprint,
+    pub(crate) findings: Vec<HarmFinding>,
     pub(crate) doubts: Vec<String>,
     pub(crate) effective: Vec<String>,
-    pub(crate) lowerable: Lowerable,
-    pub(crate) longest_yes: Scope,
+    pub(crate) lowerable: ModelReview,
+    pub(crate) longest_yes: AnswerScope,
 }
 
 /// Whether a model may answer instead of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lowerable {
+pub enum ModelReview {
     ByModel,
     Never,
 }
@@ -79,26 +79,26 @@ pub enum Lowerable {
 /// How long a yes holds, the shortest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum AnswerScope {
     Once,
-    /// The caller puts the fingerprint into [`Context::approved`](crate::Context) of this session.
+    /// The caller puts the fingerprint into [`JudgementContext::approved`](crate::JudgementContext) of this session.
     Session,
 }
 
 /// A yes, for exactly the effective commands of one question.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    fingerprint: Fingerprint,
-    scope: Scope,
+pub struct CommandApproval {
+    fingerprint: CommandFingerprint,
+    scope: AnswerScope,
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("the answer is for another command")]
-pub struct Mismatch;
+pub struct FingerprintMismatch;
 
 /// Why a command does not run, whoever asks.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct PolicyRefusal {
     pub(crate) by: RefusedBy,
     pub(crate) reasons: Vec<String>,
 }
@@ -115,7 +115,7 @@ pub enum RefusedBy {
 impl Cleared {
     /// A program of ours, which nobody has to judge: it is one of a fixed list.
     pub fn own_program(program: OwnProgram) -> Self {
-        Self::on(program.into_command(), Grounds::OwnProgram)
+        Self::on(program.into_command(), ClearedGrounds::OwnProgram)
     }
 
     /// A command that a person typed on this machine's own command line, which is theirs already. For
@@ -123,11 +123,11 @@ impl Cleared {
     pub fn typed_by_operator(command: Command) -> Self {
         Self {
             command,
-            grounds: Grounds::Typed,
+            grounds: ClearedGrounds::Typed,
         }
     }
 
-    pub(crate) fn on(command: Command, grounds: Grounds) -> Self {
+    pub(crate) fn on(command: Command, grounds: ClearedGrounds) -> Self {
         Self { command, grounds }
     }
 
@@ -135,7 +135,7 @@ impl Cleared {
         &self.command
     }
 
-    pub fn grounds(&self) -> &Grounds {
+    pub fn grounds(&self) -> &ClearedGrounds {
         &self.grounds
     }
 
@@ -147,30 +147,30 @@ impl Cleared {
     /// back as its bytes and a command that reads them from `path`, where the caller puts exactly
     /// these bytes. Anything else comes back as it was.
     pub fn script_in_file(mut self, path: &str) -> Result<(Vec<u8>, Self), Box<Self>> {
-        let Program::Words(words) = &mut self.command.program else {
+        let CommandProgram::Words(words) = &mut self.command.program else {
             return Err(Box::new(self));
         };
         match (words.last_mut(), &self.command.stdin) {
-            (Some(word), Stdin::Bytes(_)) if word == "-" => word.replace_range(.., path),
+            (Some(word), CommandInput::Bytes(_)) if word == "-" => word.replace_range(.., path),
             _ => return Err(Box::new(self)),
         }
-        match std::mem::replace(&mut self.command.stdin, Stdin::Empty) {
-            Stdin::Bytes(script) => Ok((script, self)),
+        match std::mem::replace(&mut self.command.stdin, CommandInput::Empty) {
+            CommandInput::Bytes(script) => Ok((script, self)),
             _ => Err(Box::new(self)),
         }
     }
 }
 
-impl Question {
+impl ApprovalQuestion {
     pub fn command(&self) -> &Command {
         &self.command
     }
 
-    pub fn fingerprint(&self) -> &Fingerprint {
+    pub fn fingerprint(&self) -> &CommandFingerprint {
         &self.fingerprint
     }
 
-    pub fn findings(&self) -> &[Finding] {
+    pub fn findings(&self) -> &[HarmFinding] {
         &self.findings
     }
 
@@ -184,13 +184,13 @@ impl Question {
         &self.effective
     }
 
-    pub fn lowerable(&self) -> Lowerable {
+    pub fn lowerable(&self) -> ModelReview {
         self.lowerable
     }
 
     /// How long a yes can hold: once, where what the command works on is only known when it runs. The same
     /// text may work on something else the next time, and nobody was asked about that.
-    pub fn longest_yes(&self) -> Scope {
+    pub fn longest_yes(&self) -> AnswerScope {
         self.longest_yes
     }
 
@@ -204,36 +204,36 @@ impl Question {
     }
 
     /// A person said yes.
-    pub fn answered(self, answer: &Answer) -> Result<Cleared, Mismatch> {
+    pub fn answered(self, answer: &CommandApproval) -> Result<Cleared, FingerprintMismatch> {
         if answer.fingerprint == self.fingerprint {
             let scope = answer.scope.min(self.longest_yes);
-            Ok(Cleared::on(self.command, Grounds::Approved(scope)))
+            Ok(Cleared::on(self.command, ClearedGrounds::Approved(scope)))
         } else {
-            Err(Mismatch)
+            Err(FingerprintMismatch)
         }
     }
 
     /// The model said yes. Gives the question back where a model has no say.
-    pub fn lowered_by_model(self, fingerprint: &Fingerprint) -> Result<Cleared, Box<Self>> {
-        if self.lowerable == Lowerable::ByModel && *fingerprint == self.fingerprint {
-            Ok(Cleared::on(self.command, Grounds::LoweredByModel))
+    pub fn lowered_by_model(self, fingerprint: &CommandFingerprint) -> Result<Cleared, Box<Self>> {
+        if self.lowerable == ModelReview::ByModel && *fingerprint == self.fingerprint {
+            Ok(Cleared::on(self.command, ClearedGrounds::LoweredByModel))
         } else {
             Err(Box::new(self))
         }
     }
 }
 
-impl Answer {
-    pub fn yes(fingerprint: Fingerprint, scope: Scope) -> Self {
+impl CommandApproval {
+    pub fn yes(fingerprint: CommandFingerprint, scope: AnswerScope) -> Self {
         Self { fingerprint, scope }
     }
 
-    pub fn scope(&self) -> Scope {
+    pub fn scope(&self) -> AnswerScope {
         self.scope
     }
 }
 
-impl Refusal {
+impl PolicyRefusal {
     pub fn by(&self) -> &RefusedBy {
         &self.by
     }

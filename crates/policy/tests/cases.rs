@@ -1,10 +1,10 @@
 //! Commands with labels: `!` is refused always, `-` is asked about, `+` runs. `⏎` is a newline.
 
-use hermetic_policy::{Context, Label, judge_line};
+use hermetic_policy::{JudgementContext, LineLabel, judge_line};
 use hermetic_types::{BackendDescription, BackendKind};
 
 fn check(name: &str, text: &str) {
-    let context = Context::new(
+    let context = JudgementContext::new(
         BackendDescription::judged(BackendKind::Local),
         "/home/user/project",
         "/home/user",
@@ -15,10 +15,10 @@ fn check(name: &str, text: &str) {
         let command = command.replace('⏎', "\n");
         let found = judge_line(&command, &context);
         let right = match mark {
-            "! " => found.verdict == Label::Hardline,
+            "! " => found.verdict == LineLabel::Hardline,
             // Worse than thought is not wrong here.
-            "- " => found.verdict != Label::Safe,
-            "+ " => found.verdict == Label::Safe,
+            "- " => found.verdict != LineLabel::Safe,
+            "+ " => found.verdict == LineLabel::Safe,
             _ => panic!("{name}: no label on {line:?}"),
         };
         if !right {

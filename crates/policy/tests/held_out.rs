@@ -37,5 +37,5 @@ macro_rules! held {
 }
 
 held!(
-    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple
+    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple, oak, poplar, rowan
 );

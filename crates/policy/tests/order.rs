@@ -1,36 +1,37 @@
 //! Which rule speaks first, and what an answer is good for.
 
 use hermetic_policy::{
-    Answer, Category, Context, Grounds, Label, Lowerable, Mode, Policy, Question, RefusedBy, Rules,
-    Scope, Verdict, explain, judge_line,
+    AnswerScope, ApprovalQuestion, ClearedGrounds, CommandApproval, HarmCategory, JudgementContext,
+    LineLabel, ModelReview, Policy, PolicyMode, PolicyRules, RefusedBy, Verdict, explain,
+    judge_line,
 };
 use hermetic_types::{BackendDescription, BackendKind, Command};
 
-fn context(backend: BackendKind) -> Context {
+fn context(backend: BackendKind) -> JudgementContext {
     let backend = match backend {
         BackendKind::Local | BackendKind::Ssh => BackendDescription::judged(backend),
         sealed => BackendDescription::sealed(sealed),
     };
-    Context::new(backend, "/home/user/project", "/home/user")
+    JudgementContext::new(backend, "/home/user/project", "/home/user")
 }
 
-fn policy(deny: &[&str], allow: &[&str], mode: Mode) -> Policy {
+fn policy(deny: &[&str], allow: &[&str], mode: PolicyMode) -> Policy {
     let owned = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect();
-    Policy::new(Rules {
+    Policy::new(PolicyRules {
         deny: owned(deny),
         allow: owned(allow),
         mode,
     })
 }
 
-fn asked(verdict: Verdict) -> Question {
+fn asked(verdict: Verdict) -> ApprovalQuestion {
     match verdict {
         Verdict::Ask(question) => question,
         other => panic!("expected a question, got {other:?}"),
     }
 }
 
-fn grounds(verdict: Verdict) -> Grounds {
+fn grounds(verdict: Verdict) -> ClearedGrounds {
     match verdict {
         Verdict::Run(cleared) => cleared.grounds().clone(),
         other => panic!("expected it to run, got {other:?}"),
@@ -40,7 +41,7 @@ fn grounds(verdict: Verdict) -> Grounds {
 #[test]
 fn the_floor_holds_in_every_mode_and_against_every_approval() {
     for backend in [BackendKind::Local, BackendKind::Ssh] {
-        for mode in [Mode::Manual, Mode::Smart, Mode::Off] {
+        for mode in [PolicyMode::Manual, PolicyMode::Smart, PolicyMode::Off] {
             let verdict =
                 policy(&[], &["*"], mode).judge(Command::script("rm -rf /"), &context(backend));
             assert!(
@@ -53,12 +54,12 @@ fn the_floor_holds_in_every_mode_and_against_every_approval() {
 #[test]
 fn a_sealed_backend_runs_everything_but_what_is_denied() {
     let sealed = context(BackendKind::Native);
-    let open = policy(&[], &[], Mode::Manual);
+    let open = policy(&[], &[], PolicyMode::Manual);
     assert_eq!(
         grounds(open.judge(Command::script("rm -rf /"), &sealed)),
-        Grounds::Sealed
+        ClearedGrounds::Sealed
     );
-    let strict = policy(&["curl *"], &[], Mode::Manual);
+    let strict = policy(&["curl *"], &[], PolicyMode::Manual);
     for text in [
         "curl x",
         "bash -c 'c\"u\"rl x'",
@@ -73,7 +74,7 @@ fn a_sealed_backend_runs_everything_but_what_is_denied() {
     }
     assert_eq!(
         grounds(strict.judge(Command::script("rm -rf /"), &sealed)),
-        Grounds::Sealed
+        ClearedGrounds::Sealed
     );
     asked(strict.judge(Command::script("echo 'unfinished"), &sealed));
 }
@@ -81,14 +82,14 @@ fn a_sealed_backend_runs_everything_but_what_is_denied() {
 #[test]
 fn an_allowlist_covers_a_compound_only_if_it_covers_every_part() {
     let context = context(BackendKind::Local);
-    let policy = policy(&[], &["git push --force*"], Mode::Manual);
+    let policy = policy(&[], &["git push --force*"], PolicyMode::Manual);
     assert_eq!(
         grounds(policy.judge(Command::script("git push --force"), &context)),
-        Grounds::Allowlisted
+        ClearedGrounds::Allowlisted
     );
     assert_eq!(
         grounds(policy.judge(Command::script("timeout 5 git push --force"), &context)),
-        Grounds::Allowlisted
+        ClearedGrounds::Allowlisted
     );
     for text in [
         "git push --force && rm -rf src",
@@ -104,19 +105,22 @@ fn an_allowlist_covers_a_compound_only_if_it_covers_every_part() {
 #[test]
 fn an_answer_is_good_for_exactly_its_question() {
     let mut context = context(BackendKind::Local);
-    let policy = policy(&[], &[], Mode::Manual);
+    let policy = policy(&[], &[], PolicyMode::Manual);
     let first = asked(policy.judge(Command::script("git push --force"), &context));
     let other = asked(policy.judge(Command::script("git push --force origin x"), &context));
-    let answer = Answer::yes(first.fingerprint().clone(), Scope::Session);
+    let answer = CommandApproval::yes(first.fingerprint().clone(), AnswerScope::Session);
     assert!(other.answered(&answer).is_err());
     let fingerprint = first.fingerprint().clone();
     let cleared = first.answered(&answer).unwrap();
-    assert_eq!(*cleared.grounds(), Grounds::Approved(Scope::Session));
+    assert_eq!(
+        *cleared.grounds(),
+        ClearedGrounds::Approved(AnswerScope::Session)
+    );
 
     context.approved.insert(fingerprint);
     assert_eq!(
         grounds(policy.judge(Command::script("git push --force"), &context)),
-        Grounds::Approved(Scope::Session)
+        ClearedGrounds::Approved(AnswerScope::Session)
     );
     // The same to a shell, but nobody was asked about it.
     asked(policy.judge(Command::script("git  push '--force'"), &context));
@@ -128,7 +132,7 @@ fn an_answer_is_good_for_exactly_its_question() {
 #[test]
 fn what_is_only_known_when_it_runs_is_allowed_once() {
     let mut context = context(BackendKind::Local);
-    let policy = policy(&[], &[], Mode::Manual);
+    let policy = policy(&[], &[], PolicyMode::Manual);
     for text in [
         "cat \"$(cat ptr)\"",
         "F=$(cat ptr); echo k >> \"$F\"",
@@ -143,11 +147,15 @@ fn what_is_only_known_when_it_runs_is_allowed_once() {
         "git push --force; cat \"$(cat ptr)\"",
     ] {
         let question = asked(policy.judge(Command::script(text), &context));
-        assert_eq!(question.longest_yes(), Scope::Once, "{text}");
+        assert_eq!(question.longest_yes(), AnswerScope::Once, "{text}");
         let fingerprint = question.fingerprint().clone();
-        let yes = Answer::yes(fingerprint.clone(), Scope::Session);
+        let yes = CommandApproval::yes(fingerprint.clone(), AnswerScope::Session);
         let cleared = question.answered(&yes).unwrap();
-        assert_eq!(*cleared.grounds(), Grounds::Approved(Scope::Once), "{text}");
+        assert_eq!(
+            *cleared.grounds(),
+            ClearedGrounds::Approved(AnswerScope::Once),
+            "{text}"
+        );
         // Remembered all the same, by somebody who did not look.
         context.approved.insert(fingerprint);
         asked(policy.judge(Command::script(text), &context));
@@ -160,20 +168,20 @@ fn what_is_only_known_when_it_runs_is_allowed_once() {
         "cat ~/.ssh/id_ed25519 > backup-$(date +%F)",
     ] {
         let question = asked(policy.judge(Command::script(text), &context));
-        assert_eq!(question.longest_yes(), Scope::Session, "{text}");
+        assert_eq!(question.longest_yes(), AnswerScope::Session, "{text}");
     }
 }
 
 #[test]
 fn a_yes_is_for_this_text_here_and_with_this_input() {
     let mut context = context(BackendKind::Local);
-    let policy = policy(&[], &[], Mode::Manual);
+    let policy = policy(&[], &[], PolicyMode::Manual);
     let allowed = Command::script("false && rm -rf ~/projects");
     let question = asked(policy.judge(allowed.clone(), &context));
     context.approved.insert(question.fingerprint().clone());
     assert_eq!(
         grounds(policy.judge(allowed.clone(), &context)),
-        Grounds::Approved(Scope::Session)
+        ClearedGrounds::Approved(AnswerScope::Session)
     );
     for text in [
         "false || rm -rf ~/projects",
@@ -194,7 +202,7 @@ fn a_yes_is_for_this_text_here_and_with_this_input() {
     let mut with_variable = allowed.clone();
     with_variable.env.insert("HOME".to_owned(), "/".to_owned());
     let mut with_input = allowed.clone();
-    with_input.stdin = hermetic_types::Stdin::Bytes(b"y\n".to_vec());
+    with_input.stdin = hermetic_types::CommandInput::Bytes(b"y\n".to_vec());
     let kept = Command::shell("false && rm -rf ~/projects");
     for command in [elsewhere, with_variable, with_input, kept] {
         asked(policy.judge(command, &context));
@@ -206,7 +214,7 @@ fn a_yes_is_for_this_text_here_and_with_this_input() {
 #[test]
 fn the_way_sudo_asks_for_its_password_does_not_ask_a_person_again() {
     let context = context(BackendKind::Local);
-    let policy = policy(&[], &[], Mode::Manual);
+    let policy = policy(&[], &[], PolicyMode::Manual);
     let named = |path: &str| {
         let mut command = Command::script("sudo make install");
         command
@@ -223,7 +231,7 @@ fn the_way_sudo_asks_for_its_password_does_not_ask_a_person_again() {
 #[test]
 fn standing_in_a_folder_of_the_machine_does_not_make_it_the_project() {
     let context = context(BackendKind::Local);
-    let policy = policy(&[], &[], Mode::Manual);
+    let policy = policy(&[], &[], PolicyMode::Manual);
     for (workdir, text) in [
         ("/etc", "echo x > cron.d/job"),
         ("/home/user", "echo x >> .bashrc"),
@@ -236,13 +244,16 @@ fn standing_in_a_folder_of_the_machine_does_not_make_it_the_project() {
     }
     let mut project = Command::shell("rm -rf build");
     project.workdir = Some("/home/user/other".to_owned());
-    assert_eq!(grounds(policy.judge(project, &context)), Grounds::Harmless);
+    assert_eq!(
+        grounds(policy.judge(project, &context)),
+        ClearedGrounds::Harmless
+    );
 }
 
 #[test]
 fn holes_are_part_of_the_fingerprint_by_their_text() {
     let context = context(BackendKind::Local);
-    let policy = policy(&[], &[], Mode::Manual);
+    let policy = policy(&[], &[], PolicyMode::Manual);
     let one = asked(policy.judge(Command::script("rm -rf \"$a\""), &context));
     let two = asked(policy.judge(Command::script("rm -rf \"$b\""), &context));
     assert_ne!(one.fingerprint(), two.fingerprint());
@@ -251,26 +262,27 @@ fn holes_are_part_of_the_fingerprint_by_their_text() {
 #[test]
 fn a_model_lowers_only_where_it_may() {
     let context = context(BackendKind::Local);
-    let smart = asked(policy(&[], &[], Mode::Smart).judge(Command::script("rm -rf src"), &context));
-    assert_eq!(smart.lowerable(), Lowerable::ByModel);
+    let smart =
+        asked(policy(&[], &[], PolicyMode::Smart).judge(Command::script("rm -rf src"), &context));
+    assert_eq!(smart.lowerable(), ModelReview::ByModel);
     let fingerprint = smart.fingerprint().clone();
     assert_eq!(
         *smart.lowered_by_model(&fingerprint).unwrap().grounds(),
-        Grounds::LoweredByModel
+        ClearedGrounds::LoweredByModel
     );
     let manual =
-        asked(policy(&[], &[], Mode::Manual).judge(Command::script("rm -rf src"), &context));
-    assert_eq!(manual.lowerable(), Lowerable::Never);
+        asked(policy(&[], &[], PolicyMode::Manual).judge(Command::script("rm -rf src"), &context));
+    assert_eq!(manual.lowerable(), ModelReview::Never);
     assert!(manual.lowered_by_model(&fingerprint).is_err());
 }
 
 #[test]
 fn off_asks_nobody_and_still_refuses() {
     let context = context(BackendKind::Local);
-    let off = policy(&["git push*"], &[], Mode::Off);
+    let off = policy(&["git push*"], &[], PolicyMode::Off);
     assert_eq!(
         grounds(off.judge(Command::script("rm -rf src"), &context)),
-        Grounds::AskingOff
+        ClearedGrounds::AskingOff
     );
     assert!(matches!(
         off.judge(Command::script("git push"), &context),
@@ -281,10 +293,10 @@ fn off_asks_nobody_and_still_refuses() {
 #[test]
 fn words_are_judged_without_a_shell() {
     let context = context(BackendKind::Local);
-    let policy = policy(&[], &[], Mode::Manual);
+    let policy = policy(&[], &[], PolicyMode::Manual);
     assert_eq!(
         grounds(policy.judge(Command::words(["echo", "$(rm -rf /)"]), &context)),
-        Grounds::Harmless
+        ClearedGrounds::Harmless
     );
     assert!(matches!(
         policy.judge(Command::words(["rm", "-rf", "/"]), &context),
@@ -300,9 +312,9 @@ fn words_are_judged_without_a_shell() {
 fn standard_input_of_a_shell_counts() {
     let context = context(BackendKind::Local);
     let mut command = Command::script("bash");
-    command.stdin = hermetic_types::Stdin::Bytes(b"rm -rf /".to_vec());
+    command.stdin = hermetic_types::CommandInput::Bytes(b"rm -rf /".to_vec());
     assert!(matches!(
-        policy(&[], &[], Mode::Manual).judge(command, &context),
+        policy(&[], &[], PolicyMode::Manual).judge(command, &context),
         Verdict::Refuse(_)
     ));
 }
@@ -310,7 +322,7 @@ fn standard_input_of_a_shell_counts() {
 #[test]
 fn an_explanation_shows_the_way_to_each_command() {
     let explanation = explain(
-        &policy(&[], &[], Mode::Manual),
+        &policy(&[], &[], PolicyMode::Manual),
         &Command::script("sudo sh -c 'cat ~/.ssh/id_rsa'"),
         &context(BackendKind::Local),
     );
@@ -322,7 +334,7 @@ fn an_explanation_shows_the_way_to_each_command() {
         explanation
             .findings
             .iter()
-            .any(|finding| finding.category == Category::SecretRead)
+            .any(|finding| finding.category == HarmCategory::SecretRead)
     );
     assert!(
         serde_json::to_string(&explanation)
@@ -353,7 +365,7 @@ fn bombs_end_in_a_question() {
     ] {
         for times in [100, 10_000] {
             let found = judge_line(&open.repeat(times), &context);
-            assert_ne!(found.verdict, Label::Safe, "{open}");
+            assert_ne!(found.verdict, LineLabel::Safe, "{open}");
         }
     }
     let words = "{a,b}".repeat(40);
@@ -366,10 +378,10 @@ fn bombs_end_in_a_question() {
 fn a_megabyte_is_asked_about_and_its_floor_still_holds() {
     let context = context(BackendKind::Local);
     let long = "echo hello world; ".repeat(60_000);
-    assert_eq!(judge_line(&long, &context).verdict, Label::Dangerous);
+    assert_eq!(judge_line(&long, &context).verdict, LineLabel::Dangerous);
     assert_eq!(
         judge_line(&format!("{long}\nrm -rf /\n"), &context).verdict,
-        Label::Hardline
+        LineLabel::Hardline
     );
 }
 
@@ -378,11 +390,11 @@ fn a_broken_quote_around_the_floor_is_asked_about_not_refused() {
     let context = context(BackendKind::Local);
     assert_eq!(
         judge_line("echo don't rm -rf /", &context).verdict,
-        Label::Dangerous
+        LineLabel::Dangerous
     );
     assert_eq!(
         judge_line("echo 'x\n/bin/rm -rf /\n", &context).verdict,
-        Label::Hardline
+        LineLabel::Hardline
     );
 }
 
@@ -401,7 +413,7 @@ fn readings_that_cannot_be_counted_are_asked_about() {
 
 #[test]
 fn a_workspace_or_a_home_on_a_mounted_disk_is_no_other_system() {
-    let mut context = Context::new(
+    let mut context = JudgementContext::new(
         BackendDescription::judged(BackendKind::Local),
         "/mnt/disk/proj",
         "/mnt/data/home/bot",
@@ -410,13 +422,13 @@ fn a_workspace_or_a_home_on_a_mounted_disk_is_no_other_system() {
     for (text, label) in [
         (
             "echo x > /mnt/data/home/bot/state/config.yaml",
-            Label::Dangerous,
+            LineLabel::Dangerous,
         ),
-        ("cat /mnt/data/home/bot/.ssh/id_rsa", Label::Dangerous),
-        ("echo x > /mnt/disk/proj/etc/passwd", Label::Safe),
-        ("cat /mnt/disk/proj/etc/sudoers", Label::Safe),
-        ("echo x > /mnt/disk/etc/passwd", Label::Dangerous),
-        ("cat /mnt/disk/etc/sudoers", Label::Dangerous),
+        ("cat /mnt/data/home/bot/.ssh/id_rsa", LineLabel::Dangerous),
+        ("echo x > /mnt/disk/proj/etc/passwd", LineLabel::Safe),
+        ("cat /mnt/disk/proj/etc/sudoers", LineLabel::Safe),
+        ("echo x > /mnt/disk/etc/passwd", LineLabel::Dangerous),
+        ("cat /mnt/disk/etc/sudoers", LineLabel::Dangerous),
     ] {
         assert_eq!(judge_line(text, &context).verdict, label, "{text}");
     }
@@ -426,5 +438,5 @@ fn a_workspace_or_a_home_on_a_mounted_disk_is_no_other_system() {
 fn a_word_in_a_script_for_another_program_is_not_the_floor() {
     let text = r#"osascript -e 'tell application "Terminal" to do script "npm restart"'"#;
     let found = judge_line(text, &context(BackendKind::Local));
-    assert_eq!(found.verdict, Label::Dangerous);
+    assert_eq!(found.verdict, LineLabel::Dangerous);
 }

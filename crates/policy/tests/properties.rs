@@ -1,11 +1,11 @@
 //! For any input there is an answer, and wrapping does not launder.
 
-use hermetic_policy::{Context, Label, Policy, explain, judge_line};
+use hermetic_policy::{JudgementContext, LineLabel, Policy, explain, judge_line};
 use hermetic_types::{BackendDescription, BackendKind, Command};
 use proptest::prelude::*;
 
-fn judged(text: &str) -> Label {
-    let context = Context::new(
+fn judged(text: &str) -> LineLabel {
+    let context = JudgementContext::new(
         BackendDescription::judged(BackendKind::Local),
         "/home/user/project",
         "/home/user",
@@ -205,7 +205,7 @@ const MEANINGS: &[&str] = &[
 ];
 
 fn fingerprint(command: &Command) -> String {
-    let context = Context::new(
+    let context = JudgementContext::new(
         BackendDescription::judged(BackendKind::Local),
         "/home/user/project",
         "/home/user",
@@ -235,16 +235,16 @@ proptest! {
         inner in prop::sample::select(PREFIXES),
     ) {
         let once = outer.replace("{}", bad);
-        prop_assert_ne!(judged(&once), Label::Safe, "{}", once);
+        prop_assert_ne!(judged(&once), LineLabel::Safe, "{}", once);
         let twice = outer.replace("{}", &inner.replace("{}", bad));
-        prop_assert_ne!(judged(&twice), Label::Safe, "{}", twice);
+        prop_assert_ne!(judged(&twice), LineLabel::Safe, "{}", twice);
     }
 
     #[test]
     fn wrapping_does_not_taint(fine in prop::sample::select(FINE), outer in prop::sample::select(WRAPPERS)) {
         prop_assume!(!TELLING.contains(&outer));
         let text = outer.replace("{}", fine);
-        prop_assert_eq!(judged(&text), Label::Safe, "{}", text);
+        prop_assert_eq!(judged(&text), LineLabel::Safe, "{}", text);
     }
 
     #[test]
@@ -280,6 +280,6 @@ proptest! {
             _ => format!("{head}\\\n{tail}"),
         };
         let text = format!("{program} {rest}");
-        prop_assert_ne!(judged(&text), Label::Safe, "{}", text);
+        prop_assert_ne!(judged(&text), LineLabel::Safe, "{}", text);
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use hermetic_redact::{MASK, Redactor, Settings};
+use hermetic_redact::{MASK, Redactor, RedactorSettings};
 use serde_json::Value;
 
 fn main() -> io::Result<()> {
@@ -26,7 +26,7 @@ fn main() -> io::Result<()> {
         Some([flag, class]) if flag == "--show" => Some(class.as_str()),
         _ => None,
     };
-    let redactor = Redactor::new([], Settings::default());
+    let redactor = Redactor::new([], RedactorSettings::default());
     let mut classes: BTreeMap<String, Counted> = BTreeMap::new();
     for file in files(&folder)? {
         if file.extension().is_some_and(|ending| ending == "jsonl") {

@@ -12,7 +12,7 @@ use crate::rules::is_identifier;
 use crate::window::{NeedMore, StreamRest};
 
 /// More of them in one text are a list, and every row of it has its name.
-const MOST: usize = 64;
+const MOST_LEARNED: usize = 64;
 
 /// Shorter ones are words that stand elsewhere for other reasons; longer ones are whole documents.
 const LENGTHS: Range<usize> = 8..257;
@@ -37,7 +37,7 @@ impl LearnedValues {
 
     pub(crate) fn learn(&mut self, value: &[u8], usual: &StartFilter) {
         let worth = LENGTHS.contains(&value.len())
-            && self.values.len() < MOST
+            && self.values.len() < MOST_LEARNED
             && is_telling(value)
             && !self.values.iter().any(|known| known.as_slice() == value);
         let (true, Some(start)) = (worth, KnownStart::of(value)) else {

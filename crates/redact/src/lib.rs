@@ -30,8 +30,8 @@ mod stream;
 mod value_index;
 mod window;
 
-pub use redacted::{Redacted, Spoken};
-pub use redactor::{Redactor, Settings};
+pub use redacted::{Redacted, SpokenText};
+pub use redactor::{Redactor, RedactorSettings};
 pub use stream::StreamRedactor;
 
 /// What stands where a secret stood.

@@ -7,7 +7,7 @@
 use crate::byte_class::ByteClass;
 
 /// How long a run is at the least.
-pub(crate) const LEAST: usize = 20;
+pub(crate) const SHORTEST_RUN: usize = 20;
 
 /// Finds the beginnings of runs, in order, in a text that grows and is forgotten from the front.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl LongRuns {
 
     fn search(&mut self, text: &[u8], last: bool) -> Option<usize> {
         let mut at = self.searched;
-        while let Some(run) = text.get(at..at + LEAST) {
+        while let Some(run) = text.get(at..at + SHORTEST_RUN) {
             match run.iter().rposition(|byte| !is_part(*byte)) {
                 Some(divider) => at += divider + 1,
                 None => {
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn runs_begin_where_nothing_of_them_stands_before() {
-        let long = "x".repeat(LEAST);
-        let longer = "y".repeat(3 * LEAST);
-        let short = "z".repeat(LEAST - 1);
+        let long = "x".repeat(SHORTEST_RUN);
+        let longer = "y".repeat(3 * SHORTEST_RUN);
+        let short = "z".repeat(SHORTEST_RUN - 1);
         assert_eq!(all(format!("{long} {short} {longer}").as_bytes()), [0, 41]);
         assert_eq!(all(short.as_bytes()), [] as [usize; 0]);
         assert_eq!(all(format!("={long}").as_bytes()), [1]);

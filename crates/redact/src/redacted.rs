@@ -18,13 +18,13 @@ pub struct Redacted<T>(T);
 /// type of its own because less was taken out of it than a chat or a log requires: neither takes it.
 ///
 /// ```compile_fail,E0308
-/// use hermetic_redact::{Redacted, Redactor, Settings};
+/// use hermetic_redact::{Redacted, Redactor, RedactorSettings};
 ///
-/// let redactor = Redactor::new([], Settings::default());
+/// let redactor = Redactor::new([], RedactorSettings::default());
 /// let reply: Redacted<String> = redactor.redact_spoken("what somebody said");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spoken(String);
+pub struct SpokenText(String);
 
 impl<T> Redacted<T> {
     pub(crate) fn new(inner: T) -> Self {
@@ -70,7 +70,7 @@ impl Redacted<Value> {
     }
 }
 
-impl Spoken {
+impl SpokenText {
     pub(crate) fn new(words: String) -> Self {
         Self(words)
     }

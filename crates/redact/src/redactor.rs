@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hermetic_types::Secret;
 use serde_json::{Map, Value};
 
-use crate::redacted::{Redacted, Spoken};
+use crate::redacted::{Redacted, SpokenText};
 use crate::secret_matcher::SecretMatcher;
 use crate::stream::StreamRedactor;
 
@@ -16,7 +16,7 @@ pub struct Redactor(Arc<SecretMatcher>);
 
 /// The choices of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct RedactorSettings {
     /// Looks for what has the shape of a secret. Known values are taken out either way.
     pub shapes: bool,
     /// Known values shorter than this are ignored: taking out every `1234` would ruin the text and
@@ -24,7 +24,7 @@ pub struct Settings {
     pub shortest_known: usize,
 }
 
-impl Default for Settings {
+impl Default for RedactorSettings {
     fn default() -> Self {
         Self {
             shapes: true,
@@ -36,7 +36,7 @@ impl Default for Settings {
 impl Redactor {
     /// Looks for `known` values as they are, reversed, in hexadecimal, percent-encoded, escaped as
     /// in JSON, and in base64 at any offset within something larger, across its line breaks.
-    pub fn new(known: impl IntoIterator<Item = Secret>, settings: Settings) -> Self {
+    pub fn new(known: impl IntoIterator<Item = Secret>, settings: RedactorSettings) -> Self {
         Self(Arc::new(SecretMatcher::new(known, settings)))
     }
 
@@ -49,10 +49,10 @@ impl Redactor {
     ///
     /// Whoever hands the model a password wants it used, so what has only the shape of a secret stays;
     /// the values of the configuration are the operator's and nobody has to say them.
-    pub fn redact_spoken(&self, words: impl AsRef<str>) -> Redacted<Spoken> {
+    pub fn redact_spoken(&self, words: impl AsRef<str>) -> Redacted<SpokenText> {
         let mut stream = StreamRedactor::of_known_values(Arc::clone(&self.0));
         let bytes = pass(&mut stream, words.as_ref().as_bytes());
-        Redacted::new(Spoken::new(to_text(bytes)))
+        Redacted::new(SpokenText::new(to_text(bytes)))
     }
 
     /// Redacts every text in it, each by itself, names of fields included.

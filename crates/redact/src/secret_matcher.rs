@@ -7,7 +7,7 @@ use hermetic_types::Secret;
 use crate::filter::{KnownStart, StartFilter};
 use crate::forms::SecretForms;
 use crate::learned::LearnedValues;
-use crate::redactor::Settings;
+use crate::redactor::RedactorSettings;
 use crate::rules::{self, RuleTriggers};
 use crate::stream::SecretCandidate;
 use crate::value_index::{LineBreaks, ValueIndex};
@@ -26,7 +26,7 @@ pub(crate) struct SecretMatcher {
 }
 
 impl SecretMatcher {
-    pub(crate) fn new(known: impl IntoIterator<Item = Secret>, settings: Settings) -> Self {
+    pub(crate) fn new(known: impl IntoIterator<Item = Secret>, settings: RedactorSettings) -> Self {
         let mut forms = SecretForms::default();
         let mut ignored = 0;
         // Three bytes is what the filter needs at the least.

@@ -1,6 +1,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use hermetic_redact::{Redactor, Settings};
+use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_types::Secret;
 
 use crate::knowing;
@@ -108,9 +108,9 @@ fn a_value_too_short_to_mean_anything_is_counted() {
 
 #[test]
 fn known_values_go_even_where_shapes_are_switched_off() {
-    let settings = Settings {
+    let settings = RedactorSettings {
         shapes: false,
-        ..Settings::default()
+        ..RedactorSettings::default()
     };
     let redactor = Redactor::new([Secret::new("hunter22")], settings);
     let text = "password=abcdef12 hunter22";

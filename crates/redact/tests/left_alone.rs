@@ -7,6 +7,15 @@ fn ordinary_text() {
     let redactor = knowing_nothing();
     for text in [
         "The password: it must be changed.",
+        ".. _`RFC6749#Token`: https://tools.ietf.org/html/rfc6749#section-3.2",
+        ".. _`RFC6749#Authorization`: https://tools.ietf.org/html/rfc6749#section-3.1",
+        "password = base64.b16encode(random_bytes[8:])",
+        "i2d_ECPrivateKey, EVP_PKEY_get0_EC_KEY, NID_X9_62_prime256v1, NID_secp384r1",
+        "EcPrivateKeyBin, EcPrivateKeyRfc5915Der<'static>",
+        "--sentinel-fuse NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2",
+        "github.com/stretchr/testify v1.8.4 h1:CcVxjf3Q8PM0mHUKJCdn+eZZtm5yQwehR5yeSVQQcUk=",
+        "a member of the rust community writes",
+        "sentry at commit 0123456789abcdef0123456789abcdef01234567",
         "token: The token to use for the request",
         "max_tokens: 4096, temperature=0.7",
         "MAX_TOKEN=4096",

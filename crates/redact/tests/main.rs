@@ -8,13 +8,13 @@ mod properties;
 mod shapes;
 mod spoken;
 
-use hermetic_redact::{Redactor, Settings};
+use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_types::Secret;
 
 fn knowing(values: &[&str]) -> Redactor {
     Redactor::new(
         values.iter().map(|value| Secret::new(*value)),
-        Settings::default(),
+        RedactorSettings::default(),
     )
 }
 

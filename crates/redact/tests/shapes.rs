@@ -262,3 +262,50 @@ fn values_beside_a_name() {
         ),
     ]);
 }
+
+#[test]
+fn passwords_in_the_words_of_other_programs() {
+    let redactor = knowing_nothing();
+    for (before, after) in [
+        ("CREATE USER bob WITH PASSWORD '", "';"),
+        ("ALTER USER 'bob'@'%' IDENTIFIED BY '", "';"),
+        ("jdbc:oracle:thin:scott/", "@//h:1521/x"),
+        ("mongosh -u bob -p ", " --host db"),
+        ("openssl enc -aes-256-cbc -k ", " -in a"),
+        ("openssl rsa -passin pass:", " -in k.pem"),
+        ("keytool -list -storepass ", " -keystore k.jks"),
+        ("7z x -p", " a.7z"),
+        ("unzip -P ", " a.zip"),
+        ("set DB_PASSWORD to ", "\n"),
+        ("openai.api.key.prod=", "\n"),
+        ("variable \"db_password\" {\n  default = \"", "\"\n}"),
+    ] {
+        let left = redactor.redact(format!("{before}QhRk472xCE{after}"));
+        assert!(!left.as_str().contains("QhRk472xCE"), "{}", left.as_str());
+    }
+}
+
+#[test]
+fn keys_that_their_middle_or_their_service_gives_away() {
+    let redactor = knowing_nothing();
+    for key in [
+        "qEsckP1XxD7xJLaoZ3wBrojaaXQV7FQjO+ASbstnZBI=",
+        "Ho07ubFQxRS6FAe0SLym82JEdlgPe17LdunrbFUzHr+ACRB3Z71N",
+        "19fe69ed7896c900fdea3ccb7b033db6-12f4e384-423e07ab",
+        "glft-StDvyzTnfaWDPKDYhC_H",
+        "AKIAQUOSBEGZGSYEBANN",
+        "$8$TnGX/fE4KGHOVU$pEhnEvxrvaynpi8j4f.EMHr6M.FzU8xnZnBr/tJdFWk",
+    ] {
+        let left = redactor.redact(format!("got {key} from upstream"));
+        assert!(!left.as_str().contains(key), "{}", left.as_str());
+    }
+    for (before, key) in [
+        ("8/3862866411569452:", "7f6931cc83d1d402830e7bb130eea67e"),
+        ("datadog said ", "753b4ti0t7nqei6sn93nx5sqoj2oyzes"),
+        ("weatherbit ACCESS ", "a4b8ffbb028d4d35a8c8d87f5b06771f"),
+        ("\"dandelionKey\": \"", "ols99stbie4yxl03t5vnzk2q7td39v09"),
+    ] {
+        let left = redactor.redact(format!("{before}{key}\" x"));
+        assert!(!left.as_str().contains(key), "{}", left.as_str());
+    }
+}

@@ -11,7 +11,7 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{Lifeline, Spec};
+use crate::{SandboxLifeline, SandboxSpec};
 
 /// Brings sandboxes into the world and sees them out.
 ///
@@ -37,18 +37,24 @@ pub trait Backend: Send + Sync + fmt::Debug {
     }
 
     /// Which layers hold on this host, and what to do about those that do not.
-    fn readiness(&self) -> BoxFuture<'_, Readiness>;
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness>;
 
-    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>>;
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>>;
 
     /// Reaches the warden of a sandbox that lives already.
-    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>>;
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>>;
 
     /// Ends every process and keeps the files, where the sandbox is a kept one.
     fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>>;
 
     /// Brings a stopped sandbox back with its files.
-    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>>;
+    fn resume<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>>;
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>>;
 
@@ -58,26 +64,26 @@ pub trait Backend: Send + Sync + fmt::Debug {
         std::future::ready(HashMap::new()).boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>>;
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>>;
 }
 
 /// One byte stream to a warden. Bytes from it are hostile.
-pub struct Link {
-    stream: Box<dyn Duplex>,
+pub struct WardenLink {
+    stream: Box<dyn DuplexStream>,
     exit: Option<TcpListener>,
 }
 
-trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+trait DuplexStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> DuplexStream for T {}
 
 /// A sandbox that exists, whatever the ledger says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct FoundSandbox {
     pub id: SandboxId,
     /// Absent where the backend could not keep it.
     pub conversation: Option<ConversationKey>,
     /// Whose death takes it along; absent where the backend could not keep that either.
-    pub lifeline: Option<Lifeline>,
+    pub lifeline: Option<SandboxLifeline>,
     pub state: FoundState,
 }
 
@@ -95,12 +101,12 @@ pub enum FoundState {
 
 /// What the host has to offer, layer by layer.
 #[derive(Clone, Debug, Serialize)]
-pub struct Readiness {
-    pub layers: Vec<Layer>,
+pub struct BackendReadiness {
+    pub layers: Vec<SealLayer>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Layer {
+pub struct SealLayer {
     /// As a person would name it: "user namespace", "memory limit", "seccomp".
     pub name: &'static str,
     pub state: LayerState,
@@ -140,16 +146,16 @@ pub enum BackendError {
     },
 }
 
-impl Readiness {
+impl BackendReadiness {
     /// The first layer without which nothing may run.
-    pub fn missing(&self) -> Option<&Layer> {
+    pub fn missing(&self) -> Option<&SealLayer> {
         self.layers
             .iter()
             .find(|layer| layer.state == LayerState::Required)
     }
 }
 
-impl Layer {
+impl SealLayer {
     /// One that holds.
     pub fn active(name: &'static str, detail: impl Into<String>) -> Self {
         Self {
@@ -213,7 +219,7 @@ impl BackendError {
     }
 }
 
-impl Link {
+impl WardenLink {
     pub fn new(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Self {
         Self {
             stream: Box::new(stream),
@@ -239,7 +245,7 @@ impl Link {
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for WardenLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Link")
     }

@@ -1,7 +1,7 @@
 //! One examination for every backend.
 //!
 //! A backend's tests add it with one line: [`conformance!`](crate::conformance!), given an
-//! expression that makes a [`Candidate`]. Each case is a test of its own, makes its own sandbox and
+//! expression that makes a [`BackendCandidate`]. Each case is a test of its own, makes its own sandbox and
 //! leaves nothing behind.
 
 mod cleared;
@@ -26,7 +26,7 @@ pub use endings::{
     a_timeout_ends_the_whole_tree, an_interrupt_ends_the_whole_tree, letting_go_ends_the_command,
 };
 pub use files::{a_large_file_comes_back_the_same, files_of_every_awkward_name};
-pub use lab::{Candidate, Lab};
+pub use lab::{BackendCandidate, ConformanceLab};
 pub use life::{
     a_gateway_that_comes_back_finds_its_command, a_kept_sandbox_resumes_with_its_files,
     a_sandbox_is_listed_while_it_lives, destroying_ends_what_runs, destroying_twice_is_fine,
@@ -35,7 +35,7 @@ pub use life::{
 pub use limits::{a_fork_bomb_stays_inside_its_bound, open_files_are_bounded};
 
 /// Writes one test for each case of the suite. `$candidate` is an expression that makes a fresh
-/// [`Candidate`], or `None` to skip (having said why).
+/// [`BackendCandidate`], or `None` to skip (having said why).
 #[macro_export]
 macro_rules! conformance {
     ($candidate:expr) => {

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_types::{RunId, SandboxId};
-use hermetic_warden::client::{CallError, Running, Warden};
-use hermetic_warden::protocol::{FailureKind, Kill};
+use hermetic_warden::client::{RunningCommand, Warden, WardenCallError};
+use hermetic_warden::protocol::{FailureKind, KillRequest};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::finished::{Gathered, unknown_end};
-use crate::{Backend, BackendError, Dropped, Finished};
+use crate::finished::{GatheredOutput, unknown_end};
+use crate::{Backend, BackendError, DroppedLink, FinishedCommand};
 
 /// How long a host may be out of reach before the caller is told. Longer than a machine needs to
 /// start again its ssh server, shorter than a person waits.
-const PATIENCE: Duration = Duration::from_secs(60);
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const UNREACHABLE_TIMEOUT: Duration = Duration::from_secs(60);
+const FIRST_REACH_WAIT: Duration = Duration::from_millis(200);
+const LONGEST_REACH_WAIT: Duration = Duration::from_secs(5);
 const GREETING: Duration = Duration::from_secs(20);
 
 /// Follows a detached run to its end, over as many links as that takes.
@@ -28,12 +28,12 @@ pub(crate) async fn follow(
     way_back: &Arc<dyn Backend>,
     sandbox: &SandboxId,
     warden: Warden,
-    (run, mut running): (RunId, Running),
+    (run, mut running): (RunId, RunningCommand),
     bound: usize,
     stop: &CancellationToken,
-) -> Result<Finished, CallError> {
+) -> Result<FinishedCommand, WardenCallError> {
     let mut guard = EndsWhenDropped::new(run.clone(), warden);
-    let mut gathered = Gathered::new(bound);
+    let mut gathered = GatheredOutput::new(bound);
     let mut interrupted = false;
     let mut dropped = None;
     loop {
@@ -42,7 +42,7 @@ pub(crate) async fn follow(
                 stop.cancelled().await;
                 interrupted = true;
                 // The command may end by itself before the request arrives.
-                let _ = guard.warden.kill(Kill::Run(run.clone())).await;
+                let _ = guard.warden.kill(KillRequest::Run(run.clone())).await;
                 std::future::pending::<Infallible>().await
             };
             tokio::select! {
@@ -55,23 +55,23 @@ pub(crate) async fn follow(
                 guard.disarm();
                 return Ok(gathered.finished(ended, interrupted, dropped));
             }
-            Err(CallError::LinkLost) => {}
-            Err(CallError::Failed(failure))
+            Err(WardenCallError::LinkLost) => {}
+            Err(WardenCallError::Failed(failure))
                 if dropped.is_some() && failure.kind == FailureKind::NoSuchRun =>
             {
                 guard.disarm();
-                return Ok(gathered.finished(unknown_end(), interrupted, Some(Dropped::Lost)));
+                return Ok(gathered.finished(unknown_end(), interrupted, Some(DroppedLink::Lost)));
             }
             Err(error) => return Err(error),
         }
         tracing::warn!(%sandbox, "the link dropped while a command ran");
         match reach(way_back, sandbox, stop).await {
-            Reached::Warden(warden) => {
+            ReachOutcome::Warden(warden) => {
                 running = warden.attach(run.clone(), gathered.seen()).await?;
                 guard.warden = warden;
-                dropped = Some(Dropped::PickedUp);
+                dropped = Some(DroppedLink::PickedUp);
             }
-            Reached::Nobody(known) => {
+            ReachOutcome::Nobody(known) => {
                 guard.disarm();
                 return Ok(gathered.finished(unknown_end(), interrupted, Some(known)));
             }
@@ -79,36 +79,38 @@ pub(crate) async fn follow(
     }
 }
 
-enum Reached {
+enum ReachOutcome {
     Warden(Warden),
-    Nobody(Dropped),
+    Nobody(DroppedLink),
 }
 
 async fn reach(
     way_back: &Arc<dyn Backend>,
     sandbox: &SandboxId,
     stop: &CancellationToken,
-) -> Reached {
-    let deadline = Instant::now() + PATIENCE;
-    let mut wait = FIRST_WAIT;
+) -> ReachOutcome {
+    let deadline = Instant::now() + UNREACHABLE_TIMEOUT;
+    let mut wait = FIRST_REACH_WAIT;
     loop {
         match way_back.connect(sandbox).await {
             Ok(link) => match Warden::greet(link.into_stream(), GREETING).await {
-                Ok(warden) => return Reached::Warden(warden),
+                Ok(warden) => return ReachOutcome::Warden(warden),
                 Err(error) => tracing::debug!(%sandbox, %error, "not there yet"),
             },
-            Err(BackendError::NoSuchSandbox { .. }) => return Reached::Nobody(Dropped::Lost),
+            Err(BackendError::NoSuchSandbox { .. }) => {
+                return ReachOutcome::Nobody(DroppedLink::Lost);
+            }
             Err(error) => tracing::debug!(%sandbox, %error, "not there yet"),
         }
         // Who wants it stopped is told at once that nothing can be done from here.
         if stop.is_cancelled() || Instant::now() >= deadline {
-            return Reached::Nobody(Dropped::StillRunning);
+            return ReachOutcome::Nobody(DroppedLink::StillRunning);
         }
         tokio::select! {
             () = sleep(wait) => {}
             () = stop.cancelled() => {}
         }
-        wait = (wait * 2).min(LONGEST_WAIT);
+        wait = (wait * 2).min(LONGEST_REACH_WAIT);
     }
 }
 
@@ -135,7 +137,7 @@ impl Drop for EndsWhenDropped {
     fn drop(&mut self) {
         if let (Some(run), Ok(runtime)) = (self.run.take(), tokio::runtime::Handle::try_current()) {
             let warden = self.warden.clone();
-            runtime.spawn(async move { warden.kill(Kill::Run(run)).await });
+            runtime.spawn(async move { warden.kill(KillRequest::Run(run)).await });
         }
     }
 }

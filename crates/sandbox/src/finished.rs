@@ -3,27 +3,27 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use hermetic_warden::client::{CallError, Event, Running};
-use hermetic_warden::protocol::{Cut, Ended, Status, Usage};
+use hermetic_warden::client::{RunEvent, RunningCommand, WardenCallError};
+use hermetic_warden::protocol::{CommandEnd, CommandUsage, CutReason, ExitState};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::HeadTail;
 
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct FinishedCommand {
     pub stdout: HeadTail,
     pub stderr: HeadTail,
-    pub ended: Ended,
+    pub ended: CommandEnd,
     /// Set when the caller's `stop` ended it.
     pub interrupted: bool,
     /// Set when the link dropped meanwhile.
-    pub dropped: Option<Dropped>,
+    pub dropped: Option<DroppedLink>,
 }
 
 /// What is known of a command whose link dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
+pub enum DroppedLink {
     /// The link came back, and nothing is missing.
     PickedUp,
     /// The host cannot be reached. The command ran when the link dropped; its timeout ends it there.
@@ -34,31 +34,34 @@ pub enum Dropped {
     SandboxEnded,
 }
 
-/// SIGKILL, for [`Finished::code`].
+/// SIGKILL, for [`FinishedCommand::code`].
 const KILLED: i32 = 9;
 
 /// As ssh says it of a connection that broke.
 const UNKNOWN_END: i32 = 255;
 
-impl Finished {
+impl FinishedCommand {
     /// As a shell would say it: the exit code, 128 + signal, 124 for a timeout, 130 if interrupted,
     /// 255 where nobody knows.
     pub fn code(&self) -> i32 {
-        if self.dropped.is_some_and(|known| known != Dropped::PickedUp) {
+        if self
+            .dropped
+            .is_some_and(|known| known != DroppedLink::PickedUp)
+        {
             return UNKNOWN_END;
         }
         match (self.interrupted, self.ended.cut, self.ended.status) {
             (true, ..) => 130,
-            (_, Some(Cut::TimedOut), _) => 124,
-            (.., Status::Exited(code)) => code,
-            (.., Status::Signalled(signal)) => 128 + signal,
-            (.., Status::Unknown) => 128 + KILLED,
+            (_, Some(CutReason::TimedOut), _) => 124,
+            (.., ExitState::Exited(code)) => code,
+            (.., ExitState::Signalled(signal)) => 128 + signal,
+            (.., ExitState::Unknown) => 128 + KILLED,
         }
     }
 }
 
 /// What a warden may take to end a command, and again to say so.
-const GRACE: Duration = Duration::from_secs(15);
+const END_GRACE: Duration = Duration::from_secs(15);
 
 /// Follows a command to its end, feeding it `stdin` meanwhile. When `stop` is cancelled, `end` is
 /// polled, which has to bring the command's end about; a warden that does not is left.
@@ -66,13 +69,13 @@ const GRACE: Duration = Duration::from_secs(15);
 /// A link that is lost after some output ends the command with what was read: whoever filled the disk
 /// wants to see how far it came.
 pub async fn gather(
-    mut running: Running,
+    mut running: RunningCommand,
     stdin: Option<Vec<u8>>,
     bound: usize,
     stop: &CancellationToken,
-    end: impl Future<Output = Result<(), CallError>>,
-) -> Result<Finished, CallError> {
-    let mut gathered = Gathered::new(bound);
+    end: impl Future<Output = Result<(), WardenCallError>>,
+) -> Result<FinishedCommand, WardenCallError> {
+    let mut gathered = GatheredOutput::new(bound);
     let mut interrupted = false;
     let input = running.stdin();
     let feed = async {
@@ -88,8 +91,8 @@ pub async fn gather(
         stop.cancelled().await;
         interrupted = true;
         // The command may end by itself before the request arrives.
-        let _ = timeout(GRACE, end).await;
-        sleep(GRACE).await;
+        let _ = timeout(END_GRACE, end).await;
+        sleep(END_GRACE).await;
     };
     let follow = gathered.follow(&mut running);
     let ended = tokio::select! {
@@ -99,8 +102,8 @@ pub async fn gather(
     };
     match ended.ok_or_else(|| running.given_up())? {
         Ok(ended) => Ok(gathered.finished(ended, interrupted, None)),
-        Err(CallError::LinkLost) if gathered.seen() > 0 => {
-            let dropped = Some(Dropped::SandboxEnded);
+        Err(WardenCallError::LinkLost) if gathered.seen() > 0 => {
+            let dropped = Some(DroppedLink::SandboxEnded);
             Ok(gathered.finished(unknown_end(), interrupted, dropped))
         }
         Err(error) => Err(error),
@@ -108,11 +111,11 @@ pub async fn gather(
 }
 
 /// Of a command whose end nobody saw.
-pub(crate) fn unknown_end() -> Ended {
-    Ended {
-        status: Status::Unknown,
+pub(crate) fn unknown_end() -> CommandEnd {
+    CommandEnd {
+        status: ExitState::Unknown,
         cut: None,
-        usage: Usage::default(),
+        usage: CommandUsage::default(),
         killed_for_memory: false,
         leftovers: 0,
         cwd: None,
@@ -123,12 +126,12 @@ pub(crate) fn unknown_end() -> Ended {
 
 /// The output so far, in bounded memory.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredOutput {
     stdout: HeadTail,
     stderr: HeadTail,
 }
 
-impl Gathered {
+impl GatheredOutput {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             stdout: HeadTail::new(bound),
@@ -141,26 +144,29 @@ impl Gathered {
         self.stdout.total() + self.stderr.total()
     }
 
-    pub(crate) async fn follow(&mut self, running: &mut Running) -> Result<Ended, CallError> {
+    pub(crate) async fn follow(
+        &mut self,
+        running: &mut RunningCommand,
+    ) -> Result<CommandEnd, WardenCallError> {
         loop {
             match running.next().await? {
-                Some(Event::Out(bytes)) => self.stdout.push(&bytes),
-                Some(Event::Err(bytes)) => self.stderr.push(&bytes),
-                Some(Event::Skipped(lost)) => self.stdout.skip(lost),
-                Some(Event::Started { .. }) => {}
-                Some(Event::Ended(ended)) => return Ok(ended),
-                None => return Err(CallError::LinkLost),
+                Some(RunEvent::Out(bytes)) => self.stdout.push(&bytes),
+                Some(RunEvent::Err(bytes)) => self.stderr.push(&bytes),
+                Some(RunEvent::Skipped(lost)) => self.stdout.skip(lost),
+                Some(RunEvent::Started { .. }) => {}
+                Some(RunEvent::Ended(ended)) => return Ok(ended),
+                None => return Err(WardenCallError::LinkLost),
             }
         }
     }
 
     pub(crate) fn finished(
         self,
-        ended: Ended,
+        ended: CommandEnd,
         interrupted: bool,
-        dropped: Option<Dropped>,
-    ) -> Finished {
-        Finished {
+        dropped: Option<DroppedLink>,
+    ) -> FinishedCommand {
+        FinishedCommand {
             stdout: self.stdout,
             stderr: self.stderr,
             ended,
@@ -175,39 +181,41 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use hermetic_warden::client::{Breach, Warden};
-    use hermetic_warden::protocol::frame::Kind;
-    use hermetic_warden::protocol::{Failure, FailureKind, Kill, Request, Run};
-    use hermetic_warden::stand_in::{Caller, play};
+    use hermetic_warden::client::{ProtocolBreach, Warden};
+    use hermetic_warden::protocol::frame::FrameKind;
+    use hermetic_warden::protocol::{
+        FailureKind, KillRequest, RunRequest, WardenFailure, WardenRequest,
+    };
+    use hermetic_warden::stand_in::{StandInCaller, play};
 
     /// One that is well, by its own account, and never says that a command ended.
     async fn warden() -> Warden {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let answer = |request, caller: Caller| {
-            let well = Failure {
+        let answer = |request, caller: StandInCaller| {
+            let well = WardenFailure {
                 kind: FailureKind::Refused,
                 errno: None,
                 text: "I am well".to_owned(),
             };
             let pending = async move {
                 match request {
-                    Request::Info => caller.voice().fail(&well).await,
+                    WardenRequest::Info => caller.voice().fail(&well).await,
                     _ => std::future::pending().await,
                 }
             };
             Box::pin(pending) as futures::future::BoxFuture<'static, ()>
         };
         tokio::spawn(play(theirs, Arc::new(answer)));
-        Warden::greet(ours, GRACE).await.unwrap()
+        Warden::greet(ours, END_GRACE).await.unwrap()
     }
 
-    async fn ended(timeout: Option<Duration>, stop: CancellationToken) -> CallError {
+    async fn ended(timeout: Option<Duration>, stop: CancellationToken) -> WardenCallError {
         let warden = warden().await;
-        let mut run = Run::new(["true"]);
+        let mut run = RunRequest::new(["true"]);
         run.timeout = timeout;
         let id = run.id.clone();
         let running = warden.run(run).await.unwrap();
-        let end = warden.kill(Kill::Run(id));
+        let end = warden.kill(KillRequest::Run(id));
         let gathered = gather(running, None, 100, &stop, end).await.unwrap_err();
         warden.closed().await;
         gathered
@@ -216,7 +224,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_command_whose_time_is_over_is_not_waited_for_for_ever() {
         let ended = ended(Some(Duration::from_secs(180)), CancellationToken::new()).await;
-        assert!(matches!(ended, CallError::Breach(Breach::Unending)));
+        assert!(matches!(
+            ended,
+            WardenCallError::Breach(ProtocolBreach::Unending)
+        ));
     }
 
     #[tokio::test(start_paused = true)]
@@ -224,7 +235,10 @@ mod tests {
         let stop = CancellationToken::new();
         stop.cancel();
         let ended = ended(None, stop).await;
-        assert!(matches!(ended, CallError::Breach(Breach::Unending)));
+        assert!(matches!(
+            ended,
+            WardenCallError::Breach(ProtocolBreach::Unending)
+        ));
     }
 
     /// Says something of the command and then falls silent, as one does whose sandbox is ended.
@@ -232,23 +246,23 @@ mod tests {
     async fn what_was_read_before_the_sandbox_ended_is_kept() {
         for said in ["begun\n", ""] {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
-            let answer = move |_, caller: Caller| {
+            let answer = move |_, caller: StandInCaller| {
                 let speaking = async move {
                     if !said.is_empty() {
-                        caller.voice().say(Kind::Out, said.as_bytes()).await;
+                        caller.voice().say(FrameKind::Out, said.as_bytes()).await;
                     }
                     std::future::pending::<()>().await;
                 };
                 Box::pin(speaking) as futures::future::BoxFuture<'static, ()>
             };
             let link = tokio::spawn(play(theirs, Arc::new(answer)));
-            let warden = Warden::greet(ours, GRACE).await.unwrap();
-            let running = warden.run(Run::new(["true"])).await.unwrap();
+            let warden = Warden::greet(ours, END_GRACE).await.unwrap();
+            let running = warden.run(RunRequest::new(["true"])).await.unwrap();
             // The clock moves when everything that was said has arrived.
             let cut = async {
                 sleep(Duration::from_millis(1)).await;
                 link.abort();
-                std::future::pending::<Result<(), CallError>>().await
+                std::future::pending::<Result<(), WardenCallError>>().await
             };
             let stop = CancellationToken::new();
             let gathering = gather(running, None, 100, &stop, std::future::pending());
@@ -259,7 +273,7 @@ mod tests {
             match gathered {
                 Ok(finished) => {
                     assert_eq!(finished.stdout.clone().into_bytes(), said.as_bytes());
-                    assert_eq!(finished.dropped, Some(Dropped::SandboxEnded));
+                    assert_eq!(finished.dropped, Some(DroppedLink::SandboxEnded));
                     assert_eq!(finished.code(), UNKNOWN_END);
                 }
                 Err(error) => assert!(said.is_empty(), "{error}"),

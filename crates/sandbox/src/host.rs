@@ -7,7 +7,9 @@ pub mod held;
 mod program;
 mod usage;
 
-pub use blame::Blame;
-pub use hermetic_warden::machine::{Process, end, has_ended, kill, reap, remove, wait_for_end};
-pub use program::Program;
-pub use usage::Usage;
+pub use blame::UsageBlame;
+pub use hermetic_warden::machine::{
+    ProcessHandle, end, has_ended, kill, reap, remove, wait_for_end,
+};
+pub use program::InsideProgram;
+pub use usage::DiskUsage;

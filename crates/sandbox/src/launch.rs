@@ -3,7 +3,7 @@
 use hermetic_types::SandboxId;
 use tokio::sync::oneshot;
 
-use crate::{BackendError, Link};
+use crate::{BackendError, WardenLink};
 
 /// Brings a start to its end, whether or not the caller waits for it.
 ///
@@ -12,9 +12,9 @@ use crate::{BackendError, Link};
 /// in no other case.
 pub async fn launch(
     id: &SandboxId,
-    start: impl Future<Output = Result<Link, BackendError>> + Send + 'static,
+    start: impl Future<Output = Result<WardenLink, BackendError>> + Send + 'static,
     discard: impl Future<Output = Result<(), BackendError>> + Send + 'static,
-) -> Result<Link, BackendError> {
+) -> Result<WardenLink, BackendError> {
     let (hand_over, handed) = oneshot::channel();
     let id = id.clone();
     tokio::spawn(async move {
@@ -46,7 +46,7 @@ mod tests {
         let (begin, end) = (Arc::clone(&go), Arc::clone(&gone));
         let start = async move {
             begin.notified().await;
-            Ok(Link::new(tokio::io::empty()))
+            Ok(WardenLink::new(tokio::io::empty()))
         };
         let discard = async move {
             end.notify_one();
@@ -64,7 +64,7 @@ mod tests {
     async fn what_is_wanted_stays() {
         let discarded = Arc::new(AtomicBool::new(false));
         let mark = Arc::clone(&discarded);
-        let start = async { Ok(Link::new(tokio::io::empty())) };
+        let start = async { Ok(WardenLink::new(tokio::io::empty())) };
         let discard = async move {
             mark.store(true, Ordering::Relaxed);
             Ok(())

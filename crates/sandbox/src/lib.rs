@@ -26,14 +26,19 @@ mod sandbox;
 mod spec;
 mod trial;
 
-pub use backend::{Backend, BackendError, Found, FoundState, Layer, LayerState, Link, Readiness};
-pub use finished::{Dropped, Finished, gather};
+pub use backend::{
+    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, LayerState, SealLayer,
+    WardenLink,
+};
+pub use finished::{DroppedLink, FinishedCommand, gather};
 pub use hermetic_policy::OwnProgram;
 pub use hermetic_warden::client::GreetError;
 pub use host_folders::risk_of_showing;
 pub use launch::launch;
 pub use output::HeadTail;
 pub use passing::{CreateError, PassingSandbox};
-pub use sandbox::{Bond, RunError, Sandbox};
-pub use spec::{Lifeline, Mount, MountMode, Network, Persistence, Spec, SystemView};
+pub use sandbox::{CommandBond, RunError, Sandbox};
+pub use spec::{
+    HostMount, MountMode, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec, SystemView,
+};
 pub use trial::{TrialError, try_command, try_to_say};

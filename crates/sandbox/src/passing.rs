@@ -7,7 +7,7 @@ use hermetic_types::SandboxId;
 use hermetic_warden::client::GreetError;
 use thiserror::Error;
 
-use crate::{Backend, BackendError, Sandbox, Spec};
+use crate::{Backend, BackendError, Sandbox, SandboxSpec};
 
 /// A fresh sandbox that no ledger knows.
 ///
@@ -40,7 +40,7 @@ struct DestroyGuard {
 impl Sandbox {
     /// Creates a sandbox and greets its warden. Of one that was created and does not answer something is
     /// left, which the caller destroys by the name in the spec.
-    pub async fn create(backend: &dyn Backend, spec: &Spec) -> Result<Self, CreateError> {
+    pub async fn create(backend: &dyn Backend, spec: &SandboxSpec) -> Result<Self, CreateError> {
         let link = backend.create(spec).await?;
         Ok(Self::greet(&spec.id, backend.description(), link).await?)
     }
@@ -48,7 +48,10 @@ impl Sandbox {
 
 impl PassingSandbox {
     /// Creates one. What fails, or is given up, leaves nothing.
-    pub async fn create(backend: &Arc<dyn Backend>, spec: &Spec) -> Result<Self, CreateError> {
+    pub async fn create(
+        backend: &Arc<dyn Backend>,
+        spec: &SandboxSpec,
+    ) -> Result<Self, CreateError> {
         // Before anything exists: whoever gives up in the middle leaves it to the guard.
         let guard = DestroyGuard {
             backend: Arc::clone(backend),

@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use hermetic_policy::Cleared;
 use hermetic_types::{
-    self as types, BackendDescription, BackendKind, Boundary, Command, Program, RunId, SandboxId,
-    Stdin,
+    self as types, BackendDescription, BackendKind, Boundary, Command, CommandInput,
+    CommandProgram, RunId, SandboxId,
 };
-use hermetic_warden::client::{CallError, GreetError, Running, Warden, WardenServices};
+use hermetic_warden::client::{
+    GreetError, RunningCommand, Warden, WardenCallError, WardenServices,
+};
 use hermetic_warden::protocol::{
-    ByteString, Kill, Leftovers, Output, PLACE, Resolve, Resolved, Run, Shell, StdinMode,
-    WindowSize,
+    ByteString, KillRequest, LeftoverPolicy, OutputStreams, PLACE, ResolveRequest, ResolvedName,
+    RunRequest, ShellRequest, StdinMode, WindowSize,
 };
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Backend, Finished, Link, distant, gather};
+use crate::{Backend, FinishedCommand, WardenLink, distant, gather};
 
 /// A place where one conversation's commands run, reached over one byte stream.
 ///
@@ -25,10 +27,10 @@ use crate::{Backend, Finished, Link, distant, gather};
 ///
 /// ```compile_fail,E0599
 /// use hermetic_sandbox::Sandbox;
-/// use hermetic_warden::protocol::Run;
+/// use hermetic_warden::protocol::RunRequest;
 ///
 /// async fn run_unjudged(sandbox: &Sandbox) {
-///     let _ = sandbox.warden().run(Run::new(["rm", "-r", "/"])).await;
+///     let _ = sandbox.warden().run(RunRequest::new(["rm", "-r", "/"])).await;
 /// }
 /// ```
 #[derive(Debug)]
@@ -45,13 +47,13 @@ pub struct Sandbox {
 #[derive(Debug, Error)]
 pub enum RunError {
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(#[from] WardenCallError),
     #[error("a command for the persistent shell has neither stdin nor a terminal of its own")]
     ShellTakesNoStdin,
 }
 
 /// A fresh warden answers within a millisecond; a machine that swaps takes longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const GREETING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The conversation's one persistent shell.
 const SHELL: &str = "main";
@@ -61,10 +63,10 @@ impl Sandbox {
     pub async fn greet(
         id: &SandboxId,
         description: BackendDescription,
-        mut link: Link,
+        mut link: WardenLink,
     ) -> Result<Self, GreetError> {
         let exit = link.take_exit();
-        let warden = Warden::greet(link.into_stream(), PATIENCE).await?;
+        let warden = Warden::greet(link.into_stream(), GREETING_TIMEOUT).await?;
         Ok(Self {
             id: id.clone(),
             description,
@@ -112,8 +114,8 @@ impl Sandbox {
     }
 
     /// Where a path leads, from where the conversation's shell is.
-    pub async fn resolve(&self, path: &str) -> Result<Resolved, CallError> {
-        let resolve = Resolve {
+    pub async fn resolve(&self, path: &str) -> Result<ResolvedName, WardenCallError> {
+        let resolve = ResolveRequest {
             path: path.into(),
             shell: Some(SHELL.to_owned()),
         };
@@ -128,28 +130,33 @@ impl Sandbox {
         command: Cleared,
         bound: usize,
         stop: &CancellationToken,
-    ) -> Result<Finished, RunError> {
+    ) -> Result<FinishedCommand, RunError> {
         let stdin = match &command.command().stdin {
-            Stdin::Bytes(bytes) => Some(bytes.clone()),
-            Stdin::Empty | Stdin::Open => None,
+            CommandInput::Bytes(bytes) => Some(bytes.clone()),
+            CommandInput::Empty | CommandInput::Open => None,
         };
         let id = RunId::random();
         // What was on its way into a command when the link broke cannot be sent again.
         if let (Some(way_back), None) = (&self.way_back, &stdin) {
-            let running = self.start_as(id.clone(), command, Bond::Sandbox).await?;
+            let running = self
+                .start_as(id.clone(), command, CommandBond::Sandbox)
+                .await?;
             let warden = self.warden.clone();
             let followed =
                 distant::follow(way_back, &self.id, warden, (id, running), bound, stop).await;
             return Ok(followed?);
         }
-        let running = self.start_as(id.clone(), command, Bond::Caller).await?;
-        let end = self.warden.kill(Kill::Run(id));
+        let running = self
+            .start_as(id.clone(), command, CommandBond::Caller)
+            .await?;
+        let end = self.warden.kill(KillRequest::Run(id));
         Ok(gather(running, stdin, bound, stop, end).await?)
     }
 
-    /// Starts a command and hands over its events. Dropping the [`Running`] ends the command.
-    pub async fn start(&self, command: Cleared) -> Result<Running, RunError> {
-        self.start_as(RunId::random(), command, Bond::Caller).await
+    /// Starts a command and hands over its events. Dropping the [`RunningCommand`] ends the command.
+    pub async fn start(&self, command: Cleared) -> Result<RunningCommand, RunError> {
+        self.start_as(RunId::random(), command, CommandBond::Caller)
+            .await
     }
 
     /// Starts a command under a name by which a later gateway can find it again.
@@ -157,12 +164,12 @@ impl Sandbox {
         &self,
         id: RunId,
         command: Cleared,
-        bond: Bond,
-    ) -> Result<Running, RunError> {
+        bond: CommandBond,
+    ) -> Result<RunningCommand, RunError> {
         let mut command = command.into_command();
         match &mut command.program {
-            Program::Shell(text) => {
-                let shell = Shell::new(SHELL, std::mem::take(text));
+            CommandProgram::Shell(text) => {
+                let shell = ShellRequest::new(SHELL, std::mem::take(text));
                 Ok(self
                     .warden
                     .shell(in_shell(shell, id, command, bond)?)
@@ -173,29 +180,34 @@ impl Sandbox {
     }
 }
 
-fn in_shell(mut shell: Shell, id: RunId, command: Command, bond: Bond) -> Result<Shell, RunError> {
-    if command.stdin != Stdin::Empty || command.pty.is_some() {
+fn in_shell(
+    mut shell: ShellRequest,
+    id: RunId,
+    command: Command,
+    bond: CommandBond,
+) -> Result<ShellRequest, RunError> {
+    if command.stdin != CommandInput::Empty || command.pty.is_some() {
         return Err(RunError::ShellTakesNoStdin);
     }
     shell.id = id;
     shell.cwd = command.workdir.map(Into::into);
     shell.timeout = command.timeout;
-    shell.detach = bond == Bond::Sandbox;
+    shell.detach = bond == CommandBond::Sandbox;
     Ok(shell)
 }
 
 /// What a warden is asked to run.
-pub(crate) fn to_run(id: RunId, command: Command, bond: Bond) -> Run {
+pub(crate) fn to_run(id: RunId, command: Command, bond: CommandBond) -> RunRequest {
     let mut run = match command.program {
-        Program::Script(text) if command.leads => {
-            Run::new(script(format!("{} {text}", tell_place())))
+        CommandProgram::Script(text) if command.leads => {
+            RunRequest::new(script(format!("{} {text}", tell_place())))
         }
-        Program::Script(text) | Program::Shell(text) => Run::new(script(text)),
-        Program::Words(words) => Run::new(words),
-        Program::Inside { role, words } => {
-            let mut run = Run::new(inside(role, words));
+        CommandProgram::Script(text) | CommandProgram::Shell(text) => RunRequest::new(script(text)),
+        CommandProgram::Words(words) => RunRequest::new(words),
+        CommandProgram::Inside { role, words } => {
+            let mut run = RunRequest::new(inside(role, words));
             // It starts nothing that anybody would want to find again.
-            run.leftovers = Leftovers::End;
+            run.leftovers = LeftoverPolicy::End;
             run
         }
     };
@@ -207,19 +219,19 @@ pub(crate) fn to_run(id: RunId, command: Command, bond: Bond) -> Run {
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     run.stdin = match command.stdin {
-        Stdin::Empty => StdinMode::Empty,
-        Stdin::Bytes(_) | Stdin::Open => StdinMode::Open,
+        CommandInput::Empty => StdinMode::Empty,
+        CommandInput::Bytes(_) | CommandInput::Open => StdinMode::Open,
     };
     run.output = match command.pty {
-        Some((columns, rows)) => Output::Pty(WindowSize { columns, rows }),
+        Some((columns, rows)) => OutputStreams::Pty(WindowSize { columns, rows }),
         None => match command.output {
-            types::Output::Apart => Output::Apart,
-            types::Output::Merged => Output::Merged,
+            types::OutputMode::Apart => OutputStreams::Apart,
+            types::OutputMode::Merged => OutputStreams::Merged,
         },
     };
     run.leads = command.leads.then(|| SHELL.to_owned());
     run.timeout = command.timeout;
-    run.detach = bond == Bond::Sandbox;
+    run.detach = bond == CommandBond::Sandbox;
     run
 }
 
@@ -245,7 +257,7 @@ fn tell_place() -> String {
 
 /// Whose end ends a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bond {
+pub enum CommandBond {
     /// It goes when the caller lets go of it.
     Caller,
     /// It goes on until it ends or the sandbox does.

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use hermetic_policy::{Cleared, OwnProgram};
 use hermetic_types::RunId;
-use hermetic_warden::client::{CallError, GreetError, Warden};
-use hermetic_warden::protocol::Kill;
+use hermetic_warden::client::{GreetError, Warden, WardenCallError};
+use hermetic_warden::protocol::KillRequest;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::to_run;
-use crate::{Bond, Link, gather};
+use crate::{CommandBond, WardenLink, gather};
 
 #[derive(Debug, Error)]
 pub enum TrialError {
     #[error(transparent)]
     Greet(#[from] GreetError),
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(#[from] WardenCallError),
     #[error("a command in it should say {expected:?}, and ended with exit code {code}: {said:?}")]
     Output {
         expected: &'static str,
@@ -29,29 +29,29 @@ pub enum TrialError {
 }
 
 /// A machine that swaps takes long over a millisecond's work.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
 const RECKONED: &str = "42\n";
-const MOST_SAID: usize = 1 << 10;
+const MOST_TRIAL_WORDS: usize = 1 << 10;
 
 /// Succeeds when a command's output came back over the link.
-pub async fn try_command(link: Link) -> Result<(), TrialError> {
+pub async fn try_command(link: WardenLink) -> Result<(), TrialError> {
     try_to_say(link, OwnProgram::Reckon, RECKONED).await
 }
 
 /// Succeeds when this program said exactly that, and ended well.
 pub async fn try_to_say(
-    link: Link,
+    link: WardenLink,
     program: OwnProgram,
     expected: &'static str,
 ) -> Result<(), TrialError> {
-    let warden = Warden::greet(link.into_stream(), PATIENCE).await?;
+    let warden = Warden::greet(link.into_stream(), TRIAL_TIMEOUT).await?;
     let id = RunId::random();
     let command = Cleared::own_program(program).into_command();
-    let run = to_run(id.clone(), command, Bond::Caller);
-    let end = warden.kill(Kill::Run(id));
+    let run = to_run(id.clone(), command, CommandBond::Caller);
+    let end = warden.kill(KillRequest::Run(id));
     let running = warden.run(run).await?;
     let stop = CancellationToken::new();
-    let finished = gather(running, None, MOST_SAID, &stop, end).await?;
+    let finished = gather(running, None, MOST_TRIAL_WORDS, &stop, end).await?;
     let code = finished.code();
     let mut said = finished.stdout.into_bytes();
     if code == 0 && said == expected.as_bytes() {

@@ -2,10 +2,10 @@
 
 /// Where to look, and for what.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Query {
+pub struct SearchQuery {
     /// A file or a folder, absolute.
     pub path: Vec<u8>,
-    pub target: Target,
+    pub target: SearchTarget,
     /// Only files whose names fit this.
     pub glob: Option<String>,
     /// How many results are left out, and how many at most follow.
@@ -14,11 +14,11 @@ pub struct Query {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum SearchTarget {
     /// What files hold: a regular expression, within a line.
     Content {
         pattern: String,
-        shown: Shown,
+        shown: ShownMatches,
         /// Lines before and after each match.
         context: usize,
     },
@@ -27,22 +27,22 @@ pub enum Target {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum ShownMatches {
     Lines,
     Files,
     Counts,
 }
 
-impl Query {
+impl SearchQuery {
     /// As words of a command line. A NUL byte in one of them makes a command that cannot start.
     pub fn words(&self) -> Vec<Vec<u8>> {
         let (kind, pattern, context) = match &self.target {
-            Target::Content {
+            SearchTarget::Content {
                 pattern,
                 shown,
                 context,
             } => (shown.word(), pattern, *context),
-            Target::Names(glob) => ("names", glob, 0),
+            SearchTarget::Names(glob) => ("names", glob, 0),
         };
         vec![
             kind.into(),
@@ -63,10 +63,10 @@ impl Query {
         let number = |word: &Vec<u8>| text(word)?.parse::<usize>().ok();
         let pattern = text(pattern)?;
         let target = match kind.as_slice() {
-            b"names" => Target::Names(pattern),
-            kind => Target::Content {
+            b"names" => SearchTarget::Names(pattern),
+            kind => SearchTarget::Content {
                 pattern,
-                shown: Shown::ALL
+                shown: ShownMatches::ALL
                     .into_iter()
                     .find(|shown| shown.word().as_bytes() == kind)?,
                 context: number(context)?,
@@ -82,7 +82,7 @@ impl Query {
     }
 }
 
-impl Shown {
+impl ShownMatches {
     const ALL: [Self; 3] = [Self::Lines, Self::Files, Self::Counts];
 
     fn word(self) -> &'static str {
@@ -100,25 +100,25 @@ mod tests {
 
     #[test]
     fn words_mean_what_was_asked() {
-        let names = Query {
+        let names = SearchQuery {
             path: b"/a\nb".to_vec(),
-            target: Target::Names("*.rs".to_owned()),
+            target: SearchTarget::Names("*.rs".to_owned()),
             glob: None,
             skip: 0,
             take: 50,
         };
-        let lines = Query {
-            target: Target::Content {
+        let lines = SearchQuery {
+            target: SearchTarget::Content {
                 pattern: "--flag (x)".to_owned(),
-                shown: Shown::Counts,
+                shown: ShownMatches::Counts,
                 context: 2,
             },
             glob: Some("*.py".to_owned()),
             ..names.clone()
         };
         for query in [names, lines] {
-            assert_eq!(Query::read(&query.words()), Some(query));
+            assert_eq!(SearchQuery::read(&query.words()), Some(query));
         }
-        assert_eq!(Query::read(&[b"names".to_vec()]), None);
+        assert_eq!(SearchQuery::read(&[b"names".to_vec()]), None);
     }
 }

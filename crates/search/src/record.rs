@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Record {
-    Row(Row),
+pub enum SearchRecord {
+    Row(MatchRow),
     File {
         path: Vec<u8>,
     },
@@ -30,7 +30,7 @@ pub enum Record {
 
 /// A line that matches, or one near it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct MatchRow {
     pub path: Vec<u8>,
     pub line: u64,
     pub matches: bool,
@@ -40,12 +40,12 @@ pub struct Row {
 
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("what the search said makes no sense")]
-pub struct Malformed;
+pub struct MalformedRecord;
 
 /// A path and a line fit into this many times over.
-const LONGEST: usize = 64 << 10;
+const LONGEST_RECORD: usize = 64 << 10;
 
-impl Record {
+impl SearchRecord {
     pub fn encode(&self) -> Vec<u8> {
         // Writing postcard to a `Vec` has no way to fail for such types.
         let body = postcard::to_stdvec(self).unwrap_or_default();
@@ -60,28 +60,28 @@ impl Record {
 
 /// Reads records from bytes as they come, and keeps no more than one.
 #[derive(Debug, Default)]
-pub struct Records(Vec<u8>);
+pub struct RecordParser(Vec<u8>);
 
-impl Records {
+impl RecordParser {
     pub fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
     /// The next whole one, if it is there.
-    pub fn take(&mut self) -> Result<Option<Record>, Malformed> {
+    pub fn take(&mut self) -> Result<Option<SearchRecord>, MalformedRecord> {
         let Some((head, rest)) = self.0.split_first_chunk::<4>() else {
             return Ok(None);
         };
         let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
-        if length > LONGEST {
-            return Err(Malformed);
+        if length > LONGEST_RECORD {
+            return Err(MalformedRecord);
         }
         let Some(body) = rest.get(..length) else {
             return Ok(None);
         };
         let record = match postcard::take_from_bytes(body) {
             Ok((record, [])) => record,
-            _ => return Err(Malformed),
+            _ => return Err(MalformedRecord),
         };
         self.0.drain(..4 + length);
         Ok(Some(record))
@@ -95,24 +95,24 @@ mod tests {
     #[test]
     fn records_survive_any_cutting() {
         let all = [
-            Record::File {
+            SearchRecord::File {
                 path: b"a\xff\n".to_vec(),
             },
-            Record::Row(Row {
+            SearchRecord::Row(MatchRow {
                 path: b"b".to_vec(),
                 line: 7,
                 matches: true,
                 text: vec![0, 1, 2],
             }),
-            Record::End {
+            SearchRecord::End {
                 total: 2,
                 more: false,
                 unreadable: 1,
             },
         ];
-        let bytes: Vec<u8> = all.iter().flat_map(Record::encode).collect();
+        let bytes: Vec<u8> = all.iter().flat_map(SearchRecord::encode).collect();
         for size in 1..=bytes.len() {
-            let (mut records, mut found) = (Records::default(), Vec::new());
+            let (mut records, mut found) = (RecordParser::default(), Vec::new());
             for piece in bytes.chunks(size) {
                 records.push(piece);
                 while let Some(record) = records.take().unwrap() {
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn rubbish_is_noticed() {
         for rubbish in [&[0xff; 8][..], &[0, 0, 0, 1, 99], &[0, 0, 0, 2, 1, 200]] {
-            let mut records = Records::default();
+            let mut records = RecordParser::default();
             records.push(rubbish);
-            assert_eq!(records.take(), Err(Malformed), "{rubbish:?}");
+            assert_eq!(records.take(), Err(MalformedRecord), "{rubbish:?}");
         }
     }
 }

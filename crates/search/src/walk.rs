@@ -16,31 +16,31 @@ use std::process::ExitCode;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder};
 
-use crate::{Query, Record, Target};
+use crate::{SearchQuery, SearchRecord, SearchTarget};
 
 /// sysexits(3): the command line makes no sense.
 const USAGE: u8 = 64;
 
-/// `search` and the words of a [`Query`].
+/// `search` and the words of a [`SearchQuery`].
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Vec<Vec<u8>> = words.map(OsStringExt::into_vec).collect();
-    let Some(query) = Query::read(&words) else {
+    let Some(query) = SearchQuery::read(&words) else {
         return ExitCode::from(USAGE);
     };
-    let mut report = Report::new(&query);
+    let mut report = PageWriter::new(&query);
     let looked = match &query.target {
-        Target::Content {
+        SearchTarget::Content {
             pattern,
             shown,
             context,
         } => content::look(&query, pattern, *shown, *context, &mut report),
-        Target::Names(glob) => names::look(&query, glob, &mut report),
+        SearchTarget::Names(glob) => names::look(&query, glob, &mut report),
     };
     let ended = match looked {
         Ok(()) => report.end(),
-        Err(Stopped::Wrong(text)) => report.say(&Record::Wrong { text }),
+        Err(StopReason::Wrong(text)) => report.say(&SearchRecord::Wrong { text }),
         // Whoever asked has gone.
-        Err(Stopped::Pipe(error)) => Err(error),
+        Err(StopReason::Pipe(error)) => Err(error),
     };
     match ended.and_then(|()| report.out.flush()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -49,25 +49,25 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Why the looking ended early.
-enum Stopped {
+enum StopReason {
     Wrong(String),
     Pipe(io::Error),
 }
 
-impl From<io::Error> for Stopped {
+impl From<io::Error> for StopReason {
     fn from(error: io::Error) -> Self {
         Self::Pipe(error)
     }
 }
 
-impl From<ignore::Error> for Stopped {
+impl From<ignore::Error> for StopReason {
     fn from(error: ignore::Error) -> Self {
         Self::Wrong(error.to_string())
     }
 }
 
 /// Counts results and passes on those of the page that was asked for.
-struct Report {
+struct PageWriter {
     out: BufWriter<Stdout>,
     skip: u64,
     last: u64,
@@ -76,8 +76,8 @@ struct Report {
     unreadable: u64,
 }
 
-impl Report {
-    fn new(query: &Query) -> Self {
+impl PageWriter {
+    fn new(query: &SearchQuery) -> Self {
         let skip = query.skip as u64;
         Self {
             out: BufWriter::new(io::stdout()),
@@ -90,7 +90,7 @@ impl Report {
     }
 
     /// Says whether more are wanted.
-    fn result(&mut self, record: &Record) -> io::Result<bool> {
+    fn result(&mut self, record: &SearchRecord) -> io::Result<bool> {
         if self.total >= self.last {
             self.more = true;
             return Ok(false);
@@ -102,12 +102,12 @@ impl Report {
         Ok(true)
     }
 
-    fn say(&mut self, record: &Record) -> io::Result<()> {
+    fn say(&mut self, record: &SearchRecord) -> io::Result<()> {
         self.out.write_all(&record.encode())
     }
 
     fn end(&mut self) -> io::Result<()> {
-        self.say(&Record::End {
+        self.say(&SearchRecord::End {
             total: self.total,
             more: self.more,
             unreadable: self.unreadable,
@@ -116,7 +116,10 @@ impl Report {
 }
 
 /// The files of the tree, in the order of their names.
-fn files(query: &Query, only: Override) -> impl Iterator<Item = Result<DirEntry, ignore::Error>> {
+fn files(
+    query: &SearchQuery,
+    only: Override,
+) -> impl Iterator<Item = Result<DirEntry, ignore::Error>> {
     let root = path(&query.path).to_owned();
     let mut walk = WalkBuilder::new(&root);
     walk.overrides(only)
@@ -136,7 +139,7 @@ fn is_the_kernels(path: &Path) -> bool {
         .any(|kernel| path == Path::new(kernel))
 }
 
-fn only(query: &Query, glob: Option<&str>) -> Result<Override, ignore::Error> {
+fn only(query: &SearchQuery, glob: Option<&str>) -> Result<Override, ignore::Error> {
     let root = path(&query.path);
     let folder = if root.is_dir() {
         root

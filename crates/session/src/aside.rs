@@ -7,8 +7,8 @@
 
 use std::fmt;
 
-use hermetic_sandbox::{Persistence, Spec};
-use hermetic_store::{Entry, LedgerState};
+use hermetic_sandbox::{SandboxPersistence, SandboxSpec};
+use hermetic_store::{LedgerEntry, LedgerState};
 use hermetic_types::{BackendKind, SandboxId};
 
 use crate::sandboxes::MovedIn;
@@ -49,7 +49,7 @@ impl Sandboxes {
     /// Sets a sandbox aside, stopped where its backend can be reached.
     pub(crate) async fn set_aside(
         &self,
-        entry: &Entry,
+        entry: &LedgerEntry,
         found: bool,
     ) -> Result<SetAside, LeaseError> {
         // The row first: killed after it, the next start stops what still runs.
@@ -94,18 +94,18 @@ impl Sandboxes {
 }
 
 /// Whether files in it may be somebody's work. What cannot be read is in doubt, and kept.
-pub(crate) fn keeps_files(entry: &Entry) -> bool {
-    let spec = serde_json::from_str::<Spec>(&entry.spec);
+pub(crate) fn keeps_files(entry: &LedgerEntry) -> bool {
+    let spec = serde_json::from_str::<SandboxSpec>(&entry.spec);
     entry.state != LedgerState::Creating
-        && spec.map_or(true, |spec| spec.persistence == Persistence::Kept)
+        && spec.map_or(true, |spec| spec.persistence == SandboxPersistence::Kept)
 }
 
 /// Whether files go with it. On the host itself they are the host's, and stay whatever becomes of this.
-pub(crate) fn holds_files(entry: &Entry) -> bool {
+pub(crate) fn holds_files(entry: &LedgerEntry) -> bool {
     keeps_files(entry) && entry.backend != BackendKind::Local
 }
 
-pub(crate) fn not_back(entry: &Entry, error: LeaseError) -> LeaseError {
+pub(crate) fn not_back(entry: &LedgerEntry, error: LeaseError) -> LeaseError {
     if error.is_out_of_reach() {
         return error;
     }

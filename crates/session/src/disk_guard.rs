@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermetic_store::{Entry, LedgerState, Owner};
+use hermetic_store::{LedgerEntry, LedgerState, RowOwner};
 use hermetic_types::{BackendKind, ConversationKey, HealthReport, SandboxId};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::file_system::{Ballast, Left};
+use self::file_system::{BallastFile, SpaceLeft};
 use crate::Sandboxes;
 
 /// What is kept free, and what sandboxes may have together.
@@ -41,12 +41,12 @@ pub(crate) struct DiskGuard {
     health: HealthReport,
     /// Conversations whose sandbox was stopped for the disk's sake and that were not told yet.
     stopped: Mutex<HashSet<ConversationKey>>,
-    state: Mutex<Counted>,
+    state: Mutex<DiskCount>,
 }
 
-/// What was counted last.
+/// What the last count of the disk came to.
 #[derive(Debug, Default)]
-struct Counted {
+struct DiskCount {
     /// What each had when there was enough room, or when somebody was last stopped. Growth is measured
     /// from there and not from the last look, so that whoever writes slowly is seen too.
     baseline: HashMap<SandboxId, u64>,
@@ -61,7 +61,7 @@ struct Counted {
 }
 
 /// How often the file system is looked at.
-const BEAT: Duration = Duration::from_millis(100);
+const SPACE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Fewer files than this that can still be made is as bad as no room.
 const FEWEST_FILES: u64 = 2_000;
@@ -101,16 +101,16 @@ impl DiskGuard {
         self.is_low.load(Ordering::SeqCst)
     }
 
-    fn reserve(&self, left: &Left) -> u64 {
+    fn reserve(&self, left: &SpaceLeft) -> u64 {
         self.bounds.reserve_bytes.min(left.total / 20)
     }
 
-    fn most(&self, left: &Left) -> u64 {
+    fn most(&self, left: &SpaceLeft) -> u64 {
         self.bounds.most_bytes.unwrap_or(left.total / 5 * 4)
     }
 
     /// Whether the sandboxes could have passed their bound since they were counted.
-    fn may_be_over(&self, left: &Left) -> bool {
+    fn may_be_over(&self, left: &SpaceLeft) -> bool {
         let counted = self.counted();
         let Some(whole) = counted.whole else {
             return true;
@@ -132,7 +132,7 @@ impl DiskGuard {
     /// have `most` or more, so that somebody is to be blamed.
     fn note_count(
         &self,
-        left: &Left,
+        left: &SpaceLeft,
         each: &HashMap<SandboxId, u64>,
         began: Instant,
         most: u64,
@@ -153,7 +153,7 @@ impl DiskGuard {
     }
 
     /// Whether the last count still tells enough.
-    fn rests(&self, left: &Left) -> bool {
+    fn rests(&self, left: &SpaceLeft) -> bool {
         let counted = self.counted();
         let grew = |whole: u64| left.used() >= whole.saturating_add(WORTH_A_COUNT);
         let rests = counted
@@ -162,7 +162,7 @@ impl DiskGuard {
         rests && !counted.whole.is_none_or(grew)
     }
 
-    fn counted(&self) -> MutexGuard<'_, Counted> {
+    fn counted(&self) -> MutexGuard<'_, DiskCount> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -199,10 +199,10 @@ impl Sandboxes {
         let Some(guard) = &self.disk else {
             return;
         };
-        let mut ballast = Ballast::below(&guard.bounds.folder);
+        let mut ballast = BallastFile::below(&guard.bounds.folder);
         // At once: a start wants to know whether there is room.
         while !stop.is_cancelled() {
-            match Left::on(&guard.bounds.folder) {
+            match SpaceLeft::on(&guard.bounds.folder) {
                 Ok(left) => self.look_at_disk(guard, &mut ballast, &left).await,
                 Err(error) => {
                     guard
@@ -210,11 +210,12 @@ impl Sandboxes {
                         .degraded(format!("it cannot be looked at ({error})"), self.now());
                 }
             }
-            stop.run_until_cancelled(tokio::time::sleep(BEAT)).await;
+            stop.run_until_cancelled(tokio::time::sleep(SPACE_CHECK_INTERVAL))
+                .await;
         }
     }
 
-    async fn look_at_disk(&self, guard: &DiskGuard, ballast: &mut Ballast, left: &Left) {
+    async fn look_at_disk(&self, guard: &DiskGuard, ballast: &mut BallastFile, left: &SpaceLeft) {
         let reserve = guard.reserve(left);
         let free = left.free.saturating_sub(ballast.released());
         // What was once too little is enough only with something to spare, or it would change all the time.
@@ -252,12 +253,12 @@ impl Sandboxes {
 
     /// Counts all sandboxes and, if they have `most` or more, stops the running one that grew most since
     /// there was enough room. What they have together.
-    async fn stop_who_grew(&self, guard: &DiskGuard, left: &Left, most: u64) -> u64 {
+    async fn stop_who_grew(&self, guard: &DiskGuard, left: &SpaceLeft, most: u64) -> u64 {
         if guard.rests(left) {
             return guard.counted().sum;
         }
         let began = Instant::now();
-        let entries = match self.ledger.entries(Owner::ThisGateway).await {
+        let entries = match self.ledger.entries(RowOwner::ThisGateway).await {
             Ok(entries) => entries,
             Err(error) => {
                 if !std::mem::replace(&mut guard.counted().no_ledger, true) {
@@ -271,7 +272,7 @@ impl Sandboxes {
         let Some(before) = guard.note_count(left, &each, began, most) else {
             return sum;
         };
-        let grown = |entry: &Entry| {
+        let grown = |entry: &LedgerEntry| {
             let now = each.get(&entry.id).copied().unwrap_or_default();
             now.saturating_sub(before.get(&entry.id).copied().unwrap_or_default())
         };
@@ -301,7 +302,7 @@ impl Sandboxes {
         sum
     }
 
-    async fn stop_writer(&self, guard: &DiskGuard, entry: &Entry) {
+    async fn stop_writer(&self, guard: &DiskGuard, entry: &LedgerEntry) {
         guard.stopped().insert(entry.conversation.clone());
         // First of all it writes no more: the ledger may have no room to say so.
         if let Ok(backend) = self.backend(entry.backend)
@@ -314,7 +315,7 @@ impl Sandboxes {
         }
     }
 
-    async fn disk_use(&self, entries: &[Entry]) -> HashMap<SandboxId, u64> {
+    async fn disk_use(&self, entries: &[LedgerEntry]) -> HashMap<SandboxId, u64> {
         let mut by_backend: HashMap<BackendKind, Vec<SandboxId>> = HashMap::new();
         for entry in entries {
             let ids = by_backend.entry(entry.backend).or_default();
@@ -344,9 +345,9 @@ mod tests {
         })
     }
 
-    fn used(megabytes: u64) -> Left {
+    fn used(megabytes: u64) -> SpaceLeft {
         let total = 1000 * MEGABYTE;
-        Left {
+        SpaceLeft {
             total,
             free: total - megabytes * MEGABYTE,
             files: None,

@@ -7,21 +7,25 @@ use hermetic_sandbox::Sandbox;
 use tokio::sync::Notify;
 
 use crate::SetAside;
-use crate::slot::Slot;
+use crate::slot::SandboxSlot;
 
 /// While one is held, the sandbox is not let go for being idle. Dropping the last one starts the
 /// clock.
 #[derive(Debug)]
-pub struct Lease {
+pub struct SandboxLease {
     sandbox: Arc<Sandbox>,
-    slot: Arc<Slot>,
+    slot: Arc<SandboxSlot>,
     changed: Arc<Notify>,
     set_aside: Option<SetAside>,
 }
 
-impl Lease {
-    /// Takes over a lease that was already counted with [`Slot::take_lease`].
-    pub(crate) fn counted(sandbox: Arc<Sandbox>, slot: Arc<Slot>, changed: Arc<Notify>) -> Self {
+impl SandboxLease {
+    /// Takes over a lease that was already counted with [`SandboxSlot::take_lease`].
+    pub(crate) fn counted(
+        sandbox: Arc<Sandbox>,
+        slot: Arc<SandboxSlot>,
+        changed: Arc<Notify>,
+    ) -> Self {
         Self {
             sandbox,
             slot,
@@ -45,7 +49,7 @@ impl Lease {
     }
 }
 
-impl Deref for Lease {
+impl Deref for SandboxLease {
     type Target = Sandbox;
 
     fn deref(&self) -> &Sandbox {
@@ -53,7 +57,7 @@ impl Deref for Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for SandboxLease {
     fn drop(&mut self) {
         self.slot.return_lease();
         self.changed.notify_one();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use hermetic_sandbox::Persistence;
-use hermetic_store::{Entry, LedgerState};
+use hermetic_sandbox::SandboxPersistence;
+use hermetic_store::{LedgerEntry, LedgerState};
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 use tokio::time::Instant;
 
-use crate::slot::{Slot, Tenant};
+use crate::slot::{SandboxSlot, SlotSandbox};
 use crate::{LetGoError, Sandboxes};
 
 impl Sandboxes {
@@ -43,23 +43,23 @@ impl Sandboxes {
 
     async fn end_tenant(
         &self,
-        slot: &Slot,
-        tenant: &mut Option<Tenant>,
-        leaving: Tenant,
+        slot: &SandboxSlot,
+        tenant: &mut Option<SlotSandbox>,
+        leaving: SlotSandbox,
     ) -> Result<(), LetGoError> {
         let (spec, kind) = (Arc::clone(&leaving.spec), leaving.backend);
         leaving.close_outlet().await;
         let gone = match spec.persistence {
-            Persistence::Ephemeral => self.destroy(&spec.id, kind).await,
-            Persistence::Kept => self.stop(&spec.id, kind).await,
+            SandboxPersistence::Ephemeral => self.destroy(&spec.id, kind).await,
+            SandboxPersistence::Kept => self.stop(&spec.id, kind).await,
         };
         if let Err(LetGoError::Ledger(_)) = gone {
             // No row says that it is to go, so nobody else would try again.
-            *tenant = Some(Tenant {
+            *tenant = Some(SlotSandbox {
                 backend: kind,
                 spec,
                 sandbox: None,
-                outlet: None,
+                egress_port: None,
             });
             return gone;
         }
@@ -121,7 +121,7 @@ impl Sandboxes {
     }
 
     /// Gives a row up: destroyed now, or marked so that the house tries until it is gone.
-    pub(crate) async fn write_off(&self, entry: &Entry) {
+    pub(crate) async fn write_off(&self, entry: &LedgerEntry) {
         if let Err(error) = self.destroy(&entry.id, entry.backend).await {
             tracing::warn!(sandbox = %entry.id, %error, "an old sandbox could not be removed yet");
         }

@@ -5,10 +5,10 @@
 //! names it before it exists, so a crash at any instruction leaves a row that [`Sandboxes::settle`]
 //! deals with at the next start.
 //!
-//! - [`Sandboxes::lease`] is the way in; a [`Lease`] keeps a sandbox from being let go.
-//! - [`Outlet`] is a sandbox's way out, as long as the sandbox is reached.
+//! - [`Sandboxes::lease`] is the way in; a [`SandboxLease`] keeps a sandbox from being let go.
+//! - [`EgressPort`] is a sandbox's way out, as long as the sandbox is reached.
 //! - [`SetAside`] are kept files that the configuration of today does not use.
-//! - [`Sandboxes::keep_house`] is the reaper: idle sandboxes, and destroys that have to be tried
+//! - [`Sandboxes::reap`] is the reaper: idle sandboxes, and destroys that have to be tried
 //!   again.
 
 #![forbid(unsafe_code)]
@@ -16,17 +16,17 @@
 mod aside;
 mod backend_health;
 mod disk_guard;
+mod egress_port;
 mod errors;
-mod house;
-mod late;
 mod lease;
 mod leaving;
 mod living;
 mod making;
 mod metrics;
-mod outlet;
+mod orphaned_creates;
 mod plan;
 mod pool;
+mod reaper;
 mod room;
 mod sandboxes;
 mod settle;
@@ -35,12 +35,12 @@ mod spending;
 
 pub use aside::SetAside;
 pub use disk_guard::DiskBounds;
+pub use egress_port::{EgressPort, PROXY_PORT};
 pub use errors::{LeaseError, LetGoError};
-pub use lease::Lease;
+pub use lease::SandboxLease;
 pub use metrics::SandboxMetrics;
-pub use outlet::{Outlet, PROXY_PORT};
-pub use plan::Plan;
+pub use plan::SandboxPlan;
 pub use sandboxes::Sandboxes;
-pub use settle::{SettleError, Settled};
-pub use slot::Holder;
-pub use spending::Spending;
+pub use settle::{SettleError, SettleReport};
+pub use slot::SandboxHolder;
+pub use spending::SpendingBook;

@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 use hermetic_sandbox::Sandbox;
 use hermetic_types::{ConversationKey, SandboxId};
 
-use crate::slot::Slot;
-use crate::{Lease, Sandboxes};
+use crate::slot::SandboxSlot;
+use crate::{SandboxLease, Sandboxes};
 
 impl Sandboxes {
     /// The conversation's sandbox if it is still this one and answers. Never makes one, and brings none
@@ -15,14 +15,18 @@ impl Sandboxes {
         &self,
         conversation: &ConversationKey,
         id: &SandboxId,
-    ) -> Option<Lease> {
+    ) -> Option<SandboxLease> {
         let slot = {
             let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(slots.get(conversation)?)
         };
         slot.take_lease();
         match self.living(&slot, id).await {
-            Some(sandbox) => Some(Lease::counted(sandbox, slot, Arc::clone(&self.changed))),
+            Some(sandbox) => Some(SandboxLease::counted(
+                sandbox,
+                slot,
+                Arc::clone(&self.changed),
+            )),
             None => {
                 slot.return_lease();
                 None
@@ -30,7 +34,7 @@ impl Sandboxes {
         }
     }
 
-    async fn living(&self, slot: &Slot, id: &SandboxId) -> Option<Arc<Sandbox>> {
+    async fn living(&self, slot: &SandboxSlot, id: &SandboxId) -> Option<Arc<Sandbox>> {
         let mut tenant = slot.gate.lock().await;
         let found = tenant.as_mut().filter(|tenant| tenant.spec.id == *id)?;
         self.meet(found).await.ok()

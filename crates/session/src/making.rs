@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use hermetic_sandbox::{BackendError, Network, Persistence, Sandbox, Spec};
-use hermetic_store::{Entry, LedgerState};
+use hermetic_sandbox::{BackendError, NetworkMode, Sandbox, SandboxPersistence, SandboxSpec};
+use hermetic_store::{LedgerEntry, LedgerState};
 use hermetic_types::ConversationKey;
 use tokio::time::Instant;
 
-use crate::slot::Tenant;
+use crate::slot::SlotSandbox;
 use crate::{LeaseError, Sandboxes};
 
 impl Sandboxes {
     pub(crate) async fn create(
         &self,
         conversation: &ConversationKey,
-    ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
+    ) -> Result<(SandboxSpec, Arc<Sandbox>), LeaseError> {
         // Those that wait are what most conversations need.
         if std::ptr::eq(self.plan_of(conversation), &*self.plan)
             && let Some(warm) = self.take_warm(conversation).await?
@@ -27,7 +27,7 @@ impl Sandboxes {
     pub(crate) async fn make(
         &self,
         conversation: &ConversationKey,
-    ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
+    ) -> Result<(SandboxSpec, Arc<Sandbox>), LeaseError> {
         let backend = self.backend(self.plan_of(conversation).backend)?;
         let spec = self.spec(conversation);
         let text = serde_json::to_string(&spec)?;
@@ -64,11 +64,11 @@ impl Sandboxes {
         }
     }
 
-    pub(crate) fn spec(&self, conversation: &ConversationKey) -> Spec {
+    pub(crate) fn spec(&self, conversation: &ConversationKey) -> SandboxSpec {
         let plan = self.plan_of(conversation);
         let mut spec = plan.spec(&self.installation, conversation);
-        if let (Network::Proxied { port }, Some(gate)) = (&spec.network, &self.gate) {
-            let mut env = gate.env(conversation, *port);
+        if let (NetworkMode::Proxied { port }, Some(egress)) = (&spec.network, &self.egress) {
+            let mut env = egress.env(conversation, *port);
             // What the operator wrote counts more.
             env.extend(spec.env);
             spec.env = env;
@@ -78,16 +78,16 @@ impl Sandboxes {
 
     pub(crate) async fn bring_back(
         &self,
-        entry: &Entry,
-    ) -> Result<(Spec, Arc<Sandbox>), LeaseError> {
+        entry: &LedgerEntry,
+    ) -> Result<(SandboxSpec, Arc<Sandbox>), LeaseError> {
         let backend = self.backend(entry.backend)?;
-        let spec: Spec = serde_json::from_str(&entry.spec)?;
+        let spec: SandboxSpec = serde_json::from_str(&entry.spec)?;
         let link = match entry.state {
             LedgerState::Running => match backend.connect(&entry.id).await {
                 // Its processes ended behind our back (an engine that was restarted, a limit); its
                 // files are still somebody's work.
                 Err(BackendError::NoSuchSandbox { .. })
-                    if spec.persistence == Persistence::Kept =>
+                    if spec.persistence == SandboxPersistence::Kept =>
                 {
                     backend.resume(&spec).await?
                 }
@@ -102,7 +102,7 @@ impl Sandboxes {
         };
         let sandbox = match Sandbox::greet(&entry.id, backend.description(), link).await {
             // There, and not answering: what it ran is lost, its files are not.
-            Err(error) if spec.persistence == Persistence::Kept => {
+            Err(error) if spec.persistence == SandboxPersistence::Kept => {
                 tracing::warn!(sandbox = %entry.id, %error, "a sandbox is started anew");
                 backend.stop(&entry.id).await?;
                 let link = backend.resume(&spec).await?;
@@ -116,7 +116,7 @@ impl Sandboxes {
     }
 
     /// The tenant's sandbox, over a new link if the old one is gone.
-    pub(crate) async fn meet(&self, tenant: &mut Tenant) -> Result<Arc<Sandbox>, LeaseError> {
+    pub(crate) async fn meet(&self, tenant: &mut SlotSandbox) -> Result<Arc<Sandbox>, LeaseError> {
         if let Some(sandbox) = &tenant.sandbox
             && sandbox.is_reachable()
         {
@@ -124,16 +124,16 @@ impl Sandboxes {
         }
         let sandbox = self.reach(tenant).await?;
         // Held over the change: a new link is no new budget.
-        let _held = match tenant.outlet.take() {
+        let _held = match tenant.egress_port.take() {
             Some(old) => Some(old.close().await),
             None => None,
         };
-        tenant.outlet = self.open_outlet(&tenant.spec, &sandbox).await;
+        tenant.egress_port = self.open_egress_port(&tenant.spec, &sandbox).await;
         tenant.sandbox = Some(Arc::clone(&sandbox));
         Ok(sandbox)
     }
 
-    async fn reach(&self, tenant: &Tenant) -> Result<Arc<Sandbox>, LeaseError> {
+    async fn reach(&self, tenant: &SlotSandbox) -> Result<Arc<Sandbox>, LeaseError> {
         let backend = self.backend(tenant.backend)?;
         let id = &tenant.spec.id;
         let link = backend.connect(id).await?;

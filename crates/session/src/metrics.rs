@@ -13,7 +13,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 /// A native sandbox is there within milliseconds, one at a provider within many seconds.
-const SECONDS: [f64; 10] = [0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 120.0];
+const CREATE_SECONDS_BUCKETS: [f64; 10] =
+    [0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 120.0];
 
 #[derive(Clone, Debug)]
 pub struct SandboxMetrics {
@@ -34,7 +35,7 @@ impl Default for SandboxMetrics {
             created: Family::default(),
             failed: Family::default(),
             destroyed: Family::default(),
-            create_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            create_seconds: Family::new_with_constructor(|| Histogram::new(CREATE_SECONDS_BUCKETS)),
         }
     }
 }

@@ -3,24 +3,26 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hermetic_sandbox::{Lifeline, Mount, Network, Persistence, Spec, SystemView};
-use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId};
+use hermetic_sandbox::{
+    HostMount, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec, SystemView,
+};
+use hermetic_types::{BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits};
 
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SandboxPlan {
     pub backend: BackendKind,
     pub system: SystemView,
-    pub limits: Limits,
-    pub mounts: Vec<Mount>,
+    pub limits: SandboxLimits,
+    pub mounts: Vec<HostMount>,
     pub env: BTreeMap<String, String>,
-    pub network: Network,
-    pub persistence: Persistence,
+    pub network: NetworkMode,
+    pub persistence: SandboxPersistence,
     /// Idle time after which a sandbox is let go.
     pub lifetime: Duration,
     /// How many may live at once.
-    pub most: usize,
+    pub max_sandboxes: usize,
     /// How many of them may be one person's.
-    pub most_each: usize,
+    pub max_sandboxes_per_user: usize,
     /// How many wait, ready, for conversations that are still to come.
     pub pool: usize,
 }
@@ -28,13 +30,13 @@ pub struct Plan {
 /// How much longer than its idle lifetime a sandbox outlives a gateway that never comes back.
 const ORPHAN_FACTOR: u32 = 2;
 
-impl Plan {
+impl SandboxPlan {
     pub(crate) fn spec(
         &self,
         installation: &InstallationId,
         conversation: &ConversationKey,
-    ) -> Spec {
-        Spec {
+    ) -> SandboxSpec {
+        SandboxSpec {
             installation: installation.clone(),
             conversation: conversation.clone(),
             id: SandboxId::random(),
@@ -44,7 +46,7 @@ impl Plan {
             env: self.env.clone(),
             network: self.network.clone(),
             persistence: self.persistence,
-            lifeline: Lifeline::Ledger,
+            lifeline: SandboxLifeline::Ledger,
             lifetime: self.lifetime.saturating_mul(ORPHAN_FACTOR),
         }
     }

@@ -10,28 +10,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermetic_sandbox::{Sandbox, Spec};
+use hermetic_sandbox::{Sandbox, SandboxSpec};
 use hermetic_types::{ConversationKey, SandboxId};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{LeaseError, Sandboxes};
 
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
-    warm: Mutex<VecDeque<Warm>>,
+pub(crate) struct WarmPool {
+    warm: Mutex<VecDeque<WarmSandbox>>,
     filling: AtomicBool,
     last_taken: Mutex<Option<Instant>>,
 }
 
 /// Whoever takes one has a command to run. Making another at that moment would take the engine and
 /// the processor from it.
-const REST: Duration = Duration::from_secs(1);
+const REFILL_PAUSE: Duration = Duration::from_secs(1);
 
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-struct Warm {
-    spec: Spec,
+struct WarmSandbox {
+    spec: SandboxSpec,
     sandbox: Arc<Sandbox>,
 }
 
@@ -42,8 +42,8 @@ pub(crate) fn is_nobodys(conversation: &ConversationKey) -> bool {
     conversation.as_str().starts_with(NOBODY)
 }
 
-impl Pool {
-    fn warm(&self) -> MutexGuard<'_, VecDeque<Warm>> {
+impl WarmPool {
+    fn warm(&self) -> MutexGuard<'_, VecDeque<WarmSandbox>> {
         self.warm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,7 +51,7 @@ impl Pool {
         self.warm().len()
     }
 
-    fn take(&self) -> Option<Warm> {
+    fn take(&self) -> Option<WarmSandbox> {
         self.warm().pop_front()
     }
 
@@ -68,7 +68,7 @@ impl Pool {
     /// Ends when nobody has taken one for a moment.
     async fn rest(&self) {
         loop {
-            let due = self.last_taken().map(|taken| taken + REST);
+            let due = self.last_taken().map(|taken| taken + REFILL_PAUSE);
             match due.filter(|due| *due > Instant::now()) {
                 Some(due) => sleep_until(due).await,
                 None => return,
@@ -82,8 +82,8 @@ impl Sandboxes {
     pub(crate) async fn take_warm(
         &self,
         conversation: &ConversationKey,
-    ) -> Result<Option<(Spec, Arc<Sandbox>)>, LeaseError> {
-        while let Some(Warm { mut spec, sandbox }) = self.pool.take() {
+    ) -> Result<Option<(SandboxSpec, Arc<Sandbox>)>, LeaseError> {
+        while let Some(WarmSandbox { mut spec, sandbox }) = self.pool.take() {
             self.pool.note_taken();
             self.changed.notify_one();
             if !sandbox.is_reachable() {
@@ -93,7 +93,7 @@ impl Sandboxes {
             if spec.env != self.spec(conversation).env {
                 // A credential of this conversation's alone has its place in the environment, which
                 // a living sandbox cannot be given any more.
-                self.pool.warm().push_front(Warm { spec, sandbox });
+                self.pool.warm().push_front(WarmSandbox { spec, sandbox });
                 return Ok(None);
             }
             spec.conversation = conversation.clone();
@@ -129,7 +129,9 @@ impl Sandboxes {
                 }
                 let nobody = ConversationKey::new(format!("{NOBODY}{}", SandboxId::random()));
                 match this.make(&nobody).await {
-                    Ok((spec, sandbox)) => this.pool.warm().push_back(Warm { spec, sandbox }),
+                    Ok((spec, sandbox)) => {
+                        this.pool.warm().push_back(WarmSandbox { spec, sandbox });
+                    }
                     Err(error) => {
                         tracing::warn!(%error, "no sandbox could be made to wait");
                         // A failure may wake the reaper, which fills the pool: not at full speed.
@@ -144,7 +146,7 @@ impl Sandboxes {
 
     /// Those that wait give way where the bound on all is reached.
     pub(crate) async fn trim_pool(&self) {
-        while self.claimed() + self.pool.len() > self.plan.most
+        while self.claimed() + self.pool.len() > self.plan.max_sandboxes
             && let Some(warm) = self.pool.take()
         {
             self.give_up(&warm.spec.id).await;
@@ -159,7 +161,10 @@ impl Sandboxes {
 
     fn pool_room(&self) -> usize {
         let waiting = self.pool.len();
-        let free = self.plan.most.saturating_sub(self.claimed() + waiting);
+        let free = self
+            .plan
+            .max_sandboxes
+            .saturating_sub(self.claimed() + waiting);
         self.plan.pool.saturating_sub(waiting).min(free)
     }
 

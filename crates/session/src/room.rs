@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use hermetic_types::ConversationKey;
 use tokio::time::Instant;
 
-use crate::slot::{Holder, Slot};
+use crate::slot::{SandboxHolder, SandboxSlot};
 use crate::{LeaseError, Sandboxes};
 
 impl Sandboxes {
@@ -16,11 +16,11 @@ impl Sandboxes {
     /// most.
     pub(crate) async fn make_room(
         &self,
-        slot: &Arc<Slot>,
-        holder: Option<&Holder>,
+        slot: &Arc<SandboxSlot>,
+        holder: Option<&SandboxHolder>,
     ) -> Result<(), LeaseError> {
         // Bounded: each round that does not end lets one sandbox go.
-        for _ in 0..=self.plan.most {
+        for _ in 0..=self.plan.max_sandboxes {
             let Some((conversation, since)) = self.claim_or_name_idle(slot, holder)? else {
                 return Ok(());
             };
@@ -30,18 +30,18 @@ impl Sandboxes {
             }
         }
         Err(LeaseError::Full {
-            most: self.plan.most,
+            most: self.plan.max_sandboxes,
         })
     }
 
     /// Claims a free place, or names the conversation whose sandbox has to go for it.
     fn claim_or_name_idle(
         &self,
-        slot: &Arc<Slot>,
-        holder: Option<&Holder>,
+        slot: &Arc<SandboxSlot>,
+        holder: Option<&SandboxHolder>,
     ) -> Result<Option<(ConversationKey, Instant)>, LeaseError> {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut held: HashMap<Option<Holder>, usize> = HashMap::new();
+        let mut held: HashMap<Option<SandboxHolder>, usize> = HashMap::new();
         let mut idle = Vec::new();
         for (key, other) in slots.iter() {
             if Arc::ptr_eq(other, slot) || !other.is_claimed() {
@@ -56,9 +56,9 @@ impl Sandboxes {
         let own = holder.map_or(0, |holder| {
             held.get(&Some(holder.clone())).copied().unwrap_or(0)
         });
-        let is_own = |whose: &Option<Holder>| holder.is_some() && whose.as_ref() == holder;
-        let own_full = own >= self.plan.most_each;
-        if !own_full && held.values().sum::<usize>() < self.plan.most {
+        let is_own = |whose: &Option<SandboxHolder>| holder.is_some() && whose.as_ref() == holder;
+        let own_full = own >= self.plan.max_sandboxes_per_user;
+        if !own_full && held.values().sum::<usize>() < self.plan.max_sandboxes {
             slot.claim();
             if let Some(holder) = holder {
                 slot.note_holder(holder);
@@ -68,7 +68,7 @@ impl Sandboxes {
         if own_full {
             idle.retain(|(whose, ..)| is_own(whose));
         }
-        let count = |whose: &Option<Holder>| held.get(whose).copied().unwrap_or(0);
+        let count = |whose: &Option<SandboxHolder>| held.get(whose).copied().unwrap_or(0);
         let goes = idle.into_iter().min_by_key(|(whose, since, _)| {
             // Those whose holder is not known are taken one by one, not as one person's.
             let crowd = whose.as_ref().map_or(1, |_| count(whose));
@@ -77,10 +77,10 @@ impl Sandboxes {
         match goes {
             Some((_, since, key)) => Ok(Some((key.clone(), since))),
             None if own_full => Err(LeaseError::FullForHolder {
-                most: self.plan.most_each,
+                most: self.plan.max_sandboxes_per_user,
             }),
             None => Err(LeaseError::Full {
-                most: self.plan.most,
+                most: self.plan.max_sandboxes,
             }),
         }
     }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hermetic_egress::{Egress, ReachSummary};
-use hermetic_sandbox::{Backend, Network, Sandbox, Spec};
-use hermetic_store::{Entry, Ledger, LedgerState};
+use hermetic_sandbox::{Backend, NetworkMode, Sandbox, SandboxSpec};
+use hermetic_store::{LedgerEntry, LedgerState, SandboxLedger};
 use hermetic_types::{
-    BackendKind, ConversationKey, InstallationId, Platform, SharedClock, SystemClock, Timestamp,
+    BackendKind, ConversationKey, InstallationId, Platform, SharedClock, Timestamp,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -16,27 +16,30 @@ use tokio_util::task::TaskTracker;
 use crate::aside::{holds_files, not_back};
 use crate::backend_health::BackendHealth;
 use crate::disk_guard::DiskGuard;
-use crate::late::Late;
-use crate::pool::Pool;
-use crate::slot::{Holder, Slot, Tenant};
-use crate::{Lease, LeaseError, LetGoError, Outlet, Plan, SandboxMetrics, SetAside, Spending};
+use crate::orphaned_creates::OrphanedCreates;
+use crate::pool::WarmPool;
+use crate::slot::{SandboxHolder, SandboxSlot, SlotSandbox};
+use crate::{
+    EgressPort, LeaseError, LetGoError, SandboxLease, SandboxMetrics, SandboxPlan, SetAside,
+    SpendingBook,
+};
 
 /// All sandboxes of this gateway. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Sandboxes {
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<SandboxPlan>,
     /// Of platforms whose conversations run elsewhere.
-    apart: Arc<BTreeMap<Platform, Plan>>,
+    apart: Arc<BTreeMap<Platform, SandboxPlan>>,
     pub(crate) installation: InstallationId,
     pub(crate) backends: Arc<HashMap<BackendKind, Arc<dyn Backend>>>,
-    pub(crate) ledger: Ledger,
-    pub(crate) slots: Arc<Mutex<HashMap<ConversationKey, Arc<Slot>>>>,
+    pub(crate) ledger: SandboxLedger,
+    pub(crate) slots: Arc<Mutex<HashMap<ConversationKey, Arc<SandboxSlot>>>>,
     pub(crate) changed: Arc<Notify>,
-    pub(crate) pool: Arc<Pool>,
-    pub(crate) late: Arc<Late>,
+    pub(crate) pool: Arc<WarmPool>,
+    pub(crate) late: Arc<OrphanedCreates>,
     /// Absent: no sandbox has a way out, whatever its spec says.
-    pub(crate) gate: Option<Arc<Egress>>,
-    spending: Option<Spending>,
+    pub(crate) egress: Option<Arc<Egress>>,
+    spending: Option<SpendingBook>,
     pub(crate) disk: Option<Arc<DiskGuard>>,
     pub(crate) backend_health: BackendHealth,
     pub(crate) metrics: SandboxMetrics,
@@ -49,14 +52,14 @@ pub struct Sandboxes {
 
 /// A conversation's sandbox, ready for use.
 pub(crate) struct MovedIn {
-    spec: Spec,
+    spec: SandboxSpec,
     sandbox: Arc<Sandbox>,
     /// The one before, if its files had to stay behind.
     set_aside: Option<SetAside>,
 }
 
 impl MovedIn {
-    pub(crate) fn alone(spec: Spec, sandbox: Arc<Sandbox>) -> Self {
+    pub(crate) fn alone(spec: SandboxSpec, sandbox: Arc<Sandbox>) -> Self {
         Self {
             spec,
             sandbox,
@@ -67,10 +70,11 @@ impl MovedIn {
 
 impl Sandboxes {
     pub fn new(
-        plan: Plan,
+        plan: SandboxPlan,
         installation: InstallationId,
         backends: impl IntoIterator<Item = Arc<dyn Backend>>,
-        ledger: Ledger,
+        ledger: SandboxLedger,
+        clock: SharedClock,
     ) -> Self {
         let backends = backends
             .into_iter()
@@ -86,27 +90,21 @@ impl Sandboxes {
             changed: Arc::default(),
             pool: Arc::default(),
             late: Arc::default(),
-            gate: None,
+            egress: None,
             spending: None,
             disk: None,
             backend_health: BackendHealth::default(),
             metrics: SandboxMetrics::default(),
-            clock: SystemClock::shared(),
+            clock,
             works: TaskTracker::new(),
             cut: CancellationToken::new(),
         }
     }
 
-    /// Rows are stamped by this clock instead of the machine's.
-    pub fn with_clock(mut self, clock: SharedClock) -> Self {
-        self.clock = clock;
-        self
-    }
-
-    /// Sandboxes whose network is proxied leave through this gate. What they use of a budget is written
+    /// Sandboxes whose network is proxied leave through this egress. What they use of a budget is written
     /// down.
-    pub fn leaving_by(mut self, gate: Arc<Egress>, spending: Spending) -> Self {
-        self.gate = Some(gate);
+    pub fn with_egress(mut self, egress: Arc<Egress>, spending: SpendingBook) -> Self {
+        self.egress = Some(egress);
         self.spending = Some(spending);
         self
     }
@@ -119,7 +117,7 @@ impl Sandboxes {
 
     /// Conversations on these platforms follow a plan of their own. How many may live, for how long, and
     /// how many wait is common to all.
-    pub fn apart(mut self, plans: impl IntoIterator<Item = (Platform, Plan)>) -> Self {
+    pub fn apart(mut self, plans: impl IntoIterator<Item = (Platform, SandboxPlan)>) -> Self {
         self.apart = Arc::new(plans.into_iter().collect());
         self
     }
@@ -127,22 +125,24 @@ impl Sandboxes {
     /// What the conversation's sandbox can reach, or will once it is made; nothing where it has no way
     /// out. One that was made without keeps that until it goes.
     pub async fn reach_of(&self, conversation: &ConversationKey) -> Option<ReachSummary> {
-        let gate = self.gate.as_ref()?;
+        let egress = self.egress.as_ref()?;
         let made = self.ledger.of(conversation).await.ok()?;
         let network = match made {
             Some(entry) if entry.backend == self.plan_of(conversation).backend => {
-                serde_json::from_str::<Spec>(&entry.spec).ok()?.network
+                serde_json::from_str::<SandboxSpec>(&entry.spec)
+                    .ok()?
+                    .network
             }
             _ => self.plan_of(conversation).network.clone(),
         };
         match network {
-            Network::Closed => None,
-            Network::Proxied { .. } => Some(gate.reach(conversation)),
+            NetworkMode::Closed => None,
+            NetworkMode::Proxied { .. } => Some(egress.reach(conversation)),
         }
     }
 
     /// The conversation's sandbox: the living one, the stopped one brought back, or a new one.
-    pub async fn lease(&self, conversation: &ConversationKey) -> Result<Lease, LeaseError> {
+    pub async fn lease(&self, conversation: &ConversationKey) -> Result<SandboxLease, LeaseError> {
         self.lease_as(conversation, None).await
     }
 
@@ -151,16 +151,16 @@ impl Sandboxes {
     pub async fn lease_for(
         &self,
         conversation: &ConversationKey,
-        holder: &Holder,
-    ) -> Result<Lease, LeaseError> {
+        holder: &SandboxHolder,
+    ) -> Result<SandboxLease, LeaseError> {
         self.lease_as(conversation, Some(holder.clone())).await
     }
 
     async fn lease_as(
         &self,
         conversation: &ConversationKey,
-        holder: Option<Holder>,
-    ) -> Result<Lease, LeaseError> {
+        holder: Option<SandboxHolder>,
+    ) -> Result<SandboxLease, LeaseError> {
         if self.disk.as_ref().is_some_and(|guard| guard.is_low()) {
             return Err(LeaseError::DiskLow);
         }
@@ -215,15 +215,15 @@ impl Sandboxes {
     async fn enter(
         &self,
         conversation: &ConversationKey,
-        holder: Option<&Holder>,
-    ) -> Result<Lease, LeaseError> {
+        holder: Option<&SandboxHolder>,
+    ) -> Result<SandboxLease, LeaseError> {
         let slot = self.slot(conversation);
         // Counted before the gate opens: the reaper sees the visitor and leaves the tenant alone.
         slot.take_lease();
         let entered = self.tenant(conversation, &slot, holder).await;
         match entered {
             Ok((sandbox, set_aside)) => {
-                let lease = Lease::counted(sandbox, slot, Arc::clone(&self.changed));
+                let lease = SandboxLease::counted(sandbox, slot, Arc::clone(&self.changed));
                 Ok(lease.leaving_behind(set_aside))
             }
             Err(error) => {
@@ -236,8 +236,8 @@ impl Sandboxes {
     async fn tenant(
         &self,
         conversation: &ConversationKey,
-        slot: &Arc<Slot>,
-        holder: Option<&Holder>,
+        slot: &Arc<SandboxSlot>,
+        holder: Option<&SandboxHolder>,
     ) -> Result<(Arc<Sandbox>, Option<SetAside>), LeaseError> {
         let mut tenant = slot.gate.lock().await;
         // Whoever uses it now holds it: a group's sandbox goes from one to the next.
@@ -272,8 +272,8 @@ impl Sandboxes {
             sandbox,
             set_aside,
         } = moved_in;
-        *tenant = Some(Tenant {
-            outlet: self.open_outlet(&spec, &sandbox).await,
+        *tenant = Some(SlotSandbox {
+            egress_port: self.open_egress_port(&spec, &sandbox).await,
             backend: self.plan_of(conversation).backend,
             spec: Arc::new(spec),
             sandbox: Some(Arc::clone(&sandbox)),
@@ -317,17 +317,21 @@ impl Sandboxes {
         })
     }
 
-    pub(crate) async fn open_outlet(&self, spec: &Spec, sandbox: &Sandbox) -> Option<Outlet> {
-        let Network::Proxied { port } = spec.network else {
+    pub(crate) async fn open_egress_port(
+        &self,
+        spec: &SandboxSpec,
+        sandbox: &Sandbox,
+    ) -> Option<EgressPort> {
+        let NetworkMode::Proxied { port } = spec.network else {
             return None;
         };
-        let (gate, spending) = (self.gate.as_ref()?, self.spending.as_ref());
+        let (egress, spending) = (self.egress.as_ref()?, self.spending.as_ref());
         let (whose, works) = (&spec.conversation, &self.works);
-        Some(Outlet::open(sandbox, whose, gate, spending, port, works, &self.cut).await)
+        Some(EgressPort::open(sandbox, whose, egress, spending, port, works, &self.cut).await)
     }
 
     /// What the conversation's sandboxes are like.
-    pub(crate) fn plan_of(&self, conversation: &ConversationKey) -> &Plan {
+    pub(crate) fn plan_of(&self, conversation: &ConversationKey) -> &SandboxPlan {
         let own = conversation.platform();
         own.and_then(|platform| self.apart.get(&platform))
             .unwrap_or(&self.plan)
@@ -339,7 +343,7 @@ impl Sandboxes {
         plans.into_iter().any(|plan| plan.backend == backend)
     }
 
-    fn may_come_back(&self, entry: &Entry) -> bool {
+    fn may_come_back(&self, entry: &LedgerEntry) -> bool {
         entry.backend == self.plan_of(&entry.conversation).backend
             && matches!(
                 entry.state,
@@ -351,15 +355,15 @@ impl Sandboxes {
         self.backends.get(&kind).ok_or(LeaseError::NoBackend(kind))
     }
 
-    pub(crate) fn slot(&self, conversation: &ConversationKey) -> Arc<Slot> {
+    pub(crate) fn slot(&self, conversation: &ConversationKey) -> Arc<SandboxSlot> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = slots
             .entry(conversation.clone())
-            .or_insert_with(|| Arc::new(Slot::empty()));
+            .or_insert_with(|| Arc::new(SandboxSlot::empty()));
         Arc::clone(slot)
     }
 
-    pub(crate) fn everyone(&self) -> Vec<(ConversationKey, Arc<Slot>)> {
+    pub(crate) fn everyone(&self) -> Vec<(ConversationKey, Arc<SandboxSlot>)> {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots
             .iter()

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Lifeline, Spec};
-use hermetic_store::{Entry, LedgerState, Owner, StoreError};
+use hermetic_sandbox::{
+    Backend, BackendError, FoundSandbox, FoundState, SandboxLifeline, SandboxSpec,
+};
+use hermetic_store::{LedgerEntry, LedgerState, RowOwner, StoreError};
 use hermetic_types::SandboxId;
 use serde::Serialize;
 use thiserror::Error;
@@ -12,10 +14,10 @@ use thiserror::Error;
 use crate::Sandboxes;
 use crate::aside::keeps_files;
 use crate::pool::is_nobodys;
-use crate::slot::{Slot, Tenant};
+use crate::slot::{SandboxSlot, SlotSandbox};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Settled {
+pub struct SettleReport {
     /// Alive and in the ledger: goes on where it was.
     pub adopted: usize,
     /// Files kept, no process: comes back with the next message.
@@ -39,11 +41,11 @@ impl Sandboxes {
     /// Brings ledger and world together after a start: adopts what lives, destroys what no
     /// conversation wants, and never touches another gateway's, whose rows say so, nor another
     /// installation's, which no backend lists.
-    pub async fn settle(&self) -> Result<Settled, SettleError> {
-        let mut settled = Settled::default();
-        let entries = self.ledger.entries(Owner::ThisGateway).await?;
+    pub async fn settle(&self) -> Result<SettleReport, SettleError> {
+        let mut settled = SettleReport::default();
+        let entries = self.ledger.entries(RowOwner::ThisGateway).await?;
         // Another gateway's are neither ours to settle nor strays.
-        let known = self.ledger.entries(Owner::AnyGateway).await?;
+        let known = self.ledger.entries(RowOwner::AnyGateway).await?;
         for backend in self.backends.values() {
             let rows = || {
                 let rows = entries.iter();
@@ -61,7 +63,7 @@ impl Sandboxes {
                 }
                 listed => listed?,
             };
-            let mut found: HashMap<SandboxId, Found> = listed
+            let mut found: HashMap<SandboxId, FoundSandbox> = listed
                 .into_iter()
                 .map(|found| (found.id.clone(), found))
                 .collect();
@@ -86,11 +88,11 @@ impl Sandboxes {
 
     async fn settle_entry(
         &self,
-        entry: &Entry,
+        entry: &LedgerEntry,
         found: Option<FoundState>,
-        settled: &mut Settled,
+        settled: &mut SettleReport,
     ) -> Result<(), StoreError> {
-        let spec = serde_json::from_str::<Spec>(&entry.spec).ok();
+        let spec = serde_json::from_str::<SandboxSpec>(&entry.spec).ok();
         let kept = keeps_files(entry);
         if entry.state == LedgerState::Creating && found.is_none() {
             self.note_late(&entry.id, entry.backend);
@@ -136,26 +138,30 @@ impl Sandboxes {
     }
 
     /// It gets a place and a fresh idle clock; the link is made when somebody needs it.
-    fn adopt(&self, entry: &Entry, spec: Spec) {
-        let tenant = Tenant {
+    fn adopt(&self, entry: &LedgerEntry, spec: SandboxSpec) {
+        let tenant = SlotSandbox {
             backend: entry.backend,
             spec: Arc::new(spec),
             sandbox: None,
-            outlet: None,
+            egress_port: None,
         };
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.insert(
             entry.conversation.clone(),
-            Arc::new(Slot::with(Some(tenant))),
+            Arc::new(SandboxSlot::with(Some(tenant))),
         );
     }
 }
 
 /// Exists, is ours, and no row speaks of it: a create that came late, or a ledger that was lost. One that
 /// lives by its creator (`hermetic exec`) is that one's, not ours; kept files are somebody's.
-async fn settle_stray(backend: &Arc<dyn Backend>, stray: &Found, settled: &mut Settled) {
+async fn settle_stray(
+    backend: &Arc<dyn Backend>,
+    stray: &FoundSandbox,
+    settled: &mut SettleReport,
+) {
     let gone = match (stray.state, stray.lifeline) {
-        (FoundState::Busy, _) | (FoundState::Running, Some(Lifeline::Creator)) => return,
+        (FoundState::Busy, _) | (FoundState::Running, Some(SandboxLifeline::Creator)) => return,
         // Destroys an ephemeral one.
         (FoundState::Running, _) => backend.stop(&stray.id).await,
         (FoundState::Stopped, _) => Ok(()),
@@ -176,7 +182,7 @@ async fn settle_stray(backend: &Arc<dyn Backend>, stray: &Found, settled: &mut S
 }
 
 /// Whether kept files are left of it, which is said.
-async fn holds_files(backend: &Arc<dyn Backend>, stray: &Found) -> bool {
+async fn holds_files(backend: &Arc<dyn Backend>, stray: &FoundSandbox) -> bool {
     let listed = backend.list().await.unwrap_or_default();
     let there = listed.iter().any(|found| found.id == stray.id);
     if there {

@@ -3,31 +3,31 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hermetic_sandbox::{Sandbox, Spec};
+use hermetic_sandbox::{Sandbox, SandboxSpec};
 use hermetic_types::BackendKind;
 use tokio::time::Instant;
 
-use crate::Outlet;
+use crate::EgressPort;
 
 /// The gate is held while a sandbox is made, resumed, stopped or destroyed, so that concurrent
 /// first calls of one conversation make one sandbox and a reset never races a create.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    pub(crate) gate: tokio::sync::Mutex<Option<Tenant>>,
+pub(crate) struct SandboxSlot {
+    pub(crate) gate: tokio::sync::Mutex<Option<SlotSandbox>>,
     /// Counts towards the bound on living sandboxes. Set before one is made, so that two newcomers
     /// cannot both take the last place.
     claimed: AtomicBool,
     leases: AtomicUsize,
     last_use: Mutex<Instant>,
     /// Who had this sandbox made or used it last; nobody knows after a restart until they come back.
-    holder: Mutex<Option<Holder>>,
+    holder: Mutex<Option<SandboxHolder>>,
 }
 
 /// The person whose sandboxes are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Holder(String);
+pub struct SandboxHolder(String);
 
-impl Holder {
+impl SandboxHolder {
     /// By any name that is one person's and nobody else's.
     pub fn named(name: impl Into<String>) -> Self {
         Self(name.into())
@@ -35,31 +35,31 @@ impl Holder {
 }
 
 #[derive(Debug)]
-pub(crate) struct Tenant {
+pub(crate) struct SlotSandbox {
     /// Where it is. An earlier configuration, or a command line, may have put it elsewhere.
     pub(crate) backend: BackendKind,
-    pub(crate) spec: Arc<Spec>,
+    pub(crate) spec: Arc<SandboxSpec>,
     /// Absent when it was adopted after a restart and nobody has spoken to it yet.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// Absent where there is no way out.
-    pub(crate) outlet: Option<Outlet>,
+    pub(crate) egress_port: Option<EgressPort>,
 }
 
-impl Tenant {
+impl SlotSandbox {
     /// Lets go of the sandbox; nothing of it is relayed any more afterwards.
     pub(crate) async fn close_outlet(self) {
-        if let Some(outlet) = self.outlet {
-            outlet.close().await;
+        if let Some(egress_port) = self.egress_port {
+            egress_port.close().await;
         }
     }
 }
 
-impl Slot {
+impl SandboxSlot {
     pub(crate) fn empty() -> Self {
         Self::with(None)
     }
 
-    pub(crate) fn with(tenant: Option<Tenant>) -> Self {
+    pub(crate) fn with(tenant: Option<SlotSandbox>) -> Self {
         Self {
             claimed: AtomicBool::new(tenant.is_some()),
             gate: tokio::sync::Mutex::new(tenant),
@@ -81,12 +81,12 @@ impl Slot {
         self.claimed.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn holder(&self) -> Option<Holder> {
+    pub(crate) fn holder(&self) -> Option<SandboxHolder> {
         let holder = self.holder.lock();
         holder.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn note_holder(&self, holder: &Holder) {
+    pub(crate) fn note_holder(&self, holder: &SandboxHolder) {
         let mut noted = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
         *noted = Some(holder.clone());
     }

@@ -7,35 +7,35 @@
 use std::sync::Arc;
 
 use hermetic_egress::ConversationEgress;
-use hermetic_store::{Documents, Replaced, StoreError};
+use hermetic_store::{DocumentRows, ReplaceOutcome, StoreError};
 use hermetic_types::ConversationKey;
 
-/// Where the sums are written.
+/// Keeps what each conversation used of its budget.
 #[derive(Clone, Debug)]
-pub struct Spending(Documents);
+pub struct SpendingBook(DocumentRows);
 
-/// One conversation's sum.
+/// Counts what one conversation used, and writes it down.
 #[derive(Debug)]
-pub(crate) struct Sum {
-    book: Spending,
+pub(crate) struct SpendingSum {
+    book: SpendingBook,
     conversation: Arc<ConversationEgress>,
     written: u64,
 }
 
-impl Spending {
-    pub fn in_store(documents: Documents) -> Self {
+impl SpendingBook {
+    pub fn in_store(documents: DocumentRows) -> Self {
         Self(documents)
     }
 
     /// The conversation goes on from what it has had. Where that cannot be learnt it has had everything.
-    pub(crate) async fn resume(&self, conversation: &Arc<ConversationEgress>) -> Sum {
+    pub(crate) async fn resume(&self, conversation: &Arc<ConversationEgress>) -> SpendingSum {
         let key = conversation.key();
         let before = self.read(key).await.unwrap_or_else(|error| {
             tracing::error!(%error, conversation = %key, "its budget cannot be read, so it is spent");
             u64::MAX
         });
         conversation.account().carry_over(before);
-        Sum {
+        SpendingSum {
             book: self.clone(),
             conversation: Arc::clone(conversation),
             written: before,
@@ -59,14 +59,14 @@ impl Spending {
         let (name, body) = (name(conversation), bytes.to_string());
         loop {
             let version = self.0.load(&name).await?.map_or(0, |found| found.version);
-            if self.0.replace(&name, &body, version).await? == Replaced::Yes {
+            if self.0.replace(&name, &body, version).await? == ReplaceOutcome::Yes {
                 return Ok(());
             }
         }
     }
 }
 
-impl Sum {
+impl SpendingSum {
     pub(crate) fn is_behind(&self) -> bool {
         self.conversation.account().bytes() > self.written
     }

@@ -16,7 +16,7 @@ mod way_out;
 use std::time::Duration;
 
 use futures::future::join_all;
-use hermetic_sandbox::{FoundState, Persistence};
+use hermetic_sandbox::{FoundState, SandboxPersistence};
 use hermetic_session::LeaseError;
 use hermetic_store::LedgerState;
 use hermetic_types::{BackendKind, ConversationKey};
@@ -27,7 +27,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
 async fn the_first_calls_of_a_conversation_make_one_sandbox() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let leases = join_all((0..20).map(|_| lab.lease("alice"))).await;
     let ids: Vec<_> = leases
         .iter()
@@ -39,7 +39,7 @@ async fn the_first_calls_of_a_conversation_make_one_sandbox() {
 
 #[tokio::test]
 async fn two_conversations_have_two() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let (a, b) = (
         lab.lease("alice").await.unwrap(),
         lab.lease("bob").await.unwrap(),
@@ -49,7 +49,7 @@ async fn two_conversations_have_two() {
 
 #[tokio::test]
 async fn an_idle_sandbox_is_let_go_and_a_used_one_is_not() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let _held = lab.lease("alice").await.unwrap();
     drop(lab.lease("bob").await.unwrap());
     lab.pass(HOUR).await;
@@ -62,7 +62,7 @@ async fn an_idle_sandbox_is_let_go_and_a_used_one_is_not() {
 
 #[tokio::test]
 async fn a_kept_one_is_stopped_and_comes_back() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let id = lab.lease("alice").await.unwrap().id().clone();
     lab.pass(HOUR).await;
     assert_eq!(
@@ -75,7 +75,7 @@ async fn a_kept_one_is_stopped_and_comes_back() {
 
 #[tokio::test]
 async fn a_reset_destroys_whatever_runs() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let held = lab.lease("alice").await.unwrap();
     lab.sandboxes
         .reset(&ConversationKey::new("alice"))
@@ -87,7 +87,7 @@ async fn a_reset_destroys_whatever_runs() {
 
 #[tokio::test]
 async fn the_longest_idle_one_makes_room_and_held_ones_do_not() {
-    let lab = Lab::new(Persistence::Ephemeral, 2).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 2).await;
     drop(lab.lease("alice").await.unwrap());
     let _bob = lab.lease("bob").await.unwrap();
     let _carol = lab.lease("carol").await.unwrap();
@@ -98,7 +98,7 @@ async fn the_longest_idle_one_makes_room_and_held_ones_do_not() {
 
 #[tokio::test]
 async fn the_bound_holds_when_all_come_at_once() {
-    let lab = Lab::new(Persistence::Ephemeral, 3).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 3).await;
     let names: Vec<_> = (0..10).map(|n| format!("user{n}")).collect();
     let leases = join_all(names.iter().map(|name| lab.lease(name))).await;
     assert_eq!(leases.iter().filter(|lease| lease.is_ok()).count(), 3);
@@ -107,7 +107,9 @@ async fn the_bound_holds_when_all_come_at_once() {
 
 #[tokio::test]
 async fn one_person_with_hundreds_of_topics_takes_nobody_elses_place() {
-    let lab = Lab::new(Persistence::Kept, 12).await.with_most_each(4);
+    let lab = Lab::new(SandboxPersistence::Kept, 12)
+        .await
+        .with_most_each(4);
     let _bob = lab.lease_for("bob", "work").await.unwrap();
     drop(lab.lease_for("carol", "idle").await.unwrap());
     // One after the other: each makes room with her own longest idle one, whose files stay.
@@ -146,7 +148,9 @@ async fn one_person_with_hundreds_of_topics_takes_nobody_elses_place() {
 
 #[tokio::test]
 async fn where_all_places_are_taken_whoever_has_most_idle_ones_gives_way() {
-    let lab = Lab::new(Persistence::Kept, 5).await.with_most_each(4);
+    let lab = Lab::new(SandboxPersistence::Kept, 5)
+        .await
+        .with_most_each(4);
     drop(lab.lease_for("bob", "only").await.unwrap());
     for topic in ["a", "b", "c", "d"] {
         drop(lab.lease_for("alice", topic).await.unwrap());
@@ -161,7 +165,7 @@ async fn where_all_places_are_taken_whoever_has_most_idle_ones_gives_way() {
 
 #[tokio::test]
 async fn a_create_that_fails_leaves_no_row() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     lab.backend.fail_creates(true);
     assert!(lab.lease("alice").await.is_err());
     assert_eq!(lab.states().await, []);
@@ -171,7 +175,7 @@ async fn a_create_that_fails_leaves_no_row() {
 
 #[tokio::test]
 async fn a_destroy_that_fails_stays_in_the_ledger_until_it_works() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     drop(lab.lease("alice").await.unwrap());
     lab.backend.fail_destroys(true);
     assert!(
@@ -199,7 +203,7 @@ async fn a_destroy_that_fails_stays_in_the_ledger_until_it_works() {
 
 #[tokio::test]
 async fn a_caller_who_gives_up_cuts_no_create_in_the_middle() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     lab.backend.slow_creates(Duration::from_millis(50));
     let gave_up = tokio::time::timeout(Duration::from_millis(1), lab.lease("alice")).await;
     assert!(gave_up.is_err());
@@ -212,7 +216,7 @@ async fn a_caller_who_gives_up_cuts_no_create_in_the_middle() {
 
 #[tokio::test]
 async fn a_start_settles_what_a_crash_left() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let living = lab.lease("alice").await.unwrap().id().clone();
     // Named, and the crash came before it was made; made, and it came before it was noted.
     lab.name_only("bob").await;
@@ -237,7 +241,7 @@ async fn a_start_settles_what_a_crash_left() {
 
 #[tokio::test]
 async fn a_start_leaves_what_another_gateway_has() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let ours = lab.lease("alice").await.unwrap().id().clone();
     let another = lab.another_gateway().await;
     let theirs = another.lease(&ConversationKey::new("bob")).await.unwrap();
@@ -254,7 +258,7 @@ async fn a_start_leaves_what_another_gateway_has() {
 
 #[tokio::test]
 async fn what_comes_late_after_a_crash_is_seen_out() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let asked_for = lab.name_only("bob").await;
     assert_eq!(lab.sandboxes.settle().await.unwrap().destroyed, 1);
     // The backend goes on with what the dead process had asked for.
@@ -265,7 +269,7 @@ async fn what_comes_late_after_a_crash_is_seen_out() {
 
 #[tokio::test]
 async fn a_start_leaves_what_lives_by_its_creator_and_what_is_being_made() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     lab.backend.make_stray(FoundState::Busy);
     lab.backend.make_stray(FoundState::Broken);
     lab.backend.make_stray(FoundState::Running);
@@ -276,7 +280,7 @@ async fn a_start_leaves_what_lives_by_its_creator_and_what_is_being_made() {
 
 #[tokio::test]
 async fn a_sandbox_whose_link_broke_is_reached_again_and_a_dead_one_replaced() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let lease = lab.lease("alice").await.unwrap();
     let id = lease.id().clone();
     lease.warden().close();
@@ -293,23 +297,23 @@ async fn a_sandbox_whose_link_broke_is_reached_again_and_a_dead_one_replaced() {
 
 #[tokio::test]
 async fn the_house_stops_when_told() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let stop = CancellationToken::new();
     let sandboxes = lab.sandboxes.clone();
-    let house = tokio::spawn({
+    let reaper = tokio::spawn({
         let stop = stop.clone();
-        async move { sandboxes.keep_house(stop).await }
+        async move { sandboxes.reap(stop).await }
     });
     drop(lab.lease("alice").await.unwrap());
     stop.cancel();
-    house.await.unwrap();
+    reaper.await.unwrap();
     // What lives goes on living: the next start adopts it.
     assert_eq!(lab.backend.living(), 1);
 }
 
 #[tokio::test]
 async fn a_kept_one_that_ended_behind_our_back_comes_back_with_its_files() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let lease = lab.lease("alice").await.unwrap();
     let id = lease.id().clone();
     lab.backend.halt(&id);
@@ -321,7 +325,7 @@ async fn a_kept_one_that_ended_behind_our_back_comes_back_with_its_files() {
 
 #[tokio::test]
 async fn a_kept_one_whose_warden_hangs_is_started_anew_with_its_files() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let lease = lab.lease("alice").await.unwrap();
     let id = lease.id().clone();
     lab.backend.freeze();
@@ -333,7 +337,7 @@ async fn a_kept_one_whose_warden_hangs_is_started_anew_with_its_files() {
 
 #[tokio::test]
 async fn a_backend_that_is_away_costs_nobody_his_files() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let lease = lab.lease("alice").await.unwrap();
     let id = lease.id().clone();
     lab.backend.halt(&id);
@@ -349,7 +353,9 @@ async fn a_backend_that_is_away_costs_nobody_his_files() {
 
 #[tokio::test]
 async fn a_new_conversation_takes_one_that_waits_and_another_takes_its_place() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await.with_pool(2);
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10)
+        .await
+        .with_pool(2);
     lab.warm_up(2).await;
     let waiting = lab.backend.ids();
     let alice = lab.lease("alice").await.unwrap();
@@ -366,7 +372,9 @@ async fn a_new_conversation_takes_one_that_waits_and_another_takes_its_place() {
 
 #[tokio::test]
 async fn one_that_waits_and_died_is_not_handed_out() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await.with_pool(1);
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10)
+        .await
+        .with_pool(1);
     lab.warm_up(1).await;
     lab.backend.hang_up().await;
     let dead = lab.backend.ids();
@@ -377,7 +385,9 @@ async fn one_that_waits_and_died_is_not_handed_out() {
 
 #[tokio::test]
 async fn those_that_wait_count_towards_the_bound_and_give_way() {
-    let lab = Lab::new(Persistence::Ephemeral, 2).await.with_pool(2);
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 2)
+        .await
+        .with_pool(2);
     lab.warm_up(2).await;
     let _alice = lab.lease("alice").await.unwrap();
     let _bob = lab.lease("bob").await.unwrap();
@@ -387,7 +397,7 @@ async fn those_that_wait_count_towards_the_bound_and_give_way() {
 
 #[tokio::test]
 async fn what_waited_for_a_process_that_died_is_destroyed_at_the_next_start() {
-    for persistence in [Persistence::Ephemeral, Persistence::Kept] {
+    for persistence in [SandboxPersistence::Ephemeral, SandboxPersistence::Kept] {
         let lab = Lab::new(persistence, 10).await.with_pool(2);
         lab.warm_up(2).await;
         let alice = lab.lease("alice").await.unwrap().id().clone();
@@ -399,7 +409,7 @@ async fn what_waited_for_a_process_that_died_is_destroyed_at_the_next_start() {
 
 #[tokio::test]
 async fn a_lease_on_what_lives_makes_nothing_and_holds_it() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let alice = ConversationKey::new("alice");
     let id = lab.lease("alice").await.unwrap().id().clone();
     let living = lab.sandboxes.lease_living(&alice, &id).await;
@@ -414,7 +424,7 @@ async fn a_lease_on_what_lives_makes_nothing_and_holds_it() {
 
 #[tokio::test]
 async fn a_platform_with_a_plan_of_its_own_follows_it() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     let telegram = ConversationKey::new("agent:main:telegram:dm:7");
     let webhook = ConversationKey::new("agent:main:webhook:dm:7");
@@ -428,7 +438,7 @@ async fn a_platform_with_a_plan_of_its_own_follows_it() {
 /// must not get to run it.
 #[tokio::test]
 async fn what_an_earlier_configuration_put_elsewhere_is_not_used_any_more() {
-    for persistence in [Persistence::Ephemeral, Persistence::Kept] {
+    for persistence in [SandboxPersistence::Ephemeral, SandboxPersistence::Kept] {
         let lab = Lab::new(persistence, 10).await;
         let whose = "agent:main:webhook:dm:7";
         let old = lab.lease(whose).await.unwrap().id().clone();
@@ -441,8 +451,8 @@ async fn what_an_earlier_configuration_put_elsewhere_is_not_used_any_more() {
         assert_eq!(elsewhere.backend.ids(), [new.id().clone()]);
         assert_eq!(lab.backend.living(), 0);
         let files = match persistence {
-            Persistence::Ephemeral => Vec::new(),
-            Persistence::Kept => vec![old],
+            SandboxPersistence::Ephemeral => Vec::new(),
+            SandboxPersistence::Kept => vec![old],
         };
         assert_eq!(lab.backend.ids(), files);
     }
@@ -450,7 +460,7 @@ async fn what_an_earlier_configuration_put_elsewhere_is_not_used_any_more() {
 
 #[tokio::test]
 async fn what_is_let_go_is_let_go_where_it_is() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     drop(lab.lease("agent:main:webhook:dm:7").await.unwrap());
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     elsewhere.sandboxes.settle().await.unwrap();
@@ -461,7 +471,7 @@ async fn what_is_let_go_is_let_go_where_it_is() {
 
 #[tokio::test]
 async fn a_backend_in_use_that_cannot_be_listed_stops_the_start() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     elsewhere.backend.go_down(true);
     assert!(elsewhere.sandboxes.settle().await.is_err());

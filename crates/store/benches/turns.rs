@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use hermetic_store::{End, Store};
-use hermetic_types::{ConversationKey, Timestamp};
+use hermetic_store::{MessageEnd, Store};
+use hermetic_types::{ConversationKey, SystemClock, Timestamp};
 
 const ALONE: usize = 200;
 const CHATS: usize = 50;
@@ -40,7 +40,7 @@ async fn main() {
 }
 
 async fn measure(path: &Path) -> (Duration, f64) {
-    let store = Store::open(path).await.unwrap();
+    let store = Store::open(path, SystemClock::shared()).await.unwrap();
     let mut times = Vec::new();
     for n in 0..ALONE {
         let begun = Instant::now();
@@ -81,7 +81,7 @@ async fn turn(store: &Store, chat: &str, n: usize) {
     history.append(&key, "answer", now).await.unwrap();
     let reply = ("t", "{}", "answer");
     let queued = deliveries
-        .queue_and_end(row, End::Answered, reply, now)
+        .queue_and_end(row, MessageEnd::Answered, reply, now)
         .await;
     let delivery = queued.unwrap();
     deliveries.begin(delivery).await.unwrap();

@@ -1,9 +1,9 @@
 //! What the adapters of chat accounts remember.
 
 use crate::StoreError;
-use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Fail;
-use crate::database::{Database, Row, Statement};
+use crate::database::WriteDurability::{OnDisk, Soon};
+use crate::database::{Database, DatabaseRow, SqlStatement};
 
 /// One account's values. Another account's are out of reach.
 #[derive(Clone, Debug)]
@@ -18,24 +18,25 @@ impl AccountState {
     }
 
     pub async fn load(&self, key: &str) -> Result<Option<String>, StoreError> {
-        let query = Statement::new("SELECT value FROM adapter_state WHERE account = ? AND key = ?")
-            .bind(&self.account)
-            .bind(key);
+        let query =
+            SqlStatement::new("SELECT value FROM adapter_state WHERE account = ? AND key = ?")
+                .bind(&self.account)
+                .bind(key);
         let doing = "read an adapter's state";
-        let value = |row: &Row| row.get("value");
+        let value = |row: &DatabaseRow| row.get("value");
         self.database.read_first(doing, query, value).await
     }
 
     /// Every key that begins so, with its value, in the order of the keys.
     pub async fn load_all(&self, prefix: &str) -> Result<Vec<(String, String)>, StoreError> {
-        let query = Statement::new(
+        let query = SqlStatement::new(
             "SELECT key, value FROM adapter_state
              WHERE account = ? AND substr(key, 1, length(?)) = ? ORDER BY key",
         )
         .bind(&self.account)
         .bind(prefix)
         .bind(prefix);
-        let pair = |row: &Row| Ok((row.get("key")?, row.get("value")?));
+        let pair = |row: &DatabaseRow| Ok((row.get("key")?, row.get("value")?));
         let doing = "read an adapter's state";
         self.database.read(doing, query, pair).await
     }
@@ -61,7 +62,7 @@ impl AccountState {
     }
 
     pub async fn remove(&self, key: &str) -> Result<(), StoreError> {
-        let delete = Statement::new("DELETE FROM adapter_state WHERE account = ? AND key = ?")
+        let delete = SqlStatement::new("DELETE FROM adapter_state WHERE account = ? AND key = ?")
             .bind(self.account.as_str())
             .bind(key);
         self.database
@@ -70,8 +71,8 @@ impl AccountState {
             .map(drop)
     }
 
-    fn put(&self, key: &str, value: &str) -> Statement {
-        Statement::new(
+    fn put(&self, key: &str, value: &str) -> SqlStatement {
+        SqlStatement::new(
             "INSERT INTO adapter_state (account, key, value) VALUES (?, ?, ?)
              ON CONFLICT (account, key) DO UPDATE SET value = excluded.value",
         )
@@ -83,19 +84,24 @@ impl AccountState {
 
 #[cfg(test)]
 mod tests {
+    use hermetic_types::SystemClock;
+
     use crate::Store;
 
     #[tokio::test]
     async fn each_account_remembers_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
-        let store = Store::open(&path).await.unwrap();
+        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
         let [one, two] = ["discord", "discord/work"].map(|name| store.account_state(name));
         one.save("position:7", "100").await.unwrap();
         one.save_soon("position:7", "101").await.unwrap();
         one.save("session", "abc").await.unwrap();
         two.save("position:7", "5").await.unwrap();
-        let again = Store::open(&path).await.unwrap().account_state("discord");
+        let again = Store::open(&path, SystemClock::shared())
+            .await
+            .unwrap()
+            .account_state("discord");
         let positions = again.load_all("position:").await.unwrap();
         assert_eq!(positions, [("position:7".to_owned(), "101".to_owned())]);
         one.remove("session").await.unwrap();

@@ -9,44 +9,47 @@ mod request;
 
 use hermetic_types::{ConversationKey, RequestId, Timestamp};
 
-pub use notices::Notice;
-pub use request::{Given, NewRequest, Reply, Request, Scope, State, Subject};
+pub use notices::PromptNotice;
+pub use request::{
+    ApprovalRequest, ApprovalScope, GivenAnswer, NewRequest, RequestReply, RequestState,
+    StoredSubject,
+};
 
-use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Fail;
-use crate::database::{Database, DatabaseError, Row, Statement, Written};
-use crate::{MessageRow, Owner, StoreError};
+use crate::database::WriteDurability::{OnDisk, Soon};
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement, StatementResult};
+use crate::{MessageRow, RowOwner, StoreError};
 use request::request;
 
 #[derive(Clone, Debug)]
-pub struct Approvals {
+pub struct ApprovalRows {
     database: Database,
 }
 
 /// What became of an answer.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
-pub enum Outcome {
+pub enum AnswerOutcome {
     /// It counts.
-    First(Request),
+    First(ApprovalRequest),
     /// Somebody was faster, or time ran out.
-    TooLate(Request),
+    TooLate(ApprovalRequest),
     Unknown,
 }
 
 /// More than this many fresh names in a row are never taken.
 const MOST_TRIES: usize = 16;
 
-impl Approvals {
+impl ApprovalRows {
     pub(crate) fn new(database: Database) -> Self {
         Self { database }
     }
 
     /// Writes a question down and gives it a name.
-    pub async fn open(&self, new: &NewRequest<'_>) -> Result<Request, StoreError> {
+    pub async fn open(&self, new: &NewRequest<'_>) -> Result<ApprovalRequest, StoreError> {
         let reasons = serde_json::to_string(new.reasons).unwrap_or_default();
         for _ in 0..MOST_TRIES {
-            let insert = Statement::new(
+            let insert = SqlStatement::new(
                 "INSERT INTO approvals (id, subject, conversation, message, what, fingerprint,
                                         reasons, longest, asker, asked_at, expires_at, owner,
                                         state)
@@ -80,16 +83,20 @@ impl Approvals {
         ))
     }
 
-    pub async fn find(&self, id: &RequestId) -> Result<Option<Request>, StoreError> {
-        let query = Statement::new("SELECT * FROM approvals WHERE id = ?").bind(id.as_str());
+    pub async fn find(&self, id: &RequestId) -> Result<Option<ApprovalRequest>, StoreError> {
+        let query = SqlStatement::new("SELECT * FROM approvals WHERE id = ?").bind(id.as_str());
         self.database
             .read_first("read a question", query, request)
             .await
     }
 
     /// Questions of this owner that can still be answered, in the order they were asked.
-    pub async fn pending(&self, owner: Owner, now: Timestamp) -> Result<Vec<Request>, StoreError> {
-        let query = Statement::new(
+    pub async fn pending(
+        &self,
+        owner: RowOwner,
+        now: Timestamp,
+    ) -> Result<Vec<ApprovalRequest>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM approvals
              WHERE state = 'pending' AND owner = coalesce(?, owner) AND expires_at > ?
              ORDER BY asked_at, rowid",
@@ -106,8 +113,8 @@ impl Approvals {
         &self,
         like: &NewRequest<'_>,
         answered_since: Timestamp,
-    ) -> Result<Vec<Request>, StoreError> {
-        let query = Statement::new(
+    ) -> Result<Vec<ApprovalRequest>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM approvals
              WHERE conversation = ? AND subject = ? AND fingerprint = ? AND asker = ?
                AND (state = 'pending' AND expires_at > ?
@@ -126,8 +133,11 @@ impl Approvals {
     }
 
     /// The last question that was asked while this message was worked on.
-    pub async fn last_of(&self, message: MessageRow) -> Result<Option<Request>, StoreError> {
-        let query = Statement::new(
+    pub async fn last_of(
+        &self,
+        message: MessageRow,
+    ) -> Result<Option<ApprovalRequest>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM approvals WHERE message = ? ORDER BY asked_at DESC, rowid DESC LIMIT 1",
         )
         .bind(message.0);
@@ -141,38 +151,38 @@ impl Approvals {
     pub async fn answer(
         &self,
         id: &RequestId,
-        reply: Reply<'_>,
+        reply: RequestReply<'_>,
         now: Timestamp,
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<AnswerOutcome, StoreError> {
         let Some(asked) = self.find(id).await? else {
-            return Ok(Outcome::Unknown);
+            return Ok(AnswerOutcome::Unknown);
         };
-        let reply = Reply {
+        let reply = RequestReply {
             given: reply.given.at_most(asked.longest),
             ..reply
         };
         if let Some(won) = self.try_to_answer(id, reply, now).await? {
-            return Ok(Outcome::First(won));
+            return Ok(AnswerOutcome::First(won));
         }
-        self.close(id, State::Expired, now).await?;
+        self.close(id, RequestState::Expired, now).await?;
         let found = self.find(id).await?;
-        Ok(found.map_or(Outcome::Unknown, Outcome::TooLate))
+        Ok(found.map_or(AnswerOutcome::Unknown, AnswerOutcome::TooLate))
     }
 
     async fn try_to_answer(
         &self,
         id: &RequestId,
-        reply: Reply<'_>,
+        reply: RequestReply<'_>,
         now: Timestamp,
-    ) -> Result<Option<Request>, StoreError> {
+    ) -> Result<Option<ApprovalRequest>, StoreError> {
         let doing = "write an answer down";
-        let answer = Statement::new(
+        let answer = SqlStatement::new(
             "UPDATE approvals
              SET state = ?, scope = ?, answered_by = ?, via = ?, reason = ?, answered_at = ?
              WHERE id = ? AND state = 'pending' AND expires_at > ? RETURNING *",
         )
         .bind(reply.given.state().name())
-        .bind(reply.given.scope().map(Scope::name))
+        .bind(reply.given.scope().map(ApprovalScope::name))
         .bind(reply.by)
         .bind(reply.via)
         .bind(reply.reason)
@@ -187,7 +197,7 @@ impl Approvals {
         let written = self.database.write(doing, (OnDisk, Fail), both).await?;
         written
             .first()
-            .and_then(Written::first_row)
+            .and_then(StatementResult::first_row)
             .map(request)
             .transpose()
             .map_err(StoreError::while_doing(doing))
@@ -197,14 +207,14 @@ impl Approvals {
     pub async fn close(
         &self,
         id: &RequestId,
-        as_what: State,
+        as_what: RequestState,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         self.database
             .change(
                 "close a question",
                 (OnDisk, Fail),
-                Statement::new(
+                SqlStatement::new(
                     "UPDATE approvals SET state = ?1, answered_at = ?2
              WHERE id = ?3 AND state = 'pending' AND (?1 <> 'expired' OR expires_at <= ?2)",
                 )
@@ -222,7 +232,7 @@ impl Approvals {
             .change(
                 "close questions",
                 (Soon, Fail),
-                Statement::new(
+                SqlStatement::new(
                     "UPDATE approvals SET state = 'expired', answered_at = ?1
              WHERE state = 'pending' AND expires_at <= ?1",
                 )
@@ -234,7 +244,7 @@ impl Approvals {
 
     /// Uses a yes up, on the disk. Whoever gets `true` may run it, and nobody else does, ever.
     pub async fn spend(&self, id: &RequestId, now: Timestamp) -> Result<bool, StoreError> {
-        let spend = Statement::new(
+        let spend = SqlStatement::new(
             "UPDATE approvals SET spent_at = ?
              WHERE id = ? AND state = 'approved' AND spent_at IS NULL",
         )
@@ -253,15 +263,16 @@ impl Approvals {
             .change(
                 "note a recorded answer",
                 (Soon, Fail),
-                Statement::new("UPDATE approvals SET recorded = 1 WHERE id = ?").bind(id.as_str()),
+                SqlStatement::new("UPDATE approvals SET recorded = 1 WHERE id = ?")
+                    .bind(id.as_str()),
             )
             .await
             .map(drop)
     }
 
     /// Answers to this owner's questions that a crash kept out of the audit record.
-    pub async fn unrecorded(&self, owner: Owner) -> Result<Vec<Request>, StoreError> {
-        let query = Statement::new(
+    pub async fn unrecorded(&self, owner: RowOwner) -> Result<Vec<ApprovalRequest>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM approvals
              WHERE state <> 'pending' AND recorded = 0 AND owner = coalesce(?, owner)
              ORDER BY answered_at, rowid",
@@ -273,7 +284,7 @@ impl Approvals {
 
     /// Forgets what was settled before that.
     pub async fn prune(&self, before: Timestamp) -> Result<(), StoreError> {
-        self.database.change("forget old questions", (Soon, Fail), Statement::new("DELETE FROM approvals WHERE state <> 'pending' AND recorded = 1 AND asked_at < ?").bind(before.millis())).await.map(drop)
+        self.database.change("forget old questions", (Soon, Fail), SqlStatement::new("DELETE FROM approvals WHERE state <> 'pending' AND recorded = 1 AND asked_at < ?").bind(before.millis())).await.map(drop)
     }
 
     /// How many questions of this conversation wait.
@@ -282,13 +293,13 @@ impl Approvals {
         conversation: &ConversationKey,
         now: Timestamp,
     ) -> Result<u32, StoreError> {
-        let query = Statement::new(
+        let query = SqlStatement::new(
             "SELECT count(*) AS waiting FROM approvals
              WHERE state = 'pending' AND expires_at > ? AND conversation = ?",
         )
         .bind(now.millis())
         .bind(conversation.as_str());
-        let waiting = |row: &Row| row.get("waiting");
+        let waiting = |row: &DatabaseRow| row.get("waiting");
         self.database
             .read_only("count questions", query, waiting)
             .await

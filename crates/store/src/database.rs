@@ -1,13 +1,14 @@
 //! The database behind all rows: the one place that knows which it is.
 //!
-//! A handle (`Inbox`, `Ledger`, …) writes down what it wants as a [`Statement`] and reads what it gets
-//! from a [`Row`]. How those reach a disk is decided here, and no type of sqlx leaves this module.
+//! A handle (`InboxRows`, `SandboxLedger`, …) writes down what it wants as a [`SqlStatement`] and reads what it gets
+//! from a [`DatabaseRow`]. How those reach a disk is decided here, and no type of sqlx leaves this module.
 //!
 //! Today there is SQLite. Another database is another set of connections, migrations and a committer in
 //! this folder, chosen in [`Database::open`]; the few statements that only SQLite understands
 //! (`rowid`, `group_concat`, `changes()`, `INSERT OR REPLACE`) then get a text for each.
 
 mod committer;
+mod copying;
 mod error;
 mod failure;
 mod migrations;
@@ -21,20 +22,22 @@ mod write;
 use hermetic_types::{GatewayId, HealthReport};
 use sqlx::SqlitePool;
 
+pub(crate) use copying::copy;
+pub use copying::{CopyError, StoreVersion};
 pub use error::{DatabaseError, StoreError};
 pub use opening::OpenError;
 pub(crate) use opening::is_of_earlier_version;
-pub(crate) use row::Row;
-pub(crate) use statement::Statement;
-use write::Writer;
-pub(crate) use write::{Durability, WithoutRoom, Written};
+pub(crate) use row::DatabaseRow;
+pub(crate) use statement::SqlStatement;
+use write::StoreWriter;
+pub(crate) use write::{StatementResult, WithoutRoom, WriteDurability};
 
 /// The open database. Clones share its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Database {
     /// Cannot write.
     reader: SqlitePool,
-    writer: Writer,
+    writer: StoreWriter,
     gateway: GatewayId,
 }
 
@@ -43,7 +46,7 @@ pub(crate) struct Database {
 /// A gateway takes up its own work only. Several may share a store: what one of them has open is not
 /// for another to destroy, to send or to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum RowOwner {
     /// The gateway that opened the store.
     ThisGateway,
     /// Every gateway that shares it. For whoever only looks, and for questions that any of them may
@@ -61,8 +64,8 @@ impl Database {
     pub(crate) async fn read<T>(
         &self,
         doing: &'static str,
-        query: Statement,
-        read: impl Fn(&Row) -> Result<T, DatabaseError>,
+        query: SqlStatement,
+        read: impl Fn(&DatabaseRow) -> Result<T, DatabaseError>,
     ) -> Result<Vec<T>, StoreError> {
         let rows = self.fetch(query).await;
         rows.and_then(|rows| rows.iter().map(&read).collect())
@@ -73,8 +76,8 @@ impl Database {
     pub(crate) async fn read_first<T>(
         &self,
         doing: &'static str,
-        query: Statement,
-        read: impl FnOnce(&Row) -> Result<T, DatabaseError>,
+        query: SqlStatement,
+        read: impl FnOnce(&DatabaseRow) -> Result<T, DatabaseError>,
     ) -> Result<Option<T>, StoreError> {
         let rows = self.fetch(query).await;
         rows.and_then(|rows| rows.first().map(read).transpose())
@@ -85,8 +88,8 @@ impl Database {
     pub(crate) async fn read_only<T>(
         &self,
         doing: &'static str,
-        query: Statement,
-        read: impl FnOnce(&Row) -> Result<T, DatabaseError>,
+        query: SqlStatement,
+        read: impl FnOnce(&DatabaseRow) -> Result<T, DatabaseError>,
     ) -> Result<T, StoreError> {
         let first = self.read_first(doing, query, read).await?;
         first.ok_or_else(|| StoreError::while_doing(doing)(DatabaseError::no_row()))
@@ -96,23 +99,23 @@ impl Database {
     pub(crate) async fn change(
         &self,
         doing: &'static str,
-        terms: (Durability, WithoutRoom),
-        statement: Statement,
+        terms: (WriteDurability, WithoutRoom),
+        statement: SqlStatement,
     ) -> Result<u64, StoreError> {
         let written = self.write(doing, terms, vec![statement]).await?;
-        Ok(written.first().map_or(0, Written::affected))
+        Ok(written.first().map_or(0, StatementResult::affected))
     }
 
     /// Runs one statement that says what it wrote; its first row, if it wrote one.
     pub(crate) async fn returning<T>(
         &self,
         doing: &'static str,
-        terms: (Durability, WithoutRoom),
-        statement: Statement,
-        read: impl FnOnce(&Row) -> Result<T, DatabaseError>,
+        terms: (WriteDurability, WithoutRoom),
+        statement: SqlStatement,
+        read: impl FnOnce(&DatabaseRow) -> Result<T, DatabaseError>,
     ) -> Result<Option<T>, StoreError> {
         let written = self.write(doing, terms, vec![statement]).await?;
-        let first = written.first().and_then(Written::first_row);
+        let first = written.first().and_then(StatementResult::first_row);
         first
             .map(read)
             .transpose()
@@ -123,9 +126,9 @@ impl Database {
     pub(crate) async fn write(
         &self,
         doing: &'static str,
-        terms: (Durability, WithoutRoom),
-        statements: Vec<Statement>,
-    ) -> Result<Vec<Written>, StoreError> {
+        terms: (WriteDurability, WithoutRoom),
+        statements: Vec<SqlStatement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
         let written = self.writer.write(terms, statements).await;
         written.map_err(StoreError::while_doing(doing))
     }
@@ -139,13 +142,13 @@ impl Database {
         self.writer.health()
     }
 
-    async fn fetch(&self, query: Statement) -> Result<Vec<Row>, DatabaseError> {
+    async fn fetch(&self, query: SqlStatement) -> Result<Vec<DatabaseRow>, DatabaseError> {
         let rows = query.query().fetch_all(&self.reader).await?;
-        Ok(rows.into_iter().map(Row::new).collect())
+        Ok(rows.into_iter().map(DatabaseRow::new).collect())
     }
 }
 
-impl Owner {
+impl RowOwner {
     /// The value that `owner = coalesce(?, owner)` compares with: nothing stands for everybody.
     pub(crate) fn filter(self, database: &Database) -> Option<&str> {
         match self {
@@ -157,6 +160,8 @@ impl Owner {
 
 #[cfg(test)]
 mod tests {
+    use hermetic_types::SystemClock;
+
     use super::*;
     use crate::Store;
 
@@ -164,8 +169,8 @@ mod tests {
     async fn whoever_reads_cannot_write() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
-        let store = Store::open(&path).await.unwrap();
-        let delete = Statement::new("DELETE FROM inbox RETURNING id");
+        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
+        let delete = SqlStatement::new("DELETE FROM inbox RETURNING id");
         let error = store.database.fetch(delete).await.unwrap_err().to_string();
         assert!(error.contains("readonly"), "{error}");
     }

@@ -2,14 +2,14 @@
 
 use hermetic_types::Timestamp;
 
-use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Wait;
-use crate::database::{Database, DatabaseError, Row, Statement, Written};
+use crate::database::WriteDurability::{OnDisk, Soon};
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement, StatementResult};
 use crate::inbox;
-use crate::{End, MessageRow, Owner, StoreError};
+use crate::{MessageEnd, MessageRow, RowOwner, StoreError};
 
 #[derive(Clone, Debug)]
-pub struct Deliveries {
+pub struct DeliveryRows {
     database: Database,
 }
 
@@ -17,7 +17,7 @@ pub struct Deliveries {
 pub struct DeliveryRow(pub i64);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueDelivery {
     pub row: DeliveryRow,
     /// What it answers.
     pub message: Option<MessageRow>,
@@ -32,7 +32,7 @@ pub struct Due {
 
 /// How the one before ended.
 #[derive(Clone, Copy, Debug)]
-pub enum Handed<'a> {
+pub enum PartOutcome<'a> {
     Sent,
     Failed(&'a str),
 }
@@ -43,18 +43,18 @@ pub struct NextDelivery<'a> {
     pub account: &'a str,
     pub address: String,
     pub text: &'a str,
-    pub tried: Tried,
+    pub tried: PriorAttempt,
 }
 
 /// Whether it was tried already, as a part of the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tried {
+pub enum PriorAttempt {
     Never,
     NotSent,
     MaybeSent,
 }
 
-impl Deliveries {
+impl DeliveryRows {
     pub(crate) fn new(database: Database) -> Self {
         Self { database }
     }
@@ -63,7 +63,7 @@ impl Deliveries {
     pub async fn queue_and_end(
         &self,
         message: MessageRow,
-        end: End,
+        end: MessageEnd,
         (account, address, text): (&str, &str, &str),
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
@@ -83,19 +83,19 @@ impl Deliveries {
     pub async fn hand_over(
         &self,
         row: DeliveryRow,
-        handed: &Handed<'_>,
+        handed: &PartOutcome<'_>,
         next: &[NextDelivery<'_>],
         now: Timestamp,
     ) -> Result<Vec<DeliveryRow>, StoreError> {
         let doing = "hand a reply over";
         let end = match handed {
-            Handed::Sent => {
-                Statement::new("UPDATE deliveries SET state = 'sent', sent_at = ? WHERE id = ?")
+            PartOutcome::Sent => {
+                SqlStatement::new("UPDATE deliveries SET state = 'sent', sent_at = ? WHERE id = ?")
                     .bind(now.millis())
                     .bind(row.0)
             }
-            Handed::Failed(note) => {
-                Statement::new("UPDATE deliveries SET state = 'failed', note = ? WHERE id = ?")
+            PartOutcome::Failed(note) => {
+                SqlStatement::new("UPDATE deliveries SET state = 'failed', note = ? WHERE id = ?")
                     .bind(*note)
                     .bind(row.0)
             }
@@ -118,7 +118,7 @@ impl Deliveries {
             .change(
                 "begin a delivery",
                 (OnDisk, Wait),
-                Statement::new(
+                SqlStatement::new(
                     "UPDATE deliveries SET state = 'sending', attempts = attempts + 1 WHERE id = ?",
                 )
                 .bind(row.0),
@@ -132,7 +132,7 @@ impl Deliveries {
             .change(
                 "note a delivery",
                 (Soon, Wait),
-                Statement::new("UPDATE deliveries SET state = 'sent', sent_at = ? WHERE id = ?")
+                SqlStatement::new("UPDATE deliveries SET state = 'sent', sent_at = ? WHERE id = ?")
                     .bind(now.millis())
                     .bind(row.0),
             )
@@ -149,9 +149,29 @@ impl Deliveries {
         self.note(row, "failed", note).await
     }
 
+    /// The platform had taken it, and says later that it did not arrive. Whether it was one of this
+    /// account that was taken for sent.
+    pub async fn lost(
+        &self,
+        row: DeliveryRow,
+        account: &str,
+        note: &str,
+    ) -> Result<bool, StoreError> {
+        let update = SqlStatement::new(
+            "UPDATE deliveries SET state = 'failed', note = ?
+             WHERE id = ? AND account = ? AND state = 'sent'",
+        )
+        .bind(note)
+        .bind(row.0)
+        .bind(account);
+        let doing = "note a lost delivery";
+        let changed = self.database.change(doing, (OnDisk, Wait), update).await?;
+        Ok(changed > 0)
+    }
+
     /// This owner's replies that were not seen to arrive, in the order they were written.
-    pub async fn due(&self, owner: Owner) -> Result<Vec<Due>, StoreError> {
-        let query = Statement::new(
+    pub async fn due(&self, owner: RowOwner) -> Result<Vec<DueDelivery>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM deliveries
              WHERE state IN ('pending', 'sending') AND owner = coalesce(?, owner) ORDER BY id",
         )
@@ -162,9 +182,9 @@ impl Deliveries {
 
     /// Whether a reply to this message was ever written.
     pub async fn any_for(&self, message: MessageRow) -> Result<bool, StoreError> {
-        let query = Statement::new("SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ?)")
+        let query = SqlStatement::new("SELECT EXISTS (SELECT 1 FROM deliveries WHERE message = ?)")
             .bind(message.0);
-        let exists = |row: &Row| row.get(0);
+        let exists = |row: &DatabaseRow| row.get(0);
         self.database
             .read_only("look for a reply", query, exists)
             .await
@@ -175,8 +195,8 @@ impl Deliveries {
         message: MessageRow,
         (account, address, text): (&str, &str, &str),
         now: Timestamp,
-    ) -> Statement {
-        Statement::new(
+    ) -> SqlStatement {
+        SqlStatement::new(
             "INSERT INTO deliveries (message, account, address, text, state, queued_at, owner)
              VALUES (?, ?, ?, ?, 'pending', ?, ?) RETURNING id",
         )
@@ -194,13 +214,13 @@ impl Deliveries {
         before: DeliveryRow,
         next: &NextDelivery<'_>,
         now: Timestamp,
-    ) -> Statement {
+    ) -> SqlStatement {
         let (state, attempts) = match next.tried {
-            Tried::Never => ("pending", 0_u32),
-            Tried::NotSent => ("pending", 1),
-            Tried::MaybeSent => ("sending", 1),
+            PriorAttempt::Never => ("pending", 0_u32),
+            PriorAttempt::NotSent => ("pending", 1),
+            PriorAttempt::MaybeSent => ("sending", 1),
         };
-        Statement::new(
+        SqlStatement::new(
             "INSERT INTO deliveries
                  (message, account, address, text, state, attempts, queued_at, owner)
              VALUES ((SELECT message FROM deliveries WHERE id = ?), ?, ?, ?, ?, ?, ?, ?)
@@ -221,7 +241,7 @@ impl Deliveries {
             .change(
                 "note a failed delivery",
                 (Soon, Wait),
-                Statement::new("UPDATE deliveries SET state = ?, note = ? WHERE id = ?")
+                SqlStatement::new("UPDATE deliveries SET state = ?, note = ? WHERE id = ?")
                     .bind(state)
                     .bind(note)
                     .bind(row.0),
@@ -232,14 +252,14 @@ impl Deliveries {
 }
 
 /// The row that an insert has made.
-fn row_of(insert: &Written) -> Result<DeliveryRow, DatabaseError> {
+fn row_of(insert: &StatementResult) -> Result<DeliveryRow, DatabaseError> {
     let row = insert.first_row().ok_or_else(DatabaseError::no_row)?;
     row.get(0).map(DeliveryRow)
 }
 
-fn due(row: &Row) -> Result<Due, DatabaseError> {
+fn due(row: &DatabaseRow) -> Result<DueDelivery, DatabaseError> {
     let state: String = row.get("state")?;
-    Ok(Due {
+    Ok(DueDelivery {
         row: DeliveryRow(row.get("id")?),
         message: row.get::<Option<i64>>("message")?.map(MessageRow),
         account: row.get("account")?,
@@ -253,28 +273,38 @@ fn due(row: &Row) -> Result<Due, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
+    use hermetic_types::SystemClock;
+
     use super::*;
     use crate::Store;
 
     #[tokio::test]
     async fn a_reply_cut_off_while_sending_comes_back_marked() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
+        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
+            .await
+            .unwrap();
         let deliveries = store.deliveries();
         let now = Timestamp::from_millis(1);
         let key = hermetic_types::ConversationKey::new("k");
         let accepted = store.inbox().accept("telegram", "1", &key, "{}", now).await;
         let message = accepted.unwrap().unwrap();
         let reply = ("telegram", "{}", "hi");
-        let queued = deliveries.queue_and_end(message, End::Answered, reply, now);
+        let queued = deliveries.queue_and_end(message, MessageEnd::Answered, reply, now);
         let row = queued.await.unwrap();
-        assert_eq!(store.inbox().open(Owner::ThisGateway).await.unwrap(), []);
-        assert!(!deliveries.due(Owner::ThisGateway).await.unwrap()[0].maybe_sent);
+        assert_eq!(store.inbox().open(RowOwner::ThisGateway).await.unwrap(), []);
+        assert!(!deliveries.due(RowOwner::ThisGateway).await.unwrap()[0].maybe_sent);
         deliveries.begin(row).await.unwrap();
-        assert!(deliveries.due(Owner::ThisGateway).await.unwrap()[0].maybe_sent);
+        assert!(deliveries.due(RowOwner::ThisGateway).await.unwrap()[0].maybe_sent);
         deliveries.put_back(row, "refused").await.unwrap();
-        assert!(!deliveries.due(Owner::ThisGateway).await.unwrap()[0].maybe_sent);
+        assert!(!deliveries.due(RowOwner::ThisGateway).await.unwrap()[0].maybe_sent);
+        assert!(!deliveries.lost(row, "telegram", "gone").await.unwrap());
         deliveries.sent(row, now).await.unwrap();
-        assert_eq!(deliveries.due(Owner::ThisGateway).await.unwrap(), []);
+        assert_eq!(deliveries.due(RowOwner::ThisGateway).await.unwrap(), []);
+        // Told later, by the account that sent it, and once.
+        assert!(!deliveries.lost(row, "discord", "gone").await.unwrap());
+        assert!(deliveries.lost(row, "telegram", "gone").await.unwrap());
+        assert!(!deliveries.lost(row, "telegram", "gone").await.unwrap());
+        assert_eq!(deliveries.due(RowOwner::ThisGateway).await.unwrap(), []);
     }
 }

@@ -1,17 +1,17 @@
 //! Small things with one owner each, replaced whole if nobody else did meanwhile.
 
 use crate::StoreError;
-use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Fail;
-use crate::database::{Database, Row, Statement};
+use crate::database::WriteDurability::{OnDisk, Soon};
+use crate::database::{Database, DatabaseRow, SqlStatement};
 
 #[derive(Clone, Debug)]
-pub struct Documents {
+pub struct DocumentRows {
     database: Database,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct StoredDocument {
     pub body: String,
     /// Counts up from 1 with each replacement.
     pub version: u64,
@@ -19,22 +19,23 @@ pub struct Document {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Replaced {
+pub enum ReplaceOutcome {
     Yes,
     /// Somebody else was faster: load again.
     Outrun,
 }
 
-impl Documents {
+impl DocumentRows {
     pub(crate) fn new(database: Database) -> Self {
         Self { database }
     }
 
-    pub async fn load(&self, name: &str) -> Result<Option<Document>, StoreError> {
-        let query = Statement::new("SELECT body, version FROM documents WHERE name = ?").bind(name);
-        let document = |row: &Row| {
+    pub async fn load(&self, name: &str) -> Result<Option<StoredDocument>, StoreError> {
+        let query =
+            SqlStatement::new("SELECT body, version FROM documents WHERE name = ?").bind(name);
+        let document = |row: &DatabaseRow| {
             let version: i64 = row.get("version")?;
-            Ok(Document {
+            Ok(StoredDocument {
                 body: row.get("body")?,
                 version: version.unsigned_abs(),
             })
@@ -49,17 +50,17 @@ impl Documents {
         name: &str,
         body: &str,
         expected: u64,
-    ) -> Result<Replaced, StoreError> {
+    ) -> Result<ReplaceOutcome, StoreError> {
         let expected = i64::try_from(expected).unwrap_or(i64::MAX - 1);
         let statement = if expected == 0 {
-            Statement::new(
+            SqlStatement::new(
                 "INSERT INTO documents (name, version, body) VALUES (?, 1, ?)
                  ON CONFLICT (name) DO NOTHING",
             )
             .bind(name)
             .bind(body)
         } else {
-            Statement::new(
+            SqlStatement::new(
                 "UPDATE documents SET body = ?, version = version + 1
                  WHERE name = ? AND version = ?",
             )
@@ -81,7 +82,7 @@ impl Documents {
             .change(
                 "write a document",
                 (Soon, Fail),
-                Statement::new(
+                SqlStatement::new(
                     "INSERT INTO documents (name, version, body) VALUES (?, 1, ?)
              ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = version + 1",
                 )
@@ -93,31 +94,36 @@ impl Documents {
     }
 }
 
-fn outcome(rows: u64) -> Replaced {
+fn outcome(rows: u64) -> ReplaceOutcome {
     if rows == 1 {
-        Replaced::Yes
+        ReplaceOutcome::Yes
     } else {
-        Replaced::Outrun
+        ReplaceOutcome::Outrun
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use hermetic_types::SystemClock;
+
     use super::*;
     use crate::Store;
 
     #[tokio::test]
     async fn of_two_who_read_the_same_version_one_is_outrun() {
         let folder = tempfile::tempdir().unwrap();
-        let documents = Store::open(&folder.path().join("s.db"))
+        let documents = Store::open(&folder.path().join("s.db"), SystemClock::shared())
             .await
             .unwrap()
             .documents();
         assert_eq!(documents.load("a").await.unwrap(), None);
-        assert_eq!(documents.replace("a", "1", 0).await.unwrap(), Replaced::Yes);
+        assert_eq!(
+            documents.replace("a", "1", 0).await.unwrap(),
+            ReplaceOutcome::Yes
+        );
         assert_eq!(
             documents.replace("a", "x", 0).await.unwrap(),
-            Replaced::Outrun
+            ReplaceOutcome::Outrun
         );
         let (one, two) = tokio::join!(
             documents.replace("a", "one", 1),
@@ -125,8 +131,12 @@ mod tests {
         );
         let (one, two) = (one.unwrap(), two.unwrap());
         assert_ne!(one, two);
-        let winner = if one == Replaced::Yes { "one" } else { "two" };
-        let expected = Document {
+        let winner = if one == ReplaceOutcome::Yes {
+            "one"
+        } else {
+            "two"
+        };
+        let expected = StoredDocument {
             body: winner.to_owned(),
             version: 2,
         };

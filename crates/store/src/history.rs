@@ -3,16 +3,16 @@
 use hermetic_types::{ConversationKey, Timestamp};
 
 use crate::StoreError;
-use crate::database::Durability::Soon;
 use crate::database::WithoutRoom::{Fail, Wait};
-use crate::database::{Database, DatabaseError, Row, Statement};
+use crate::database::WriteDurability::Soon;
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
 
 #[derive(Clone, Debug)]
-pub struct History {
+pub struct HistoryRows {
     database: Database,
 }
 
-impl History {
+impl HistoryRows {
     pub(crate) fn new(database: Database) -> Self {
         Self { database }
     }
@@ -33,10 +33,12 @@ impl History {
             .change(
                 doing,
                 (Soon, Wait),
-                Statement::new("INSERT INTO history (conversation, message, at) VALUES (?, ?, ?)")
-                    .bind(conversation.as_str())
-                    .bind(message)
-                    .bind(now.millis()),
+                SqlStatement::new(
+                    "INSERT INTO history (conversation, message, at) VALUES (?, ?, ?)",
+                )
+                .bind(conversation.as_str())
+                .bind(message)
+                .bind(now.millis()),
             )
             .await
             .map(drop)
@@ -49,13 +51,13 @@ impl History {
         most: u32,
     ) -> Result<Vec<String>, StoreError> {
         // As one row: each crosses from SQLite's thread to ours.
-        let query = Statement::new(
+        let query = SqlStatement::new(
             "SELECT group_concat(message, char(10) ORDER BY id) FROM
                  (SELECT id, message FROM history WHERE conversation = ? ORDER BY id DESC LIMIT ?)",
         )
         .bind(conversation.as_str())
         .bind(most);
-        let lines = |row: &Row| row.get::<Option<String>>(0);
+        let lines = |row: &DatabaseRow| row.get::<Option<String>>(0);
         let lines = self.database.read_only("read a conversation", query, lines);
         let lines = lines.await?;
         let lines = lines.iter().flat_map(|lines| lines.split('\n'));
@@ -67,12 +69,12 @@ impl History {
         &self,
         conversation: &ConversationKey,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let query = Statement::new(
+        let query = SqlStatement::new(
             "SELECT at FROM history WHERE conversation = ? ORDER BY id DESC LIMIT 1",
         )
         .bind(conversation.as_str());
         let doing = "look when something was said";
-        let at = |row: &Row| row.moment("at");
+        let at = |row: &DatabaseRow| row.moment("at");
         self.database.read_first(doing, query, at).await
     }
 
@@ -82,7 +84,7 @@ impl History {
             .change(
                 "forget silent conversations",
                 (Soon, Fail),
-                Statement::new(
+                SqlStatement::new(
                     "DELETE FROM history WHERE conversation IN
                  (SELECT conversation FROM history GROUP BY conversation HAVING MAX(at) < ?)",
                 )
@@ -96,7 +98,7 @@ impl History {
             .change(
                 "clear a conversation",
                 (Soon, Fail),
-                Statement::new("DELETE FROM history WHERE conversation = ?")
+                SqlStatement::new("DELETE FROM history WHERE conversation = ?")
                     .bind(conversation.as_str()),
             )
             .await
@@ -106,13 +108,15 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use hermetic_types::SystemClock;
+
     use super::*;
     use crate::Store;
 
     #[tokio::test]
     async fn a_conversation_comes_back_in_order_and_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let history = Store::open(&folder.path().join("s.db"))
+        let history = Store::open(&folder.path().join("s.db"), SystemClock::shared())
             .await
             .unwrap()
             .history();
@@ -131,7 +135,7 @@ mod tests {
     #[tokio::test]
     async fn a_silent_conversation_is_forgotten_and_a_living_one_is_whole() {
         let folder = tempfile::tempdir().unwrap();
-        let history = Store::open(&folder.path().join("s.db"))
+        let history = Store::open(&folder.path().join("s.db"), SystemClock::shared())
             .await
             .unwrap()
             .history();

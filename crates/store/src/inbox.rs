@@ -2,13 +2,13 @@
 
 use hermetic_types::{ConversationKey, Timestamp};
 
-use crate::database::Durability::{self, OnDisk, Soon};
 use crate::database::WithoutRoom::{Fail, Wait};
-use crate::database::{Database, DatabaseError, Row, Statement};
-use crate::{Owner, StoreError};
+use crate::database::WriteDurability::{self, OnDisk, Soon};
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
+use crate::{RowOwner, StoreError};
 
 #[derive(Clone, Debug)]
-pub struct Inbox {
+pub struct InboxRows {
     database: Database,
 }
 
@@ -18,7 +18,7 @@ pub struct MessageRow(pub i64);
 
 /// A message that has no end yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Open {
+pub struct OpenMessage {
     pub row: MessageRow,
     pub account: String,
     pub conversation: ConversationKey,
@@ -31,13 +31,13 @@ pub struct Open {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum MessageEnd {
     Answered,
     Refused,
     Failed,
 }
 
-impl Inbox {
+impl InboxRows {
     pub(crate) fn new(database: Database) -> Self {
         Self { database }
     }
@@ -52,7 +52,7 @@ impl Inbox {
         payload: &str,
         now: Timestamp,
     ) -> Result<Option<MessageRow>, StoreError> {
-        let insert = Statement::new(
+        let insert = SqlStatement::new(
             "INSERT INTO inbox (account, update_id, conversation, payload, state, received_at, owner)
              VALUES (?, ?, ?, ?, 'accepted', ?, ?)
              ON CONFLICT (account, update_id) DO NOTHING RETURNING id",
@@ -63,10 +63,23 @@ impl Inbox {
         .bind(payload)
         .bind(now.millis())
         .bind(self.database.gateway());
-        let row = |row: &Row| row.get(0).map(MessageRow);
+        let row = |row: &DatabaseRow| row.get(0).map(MessageRow);
         self.database
             .returning("write a message down", (OnDisk, Fail), insert, row)
             .await
+    }
+
+    /// Other words for a message whose turn has not come: who wrote it changed it. On the disk, because
+    /// the platform is told next that we have them.
+    pub async fn rewrite(&self, row: MessageRow, payload: &str) -> Result<(), StoreError> {
+        let update =
+            SqlStatement::new("UPDATE inbox SET payload = ? WHERE id = ? AND ended_at IS NULL")
+                .bind(payload)
+                .bind(row.0);
+        self.database
+            .change("write a change of a message down", (OnDisk, Fail), update)
+            .await
+            .map(drop)
     }
 
     /// Notes that a turn for it begins; the number of this attempt, from 1. Whatever the turn does
@@ -84,16 +97,16 @@ impl Inbox {
     async fn begin_within(
         &self,
         row: MessageRow,
-        durability: Durability,
+        durability: WriteDurability,
     ) -> Result<u32, StoreError> {
         let doing = "begin a message's turn";
-        let update = Statement::new(
+        let update = SqlStatement::new(
             "UPDATE inbox SET state = 'working', attempts = attempts + 1 WHERE id = ?
              RETURNING attempts",
         )
         .bind(row.0);
         let terms = (durability, Wait);
-        let attempts = |row: &Row| row.get(0);
+        let attempts = |row: &DatabaseRow| row.get(0);
         let attempts = self.database.returning(doing, terms, update, attempts);
         let attempts = attempts.await?;
         attempts.ok_or_else(|| StoreError::while_doing(doing)(DatabaseError::no_row()))
@@ -105,7 +118,7 @@ impl Inbox {
             .change(
                 "note a draft",
                 (OnDisk, Fail),
-                Statement::new("UPDATE inbox SET draft = ? WHERE id = ?")
+                SqlStatement::new("UPDATE inbox SET draft = ? WHERE id = ?")
                     .bind(draft)
                     .bind(row.0),
             )
@@ -116,7 +129,7 @@ impl Inbox {
     pub async fn end(
         &self,
         row: MessageRow,
-        end: End,
+        end: MessageEnd,
         note: Option<&str>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -128,8 +141,8 @@ impl Inbox {
     }
 
     /// This owner's messages without an end, in the order they came.
-    pub async fn open(&self, owner: Owner) -> Result<Vec<Open>, StoreError> {
-        let query = Statement::new(
+    pub async fn open(&self, owner: RowOwner) -> Result<Vec<OpenMessage>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM inbox
              WHERE state IN ('accepted', 'working') AND owner = coalesce(?, owner) ORDER BY id",
         )
@@ -144,13 +157,13 @@ impl Inbox {
             .change(
                 "strike out old messages",
                 (Soon, Fail),
-                Statement::new("DELETE FROM inbox WHERE ended_at < ?").bind(before.millis()),
+                SqlStatement::new("DELETE FROM inbox WHERE ended_at < ?").bind(before.millis()),
             )
             .await
     }
 }
 
-impl End {
+impl MessageEnd {
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -160,16 +173,21 @@ impl End {
     }
 }
 
-pub(crate) fn ended(row: MessageRow, end: End, note: Option<&str>, now: Timestamp) -> Statement {
-    Statement::new("UPDATE inbox SET state = ?, note = ?, ended_at = ? WHERE id = ?")
+pub(crate) fn ended(
+    row: MessageRow,
+    end: MessageEnd,
+    note: Option<&str>,
+    now: Timestamp,
+) -> SqlStatement {
+    SqlStatement::new("UPDATE inbox SET state = ?, note = ?, ended_at = ? WHERE id = ?")
         .bind(end.name())
         .bind(note)
         .bind(now.millis())
         .bind(row.0)
 }
 
-fn open(row: &Row) -> Result<Open, DatabaseError> {
-    Ok(Open {
+fn open(row: &DatabaseRow) -> Result<OpenMessage, DatabaseError> {
+    Ok(OpenMessage {
         row: MessageRow(row.get("id")?),
         account: row.get("account")?,
         conversation: ConversationKey::new(row.get::<String>("conversation")?),
@@ -182,13 +200,15 @@ fn open(row: &Row) -> Result<Open, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
+    use hermetic_types::SystemClock;
+
     use super::*;
     use crate::Store;
 
     #[tokio::test]
     async fn a_message_sent_twice_is_one_and_open_until_it_ends() {
         let folder = tempfile::tempdir().unwrap();
-        let inbox = Store::open(&folder.path().join("s.db"))
+        let inbox = Store::open(&folder.path().join("s.db"), SystemClock::shared())
             .await
             .unwrap()
             .inbox();
@@ -209,13 +229,16 @@ mod tests {
         assert_eq!(inbox.begin(row).await.unwrap(), 2);
         inbox.note_draft(row, "118").await.unwrap();
         assert_eq!(
-            inbox.open(Owner::ThisGateway).await.unwrap()[0]
+            inbox.open(RowOwner::ThisGateway).await.unwrap()[0]
                 .draft
                 .as_deref(),
             Some("118")
         );
-        inbox.end(row, End::Answered, None, now).await.unwrap();
-        assert_eq!(inbox.open(Owner::ThisGateway).await.unwrap(), []);
+        inbox
+            .end(row, MessageEnd::Answered, None, now)
+            .await
+            .unwrap();
+        assert_eq!(inbox.open(RowOwner::ThisGateway).await.unwrap(), []);
         assert_eq!(inbox.prune(Timestamp::from_millis(6)).await.unwrap(), 1);
     }
 }

@@ -3,19 +3,19 @@
 use hermetic_types::{BackendKind, ConversationKey, SandboxId, Timestamp};
 use serde::Serialize;
 
-use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Fail;
-use crate::database::{Database, DatabaseError, Row, Statement};
-use crate::{Owner, StoreError};
+use crate::database::WriteDurability::{OnDisk, Soon};
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
+use crate::{RowOwner, StoreError};
 
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct SandboxLedger {
     database: Database,
 }
 
 /// One sandbox that exists, may exist, or still has to be seen gone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Entry {
+pub struct LedgerEntry {
     pub id: SandboxId,
     pub conversation: ConversationKey,
     pub backend: BackendKind,
@@ -40,7 +40,7 @@ pub enum LedgerState {
     Destroying,
 }
 
-impl Ledger {
+impl SandboxLedger {
     pub(crate) fn new(database: Database) -> Self {
         Self { database }
     }
@@ -54,7 +54,7 @@ impl Ledger {
         spec: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let insert = Statement::new(
+        let insert = SqlStatement::new(
             "INSERT INTO sandboxes
                  (id, conversation, backend, state, spec, named_at, touched_at, owner)
              VALUES (?, ?, ?, 'creating', ?, ?, ?, ?)",
@@ -82,7 +82,7 @@ impl Ledger {
             .change(
                 "change a sandbox's state in the ledger",
                 (durability, Fail),
-                Statement::new("UPDATE sandboxes SET state = ? WHERE id = ?")
+                SqlStatement::new("UPDATE sandboxes SET state = ? WHERE id = ?")
                     .bind(state.name())
                     .bind(id.as_str()),
             )
@@ -95,7 +95,7 @@ impl Ledger {
             .change(
                 "touch a sandbox in the ledger",
                 (Soon, Fail),
-                Statement::new("UPDATE sandboxes SET touched_at = ? WHERE id = ?")
+                SqlStatement::new("UPDATE sandboxes SET touched_at = ? WHERE id = ?")
                     .bind(now.millis())
                     .bind(id.as_str()),
             )
@@ -115,7 +115,7 @@ impl Ledger {
             .change(
                 "give a sandbox to a conversation",
                 (OnDisk, Fail),
-                Statement::new(
+                SqlStatement::new(
                     "UPDATE sandboxes SET conversation = ?, spec = ?, touched_at = ? WHERE id = ?",
                 )
                 .bind(conversation.as_str())
@@ -133,7 +133,7 @@ impl Ledger {
             .change(
                 "set a sandbox aside in the ledger",
                 (OnDisk, Fail),
-                Statement::new("UPDATE sandboxes SET set_aside_at = ? WHERE id = ?")
+                SqlStatement::new("UPDATE sandboxes SET set_aside_at = ? WHERE id = ?")
                     .bind(now.millis())
                     .bind(id.as_str()),
             )
@@ -147,7 +147,7 @@ impl Ledger {
             .change(
                 "take a sandbox back in the ledger",
                 (OnDisk, Fail),
-                Statement::new("UPDATE sandboxes SET set_aside_at = NULL WHERE id = ?")
+                SqlStatement::new("UPDATE sandboxes SET set_aside_at = NULL WHERE id = ?")
                     .bind(id.as_str()),
             )
             .await
@@ -160,7 +160,7 @@ impl Ledger {
             .change(
                 "note a failure in the ledger",
                 (Soon, Fail),
-                Statement::new(
+                SqlStatement::new(
                     "UPDATE sandboxes SET failures = failures + 1, last_failure = ? WHERE id = ?",
                 )
                 .bind(failure)
@@ -176,22 +176,25 @@ impl Ledger {
             .change(
                 "strike a sandbox out of the ledger",
                 (Soon, Fail),
-                Statement::new("DELETE FROM sandboxes WHERE id = ?").bind(id.as_str()),
+                SqlStatement::new("DELETE FROM sandboxes WHERE id = ?").bind(id.as_str()),
             )
             .await
             .map(drop)
     }
 
-    pub async fn find(&self, id: &SandboxId) -> Result<Option<Entry>, StoreError> {
-        let query = Statement::new("SELECT * FROM sandboxes WHERE id = ?").bind(id.as_str());
+    pub async fn find(&self, id: &SandboxId) -> Result<Option<LedgerEntry>, StoreError> {
+        let query = SqlStatement::new("SELECT * FROM sandboxes WHERE id = ?").bind(id.as_str());
         self.database
             .read_first("read the ledger", query, entry)
             .await
     }
 
     /// The conversation's sandbox in use: not one on its way out, and none that was set aside.
-    pub async fn of(&self, conversation: &ConversationKey) -> Result<Option<Entry>, StoreError> {
-        let query = Statement::new(
+    pub async fn of(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<Option<LedgerEntry>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM sandboxes
              WHERE conversation = ? AND state <> 'destroying' AND set_aside_at IS NULL",
         )
@@ -205,8 +208,8 @@ impl Ledger {
     pub async fn set_aside_of(
         &self,
         conversation: &ConversationKey,
-    ) -> Result<Vec<Entry>, StoreError> {
-        let query = Statement::new(
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM sandboxes
              WHERE conversation = ? AND state <> 'destroying' AND set_aside_at IS NOT NULL
              ORDER BY set_aside_at DESC, rowid DESC",
@@ -216,8 +219,8 @@ impl Ledger {
     }
 
     /// All of this owner's, the longest untouched first.
-    pub async fn entries(&self, owner: Owner) -> Result<Vec<Entry>, StoreError> {
-        let query = Statement::new(
+    pub async fn entries(&self, owner: RowOwner) -> Result<Vec<LedgerEntry>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM sandboxes WHERE owner = coalesce(?, owner) ORDER BY touched_at, id",
         )
         .bind(owner.filter(&self.database));
@@ -249,8 +252,8 @@ impl LedgerState {
     }
 }
 
-fn entry(row: &Row) -> Result<Entry, DatabaseError> {
-    Ok(Entry {
+fn entry(row: &DatabaseRow) -> Result<LedgerEntry, DatabaseError> {
+    Ok(LedgerEntry {
         id: row.parsed("id", |text| text.parse().ok())?,
         conversation: ConversationKey::new(row.get::<String>("conversation")?),
         backend: row.parsed("backend", |text| text.parse().ok())?,
@@ -266,18 +269,22 @@ fn entry(row: &Row) -> Result<Entry, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
+    use hermetic_types::SystemClock;
+
     use super::*;
     use crate::Store;
 
     const NOW: i64 = 1_000;
 
-    async fn ledger() -> (tempfile::TempDir, Ledger) {
+    async fn ledger() -> (tempfile::TempDir, SandboxLedger) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
+        let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
+            .await
+            .unwrap();
         (folder, store.ledger())
     }
 
-    async fn named(ledger: &Ledger, conversation: &str) -> Result<SandboxId, StoreError> {
+    async fn named(ledger: &SandboxLedger, conversation: &str) -> Result<SandboxId, StoreError> {
         let id = SandboxId::random();
         let now = Timestamp::from_millis(NOW);
         let conversation = ConversationKey::new(conversation);
@@ -296,7 +303,7 @@ mod tests {
         let entry = ledger.find(&id).await.unwrap().unwrap();
         assert_eq!((entry.state, entry.failures), (LedgerState::Running, 1));
         ledger.forget(&id).await.unwrap();
-        assert_eq!(ledger.entries(Owner::ThisGateway).await.unwrap(), []);
+        assert_eq!(ledger.entries(RowOwner::ThisGateway).await.unwrap(), []);
     }
 
     #[tokio::test]
@@ -326,7 +333,10 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(found.id, new);
-        assert_eq!(ledger.entries(Owner::ThisGateway).await.unwrap().len(), 2);
+        assert_eq!(
+            ledger.entries(RowOwner::ThisGateway).await.unwrap().len(),
+            2
+        );
     }
     #[tokio::test]
     async fn one_that_is_set_aside_stays_in_the_ledger_and_can_be_taken_back() {
@@ -344,6 +354,9 @@ mod tests {
         ledger.set_aside(&new, now).await.unwrap();
         ledger.take_back(&old).await.unwrap();
         assert_eq!(ledger.of(&alice).await.unwrap().unwrap().id, old);
-        assert_eq!(ledger.entries(Owner::ThisGateway).await.unwrap().len(), 2);
+        assert_eq!(
+            ledger.entries(RowOwner::ThisGateway).await.unwrap().len(),
+            2
+        );
     }
 }

@@ -16,19 +16,24 @@ mod history;
 mod inbox;
 mod ledger;
 mod processes;
+mod spending;
 mod store;
 mod tool_calls;
 
 pub use adapter_state::AccountState;
 pub use approvals::{
-    Approvals, Given, NewRequest, Notice, Outcome, Reply, Request, Scope, State, Subject,
+    AnswerOutcome, ApprovalRequest, ApprovalRows, ApprovalScope, GivenAnswer, NewRequest,
+    PromptNotice, RequestReply, RequestState, StoredSubject,
 };
-pub use database::{DatabaseError, OpenError, Owner, StoreError};
-pub use deliveries::{Deliveries, DeliveryRow, Due, Handed, NextDelivery, Tried};
-pub use documents::{Document, Documents, Replaced};
-pub use history::History;
-pub use inbox::{End, Inbox, MessageRow, Open};
-pub use ledger::{Entry, Ledger, LedgerState};
-pub use processes::{ProcessRow, Processes};
+pub use database::{CopyError, DatabaseError, OpenError, RowOwner, StoreError, StoreVersion};
+pub use deliveries::{
+    DeliveryRow, DeliveryRows, DueDelivery, NextDelivery, PartOutcome, PriorAttempt,
+};
+pub use documents::{DocumentRows, ReplaceOutcome, StoredDocument};
+pub use history::HistoryRows;
+pub use inbox::{InboxRows, MessageEnd, MessageRow, OpenMessage};
+pub use ledger::{LedgerEntry, LedgerState, SandboxLedger};
+pub use processes::{ProcessRow, ProcessRows};
+pub use spending::{SpendingAmounts, SpendingDay, SpendingRows, SpendingScope};
 pub use store::Store;
-pub use tool_calls::{ToolCall, ToolCalls};
+pub use tool_calls::{ToolCallRow, ToolCalls};

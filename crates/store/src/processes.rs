@@ -2,13 +2,13 @@
 
 use hermetic_types::{ConversationKey, RunId, SandboxId, Timestamp};
 
-use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Fail;
-use crate::database::{Database, DatabaseError, Row, Statement};
-use crate::{Owner, StoreError};
+use crate::database::WriteDurability::{OnDisk, Soon};
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
+use crate::{RowOwner, StoreError};
 
 #[derive(Clone, Debug)]
-pub struct Processes {
+pub struct ProcessRows {
     database: Database,
 }
 
@@ -22,7 +22,7 @@ pub struct ProcessRow {
     pub begun_at: Timestamp,
 }
 
-impl Processes {
+impl ProcessRows {
     pub(crate) fn new(database: Database) -> Self {
         Self { database }
     }
@@ -33,7 +33,7 @@ impl Processes {
             .change(
                 "write a process down",
                 (OnDisk, Fail),
-                Statement::new(
+                SqlStatement::new(
                     "INSERT INTO processes (id, conversation, sandbox, terms, begun_at, owner)
                      VALUES (?, ?, ?, ?, ?, ?)",
                 )
@@ -54,7 +54,7 @@ impl Processes {
             .change(
                 "strike a process out",
                 (Soon, Fail),
-                Statement::new("DELETE FROM processes WHERE id = ?").bind(id.as_str()),
+                SqlStatement::new("DELETE FROM processes WHERE id = ?").bind(id.as_str()),
             )
             .await
             .map(drop)
@@ -65,7 +65,7 @@ impl Processes {
             .change(
                 "strike out a conversation's processes",
                 (Soon, Fail),
-                Statement::new("DELETE FROM processes WHERE conversation = ?")
+                SqlStatement::new("DELETE FROM processes WHERE conversation = ?")
                     .bind(conversation.as_str()),
             )
             .await
@@ -73,8 +73,8 @@ impl Processes {
     }
 
     /// All of this owner's, in the order they were begun.
-    pub async fn all(&self, owner: Owner) -> Result<Vec<ProcessRow>, StoreError> {
-        let query = Statement::new(
+    pub async fn all(&self, owner: RowOwner) -> Result<Vec<ProcessRow>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT * FROM processes WHERE owner = coalesce(?, owner) ORDER BY begun_at, id",
         )
         .bind(owner.filter(&self.database));
@@ -83,7 +83,7 @@ impl Processes {
     }
 }
 
-fn process(row: &Row) -> Result<ProcessRow, DatabaseError> {
+fn process(row: &DatabaseRow) -> Result<ProcessRow, DatabaseError> {
     Ok(ProcessRow {
         id: row.parsed("id", |text| text.parse().ok())?,
         conversation: ConversationKey::new(row.get::<String>("conversation")?),
@@ -95,13 +95,17 @@ fn process(row: &Row) -> Result<ProcessRow, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
+    use hermetic_types::SystemClock;
+
     use super::*;
     use crate::Store;
 
     #[tokio::test]
     async fn a_process_is_known_until_it_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
+        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
+            .await
+            .unwrap();
         let processes = store.processes();
         let row = |conversation: &str, at| ProcessRow {
             id: RunId::random(),
@@ -116,9 +120,15 @@ mod tests {
         }
         assert!(processes.name(&rows[0]).await.is_err(), "named twice");
         processes.forget(&rows[0].id).await.unwrap();
-        assert_eq!(processes.all(Owner::ThisGateway).await.unwrap(), rows[1..]);
+        assert_eq!(
+            processes.all(RowOwner::ThisGateway).await.unwrap(),
+            rows[1..]
+        );
         let conversation = ConversationKey::new("a");
         processes.forget_all_of(&conversation).await.unwrap();
-        assert_eq!(processes.all(Owner::ThisGateway).await.unwrap(), rows[2..]);
+        assert_eq!(
+            processes.all(RowOwner::ThisGateway).await.unwrap(),
+            rows[2..]
+        );
     }
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use hermetic_types::{GatewayId, HealthReport, SharedClock, SystemClock};
+use hermetic_types::{GatewayId, HealthReport, SharedClock};
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, Approvals, Deliveries, Documents, History, Inbox, Ledger, OpenError, Processes,
-    ToolCalls,
+    AccountState, ApprovalRows, CopyError, DeliveryRows, DocumentRows, HistoryRows, InboxRows,
+    OpenError, ProcessRows, SandboxLedger, SpendingRows, StoreVersion, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -17,14 +17,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens it for an installation's one gateway, by the machine's clock. Must be called within a
-    /// runtime, which has to live as long as the store is written to.
-    pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        Self::open_as(path, GatewayId::sole(), SystemClock::shared()).await
+    /// Opens it for an installation's one gateway. The clock tells since when the store is in trouble.
+    /// Must be called within a runtime, which has to live as long as the store is written to.
+    pub async fn open(path: &Path, clock: SharedClock) -> Result<Self, OpenError> {
+        Self::open_as(path, GatewayId::sole(), clock).await
     }
 
-    /// Opens it for this gateway, in whose name rows are written. The clock tells since when the store
-    /// is in trouble.
+    /// Opens it for this gateway, in whose name rows are written.
     pub async fn open_as(
         path: &Path,
         gateway: GatewayId,
@@ -38,6 +37,11 @@ impl Store {
     /// cannot be looked at is not known to be one.
     pub async fn is_of_earlier_version(path: &Path) -> bool {
         database::is_of_earlier_version(path).await
+    }
+
+    /// Copies the file, whoever writes to it meanwhile, into one that is not there yet.
+    pub async fn copy(path: &Path, into: &Path) -> Result<StoreVersion, CopyError> {
+        database::copy(path, into).await
     }
 
     /// Whether it can be written to, and if not, why and since when.
@@ -56,32 +60,36 @@ impl Store {
         self.database.set_waiting(false);
     }
 
-    pub fn ledger(&self) -> Ledger {
-        Ledger::new(self.database.clone())
+    pub fn ledger(&self) -> SandboxLedger {
+        SandboxLedger::new(self.database.clone())
     }
 
-    pub fn inbox(&self) -> Inbox {
-        Inbox::new(self.database.clone())
+    pub fn inbox(&self) -> InboxRows {
+        InboxRows::new(self.database.clone())
     }
 
     pub fn tool_calls(&self) -> ToolCalls {
         ToolCalls::new(self.database.clone())
     }
 
-    pub fn history(&self) -> History {
-        History::new(self.database.clone())
+    pub fn history(&self) -> HistoryRows {
+        HistoryRows::new(self.database.clone())
     }
 
-    pub fn deliveries(&self) -> Deliveries {
-        Deliveries::new(self.database.clone())
+    pub fn deliveries(&self) -> DeliveryRows {
+        DeliveryRows::new(self.database.clone())
     }
 
-    pub fn approvals(&self) -> Approvals {
-        Approvals::new(self.database.clone())
+    pub fn approvals(&self) -> ApprovalRows {
+        ApprovalRows::new(self.database.clone())
     }
 
-    pub fn processes(&self) -> Processes {
-        Processes::new(self.database.clone())
+    pub fn processes(&self) -> ProcessRows {
+        ProcessRows::new(self.database.clone())
+    }
+
+    pub fn spending(&self) -> SpendingRows {
+        SpendingRows::new(self.database.clone())
     }
 
     /// What the adapter of this account remembers.
@@ -89,7 +97,7 @@ impl Store {
         AccountState::new(self.database.clone(), account.to_owned())
     }
 
-    pub fn documents(&self) -> Documents {
-        Documents::new(self.database.clone())
+    pub fn documents(&self) -> DocumentRows {
+        DocumentRows::new(self.database.clone())
     }
 }

@@ -2,9 +2,9 @@
 
 use hermetic_types::Timestamp;
 
-use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Wait;
-use crate::database::{Database, DatabaseError, Row, Statement};
+use crate::database::WriteDurability::{OnDisk, Soon};
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
 use crate::{MessageRow, StoreError};
 
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct ToolCalls {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolCall {
+pub struct ToolCallRow {
     pub call: String,
     pub tool: String,
     pub arguments: String,
@@ -39,7 +39,7 @@ impl ToolCalls {
             .change(
                 "write a tool call down",
                 (OnDisk, Wait),
-                Statement::new(
+                SqlStatement::new(
                     "INSERT INTO tool_calls (message, call, tool, arguments, begun_at)
              VALUES (?, ?, ?, ?, ?)",
                 )
@@ -64,7 +64,7 @@ impl ToolCalls {
             .change(
                 "note a tool call's end",
                 (Soon, Wait),
-                Statement::new(
+                SqlStatement::new(
                     "UPDATE tool_calls SET result = ?, ended_at = ? WHERE message = ? AND call = ?",
                 )
                 .bind(result)
@@ -77,18 +77,19 @@ impl ToolCalls {
     }
 
     /// In the order they were begun.
-    pub async fn of(&self, message: MessageRow) -> Result<Vec<ToolCall>, StoreError> {
-        let query =
-            Statement::new("SELECT * FROM tool_calls WHERE message = ? ORDER BY begun_at, rowid")
-                .bind(message.0);
+    pub async fn of(&self, message: MessageRow) -> Result<Vec<ToolCallRow>, StoreError> {
+        let query = SqlStatement::new(
+            "SELECT * FROM tool_calls WHERE message = ? ORDER BY begun_at, rowid",
+        )
+        .bind(message.0);
         self.database
             .read("read a message's tool calls", query, tool_call)
             .await
     }
 }
 
-fn tool_call(row: &Row) -> Result<ToolCall, DatabaseError> {
-    Ok(ToolCall {
+fn tool_call(row: &DatabaseRow) -> Result<ToolCallRow, DatabaseError> {
+    Ok(ToolCallRow {
         call: row.get("call")?,
         tool: row.get("tool")?,
         arguments: row.get("arguments")?,
@@ -101,12 +102,14 @@ fn tool_call(row: &Row) -> Result<ToolCall, DatabaseError> {
 mod tests {
     use super::*;
     use crate::Store;
-    use hermetic_types::ConversationKey;
+    use hermetic_types::{ConversationKey, SystemClock};
 
     #[tokio::test]
     async fn a_call_begun_and_never_ended_is_known() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
+        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
+            .await
+            .unwrap();
         let (key, now) = (ConversationKey::new("k"), Timestamp::from_millis(5));
         let row = store
             .inbox()

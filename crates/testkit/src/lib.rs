@@ -11,6 +11,8 @@ pub mod backend;
 pub mod chat;
 pub mod clock;
 pub mod discord;
+pub mod full_disk;
+pub mod matrix;
 pub mod model;
 pub mod npm;
 pub mod pypi;

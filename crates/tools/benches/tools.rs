@@ -20,10 +20,10 @@ mod room;
 
 use std::time::{Duration, Instant};
 
-use hermetic_policy::{Cleared, Context, Policy, Rules, Verdict};
-use hermetic_tools::{NoOneToAsk, Request};
+use hermetic_policy::{Cleared, JudgementContext, Policy, PolicyRules, Verdict};
+use hermetic_tools::{CommandRequest, NoOneToAsk};
 use hermetic_types::{BackendDescription, BackendKind, Command};
-use hermetic_warden::protocol::{PathAt, Read, Write};
+use hermetic_warden::protocol::{PathAt, ReadRequest, WriteRequest};
 use room::{Lab, Wishes};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ fn main() {
 async fn commands(lab: &Lab) {
     let (mut sandbox, mut tool) = (Vec::new(), Vec::new());
     for _ in 0..COMMANDS + WARM {
-        sandbox.push(bare(lab, Request::shell("true")).await);
+        sandbox.push(bare(lab, CommandRequest::shell("true")).await);
         let begun = Instant::now();
         lab.terminal("true").await;
         tool.push(begun.elapsed());
@@ -77,12 +77,12 @@ async fn scripts(lab: &Lab) {
     let (mut plain, mut script) = (Vec::new(), Vec::new());
     for _ in 0..SCRIPTS + WARM {
         let pass = Command::words(["python3", "-c", "pass"]);
-        let context = Context::new(
+        let context = JudgementContext::new(
             BackendDescription::sealed(BackendKind::Native),
             "/workspace",
             "/root",
         );
-        let Verdict::Run(pass) = Policy::new(Rules::default()).judge(pass, &context) else {
+        let Verdict::Run(pass) = Policy::new(PolicyRules::default()).judge(pass, &context) else {
             panic!("a sandbox without rules takes any command");
         };
         plain.push(run(lab, pass).await);
@@ -144,12 +144,20 @@ async fn files(lab: &Lab) {
         let sandbox = lab.room.sandbox();
         let at = || PathAt::anywhere(path.as_str());
         let begun = Instant::now();
-        let mut file = sandbox.warden().write_file(Write::new(at())).await.unwrap();
+        let mut file = sandbox
+            .warden()
+            .write_file(WriteRequest::new(at()))
+            .await
+            .unwrap();
         file.write(&text).await.unwrap();
         file.finish().await.unwrap();
         bare_in.push(begun.elapsed());
         let begun = Instant::now();
-        let mut file = sandbox.warden().read_file(Read::whole(at())).await.unwrap();
+        let mut file = sandbox
+            .warden()
+            .read_file(ReadRequest::whole(at()))
+            .await
+            .unwrap();
         while file.next().await.unwrap().is_some() {}
         bare_out.push(begun.elapsed());
         lab.says(&format!("rm {path}")).await;
@@ -174,7 +182,7 @@ fn rate(mut spans: Vec<Duration>) -> f64 {
 }
 
 /// Judged, and run in the sandbox without a tool around it.
-async fn bare(lab: &Lab, request: Request) -> Duration {
+async fn bare(lab: &Lab, request: CommandRequest) -> Duration {
     let stop = CancellationToken::new();
     let cleared = lab.kit.terminal.clear(request, &NoOneToAsk, &stop).await;
     run(lab, cleared.unwrap()).await

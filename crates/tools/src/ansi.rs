@@ -57,8 +57,8 @@ fn after_control_sequence(bytes: &[u8], mut at: usize) -> usize {
 /// A string goes to BEL or `ESC \`. One that never ends was none: only its opening is dropped, or a
 /// stray byte would hide everything after it.
 fn after_string(bytes: &[u8], from: usize) -> usize {
-    const LONGEST: usize = 64 << 10;
-    let window = &bytes[from..bytes.len().min(from + LONGEST)];
+    const LONGEST_ESCAPE_SEQUENCE: usize = 64 << 10;
+    let window = &bytes[from..bytes.len().min(from + LONGEST_ESCAPE_SEQUENCE)];
     for (offset, byte) in window.iter().enumerate() {
         match *byte {
             BELL => return from + offset + 1,

@@ -3,48 +3,48 @@
 use std::fmt;
 
 use futures::future::{self, BoxFuture, FutureExt};
-use hermetic_policy::{Cleared, Question, Refusal, RefusedBy, Verdict};
+use hermetic_policy::{ApprovalQuestion, Cleared, PolicyRefusal, RefusedBy, Verdict};
 use hermetic_types::{BackendKind, Command};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::Blocked;
+use crate::BlockedCommand;
 
 /// Puts a question to somebody who may answer it.
 ///
 /// What an implementer promises: a yes comes from a person who may give it (or stands from one given
 /// before, for exactly this), the wait is bounded and ends soon after `stop` is cancelled, and
 /// silence, doubt and failure are a no.
-pub trait Ask: Send + Sync + fmt::Debug {
+pub trait CommandApprover: Send + Sync + fmt::Debug {
     fn ask<'a>(
         &'a self,
-        question: Question,
+        question: ApprovalQuestion,
         stop: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Cleared, Denied>>;
+    ) -> BoxFuture<'a, Result<Cleared, CommandDenied>>;
 
     /// Learns what became of a command, before anything runs. A command that cannot be written down
     /// where that is wanted does not run.
-    fn decided(&self, _: Decided<'_>) -> Result<(), Denied> {
+    fn decided(&self, _: DecidedCommand<'_>) -> Result<(), CommandDenied> {
         Ok(())
     }
 }
 
 /// A command that was judged, and by whom.
 #[derive(Clone, Copy, Debug)]
-pub struct Decided<'a> {
+pub struct DecidedCommand<'a> {
     pub backend: BackendKind,
     pub command: &'a Command,
-    pub as_what: Judged<'a>,
+    pub as_what: JudgedAs<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub enum Judged<'a> {
+pub enum JudgedAs<'a> {
     Run(&'a Cleared),
-    Refused(&'a Refusal),
-    Denied(&'a Denied),
+    Refused(&'a PolicyRefusal),
+    Denied(&'a CommandDenied),
 }
 
-impl Judged<'_> {
+impl JudgedAs<'_> {
     /// Why, in words for a record.
     pub fn grounds(&self) -> String {
         match self {
@@ -61,16 +61,16 @@ impl Judged<'_> {
 /// A no, with its reason in words for the model and the chat.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct Denied(pub String);
+pub struct CommandDenied(pub String);
 
 /// What becomes of a verdict: a person is asked where it wants one, and `decided` learns of it before
 /// anything is done.
 pub(crate) async fn settle(
     verdict: Verdict,
-    decided: impl Fn(Judged<'_>) -> Result<(), Denied>,
-    ask: &dyn Ask,
+    decided: impl Fn(JudgedAs<'_>) -> Result<(), CommandDenied>,
+    ask: &dyn CommandApprover,
     stop: &CancellationToken,
-) -> Result<Cleared, Blocked> {
+) -> Result<Cleared, BlockedCommand> {
     let answer = match verdict {
         Verdict::Run(cleared) => Ok(cleared),
         Verdict::Refuse(refusal) => {
@@ -79,8 +79,8 @@ pub(crate) async fn settle(
                 RefusedBy::Deny { .. } => "approvals.deny",
             };
             tracing::warn!(by, "refused");
-            decided(Judged::Refused(&refusal))?;
-            return Err(Blocked::refused(&refusal));
+            decided(JudgedAs::Refused(&refusal))?;
+            return Err(BlockedCommand::refused(&refusal));
         }
         Verdict::Ask(question) => {
             tracing::info!("needs a yes");
@@ -88,8 +88,8 @@ pub(crate) async fn settle(
         }
     };
     match &answer {
-        Ok(cleared) => decided(Judged::Run(cleared))?,
-        Err(denied) => decided(Judged::Denied(denied))?,
+        Ok(cleared) => decided(JudgedAs::Run(cleared))?,
+        Err(denied) => decided(JudgedAs::Denied(denied))?,
     }
     Ok(answer?)
 }
@@ -98,13 +98,13 @@ pub(crate) async fn settle(
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoOneToAsk;
 
-impl Ask for NoOneToAsk {
+impl CommandApprover for NoOneToAsk {
     fn ask<'a>(
         &'a self,
-        question: Question,
+        question: ApprovalQuestion,
         _: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Cleared, Denied>> {
-        let denied = Denied(format!(
+    ) -> BoxFuture<'a, Result<Cleared, CommandDenied>> {
+        let denied = CommandDenied(format!(
             "This needs a person's yes ({}), and there is nobody to ask, so it is refused. Nothing was \
              run. The operator can put it on command_allowlist or use a sealed backend.",
             question.reasons().join("; ")

@@ -22,26 +22,26 @@ use std::time::Duration;
 use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_policy::Cleared;
 use hermetic_redact::Redactor;
-use hermetic_sandbox::{Bond, RunError};
-use hermetic_store::{Owner, ProcessRow, Processes, StoreError};
+use hermetic_sandbox::{CommandBond, RunError};
+use hermetic_store::{ProcessRow, ProcessRows, RowOwner, StoreError};
 use hermetic_types::{ConversationKey, RunId, SandboxId, SharedClock};
-use hermetic_warden::client::{CallError, Event, Running};
-use hermetic_warden::protocol::Kill;
+use hermetic_warden::client::{RunEvent, RunningCommand, WardenCallError};
+use hermetic_warden::protocol::KillRequest;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Held;
-use watch::Alarm;
+use watch::NoticeLimit;
 
-pub use notice::{Notice, Noticed};
-pub(crate) use process::{End, Process, Terms};
+pub use notice::{NoticeKind, ProcessNotice};
+pub(crate) use process::{BackgroundProcess, ProcessEnd, ProcessTerms};
 
 /// All background processes of an installation. Clones share one state.
 #[derive(Clone, Debug)]
-pub struct Background {
-    shared: Arc<Shared>,
+pub struct BackgroundProcesses {
+    shared: Arc<BackgroundState>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub struct BackgroundSettings {
 }
 
 /// The way back to a sandbox after its link broke or the gateway was started anew.
-pub trait Reach: Send + Sync + fmt::Debug {
+pub trait SandboxReach: Send + Sync + fmt::Debug {
     /// The conversation's sandbox if it is still this one and alive. Never makes one.
     fn living<'a>(
         &'a self,
@@ -65,16 +65,16 @@ pub trait Reach: Send + Sync + fmt::Debug {
 pub struct NoWayBack;
 
 #[derive(Debug)]
-struct Shared {
+struct BackgroundState {
     settings: BackgroundSettings,
     redactor: Redactor,
-    rows: Option<Processes>,
-    reach: Arc<dyn Reach>,
+    rows: Option<ProcessRows>,
+    reach: Arc<dyn SandboxReach>,
     clock: SharedClock,
-    known: Mutex<HashMap<ConversationKey, Vec<Arc<Process>>>>,
-    alarm: Mutex<Alarm>,
-    notices: mpsc::Sender<Notice>,
-    unheard: Mutex<Option<mpsc::Receiver<Notice>>>,
+    known: Mutex<HashMap<ConversationKey, Vec<Arc<BackgroundProcess>>>>,
+    alarm: Mutex<NoticeLimit>,
+    notices: mpsc::Sender<ProcessNotice>,
+    unheard: Mutex<Option<mpsc::Receiver<ProcessNotice>>>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -82,7 +82,7 @@ struct Shared {
 #[derive(Debug, Error)]
 pub(crate) enum StartError {
     #[error(
-        "{MOST} background processes of this conversation are running; end one with process kill first"
+        "{MOST_KNOWN_PROCESSES} background processes of this conversation are running; end one with process kill first"
     )]
     TooMany,
     #[error("the process could not be written down, so it was not started")]
@@ -92,26 +92,26 @@ pub(crate) enum StartError {
 }
 
 /// Known processes of one conversation; those that ended and were not looked at longest go first.
-const MOST: usize = 64;
+const MOST_KNOWN_PROCESSES: usize = 64;
 /// How long one that ended is known.
 const KEPT: Duration = Duration::from_secs(1800);
 /// Notices nobody has taken yet; whoever has more to tell waits.
 const UNHEARD: usize = 256;
 /// A process starts within a millisecond; a machine that swaps takes longer.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PROCESS_START_TIMEOUT: Duration = Duration::from_secs(20);
 
-impl Background {
+impl BackgroundProcesses {
     /// Without rows nothing is found again after a restart.
     pub fn new(
         settings: BackgroundSettings,
         redactor: Redactor,
-        rows: Option<Processes>,
-        reach: Arc<dyn Reach>,
+        rows: Option<ProcessRows>,
+        reach: Arc<dyn SandboxReach>,
         clock: SharedClock,
     ) -> Self {
         let (notices, unheard) = mpsc::channel(UNHEARD);
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(BackgroundState {
                 settings,
                 redactor,
                 rows,
@@ -132,14 +132,18 @@ impl Background {
         let Some(rows) = &self.shared.rows else {
             return Ok(0);
         };
-        let found = rows.all(Owner::ThisGateway).await?;
+        let found = rows.all(RowOwner::ThisGateway).await?;
         let count = found.len();
         for row in found {
-            let Ok(terms) = serde_json::from_str::<Terms>(&row.terms) else {
+            let Ok(terms) = serde_json::from_str::<ProcessTerms>(&row.terms) else {
                 rows.forget(&row.id).await?;
                 continue;
             };
-            let process = Arc::new(Process::new(row, terms, Arc::clone(&self.shared.clock)));
+            let process = Arc::new(BackgroundProcess::new(
+                row,
+                terms,
+                Arc::clone(&self.shared.clock),
+            ));
             self.add(&process);
             self.follow(process, None);
         }
@@ -147,7 +151,7 @@ impl Background {
     }
 
     /// What there is to tell, in the order it happened. `None` if somebody listens already.
-    pub fn notices(&self) -> Option<mpsc::Receiver<Notice>> {
+    pub fn notices(&self) -> Option<mpsc::Receiver<ProcessNotice>> {
         self.shared
             .unheard
             .lock()
@@ -156,9 +160,9 @@ impl Background {
     }
 
     /// A notice is in safe hands: it need not be told again after a restart.
-    pub async fn told(&self, notice: &Notice) -> Result<(), StoreError> {
+    pub async fn told(&self, notice: &ProcessNotice) -> Result<(), StoreError> {
         match (&self.shared.rows, &notice.what) {
-            (Some(rows), Noticed::Ended { .. }) => rows.forget(&notice.process).await,
+            (Some(rows), NoticeKind::Ended { .. }) => rows.forget(&notice.process).await,
             _ => Ok(()),
         }
     }
@@ -195,8 +199,8 @@ impl Background {
         held: Held,
         conversation: &ConversationKey,
         cleared: Cleared,
-        terms: Terms,
-    ) -> Result<Arc<Process>, StartError> {
+        terms: ProcessTerms,
+    ) -> Result<Arc<BackgroundProcess>, StartError> {
         self.make_room(conversation)?;
         let row = ProcessRow {
             id: RunId::random(),
@@ -209,7 +213,11 @@ impl Background {
         if let Some(rows) = &self.shared.rows {
             rows.name(&row).await?;
         }
-        let process = Arc::new(Process::new(row, terms, Arc::clone(&self.shared.clock)));
+        let process = Arc::new(BackgroundProcess::new(
+            row,
+            terms,
+            Arc::clone(&self.shared.clock),
+        ));
         match begin(&held, &process.row.id, cleared).await {
             Ok((running, pid)) => {
                 process.started(pid, running.stdin(), held.warden().clone());
@@ -224,7 +232,7 @@ impl Background {
         }
     }
 
-    pub(crate) fn of(&self, conversation: &ConversationKey) -> Vec<Arc<Process>> {
+    pub(crate) fn of(&self, conversation: &ConversationKey) -> Vec<Arc<BackgroundProcess>> {
         let mut known = self.known();
         let Some(processes) = known.get_mut(conversation) else {
             return Vec::new();
@@ -241,7 +249,7 @@ impl Background {
         &self,
         conversation: &ConversationKey,
         session_id: &str,
-    ) -> Option<Arc<Process>> {
+    ) -> Option<Arc<BackgroundProcess>> {
         let found = self
             .of(conversation)
             .into_iter()
@@ -251,7 +259,7 @@ impl Background {
     }
 
     /// Ends a process and everything it started; returns when it is seen to be over.
-    pub(crate) async fn kill(&self, process: &Process) -> Result<(), CallError> {
+    pub(crate) async fn kill(&self, process: &BackgroundProcess) -> Result<(), WardenCallError> {
         let row = &process.row;
         // Where there is no way back, the way it is followed by is the only one.
         let warden = match process.warden() {
@@ -264,7 +272,7 @@ impl Background {
         // Without a sandbox it is over, and the follower learns that by itself.
         if let Some(warden) = warden {
             process.note_killed(true);
-            if let Err(error) = warden.kill(Kill::Run(row.id.clone())).await {
+            if let Err(error) = warden.kill(KillRequest::Run(row.id.clone())).await {
                 process.note_killed(false);
                 return Err(error);
             }
@@ -273,7 +281,7 @@ impl Background {
         Ok(())
     }
 
-    fn follow(&self, process: Arc<Process>, link: Option<(Running, Held)>) {
+    fn follow(&self, process: Arc<BackgroundProcess>, link: Option<(RunningCommand, Held)>) {
         let shared = Arc::clone(&self.shared);
         let until = shared.stop.clone();
         self.shared.tasks.spawn(async move {
@@ -287,7 +295,7 @@ impl Background {
     }
 
     fn make_room(&self, conversation: &ConversationKey) -> Result<(), StartError> {
-        if self.of(conversation).len() < MOST {
+        if self.of(conversation).len() < MOST_KNOWN_PROCESSES {
             return Ok(());
         }
         let mut known = self.known();
@@ -302,14 +310,14 @@ impl Background {
         Ok(())
     }
 
-    fn add(&self, process: &Arc<Process>) {
+    fn add(&self, process: &Arc<BackgroundProcess>) {
         self.known()
             .entry(process.row.conversation.clone())
             .or_default()
             .push(Arc::clone(process));
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<ConversationKey, Vec<Arc<Process>>>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<ConversationKey, Vec<Arc<BackgroundProcess>>>> {
         self.shared
             .known
             .lock()
@@ -317,7 +325,7 @@ impl Background {
     }
 }
 
-impl Shared {
+impl BackgroundState {
     async fn strike_out(&self, id: &RunId) {
         if let Some(rows) = &self.rows
             && let Err(error) = rows.forget(id).await
@@ -328,7 +336,7 @@ impl Shared {
     }
 }
 
-impl Reach for NoWayBack {
+impl SandboxReach for NoWayBack {
     fn living<'a>(
         &'a self,
         _: &'a ConversationKey,
@@ -348,11 +356,13 @@ async fn begin(
     held: &Held,
     id: &RunId,
     cleared: Cleared,
-) -> Result<(Running, Option<u32>), RunError> {
-    let mut running = held.start_as(id.clone(), cleared, Bond::Sandbox).await?;
-    let first = tokio::time::timeout(PATIENCE, running.next()).await;
+) -> Result<(RunningCommand, Option<u32>), RunError> {
+    let mut running = held
+        .start_as(id.clone(), cleared, CommandBond::Sandbox)
+        .await?;
+    let first = tokio::time::timeout(PROCESS_START_TIMEOUT, running.next()).await;
     match first {
-        Ok(Ok(Some(Event::Started { pid }))) => Ok((running, Some(pid))),
+        Ok(Ok(Some(RunEvent::Started { pid }))) => Ok((running, Some(pid))),
         Ok(Err(error)) => Err(error.into()),
         // It runs, and says so later.
         Ok(Ok(_)) | Err(_) => Ok((running, None)),

@@ -6,38 +6,39 @@
 
 mod answer;
 mod calls;
-mod lodgings;
-mod place;
+mod script_folder;
+mod script_folders;
 mod stub;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_policy::Cleared;
-use hermetic_sandbox::{Bond, Finished, RunError, Sandbox, gather};
-use hermetic_types::{Command, RunId, Stdin};
-use hermetic_warden::client::CallError;
-use hermetic_warden::protocol::{FailureKind, Kill};
+use hermetic_sandbox::{CommandBond, FinishedCommand, RunError, Sandbox, gather};
+use hermetic_types::{Command, CommandInput, RunId, SharedClock};
+use hermetic_warden::client::WardenCallError;
+use hermetic_warden::protocol::{FailureKind, KillRequest};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::answer::{Answer, NO_PYTHON};
-use self::calls::Calls;
-use self::lodgings::Lodgings;
-use self::place::Place;
+use self::answer::{CodeAnswer, NO_PYTHON};
+use self::calls::ScriptCalls;
+use self::script_folder::ScriptFolder;
+use self::script_folders::ScriptFolders;
 use crate::output::gathered;
 use crate::terminal::in_full;
 use crate::toolbox::RawAnswer;
-use crate::{Blocked, Outcome, Toolbox, toolbox};
+use crate::{BlockedCommand, ConversationTools, TerminalOutcome, toolbox};
 
 pub(crate) use self::stub::CALLABLE;
 
 #[derive(Clone, Debug)]
-pub struct Code {
+pub struct CodeTool {
     settings: CodeSettings,
-    lodgings: Arc<Lodgings>,
+    script_folders: Arc<ScriptFolders>,
+    clock: SharedClock,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +46,12 @@ pub struct CodeSettings {
     pub timeout: Duration,
     /// Tools one script may call.
     pub most_calls: u32,
-    pub directory: Directory,
+    pub directory: ScriptDirectory,
 }
 
 /// Where a script runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Directory {
+pub enum ScriptDirectory {
     /// Where the conversation's shell is.
     Project,
     /// In an empty folder of its own.
@@ -64,11 +65,11 @@ enum CodeError {
     #[error("the script holds a NUL byte")]
     NulByte,
     #[error(transparent)]
-    Blocked(#[from] Blocked),
+    Blocked(#[from] BlockedCommand),
     #[error("{0}")]
     NoSandbox(String),
     #[error("the script could not be put into the sandbox")]
-    Prepare(#[source] CallError),
+    Prepare(#[source] WardenCallError),
     #[error("the script was not judged as a script")]
     NotAScript,
     #[error("{NO_PYTHON}")]
@@ -77,13 +78,15 @@ enum CodeError {
     Run(#[from] RunError),
 }
 
-impl Code {
+impl CodeTool {
     pub const NAME: &'static str = "execute_code";
 
-    pub fn new(settings: CodeSettings) -> Self {
+    /// The clock tells which folders of earlier scripts are old.
+    pub fn new(settings: CodeSettings, clock: SharedClock) -> Self {
         Self {
             settings,
-            lodgings: Arc::default(),
+            script_folders: Arc::default(),
+            clock,
         }
     }
 
@@ -109,7 +112,7 @@ impl Code {
     }
 }
 
-impl Toolbox<'_> {
+impl ConversationTools<'_> {
     /// A Python script to its end, with every tool it calls.
     pub(crate) async fn call_code(
         &self,
@@ -147,7 +150,7 @@ impl Toolbox<'_> {
         &self,
         code: &str,
         stop: &CancellationToken,
-    ) -> Result<Outcome, Blocked> {
+    ) -> Result<TerminalOutcome, BlockedCommand> {
         let terminal = &self.kit.terminal;
         match self.run_code(code, stop).await {
             Ok(answer) => Ok(answer.into_outcome(terminal)),
@@ -158,7 +161,11 @@ impl Toolbox<'_> {
         }
     }
 
-    async fn run_code(&self, code: &str, stop: &CancellationToken) -> Result<Answer, CodeError> {
+    async fn run_code(
+        &self,
+        code: &str,
+        stop: &CancellationToken,
+    ) -> Result<CodeAnswer, CodeError> {
         let settings = &self.kit.code.settings;
         if code.trim().is_empty() {
             return Err(CodeError::NoCode);
@@ -167,13 +174,13 @@ impl Toolbox<'_> {
             return Err(CodeError::NulByte);
         }
         let held = self.sandbox(stop).await.map_err(CodeError::NoSandbox)?;
-        let lodgings = &self.kit.code.lodgings;
-        lodgings.tidy(&held).await;
-        let taken = lodgings.take();
+        let script_folders = &self.kit.code.script_folders;
+        script_folders.tidy(&held, self.kit.code.clock.now()).await;
+        let taken = script_folders.take();
         let place = &taken.place;
         let folder = match settings.directory {
-            Directory::Project => toolbox::place(&held).await,
-            Directory::Strict => Some(place.folder().to_owned()),
+            ScriptDirectory::Project => toolbox::place(&held).await,
+            ScriptDirectory::Strict => Some(place.folder().to_owned()),
         };
         let (script, cleared) = self.clear_code(code, place, folder, stop).await?;
         let warden = held.warden();
@@ -186,7 +193,7 @@ impl Toolbox<'_> {
             }
         };
         let ended = stop.child_token();
-        let calls = Calls::new(self, place, &tools, settings.most_calls, &ended);
+        let calls = ScriptCalls::new(self, place, &tools, settings.most_calls, &ended);
         let ran = tokio::select! {
             ran = run(&held, cleared, stop) => ran,
             never = calls.serve(&mut listener) => match never {},
@@ -197,7 +204,7 @@ impl Toolbox<'_> {
         drop(listener);
         place.clear(warden).await;
         match ran {
-            Ok(finished) => Ok(Answer::new(finished, made, settings.timeout)),
+            Ok(finished) => Ok(CodeAnswer::new(finished, made, settings.timeout)),
             Err(error) if is_missing(&error) => Err(CodeError::NoPython),
             Err(error) => Err(error.into()),
         }
@@ -207,12 +214,12 @@ impl Toolbox<'_> {
     async fn clear_code(
         &self,
         code: &str,
-        place: &Place,
+        place: &ScriptFolder,
         folder: Option<String>,
         stop: &CancellationToken,
     ) -> Result<(Vec<u8>, Cleared), CodeError> {
         let mut command = Command::words(["python3", "-"]);
-        command.stdin = Stdin::Bytes(code.as_bytes().to_vec());
+        command.stdin = CommandInput::Bytes(code.as_bytes().to_vec());
         command.timeout = Some(self.kit.code.settings.timeout);
         command.env = place.environment();
         command.workdir = folder;
@@ -229,10 +236,12 @@ async fn run(
     sandbox: &Sandbox,
     cleared: Cleared,
     stop: &CancellationToken,
-) -> Result<Finished, RunError> {
+) -> Result<FinishedCommand, RunError> {
     let id = RunId::random();
-    let running = sandbox.start_as(id.clone(), cleared, Bond::Caller).await?;
-    let end = || sandbox.warden().kill(Kill::Run(id.clone()));
+    let running = sandbox
+        .start_as(id.clone(), cleared, CommandBond::Caller)
+        .await?;
+    let end = || sandbox.warden().kill(KillRequest::Run(id.clone()));
     let finished = gather(running, None, gathered(answer::STDOUT), stop, end()).await?;
     if finished.ended.leftovers > 0 {
         end().await?;
@@ -241,6 +250,6 @@ async fn run(
 }
 
 fn is_missing(error: &RunError) -> bool {
-    matches!(error, RunError::Call(CallError::Failed(failure))
+    matches!(error, RunError::Call(WardenCallError::Failed(failure))
         if failure.kind == FailureKind::ProgramNotFound)
 }

@@ -1,10 +1,10 @@
 //! What an agent acts with.
 //!
 //! A tool here knows a sandbox, the policy and the redactor, and neither agent nor session: whoever
-//! brings them together hands over a [`Workplace`], which gives the conversation's one sandbox, and an
-//! [`Ask`], which reaches a person. The order cannot be changed, because each step takes what the one
-//! before made: a [`Request`] is read from arguments, [`Terminal::clear`] makes a `Cleared` of it or a
-//! [`Blocked`], and only that runs.
+//! brings them together hands over a [`ToolWorkplace`], which gives the conversation's one sandbox, and an
+//! [`CommandApprover`], which reaches a person. The order cannot be changed, because each step takes what the one
+//! before made: a [`CommandRequest`] is read from arguments, [`TerminalTool::clear`] makes a `Cleared` of it or a
+//! [`BlockedCommand`], and only that runs.
 
 #![forbid(unsafe_code)]
 
@@ -25,12 +25,14 @@ mod terminal;
 mod toolbox;
 mod workplace;
 
-pub use ask::{Ask, Decided, Denied, Judged, NoOneToAsk};
-pub use background::{Background, BackgroundSettings, NoWayBack, Notice, Noticed, Reach};
-pub use code::{Code, CodeSettings, Directory};
-pub use files::{Bounds, Files};
-pub use outcome::{Blocked, Outcome};
-pub use request::{BadRequest, Manner, Request, Tell, What};
-pub use terminal::{Settings, Terminal};
-pub use toolbox::{Answered, Described, Kit, Toolbox};
-pub use workplace::{Held, NoSandbox, Workplace};
+pub use ask::{CommandApprover, CommandDenied, DecidedCommand, JudgedAs, NoOneToAsk};
+pub use background::{
+    BackgroundProcesses, BackgroundSettings, NoWayBack, NoticeKind, ProcessNotice, SandboxReach,
+};
+pub use code::{CodeSettings, CodeTool, ScriptDirectory};
+pub use files::{FileTools, ResultBounds};
+pub use outcome::{BlockedCommand, TerminalOutcome};
+pub use request::{BadRequest, CommandRequest, ProcessTell, RequestedCode, RunManner};
+pub use terminal::{TerminalSettings, TerminalTool};
+pub use toolbox::{ConversationTools, ToolAnswer, ToolDescription, ToolKit};
+pub use workplace::{Held, NoSandbox, ToolWorkplace};

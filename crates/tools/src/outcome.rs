@@ -1,15 +1,15 @@
 //! What came of a request, in the words the model and people read.
 
-use hermetic_policy::{Grounds, Refusal, RefusedBy};
+use hermetic_policy::{ClearedGrounds, PolicyRefusal, RefusedBy};
 use hermetic_redact::Redacted;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::Denied;
+use crate::CommandDenied;
 
 /// A command that ran, or one that could not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TerminalOutcome {
     Ran {
         output: Redacted<String>,
         /// 124 for a timeout, 130 for an interrupt, 126 for a folder that is not there.
@@ -28,7 +28,7 @@ pub enum Outcome {
 /// The policy did not let it through.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text}")]
-pub struct Blocked {
+pub struct BlockedCommand {
     text: String,
     /// A person said no, or would have had to say yes.
     was_asked: bool,
@@ -38,7 +38,7 @@ pub struct Blocked {
 const AFTER_A_NO: &str =
     " Do not try to reach the same in another way; say what you wanted to do and why.";
 
-impl Outcome {
+impl TerminalOutcome {
     pub(crate) fn ran(output: Redacted<String>, code: i32) -> Self {
         Self::Ran {
             output,
@@ -81,22 +81,22 @@ impl Outcome {
 }
 
 /// What a result says of a command that did not run on its own merits.
-pub(crate) fn approval(grounds: &Grounds) -> Option<&'static str> {
+pub(crate) fn approval(grounds: &ClearedGrounds) -> Option<&'static str> {
     match grounds {
-        Grounds::Approved(_) => Some("This needed a yes, and a person gave it."),
-        Grounds::LoweredByModel => Some(
+        ClearedGrounds::Approved(_) => Some("This needed a yes, and a person gave it."),
+        ClearedGrounds::LoweredByModel => Some(
             "This was looked at before it ran, and found harmless by the model that may say so.",
         ),
-        Grounds::Typed
-        | Grounds::OwnProgram
-        | Grounds::Sealed
-        | Grounds::Harmless
-        | Grounds::Allowlisted
-        | Grounds::AskingOff => None,
+        ClearedGrounds::Typed
+        | ClearedGrounds::OwnProgram
+        | ClearedGrounds::Sealed
+        | ClearedGrounds::Harmless
+        | ClearedGrounds::Allowlisted
+        | ClearedGrounds::AskingOff => None,
     }
 }
 
-impl Blocked {
+impl BlockedCommand {
     pub fn to_json(&self) -> Value {
         failed("blocked", &self.for_model())
     }
@@ -114,7 +114,7 @@ impl Blocked {
         }
     }
 
-    pub(crate) fn refused(refusal: &Refusal) -> Self {
+    pub(crate) fn refused(refusal: &PolicyRefusal) -> Self {
         let by = match refusal.by() {
             RefusedBy::Floor => "This is never run on a machine without a sandbox",
             RefusedBy::Deny { .. } => "The operator's rules refuse this",
@@ -126,8 +126,8 @@ impl Blocked {
     }
 }
 
-impl From<Denied> for Blocked {
-    fn from(denied: Denied) -> Self {
+impl From<CommandDenied> for BlockedCommand {
+    fn from(denied: CommandDenied) -> Self {
         Self {
             text: denied.0,
             was_asked: true,
@@ -145,7 +145,9 @@ mod tests {
 
     #[test]
     fn people_are_not_told_what_only_a_model_needs_to_know() {
-        let blocked = Blocked::from(Denied("A person said no. Nothing was run.".to_owned()));
+        let blocked = BlockedCommand::from(CommandDenied(
+            "A person said no. Nothing was run.".to_owned(),
+        ));
         assert_eq!(blocked.to_string(), "A person said no. Nothing was run.");
         let told = blocked.to_json()["error"].as_str().unwrap().to_owned();
         assert!(

@@ -85,7 +85,7 @@ mod tests {
     fn redactor() -> Redactor {
         Redactor::new(
             [Secret::new("correct-horse-battery")],
-            hermetic_redact::Settings::default(),
+            hermetic_redact::RedactorSettings::default(),
         )
     }
 

@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use self::order::{Input, Order};
-use crate::background::{End, Process};
+use self::order::{ProcessInput, ProcessOrder};
+use crate::background::{BackgroundProcess, ProcessEnd};
 use crate::toolbox::RawAnswer;
-use crate::{Blocked, Request, Tell, Toolbox};
+use crate::{BlockedCommand, CommandRequest, ConversationTools, ProcessTell};
 
 pub(crate) const NAME: &str = "process";
 
@@ -51,13 +51,13 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-impl Toolbox<'_> {
+impl ConversationTools<'_> {
     pub(crate) async fn call_process(
         &self,
         arguments: &Map<String, Value>,
         stop: &CancellationToken,
     ) -> RawAnswer {
-        let answer = match Order::read(arguments) {
+        let answer = match ProcessOrder::read(arguments) {
             Ok(order) => self.obey(order, stop).await,
             Err(wrong) => Err(json!({"status": "error", "error": wrong.to_string()})),
         };
@@ -70,34 +70,34 @@ impl Toolbox<'_> {
         }
     }
 
-    async fn obey(&self, order: Order, stop: &CancellationToken) -> Result<Value, Value> {
+    async fn obey(&self, order: ProcessOrder, stop: &CancellationToken) -> Result<Value, Value> {
         let redactor = self.kit.terminal.redactor();
         match order {
-            Order::List => {
+            ProcessOrder::List => {
                 let all = self.kit.background.of(self.conversation());
                 let listed: Vec<_> = all.iter().map(|each| listed(each, redactor)).collect();
                 Ok(json!({"processes": listed}))
             }
-            Order::Poll(id) => Ok(polled(&*self.known(&id)?, redactor)),
-            Order::Log { id, offset, limit } => {
+            ProcessOrder::Poll(id) => Ok(polled(&*self.known(&id)?, redactor)),
+            ProcessOrder::Log { id, offset, limit } => {
                 Ok(logged(&*self.known(&id)?, redactor, offset, limit))
             }
-            Order::Wait { id, seconds } => {
+            ProcessOrder::Wait { id, seconds } => {
                 let process = self.known(&id)?;
                 Ok(self.wait_for(&process, seconds, stop).await)
             }
-            Order::Kill(id) => {
+            ProcessOrder::Kill(id) => {
                 let process = self.known(&id)?;
                 self.kill(&process).await
             }
-            Order::Write { id, input } => {
+            ProcessOrder::Write { id, input } => {
                 let process = self.known(&id)?;
                 self.write_to(&process, input, stop).await
             }
         }
     }
 
-    fn known(&self, session_id: &str) -> Result<Arc<Process>, Value> {
+    fn known(&self, session_id: &str) -> Result<Arc<BackgroundProcess>, Value> {
         let found = self.kit.background.find(self.conversation(), session_id);
         found.ok_or_else(|| {
             json!({
@@ -109,7 +109,7 @@ impl Toolbox<'_> {
 
     async fn wait_for(
         &self,
-        process: &Process,
+        process: &BackgroundProcess,
         asked: Option<u64>,
         stop: &CancellationToken,
     ) -> Value {
@@ -157,7 +157,7 @@ impl Toolbox<'_> {
         })
     }
 
-    async fn kill(&self, process: &Process) -> Result<Value, Value> {
+    async fn kill(&self, process: &BackgroundProcess) -> Result<Value, Value> {
         let id = process.session_id();
         let redactor = self.kit.terminal.redactor();
         if let Some(end) = process.end() {
@@ -188,8 +188,8 @@ impl Toolbox<'_> {
 
     async fn write_to(
         &self,
-        process: &Process,
-        input: Input,
+        process: &BackgroundProcess,
+        input: ProcessInput,
         stop: &CancellationToken,
     ) -> Result<Value, Value> {
         let redactor = self.kit.terminal.redactor();
@@ -207,12 +207,12 @@ impl Toolbox<'_> {
             ));
         };
         let data = match input {
-            Input::Close => {
+            ProcessInput::Close => {
                 let closed = stdin.end().await;
                 closed.map_err(|error| failed(redactor, &error.to_string()))?;
                 return Ok(json!({"status": "ok", "message": "stdin closed"}));
             }
-            Input::Data(data) => data,
+            ProcessInput::Data(data) => data,
         };
         self.clear_input(&data, stop).await?;
         let written = tokio::select! {
@@ -240,33 +240,35 @@ impl Toolbox<'_> {
         if !order::is_plain(data) {
             let why = "On a machine without a sandbox only plain words can be typed into a running \
                 process. Nothing was written. Put code into a command or a file, so that it can be judged.";
-            return Err(Blocked::because(why).to_json());
+            return Err(BlockedCommand::because(why).to_json());
         }
-        let cleared = terminal.clear(Request::shell(data), self.ask, stop).await;
+        let cleared = terminal
+            .clear(CommandRequest::shell(data), self.ask, stop)
+            .await;
         cleared.map(drop).map_err(|blocked| blocked.to_json())
     }
 }
 
-fn listed(process: &Process, redactor: &Redactor) -> Value {
+fn listed(process: &BackgroundProcess, redactor: &Redactor) -> Value {
     let mut json = described(process, redactor);
     let shortened: String = command(process, redactor).chars().take(IN_LIST).collect();
     json["command"] = shortened.into();
     match &process.terms.tell {
-        Tell::Nothing => {}
-        Tell::End => json["notify_on_complete"] = true.into(),
-        Tell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
+        ProcessTell::Nothing => {}
+        ProcessTell::End => json["notify_on_complete"] = true.into(),
+        ProcessTell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
     }
     json["output_preview"] = last(process, redactor, IN_LIST).into();
     json
 }
 
-fn polled(process: &Process, redactor: &Redactor) -> Value {
+fn polled(process: &BackgroundProcess, redactor: &Redactor) -> Value {
     let mut json = described(process, redactor);
     json["output_preview"] = last(process, redactor, PREVIEW).into();
     json
 }
 
-fn described(process: &Process, redactor: &Redactor) -> Value {
+fn described(process: &BackgroundProcess, redactor: &Redactor) -> Value {
     let end = process.end();
     let mut json = json!({
         "session_id": process.session_id(),
@@ -278,13 +280,18 @@ fn described(process: &Process, redactor: &Redactor) -> Value {
     if let Some(end) = end {
         tell_end(&mut json, process, end);
     }
-    if let Some(End::Lost(why)) = end {
+    if let Some(ProcessEnd::Lost(why)) = end {
         json["note"] = format!("Nobody knows how it ended: {why}.").into();
     }
     json
 }
 
-fn logged(process: &Process, redactor: &Redactor, offset: Option<usize>, limit: usize) -> Value {
+fn logged(
+    process: &BackgroundProcess,
+    redactor: &Redactor,
+    offset: Option<usize>,
+    limit: usize,
+) -> Value {
     let output = process.output(redactor);
     let lines: Vec<&str> = output.as_str().lines().collect();
     let from = offset.unwrap_or_else(|| lines.len().saturating_sub(limit));
@@ -301,23 +308,23 @@ fn logged(process: &Process, redactor: &Redactor, offset: Option<usize>, limit: 
     })
 }
 
-fn last(process: &Process, redactor: &Redactor, chars: usize) -> String {
+fn last(process: &BackgroundProcess, redactor: &Redactor, chars: usize) -> String {
     let output = process.output(redactor);
     let text = output.as_str().trim_end();
     let count = text.chars().count();
     text.chars().skip(count.saturating_sub(chars)).collect()
 }
 
-fn command(process: &Process, redactor: &Redactor) -> String {
+fn command(process: &BackgroundProcess, redactor: &Redactor) -> String {
     redactor.redact(&process.terms.command).into_inner()
 }
 
 /// How it ended, and on whose account.
-fn tell_end(json: &mut Value, process: &Process, end: End) {
+fn tell_end(json: &mut Value, process: &BackgroundProcess, end: ProcessEnd) {
     let (reason, source) = match end {
         _ if process.was_killed() => ("killed", "process.kill"),
-        End::Exited(_) => ("exited", ""),
-        End::Lost(_) => ("lost", "backend_lost"),
+        ProcessEnd::Exited(_) => ("exited", ""),
+        ProcessEnd::Lost(_) => ("lost", "backend_lost"),
     };
     json["exit_code"] = code(end).into();
     json["completion_reason"] = reason.into();
@@ -325,7 +332,7 @@ fn tell_end(json: &mut Value, process: &Process, end: End) {
 }
 
 /// -1 where nobody knows.
-fn code(end: End) -> i32 {
+fn code(end: ProcessEnd) -> i32 {
     end.code().unwrap_or(-1)
 }
 

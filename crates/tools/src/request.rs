@@ -2,31 +2,31 @@
 
 use std::time::Duration;
 
-use hermetic_policy::{Lasting, Outline};
+use hermetic_policy::{LastingCommand, ShellOutline};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 /// One command, read and checked, judged by nobody yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    pub what: What,
+pub struct CommandRequest {
+    pub what: RequestedCode,
     pub workdir: Option<String>,
     /// Where the conversation is, as far as somebody has looked.
     pub place: Option<String>,
     pub timeout: Option<Duration>,
     /// With a terminal of its own.
     pub pty: bool,
-    pub manner: Manner,
+    pub manner: RunManner,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum RunManner {
     /// The call waits for its end.
     Foreground,
     /// It goes on after the call.
     Background {
-        tell: Tell,
+        tell: ProcessTell,
         ignored: Option<&'static str>,
     },
 }
@@ -34,7 +34,7 @@ pub enum Manner {
 /// What whoever started a background process is told of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Tell {
+pub enum ProcessTell {
     Nothing,
     End,
     /// When one of these stands in a line of its output.
@@ -42,7 +42,7 @@ pub enum Tell {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum RequestedCode {
     /// Shell text.
     Shell(String),
     /// Python source.
@@ -77,23 +77,23 @@ pub enum BadRequest {
 const MOST_PATTERNS: usize = 32;
 const LONGEST_PATTERN: usize = 500;
 
-impl Request {
+impl CommandRequest {
     pub fn shell(text: impl Into<String>) -> Self {
-        Self::of(What::Shell(text.into()))
+        Self::of(RequestedCode::Shell(text.into()))
     }
 
     pub fn python(source: impl Into<String>) -> Self {
-        Self::of(What::Python(source.into()))
+        Self::of(RequestedCode::Python(source.into()))
     }
 
-    fn of(what: What) -> Self {
+    fn of(what: RequestedCode) -> Self {
         Self {
             what,
             workdir: None,
             place: None,
             timeout: None,
             pty: false,
-            manner: Manner::Foreground,
+            manner: RunManner::Foreground,
         }
     }
 
@@ -108,14 +108,14 @@ impl Request {
         }
         let manner = manner(arguments)?;
         let timeout = match manner {
-            Manner::Foreground => timeout(arguments, longest)?,
-            Manner::Background { .. } => None,
+            RunManner::Foreground => timeout(arguments, longest)?,
+            RunManner::Background { .. } => None,
         };
-        if manner == Manner::Foreground {
+        if manner == RunManner::Foreground {
             refuse_lasting(command)?;
         }
         Ok(Self {
-            what: What::Shell(command.to_owned()),
+            what: RequestedCode::Shell(command.to_owned()),
             workdir: workdir(arguments)?,
             place: None,
             timeout,
@@ -125,33 +125,35 @@ impl Request {
     }
 }
 
-fn manner(arguments: &Map<String, Value>) -> Result<Manner, BadRequest> {
+fn manner(arguments: &Map<String, Value>) -> Result<RunManner, BadRequest> {
     let notify = flag(arguments, "notify_on_complete")?;
     let patterns = patterns(arguments)?;
     if !flag(arguments, "background")? {
-        return Ok(Manner::Foreground);
+        return Ok(RunManner::Foreground);
     }
     let (tell, ignored) = match (notify, patterns) {
         (true, Some(_)) => (
-            Tell::End,
+            ProcessTell::End,
             Some("notify_on_complete is set, so watch_patterns is left out: one of them at a time"),
         ),
-        (true, None) => (Tell::End, None),
-        (false, Some(patterns)) => (Tell::Matches(patterns), None),
-        (false, None) => (Tell::Nothing, None),
+        (true, None) => (ProcessTell::End, None),
+        (false, Some(patterns)) => (ProcessTell::Matches(patterns), None),
+        (false, None) => (ProcessTell::Nothing, None),
     };
-    Ok(Manner::Background { tell, ignored })
+    Ok(RunManner::Background { tell, ignored })
 }
 
 /// What would go on after the call belongs in the background, where it can be seen and ended.
 fn refuse_lasting(command: &str) -> Result<(), BadRequest> {
-    let what = match Outline::of(command).lasting {
+    let what = match ShellOutline::of(command).lasting {
         None => return Ok(()),
-        Some(Lasting::Ampersand) => {
+        Some(LastingCommand::Ampersand) => {
             "A command ended by & goes on without anybody seeing its output or its end".to_owned()
         }
-        Some(Lasting::Detaches(word)) => format!("{word} hides a process from this terminal"),
-        Some(Lasting::Serves(words)) => format!("{words:?} does not come back by itself"),
+        Some(LastingCommand::Detaches(word)) => {
+            format!("{word} hides a process from this terminal")
+        }
+        Some(LastingCommand::Serves(words)) => format!("{words:?} does not come back by itself"),
     };
     Err(BadRequest::Lasting(format!(
         "{what}. Nothing was run. Call terminal again with background=true and without &, nohup, setsid \
@@ -235,15 +237,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(arguments: &Value) -> Result<Request, BadRequest> {
+    fn read(arguments: &Value) -> Result<CommandRequest, BadRequest> {
         let arguments = arguments.as_object().expect("an object").clone();
-        Request::read(&arguments, Duration::from_secs(600))
+        CommandRequest::read(&arguments, Duration::from_secs(600))
     }
 
     #[test]
     fn a_plain_command_is_read() {
         let request = read(&json!({"command": "ls", "timeout": 600, "workdir": "/a b"})).unwrap();
-        assert_eq!(request.what, What::Shell("ls".to_owned()));
+        assert_eq!(request.what, RequestedCode::Shell("ls".to_owned()));
         assert_eq!(request.timeout, Some(Duration::from_secs(600)));
         assert_eq!(request.workdir.as_deref(), Some("/a b"));
     }
@@ -303,16 +305,19 @@ mod tests {
     #[test]
     fn a_background_process_is_told_of_in_one_way() {
         let told = |arguments: Value| match read(&arguments).unwrap().manner {
-            Manner::Background { tell, ignored } => (tell, ignored.is_some()),
-            Manner::Foreground => panic!("in the foreground: {arguments}"),
+            RunManner::Background { tell, ignored } => (tell, ignored.is_some()),
+            RunManner::Foreground => panic!("in the foreground: {arguments}"),
         };
         let plain = json!({"command": "npm start", "background": true, "timeout": 9999});
-        assert_eq!(told(plain), (Tell::Nothing, false));
+        assert_eq!(told(plain), (ProcessTell::Nothing, false));
         let both = json!({"command": "a", "background": true, "notify_on_complete": true,
             "watch_patterns": ["x"]});
-        assert_eq!(told(both), (Tell::End, true));
+        assert_eq!(told(both), (ProcessTell::End, true));
         let watched = json!({"command": "a", "background": true, "watch_patterns": ["x"]});
-        assert_eq!(told(watched), (Tell::Matches(vec!["x".to_owned()]), false));
+        assert_eq!(
+            told(watched),
+            (ProcessTell::Matches(vec!["x".to_owned()]), false)
+        );
     }
 
     #[test]

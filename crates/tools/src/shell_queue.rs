@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// Commands that wait for one shell, besides the one that runs.
-const MOST_WAITING: usize = 32;
+const MOST_WAITING_COMMANDS: usize = 32;
 
 /// The queues of all shells. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -31,11 +31,11 @@ struct ShellQueue {
 #[derive(Debug)]
 pub(crate) struct ShellTurn {
     _permit: OwnedSemaphorePermit,
-    _entered: Entered,
+    _entered: QueuePlace,
 }
 
 #[derive(Debug)]
-struct Entered {
+struct QueuePlace {
     queues: ShellQueues,
     conversation: ConversationKey,
 }
@@ -44,7 +44,7 @@ struct Entered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoTurn {
     #[error(
-        "{MOST_WAITING} commands wait for this shell already, so this one was not run; send it again \
+        "{MOST_WAITING_COMMANDS} commands wait for this shell already, so this one was not run; send it again \
          when some of them have ended"
     )]
     Full,
@@ -72,7 +72,10 @@ impl ShellQueues {
         })
     }
 
-    fn enter(&self, conversation: &ConversationKey) -> Result<(Arc<Semaphore>, Entered), NoTurn> {
+    fn enter(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(Arc<Semaphore>, QueuePlace), NoTurn> {
         let mut queues = self.lock();
         let queue = queues
             .entry(conversation.clone())
@@ -80,11 +83,11 @@ impl ShellQueues {
                 turn: Arc::new(Semaphore::new(1)),
                 entered: 0,
             });
-        if queue.entered > MOST_WAITING {
+        if queue.entered > MOST_WAITING_COMMANDS {
             return Err(NoTurn::Full);
         }
         queue.entered += 1;
-        let entered = Entered {
+        let entered = QueuePlace {
             queues: self.clone(),
             conversation: conversation.clone(),
         };
@@ -96,7 +99,7 @@ impl ShellQueues {
     }
 }
 
-impl Drop for Entered {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         let mut queues = self.queues.lock();
         if let Some(queue) = queues.get_mut(&self.conversation) {
@@ -142,7 +145,7 @@ mod tests {
         let alice = key("a");
         let _runs = queues.turn(&alice, &go_on).await.unwrap();
         let stop = CancellationToken::new();
-        let mut waiting: Vec<_> = (0..MOST_WAITING)
+        let mut waiting: Vec<_> = (0..MOST_WAITING_COMMANDS)
             .map(|_| Box::pin(queues.turn(&alice, &stop)))
             .collect();
         for one in &mut waiting {

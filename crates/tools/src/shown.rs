@@ -2,18 +2,18 @@
 
 use std::fmt::Write as _;
 
-use hermetic_types::{Command, Program, Stdin};
+use hermetic_types::{Command, CommandInput, CommandProgram};
 
 /// The command as somebody would have to type it.
 pub fn command(command: &Command) -> String {
     let text = match &command.program {
-        Program::Script(text) | Program::Shell(text) => text.clone(),
-        Program::Words(words) => words
+        CommandProgram::Script(text) | CommandProgram::Shell(text) => text.clone(),
+        CommandProgram::Words(words) => words
             .iter()
             .map(|word| quoted(word))
             .collect::<Vec<_>>()
             .join(" "),
-        Program::Inside { role, words } => {
+        CommandProgram::Inside { role, words } => {
             let words = words
                 .iter()
                 .map(|word| quoted(&String::from_utf8_lossy(word)));
@@ -23,8 +23,10 @@ pub fn command(command: &Command) -> String {
     };
     // What is fed to it may be all there is to it: a script.
     let text = match &command.stdin {
-        Stdin::Bytes(bytes) => format!("{text} <<'END'\n{}\nEND", String::from_utf8_lossy(bytes)),
-        Stdin::Empty | Stdin::Open => text,
+        CommandInput::Bytes(bytes) => {
+            format!("{text} <<'END'\n{}\nEND", String::from_utf8_lossy(bytes))
+        }
+        CommandInput::Empty | CommandInput::Open => text,
     };
     match &command.workdir {
         Some(workdir) => format!("cd {} && {text}", quoted(workdir)),
@@ -77,7 +79,7 @@ mod tests {
     #[test]
     fn a_script_that_is_fed_to_a_program_is_shown() {
         let mut fed = Command::words(["python3", "-"]);
-        fed.stdin = Stdin::Bytes(b"print(1)".to_vec());
+        fed.stdin = CommandInput::Bytes(b"print(1)".to_vec());
         assert_eq!(command(&fed), "python3 - <<'END'\nprint(1)\nEND");
     }
 

@@ -8,12 +8,12 @@
 
 use hermetic_sandbox::Sandbox;
 use hermetic_types::{Command, RunId, Secret};
-use hermetic_warden::client::CallError;
-use hermetic_warden::protocol::{PathAt, Write};
+use hermetic_warden::client::WardenCallError;
+use hermetic_warden::protocol::{PathAt, WriteRequest};
 
 const ASKPASS: &str = "SUDO_ASKPASS";
 
-/// Has every `sudo` in the command's text ask the file that [`Askpass::place`] puts there.
+/// Has every `sudo` in the command's text ask the file that [`AskpassFile::place`] puts there.
 pub(crate) fn equip(command: &mut Command) {
     let path = format!("/tmp/.hermetic-askpass-{}", RunId::random());
     command.env.insert(ASKPASS.to_owned(), path);
@@ -25,22 +25,22 @@ pub(crate) fn equip(command: &mut Command) {
 
 /// The file, while it is there.
 #[derive(Debug)]
-pub(crate) struct Askpass<'a> {
+pub(crate) struct AskpassFile<'a> {
     sandbox: &'a Sandbox,
     path: String,
 }
 
-impl<'a> Askpass<'a> {
+impl<'a> AskpassFile<'a> {
     /// `None` for a command that was not equipped.
     pub(crate) async fn place(
         sandbox: &'a Sandbox,
         command: &Command,
         password: &Secret,
-    ) -> Result<Option<Self>, CallError> {
+    ) -> Result<Option<Self>, WardenCallError> {
         let Some(path) = command.env.get(ASKPASS).cloned() else {
             return Ok(None);
         };
-        let mut write = Write::new(PathAt::anywhere(path.as_str()));
+        let mut write = WriteRequest::new(PathAt::anywhere(path.as_str()));
         write.mode = 0o700;
         let quoted = password.expose().replace('\'', r"'\''");
         let script = format!("#!/bin/sh\nprintf '%s\\n' '{quoted}'\n");

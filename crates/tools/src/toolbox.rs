@@ -7,44 +7,44 @@ use hermetic_types::ConversationKey;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::background::{StartError, Terms};
+use crate::background::{ProcessTerms, StartError};
 use crate::code::CALLABLE;
-use crate::files::{FileTool, Files};
+use crate::files::{FileTool, FileTools};
 use crate::outcome::approval;
 use crate::terminal::in_full;
 use crate::{
-    Ask, Background, Blocked, Code, Held, Manner, Outcome, Request, Tell, Terminal, What,
-    Workplace, process,
+    BackgroundProcesses, BlockedCommand, CodeTool, CommandApprover, CommandRequest, Held,
+    ProcessTell, RequestedCode, RunManner, TerminalOutcome, TerminalTool, ToolWorkplace, process,
 };
 
 /// The tools of an installation. Holds nothing of a conversation.
 #[derive(Clone, Debug)]
-pub struct Kit {
-    pub terminal: Terminal,
-    pub files: Files,
-    pub background: Background,
-    pub code: Code,
+pub struct ToolKit {
+    pub terminal: TerminalTool,
+    pub files: FileTools,
+    pub background: BackgroundProcesses,
+    pub code: CodeTool,
 }
 
 /// The tools as one conversation's agent holds them. The sandbox is made at the first call that needs
 /// it, not before.
 #[derive(Clone, Copy, Debug)]
-pub struct Toolbox<'a> {
-    pub(crate) kit: &'a Kit,
-    pub(crate) workplace: &'a dyn Workplace,
-    pub(crate) ask: &'a dyn Ask,
+pub struct ConversationTools<'a> {
+    pub(crate) kit: &'a ToolKit,
+    pub(crate) workplace: &'a dyn ToolWorkplace,
+    pub(crate) ask: &'a dyn CommandApprover,
 }
 
 /// What a model is told about a tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Described {
+pub struct ToolDescription {
     pub name: &'static str,
     pub description: String,
     /// A JSON schema of an object.
     pub schema: Value,
 }
 
-impl Described {
+impl ToolDescription {
     /// Whether a call changes nothing.
     pub fn only_reads(&self) -> bool {
         FileTool::of_name(self.name).is_some_and(FileTool::only_reads)
@@ -53,7 +53,7 @@ impl Described {
 
 /// What a call came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answered {
+pub struct ToolAnswer {
     pub json: Redacted<Value>,
     /// Whether it went wrong.
     pub failed: bool,
@@ -66,9 +66,13 @@ pub(crate) struct RawAnswer {
     pub(crate) failed: bool,
 }
 
-impl Kit {
-    pub fn toolbox<'a>(&'a self, workplace: &'a dyn Workplace, ask: &'a dyn Ask) -> Toolbox<'a> {
-        Toolbox {
+impl ToolKit {
+    pub fn toolbox<'a>(
+        &'a self,
+        workplace: &'a dyn ToolWorkplace,
+        ask: &'a dyn CommandApprover,
+    ) -> ConversationTools<'a> {
+        ConversationTools {
             kit: self,
             workplace,
             ask,
@@ -76,18 +80,18 @@ impl Kit {
     }
 }
 
-impl Toolbox<'_> {
+impl ConversationTools<'_> {
     pub fn conversation(&self) -> &ConversationKey {
         self.workplace.conversation()
     }
 
-    pub fn described(&self) -> Vec<Described> {
+    pub fn described(&self) -> Vec<ToolDescription> {
         let mut described = self.described_without_code();
         let callable = callable(&described);
-        described.push(Described {
-            name: Code::NAME,
+        described.push(ToolDescription {
+            name: CodeTool::NAME,
             description: self.kit.code.description(&callable),
-            schema: Code::schema(),
+            schema: CodeTool::schema(),
         });
         described
     }
@@ -98,14 +102,14 @@ impl Toolbox<'_> {
         name: &'a str,
         arguments: &'a Map<String, Value>,
         stop: &'a CancellationToken,
-    ) -> BoxFuture<'a, Option<Answered>> {
+    ) -> BoxFuture<'a, Option<ToolAnswer>> {
         // Boxed, because a script calls tools.
         async move {
             let raw = self.call_by_name(name, arguments, stop).await?;
             // Output was redacted before it was cut. This pass proves it, and takes in what else an answer
             // tells: paths, names and errors.
             let redactor = self.kit.terminal.redactor();
-            Some(Answered {
+            Some(ToolAnswer {
                 json: redactor.redact_json(raw.json),
                 failed: raw.failed,
             })
@@ -120,9 +124,9 @@ impl Toolbox<'_> {
         stop: &CancellationToken,
     ) -> Option<RawAnswer> {
         Some(match name {
-            Terminal::NAME => self.call_terminal(arguments, stop).await,
+            TerminalTool::NAME => self.call_terminal(arguments, stop).await,
             process::NAME => self.call_process(arguments, stop).await,
-            Code::NAME => self.call_code(arguments, stop).await,
+            CodeTool::NAME => self.call_code(arguments, stop).await,
             _ => {
                 let tool = FileTool::of_name(name)?;
                 let files = &self.kit.files;
@@ -136,11 +140,11 @@ impl Toolbox<'_> {
     /// Judged, then into the conversation's sandbox.
     pub async fn run(
         &self,
-        request: Request,
+        request: CommandRequest,
         stop: &CancellationToken,
-    ) -> Result<Outcome, Blocked> {
+    ) -> Result<TerminalOutcome, BlockedCommand> {
         let terminal = &self.kit.terminal;
-        if let What::Python(source) = &request.what {
+        if let RequestedCode::Python(source) = &request.what {
             return self.run_python(source, stop).await;
         }
         let turn = terminal.shell_turn(&request, self.conversation(), stop);
@@ -162,9 +166,9 @@ impl Toolbox<'_> {
     /// With the folder it will run in, where that has to be known before.
     async fn placed(
         &self,
-        mut request: Request,
+        mut request: CommandRequest,
         stop: &CancellationToken,
-    ) -> Result<Request, String> {
+    ) -> Result<CommandRequest, String> {
         if !self.kit.terminal.wants_place(&request) {
             return Ok(request);
         }
@@ -189,15 +193,15 @@ impl Toolbox<'_> {
         callable(&self.described_without_code())
     }
 
-    fn described_without_code(&self) -> Vec<Described> {
+    fn described_without_code(&self) -> Vec<ToolDescription> {
         let terminal = &self.kit.terminal;
         let mut described = vec![
-            Described {
-                name: Terminal::NAME,
+            ToolDescription {
+                name: TerminalTool::NAME,
                 description: terminal.description(),
                 schema: terminal.schema(),
             },
-            Described {
+            ToolDescription {
                 name: process::NAME,
                 description: process::DESCRIPTION.to_owned(),
                 schema: process::schema(),
@@ -231,16 +235,16 @@ impl Toolbox<'_> {
         stop: &CancellationToken,
     ) -> RawAnswer {
         let terminal = &self.kit.terminal;
-        let request = match Request::read(arguments, terminal.longest_timeout()) {
+        let request = match CommandRequest::read(arguments, terminal.max_foreground_timeout()) {
             Ok(request) => request,
             Err(wrong) => return RawAnswer::of(&terminal.failed(&wrong.to_string())),
         };
         let answered = match request.manner {
-            Manner::Foreground => {
+            RunManner::Foreground => {
                 let ran = self.run(request, stop).await;
                 ran.map(|outcome| RawAnswer::of(&outcome))
             }
-            Manner::Background { .. } => self.start(request, stop).await,
+            RunManner::Background { .. } => self.start(request, stop).await,
         };
         answered.unwrap_or_else(|blocked| RawAnswer {
             json: blocked.to_json(),
@@ -251,17 +255,17 @@ impl Toolbox<'_> {
     /// The same way, for what goes on after the call.
     async fn start(
         &self,
-        request: Request,
+        request: CommandRequest,
         stop: &CancellationToken,
-    ) -> Result<RawAnswer, Blocked> {
+    ) -> Result<RawAnswer, BlockedCommand> {
         let (terminal, background) = (&self.kit.terminal, &self.kit.background);
         let failed = |error: &str| Ok(RawAnswer::of(&terminal.failed(error)));
-        let (Manner::Background { tell, ignored }, What::Shell(command)) =
+        let (RunManner::Background { tell, ignored }, RequestedCode::Shell(command)) =
             (request.manner.clone(), request.what.clone())
         else {
             return failed("only a shell command can go to the background");
         };
-        let terms = Terms {
+        let terms = ProcessTerms {
             command,
             tell,
             origin: self.workplace.origin(),
@@ -302,13 +306,13 @@ impl Toolbox<'_> {
         }
         let told = process.terms.origin.is_some();
         match &process.terms.tell {
-            Tell::Nothing => json["hint"] = HINT.into(),
+            ProcessTell::Nothing => json["hint"] = HINT.into(),
             _ if !told => {
                 json["notify_on_complete"] = false.into();
                 json["notify_unsupported"] = NOBODY_TO_TELL.into();
             }
-            Tell::End => json["notify_on_complete"] = true.into(),
-            Tell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
+            ProcessTell::End => json["notify_on_complete"] = true.into(),
+            ProcessTell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
         }
         Ok(RawAnswer {
             json,
@@ -340,13 +344,13 @@ fn reads_stdin_to_its_end(command: &str) -> bool {
     login.iter().all(|word| words.next() == Some(word)) && words.any(|word| word == "--with-token")
 }
 
-fn callable(described: &[Described]) -> Vec<&'static str> {
+fn callable(described: &[ToolDescription]) -> Vec<&'static str> {
     let there = |name: &&str| described.iter().any(|tool| tool.name == *name);
     CALLABLE.into_iter().filter(there).collect()
 }
 
 impl RawAnswer {
-    fn of(outcome: &Outcome) -> Self {
+    fn of(outcome: &TerminalOutcome) -> Self {
         Self {
             json: outcome.to_json(),
             failed: outcome.is_failure(),

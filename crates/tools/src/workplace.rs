@@ -12,12 +12,12 @@ use thiserror::Error;
 ///
 /// What an implementer promises: every call of `sandbox` gives the same one sandbox for as long as it
 /// lives, never one that another conversation has, and makes it if there is none.
-pub trait Workplace: Send + Sync + fmt::Debug {
+pub trait ToolWorkplace: Send + Sync + fmt::Debug {
     fn conversation(&self) -> &ConversationKey;
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>>;
 
-    /// What comes back with a [`Notice`](crate::Notice) of a process that is started now, so that
+    /// What comes back with a [`ProcessNotice`](crate::ProcessNotice) of a process that is started now, so that
     /// somebody can be told. `None` where nobody can be.
     fn origin(&self) -> Option<String> {
         None

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_tools::Noticed;
+use hermetic_tools::NoticeKind;
 use hermetic_types::BackendKind;
 use serde_json::json;
 
@@ -139,7 +139,7 @@ async fn a_restart_finds_what_runs_and_tells_what_ended_meanwhile() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(notice.what, Noticed::Ended { code: Some(4) });
+    assert_eq!(notice.what, NoticeKind::Ended { code: Some(4) });
     assert_eq!(notice.session_id(), ends["session_id"].as_str().unwrap());
     assert_eq!(
         (notice.origin.as_str(), notice.output.as_str()),
@@ -179,7 +179,7 @@ async fn a_sandbox_that_goes_takes_its_processes_along_and_says_so() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(notice.what, Noticed::Ended { code: None });
+    assert_eq!(notice.what, NoticeKind::Ended { code: None });
     let polled = lab.process("poll", id.as_str().unwrap()).await;
     assert_eq!(
         (&polled["status"], &polled["exit_code"]),
@@ -210,7 +210,7 @@ async fn patterns_are_told_and_a_forgotten_conversation_tells_nothing() {
         .unwrap()
         .unwrap();
     let pattern = "server ready".to_owned();
-    assert_eq!(notice.what, Noticed::Matched { pattern, untold: 0 });
+    assert_eq!(notice.what, NoticeKind::Matched { pattern, untold: 0 });
     assert_eq!(notice.output.as_str(), "starting\nserver ready [redacted]");
     assert!(
         !notice.command.as_str().contains(SECRET),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hermetic_tools::{CodeSettings, Directory, NoOneToAsk, Request};
+use hermetic_tools::{CodeSettings, CommandRequest, NoOneToAsk, ScriptDirectory};
 use hermetic_types::BackendKind;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -170,7 +170,7 @@ async fn a_timeout_and_an_interrupt_leave_nothing() {
     let settings = CodeSettings {
         timeout: Duration::from_secs(1),
         most_calls: 50,
-        directory: Directory::Strict,
+        directory: ScriptDirectory::Strict,
     };
     let wishes = Wishes {
         code: settings,
@@ -246,7 +246,7 @@ async fn calls_are_counted_and_bounded() {
         code: CodeSettings {
             timeout: Duration::from_secs(30),
             most_calls: 3,
-            directory: Directory::Project,
+            directory: ScriptDirectory::Project,
         },
         ..Wishes::default()
     };
@@ -432,9 +432,12 @@ async fn what_a_person_types_may_be_megabytes_and_calls_tools() {
     let code = format!("{filler}import hermes_tools as t\nprint(t.terminal('echo hi')['output'])");
     let toolbox = lab.kit.toolbox(&*lab.room, &NoOneToAsk);
     let stop = CancellationToken::new();
-    let outcome = toolbox.run(Request::python(code), &stop).await.unwrap();
+    let outcome = toolbox
+        .run(CommandRequest::python(code), &stop)
+        .await
+        .unwrap();
     assert_eq!(outcome.to_json()["output"], "hi", "{outcome:?}");
-    let failing = Request::python("import sys; print('out'); sys.exit('err')");
+    let failing = CommandRequest::python("import sys; print('out'); sys.exit('err')");
     let json = toolbox.run(failing, &stop).await.unwrap().to_json();
     assert_eq!(
         (&json["output"], &json["exit_code"]),

@@ -7,7 +7,7 @@ mod commands;
 mod files;
 mod scripts;
 
-use hermetic_policy::{Mode, Rules};
+use hermetic_policy::{PolicyMode, PolicyRules};
 use hermetic_types::{BackendKind, Boundary};
 use serde_json::{Value, json};
 
@@ -57,9 +57,9 @@ fn session() -> impl Iterator<Item = awkward::Awkward> {
 async fn spend(test: &str, backend: BackendKind) {
     let mut wishes = Wishes {
         backend,
-        rules: Rules {
-            mode: Mode::Off,
-            ..Rules::default()
+        rules: PolicyRules {
+            mode: PolicyMode::Off,
+            ..PolicyRules::default()
         },
         ..Wishes::default()
     };

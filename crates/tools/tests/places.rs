@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hermetic_sandbox::{Backend, SystemView};
-use hermetic_types::{BackendKind, InstallationId, Secret};
+use hermetic_types::{BackendKind, InstallationId, Secret, SystemClock};
 
 use crate::room::{Wishes, ground};
 
@@ -58,7 +58,7 @@ pub(crate) async fn open(
 }
 
 fn native(state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
-    let native = hermetic_native::NativeBackend::open(hermetic_native::Config {
+    let native = hermetic_native::NativeBackend::open(hermetic_native::NativeConfig {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
@@ -71,7 +71,7 @@ fn native(state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
 
 fn local(wishes: &Wishes, state: &Path) -> Arc<dyn Backend> {
     let (workdir, home) = ground(wishes, state);
-    let local = hermetic_local::Local::open(hermetic_local::Config {
+    let local = hermetic_local::LocalBackend::open(hermetic_local::LocalConfig {
         open_files: None,
         state: state.to_owned(),
         program: hermetic_embedded::WARDEN,
@@ -88,33 +88,35 @@ fn local(wishes: &Wishes, state: &Path) -> Arc<dyn Backend> {
 
 fn docker(installation: &InstallationId) -> Result<Arc<dyn Backend>, String> {
     let image = std::env::var("HERMETIC_TEST_IMAGE").map_err(|_| "no HERMETIC_TEST_IMAGE")?;
-    let docker = hermetic_docker::Docker::open(hermetic_docker::Config {
-        address: hermetic_docker::Address::find(&|name| std::env::var(name).ok()).unwrap(),
+    let docker = hermetic_docker::DockerBackend::open(hermetic_docker::DockerConfig {
+        address: hermetic_docker::EngineAddress::find(&|name| std::env::var(name).ok()).unwrap(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         authority: None,
         image,
         own: Vec::new(),
         accepted: Vec::new(),
-        options: hermetic_docker::Options::default(),
+        options: hermetic_docker::ContainerOptions::default(),
         client_folder: None,
-        tell: hermetic_docker::Tell::default(),
+        tell: hermetic_docker::PullListener::default(),
+        clock: SystemClock::shared(),
     });
     Ok(Arc::new(docker.unwrap()))
 }
 
 fn singularity(state: &Path, installation: &InstallationId) -> Result<Arc<dyn Backend>, String> {
     let image = std::env::var("HERMETIC_TEST_ROOTFS").map_err(|_| "no HERMETIC_TEST_ROOTFS")?;
-    let singularity = hermetic_singularity::Singularity::open(hermetic_singularity::Config {
-        state: state.to_owned(),
-        installation: installation.clone(),
-        program: hermetic_embedded::WARDEN,
-        runtime: hermetic_singularity::Runtime::find(&|name| std::env::var_os(name)),
-        image,
-        scratch: state.join("scratch"),
-        cache: state.join("images"),
-        tell: hermetic_singularity::Tell::default(),
-    });
+    let singularity =
+        hermetic_singularity::SingularityBackend::open(hermetic_singularity::SingularityConfig {
+            state: state.to_owned(),
+            installation: installation.clone(),
+            program: hermetic_embedded::WARDEN,
+            runtime: hermetic_singularity::ApptainerRuntime::find(&|name| std::env::var_os(name)),
+            image,
+            scratch: state.join("scratch"),
+            cache: state.join("images"),
+            tell: hermetic_singularity::BuildListener::default(),
+        });
     Ok(Arc::new(singularity.unwrap()))
 }
 
@@ -123,9 +125,9 @@ async fn modal(state: &Path, installation: &InstallationId) -> Result<Opened, St
         return Err(why);
     }
     let service = modal_service::Service::open().await;
-    let modal = hermetic_modal::Modal::new(hermetic_modal::Config {
-        address: hermetic_modal::Address::parse(&service.url).unwrap(),
-        credentials: hermetic_modal::Credentials {
+    let modal = hermetic_modal::ModalBackend::new(hermetic_modal::ModalConfig {
+        address: hermetic_modal::ControlAddress::parse(&service.url).unwrap(),
+        credentials: hermetic_modal::ModalCredentials {
             token_id: Secret::new(modal_service::TOKEN_ID),
             token_secret: Secret::new(modal_service::TOKEN_SECRET),
             server_url: None,
@@ -136,7 +138,8 @@ async fn modal(state: &Path, installation: &InstallationId) -> Result<Opened, St
         app: "hermetic".to_owned(),
         image: IMAGE.to_owned(),
         snapshots: state.join("modal_snapshots.json"),
-        outbound: hermetic_modal::Outbound::Nothing,
+        outbound: hermetic_modal::OutboundAccess::Nothing,
+        clock: SystemClock::shared(),
     });
     Ok((Arc::new(modal), Box::new(service)))
 }
@@ -146,7 +149,7 @@ async fn daytona(installation: &InstallationId) -> Result<Opened, String> {
         return Err(why);
     }
     let server = daytona_server::Server::start().await;
-    let daytona = hermetic_daytona::Daytona::open(hermetic_daytona::Config {
+    let daytona = hermetic_daytona::DaytonaBackend::open(hermetic_daytona::DaytonaConfig {
         key: Secret::new(daytona_server::KEY),
         url: server.url(),
         organisation: None,
@@ -154,7 +157,7 @@ async fn daytona(installation: &InstallationId) -> Result<Opened, String> {
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         disk: hermetic_daytona::DiskWish::Default,
-        patience: hermetic_daytona::Patience::default(),
+        patience: hermetic_daytona::DaytonaTimeouts::default(),
     });
     Ok((Arc::new(daytona.unwrap()), Box::new(server)))
 }

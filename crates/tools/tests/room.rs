@@ -8,16 +8,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_policy::{Context, Policy, Rules};
+use hermetic_policy::{JudgementContext, Policy, PolicyRules};
 use hermetic_redact::Redactor;
-use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Sandbox, Spec};
-use hermetic_store::{Owner, Store};
+use hermetic_sandbox::{
+    Backend, NetworkMode, Sandbox, SandboxLifeline, SandboxPersistence, SandboxSpec,
+};
+use hermetic_store::{RowOwner, Store};
 use hermetic_tools::{
-    Background, BackgroundSettings, Bounds, Code, CodeSettings, Directory, Files, Held, Kit,
-    NoOneToAsk, NoSandbox, Reach, Settings, Terminal, Workplace,
+    BackgroundProcesses, BackgroundSettings, CodeSettings, CodeTool, FileTools, Held, NoOneToAsk,
+    NoSandbox, ResultBounds, SandboxReach, ScriptDirectory, TerminalSettings, TerminalTool,
+    ToolKit, ToolWorkplace,
 };
 use hermetic_types::{
-    BackendKind, ConversationKey, InstallationId, Limits, SandboxId, Secret, SystemClock,
+    BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits, Secret, SystemClock,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -30,10 +33,10 @@ pub(crate) const SECRET: &str = "correct-horse-battery-staple";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Lab {
-    pub(crate) kit: Kit,
+    pub(crate) kit: ToolKit,
     pub(crate) room: Arc<Room>,
     backend: Arc<dyn Backend>,
-    spec: Spec,
+    spec: SandboxSpec,
     store: Store,
     pub(crate) folder: tempfile::TempDir,
     /// What the backend itself lives on.
@@ -51,7 +54,7 @@ pub(crate) struct Wishes {
     pub(crate) code: CodeSettings,
     pub(crate) sudo_password: Option<Secret>,
     pub(crate) env: BTreeMap<String, String>,
-    pub(crate) rules: Rules,
+    pub(crate) rules: PolicyRules,
 }
 
 /// The conversation's sandbox, as a session would keep it.
@@ -72,11 +75,11 @@ impl Default for Wishes {
             code: CodeSettings {
                 timeout: Duration::from_secs(30),
                 most_calls: 50,
-                directory: Directory::Project,
+                directory: ScriptDirectory::Project,
             },
             sudo_password: None,
             env: BTreeMap::new(),
-            rules: Rules::default(),
+            rules: PolicyRules::default(),
         }
     }
 }
@@ -103,17 +106,17 @@ impl Lab {
             return None;
         }
         let conversation = ConversationKey::new("agent:main:test:dm:1");
-        let spec = Spec {
+        let spec = SandboxSpec {
             installation,
             conversation: conversation.clone(),
             id: SandboxId::random(),
             system: places::system(wishes.backend),
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
             mounts: Vec::new(),
             env: wishes.env.clone(),
-            network: Network::Closed,
-            persistence: Persistence::Ephemeral,
-            lifeline: Lifeline::Ledger,
+            network: NetworkMode::Closed,
+            persistence: SandboxPersistence::Ephemeral,
+            lifeline: SandboxLifeline::Ledger,
             lifetime: Duration::from_secs(300),
         };
         let link = backend.create(&spec).await.unwrap();
@@ -126,7 +129,9 @@ impl Lab {
             sandbox: Mutex::new(Arc::new(sandbox)),
             origin: Some("alice".to_owned()),
         });
-        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
+        let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
+            .await
+            .unwrap();
         let kit = kit(&wishes, folder.path(), &store, Arc::clone(&room));
         Some(Self {
             kit,
@@ -226,7 +231,7 @@ impl Lab {
     pub(crate) async fn rows(&self) -> usize {
         self.store
             .processes()
-            .all(Owner::ThisGateway)
+            .all(RowOwner::ThisGateway)
             .await
             .unwrap()
             .len()
@@ -246,29 +251,32 @@ pub(crate) fn ground(wishes: &Wishes, folder: &Path) -> (PathBuf, PathBuf) {
     }
 }
 
-fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> Kit {
+fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> ToolKit {
     let (workspace, home) = ground(wishes, folder);
     let text = |path: &Path| path.to_str().unwrap().to_owned();
-    let redactor = Redactor::new([Secret::new(SECRET)], hermetic_redact::Settings::default());
-    let settings = Settings {
-        context: Context::new(reach.backend.description(), text(&workspace), text(&home)),
+    let redactor = Redactor::new(
+        [Secret::new(SECRET)],
+        hermetic_redact::RedactorSettings::default(),
+    );
+    let settings = TerminalSettings {
+        context: JudgementContext::new(reach.backend.description(), text(&workspace), text(&home)),
         timeout: wishes.timeout,
-        longest_timeout: Duration::from_secs(600),
+        max_foreground_timeout: Duration::from_secs(600),
         persistent_shell: wishes.persistent_shell,
         output_chars: 50_000,
         sudo_password: wishes.sudo_password.clone(),
     };
     let policy = Arc::new(Policy::new(wishes.rules.clone()));
     let context = settings.context.clone();
-    Kit {
-        files: Files::new(
+    ToolKit {
+        files: FileTools::new(
             Arc::clone(&policy),
             context,
             redactor.clone(),
-            Bounds::default(),
+            ResultBounds::default(),
         ),
-        terminal: Terminal::new(policy, redactor.clone(), settings),
-        background: Background::new(
+        terminal: TerminalTool::new(policy, redactor.clone(), settings),
+        background: BackgroundProcesses::new(
             BackgroundSettings {
                 longest_hold: Duration::from_secs(3600),
             },
@@ -277,7 +285,7 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> Kit {
             reach,
             SystemClock::shared(),
         ),
-        code: Code::new(wishes.code),
+        code: CodeTool::new(wishes.code, SystemClock::shared()),
     }
 }
 
@@ -287,7 +295,7 @@ impl Room {
     }
 }
 
-impl Workplace for Room {
+impl ToolWorkplace for Room {
     fn conversation(&self) -> &ConversationKey {
         &self.conversation
     }
@@ -301,7 +309,7 @@ impl Workplace for Room {
     }
 }
 
-impl Reach for Room {
+impl SandboxReach for Room {
     fn living<'a>(
         &'a self,
         _: &'a ConversationKey,

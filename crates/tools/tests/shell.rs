@@ -1,7 +1,7 @@
 //! The persistent shell, attacked through the terminal: whatever a command does to it, the next call
 //! ends, tells the truth and meets a shell.
 
-use hermetic_policy::{Mode, Rules};
+use hermetic_policy::{PolicyMode, PolicyRules};
 use hermetic_types::BackendKind;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -210,9 +210,9 @@ async fn without_a_persistent_shell_only_the_folder_lasts() {
         let wishes = Wishes {
             backend,
             persistent_shell: false,
-            rules: Rules {
-                mode: Mode::Off,
-                ..Rules::default()
+            rules: PolicyRules {
+                mode: PolicyMode::Off,
+                ..PolicyRules::default()
             },
             ..Wishes::default()
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use hermetic_policy::{Mode, Rules};
+use hermetic_policy::{PolicyMode, PolicyRules};
 use hermetic_types::{BackendKind, Secret};
 use serde_json::json;
 
@@ -135,9 +135,9 @@ async fn sudo_gets_the_password_and_nobody_else_does() {
         backend: BackendKind::Local,
         sudo_password: Some(Secret::new(password)),
         env: BTreeMap::from([("PATH".to_owned(), path.clone())]),
-        rules: Rules {
-            mode: Mode::Off,
-            ..Rules::default()
+        rules: PolicyRules {
+            mode: PolicyMode::Off,
+            ..PolicyRules::default()
         },
         ..Wishes::default()
     };

@@ -6,15 +6,15 @@ use std::time::Duration;
 /// A command before anybody judged it. `hermetic-policy` turns it into something that may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    pub program: Program,
+    pub program: CommandProgram,
     /// Where it runs; the sandbox's working directory if absent.
     pub workdir: Option<String>,
     /// Set on top of the sandbox's own environment.
     pub env: BTreeMap<String, String>,
-    pub stdin: Stdin,
-    pub output: Output,
+    pub stdin: CommandInput,
+    pub output: OutputMode,
     /// The conversation goes on where it ends, as it would after a command in the persistent shell.
-    /// For a [`Program::Script`].
+    /// For a [`CommandProgram::Script`].
     pub leads: bool,
     /// A terminal of this many columns and rows instead of pipes.
     pub pty: Option<(u16, u16)>,
@@ -22,7 +22,7 @@ pub struct Command {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum CommandProgram {
     /// Shell text for a fresh `bash -c`.
     Script(String),
     /// Shell text for the conversation's persistent shell.
@@ -38,7 +38,7 @@ pub enum Program {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stdin {
+pub enum CommandInput {
     /// `/dev/null`.
     Empty,
     /// These bytes, then the end.
@@ -48,7 +48,7 @@ pub enum Stdin {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputMode {
     /// stdout and stderr, each by itself.
     Apart,
     /// Both as one, in the order of writing.
@@ -57,24 +57,26 @@ pub enum Output {
 
 impl Command {
     pub fn script(text: impl Into<String>) -> Self {
-        Self::of(Program::Script(text.into()))
+        Self::of(CommandProgram::Script(text.into()))
     }
 
     pub fn shell(text: impl Into<String>) -> Self {
-        Self::of(Program::Shell(text.into()))
+        Self::of(CommandProgram::Shell(text.into()))
     }
 
     pub fn words(words: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self::of(Program::Words(words.into_iter().map(Into::into).collect()))
+        Self::of(CommandProgram::Words(
+            words.into_iter().map(Into::into).collect(),
+        ))
     }
 
-    fn of(program: Program) -> Self {
+    fn of(program: CommandProgram) -> Self {
         Self {
             program,
             workdir: None,
             env: BTreeMap::new(),
-            stdin: Stdin::Empty,
-            output: Output::Apart,
+            stdin: CommandInput::Empty,
+            output: OutputMode::Apart,
             leads: false,
             pty: None,
             timeout: None,

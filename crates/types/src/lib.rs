@@ -21,17 +21,18 @@ mod timestamp;
 pub use account::{AccountId, AccountName, InvalidAccount};
 pub use backend::{BackendDescription, BackendKind, Boundary, UnknownBackend};
 pub use clock::{Clock, SharedClock, SystemClock};
-pub use command::{Command, Output, Program, Stdin};
+pub use command::{Command, CommandInput, CommandProgram, OutputMode};
 pub use health::{HealthReport, PartHealth};
 pub use ids::{ConversationKey, GatewayId, InstallationId, InvalidId, RunId, SandboxId};
-pub use limits::Limits;
+pub use limits::SandboxLimits;
 pub use message::{
-    Attachment, AttachmentKind, ChatKind, DeletedMessage, Incoming, Place, Press, Quoted, Sender,
+    Attachment, AttachmentKind, ButtonPress, ChatKind, ChatPlace, DeletedMessage, IncomingMessage,
+    QuotedMessage, Sender,
 };
 pub use platform::{
-    AttachmentId, ChatId, InvalidName, MessageId, Platform, ThreadId, UnknownPlatform, UpdateId,
-    UserId,
+    AttachmentId, ChatId, InvalidName, MessageId, Platform, RoleId, ThreadId, UnknownPlatform,
+    UpdateId, UserId,
 };
 pub use request::{InvalidRequestId, RequestId};
 pub use secret::Secret;
-pub use timestamp::Timestamp;
+pub use timestamp::{Timestamp, rfc3339};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct SandboxLimits {
     /// Cores, as in `1.5`.
     pub cpu: f64,
     pub memory_bytes: u64,
@@ -13,7 +13,7 @@ pub struct Limits {
     pub open_files: u32,
 }
 
-impl Default for Limits {
+impl Default for SandboxLimits {
     /// The defaults that Hermes users know, plus the two bounds they never had.
     fn default() -> Self {
         Self {

@@ -3,42 +3,46 @@
 //! All of it comes from outside: nothing here is trusted until `hermetic-access` made an
 //! `Admitted` of it.
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountId, AttachmentId, ChatId, MessageId, Platform, ThreadId, UpdateId, UserId};
+use crate::{
+    AccountId, AttachmentId, ChatId, MessageId, Platform, RoleId, ThreadId, Timestamp, UpdateId,
+    UserId, rfc3339,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Incoming {
+pub struct IncomingMessage {
     /// The bot it was said to.
     #[serde(alias = "platform")]
     pub account: AccountId,
     /// Storing the same one twice must not answer twice.
     pub update: UpdateId,
     pub message: MessageId,
-    pub place: Place,
+    pub place: ChatPlace,
     pub sender: Sender,
     pub text: String,
-    pub reply_to: Option<Quoted>,
+    pub reply_to: Option<QuotedMessage>,
     /// By name, by a reply to us, or by a command meant for us.
     pub mentions_us: bool,
     pub attachments: Vec<Attachment>,
+    #[serde(with = "rfc3339")]
     pub received_at: Timestamp,
 }
 
 /// A button under one of our messages was pressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Press {
+pub struct ButtonPress {
     pub account: AccountId,
     pub update: UpdateId,
     /// What the platform wants back with the answer.
     pub query: String,
-    pub place: Place,
+    pub place: ChatPlace,
     /// The message the button hangs under.
     pub message: MessageId,
     pub sender: Sender,
     /// As it came back: whoever acts on it looks it up and checks that it is still open.
     pub data: String,
+    #[serde(with = "rfc3339")]
     pub received_at: Timestamp,
 }
 
@@ -52,7 +56,7 @@ pub struct DeletedMessage {
 
 /// Where something was said, and where an answer goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct ChatPlace {
     pub chat: ChatId,
     pub kind: ChatKind,
     pub thread: Option<ThreadId>,
@@ -74,11 +78,14 @@ pub struct Sender {
     /// What they call themselves. Never compared with anything.
     pub display: String,
     pub is_bot: bool,
+    /// What they were made in the place they speak in, where the platform has such a thing and says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<RoleId>,
 }
 
 /// The message that was replied to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Quoted {
+pub struct QuotedMessage {
     pub message: MessageId,
     pub from_us: bool,
     pub text: String,
@@ -107,13 +114,13 @@ pub enum AttachmentKind {
     Sticker,
 }
 
-impl Incoming {
+impl IncomingMessage {
     pub fn platform(&self) -> Platform {
         self.account.platform()
     }
 }
 
-impl Press {
+impl ButtonPress {
     pub fn platform(&self) -> Platform {
         self.account.platform()
     }
@@ -143,9 +150,12 @@ mod tests {
             "reply_to": null, "mentions_us": true, "attachments": [],
             "received_at": "2026-11-17T12:00:00Z"
         }"#;
-        let read: Incoming = serde_json::from_str(written).unwrap();
+        let read: IncomingMessage = serde_json::from_str(written).unwrap();
         assert_eq!(read.account, AccountId::from(Platform::Telegram));
         let again = serde_json::to_string(&read).unwrap();
-        assert_eq!(serde_json::from_str::<Incoming>(&again).unwrap(), read);
+        assert_eq!(
+            serde_json::from_str::<IncomingMessage>(&again).unwrap(),
+            read
+        );
     }
 }

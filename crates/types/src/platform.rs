@@ -17,6 +17,7 @@ pub enum Platform {
     Slack,
     Whatsapp,
     Signal,
+    Matrix,
     Webhook,
 }
 
@@ -27,12 +28,13 @@ pub struct UnknownPlatform {
 }
 
 impl Platform {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Telegram,
         Self::Discord,
         Self::Slack,
         Self::Whatsapp,
         Self::Signal,
+        Self::Matrix,
         Self::Webhook,
     ];
 
@@ -43,6 +45,7 @@ impl Platform {
             Self::Slack => "slack",
             Self::Whatsapp => "whatsapp",
             Self::Signal => "signal",
+            Self::Matrix => "matrix",
             Self::Webhook => "webhook",
         }
     }
@@ -124,6 +127,11 @@ platform_name!(
     /// A person or a bot, by the name the platform never gives to another.
     UserId,
     "user id"
+);
+platform_name!(
+    /// What people are made in a place, as a server on Discord names it.
+    RoleId,
+    "role id"
 );
 platform_name!(ChatId, "chat id");
 platform_name!(

@@ -16,8 +16,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hermetic_warden::client::{Event, Running, Warden};
-use hermetic_warden::protocol::{PathAt, Read, Run, Shell, Write};
+use hermetic_warden::client::{RunEvent, RunningCommand, Warden};
+use hermetic_warden::protocol::{PathAt, ReadRequest, RunRequest, ShellRequest, WriteRequest};
 use tokio::net::UnixStream;
 
 const ROUNDS: usize = 1000;
@@ -78,7 +78,7 @@ async fn measure(folder: &Path, socket: &Path, pid: u32) {
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         let begun = Instant::now();
-        finish(warden.run(Run::new(["/bin/true"])).await.unwrap()).await;
+        finish(warden.run(RunRequest::new(["/bin/true"])).await.unwrap()).await;
         times.push(begun.elapsed());
     }
     row_time("posix_spawn of true, plain", plain);
@@ -90,11 +90,11 @@ async fn measure(folder: &Path, socket: &Path, pid: u32) {
         ours.as_secs_f64() / plain.as_secs_f64()
     );
 
-    finish(warden.shell(Shell::new("main", ":")).await.unwrap()).await;
+    finish(warden.shell(ShellRequest::new("main", ":")).await.unwrap()).await;
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         let begun = Instant::now();
-        finish(warden.shell(Shell::new("main", ":")).await.unwrap()).await;
+        finish(warden.shell(ShellRequest::new("main", ":")).await.unwrap()).await;
         times.push(begun.elapsed());
     }
     row_time("persistent shell, builtin", median(times.into_iter()));
@@ -102,14 +102,23 @@ async fn measure(folder: &Path, socket: &Path, pid: u32) {
     let producer = format!("head -c {BULK} /dev/zero");
     row_rate("plain pipe", plain_pipe(&producer));
     let begun = Instant::now();
-    let bytes = finish(warden.run(Run::new(["sh", "-c", &producer])).await.unwrap()).await;
+    let bytes = finish(
+        warden
+            .run(RunRequest::new(["sh", "-c", &producer]))
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(bytes, BULK);
     row_rate("output, over the stream", begun.elapsed());
 
     let at = PathAt::anywhere(folder.join("bulk"));
     let piece = vec![7; 1 << 20];
     let begun = Instant::now();
-    let mut file = warden.write_file(Write::new(at.clone())).await.unwrap();
+    let mut file = warden
+        .write_file(WriteRequest::new(at.clone()))
+        .await
+        .unwrap();
     for _ in 0..256 {
         file.write(&piece).await.unwrap();
     }
@@ -120,7 +129,7 @@ async fn measure(folder: &Path, socket: &Path, pid: u32) {
         rate(256 << 20, begun.elapsed())
     );
     let begun = Instant::now();
-    let mut file = warden.read_file(Read::whole(at)).await.unwrap();
+    let mut file = warden.read_file(ReadRequest::whole(at)).await.unwrap();
     while file.next().await.unwrap().is_some() {}
     println!(
         "{:<44}{:>9.0} MB/s",
@@ -134,10 +143,10 @@ async fn measure(folder: &Path, socket: &Path, pid: u32) {
     );
 }
 
-async fn finish(mut running: Running) -> u64 {
+async fn finish(mut running: RunningCommand) -> u64 {
     let mut bytes = 0;
     while let Some(event) = running.next().await.unwrap() {
-        if let Event::Out(chunk) = event {
+        if let RunEvent::Out(chunk) = event {
             bytes += chunk.len() as u64;
         }
     }

@@ -24,7 +24,7 @@ const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 
 /// How often a warden that is not there yet is looked for.
-const BEAT: Duration = Duration::from_millis(1);
+const CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(options) = parse(words) else {
@@ -62,14 +62,14 @@ fn between(mut socket: &UnixStream, leash: Option<Duration>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-struct Options {
+struct ConnectOptions {
     path: OsString,
     patience: Duration,
     leash: Option<Duration>,
 }
 
-fn parse(mut words: impl Iterator<Item = OsString>) -> Option<Options> {
-    let mut options = Options {
+fn parse(mut words: impl Iterator<Item = OsString>) -> Option<ConnectOptions> {
+    let mut options = ConnectOptions {
         path: OsString::new(),
         patience: Duration::ZERO,
         leash: None,
@@ -93,7 +93,7 @@ pub fn reach(path: &OsString, patience: Duration) -> io::Result<UnixStream> {
     let begun = Instant::now();
     loop {
         match UnixStream::connect(path) {
-            Err(_) if begun.elapsed() < patience => thread::sleep(BEAT),
+            Err(_) if begun.elapsed() < patience => thread::sleep(CONNECT_RETRY_INTERVAL),
             other => return other,
         }
     }

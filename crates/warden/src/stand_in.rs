@@ -8,23 +8,25 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::mux::{self, MuxStream, Side};
-use crate::protocol::frame::{Frame, Frames, Kind};
-use crate::protocol::{Ended, Failure, Reply, Request, decode, encode, hello};
+use crate::mux::{self, LinkSide, MuxStream};
+use crate::protocol::frame::{FrameCollector, FrameKind, WardenFrame};
+use crate::protocol::{
+    CommandEnd, WardenFailure, WardenReply, WardenRequest, decode, encode, hello,
+};
 
 /// Answers one call. Whatever it says last ends the call.
-pub type Answer = Arc<dyn Fn(Request, Caller) -> BoxFuture<'static, ()> + Send + Sync>;
+pub type Answer = Arc<dyn Fn(WardenRequest, StandInCaller) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Who asked, and where the answer goes.
 #[derive(Debug)]
-pub struct Caller {
+pub struct StandInCaller {
     stream: MuxStream,
-    frames: Frames,
+    frames: FrameCollector,
 }
 
-/// The way to a caller.
+/// Carries answers to a caller.
 #[derive(Clone, Debug)]
-pub struct Voice(MuxStream);
+pub struct CallerStream(MuxStream);
 
 /// Serves one link until it closes.
 pub async fn play<S>(mut stream: S, answer: Answer)
@@ -40,7 +42,7 @@ where
         return;
     }
     // Nothing is opened from here: there is nothing to listen on over there.
-    let (_opener, driver) = mux::over(stream, Side::Warden);
+    let (_opener, driver) = mux::over(stream, LinkSide::Warden);
     let inbound = |stream| {
         tokio::spawn(hear(stream, Arc::clone(&answer)));
     };
@@ -48,46 +50,46 @@ where
 }
 
 async fn hear(stream: MuxStream, answer: Answer) {
-    let mut frames = Frames::default();
+    let mut frames = FrameCollector::default();
     let request = match stream.receive(&mut frames).await {
-        Ok(Some(frame)) if frame.kind == Kind::Request => decode(&frame.payload, "request"),
+        Ok(Some(frame)) if frame.kind == FrameKind::Request => decode(&frame.payload, "request"),
         _ => return,
     };
     if let Ok(request) = request {
-        answer(request, Caller { stream, frames }).await;
+        answer(request, StandInCaller { stream, frames }).await;
     }
 }
 
-impl Caller {
+impl StandInCaller {
     /// What he says next; nothing when he is gone.
-    pub async fn next(&mut self) -> Option<Frame> {
+    pub async fn next(&mut self) -> Option<WardenFrame> {
         self.stream.receive(&mut self.frames).await.ok().flatten()
     }
 
-    pub fn voice(&self) -> Voice {
-        Voice(self.stream.clone())
+    pub fn voice(&self) -> CallerStream {
+        CallerStream(self.stream.clone())
     }
 }
 
-impl Voice {
+impl CallerStream {
     /// False when nobody listens any more.
-    pub async fn say(&self, kind: Kind, payload: &[u8]) -> bool {
+    pub async fn say(&self, kind: FrameKind, payload: &[u8]) -> bool {
         self.0.send(kind, payload).await.is_ok()
     }
 
-    pub async fn reply(&self, reply: &Reply) {
-        self.last(Kind::Reply, &encode(reply)).await;
+    pub async fn reply(&self, reply: &WardenReply) {
+        self.last(FrameKind::Reply, &encode(reply)).await;
     }
 
-    pub async fn fail(&self, failure: &Failure) {
-        self.last(Kind::Failed, &encode(failure)).await;
+    pub async fn fail(&self, failure: &WardenFailure) {
+        self.last(FrameKind::Failed, &encode(failure)).await;
     }
 
-    pub async fn ended(&self, ended: &Ended) {
-        self.last(Kind::Ended, &encode(ended)).await;
+    pub async fn ended(&self, ended: &CommandEnd) {
+        self.last(FrameKind::Ended, &encode(ended)).await;
     }
 
-    async fn last(&self, kind: Kind, payload: &[u8]) {
+    async fn last(&self, kind: FrameKind, payload: &[u8]) {
         if self.0.send(kind, payload).await.is_ok() {
             let _ = self.0.close().await;
         }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use hermetic_warden::client::{Event, Warden};
-use hermetic_warden::protocol::{Cut, Kill, Leftovers, Output, Run, Status, WindowSize};
+use hermetic_warden::client::{RunEvent, Warden};
+use hermetic_warden::protocol::{
+    CutReason, ExitState, KillRequest, LeftoverPolicy, OutputStreams, RunRequest, WindowSize,
+};
 
 use crate::lab::{Lab, alive, run, sh, told, until};
 
@@ -58,7 +60,7 @@ async fn a_timeout_ends_the_whole_tree() {
         let told = told(warden.run(request).await.unwrap()).await;
         // Whoever kills his keeper may do so before it could say that he was started.
         if name != "kills its keeper" {
-            assert_eq!(told.unwrap().ended.cut, Some(Cut::TimedOut), "{name}");
+            assert_eq!(told.unwrap().ended.cut, Some(CutReason::TimedOut), "{name}");
         }
         let pids = pids(&file);
         assert!(!pids.is_empty(), "{name}");
@@ -109,9 +111,12 @@ async fn a_kill_by_name_returns_when_nothing_is_left() {
     request.grace = Duration::from_millis(50);
     let id = request.id.clone();
     let (running, pid) = started_kept(&warden, request).await;
-    warden.kill(Kill::Run(id)).await.unwrap();
+    warden.kill(KillRequest::Run(id)).await.unwrap();
     assert!(!alive(pid));
-    assert_eq!(told(running).await.unwrap().ended.cut, Some(Cut::Killed));
+    assert_eq!(
+        told(running).await.unwrap().ended.cut,
+        Some(CutReason::Killed)
+    );
 }
 
 #[tokio::test]
@@ -130,12 +135,12 @@ async fn background_processes_neither_hang_the_end_nor_die_with_it() {
         .next()
         .unwrap();
     assert!(text.starts_with("before\n"));
-    assert_eq!(told.ended.status, Status::Exited(0));
+    assert_eq!(told.ended.status, ExitState::Exited(0));
     assert!(told.ended.leftovers >= 1);
     assert!(alive(pid));
 
     let mut tidy = sh("sleep 1000 & echo $!");
-    tidy.leftovers = Leftovers::End;
+    tidy.leftovers = LeftoverPolicy::End;
     let told = run(&warden, tidy).await;
     let pid: u32 = String::from_utf8(told.out).unwrap().trim().parse().unwrap();
     assert!(!alive(pid));
@@ -175,13 +180,13 @@ async fn a_terminal_is_a_terminal() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
     let mut request = sh("tty >/dev/null && stty size; echo $((1+1)); sleep 1000 & exit 5");
-    request.output = Output::Pty(WindowSize {
+    request.output = OutputStreams::Pty(WindowSize {
         columns: 132,
         rows: 43,
     });
     let told = run(&warden, request).await;
     assert_eq!(String::from_utf8(told.out).unwrap(), "43 132\r\n2\r\n");
-    assert_eq!(told.ended.status, Status::Exited(5));
+    assert_eq!(told.ended.status, ExitState::Exited(5));
 }
 
 #[tokio::test]
@@ -198,14 +203,17 @@ async fn an_idle_warden_goes_when_its_time_is_over() {
     assert!(!lab.path("socket").exists());
 }
 
-async fn started(warden: &Warden, request: Run) -> ((), u32) {
+async fn started(warden: &Warden, request: RunRequest) -> ((), u32) {
     ((), started_kept(warden, request).await.1)
 }
 
-async fn started_kept(warden: &Warden, request: Run) -> (hermetic_warden::client::Running, u32) {
+async fn started_kept(
+    warden: &Warden,
+    request: RunRequest,
+) -> (hermetic_warden::client::RunningCommand, u32) {
     let mut running = warden.run(request).await.unwrap();
     match running.next().await.unwrap() {
-        Some(Event::Started { pid }) => (running, pid),
+        Some(RunEvent::Started { pid }) => (running, pid),
         other => panic!("{other:?}"),
     }
 }

@@ -4,27 +4,28 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use hermetic_warden::client::{CallError, Warden};
+use hermetic_warden::client::{Warden, WardenCallError};
 use hermetic_warden::protocol::{
-    ByteString, FailureKind, FileKind, PathAt, Read, Resolve, Resolved, Shell, Write,
+    ByteString, FailureKind, FileKind, PathAt, ReadRequest, ResolveRequest, ResolvedName,
+    ShellRequest, WriteRequest,
 };
 
 use crate::lab::Lab;
 
-async fn put(warden: &Warden, at: PathAt, bytes: &[u8]) -> Result<(), CallError> {
-    let mut file = warden.write_file(Write::new(at)).await?;
+async fn put(warden: &Warden, at: PathAt, bytes: &[u8]) -> Result<(), WardenCallError> {
+    let mut file = warden.write_file(WriteRequest::new(at)).await?;
     file.write(bytes).await?;
     file.finish().await
 }
 
-async fn get(warden: &Warden, at: PathAt) -> Result<Vec<u8>, CallError> {
-    let file = warden.read_file(Read::whole(at)).await?;
+async fn get(warden: &Warden, at: PathAt) -> Result<Vec<u8>, WardenCallError> {
+    let file = warden.read_file(ReadRequest::whole(at)).await?;
     Ok(file.collect(1 << 30).await?.unwrap())
 }
 
-fn kind<T: std::fmt::Debug>(result: Result<T, CallError>) -> FailureKind {
+fn kind<T: std::fmt::Debug>(result: Result<T, WardenCallError>) -> FailureKind {
     match result {
-        Err(CallError::Failed(failure)) => failure.kind,
+        Err(WardenCallError::Failed(failure)) => failure.kind,
         other => panic!("{other:?}"),
     }
 }
@@ -77,7 +78,7 @@ async fn a_large_file_survives_the_journey() {
     let at = PathAt::anywhere(lab.path("large"));
     put(&warden, at.clone(), &bytes).await.unwrap();
     assert!(get(&warden, at.clone()).await.unwrap() == bytes);
-    let part = Read {
+    let part = ReadRequest {
         at,
         offset: 19_999_990,
         length: Some(5),
@@ -101,7 +102,7 @@ async fn a_file_is_replaced_whole_and_keeps_its_mode() {
     std::fs::write(&path, "old").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
     let mut unfinished = warden
-        .write_file(Write::new(PathAt::anywhere(path.clone())))
+        .write_file(WriteRequest::new(PathAt::anywhere(path.clone())))
         .await
         .unwrap();
     unfinished.write(b"half").await.unwrap();
@@ -154,7 +155,7 @@ async fn nothing_leads_out_of_a_root() {
     }
     assert_eq!(std::fs::read(lab.path("secret")).unwrap(), b"secret");
     let inside = PathAt::beneath(root.clone(), root.join("a/b/file"));
-    let mut write = Write::new(inside.clone());
+    let mut write = WriteRequest::new(inside.clone());
     write.parents = true;
     warden
         .write_file(write)
@@ -205,8 +206,11 @@ async fn only_regular_files_are_opened() {
     );
 }
 
-async fn resolve(warden: &Warden, path: impl Into<ByteString>) -> Result<Resolved, CallError> {
-    let resolve = Resolve {
+async fn resolve(
+    warden: &Warden,
+    path: impl Into<ByteString>,
+) -> Result<ResolvedName, WardenCallError> {
+    let resolve = ResolveRequest {
         path: path.into(),
         shell: Some("main".to_owned()),
     };
@@ -239,7 +243,7 @@ async fn a_path_is_followed_to_where_it_leads() {
     assert_eq!(kind(empty), FailureKind::BadRequest);
 
     let go = format!("cd {}/link", root.display());
-    let mut running = warden.shell(Shell::new("main", go)).await.unwrap();
+    let mut running = warden.shell(ShellRequest::new("main", go)).await.unwrap();
     while running.next().await.unwrap().is_some() {}
     let here = resolve(&warden, "file").await.unwrap();
     assert_eq!(here.path, root.join("real/file").into());
@@ -276,9 +280,9 @@ async fn a_file_that_changed_meanwhile_is_not_replaced() {
     std::fs::write(&path, "one").unwrap();
     let at = PathAt::anywhere(path.clone());
     let stamp = warden.stat(at.clone()).await.unwrap().stamp();
-    let replaces = || Write {
+    let replaces = || WriteRequest {
         replaces: Some(stamp),
-        ..Write::new(at.clone())
+        ..WriteRequest::new(at.clone())
     };
     let mut late = warden.write_file(replaces()).await.unwrap();
     late.write(b"late").await.unwrap();

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use hermetic_warden::client::{CallError, Event, Running, Warden};
-use hermetic_warden::protocol::{Ended, Run};
+use hermetic_warden::client::{RunEvent, RunningCommand, Warden, WardenCallError};
+use hermetic_warden::protocol::{CommandEnd, RunRequest};
 use tokio::net::UnixStream;
 use tokio::process::{ChildStdin, ChildStdout};
 
@@ -31,7 +31,7 @@ pub(crate) struct Told {
     pub(crate) out: Vec<u8>,
     pub(crate) err: Vec<u8>,
     pub(crate) skipped: u64,
-    pub(crate) ended: Ended,
+    pub(crate) ended: CommandEnd,
 }
 
 impl Lab {
@@ -167,17 +167,17 @@ fn program() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-pub(crate) fn sh(text: &str) -> Run {
-    Run::new(["bash", "-c", text])
+pub(crate) fn sh(text: &str) -> RunRequest {
+    RunRequest::new(["bash", "-c", text])
 }
 
-pub(crate) async fn told(mut running: Running) -> Result<Told, CallError> {
+pub(crate) async fn told(mut running: RunningCommand) -> Result<Told, WardenCallError> {
     let mut told = Told {
         out: Vec::new(),
         err: Vec::new(),
         skipped: 0,
-        ended: Ended {
-            status: hermetic_warden::protocol::Status::Unknown,
+        ended: CommandEnd {
+            status: hermetic_warden::protocol::ExitState::Unknown,
             cut: None,
             usage: Default::default(),
             killed_for_memory: false,
@@ -190,11 +190,11 @@ pub(crate) async fn told(mut running: Running) -> Result<Told, CallError> {
     let all = async {
         while let Some(event) = running.next().await? {
             match event {
-                Event::Started { .. } => {}
-                Event::Out(bytes) => told.out.extend_from_slice(&bytes),
-                Event::Err(bytes) => told.err.extend_from_slice(&bytes),
-                Event::Skipped(count) => told.skipped += count,
-                Event::Ended(ended) => told.ended = ended,
+                RunEvent::Started { .. } => {}
+                RunEvent::Out(bytes) => told.out.extend_from_slice(&bytes),
+                RunEvent::Err(bytes) => told.err.extend_from_slice(&bytes),
+                RunEvent::Skipped(count) => told.skipped += count,
+                RunEvent::Ended(ended) => told.ended = ended,
             }
         }
         Ok(told)
@@ -204,7 +204,7 @@ pub(crate) async fn told(mut running: Running) -> Result<Told, CallError> {
         .expect("the command ends")
 }
 
-pub(crate) async fn run(warden: &Warden, run: Run) -> Told {
+pub(crate) async fn run(warden: &Warden, run: RunRequest) -> Told {
     told(warden.run(run).await.unwrap()).await.unwrap()
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hermetic_warden::client::{CallError, Event, GreetError, Warden};
-use hermetic_warden::protocol::frame::{Kind, header};
-use hermetic_warden::protocol::{Endpoint, FailureKind, Status, hello};
+use hermetic_warden::client::{GreetError, RunEvent, Warden, WardenCallError};
+use hermetic_warden::protocol::frame::{FrameKind, header};
+use hermetic_warden::protocol::{ExitState, FailureKind, ListenEndpoint, hello};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -17,7 +17,7 @@ async fn a_thousand_in_a_row_and_fifty_at_once() {
     let warden = lab.warden().await;
     for number in 0..1000 {
         let told = run(&warden, sh(&format!("exit {}", number % 256))).await;
-        assert_eq!(told.ended.status, Status::Exited(number % 256));
+        assert_eq!(told.ended.status, ExitState::Exited(number % 256));
     }
     let all = (0..50).map(|number| {
         let warden = warden.clone();
@@ -49,7 +49,7 @@ async fn a_stalled_reader_costs_little_and_holds_up_nobody_else() {
     let mut stalled = warden.run(sh("yes")).await.unwrap();
     assert!(matches!(
         stalled.next().await.unwrap(),
-        Some(Event::Started { .. })
+        Some(RunEvent::Started { .. })
     ));
     for _ in 0..50 {
         assert_eq!(
@@ -58,7 +58,10 @@ async fn a_stalled_reader_costs_little_and_holds_up_nobody_else() {
         );
     }
     assert!(lab.rss_kib() < 6 * 1024, "{} KiB", lab.rss_kib());
-    assert!(matches!(stalled.next().await.unwrap(), Some(Event::Out(_))));
+    assert!(matches!(
+        stalled.next().await.unwrap(),
+        Some(RunEvent::Out(_))
+    ));
 }
 
 #[tokio::test]
@@ -75,7 +78,7 @@ async fn a_detached_run_is_picked_up_by_the_next_link() {
     let mut running = first.run(request).await.unwrap();
     let mut seen = 0;
     while let Some(event) = running.next().await.unwrap() {
-        if let Event::Out(bytes) = event {
+        if let RunEvent::Out(bytes) = event {
             seen += bytes.len() as u64;
             break;
         }
@@ -90,7 +93,7 @@ async fn a_detached_run_is_picked_up_by_the_next_link() {
     let told = told(second.attach(id.clone(), seen).await.unwrap())
         .await
         .unwrap();
-    assert_eq!(told.ended.status, Status::Exited(9));
+    assert_eq!(told.ended.status, ExitState::Exited(9));
     assert!(told.out.ends_with(b"\nlate\n"));
     assert_eq!(told.out.len() as u64 + told.skipped, 2_000_000 + 6);
 
@@ -103,7 +106,7 @@ async fn a_detached_run_is_picked_up_by_the_next_link() {
     );
     let unknown = second.attach("nobody".parse().unwrap(), 0).await.unwrap();
     match crate::lab::told(unknown).await {
-        Err(CallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::NoSuchRun),
+        Err(WardenCallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::NoSuchRun),
         other => panic!("{other:?}"),
     }
 }
@@ -114,7 +117,7 @@ async fn connections_made_inside_come_out_here() {
     let warden = lab.warden().await;
     let path = lab.path("tool.sock");
     let mut listener = warden
-        .listen(Endpoint::Unix(path.clone().into()), 8)
+        .listen(ListenEndpoint::Unix(path.clone().into()), 8)
         .await
         .unwrap();
     let mode =
@@ -124,7 +127,7 @@ async fn connections_made_inside_come_out_here() {
     let mut outside = listener.accept().await.unwrap();
     converse(&mut inside, &mut outside).await;
 
-    let mut port = warden.listen(Endpoint::Tcp(0), 2).await.unwrap();
+    let mut port = warden.listen(ListenEndpoint::Tcp(0), 2).await.unwrap();
     let mut inside = TcpStream::connect(("127.0.0.1", port.port()))
         .await
         .unwrap();
@@ -176,7 +179,7 @@ async fn a_warden_survives_nonsense() {
         vec![0xff; 4096],
         vec![0; 4096],
         yamux_with(&[7; 64]),
-        yamux_with(&header(Kind::Request, 1 << 20)),
+        yamux_with(&header(FrameKind::Request, 1 << 20)),
     ] {
         let mut stream = lab.stream().await;
         stream.write_all(&hello::hello()).await.unwrap();
@@ -222,7 +225,10 @@ async fn a_warden_that_lies_loses_its_link() {
         let (info, ()) = tokio::join!(asked, lying);
         let info = info.expect(what);
         assert!(
-            matches!(info, Err(CallError::Breach(_) | CallError::LinkLost)),
+            matches!(
+                info,
+                Err(WardenCallError::Breach(_) | WardenCallError::LinkLost)
+            ),
             "{what}: {info:?}"
         );
         tokio::time::timeout(PATIENCE, warden.closed())
@@ -275,7 +281,7 @@ async fn a_warden_that_ends_every_stream_costs_its_own_callers_a_moment() {
     let warden = Warden::greet(ours, PATIENCE).await.unwrap();
     let began = tokio::time::Instant::now();
     let info = warden.info().await;
-    assert!(matches!(info, Err(CallError::LinkLost)), "{info:?}");
+    assert!(matches!(info, Err(WardenCallError::LinkLost)), "{info:?}");
     assert!(began.elapsed() < 2 * MOMENT, "{:?}", began.elapsed());
 
     // Many at once wait together, not for each other.
@@ -286,7 +292,7 @@ async fn a_warden_that_ends_every_stream_costs_its_own_callers_a_moment() {
     });
     for call in calls.collect::<Vec<_>>() {
         let info = call.await.unwrap();
-        assert!(matches!(info, Err(CallError::LinkLost)), "{info:?}");
+        assert!(matches!(info, Err(WardenCallError::LinkLost)), "{info:?}");
     }
     assert!(began.elapsed() < 2 * MOMENT, "{:?}", began.elapsed());
     drop(warden);
@@ -336,7 +342,7 @@ async fn it_works_for_an_ordinary_user_and_stays_small() {
     )
     .await;
     assert_eq!(told.out, b"1000\nkin\n");
-    let shell = hermetic_warden::protocol::Shell::new("main", "id -u");
+    let shell = hermetic_warden::protocol::ShellRequest::new("main", "id -u");
     assert_eq!(
         crate::lab::told(warden.shell(shell).await.unwrap())
             .await
@@ -371,7 +377,7 @@ async fn a_listing_fits_whatever_was_run() {
     let long = "x".repeat(100_000);
     for _ in 0..40 {
         let words = ["true", &*long, &*long, &*long];
-        run(&warden, hermetic_warden::protocol::Run::new(words)).await;
+        run(&warden, hermetic_warden::protocol::RunRequest::new(words)).await;
     }
     let runs = warden.runs().await.unwrap();
     assert!((32..=40).contains(&runs.len()), "{}", runs.len());
@@ -387,6 +393,9 @@ async fn a_warden_that_stops_answering_is_left() {
     kill_process(Pid::from_raw(lab.pid() as i32).unwrap(), Signal::STOP).unwrap();
     // From here on minutes go by as fast as nothing happens.
     tokio::time::pause();
-    assert!(matches!(running.next().await, Err(CallError::LinkLost)));
+    assert!(matches!(
+        running.next().await,
+        Err(WardenCallError::LinkLost)
+    ));
     assert!(warden.is_closed());
 }

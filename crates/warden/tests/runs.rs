@@ -1,7 +1,7 @@
 //! One-shot commands.
 
-use hermetic_warden::client::{CallError, Event};
-use hermetic_warden::protocol::{FailureKind, Run, Status, StdinMode};
+use hermetic_warden::client::{RunEvent, WardenCallError};
+use hermetic_warden::protocol::{ExitState, FailureKind, RunRequest, StdinMode};
 
 use crate::lab::{Lab, run, sh, told};
 
@@ -12,7 +12,7 @@ async fn a_command_says_what_it_says_and_ends_as_it_ends() {
     let told = run(&warden, sh("echo out; echo err >&2; exit 7")).await;
     assert_eq!(told.out, b"out\n");
     assert_eq!(told.err, b"err\n");
-    assert_eq!(told.ended.status, Status::Exited(7));
+    assert_eq!(told.ended.status, ExitState::Exited(7));
     assert_eq!(told.ended.leftovers, 0);
 }
 
@@ -21,7 +21,7 @@ async fn a_signal_is_reported_as_one() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
     let told = run(&warden, sh("kill -SEGV $$")).await;
-    assert_eq!(told.ended.status, Status::Signalled(11));
+    assert_eq!(told.ended.status, ExitState::Signalled(11));
     assert!(!told.ended.killed_for_memory);
 }
 
@@ -29,17 +29,17 @@ async fn a_signal_is_reported_as_one() {
 async fn what_cannot_start_says_why() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
-    let mut missing = Run::new(["no-such-program"]);
+    let mut missing = RunRequest::new(["no-such-program"]);
     assert_eq!(
         kind(told(warden.run(missing.clone()).await.unwrap()).await),
         FailureKind::ProgramNotFound
     );
-    missing = Run::new(["/etc/passwd"]);
+    missing = RunRequest::new(["/etc/passwd"]);
     assert_eq!(
         kind(told(warden.run(missing.clone()).await.unwrap()).await),
         FailureKind::ProgramNotStarted
     );
-    missing = Run::new(["true"]);
+    missing = RunRequest::new(["true"]);
     missing.cwd = Some("/no/such/folder".into());
     assert_eq!(
         kind(told(warden.run(missing).await.unwrap()).await),
@@ -47,9 +47,9 @@ async fn what_cannot_start_says_why() {
     );
 }
 
-fn kind<T: std::fmt::Debug>(result: Result<T, CallError>) -> FailureKind {
+fn kind<T: std::fmt::Debug>(result: Result<T, WardenCallError>) -> FailureKind {
     match result {
-        Err(CallError::Failed(failure)) => failure.kind,
+        Err(WardenCallError::Failed(failure)) => failure.kind,
         other => panic!("{other:?}"),
     }
 }
@@ -58,7 +58,7 @@ fn kind<T: std::fmt::Debug>(result: Result<T, CallError>) -> FailureKind {
 async fn stdin_goes_in_however_much_it_is() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
-    let mut request = Run::new(["sha256sum"]);
+    let mut request = RunRequest::new(["sha256sum"]);
     request.stdin = StdinMode::Open;
     let mut running = warden.run(request).await.unwrap();
     let stdin = running.stdin();
@@ -70,7 +70,7 @@ async fn stdin_goes_in_however_much_it_is() {
     });
     let mut out = Vec::new();
     while let Some(event) = running.next().await.unwrap() {
-        if let Event::Out(bytes) = event {
+        if let RunEvent::Out(bytes) = event {
             out.extend_from_slice(&bytes);
         }
     }

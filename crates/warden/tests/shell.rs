@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use hermetic_warden::client::{CallError, Warden};
-use hermetic_warden::protocol::{Cut, FailureKind, Kill, Shell, ShellLost, Status};
+use hermetic_warden::client::{Warden, WardenCallError};
+use hermetic_warden::protocol::{
+    CutReason, ExitState, FailureKind, KillRequest, ShellLost, ShellRequest,
+};
 
 use crate::lab::{Lab, Told, alive, told, until};
 
 async fn say(warden: &Warden, text: &str) -> Told {
-    told(warden.shell(Shell::new("main", text)).await.unwrap())
+    told(warden.shell(ShellRequest::new("main", text)).await.unwrap())
         .await
         .unwrap()
 }
 
 async fn say_within(warden: &Warden, text: &str, limit: Duration) -> Told {
-    let mut shell = Shell::new("main", text);
+    let mut shell = ShellRequest::new("main", text);
     shell.timeout = Some(limit);
     told(warden.shell(shell).await.unwrap()).await.unwrap()
 }
@@ -30,7 +32,7 @@ async fn state_stays_from_call_to_call() {
     let first = say(&warden, "cd /tmp; plain=1; export shown=2; f() { echo fn $1; }; alias say='echo aliased'; shopt -s nullglob; set -u").await;
     assert_eq!(
         (text(&first), first.ended.status),
-        (String::new(), Status::Exited(0))
+        (String::new(), ExitState::Exited(0))
     );
     assert!(first.ended.shell_fresh);
     assert_eq!(first.ended.cwd, Some("/tmp".into()));
@@ -54,23 +56,23 @@ async fn a_shell_that_ends_is_followed_by_a_fresh_one() {
         (
             "echo bye; exit 3",
             "bye\n",
-            Status::Exited(3),
+            ExitState::Exited(3),
             ShellLost::Exited,
         ),
-        ("exit", "", Status::Exited(0), ShellLost::Exited),
+        ("exit", "", ExitState::Exited(0), ShellLost::Exited),
         (
             "exec echo replaced",
             "replaced\n",
-            Status::Exited(0),
+            ExitState::Exited(0),
             ShellLost::Exited,
         ),
         (
             "set -e; false; echo not here",
             "",
-            Status::Exited(1),
+            ExitState::Exited(1),
             ShellLost::Exited,
         ),
-        ("kill -9 $$", "", Status::Signalled(9), ShellLost::Killed),
+        ("kill -9 $$", "", ExitState::Signalled(9), ShellLost::Killed),
     ] {
         say(&warden, "cd /usr; kept=1").await;
         let told = say(&warden, command).await;
@@ -115,7 +117,7 @@ async fn nothing_a_command_does_reaches_the_next_one_by_accident() {
         let told = say(&warden, command).await;
         assert_eq!(
             told.ended.status,
-            Status::Exited(status),
+            ExitState::Exited(status),
             "{command}: {}",
             text(&told)
         );
@@ -153,9 +155,12 @@ async fn output_of_any_size_and_kind_arrives_whole() {
     let long = "y".repeat(1_000_000);
     let told = say(&warden, &format!("x={long}; echo ${{#x}}")).await;
     assert_eq!(text(&told), "1000000\n");
-    let refused = warden.shell(Shell::new("main", "echo \0")).await.unwrap();
+    let refused = warden
+        .shell(ShellRequest::new("main", "echo \0"))
+        .await
+        .unwrap();
     match crate::lab::told(refused).await {
-        Err(CallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::BadRequest),
+        Err(WardenCallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::BadRequest),
         other => panic!("{other:?}"),
     }
 }
@@ -168,11 +173,14 @@ async fn background_jobs_hold_nobody_up_and_survive_an_interrupt() {
     let sleeper: u32 = text(&told).trim().parse().unwrap();
     assert_eq!(told.ended.leftovers, 1);
     let told = say_within(&warden, "kept=yes; sleep 2000", Duration::from_millis(200)).await;
-    assert_eq!(told.ended.cut, Some(Cut::TimedOut));
+    assert_eq!(told.ended.cut, Some(CutReason::TimedOut));
     assert_eq!(told.ended.shell_lost, None);
     assert!(alive(sleeper));
     assert_eq!(text(&say(&warden, "echo $kept").await), "yes\n");
-    warden.kill(Kill::Shell("main".into())).await.unwrap();
+    warden
+        .kill(KillRequest::Shell("main".into()))
+        .await
+        .unwrap();
     assert!(!alive(sleeper));
 }
 
@@ -207,7 +215,7 @@ async fn a_timeout_ends_the_command_and_keeps_the_shell() {
         "yes | cat >/dev/null",
     ] {
         let told = say_within(&warden, command, Duration::from_millis(100)).await;
-        assert_eq!(told.ended.cut, Some(Cut::TimedOut), "{command}");
+        assert_eq!(told.ended.cut, Some(CutReason::TimedOut), "{command}");
         assert_eq!(told.ended.shell_lost, None, "{command}: {told:?}");
         let next = say(&warden, "echo $kept $(pgrep -c -P $$ sleep)").await;
         assert_eq!(text(&next), "yes 0\n", "{command}");
@@ -222,7 +230,7 @@ async fn a_process_substitution_is_ended_and_the_shell_kept_or_replaced() {
     let warden = lab.warden().await;
     say(&warden, "cd /usr; kept=yes").await;
     let told = say_within(&warden, "read < <(sleep 1000)", Duration::from_millis(100)).await;
-    assert_eq!(told.ended.cut, Some(Cut::TimedOut));
+    assert_eq!(told.ended.cut, Some(CutReason::TimedOut));
     let next = say(&warden, "echo $PWD $kept $(pgrep -c -P $$ sleep)").await;
     let expected = match told.ended.shell_lost {
         None => "/usr yes 0\n",
@@ -237,7 +245,7 @@ async fn a_shell_that_cannot_be_interrupted_is_replaced() {
     let warden = lab.warden().await;
     let command = "cd /usr; trap '' INT; while :; do :; done";
     let told = say_within(&warden, command, Duration::from_millis(100)).await;
-    assert_eq!(told.ended.cut, Some(Cut::TimedOut));
+    assert_eq!(told.ended.cut, Some(CutReason::TimedOut));
     assert_eq!(told.ended.shell_lost, Some(ShellLost::Stuck));
     assert_eq!(text(&say(&warden, "pwd").await), "/usr\n");
 }
@@ -248,11 +256,11 @@ async fn an_interrupt_ends_the_command_with_130() {
     let warden = lab.warden().await;
     let flag = lab.path("begun");
     let text = format!("touch {}; sleep 1000; echo after", flag.display());
-    let running = warden.shell(Shell::new("main", text)).await.unwrap();
+    let running = warden.shell(ShellRequest::new("main", text)).await.unwrap();
     until("it has begun", || flag.exists()).await;
     running.signal(libc::SIGINT).await.unwrap();
     let told = told(running).await.unwrap();
-    assert_eq!(told.ended.status, Status::Exited(130));
+    assert_eq!(told.ended.status, ExitState::Exited(130));
     assert_eq!(told.out, b"");
     assert_eq!(told.ended.shell_lost, None);
 }
@@ -261,8 +269,15 @@ async fn an_interrupt_ends_the_command_with_130() {
 async fn a_missing_bash_is_said_clearly() {
     let lab = Lab::with_path("/nowhere").await;
     let warden = lab.warden().await;
-    match told(warden.shell(Shell::new("main", "true")).await.unwrap()).await {
-        Err(CallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::NoShell),
+    match told(
+        warden
+            .shell(ShellRequest::new("main", "true"))
+            .await
+            .unwrap(),
+    )
+    .await
+    {
+        Err(WardenCallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::NoShell),
         other => panic!("{other:?}"),
     }
 }
@@ -298,7 +313,7 @@ async fn a_command_that_takes_its_time_is_left_alone() {
         let told = say(&warden, &format!("{patient}; echo through")).await;
         assert_eq!(
             (text(&told), told.ended.status),
-            ("through\n".into(), Status::Exited(0))
+            ("through\n".into(), ExitState::Exited(0))
         );
         assert_eq!(told.ended.shell_lost, None, "{patient}");
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use hermetic_warden::client::Warden;
-use hermetic_warden::protocol::Status;
+use hermetic_warden::protocol::ExitState;
 
 use crate::lab::{Lab, PATIENCE, run, sh};
 
@@ -18,7 +18,7 @@ async fn the_first_link_may_be_stdin_and_stdout() {
     assert_eq!(told.out.len(), 8 << 20);
     // Commands have none of it.
     let told = run(&first, sh("cat; readlink /proc/self/fd/* | grep -c pipe")).await;
-    assert_eq!(told.ended.status, Status::Exited(0));
+    assert_eq!(told.ended.status, ExitState::Exited(0));
 
     // It goes, and those who come later find the warden where it listens.
     first.close();

@@ -2,7 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::program;
 
 /// A program that the kernel ends when we end, whatever ends us.
@@ -13,12 +13,12 @@ pub(crate) fn with_us(program: &str) -> Command {
 }
 
 /// Starts it with nothing to read, and nobody listening.
-pub(crate) fn spawn(command: &mut Command) -> Result<Child, Failure> {
+pub(crate) fn spawn(command: &mut Command) -> Result<Child, ChoreFailure> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
-        .map_err(|source| Failure::Start {
+        .map_err(|source| ChoreFailure::Start {
             line: program::line(command),
             source,
         })

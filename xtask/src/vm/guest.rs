@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 
 use super::LONGEST_BOOT;
 use super::children::{spawn, with_us};
-use super::image::{self, Image};
-use super::payload::Payload;
-use super::qemu::Hardware;
-use crate::failure::Failure;
+use super::image::{self, VmImage};
+use super::payload::GuestPayload;
+use super::qemu::VmHardware;
+use crate::failure::ChoreFailure;
 use crate::{program, say};
 
 /// A guest that runs as long as this does, and no longer.
 #[derive(Debug)]
-pub(crate) struct Guest {
+pub(crate) struct VmGuest {
     /// In its folder are its disk and what it says on its console; the folder is removed at the end.
-    hardware: Hardware,
+    hardware: VmHardware,
     key: PathBuf,
     port: u16,
     qemu: Child,
@@ -32,7 +32,7 @@ pub(crate) struct Guest {
 
 /// Who a command runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum GuestUser {
     Root,
     Person,
 }
@@ -56,17 +56,17 @@ const FOLDER: &str = "run-";
 /// A port that was free may be somebody's a moment later, and an emulated kernel may stumble.
 const BOOTS: u32 = 2;
 
-impl Guest {
+impl VmGuest {
     /// Boots a copy of the image with our programs in it.
-    pub(crate) fn boot(image: &Image, payload: &Payload) -> Result<Self, Failure> {
+    pub(crate) fn boot(image: &VmImage, payload: &GuestPayload) -> Result<Self, ChoreFailure> {
         let folder = image::folder()?.join(format!("{FOLDER}{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(Failure::file("make a folder for a machine"))?;
+        fs::create_dir_all(&folder).map_err(ChoreFailure::file("make a folder for a machine"))?;
         let disk = folder.join("disk");
         let mut copy = Command::new("cp");
         copy.args(["--sparse=always", "--reflink=auto"]);
         program::show(copy.arg(image.disk()).arg(&disk))?;
         let port = free_port()?;
-        let hardware = Hardware {
+        let hardware = VmHardware {
             kernel: image.kernel(),
             initrd: image.initrd(),
             archive: payload.archive().to_owned(),
@@ -81,17 +81,17 @@ impl Guest {
             boot: Duration::ZERO,
         };
         guest.wait_until_up()?;
-        guest.connect(&Who::BOTH)?;
+        guest.connect(&GuestUser::BOTH)?;
         let unpack = "tar -xf /dev/vdb -C /usr/local/bin && sync";
-        let unpacked = guest.run(Who::Root, unpack, LONG)?;
+        let unpacked = guest.run(GuestUser::Root, unpack, LONG)?;
         unpacked.must("carry the programs in")?;
         Ok(guest)
     }
 
     /// Kernel, systemd, and how long it took to come up.
-    pub(crate) fn describe(&self) -> Result<String, Failure> {
+    pub(crate) fn describe(&self) -> Result<String, ChoreFailure> {
         let asked = "uname -r; systemctl --version | head -n 1";
-        let said = self.run(Who::Root, asked, SHORT)?;
+        let said = self.run(GuestUser::Root, asked, SHORT)?;
         let facts = said.out.lines().collect::<Vec<_>>().join(", ");
         Ok(format!(
             "{facts}; ssh after {:.0} s",
@@ -102,10 +102,10 @@ impl Guest {
     /// Runs a script and waits for it, at most so long.
     pub(crate) fn run(
         &self,
-        who: Who,
+        who: GuestUser,
         script: &str,
         at_most: Duration,
-    ) -> Result<CommandOutput, Failure> {
+    ) -> Result<CommandOutput, ChoreFailure> {
         // In the foreground, so that whoever interrupts us interrupts it too.
         let mut command = Command::new("timeout");
         command.args(["--foreground", "--kill-after=5"]);
@@ -127,42 +127,44 @@ impl Guest {
 
     /// Whether anybody is there.
     pub(crate) fn answers(&self) -> bool {
-        let asked = self.run(Who::Root, "true", SHORT);
+        let asked = self.run(GuestUser::Root, "true", SHORT);
         asked.is_ok_and(|said| said.code == Some(0))
     }
 
     /// A port in the guest for each of these ports of ours, until the child is ended.
-    pub(crate) fn tunnel(&self, ports: &[(u16, u16)]) -> Result<Child, Failure> {
+    pub(crate) fn tunnel(&self, ports: &[(u16, u16)]) -> Result<Child, ChoreFailure> {
         let mut ssh = with_us("ssh");
         ssh.args(self.ssh_words()).args(["-S", "none", "-N", "-T"]);
         ssh.args(["-o", "ExitOnForwardFailure=yes"]);
         for (inside, ours) in ports {
             ssh.args(["-R", &format!("127.0.0.1:{inside}:127.0.0.1:{ours}")]);
         }
-        spawn(ssh.arg(Who::Root.address()))
+        spawn(ssh.arg(GuestUser::Root.address()))
     }
 
     /// The end of the power: nothing is written any more, and what was only in memory is gone.
-    pub(crate) fn cut_power(&mut self) -> Result<(), Failure> {
+    pub(crate) fn cut_power(&mut self) -> Result<(), ChoreFailure> {
         for mut connection in self.connections.drain(..) {
             // It may have ended by itself.
             drop(connection.kill());
             drop(connection.wait());
         }
-        self.qemu.kill().map_err(Failure::file("end QEMU"))?;
-        self.qemu.wait().map_err(Failure::file("wait for QEMU"))?;
+        self.qemu.kill().map_err(ChoreFailure::file("end QEMU"))?;
+        self.qemu
+            .wait()
+            .map_err(ChoreFailure::file("wait for QEMU"))?;
         Ok(())
     }
 
     /// Boots from the disk as it was left.
-    pub(crate) fn power_on(&mut self) -> Result<(), Failure> {
+    pub(crate) fn power_on(&mut self) -> Result<(), ChoreFailure> {
         self.port = free_port()?;
         self.qemu = self.hardware.start(self.port)?;
         self.wait_until_up()?;
-        self.connect(&[Who::Root])
+        self.connect(&[GuestUser::Root])
     }
 
-    pub(crate) fn restart(&mut self) -> Result<(), Failure> {
+    pub(crate) fn restart(&mut self) -> Result<(), ChoreFailure> {
         self.cut_power()?;
         self.power_on()
     }
@@ -173,18 +175,18 @@ impl Guest {
     }
 
     /// Says how to get in, and stays until the end of our input.
-    pub(crate) fn wait_for_a_person(&self) -> Result<(), Failure> {
+    pub(crate) fn wait_for_a_person(&self) -> Result<(), ChoreFailure> {
         let words = self.ssh_words().join(" ");
-        for who in [Who::Root, Who::Person] {
+        for who in [GuestUser::Root, GuestUser::Person] {
             say::plain(&format!("ssh {words} {}", who.address()));
         }
         say::plain("It ends, and is forgotten, when the input does (Ctrl-D).");
         let mut sink = Vec::new();
         let read = std::io::stdin().read_to_end(&mut sink);
-        read.map(drop).map_err(Failure::file("read the input"))
+        read.map(drop).map_err(ChoreFailure::file("read the input"))
     }
 
-    fn wait_until_up(&mut self) -> Result<(), Failure> {
+    fn wait_until_up(&mut self) -> Result<(), ChoreFailure> {
         for boot in 1..=BOOTS {
             let begun = Instant::now();
             let ended = loop {
@@ -193,7 +195,7 @@ impl Guest {
                     return Ok(());
                 }
                 let ended = self.qemu.try_wait();
-                let ended = ended.map_err(Failure::file("look after QEMU"))?;
+                let ended = ended.map_err(ChoreFailure::file("look after QEMU"))?;
                 if ended.is_some() || begun.elapsed() > LONGEST_BOOT {
                     break ended;
                 }
@@ -210,14 +212,14 @@ impl Guest {
                 self.qemu = self.hardware.start(self.port)?;
             }
         }
-        Err(Failure::Lacking {
+        Err(ChoreFailure::Lacking {
             what: "the machine does not come up".to_owned(),
             remedy: "what it said last stands above; is this one overloaded?".to_owned(),
         })
     }
 
     /// Where ssh finds no such connection, it makes one of its own for each command.
-    fn connect(&mut self, users: &[Who]) -> Result<(), Failure> {
+    fn connect(&mut self, users: &[GuestUser]) -> Result<(), ChoreFailure> {
         for who in users {
             let mut ssh = with_us("ssh");
             ssh.args(self.ssh_words()).args(["-M", "-N", "-T"]);
@@ -262,7 +264,7 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for VmGuest {
     fn drop(&mut self) {
         if let Err(why) = self.cut_power() {
             say::note(&why.to_string());
@@ -273,7 +275,7 @@ impl Drop for Guest {
     }
 }
 
-impl Who {
+impl GuestUser {
     pub(crate) const BOTH: [Self; 2] = [Self::Root, Self::Person];
 
     pub(crate) fn name(self) -> &'static str {
@@ -297,11 +299,11 @@ impl CommandOutput {
         format!("{code}: {}{}", self.out, self.err)
     }
 
-    fn must(&self, what: &str) -> Result<(), Failure> {
+    fn must(&self, what: &str) -> Result<(), ChoreFailure> {
         if self.code == Some(0) {
             return Ok(());
         }
-        Err(Failure::Lacking {
+        Err(ChoreFailure::Lacking {
             what: format!("cannot {what}"),
             remedy: self.all(),
         })
@@ -309,8 +311,9 @@ impl CommandOutput {
 }
 
 /// Removes the disks of runs that were killed. Their machines ended with them.
-pub(crate) fn remove_leftovers() -> Result<(), Failure> {
-    let entries = fs::read_dir(image::folder()?).map_err(Failure::file("look for leftovers"))?;
+pub(crate) fn remove_leftovers() -> Result<(), ChoreFailure> {
+    let entries =
+        fs::read_dir(image::folder()?).map_err(ChoreFailure::file("look for leftovers"))?;
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(owner) = name.strip_prefix(FOLDER) else {
@@ -318,15 +321,16 @@ pub(crate) fn remove_leftovers() -> Result<(), Failure> {
         };
         if !Path::new("/proc").join(owner).exists() {
             say::note(&format!("removing what a killed run left: {name}"));
-            fs::remove_dir_all(entry.path()).map_err(Failure::file(format!("remove {name}")))?;
+            fs::remove_dir_all(entry.path())
+                .map_err(ChoreFailure::file(format!("remove {name}")))?;
         }
     }
     Ok(())
 }
 
-fn free_port() -> Result<u16, Failure> {
+fn free_port() -> Result<u16, ChoreFailure> {
     TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
-        .map_err(Failure::file("find a free port"))
+        .map_err(ChoreFailure::file("find a free port"))
 }

@@ -6,12 +6,12 @@ use std::process::Command;
 use std::str::FromStr;
 
 use super::initrd;
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{machine, program, say};
 
 /// The releases that people run, each with its own kernel and systemd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Release {
+pub(crate) enum OsRelease {
     /// Linux 6.1, systemd 252.
     Debian12,
     /// Linux 6.12, systemd 257.
@@ -22,7 +22,7 @@ pub(crate) enum Release {
 
 /// Files under `target/vm`, named after what they were made from.
 #[derive(Debug)]
-pub(crate) struct Image {
+pub(crate) struct VmImage {
     folder: PathBuf,
 }
 
@@ -66,7 +66,7 @@ const AFTER: &str = r#"
     chroot "$1" chown -R person:person /home/person/.ssh
 "#;
 
-impl Release {
+impl OsRelease {
     pub(crate) const ALL: [Self; 3] = [Self::Debian12, Self::Debian13, Self::Ubuntu2204];
 
     /// As the command line and the table name it.
@@ -94,7 +94,7 @@ impl Release {
     }
 
     /// The lines of `sources.list`, signed by the distribution's own key.
-    fn archive(self, folder: &Path) -> Result<String, Failure> {
+    fn archive(self, folder: &Path) -> Result<String, ChoreFailure> {
         if self != Self::Ubuntu2204 {
             return Ok("http://deb.debian.org/debian".to_owned());
         }
@@ -108,21 +108,21 @@ impl Release {
     }
 }
 
-impl FromStr for Release {
-    type Err = Failure;
+impl FromStr for OsRelease {
+    type Err = ChoreFailure;
 
-    fn from_str(text: &str) -> Result<Self, Failure> {
+    fn from_str(text: &str) -> Result<Self, ChoreFailure> {
         let known = Self::ALL.map(Self::name).join(", ");
         Self::ALL
             .into_iter()
             .find(|release| release.name() == text)
-            .ok_or_else(|| Failure::Usage(format!("no machine {text:?}; known: {known}")))
+            .ok_or_else(|| ChoreFailure::Usage(format!("no machine {text:?}; known: {known}")))
     }
 }
 
-impl Image {
+impl VmImage {
     /// The image, from an earlier run if it was made the same way.
-    pub(crate) fn provide(release: Release) -> Result<Self, Failure> {
+    pub(crate) fn provide(release: OsRelease) -> Result<Self, ChoreFailure> {
         let key = key()?;
         let public = read(&key.with_extension("pub"))?;
         let after = AFTER
@@ -137,7 +137,7 @@ impl Image {
             return Ok(Self { folder });
         }
         if !machine::is_root() {
-            return Err(Failure::Lacking {
+            return Err(ChoreFailure::Lacking {
                 what: "only root can make a disk with other people's files on it".to_owned(),
                 remedy: "make it once with `sudo cargo xtask vm --only doctor`".to_owned(),
             });
@@ -145,9 +145,10 @@ impl Image {
         // Under another name until it is whole.
         let begun = folder.with_extension("begun");
         remove(&begun)?;
-        fs::create_dir_all(&begun).map_err(Failure::file(format!("make {}", begun.display())))?;
+        fs::create_dir_all(&begun)
+            .map_err(ChoreFailure::file(format!("make {}", begun.display())))?;
         make(release, &begun, &packages, &after)?;
-        fs::rename(&begun, &folder).map_err(Failure::file("keep the image"))?;
+        fs::rename(&begun, &folder).map_err(ChoreFailure::file("keep the image"))?;
         Ok(Self { folder })
     }
 
@@ -165,14 +166,15 @@ impl Image {
 }
 
 /// Where machines are kept.
-pub(crate) fn folder() -> Result<PathBuf, Failure> {
+pub(crate) fn folder() -> Result<PathBuf, ChoreFailure> {
     let folder = machine::target().join("vm");
-    fs::create_dir_all(&folder).map_err(Failure::file(format!("make {}", folder.display())))?;
+    fs::create_dir_all(&folder)
+        .map_err(ChoreFailure::file(format!("make {}", folder.display())))?;
     Ok(folder)
 }
 
 /// The key that opens every machine, made here and never leaving this folder.
-pub(crate) fn key() -> Result<PathBuf, Failure> {
+pub(crate) fn key() -> Result<PathBuf, ChoreFailure> {
     let key = folder()?.join("key");
     if !key.is_file() {
         let mut make = Command::new("ssh-keygen");
@@ -182,7 +184,12 @@ pub(crate) fn key() -> Result<PathBuf, Failure> {
     Ok(key)
 }
 
-fn make(release: Release, folder: &Path, packages: &str, after: &str) -> Result<(), Failure> {
+fn make(
+    release: OsRelease,
+    folder: &Path,
+    packages: &str,
+    after: &str,
+) -> Result<(), ChoreFailure> {
     let root = folder.join("root");
     let mut debootstrap = Command::new("mmdebstrap");
     debootstrap.args(["--variant=minbase", "--mode=root", "--format=directory"]);
@@ -202,11 +209,12 @@ fn make(release: Release, folder: &Path, packages: &str, after: &str) -> Result<
     let boot = root.join("boot");
     let kernel = entry(&boot, "vmlinuz-")?;
     fs::copy(&kernel, folder.join("kernel"))
-        .map_err(Failure::file(format!("copy {}", kernel.display())))?;
+        .map_err(ChoreFailure::file(format!("copy {}", kernel.display())))?;
     let found = entry(&boot, "initrd.img-")?;
-    let archive = fs::read(&found).map_err(Failure::file(format!("read {}", found.display())))?;
+    let archive =
+        fs::read(&found).map_err(ChoreFailure::file(format!("read {}", found.display())))?;
     fs::write(folder.join("initrd"), initrd::with_our_init(archive))
-        .map_err(Failure::file("write the first disk"))?;
+        .map_err(ChoreFailure::file("write the first disk"))?;
     remove(&root.join("var/cache/apt"))?;
     remove(&root.join("var/lib/apt/lists"))?;
     let mut mkfs = Command::new(machine::find("mkfs.ext4").unwrap_or_else(|| "mkfs.ext4".into()));
@@ -216,7 +224,7 @@ fn make(release: Release, folder: &Path, packages: &str, after: &str) -> Result<
 }
 
 /// Ubuntu's public keys, which Debian has in a package and signs.
-fn ubuntu_key(folder: &Path) -> Result<PathBuf, Failure> {
+fn ubuntu_key(folder: &Path) -> Result<PathBuf, ChoreFailure> {
     let keys = folder.join("keys");
     let mut extract = Command::new("mmdebstrap");
     extract.args(["--variant=extract", "--mode=root", "--format=directory"]);
@@ -226,13 +234,13 @@ fn ubuntu_key(folder: &Path) -> Result<PathBuf, Failure> {
     program::show(extract.arg("http://deb.debian.org/debian"))?;
     let key = folder.join("ubuntu-archive.gpg");
     let found = keys.join("usr/share/keyrings/ubuntu-archive-keyring.gpg");
-    fs::copy(&found, &key).map_err(Failure::file(format!("copy {}", found.display())))?;
+    fs::copy(&found, &key).map_err(ChoreFailure::file(format!("copy {}", found.display())))?;
     remove(&keys)?;
     Ok(key)
 }
 
-fn entry(folder: &Path, beginning: &str) -> Result<PathBuf, Failure> {
-    let entries = fs::read_dir(folder).map_err(Failure::file("look for a kernel"))?;
+fn entry(folder: &Path, beginning: &str) -> Result<PathBuf, ChoreFailure> {
+    let entries = fs::read_dir(folder).map_err(ChoreFailure::file("look for a kernel"))?;
     entries
         .flatten()
         .map(|entry| entry.path())
@@ -240,23 +248,24 @@ fn entry(folder: &Path, beginning: &str) -> Result<PathBuf, Failure> {
             let name = path.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| name.starts_with(beginning))
         })
-        .ok_or_else(|| Failure::Lacking {
+        .ok_or_else(|| ChoreFailure::Lacking {
             what: format!("no {beginning}* was installed"),
             remedy: "the list of packages no longer fits this release".to_owned(),
         })
 }
 
-fn remove(folder: &Path) -> Result<(), Failure> {
+fn remove(folder: &Path) -> Result<(), ChoreFailure> {
     match fs::remove_dir_all(folder) {
-        Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::file(format!("remove {}", folder.display()))(why))
-        }
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(ChoreFailure::file(format!(
+            "remove {}",
+            folder.display()
+        ))(why)),
         _ => Ok(()),
     }
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
-    fs::read_to_string(file).map_err(Failure::file(format!("read {}", file.display())))
+fn read(file: &Path) -> Result<String, ChoreFailure> {
+    fs::read_to_string(file).map_err(ChoreFailure::file(format!("read {}", file.display())))
 }
 
 /// FNV-1a: the same in every build, which the standard library's hashes do not promise.
@@ -279,7 +288,10 @@ mod tests {
 
     #[test]
     fn a_release_nobody_knows_is_refused() {
-        assert_eq!("debian-13".parse::<Release>().ok(), Some(Release::Debian13));
-        assert!("debian-11".parse::<Release>().is_err());
+        assert_eq!(
+            "debian-13".parse::<OsRelease>().ok(),
+            Some(OsRelease::Debian13)
+        );
+        assert!("debian-11".parse::<OsRelease>().is_err());
     }
 }

@@ -18,27 +18,27 @@ mod table;
 use std::time::Duration;
 
 use crate::arguments::VmOptions;
-use crate::failure::Failure;
-use crate::needs::Part;
+use crate::failure::ChoreFailure;
+use crate::needs::NeedGroup;
 use crate::{machine, needs, say};
-use guest::Guest;
-use image::{Image, Release};
-use payload::Payload;
-use platform::Platform;
+use guest::VmGuest;
+use image::{OsRelease, VmImage};
+use payload::GuestPayload;
+use platform::TrafficServer;
 use stories::{StoryContext, StoryError};
-use table::Table;
+use table::StoryTable;
 
 /// A machine of which nothing is heard for so long does not come up any more.
 const LONGEST_BOOT: Duration = Duration::from_secs(900);
 
-pub(crate) fn run(options: &VmOptions) -> Result<(), Failure> {
+pub(crate) fn run(options: &VmOptions) -> Result<(), ChoreFailure> {
     let stories = stories::chosen(&options.only)?;
     let releases = releases(&options.machines)?;
     say::step("What real machines need from this one");
     let may_install = machine::is_root() && !options.no_install;
-    let lacking = needs::provide(&[Part::Vm], may_install);
+    let lacking = needs::provide(&[NeedGroup::Vm], may_install);
     if let Some(one) = lacking.into_iter().next() {
-        return Err(Failure::Lacking {
+        return Err(ChoreFailure::Lacking {
             what: one.text,
             remedy: "machines are emulated by QEMU and made by mmdebstrap".to_owned(),
         });
@@ -47,13 +47,13 @@ pub(crate) fn run(options: &VmOptions) -> Result<(), Failure> {
     let mut images = Vec::new();
     for release in releases {
         say::step(&format!("The disk of {}", release.name()));
-        images.push((release, Image::provide(release)?));
+        images.push((release, VmImage::provide(release)?));
     }
-    let payload = Payload::make(options)?;
-    let mut table = Table::default();
+    let payload = GuestPayload::make(options)?;
+    let mut table = StoryTable::default();
     for (release, image) in images {
         say::step(release.name());
-        let guest = Guest::boot(&image, &payload)?;
+        let guest = VmGuest::boot(&image, &payload)?;
         table.note(release, &guest.describe()?);
         if options.by_hand {
             guest.wait_for_a_person()?;
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &VmOptions) -> Result<(), Failure> {
         }
         let mut context = StoryContext {
             guest,
-            platform: Platform::start(&payload)?,
+            platform: TrafficServer::start(&payload)?,
             cuts: options.cuts,
         };
         for story in &stories {
@@ -81,13 +81,13 @@ pub(crate) fn run(options: &VmOptions) -> Result<(), Failure> {
 }
 
 /// What the machine wrote down, for whoever wants to know why.
-fn keep_journal(guest: &Guest, release: Release, story: &str) {
+fn keep_journal(guest: &VmGuest, release: OsRelease, story: &str) {
     let script = "journalctl -b --no-pager -o short-monotonic -n 2000";
-    let kept = guest.run(guest::Who::Root, script, guest::LONG);
+    let kept = guest.run(guest::GuestUser::Root, script, guest::LONG);
     let kept = kept.and_then(|said| {
         let file = image::folder()?.join(format!("failed-{}-{story}.log", release.name()));
         let written = std::fs::write(&file, said.out);
-        written.map_err(Failure::file(format!("write {}", file.display())))?;
+        written.map_err(ChoreFailure::file(format!("write {}", file.display())))?;
         Ok(file)
     });
     match kept {
@@ -96,9 +96,9 @@ fn keep_journal(guest: &Guest, release: Release, story: &str) {
     }
 }
 
-fn releases(asked: &[String]) -> Result<Vec<Release>, Failure> {
+fn releases(asked: &[String]) -> Result<Vec<OsRelease>, ChoreFailure> {
     if asked.is_empty() {
-        return Ok(Release::ALL.to_vec());
+        return Ok(OsRelease::ALL.to_vec());
     }
     asked.iter().map(|name| name.parse()).collect()
 }

@@ -9,11 +9,11 @@ use std::process::Command;
 
 use super::image;
 use crate::arguments::VmOptions;
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::{machine, program, say};
 
 #[derive(Debug)]
-pub(crate) struct Payload {
+pub(crate) struct GuestPayload {
     archive: PathBuf,
     traffic: PathBuf,
 }
@@ -21,9 +21,9 @@ pub(crate) struct Payload {
 /// The contract of the native sandbox, as a program.
 pub(crate) const CONTRACT: &str = "native-contract";
 
-impl Payload {
+impl GuestPayload {
     /// Builds the programs, or takes those that were built before.
-    pub(crate) fn make(options: &VmOptions) -> Result<Self, Failure> {
+    pub(crate) fn make(options: &VmOptions) -> Result<Self, ChoreFailure> {
         say::step("The programs");
         let profile = if options.release { "release" } else { "debug" };
         let built = machine::target().join(profile);
@@ -38,7 +38,8 @@ impl Payload {
         }
         let folder = image::folder()?;
         let staged = folder.join("payload");
-        fs::create_dir_all(&staged).map_err(Failure::file("make a folder for the programs"))?;
+        fs::create_dir_all(&staged)
+            .map_err(ChoreFailure::file("make a folder for the programs"))?;
         strip(&built.join("hermetic"), &staged.join("hermetic"))?;
         let contract = staged.join(CONTRACT);
         let wanted = options.only.is_empty() || options.only.iter().any(|name| name == "contract");
@@ -68,7 +69,7 @@ impl Payload {
 }
 
 /// The test program of the native backend; cargo says where it put it.
-fn built_contract(options: &VmOptions) -> Result<PathBuf, Failure> {
+fn built_contract(options: &VmOptions) -> Result<PathBuf, ChoreFailure> {
     let mut build = machine::cargo();
     build.args([
         "test",
@@ -85,7 +86,7 @@ fn built_contract(options: &VmOptions) -> Result<PathBuf, Failure> {
     say::note(&format!("$ {}", program::line(&build)));
     let built = program::listen(build.stderr(std::process::Stdio::inherit()))?;
     let text = String::from_utf8_lossy(&built.stdout);
-    executable(&text).ok_or_else(|| Failure::Ended {
+    executable(&text).ok_or_else(|| ChoreFailure::Ended {
         line: program::line(&build),
         status: built.status,
     })
@@ -98,7 +99,7 @@ fn executable(messages: &str) -> Option<PathBuf> {
     })
 }
 
-fn strip(from: &Path, to: &Path) -> Result<(), Failure> {
+fn strip(from: &Path, to: &Path) -> Result<(), ChoreFailure> {
     let mut strip = Command::new("strip");
     program::show(strip.arg("-o").arg(to).arg(from))
 }

@@ -6,14 +6,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
 use super::children::with_us;
-use super::guest::Guest;
-use super::payload::Payload;
-use crate::failure::Failure;
+use super::guest::VmGuest;
+use super::payload::GuestPayload;
+use crate::failure::ChoreFailure;
 use crate::program;
 
 /// `crates/testkit/src/bin/traffic.rs`, which says what the lines mean.
 #[derive(Debug)]
-pub(crate) struct Platform {
+pub(crate) struct TrafficServer {
     child: Child,
     asks: ChildStdin,
     answers: BufReader<ChildStdout>,
@@ -27,11 +27,11 @@ pub(crate) struct Platform {
 const TELEGRAM_INSIDE: u16 = 18_080;
 const MODEL_INSIDE: u16 = 18_081;
 
-impl Platform {
-    pub(crate) fn start(payload: &Payload) -> Result<Self, Failure> {
+impl TrafficServer {
+    pub(crate) fn start(payload: &GuestPayload) -> Result<Self, ChoreFailure> {
         let mut command = with_us(&payload.traffic().display().to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let started = command.spawn().map_err(|source| Failure::Start {
+        let started = command.spawn().map_err(|source| ChoreFailure::Start {
             line: program::line(&command),
             source,
         });
@@ -86,7 +86,7 @@ chmod 600 {folder}/.env
     }
 
     /// Makes the platform reachable from the guest, again after each boot.
-    pub(crate) fn connect(&mut self, guest: &Guest) -> Result<(), Failure> {
+    pub(crate) fn connect(&mut self, guest: &VmGuest) -> Result<(), ChoreFailure> {
         self.disconnect();
         let ports = [(TELEGRAM_INSIDE, self.telegram), (MODEL_INSIDE, self.model)];
         self.tunnel = Some(guest.tunnel(&ports)?);
@@ -101,7 +101,7 @@ chmod 600 {folder}/.env
         }
     }
 
-    pub(crate) fn say(&mut self, user: u32, text: &str) -> Result<(), Failure> {
+    pub(crate) fn say(&mut self, user: u32, text: &str) -> Result<(), ChoreFailure> {
         self.ask(&format!("say {user} {text}")).map(drop)
     }
 
@@ -111,7 +111,7 @@ chmod 600 {folder}/.env
         user: u32,
         text: &str,
         at_most: Duration,
-    ) -> Result<Result<String, String>, Failure> {
+    ) -> Result<Result<String, String>, ChoreFailure> {
         let answer = self.ask(&format!("await {user} {} {text}", at_most.as_secs()))?;
         Ok(match answer.split_once(' ') {
             Some(("heard", reply)) => Ok(reply.to_owned()),
@@ -120,22 +120,22 @@ chmod 600 {folder}/.env
     }
 
     /// Any other line of the language; see there.
-    pub(crate) fn ask(&mut self, line: &str) -> Result<String, Failure> {
-        writeln!(self.asks, "{line}").map_err(Failure::file("tell the platform something"))?;
+    pub(crate) fn ask(&mut self, line: &str) -> Result<String, ChoreFailure> {
+        writeln!(self.asks, "{line}").map_err(ChoreFailure::file("tell the platform something"))?;
         self.line()
     }
 
-    fn line(&mut self) -> Result<String, Failure> {
+    fn line(&mut self) -> Result<String, ChoreFailure> {
         let mut line = String::new();
         let read = self.answers.read_line(&mut line);
-        match read.map_err(Failure::file("listen to the platform"))? {
+        match read.map_err(ChoreFailure::file("listen to the platform"))? {
             0 => Err(mute()),
             _ => Ok(line.trim_end().to_owned()),
         }
     }
 }
 
-impl Drop for Platform {
+impl Drop for TrafficServer {
     fn drop(&mut self) {
         self.disconnect();
         drop(self.child.kill());
@@ -143,8 +143,8 @@ impl Drop for Platform {
     }
 }
 
-fn mute() -> Failure {
-    Failure::Lacking {
+fn mute() -> ChoreFailure {
+    ChoreFailure::Lacking {
         what: "the stand-in for a chat platform ended".to_owned(),
         remedy: "start `target/debug/traffic` by hand to see why".to_owned(),
     }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use super::children::{spawn, with_us};
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 
 /// What a machine is booted from, the same at every boot.
 #[derive(Debug)]
-pub(crate) struct Hardware {
+pub(crate) struct VmHardware {
     pub(crate) kernel: PathBuf,
     pub(crate) initrd: PathBuf,
     /// The disk with our programs.
@@ -37,9 +37,9 @@ const KERNEL_WORDS: [&str; 4] = [
     "mitigations=off random.trust_cpu=on nokaslr audit=0",
 ];
 
-impl Hardware {
+impl VmHardware {
     /// Power on: ssh is forwarded from this port of loopback, and nothing else reaches the machine.
-    pub(crate) fn start(&self, port: u16) -> Result<Child, Failure> {
+    pub(crate) fn start(&self, port: u16) -> Result<Child, ChoreFailure> {
         let mut qemu = with_us("setsid");
         // A session of its own: where the scheduler shares by session, a build beside it does not starve it.
         qemu.arg("qemu-system-x86_64");

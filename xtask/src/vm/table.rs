@@ -1,39 +1,39 @@
 //! What came out, for the terminal and for `docs/performance.md`.
 
-use super::image::Release;
+use super::image::OsRelease;
 use super::stories::{StoryError, StoryResult};
-use crate::failure::Failure;
+use crate::failure::ChoreFailure;
 use crate::say;
 
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct StoryTable {
     notes: Vec<String>,
-    rows: Vec<Row>,
+    rows: Vec<StoryRow>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct StoryRow {
     machine: &'static str,
     story: &'static str,
     outcome: &'static str,
     figures: String,
 }
 
-impl Table {
-    pub(crate) fn note(&mut self, release: Release, text: &str) {
+impl StoryTable {
+    pub(crate) fn note(&mut self, release: OsRelease, text: &str) {
         let note = format!("{}: {text}", release.name());
         say::note(&note);
         self.notes.push(note);
     }
 
-    pub(crate) fn add(&mut self, release: Release, story: &'static str, result: StoryResult) {
+    pub(crate) fn add(&mut self, release: OsRelease, story: &'static str, result: StoryResult) {
         let (outcome, figures) = match result {
             Ok(figures) => ("passed", figures),
             Err(StoryError::Failed(why)) => ("FAILED", why),
             Err(StoryError::Skipped(why)) => ("skipped", why),
         };
         say::note(&format!("{outcome}: {figures}"));
-        self.rows.push(Row {
+        self.rows.push(StoryRow {
             machine: release.name(),
             story,
             outcome,
@@ -41,7 +41,7 @@ impl Table {
         });
     }
 
-    pub(crate) fn end(self) -> Result<(), Failure> {
+    pub(crate) fn end(self) -> Result<(), ChoreFailure> {
         say::step("What real machines say");
         for note in &self.notes {
             say::plain(note);
@@ -56,14 +56,14 @@ impl Table {
         if failed.is_empty() {
             Ok(())
         } else {
-            Err(Failure::Bad(failed))
+            Err(ChoreFailure::Bad(failed))
         }
     }
 
     fn text(&self) -> String {
         let mut text = String::from("| machine | story | outcome | |\n| --- | --- | --- | --- |\n");
         for row in &self.rows {
-            let Row {
+            let StoryRow {
                 machine,
                 story,
                 outcome,
@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn a_failed_story_makes_the_whole_fail() {
-        let mut table = Table::default();
-        table.add(Release::Debian12, "exec", Ok("0.6 s".to_owned()));
+        let mut table = StoryTable::default();
+        table.add(OsRelease::Debian12, "exec", Ok("0.6 s".to_owned()));
         table.add(
-            Release::Debian13,
+            OsRelease::Debian13,
             "login",
             Err(StoryError::Skipped("no systemd".to_owned())),
         );
@@ -106,7 +106,7 @@ mod tests {
                 .contains("| debian-12 | exec | passed | 0.6 s |")
         );
         table.add(
-            Release::Debian13,
+            OsRelease::Debian13,
             "units",
             Err(StoryError::Failed("first | line\nsecond".to_owned())),
         );

@@ -1,35 +1,39 @@
 //! The order of the rules, one row for each.
 
 use hermetic_access::{
-    Bots, Grounds, PlatformSettings, Refused, Role, Settings, UnauthorizedDm, Users,
+    AccessSettings, AdmissionGrounds, AdmissionRefusal, BotAdmission, PlatformSettings, SenderRole,
+    UnauthorizedDm, UserAllowlist,
 };
-use hermetic_types::{ChatId, Incoming, Platform};
+use hermetic_types::{ChatId, IncomingMessage, Platform, RoleId};
 
 use crate::lab::{Lab, dm, group, user};
 
-fn telegram(own: PlatformSettings) -> Settings {
-    Settings {
+fn telegram(own: PlatformSettings) -> AccessSettings {
+    AccessSettings {
         platforms: [(Platform::Telegram, own)].into(),
         unauthorized_dm: Some(UnauthorizedDm::Ignore),
-        ..Settings::default()
+        ..AccessSettings::default()
     }
 }
 
-fn named(id: &str) -> Users {
-    Users::named([user(id)])
+fn named(id: &str) -> UserAllowlist {
+    UserAllowlist::named([user(id)])
 }
 
-fn bot(mut said: Incoming) -> Incoming {
+fn bot(mut said: IncomingMessage) -> IncomingMessage {
     said.sender.is_bot = true;
     said
 }
 
-fn mentioning(mut said: Incoming) -> Incoming {
+fn mentioning(mut said: IncomingMessage) -> IncomingMessage {
     said.mentions_us = true;
     said
 }
 
-async fn outcome(settings: Settings, said: Incoming) -> Option<(Grounds, Role)> {
+async fn outcome(
+    settings: AccessSettings,
+    said: IncomingMessage,
+) -> Option<(AdmissionGrounds, SenderRole)> {
     Lab::new(settings)
         .says(said)
         .await
@@ -61,7 +65,7 @@ async fn each_rule_opens_for_whom_it_names() {
     };
     let star = || {
         telegram(PlatformSettings {
-            allowed_users: Users::everyone(),
+            allowed_users: UserAllowlist::everyone(),
             ..Default::default()
         })
     };
@@ -77,20 +81,20 @@ async fn each_rule_opens_for_whom_it_names() {
             ..Default::default()
         })
     };
-    let global = || Settings {
+    let global = || AccessSettings {
         allowed_users: named("alice"),
         ..telegram(Default::default())
     };
-    let global_all = || Settings {
+    let global_all = || AccessSettings {
         allow_all: true,
         ..telegram(Default::default())
     };
-    let operators = || Settings {
+    let operators = || AccessSettings {
         operators: [user("olga")].into(),
         ..telegram(Default::default())
     };
 
-    let (guest, person) = (Role::Guest, Role::User);
+    let (guest, person) = (SenderRole::Guest, SenderRole::User);
     let table = [
         (
             "nobody is listed",
@@ -102,13 +106,13 @@ async fn each_rule_opens_for_whom_it_names() {
             "listed",
             listed(),
             dm("alice"),
-            Some((Grounds::PlatformList, person)),
+            Some((AdmissionGrounds::PlatformList, person)),
         ),
         (
             "listed, in a group",
             listed(),
             group("alice", "-1"),
-            Some((Grounds::PlatformList, person)),
+            Some((AdmissionGrounds::PlatformList, person)),
         ),
         ("another", listed(), dm("mallory"), None),
         ("a longer id", listed(), dm("alice2"), None),
@@ -116,26 +120,26 @@ async fn each_rule_opens_for_whom_it_names() {
             "group list in a group",
             in_groups(),
             group("alice", "-1"),
-            Some((Grounds::GroupList, person)),
+            Some((AdmissionGrounds::GroupList, person)),
         ),
         ("group list in private", in_groups(), dm("alice"), None),
         (
             "chat allowed",
             chat(),
             group("mallory", "-1"),
-            Some((Grounds::AllowedChat, guest)),
+            Some((AdmissionGrounds::AllowedChat, guest)),
         ),
         (
             "chat allowed, person named",
             chat(),
             group("alice", "-1"),
-            Some((Grounds::AllowedChat, person)),
+            Some((AdmissionGrounds::AllowedChat, person)),
         ),
         (
             "chat allowed, operator",
             chat(),
             group("olga", "-1"),
-            Some((Grounds::AllowedChat, Role::Operator)),
+            Some((AdmissionGrounds::AllowedChat, SenderRole::Operator)),
         ),
         ("another chat", chat(), group("mallory", "-2"), None),
         ("a private chat of that id", chat(), dm("-1"), None),
@@ -143,31 +147,31 @@ async fn each_rule_opens_for_whom_it_names() {
             "star",
             star(),
             dm("mallory"),
-            Some((Grounds::PlatformList, guest)),
+            Some((AdmissionGrounds::PlatformList, guest)),
         ),
         (
             "platform allow-all",
             all(),
             dm("mallory"),
-            Some((Grounds::PlatformAllowsAll, guest)),
+            Some((AdmissionGrounds::PlatformAllowsAll, guest)),
         ),
         (
             "gateway list",
             global(),
             dm("alice"),
-            Some((Grounds::GatewayList, person)),
+            Some((AdmissionGrounds::GatewayList, person)),
         ),
         (
             "gateway allow-all",
             global_all(),
             dm("mallory"),
-            Some((Grounds::GatewayAllowsAll, guest)),
+            Some((AdmissionGrounds::GatewayAllowsAll, guest)),
         ),
         (
             "operator",
             operators(),
             dm("olga"),
-            Some((Grounds::Operator, Role::Operator)),
+            Some((AdmissionGrounds::Operator, SenderRole::Operator)),
         ),
         ("a bot", all(), bot(dm("robot")), None),
         ("a bot named", listed(), bot(dm("alice")), None),
@@ -185,25 +189,25 @@ async fn each_rule_opens_for_whom_it_names() {
         ),
         (
             "bots allowed",
-            bots(Bots::All),
+            bots(BotAdmission::All),
             bot(dm("robot")),
-            Some((Grounds::BotsAllowed, guest)),
+            Some((AdmissionGrounds::BotsAllowed, guest)),
         ),
         (
             "bots must mention",
-            bots(Bots::Mentioning),
+            bots(BotAdmission::Mentioning),
             bot(dm("robot")),
             None,
         ),
         (
             "a bot mentions",
-            bots(Bots::Mentioning),
+            bots(BotAdmission::Mentioning),
             mentioning(bot(dm("robot"))),
-            Some((Grounds::BotsAllowed, guest)),
+            Some((AdmissionGrounds::BotsAllowed, guest)),
         ),
         (
             "bots allowed, a person",
-            bots(Bots::All),
+            bots(BotAdmission::All),
             dm("mallory"),
             None,
         ),
@@ -226,17 +230,17 @@ async fn a_platforms_list_opens_no_other_platform() {
 
 #[tokio::test]
 async fn strangers_are_offered_a_code_only_in_private_and_only_while_there_is_no_list() {
-    let open = || Settings::default();
+    let open = || AccessSettings::default();
     assert!(matches!(
         Lab::new(open()).says(dm("mallory")).await,
-        Err(Refused::OfferPairing(_))
+        Err(AdmissionRefusal::OfferPairing(_))
     ));
     for (case, settings, said) in [
         ("in a group", open(), group("mallory", "-1")),
         ("a bot", open(), bot(dm("robot"))),
         (
             "with a list",
-            Settings {
+            AccessSettings {
                 allowed_users: named("alice"),
                 ..open()
             },
@@ -246,7 +250,7 @@ async fn strangers_are_offered_a_code_only_in_private_and_only_while_there_is_no
     ] {
         assert_eq!(
             Lab::new(settings).says(said).await.unwrap_err(),
-            Refused::SayNothing,
+            AdmissionRefusal::SayNothing,
             "{case}"
         );
     }
@@ -255,9 +259,44 @@ async fn strangers_are_offered_a_code_only_in_private_and_only_while_there_is_no
 #[tokio::test]
 async fn a_list_as_people_write_it() {
     let mut rejected = Vec::new();
-    let users = Users::parse(" 1, 2,,x\ny,", |word| rejected.push(word.to_owned()));
+    let users = UserAllowlist::parse(" 1, 2,,x\ny,", |word| rejected.push(word.to_owned()));
     assert!(users.names(&user("1")) && users.names(&user("2")) && !users.lets_everyone());
     assert_eq!(rejected, ["x\ny"]);
-    assert!(Users::parse(" , ", |_| {}).is_empty());
-    assert!(Users::parse("1,*", |_| {}).lets_everyone());
+    assert!(UserAllowlist::parse(" , ", |_| {}).is_empty());
+    assert!(UserAllowlist::parse("1,*", |_| {}).lets_everyone());
+}
+
+#[tokio::test]
+async fn a_role_opens_the_door_where_it_is_had() {
+    let own = PlatformSettings {
+        allowed_roles: [RoleId::from(900)].into(),
+        ..PlatformSettings::default()
+    };
+    let lab = Lab::new(AccessSettings {
+        platforms: [(Platform::Telegram, own)].into(),
+        ..AccessSettings::default()
+    });
+    let with_roles = |incoming: IncomingMessage, roles: &[i64]| {
+        let mut incoming = incoming;
+        incoming.sender.roles = roles.iter().copied().map(RoleId::from).collect();
+        incoming
+    };
+    let admitted = lab
+        .says(with_roles(group("7", "-1"), &[800, 900]))
+        .await
+        .unwrap();
+    assert_eq!(
+        (admitted.grounds(), admitted.role()),
+        (AdmissionGrounds::RoleList, SenderRole::User)
+    );
+    assert!(
+        lab.says(with_roles(group("7", "-1"), &[800]))
+            .await
+            .is_err()
+    );
+    // A list of roles is a list: strangers are not offered pairing any more.
+    assert_eq!(
+        lab.says(dm("7")).await.unwrap_err(),
+        AdmissionRefusal::SayNothing
+    );
 }

@@ -1,12 +1,15 @@
 //! One door, a clock that stands still until told, and people.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use hermetic_access::{Access, Admitted, MemoryPairings, Pairing, PairingCode, Refused, Settings};
-use hermetic_types::{
-    ChatId, ChatKind, Incoming, MessageId, Place, Platform, Sender, UpdateId, UserId,
+use hermetic_access::{
+    Access, AccessSettings, AdmissionRefusal, Admitted, MemoryPairings, PairingCode, PairingService,
 };
-use jiff::{SignedDuration, Timestamp};
+use hermetic_types::{
+    ChatId, ChatKind, ChatPlace, IncomingMessage, MessageId, Platform, Sender, Timestamp, UpdateId,
+    UserId,
+};
 
 pub(crate) struct Lab {
     pub(crate) access: Access,
@@ -14,29 +17,40 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: AccessSettings) -> Self {
         Self {
-            access: Access::new(settings, Pairing::new(Arc::new(MemoryPairings::default()))),
-            now: Timestamp::from_second(1_700_000_000).unwrap(),
+            access: Access::new(
+                settings,
+                PairingService::new(Arc::new(MemoryPairings::default())),
+            ),
+            now: Timestamp::from_seconds(1_700_000_000),
         }
     }
 
-    pub(crate) fn pass(&mut self, seconds: i64) {
-        self.now += SignedDuration::from_secs(seconds);
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        self.now = self.now.plus(Duration::from_secs(seconds));
     }
 
-    pub(crate) async fn says(&self, incoming: Incoming) -> Result<Admitted, Refused> {
+    /// Somebody sets the clock back.
+    pub(crate) fn set_back(&mut self, seconds: u64) {
+        self.now = self.now.minus(Duration::from_secs(seconds));
+    }
+
+    pub(crate) async fn says(
+        &self,
+        incoming: IncomingMessage,
+    ) -> Result<Admitted, AdmissionRefusal> {
         self.access.admit(incoming, self.now).await
     }
 
     pub(crate) async fn asks_for_code(&self, who: &str) -> PairingCode {
         match self.says(dm(who)).await {
-            Err(Refused::OfferPairing(code)) => code,
+            Err(AdmissionRefusal::OfferPairing(code)) => code,
             other => panic!("{who} was not offered a code: {other:?}"),
         }
     }
 
-    pub(crate) fn pairing(&self) -> &Pairing {
+    pub(crate) fn pairing(&self) -> &PairingService {
         self.access.pairing()
     }
 }
@@ -45,20 +59,20 @@ pub(crate) fn user(id: &str) -> UserId {
     UserId::new(id).unwrap()
 }
 
-pub(crate) fn dm(who: &str) -> Incoming {
+pub(crate) fn dm(who: &str) -> IncomingMessage {
     said(who, ChatKind::Dm, who)
 }
 
-pub(crate) fn group(who: &str, chat: &str) -> Incoming {
+pub(crate) fn group(who: &str, chat: &str) -> IncomingMessage {
     said(who, ChatKind::Group, chat)
 }
 
-fn said(who: &str, kind: ChatKind, chat: &str) -> Incoming {
-    Incoming {
+fn said(who: &str, kind: ChatKind, chat: &str) -> IncomingMessage {
+    IncomingMessage {
         account: Platform::Telegram.into(),
         update: UpdateId::from(1),
         message: MessageId::from(1),
-        place: Place {
+        place: ChatPlace {
             chat: ChatId::new(chat).unwrap(),
             kind,
             thread: None,
@@ -67,6 +81,7 @@ fn said(who: &str, kind: ChatKind, chat: &str) -> Incoming {
             id: user(who),
             display: format!("{who}\u{1b}[2J\u{202e}"),
             is_bot: false,
+            roles: Vec::new(),
         },
         text: "hello".to_owned(),
         reply_to: None,

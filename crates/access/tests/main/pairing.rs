@@ -1,12 +1,17 @@
 //! What pairing stands against: floods, guessing, waiting, reuse and races.
 
-use hermetic_access::{ApproveError, Grounds, PairingError, Refused, Role, Settings};
+use hermetic_access::{
+    AccessSettings, AdmissionGrounds, AdmissionRefusal, ApproveError, PairedUser, PairingError,
+    SenderRole,
+};
 use hermetic_types::Platform::Telegram;
 
 use crate::lab::{Lab, dm, group, user};
 
+const YEAR: u64 = 365 * 24 * 3600;
+
 fn lab() -> Lab {
-    Lab::new(Settings::default())
+    Lab::new(AccessSettings::default())
 }
 
 #[tokio::test]
@@ -26,7 +31,7 @@ async fn a_stranger_becomes_a_user() {
     let admitted = lab.says(dm("alice")).await.unwrap();
     assert_eq!(
         (admitted.grounds(), admitted.role()),
-        (Grounds::Paired, Role::User)
+        (AdmissionGrounds::Paired, SenderRole::User)
     );
     assert_eq!(
         admitted.conversation().as_str(),
@@ -34,7 +39,7 @@ async fn a_stranger_becomes_a_user() {
     );
     assert_eq!(
         lab.says(group("alice", "-1")).await.unwrap().role(),
-        Role::User
+        SenderRole::User
     );
     assert!(lab.says(dm("mallory")).await.is_err());
 }
@@ -46,7 +51,7 @@ async fn one_request_in_ten_minutes_and_the_rest_in_silence() {
     lab.pass(599);
     assert_eq!(
         lab.says(dm("alice")).await.unwrap_err(),
-        Refused::RateLimited
+        AdmissionRefusal::RateLimited
     );
     lab.pass(1);
     let second = lab.asks_for_code("alice").await;
@@ -255,6 +260,50 @@ async fn clearing_voids_every_code() {
 async fn a_clock_put_back_locks_nobody_out() {
     let mut lab = lab();
     lab.asks_for_code("alice").await;
-    lab.pass(-7200);
+    lab.set_back(7200);
     lab.asks_for_code("alice").await;
+}
+
+#[tokio::test]
+async fn a_lock_of_a_clock_that_was_a_year_ahead_lasts_an_hour() {
+    let mut lab = lab();
+    lab.pass(YEAR);
+    for _ in 0..5 {
+        let guess = lab.pairing().approve(Telegram, "WRANGWRG", lab.now).await;
+        assert!(guess.is_err());
+    }
+    lab.set_back(YEAR);
+    let code = lab.asks_for_code("alice").await;
+    let early = lab
+        .pairing()
+        .approve(Telegram, code.as_str(), lab.now)
+        .await;
+    assert!(matches!(
+        early,
+        Err(PairingError::Approve(ApproveError::Locked { .. }))
+    ));
+    lab.pass(3600);
+    let code = lab.asks_for_code("alice").await;
+    let approved = lab
+        .pairing()
+        .approve(Telegram, code.as_str(), lab.now)
+        .await;
+    assert!(approved.is_ok(), "{approved:?}");
+}
+
+#[tokio::test]
+async fn somebody_let_in_elsewhere_is_adopted_once_and_stays_as_he_is_here() {
+    let lab = lab();
+    let person = |id: &str, display: &str| PairedUser {
+        user: user(id),
+        display: display.to_owned(),
+        approved_at: lab.now,
+    };
+    let people = [person("alice", "Alice\u{202e}"), person("bob", "Bob")];
+    let adopted = lab.pairing().adopt(Telegram, &people).await.unwrap();
+    assert_eq!(adopted, [person("alice", "Alice"), person("bob", "Bob")]);
+    assert!(lab.says(dm("alice")).await.is_ok());
+    let again = [person("alice", "Mallory"), person("carol", "Carol")];
+    let adopted = lab.pairing().adopt(Telegram, &again).await.unwrap();
+    assert_eq!(adopted, [person("carol", "Carol")]);
 }

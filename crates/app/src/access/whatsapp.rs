@@ -1,26 +1,26 @@
 //! Who may speak on WhatsApp, which has two sections in the configuration.
 
-use hermetic_access::{PlatformSettings, UnauthorizedDm, Users};
+use hermetic_access::{PlatformSettings, UnauthorizedDm, UserAllowlist};
 use hermetic_config::Config;
 use hermetic_types::{AccountId, Platform};
 use tracing::warn;
 
 #[cfg(feature = "whatsapp")]
 use super::is_on;
-use super::{Lists, named_on, operators, sections, unauthorized_dm, users};
+use super::{CountedLists, named_on, operators, sections, unauthorized_dm, users};
 
 /// By a business number, by a bridge or by both: people are the same, and so are their lists.
 pub(super) fn settings(config: &Config) -> PlatformSettings {
     let sections: Vec<_> = sections(config, Platform::Whatsapp).collect();
     let listed = sections.iter().flat_map(|section| &section.allowed_users);
     let in_groups = &config.platforms().whatsapp.group_allowed_users;
-    let everybody = |section: &&hermetic_config::Platform| section.allow_all_users;
+    let everybody = |section: &&hermetic_config::PlatformConfig| section.allow_all_users;
     PlatformSettings {
         allowed_users: listed_people(listed),
         group_allowed_users: listed_people(in_groups),
         // Where one way is for everybody and the other is not, neither is.
         allow_all: !sections.is_empty() && sections.iter().all(everybody),
-        operators: operators(config, Platform::Whatsapp, Lists::All),
+        operators: operators(config, Platform::Whatsapp, CountedLists::All),
         unauthorized_dm: sections
             .iter()
             .find_map(|section| unauthorized_dm(config, section))
@@ -32,7 +32,7 @@ pub(super) fn settings(config: &Config) -> PlatformSettings {
 /// What the bridge's `dm_policy` says of strangers, where it is written.
 fn dm_policy(config: &Config) -> Option<UnauthorizedDm> {
     let origin = config.origin("platforms.whatsapp.dm_policy")?;
-    let is_written = *origin != hermetic_config::Origin::Default;
+    let is_written = *origin != hermetic_config::SettingOrigin::Default;
     match config.platforms().whatsapp.dm_policy.as_str() {
         "pairing" if is_written => Some(UnauthorizedDm::Pair),
         "allowlist" => Some(UnauthorizedDm::Ignore),
@@ -41,7 +41,7 @@ fn dm_policy(config: &Config) -> Option<UnauthorizedDm> {
 }
 
 /// As whatever each entry names, however a number is written.
-fn listed_people<'a>(listed: impl IntoIterator<Item = &'a String>) -> Users {
+fn listed_people<'a>(listed: impl IntoIterator<Item = &'a String>) -> UserAllowlist {
     let named = listed.into_iter().filter_map(|entry| {
         let person = named_on(Platform::Whatsapp, entry).map(|person| person.to_string());
         let person = person.or_else(|| (entry == "*").then(|| entry.clone()));
@@ -57,14 +57,15 @@ fn listed_people<'a>(listed: impl IntoIterator<Item = &'a String>) -> Users {
     users(&named.collect::<Vec<_>>())
 }
 
-/// The accounts at WhatsApp that are in use: a business number is the platform's own.
+/// The accounts at WhatsApp that are in use: the first business number is the platform's own.
 pub(super) fn accounts(config: &Config) -> Vec<AccountId> {
     let platforms = config.platforms();
-    let cloud = platforms.whatsapp_cloud.platform.enabled;
-    let cloud = cloud.then(|| Platform::Whatsapp.into());
+    let cloud = &platforms.whatsapp_cloud;
+    let numbers = cloud.numbers.keys().filter(|_| cloud.platform.enabled);
+    let numbers = numbers.map(|name| AccountId::new(Platform::Whatsapp, name.clone()));
     let bridge = platforms.whatsapp.platform.enabled;
     let bridge = bridge.then(bridge_account);
-    cloud.into_iter().chain(bridge).collect()
+    numbers.chain(bridge).collect()
 }
 
 /// The account behind a bridge.
@@ -104,7 +105,7 @@ pub(crate) fn listed(config: &Config) -> Vec<String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use hermetic_config::{Home, Inputs, load};
+    use hermetic_config::{ConfigInputs, HomeFolder, load};
 
     use super::*;
     use crate::access::approvers;
@@ -116,8 +117,8 @@ mod tests {
              app_secret: a-secret-of-some-length\n  allowed_users: ['+49 170 1234567', US.13491, Alice]\n{more}"
         );
         std::fs::write(folder.path().join("config.yaml"), text).unwrap();
-        let loaded = load(&Inputs {
-            home: Home::at(folder.path()),
+        let loaded = load(&ConfigInputs {
+            home: HomeFolder::at(folder.path()),
             managed: folder.path().join("managed.yaml"),
             variables: BTreeMap::from([(
                 "GATEWAY_ALLOWED_USERS".to_owned(),

@@ -9,8 +9,8 @@ use hermetic_config::Config;
 use hermetic_types::AccountId;
 use tokio::time::timeout;
 
-use super::{accounts, forgetful};
-use crate::Failure;
+use super::{AdapterSurroundings, accounts};
+use crate::AppFailure;
 
 /// A platform that has not answered by then is not reached.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
@@ -18,8 +18,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 /// Asks for every account that is in use, all at once. Nothing is received.
 pub async fn check_accounts(
     config: &Config,
-) -> Result<Vec<(AccountId, Result<AccountCheck, CheckError>)>, Failure> {
-    let checks = accounts(config, &forgetful)?.into_iter();
+) -> Result<Vec<(AccountId, Result<AccountCheck, CheckError>)>, AppFailure> {
+    let checks = accounts(config, &AdapterSurroundings::of_onlooker())?.into_iter();
     Ok(join_all(checks.map(|account| check(account.chat))).await)
 }
 

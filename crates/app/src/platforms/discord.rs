@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use hermetic_config::{Config, DiscordAccount};
 use hermetic_discord::{
-    Backfill, CommandArgument, CommandSync, Discord, DiscordConfig, Hearing, SlashCommand,
+    BackfillLimits, CommandArgument, CommandSync, DiscordAdapter, DiscordConfig, DiscordHearing,
+    SlashCommand,
 };
 use hermetic_gateway::{COMMANDS, CommandDescription};
 use hermetic_types::{AccountId, AccountName, ChatId, Platform};
 
-use super::{AdapterStates, ChatAccount, PlatformSetup, SetupValue};
-use crate::Failure;
+use super::{AdapterSurroundings, ChatAccount, PlatformSetup, SetupValue};
+use crate::AppFailure;
 
 /// How a first bot is set up.
 pub(super) const SETUP: PlatformSetup = PlatformSetup {
@@ -31,25 +32,25 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
 /// Every bot that is in use.
 pub(super) fn accounts(
     config: &Config,
-    states: &AdapterStates<'_>,
-) -> Result<Vec<ChatAccount>, Failure> {
+    around: &AdapterSurroundings<'_>,
+) -> Result<Vec<ChatAccount>, AppFailure> {
     let settings = &config.platforms().discord;
     let in_use = settings.platform.enabled;
     let accounts = settings.accounts.iter().filter(|_| in_use);
     accounts
-        .map(|(name, account)| open(config, states, name, account))
+        .map(|(name, account)| open(config, around, name, account))
         .collect()
 }
 
 fn open(
     config: &Config,
-    states: &AdapterStates<'_>,
+    around: &AdapterSurroundings<'_>,
     name: &AccountName,
     account: &DiscordAccount,
-) -> Result<ChatAccount, Failure> {
+) -> Result<ChatAccount, AppFailure> {
     let settings = &config.platforms().discord;
     let id = AccountId::new(Platform::Discord, name.clone());
-    let mut wanted = DiscordConfig::new(account.token.clone());
+    let mut wanted = DiscordConfig::new(account.token.clone(), around.clock());
     wanted.account = id.clone();
     if let Some(base) = &account.base_url {
         wanted.base_url.clone_from(base);
@@ -58,7 +59,8 @@ fn open(
     wanted.proxy = proxy.or(config.gateway().proxy.as_ref()).cloned();
     wanted.hearing = hearing(config);
     wanted.message_content = settings.message_content;
-    wanted.backfill = Backfill {
+    wanted.needs_roles = !settings.allowed_roles.is_empty();
+    wanted.backfill = BackfillLimits {
         enabled: settings.backfill.enabled,
         window: settings.backfill.window,
         limit: settings.backfill.limit,
@@ -71,9 +73,9 @@ fn open(
         "bulk" => CommandSync::Bulk,
         _ => CommandSync::Safe,
     };
-    let discord = Discord::new(wanted, states(&id)).map_err(|error| {
+    let discord = DiscordAdapter::new(wanted, around.state(&id)).map_err(|error| {
         let remedy = "look at DISCORD_BOT_TOKEN, base_url, proxy and accounts of discord";
-        Failure::caused(&error, remedy).during(id)
+        AppFailure::caused(&error, remedy).during(id)
     })?;
     Ok(ChatAccount {
         chat: Arc::new(discord),
@@ -82,9 +84,9 @@ fn open(
 }
 
 /// What in a server is meant for us, the same for every bot.
-fn hearing(config: &Config) -> Hearing {
+fn hearing(config: &Config) -> DiscordHearing {
     let settings = &config.platforms().discord;
-    Hearing {
+    DiscordHearing {
         require_mention: settings.require_mention,
         thread_require_mention: settings.thread_require_mention,
         free_response_channels: ids(&settings.free_response_channels),

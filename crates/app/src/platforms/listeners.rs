@@ -10,10 +10,10 @@ use tokio::net::TcpListener;
 use tracing::info;
 
 use super::{ChatAccount, ListenAddress};
-use crate::Failure;
+use crate::AppFailure;
 
 /// What is answered on one port, before it is opened.
-pub(super) struct Port {
+pub(super) struct ListenPort {
     address: ListenAddress,
     accounts: Vec<AccountId>,
     paths: BTreeSet<String>,
@@ -23,7 +23,7 @@ pub(super) struct Port {
 /// Opens the ports. Accounts whose addresses are the same share one.
 pub(crate) async fn listen(
     accounts: &[ChatAccount],
-) -> Result<Vec<(TcpListener, Router)>, Failure> {
+) -> Result<Vec<(TcpListener, Router)>, AppFailure> {
     let mut listening = Vec::new();
     for port in ports(accounts)? {
         listening.push((bind(&port).await?, port.routes));
@@ -32,8 +32,8 @@ pub(crate) async fn listen(
 }
 
 /// What will be listened to, or why it cannot be.
-pub(super) fn ports(accounts: &[ChatAccount]) -> Result<Vec<Port>, Failure> {
-    let mut ports: Vec<Port> = Vec::new();
+pub(super) fn ports(accounts: &[ChatAccount]) -> Result<Vec<ListenPort>, AppFailure> {
+    let mut ports: Vec<ListenPort> = Vec::new();
     for account in accounts {
         let intake = Arc::clone(&account.chat).intake();
         let (Some(address), Some(intake)) = (&account.listen, intake) else {
@@ -41,14 +41,14 @@ pub(super) fn ports(accounts: &[ChatAccount]) -> Result<Vec<Port>, Failure> {
         };
         let account = account.chat.account().clone();
         // Port 0 is any that is free, so two of them are two.
-        let same = |port: &&mut Port| {
+        let same = |port: &&mut ListenPort| {
             let theirs = (&port.address.host, port.address.port);
             theirs == (&address.host, address.port) && address.port != 0
         };
         match ports.iter_mut().find(same) {
             Some(port) => port.add(account, intake)?,
             None => {
-                let mut port = Port::new(address.clone());
+                let mut port = ListenPort::new(address.clone());
                 port.add(account, intake)?;
                 ports.push(port);
             }
@@ -57,7 +57,7 @@ pub(super) fn ports(accounts: &[ChatAccount]) -> Result<Vec<Port>, Failure> {
     Ok(ports)
 }
 
-impl Port {
+impl ListenPort {
     fn new(address: ListenAddress) -> Self {
         Self {
             address,
@@ -67,10 +67,10 @@ impl Port {
         }
     }
 
-    fn add(&mut self, account: AccountId, intake: HttpIntake) -> Result<(), Failure> {
+    fn add(&mut self, account: AccountId, intake: HttpIntake) -> Result<(), AppFailure> {
         if !self.paths.insert(intake.path.clone()) {
             let ListenAddress { host, port, .. } = &self.address;
-            return Err(Failure::new(
+            return Err(AppFailure::new(
                 format!(
                     "two chats are called at {host}:{port}/{}: {account} and another",
                     intake.path
@@ -84,7 +84,7 @@ impl Port {
     }
 }
 
-async fn bind(port: &Port) -> Result<TcpListener, Failure> {
+async fn bind(port: &ListenPort) -> Result<TcpListener, AppFailure> {
     let ListenAddress {
         host,
         port: number,
@@ -94,7 +94,7 @@ async fn bind(port: &Port) -> Result<TcpListener, Failure> {
     let accounts = names.join(", ");
     let listener = TcpListener::bind((host.as_str(), *number)).await;
     let listener = listener.map_err(|error| {
-        Failure::new(
+        AppFailure::new(
             format!("cannot listen on {host}:{number} for {accounts}: {error}"),
             format!("end whoever has that port, or write another {setting}"),
         )
@@ -109,10 +109,10 @@ async fn bind(port: &Port) -> Result<TcpListener, Failure> {
 mod tests {
     use futures::stream::{self, BoxStream, StreamExt};
     use hermetic_chat::{
-        Capabilities, Chat, ChatState, ReceiveError, Received, Redelivery, Reply, ReplyRule,
-        SendError, TextLimit,
+        Capabilities, Chat, ChatReply, ChatState, ReceiveError, ReceivedEvent, Redelivery,
+        ReplyRule, ReportedChanges, SendError, TextLimit,
     };
-    use hermetic_types::{MessageId, Place};
+    use hermetic_types::{ChatPlace, MessageId};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
@@ -127,6 +127,7 @@ mod tests {
     const CAPABILITIES: Capabilities = Capabilities {
         text: TextLimit::characters(1000),
         edits: false,
+        reports_changes: ReportedChanges::NONE,
         buttons: None,
         files_in: None,
         files_out: None,
@@ -151,7 +152,10 @@ mod tests {
             ChatState::Connected
         }
 
-        fn receive(&self, _: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+        fn receive(
+            &self,
+            _: CancellationToken,
+        ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
             stream::pending().boxed()
         }
 
@@ -164,8 +168,8 @@ mod tests {
 
         fn send<'a>(
             &'a self,
-            _: &'a Place,
-            _: &'a Reply,
+            _: &'a ChatPlace,
+            _: &'a ChatReply,
         ) -> futures::future::BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
             Box::pin(async { Ok(Vec::new()) })
         }

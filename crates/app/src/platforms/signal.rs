@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use hermetic_config::{Config, SignalAccount};
-use hermetic_signal::{Endpoint, Groups, Hearing, Signal, SignalConfig};
+use hermetic_signal::{DaemonEndpoint, HeardGroups, SignalAdapter, SignalConfig, SignalHearing};
 use hermetic_types::{AccountId, AccountName, ChatId, Platform, UserId};
 
-use super::{AdapterStates, ChatAccount, PlatformSetup, SetupValue};
-use crate::Failure;
+use super::{AdapterSurroundings, ChatAccount, PlatformSetup, SetupValue};
+use crate::AppFailure;
 
 /// How a first account is set up.
 pub(super) const SETUP: PlatformSetup = PlatformSetup {
@@ -34,33 +34,34 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
 /// Every account that is in use.
 pub(super) fn accounts(
     config: &Config,
-    states: &AdapterStates<'_>,
-) -> Result<Vec<ChatAccount>, Failure> {
+    around: &AdapterSurroundings<'_>,
+) -> Result<Vec<ChatAccount>, AppFailure> {
     let settings = &config.platforms().signal;
     let in_use = settings.platform.enabled;
     let accounts = settings.accounts.iter().filter(|_| in_use);
     accounts
-        .map(|(name, account)| open(config, states, name, account))
+        .map(|(name, account)| open(config, around, name, account))
         .collect()
 }
 
 fn open(
     config: &Config,
-    states: &AdapterStates<'_>,
+    around: &AdapterSurroundings<'_>,
     name: &AccountName,
     account: &SignalAccount,
-) -> Result<ChatAccount, Failure> {
+) -> Result<ChatAccount, AppFailure> {
     let id = AccountId::new(Platform::Signal, name.clone());
     let wrong = |error: hermetic_signal::SignalConfigError| {
         let remedy = "look at SIGNAL_HTTP_URL, SIGNAL_ACCOUNT and accounts of signal";
-        Failure::caused(&error, remedy).during(id.clone())
+        AppFailure::caused(&error, remedy).during(id.clone())
     };
-    let endpoint: Endpoint = account.http_url.parse().map_err(wrong)?;
-    let mut wanted = SignalConfig::new(&account.number, endpoint, states(&id));
+    let endpoint: DaemonEndpoint = account.http_url.parse().map_err(wrong)?;
+    let mut wanted =
+        SignalConfig::new(&account.number, endpoint, around.state(&id), around.clock());
     wanted.account = id.clone();
     wanted.listed = listed(config);
     wanted.hearing = hearing(config);
-    let signal = Signal::new(wanted).map_err(wrong)?;
+    let signal = SignalAdapter::new(wanted).map_err(wrong)?;
     Ok(ChatAccount {
         chat: Arc::new(signal),
         listen: None,
@@ -104,17 +105,17 @@ fn is_signals_own(user: &str) -> bool {
 }
 
 /// What in a group is meant for us, the same for every account.
-fn hearing(config: &Config) -> Hearing {
+fn hearing(config: &Config) -> SignalHearing {
     let settings = &config.platforms().signal;
     let ids = settings.groups.iter().filter_map(|id| ChatId::new(id).ok());
     // People who may write in groups may do so in all of them.
     let all = settings.all_groups || !settings.group_allowed_users.is_empty();
-    Hearing {
+    SignalHearing {
         require_mention: settings.require_mention,
         groups: match (all, settings.groups.is_empty()) {
-            (true, _) => Groups::All,
-            (false, true) => Groups::None,
-            (false, false) => Groups::Listed(ids.collect()),
+            (true, _) => HeardGroups::All,
+            (false, true) => HeardGroups::None,
+            (false, false) => HeardGroups::Listed(ids.collect()),
         },
     }
 }
@@ -123,16 +124,16 @@ fn hearing(config: &Config) -> Hearing {
 mod tests {
     use std::collections::BTreeMap;
 
-    use hermetic_config::{Home, Inputs, load};
+    use hermetic_config::{ConfigInputs, HomeFolder, load};
 
     use super::*;
-    use crate::platforms::forgetful;
+    use crate::platforms::AdapterSurroundings;
 
     fn config(text: &str) -> Config {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("config.yaml"), text).unwrap();
-        let loaded = load(&Inputs {
-            home: Home::at(folder.path()),
+        let loaded = load(&ConfigInputs {
+            home: HomeFolder::at(folder.path()),
             managed: folder.path().join("managed.yaml"),
             variables: BTreeMap::new(),
             unreadable: Vec::new(),
@@ -146,7 +147,7 @@ mod tests {
             "signal:\n  http_url: unix:///run/signal-cli/socket\n  account: 4915100000001\n  accounts: {work: \
              {account: '+4915100000002', http_url: 'http://127.0.0.1:8080'}}\n",
         );
-        let accounts = accounts(&config, &forgetful).unwrap();
+        let accounts = accounts(&config, &AdapterSurroundings::of_onlooker()).unwrap();
         let names: Vec<_> = accounts
             .iter()
             .map(|account| account.chat.account().to_string())
@@ -160,7 +161,9 @@ mod tests {
     #[test]
     fn an_address_that_is_none_is_refused() {
         let config = config("signal: {http_url: 'localhost:8080', account: '+4915100000001'}\n");
-        let failure = accounts(&config, &forgetful).unwrap_err().to_string();
+        let failure = accounts(&config, &AdapterSurroundings::of_onlooker())
+            .unwrap_err()
+            .to_string();
         assert!(failure.contains("http://host:port"), "{failure}");
     }
 
@@ -187,17 +190,17 @@ mod tests {
             let people = config.platforms().signal.group_allowed_users.clone();
             (hearing(&config).groups, people)
         };
-        assert_eq!(groups(""), (Groups::None, vec![]));
-        assert_eq!(groups("'*'"), (Groups::All, vec![]));
+        assert_eq!(groups(""), (HeardGroups::None, vec![]));
+        assert_eq!(groups("'*'"), (HeardGroups::All, vec![]));
         let group = ChatId::new("YWJj+/8=").unwrap();
         assert_eq!(
             groups("'YWJj+/8='"),
-            (Groups::Listed([group].into()), vec![])
+            (HeardGroups::Listed([group].into()), vec![])
         );
         let alice = "+4915100000003";
         assert_eq!(
             groups(&format!("'{alice}'")),
-            (Groups::All, vec![alice.to_owned()])
+            (HeardGroups::All, vec![alice.to_owned()])
         );
     }
 }

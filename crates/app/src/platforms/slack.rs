@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hermetic_config::{Config, SlackAccount, SlackIntake};
-use hermetic_slack::{Bots, Hearing, Intake, Slack, SlackConfig};
+use hermetic_config::{Config, SlackAccountConfig, SlackIntake};
+use hermetic_slack::{HeardBots, SlackAdapter, SlackConfig, SlackEventIntake, SlackHearing};
 use hermetic_types::{AccountId, AccountName, ChatId, Platform};
 
-use super::{AdapterStates, ChatAccount, ListenAddress, PlatformSetup, SetupValue};
-use crate::Failure;
+use super::{AdapterSurroundings, ChatAccount, ListenAddress, PlatformSetup, SetupValue};
+use crate::AppFailure;
 
 /// How a first bot is set up.
 pub(super) const SETUP: PlatformSetup = PlatformSetup {
@@ -35,24 +35,24 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
 /// Every workspace that is in use.
 pub(super) fn accounts(
     config: &Config,
-    states: &AdapterStates<'_>,
-) -> Result<Vec<ChatAccount>, Failure> {
+    around: &AdapterSurroundings<'_>,
+) -> Result<Vec<ChatAccount>, AppFailure> {
     let settings = &config.platforms().slack;
     let in_use = settings.platform.enabled;
     let accounts = settings.accounts.iter().filter(|_| in_use);
     accounts
-        .map(|(name, account)| open(config, name, account, states))
+        .map(|(name, account)| open(config, name, account, around))
         .collect()
 }
 
 fn open(
     config: &Config,
     name: &AccountName,
-    account: &SlackAccount,
-    states: &AdapterStates<'_>,
-) -> Result<ChatAccount, Failure> {
+    account: &SlackAccountConfig,
+    around: &AdapterSurroundings<'_>,
+) -> Result<ChatAccount, AppFailure> {
     let (intake, listen) = intake(&account.intake);
-    let mut wanted = SlackConfig::new(account.bot_token.clone(), intake);
+    let mut wanted = SlackConfig::new(account.bot_token.clone(), intake, around.clock());
     wanted.account = AccountId::new(Platform::Slack, name.clone());
     if let Some(base) = &account.base_url {
         wanted.api_base = base.trim_end_matches('/').to_owned();
@@ -61,8 +61,8 @@ fn open(
     wanted.proxy = proxy.or(config.gateway().proxy.as_ref()).cloned();
     wanted.hearing = hearing(config);
     let name = wanted.account.clone();
-    let slack = Slack::new(wanted, states(&name)).map_err(|error| {
-        Failure::caused(
+    let slack = SlackAdapter::new(wanted, around.state(&name)).map_err(|error| {
+        AppFailure::caused(
             &error,
             "look at SLACK_BOT_TOKEN, SLACK_APP_TOKEN, SLACK_SIGNING_SECRET, base_url, proxy and accounts of slack",
         )
@@ -74,11 +74,11 @@ fn open(
     })
 }
 
-fn intake(configured: &SlackIntake) -> (Intake, Option<ListenAddress>) {
+fn intake(configured: &SlackIntake) -> (SlackEventIntake, Option<ListenAddress>) {
     match configured {
         SlackIntake::SocketMode { app_token } => {
             let app_token = app_token.clone();
-            (Intake::SocketMode { app_token }, None)
+            (SlackEventIntake::SocketMode { app_token }, None)
         }
         SlackIntake::EventsApi {
             url,
@@ -86,7 +86,7 @@ fn intake(configured: &SlackIntake) -> (Intake, Option<ListenAddress>) {
             host,
             port,
         } => {
-            let intake = Intake::EventsApi {
+            let intake = SlackEventIntake::EventsApi {
                 url: url.clone(),
                 signing_secret: signing_secret.clone(),
             };
@@ -102,17 +102,17 @@ fn intake(configured: &SlackIntake) -> (Intake, Option<ListenAddress>) {
 }
 
 /// What in a channel is meant for us, the same in every workspace.
-fn hearing(config: &Config) -> Hearing {
+fn hearing(config: &Config) -> SlackHearing {
     let settings = &config.platforms().slack;
-    Hearing {
+    SlackHearing {
         require_mention: settings.require_mention,
         strict_mention: settings.strict_mention,
         free_response_channels: channels(&settings.free_response_channels),
         allowed_channels: channels(&settings.allowed_channels),
         bots: match settings.allow_bots.as_str() {
-            "all" | "true" => Bots::Hear,
-            "mentions" => Bots::HearMentions,
-            _ => Bots::Ignore,
+            "all" | "true" => HeardBots::Hear,
+            "mentions" => HeardBots::HearMentions,
+            _ => HeardBots::Ignore,
         },
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use hermetic_chat::{Capabilities, Redelivery, ReplyRule};
 
 use super::tests::config;
-use super::{accounts, forgetful};
+use super::{AdapterSurroundings, accounts};
 
 /// Every platform, as little as it needs.
 const EVERY_PLATFORM: &str = "\
@@ -15,6 +15,7 @@ slack: {token: 'xoxb-1-2', app_token: 'xapp-1-2'}
 whatsapp_cloud: {phone_number_id: '1', access_token: 'a-token', app_secret: 'a-secret', verify_token: 'a-word'}
 whatsapp: {enabled: true}
 signal: {http_url: 'http://127.0.0.1:8080', account: '+4915112345678'}
+matrix: {homeserver: 'https://matrix.example.org', access_token: 'a-token'}
 webhook: {enabled: true, secret: 'a-secret-that-is-long-enough-to-be-one'}
 ";
 
@@ -35,6 +36,10 @@ keeps for nobody.
 - **Sent again safely**: a reply whose fate is unknown (the connection broke) is sent again under the same \
 key, and the platform shows it once. Elsewhere such a reply is sent again with a mark, or reported as \
 doubtful.
+- **Changed messages**: while a message waits for its turn, the new words take its place. While it is being answered \
+they are said as a correction, which does what any message does then (`display.busy_input_mode`). After the answer a \
+change means nothing: write again. WhatsApp tells of changes and deletions only for numbers that are also used in its \
+Business app.
 - **Buttons** answer questions; where there are none, the answer is typed (`/approve`, `/deny`) or given by \
 a reaction, as the platform's guide says.
 ";
@@ -42,7 +47,7 @@ a reaction, as the platform's guide says.
 #[test]
 fn the_page_about_every_platform_is_what_the_adapters_say() {
     let config = config(EVERY_PLATFORM);
-    let accounts = accounts(&config, &forgetful).unwrap();
+    let accounts = accounts(&config, &AdapterSurroundings::of_onlooker()).unwrap();
     let columns: Vec<(String, Capabilities)> = accounts
         .iter()
         .map(|account| {
@@ -75,11 +80,17 @@ fn table(columns: &[(String, Capabilities)]) -> String {
 
 type Tell = fn(&Capabilities) -> String;
 
-const ROWS: [(&str, Tell); 10] = [
+const ROWS: [(&str, Tell); 12] = [
     ("one message holds", |can| {
         format!("{} {}", can.text.length, can.text.unit.name())
     }),
     ("answers grow while they are written", |can| yes(can.edits)),
+    ("hears that a message was changed", |can| {
+        yes(can.reports_changes.edits)
+    }),
+    ("hears that a message was deleted", |can| {
+        yes(can.reports_changes.deletions)
+    }),
     ("buttons", |can| match &can.buttons {
         Some(limits) => format!("up to {}", limits.most),
         None => "no".to_owned(),

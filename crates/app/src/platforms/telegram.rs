@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hermetic_config::{Config, TelegramAccount};
-use hermetic_telegram::{Hearing, Intake, Telegram, TelegramConfig};
+use hermetic_telegram::{TelegramAdapter, TelegramConfig, TelegramHearing, TelegramIntake};
 use hermetic_types::{AccountId, AccountName, Platform};
 
-use super::{AdapterStates, ChatAccount, ListenAddress, PlatformSetup, SetupValue};
-use crate::Failure;
+use super::{AdapterSurroundings, ChatAccount, ListenAddress, PlatformSetup, SetupValue};
+use crate::AppFailure;
 
 /// How a first bot is set up.
 pub(super) const SETUP: PlatformSetup = PlatformSetup {
@@ -28,22 +28,23 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
 /// Every bot that is in use.
 pub(super) fn accounts(
     config: &Config,
-    _: &AdapterStates<'_>,
-) -> Result<Vec<ChatAccount>, Failure> {
+    around: &AdapterSurroundings<'_>,
+) -> Result<Vec<ChatAccount>, AppFailure> {
     let settings = &config.platforms().telegram;
     let in_use = settings.platform.enabled;
     let accounts = settings.accounts.iter().filter(|_| in_use);
     accounts
-        .map(|(name, account)| open(config, name, account))
+        .map(|(name, account)| open(config, around, name, account))
         .collect()
 }
 
 fn open(
     config: &Config,
+    around: &AdapterSurroundings<'_>,
     name: &AccountName,
     account: &TelegramAccount,
-) -> Result<ChatAccount, Failure> {
-    let mut wanted = TelegramConfig::new(account.token.clone());
+) -> Result<ChatAccount, AppFailure> {
+    let mut wanted = TelegramConfig::new(account.token.clone(), around.clock());
     wanted.account = AccountId::new(Platform::Telegram, name.clone());
     if let Some(base) = &account.base_url {
         wanted.api_base = base.trim_end_matches('/').to_owned();
@@ -52,14 +53,14 @@ fn open(
     wanted.proxy = proxy.or(config.gateway().proxy.as_ref()).cloned();
     wanted.hearing = hearing(config);
     if let Some(webhook) = &account.webhook {
-        wanted.intake = Intake::Webhook {
+        wanted.intake = TelegramIntake::Webhook {
             url: webhook.url.clone(),
             secret: webhook.secret.clone(),
         };
     }
     let name = wanted.account.clone();
-    let telegram = Telegram::new(wanted).map_err(|error| {
-        Failure::caused(
+    let telegram = TelegramAdapter::new(wanted).map_err(|error| {
+        AppFailure::caused(
             &error,
             "look at TELEGRAM_BOT_TOKEN, TELEGRAM_WEBHOOK_SECRET, base_url, proxy and accounts of telegram",
         )
@@ -77,9 +78,9 @@ fn open(
 }
 
 /// What in a group is meant for us, the same for every bot.
-fn hearing(config: &Config) -> Hearing {
+fn hearing(config: &Config) -> TelegramHearing {
     let settings = &config.platforms().telegram;
-    Hearing {
+    TelegramHearing {
         require_mention: settings.require_mention,
         free_response_chats: ids(&settings.free_response_chats),
         allowed_chats: ids(&settings.allowed_chats),

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use hermetic_config::Config;
-use hermetic_webhook::{Webhook, WebhookConfig};
+use hermetic_webhook::{WebhookAdapter, WebhookConfig};
 
-use super::{AdapterStates, ChatAccount, ListenAddress};
-use crate::Failure;
+use super::{AdapterSurroundings, ChatAccount, ListenAddress};
+use crate::AppFailure;
 
 /// Its one account, where it is used.
 pub(super) fn accounts(
     config: &Config,
-    _: &AdapterStates<'_>,
-) -> Result<Vec<ChatAccount>, Failure> {
+    around: &AdapterSurroundings<'_>,
+) -> Result<Vec<ChatAccount>, AppFailure> {
     let settings = &config.platforms().webhook;
     let secret = settings.secret.clone();
     let Some(secret) = secret.filter(|_| settings.platform.enabled) else {
         return Ok(Vec::new());
     };
-    let webhook = Webhook::new(WebhookConfig::new(secret))
-        .map_err(|error| Failure::caused(&error, "look at WEBHOOK_SECRET"))?;
+    let webhook = WebhookAdapter::new(WebhookConfig::new(secret, around.clock()))
+        .map_err(|error| AppFailure::caused(&error, "look at WEBHOOK_SECRET"))?;
     Ok(vec![ChatAccount {
         chat: Arc::new(webhook),
         listen: Some(ListenAddress {

@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hermetic_config::{Config, WhatsApp as BridgeSettings, WhatsAppCloud as CloudSettings};
-use hermetic_types::{AccountId, ChatId, Platform, Secret, UserId};
+use hermetic_config::{
+    Config, WhatsApp as BridgeSettings, WhatsAppCloudPlatform as CloudSettings, WhatsAppNumber,
+};
+use hermetic_types::{AccountId, AccountName, ChatId, Platform, Secret, UserId};
 use hermetic_whatsapp::{
-    BridgeConfig, CloudConfig, CloudConfigError, Hearing, MessageTemplate, PhoneNumber,
-    WhatsAppBridge, WhatsAppCloud, person_named,
+    BridgeConfig, CloudConfig, CloudConfigError, MessageTemplate, PhoneNumber, WhatsAppBridge,
+    WhatsAppCloud, WhatsAppHearing, person_named,
 };
 
-use super::{AdapterStates, ChatAccount, ListenAddress, PlatformSetup, SetupValue};
-use crate::Failure;
+use super::{AdapterSurroundings, ChatAccount, ListenAddress, PlatformSetup, SetupValue};
+use crate::AppFailure;
 use crate::access::whatsapp::{bridge_account, listed};
 
 /// How a first business number is set up.
@@ -50,8 +52,8 @@ pub(super) const SETUP: PlatformSetup = PlatformSetup {
 /// Every way to WhatsApp that is in use.
 pub(super) fn accounts(
     config: &Config,
-    states: &AdapterStates<'_>,
-) -> Result<Vec<ChatAccount>, Failure> {
+    around: &AdapterSurroundings<'_>,
+) -> Result<Vec<ChatAccount>, AppFailure> {
     let (cloud, bridge) = (
         &config.platforms().whatsapp_cloud,
         &config.platforms().whatsapp,
@@ -59,36 +61,61 @@ pub(super) fn accounts(
     let both = cloud.platform.enabled && bridge.platform.enabled;
     if both && cloud.platform.terminal_backend != bridge.platform.terminal_backend {
         // People are the same on both ways, and so is where their commands run.
-        return Err(Failure::new(
+        return Err(AppFailure::new(
             "whatsapp and whatsapp_cloud have different backends",
             "write the same terminal_backend in both, or use one of them",
         ));
     }
     let mut accounts = Vec::new();
     if cloud.platform.enabled {
-        accounts.push(open_cloud(config, cloud, states)?);
+        accounts.extend(open_numbers(config, cloud, around)?);
     }
     if bridge.platform.enabled {
-        accounts.push(open_bridge(config, bridge, states)?);
+        accounts.push(open_bridge(config, bridge, around)?);
     }
     Ok(accounts)
 }
 
-fn open_cloud(
+/// Meta posts what comes to any number of an app to one address, which the first of them answers.
+fn open_numbers(
     config: &Config,
     settings: &CloudSettings,
-    states: &AdapterStates<'_>,
-) -> Result<ChatAccount, Failure> {
-    let account = AccountId::from(Platform::Whatsapp);
+    around: &AdapterSurroundings<'_>,
+) -> Result<Vec<ChatAccount>, AppFailure> {
+    let numbers = settings.numbers.iter();
+    let numbers: Vec<_> = numbers
+        .map(|(name, number)| open_number(config, settings, name, number, around))
+        .collect::<Result<_, _>>()?;
+    if let Some((first, others)) = numbers.split_first() {
+        first.answers_for(others);
+    }
+    // Something with a certificate stands in front.
+    let listen = ListenAddress {
+        host: settings.webhook_host.clone(),
+        port: settings.webhook_port,
+        setting: "WHATSAPP_CLOUD_WEBHOOK_PORT",
+    };
+    let accounts = numbers.into_iter().map(|number| ChatAccount {
+        chat: number,
+        listen: Some(listen.clone()),
+    });
+    Ok(accounts.collect())
+}
+
+fn open_number(
+    config: &Config,
+    settings: &CloudSettings,
+    name: &AccountName,
+    number: &WhatsAppNumber,
+    around: &AdapterSurroundings<'_>,
+) -> Result<Arc<WhatsAppCloud>, AppFailure> {
+    let account = AccountId::new(Platform::Whatsapp, name.clone());
     let remedy = "look at the variables that begin with WHATSAPP_CLOUD_, and at base_url and proxy";
-    let refused = |error: CloudConfigError| Failure::caused(&error, remedy).during(account.clone());
-    let secret = |secret: &Option<Secret>| secret.clone().unwrap_or(Secret::new(""));
-    let number = settings.phone_number_id.as_deref().unwrap_or_default();
-    let mut wanted = CloudConfig::new(
-        number,
-        secret(&settings.access_token),
-        secret(&settings.app_secret),
-    );
+    let refused =
+        |error: CloudConfigError| AppFailure::caused(&error, remedy).during(account.clone());
+    let app_secret = settings.app_secret.clone().unwrap_or(Secret::new(""));
+    let token = number.access_token.clone();
+    let mut wanted = CloudConfig::new(&number.phone_number_id, token, app_secret, around.clock());
     wanted.account = account.clone();
     wanted.verify_token = settings.verify_token.clone();
     wanted.webhook_path = settings.webhook_path.clone();
@@ -107,29 +134,20 @@ fn open_cloud(
         &settings.free_response_chats,
         &settings.mention_patterns,
     );
-    wanted.state = states(&account);
-    let cloud = WhatsAppCloud::new(wanted).map_err(refused)?;
-    Ok(ChatAccount {
-        chat: Arc::new(cloud),
-        // Something with a certificate stands in front.
-        listen: Some(ListenAddress {
-            host: settings.webhook_host.clone(),
-            port: settings.webhook_port,
-            setting: "WHATSAPP_CLOUD_WEBHOOK_PORT",
-        }),
-    })
+    wanted.state = around.state(&account);
+    Ok(Arc::new(WhatsAppCloud::new(wanted).map_err(refused)?))
 }
 
 fn open_bridge(
     config: &Config,
     settings: &BridgeSettings,
-    states: &AdapterStates<'_>,
-) -> Result<ChatAccount, Failure> {
+    around: &AdapterSurroundings<'_>,
+) -> Result<ChatAccount, AppFailure> {
     let account = bridge_account();
     let local = || format!("http://127.0.0.1:{}", settings.bridge_port);
     let url = settings.bridge_url.clone().unwrap_or_else(local);
     let home = config.home().root();
-    let mut wanted = BridgeConfig::new(&url);
+    let mut wanted = BridgeConfig::new(&url, around.clock());
     wanted.account = account.clone();
     // Where Hermes has it put them, in its newer and its older layout.
     wanted.media_folders = ["cache", "image_cache", "document_cache", "audio_cache"]
@@ -143,9 +161,9 @@ fn open_bridge(
     );
     wanted.hearing.private_disabled = settings.dm_policy == "disabled";
     wanted.hearing.groups_disabled = settings.group_policy == "disabled";
-    wanted.state = states(&account);
+    wanted.state = around.state(&account);
     let bridge = WhatsAppBridge::new(wanted).map_err(|error| {
-        Failure::caused(&error, "look at WHATSAPP_BRIDGE_URL").during(account.clone())
+        AppFailure::caused(&error, "look at WHATSAPP_BRIDGE_URL").during(account.clone())
     })?;
     Ok(ChatAccount {
         chat: Arc::new(bridge),
@@ -153,13 +171,13 @@ fn open_bridge(
     })
 }
 
-fn hearing(require_mention: bool, free: &[String], names: &[String]) -> Hearing {
+fn hearing(require_mention: bool, free: &[String], names: &[String]) -> WhatsAppHearing {
     let free = free.iter().filter_map(|id| ChatId::new(id.clone()).ok());
-    Hearing {
+    WhatsAppHearing {
         require_mention,
         free_response_chats: free.collect(),
         names: names.iter().map(|name| name.to_lowercase()).collect(),
-        ..Hearing::default()
+        ..WhatsAppHearing::default()
     }
 }
 

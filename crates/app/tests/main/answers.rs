@@ -48,6 +48,18 @@ async fn a_secret_of_the_configuration_reaches_neither_chat_nor_model() {
 }
 
 #[tokio::test]
+async fn a_command_that_nobody_has_is_answered_without_the_model() {
+    let lab = Lab::builder()
+        .script([Reply::streams(&["hm"])])
+        .start()
+        .await;
+    let answer = lab.ask(ALICE, "/stauts").await;
+    assert!(answer.contains("Did you mean /status?"), "{answer}");
+    // A path is no command.
+    assert_eq!(lab.ask(ALICE, "/etc/passwd is a file").await, "hm");
+}
+
+#[tokio::test]
 async fn reset_forgets_and_keeps_the_files_and_destroy_asks_first() {
     if !has_sandboxes("reset_forgets_and_keeps_the_files_and_destroy_asks_first").await {
         return;
@@ -174,6 +186,84 @@ async fn a_deleted_message_ends_its_turn_and_one_that_waits_is_never_answered() 
 }
 
 #[tokio::test]
+async fn a_changed_message_that_waits_is_answered_as_it_reads_now() {
+    let script = [stalls(), stalls(), Reply::streams(&["blue it is"])];
+    let mut lab = Lab::builder()
+        .script(script)
+        .config("display: {busy_input_mode: queue}\n")
+        .start()
+        .await;
+    let first = lab.chat().says(ALICE, "wait");
+    lab.model_asked(1).await;
+    let second = lab.chat().says(ALICE, "paint it red");
+    let second = lab.chat().message_of(second);
+    // Nobody changes somebody else's message, whatever a platform says.
+    lab.chat().edits(BOB, &second, "paint it black");
+    lab.chat().edits(ALICE, &second, "paint it blue");
+    lab.chat().all_signed().await;
+    // It is written down so: a crash makes no difference.
+    lab.crash_and_start().await;
+    lab.model_asked(2).await;
+    lab.chat().deletes(ALICE, &lab.chat().message_of(first));
+    let answer = lab.replies(ALICE, 2).await.remove(1);
+    assert!(answer.contains("blue it is"), "{answer}");
+    let asked = lab.asked().pop().unwrap();
+    assert!(asked.contains("paint it blue"), "{asked}");
+    assert!(
+        !asked.contains("it red") && !asked.contains("black"),
+        "{asked}"
+    );
+}
+
+#[tokio::test]
+async fn a_change_of_what_is_being_answered_is_a_correction_and_one_after_the_answer_is_none() {
+    let script = [
+        stalls(),
+        Reply::streams(&["blue it is"]),
+        Reply::streams(&["the next"]),
+    ];
+    let lab = Lab::builder().script(script).start().await;
+    let said = lab.chat().says(ALICE, "paint it red");
+    let said = lab.chat().message_of(said);
+    lab.model_asked(1).await;
+    // As platforms tell that a link got a preview: no word is another.
+    lab.chat().edits(ALICE, &said, "paint it red");
+    lab.chat().edits(ALICE, &said, "paint it blue");
+    let replies = lab.replies(ALICE, 2).await;
+    assert_eq!(replies, ["[Interrupted.]", "blue it is"]);
+    let asked = lab.asked().remove(1);
+    assert!(asked.contains("I changed the message"), "{asked}");
+    // Over and done with.
+    lab.chat().edits(ALICE, &said, "paint it green");
+    lab.chat().all_signed().await;
+    assert_eq!(lab.ask(ALICE, "and now?").await, "the next");
+    assert_eq!(lab.model.received().len(), 3);
+}
+
+#[tokio::test]
+async fn a_message_that_is_changed_into_a_command_keeps_the_rules_of_commands() {
+    let script = [stalls()];
+    let lab = Lab::builder()
+        .script(script)
+        .config("display: {busy_input_mode: queue}\n")
+        .start()
+        .await;
+    lab.says(ALICE, "think");
+    lab.model_asked(1).await;
+    let waits = lab.chat().says(ALICE, "and then say who I am");
+    let waits = lab.chat().message_of(waits);
+    lab.chat().edits(ALICE, &waits, "/whoami");
+    // Not behind the turn, as a command never is.
+    let reply = lab.replies(ALICE, 1).await.remove(0);
+    assert!(reply.contains("user: 7"), "{reply}");
+    // And what is being answered is stopped by making a stop of it.
+    let first = lab.chat().says(ALICE, "one more");
+    lab.chat()
+        .edits(ALICE, &lab.chat().message_of(first), "/stop");
+    lab.replies(ALICE, 2).await;
+}
+
+#[tokio::test]
 async fn a_message_steers_the_turn_that_is_at_work() {
     let shared = Shared::new();
     let (pipe, go) = (shared.path("pipe"), shared.path("go"));
@@ -273,7 +363,8 @@ async fn what_happened_is_counted_for_whoever_asks() {
     assert!(shown(&ended(2)) || shown(&ended(3)), "{answer}");
 }
 
-async fn get(lab: &Lab, path: &str) -> String {
+/// What a port of the gateway answers.
+pub(super) async fn get(lab: &Lab, path: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(lab.health()).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();

@@ -269,3 +269,21 @@ async fn a_yes_without_a_name_is_for_what_was_shown_before_it_was_written() {
     lab.replies(ALICE, 7).await;
     assert_eq!((deed.times(), other.times()), (0, 1));
 }
+
+#[tokio::test]
+async fn what_is_only_known_when_it_runs_is_asked_about_each_time() {
+    let deed = Deed::new();
+    let lab = lab([], "").await;
+    let sh = format!("/sh {} && cat \"$(cat pointer)\"", deed.command());
+    let asked = lab.ask(ALICE, &sh).await;
+    assert!(asked.contains("only known when it runs"), "{asked}");
+    assert!(!asked.contains("session"), "{asked}");
+    let id = name(&asked);
+    lab.says(ALICE, &format!("/approve {id} session"));
+    let replies = lab.replies(ALICE, 3).await;
+    let answered = |reply: &String| reply.contains("allowed once");
+    assert!(replies.iter().any(answered), "{replies:?}");
+    let again = lab.ask(ALICE, &sh).await;
+    assert!(again.contains("may I run this?"), "{again}");
+    assert_eq!(deed.times(), 1);
+}

@@ -6,6 +6,8 @@ use hermetic_testkit::model::Reply;
 use serde_json::json;
 use tokio::sync::Notify;
 
+use crate::answers::get;
+use crate::half_open::HalfOpen;
 use crate::lab::{ALICE, BOB, Lab, STRANGER, WireLab, has_sandboxes, post, stalls, text, webhook};
 
 #[tokio::test]
@@ -186,7 +188,7 @@ async fn each_request_to_the_webhook_gets_its_own_answer() {
     let address = lab.intake();
     let say = async |text: &str| {
         let body = json!({"chat": "ops", "user": "alice", "text": text}).to_string();
-        post(address, &secret, &body).await
+        post(address, lab.clock(), &secret, &body).await
     };
     let second = async {
         lab.model_asked(1).await;
@@ -240,7 +242,7 @@ async fn a_message_of_a_megabyte_is_a_message() {
     let address = lab.intake();
     let say = async |bytes: usize| {
         let body = json!({"chat": "ops", "user": "alice", "text": "é".repeat(bytes / 2)});
-        post(address, &secret, &body.to_string()).await
+        post(address, lab.clock(), &secret, &body.to_string()).await
     };
     assert!(say(2 << 20).await.starts_with("HTTP/1.1 413"));
     let answer = say(1_000_000).await;
@@ -260,4 +262,26 @@ async fn who_is_no_admin_has_the_commands_that_were_listed() {
     assert!(lab.ask(BOB, "/whoami").await.contains("user: 8"));
     assert_eq!(lab.ask(BOB, "hello").await, "words are free");
     assert!(lab.ask(ALICE, "/sh echo $((6 * 7))").await.contains("42"));
+}
+
+#[tokio::test]
+async fn half_sent_requests_silence_neither_health_nor_the_webhook() {
+    let (secret, access) = webhook();
+    let builder = Lab::builder().configured_chats();
+    let lab = builder.access(&access).start().await;
+    let well = async || {
+        let answer = get(&lab, "/health").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    };
+    let mut halves = HalfOpen::at(&lab.health().to_string());
+    well().await;
+    halves.the_first_is_ended();
+    drop(halves);
+
+    let mut halves = HalfOpen::at(&lab.intake().to_string());
+    let body = r#"{"chat": "ops", "user": "alice", "text": "/help"}"#;
+    let answer = post(lab.intake(), lab.clock(), &secret, body).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    halves.the_first_is_ended();
+    well().await;
 }

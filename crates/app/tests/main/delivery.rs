@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hermetic_chat::SendKey;
+use hermetic_store::{DeliveryRow, RowOwner};
 use hermetic_testkit::chat::{Fault, Operation};
 use hermetic_testkit::model::Reply;
 
@@ -46,4 +48,22 @@ async fn a_message_is_acknowledged_once_it_is_stored_and_not_when_it_is_answered
     assert_eq!(lab.sent_to(ALICE), 0);
     lab.chat().release();
     assert_eq!(lab.replies(ALICE, 1).await, ["the answer"]);
+}
+
+#[tokio::test]
+async fn a_reply_that_was_lost_after_all_is_no_sent_one_in_the_ledger() {
+    let script = [Reply::streams(&["here it is"])];
+    let lab = Lab::builder().script(script).start().await;
+    lab.ask(ALICE, "where is it?").await;
+    let deliveries = lab.store().await.deliveries();
+    let due = || async { deliveries.due(RowOwner::AnyGateway).await.unwrap() };
+    while !due().await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    lab.chat().loses(SendKey::new(1, 0));
+    // One that nobody sent.
+    lab.chat().loses(SendKey::new(1000, 0));
+    lab.chat().all_signed().await;
+    let lost_again = deliveries.lost(DeliveryRow(1), "telegram", "?").await;
+    assert!(!lost_again.unwrap(), "it still counts as sent");
 }

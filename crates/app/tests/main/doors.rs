@@ -73,12 +73,12 @@ async fn a_signed_message_to_the_webhook_is_answered_in_the_response() {
         .start()
         .await;
     let body = r#"{"chat": "ops", "user": "alice", "text": "/sh echo $((6 * 7))"}"#;
-    let answer = post(lab.intake(), &secret, body).await;
+    let answer = post(lab.intake(), lab.clock(), &secret, body).await;
     assert!(
         answer.starts_with("HTTP/1.1 200") && answer.contains("42"),
         "{answer}"
     );
-    let forged = post(lab.intake(), &Secret::new("another"), body).await;
+    let forged = post(lab.intake(), lab.clock(), &Secret::new("another"), body).await;
     assert!(forged.starts_with("HTTP/1.1 401"), "{forged}");
 }
 

@@ -12,17 +12,25 @@
 )]
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod afresh;
 mod answers;
 mod approvals;
 mod attacks;
+mod budgets;
 mod delivery;
 mod discord;
 mod doors;
+mod egress;
 mod files;
 mod gate;
+#[path = "../../../hermetic/tests/main/half_open.rs"]
+mod half_open;
 mod happy_path;
+mod killed;
 mod lab;
+mod matrix;
+mod places;
 mod processes;
 mod restarts;
 mod signal;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hermetic_approvals::Answerer;
-use hermetic_store::{Given, Outcome, Scope};
+use hermetic_store::{AnswerOutcome, ApprovalScope, GivenAnswer};
 use hermetic_testkit::model::Reply;
 
 use crate::approvals::{Deed, lab, name, notices, press};
@@ -53,8 +53,8 @@ async fn a_turn_that_was_stopped_at_a_question_goes_on_with_its_answer() {
         via: "command line",
     };
     let (approvals, id) = (lab.approvals().await, id.parse().unwrap());
-    let yes = approvals.answer(&id, Given::Yes(Scope::Once), answerer, None);
-    assert!(matches!(yes.await.unwrap(), Outcome::First(_)));
+    let yes = approvals.answer(&id, GivenAnswer::Yes(ApprovalScope::Once), answerer, None);
+    assert!(matches!(yes.await.unwrap(), AnswerOutcome::First(_)));
     approvals.tidy().await.unwrap();
     lab.start().await;
     let reply = lab.replies(ALICE, 2).await.remove(1);

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::{Finding, State};
+use crate::{AttackFinding, AttemptState};
 
-pub(super) fn findings() -> Vec<Finding> {
+pub(super) fn findings() -> Vec<AttackFinding> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     vec![
         capabilities(&status),
@@ -18,36 +18,40 @@ pub(super) fn findings() -> Vec<Finding> {
     ]
 }
 
-fn capabilities(status: &str) -> Finding {
+fn capabilities(status: &str) -> AttackFinding {
     const ATTEMPT: &str = "using a capability";
     let sets: Vec<(&str, &str)> = status
         .lines()
         .filter_map(|line| line.strip_prefix("Cap")?.split_once(":\t"))
         .collect();
     if sets.is_empty() {
-        return Finding::new(ATTEMPT, State::Untried, "/proc does not tell");
+        return AttackFinding::new(ATTEMPT, AttemptState::Untried, "/proc does not tell");
     }
     let mut left = sets
         .iter()
         .filter(|(_, bits)| bits.contains(|bit| bit != '0'));
     match left.next() {
-        None => Finding::new(ATTEMPT, State::Held, "there is none in any set"),
-        Some((set, bits)) => {
-            Finding::new(ATTEMPT, State::Open, format!("{bits} in the set Cap{set}"))
-        }
+        None => AttackFinding::new(ATTEMPT, AttemptState::Held, "there is none in any set"),
+        Some((set, bits)) => AttackFinding::new(
+            ATTEMPT,
+            AttemptState::Open,
+            format!("{bits} in the set Cap{set}"),
+        ),
     }
 }
 
-fn expected(status: &str, field: &str, wanted: &str, attempt: &str) -> Finding {
+fn expected(status: &str, field: &str, wanted: &str, attempt: &str) -> AttackFinding {
     let found = status
         .lines()
         .filter_map(|line| line.split_once(":\t"))
         .find(|(name, _)| *name == field);
     match found {
         Some((_, value)) if value == wanted => {
-            Finding::new(attempt, State::Held, format!("{field} is {value}"))
+            AttackFinding::new(attempt, AttemptState::Held, format!("{field} is {value}"))
         }
-        Some((_, value)) => Finding::new(attempt, State::Open, format!("{field} is {value}")),
-        None => Finding::new(attempt, State::Untried, "/proc does not tell"),
+        Some((_, value)) => {
+            AttackFinding::new(attempt, AttemptState::Open, format!("{field} is {value}"))
+        }
+        None => AttackFinding::new(attempt, AttemptState::Untried, "/proc does not tell"),
     }
 }

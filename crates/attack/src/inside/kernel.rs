@@ -7,9 +7,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 
 use super::Knocked;
-use crate::{Finding, State};
+use crate::{AttackFinding, AttemptState};
 
-pub(super) fn findings(knocked: &[Knocked]) -> Vec<Finding> {
+pub(super) fn findings(knocked: &[Knocked]) -> Vec<AttackFinding> {
     vec![calls(knocked), sockets(), settings(), devices()]
 }
 
@@ -20,7 +20,7 @@ fn is_refusal(errno: i32) -> bool {
         .any(|refusal| refusal.raw_os_error() == errno)
 }
 
-fn calls(knocked: &[Knocked]) -> Finding {
+fn calls(knocked: &[Knocked]) -> AttackFinding {
     let through = knocked
         .iter()
         .filter(|(_, ended)| !ended.is_some_and(is_refusal))
@@ -32,7 +32,7 @@ fn calls(knocked: &[Knocked]) -> Finding {
     )
 }
 
-fn sockets() -> Finding {
+fn sockets() -> AttackFinding {
     const FAMILIES: [(&str, u16, u32); 6] = [
         ("vsock", 40, 1),
         ("packet", 17, 3),
@@ -62,7 +62,7 @@ fn opens(family: AddressFamily, kind: SocketType, protocol: Option<Protocol>) ->
 }
 
 /// Opened for writing and not written.
-fn settings() -> Finding {
+fn settings() -> AttackFinding {
     const FILES: [&str; 6] = [
         "/proc/sys/kernel/core_pattern",
         "/proc/sys/kernel/modprobe",
@@ -78,7 +78,7 @@ fn settings() -> Finding {
     all_refused("changing settings of the kernel", FILES.len(), through)
 }
 
-fn devices() -> Finding {
+fn devices() -> AttackFinding {
     const FILES: [&str; 9] = [
         "/dev/mem",
         "/dev/kmsg",
@@ -122,10 +122,14 @@ fn is_device(path: &str) -> bool {
         .is_ok_and(|metadata| metadata.file_type().is_char_device())
 }
 
-fn all_refused<'a>(attempt: &str, tried: usize, through: impl Iterator<Item = &'a str>) -> Finding {
+fn all_refused<'a>(
+    attempt: &str,
+    tried: usize,
+    through: impl Iterator<Item = &'a str>,
+) -> AttackFinding {
     let through: Vec<&str> = through.collect();
     match through.is_empty() {
-        true => Finding::new(attempt, State::Held, format!("{tried} tried")),
-        false => Finding::new(attempt, State::Open, through.join(", ")),
+        true => AttackFinding::new(attempt, AttemptState::Held, format!("{tried} tried")),
+        false => AttackFinding::new(attempt, AttemptState::Open, through.join(", ")),
     }
 }

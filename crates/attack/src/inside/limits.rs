@@ -4,13 +4,13 @@ use std::fs::File;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::{Finding, State};
+use crate::{AttackFinding, AttemptState};
 
 /// Where no cgroup counts memory, somebody looks at it some times in a second. So long what was taken is
 /// kept, for him to see on a machine that is busy.
 const LOOKED_AT_WITHIN: Duration = Duration::from_secs(5);
 
-pub(super) fn breed(count: usize) -> Finding {
+pub(super) fn breed(count: usize) -> AttackFinding {
     const ATTEMPT: &str = "more processes than allowed";
     let mut children: Vec<Child> = Vec::new();
     let mut refusal = None;
@@ -35,20 +35,26 @@ pub(super) fn breed(count: usize) -> Finding {
         let _ = child.wait();
     }
     match refusal {
-        Some(error) => Finding::new(ATTEMPT, State::Held, format!("{error} after {born}")),
-        None => Finding::new(ATTEMPT, State::Open, format!("{born} were started")),
+        Some(error) => {
+            AttackFinding::new(ATTEMPT, AttemptState::Held, format!("{error} after {born}"))
+        }
+        None => AttackFinding::new(ATTEMPT, AttemptState::Open, format!("{born} were started")),
     }
 }
 
 /// Says something only if it was not killed for it.
-pub(super) fn eat(bytes: usize) -> Finding {
+pub(super) fn eat(bytes: usize) -> AttackFinding {
     const ATTEMPT: &str = "more memory than allowed";
     const PIECE: usize = 1 << 20;
     let mut eaten: Vec<Vec<u8>> = Vec::new();
     for piece in 0..bytes / PIECE {
         let mut bytes = Vec::new();
         if bytes.try_reserve_exact(PIECE).is_err() {
-            return Finding::new(ATTEMPT, State::Held, format!("refused after {piece} MiB"));
+            return AttackFinding::new(
+                ATTEMPT,
+                AttemptState::Held,
+                format!("refused after {piece} MiB"),
+            );
         }
         // Not zero, or the kernel would need no page for it.
         bytes.resize(PIECE, 0xa5);
@@ -56,23 +62,31 @@ pub(super) fn eat(bytes: usize) -> Finding {
     }
     std::thread::sleep(LOOKED_AT_WITHIN);
     let eaten = std::hint::black_box(eaten).len();
-    Finding::new(ATTEMPT, State::Open, format!("{eaten} MiB were filled"))
+    AttackFinding::new(
+        ATTEMPT,
+        AttemptState::Open,
+        format!("{eaten} MiB were filled"),
+    )
 }
 
-pub(super) fn hold(count: usize) -> Finding {
+pub(super) fn hold(count: usize) -> AttackFinding {
     const ATTEMPT: &str = "more open files than allowed";
     let mut held = Vec::new();
     for _ in 0..count {
         match File::open("/proc/self/exe") {
             Ok(file) => held.push(file),
             Err(error) => {
-                return Finding::new(
+                return AttackFinding::new(
                     ATTEMPT,
-                    State::Held,
+                    AttemptState::Held,
                     format!("{error} after {}", held.len()),
                 );
             }
         }
     }
-    Finding::new(ATTEMPT, State::Open, format!("{} were open", held.len()))
+    AttackFinding::new(
+        ATTEMPT,
+        AttemptState::Open,
+        format!("{} were open", held.len()),
+    )
 }

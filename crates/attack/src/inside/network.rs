@@ -2,16 +2,16 @@
 
 use std::fs;
 
-use crate::{Finding, State};
+use crate::{AttackFinding, AttemptState};
 
-pub(super) fn findings() -> Vec<Finding> {
+pub(super) fn findings() -> Vec<AttackFinding> {
     vec![interfaces(), routes()]
 }
 
-fn interfaces() -> Finding {
+fn interfaces() -> AttackFinding {
     const ATTEMPT: &str = "a network interface but loopback";
     let Ok(text) = fs::read_to_string("/proc/net/dev") else {
-        return Finding::new(ATTEMPT, State::Untried, "/proc does not tell");
+        return AttackFinding::new(ATTEMPT, AttemptState::Untried, "/proc does not tell");
     };
     let others: Vec<&str> = text
         .lines()
@@ -19,15 +19,15 @@ fn interfaces() -> Finding {
         .filter(|name| *name != "lo")
         .collect();
     match others.is_empty() {
-        true => Finding::new(ATTEMPT, State::Held, "there is none"),
-        false => Finding::new(ATTEMPT, State::Open, others.join(", ")),
+        true => AttackFinding::new(ATTEMPT, AttemptState::Held, "there is none"),
+        false => AttackFinding::new(ATTEMPT, AttemptState::Open, others.join(", ")),
     }
 }
 
-fn routes() -> Finding {
+fn routes() -> AttackFinding {
     const ATTEMPT: &str = "a route to anywhere";
     let Ok(four) = fs::read_to_string("/proc/net/route") else {
-        return Finding::new(ATTEMPT, State::Untried, "/proc does not tell");
+        return AttackFinding::new(ATTEMPT, AttemptState::Untried, "/proc does not tell");
     };
     let four = four.lines().skip(1).filter(|line| !line.starts_with("lo"));
     let six = fs::read_to_string("/proc/net/ipv6_route").unwrap_or_default();
@@ -35,7 +35,7 @@ fn routes() -> Finding {
         .lines()
         .filter(|line| line.split_whitespace().last() != Some("lo"));
     match four.count() + six.count() {
-        0 => Finding::new(ATTEMPT, State::Held, "there is none"),
-        count => Finding::new(ATTEMPT, State::Open, format!("{count} routes")),
+        0 => AttackFinding::new(ATTEMPT, AttemptState::Held, "there is none"),
+        count => AttackFinding::new(ATTEMPT, AttemptState::Open, format!("{count} routes")),
     }
 }

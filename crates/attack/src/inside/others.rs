@@ -8,20 +8,22 @@ use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::{Bait, Finding, State};
+use crate::{AttackFinding, AttemptState, BaitTarget};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where files of others would be seen.
 const SHARED: [&str; 5] = ["/tmp", "/var/tmp", "/dev/shm", "/workspace", "/run"];
 
-pub(super) fn findings(bait: &Bait, whose: &str) -> Vec<Finding> {
+pub(super) fn findings(bait: &BaitTarget, whose: &str) -> Vec<AttackFinding> {
     let finding = |what: &str, open: Option<String>| {
         let attempt = format!("{what} of {whose}");
         match open {
-            _ if bait.token.is_empty() => Finding::new(&attempt, State::Untried, "no bait"),
-            None => Finding::new(&attempt, State::Held, "not to be found"),
-            Some(detail) => Finding::new(&attempt, State::Open, detail),
+            _ if bait.token.is_empty() => {
+                AttackFinding::new(&attempt, AttemptState::Untried, "no bait")
+            }
+            None => AttackFinding::new(&attempt, AttemptState::Held, "not to be found"),
+            Some(detail) => AttackFinding::new(&attempt, AttemptState::Open, detail),
         }
     };
     vec![
@@ -32,7 +34,7 @@ pub(super) fn findings(bait: &Bait, whose: &str) -> Vec<Finding> {
     ]
 }
 
-fn file(bait: &Bait) -> Option<String> {
+fn file(bait: &BaitTarget) -> Option<String> {
     if !bait.file.is_empty() && fs::metadata(&bait.file).is_ok() {
         return Some(bait.file.clone());
     }
@@ -44,7 +46,7 @@ fn file(bait: &Bait) -> Option<String> {
 }
 
 /// This process has the token in its own command line.
-fn process(bait: &Bait) -> Option<String> {
+fn process(bait: &BaitTarget) -> Option<String> {
     let ourselves = std::process::id();
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut others = processes
@@ -57,30 +59,30 @@ fn process(bait: &Bait) -> Option<String> {
     Some(format!("process {found}"))
 }
 
-fn server(bait: &Bait) -> Option<String> {
+fn server(bait: &BaitTarget) -> Option<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, bait.port));
-    let stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    let stream = TcpStream::connect_timeout(&address, NEIGHBOUR_TIMEOUT).ok()?;
     // Whoever listens inside on the same port is not whom we look for.
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(NEIGHBOUR_TIMEOUT)).ok()?;
     let mut said = String::new();
     let _ = stream.take(256).read_to_string(&mut said);
     holds(&said, bait).then(|| address.to_string())
 }
 
-fn abstract_socket(bait: &Bait) -> Option<String> {
-    let name = Bait::abstract_name(&bait.token);
+fn abstract_socket(bait: &BaitTarget) -> Option<String> {
+    let name = BaitTarget::abstract_name(&bait.token);
     let address = UnixAddr::from_abstract_name(&name).ok()?;
     UnixStream::connect_addr(&address).ok()?;
     Some(name)
 }
 
-fn holds(text: &str, bait: &Bait) -> bool {
+fn holds(text: &str, bait: &BaitTarget) -> bool {
     !bait.token.is_empty() && text.contains(&bait.token)
 }
 
 /// The token is in this process's command line, in files and in the names of sockets.
 pub(super) fn lie_in_wait(token: &str) -> ExitCode {
-    let address = UnixAddr::from_abstract_name(Bait::abstract_name(token));
+    let address = UnixAddr::from_abstract_name(BaitTarget::abstract_name(token));
     let _abstract = address.and_then(|address| UnixListener::bind_addr(&address));
     for folder in SHARED {
         // Not every sandbox has every one of them.

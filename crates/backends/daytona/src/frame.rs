@@ -15,16 +15,16 @@ pub(crate) const MAGIC: [u8; 8] = *b"\0hermtty";
 pub(crate) const NOBODY: [u8; 8] = *b"\0hermnot";
 
 /// The toolbox takes messages of 64 KiB.
-pub(crate) const LONGEST: usize = 32 << 10;
+pub(crate) const LONGEST_FRAME: usize = 32 << 10;
 /// What the program sends at once. The terminal may cut it into four messages.
 #[cfg(feature = "inside")]
 pub(crate) const PIECE: usize = 4096 - HEADER;
 pub(crate) const CREDIT: u16 = 48;
 
 #[cfg(feature = "host")]
-pub(crate) const BEAT: Duration = Duration::from_secs(15);
+pub(crate) const BEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Whoever says nothing for so long is gone.
-pub(crate) const SILENCE: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 
 const HEADER: usize = 3;
 const DATA: u8 = b'd';
@@ -32,8 +32,8 @@ const ACK: u8 = b'a';
 const BEATING: u8 = b'b';
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
-    /// At most [`LONGEST`] bytes.
+pub(crate) enum TerminalFrame {
+    /// At most [`LONGEST_FRAME`] bytes.
     Data(Vec<u8>),
     /// So many pieces have arrived.
     Ack(u16),
@@ -42,9 +42,9 @@ pub(crate) enum Frame {
 
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("the other end of the terminal speaks nonsense")]
-pub(crate) struct Malformed;
+pub(crate) struct MalformedFrame;
 
-impl Frame {
+impl TerminalFrame {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Data(payload) => data(payload),
@@ -54,9 +54,9 @@ impl Frame {
     }
 }
 
-/// As [`Frame::Data`], from bytes that somebody else holds.
+/// As [`TerminalFrame::Data`], from bytes that somebody else holds.
 pub(crate) fn data(payload: &[u8]) -> Vec<u8> {
-    encode(DATA, &payload[..payload.len().min(LONGEST)])
+    encode(DATA, &payload[..payload.len().min(LONGEST_FRAME)])
 }
 
 fn encode(kind: u8, payload: &[u8]) -> Vec<u8> {
@@ -70,17 +70,17 @@ fn encode(kind: u8, payload: &[u8]) -> Vec<u8> {
 
 /// Frames out of bytes that come in pieces of any size. Holds one frame at most, beyond the piece.
 #[derive(Debug, Default)]
-pub(crate) struct Frames {
+pub(crate) struct FrameReader {
     held: Vec<u8>,
 }
 
-impl Frames {
+impl FrameReader {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
     }
 
     /// Nothing where the next frame is not whole yet.
-    pub(crate) fn next(&mut self) -> Result<Option<Frame>, Malformed> {
+    pub(crate) fn next(&mut self) -> Result<Option<TerminalFrame>, MalformedFrame> {
         let Some((&kind, rest)) = self.held.split_first() else {
             return Ok(None);
         };
@@ -89,21 +89,21 @@ impl Frames {
         };
         let length = usize::from(u16::from_be_bytes(*length));
         let fits = match kind {
-            DATA => length <= LONGEST,
+            DATA => length <= LONGEST_FRAME,
             ACK => length == 2,
             BEATING => length == 0,
             _ => false,
         };
         if !fits {
-            return Err(Malformed);
+            return Err(MalformedFrame);
         }
         let Some(payload) = rest.get(..length) else {
             return Ok(None);
         };
         let frame = match (kind, payload) {
-            (ACK, [high, low]) => Frame::Ack(u16::from_be_bytes([*high, *low])),
-            (DATA, payload) => Frame::Data(payload.to_vec()),
-            _ => Frame::Beat,
+            (ACK, [high, low]) => TerminalFrame::Ack(u16::from_be_bytes([*high, *low])),
+            (DATA, payload) => TerminalFrame::Data(payload.to_vec()),
+            _ => TerminalFrame::Beat,
         };
         self.held.drain(..HEADER + length);
         Ok(Some(frame))
@@ -116,15 +116,15 @@ mod tests {
 
     use super::*;
 
-    fn frame() -> impl Strategy<Value = Frame> {
+    fn frame() -> impl Strategy<Value = TerminalFrame> {
         prop_oneof![
-            proptest::collection::vec(any::<u8>(), 0..2000).prop_map(Frame::Data),
-            any::<u16>().prop_map(Frame::Ack),
-            Just(Frame::Beat),
+            proptest::collection::vec(any::<u8>(), 0..2000).prop_map(TerminalFrame::Data),
+            any::<u16>().prop_map(TerminalFrame::Ack),
+            Just(TerminalFrame::Beat),
         ]
     }
 
-    fn drain(frames: &mut Frames) -> Vec<Frame> {
+    fn drain(frames: &mut FrameReader) -> Vec<TerminalFrame> {
         std::iter::from_fn(|| frames.next().ok().flatten()).collect()
     }
 
@@ -134,8 +134,8 @@ mod tests {
             sent in proptest::collection::vec(frame(), 0..20),
             size in 1_usize..700,
         ) {
-            let bytes: Vec<u8> = sent.iter().flat_map(Frame::to_bytes).collect();
-            let mut frames = Frames::default();
+            let bytes: Vec<u8> = sent.iter().flat_map(TerminalFrame::to_bytes).collect();
+            let mut frames = FrameReader::default();
             let mut seen = Vec::new();
             for piece in bytes.chunks(size) {
                 frames.push(piece);
@@ -148,17 +148,17 @@ mod tests {
         fn hostile_bytes_are_refused_or_wait_within_bounds(
             bytes in proptest::collection::vec(any::<u8>(), 0..9_000),
         ) {
-            let mut frames = Frames::default();
+            let mut frames = FrameReader::default();
             for piece in bytes.chunks(512) {
                 frames.push(piece);
                 loop {
                     match frames.next() {
                         Ok(Some(_)) => {}
                         Ok(None) => break,
-                        Err(Malformed) => return Ok(()),
+                        Err(MalformedFrame) => return Ok(()),
                     }
                 }
-                prop_assert!(frames.held.len() <= HEADER + LONGEST);
+                prop_assert!(frames.held.len() <= HEADER + LONGEST_FRAME);
             }
         }
     }
@@ -171,9 +171,9 @@ mod tests {
             &[BEATING, 0, 1],
             b"$ exec",
         ] {
-            let mut frames = Frames::default();
+            let mut frames = FrameReader::default();
             frames.push(bytes);
-            assert_eq!(frames.next(), Err(Malformed), "{bytes:?}");
+            assert_eq!(frames.next(), Err(MalformedFrame), "{bytes:?}");
         }
     }
 }

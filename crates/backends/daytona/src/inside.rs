@@ -15,21 +15,23 @@ use std::time::{Duration, Instant};
 use hermetic_warden::connect;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use crate::frame::{self, CREDIT, Frame, Frames, MAGIC, NOBODY, PIECE, SILENCE};
+use crate::frame::{
+    self, CREDIT, FrameReader, LONGEST_SILENCE, MAGIC, NOBODY, PIECE, TerminalFrame,
+};
 
 /// sysexits(3).
 const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 
 /// A warden that was just started may not listen yet.
-const PATIENCE: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_secs(5);
+const WARDEN_LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
+const SILENCE_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let (Some(path), None) = (words.next(), words.next()) else {
         return ExitCode::from(USAGE);
     };
-    let socket = connect::reach(&path, PATIENCE);
+    let socket = connect::reach(&path, WARDEN_LISTEN_TIMEOUT);
     match socket.and_then(|socket| carry(&socket)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => {
@@ -46,7 +48,7 @@ fn carry(socket: &UnixStream) -> io::Result<()> {
     make_plain()?;
     let stdin: File = rustix::stdio::stdin().try_clone_to_owned()?.into();
     let stdout: File = rustix::stdio::stdout().try_clone_to_owned()?.into();
-    let line = Arc::new(Line {
+    let line = Arc::new(TerminalLine {
         stdout: Mutex::new(stdout),
         credit: Mutex::new(CREDIT),
         given: Condvar::new(),
@@ -76,14 +78,14 @@ fn make_plain() -> io::Result<()> {
     Ok(tcsetattr(terminal, OptionalActions::Flush, &manners)?)
 }
 
-struct Line {
+struct TerminalLine {
     stdout: Mutex<File>,
     credit: Mutex<u16>,
     given: Condvar,
     heard: Mutex<Instant>,
 }
 
-impl Line {
+impl TerminalLine {
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         locked(&self.stdout).write_all(bytes)
     }
@@ -113,7 +115,7 @@ impl Line {
 
     /// From the terminal to the warden.
     fn hear(&self, mut stdin: File, mut socket: &UnixStream) -> io::Result<()> {
-        let mut frames = Frames::default();
+        let mut frames = FrameReader::default();
         let mut buffer = vec![0; 64 << 10];
         loop {
             let read = match stdin.read(&mut buffer) {
@@ -125,9 +127,9 @@ impl Line {
             frames.push(&buffer[..read]);
             while let Some(frame) = frames.next().map_err(io::Error::other)? {
                 match frame {
-                    Frame::Data(bytes) => socket.write_all(&bytes)?,
-                    Frame::Beat => self.write(&Frame::Beat.to_bytes())?,
-                    Frame::Ack(count) => {
+                    TerminalFrame::Data(bytes) => socket.write_all(&bytes)?,
+                    TerminalFrame::Beat => self.write(&TerminalFrame::Beat.to_bytes())?,
+                    TerminalFrame::Ack(count) => {
                         let mut credit = locked(&self.credit);
                         *credit = credit.saturating_add(count).min(CREDIT);
                         self.given.notify_one();
@@ -138,8 +140,8 @@ impl Line {
     }
 
     fn end_in_silence(&self) {
-        while locked(&self.heard).elapsed() < SILENCE {
-            thread::sleep(LOOK);
+        while locked(&self.heard).elapsed() < LONGEST_SILENCE {
+            thread::sleep(SILENCE_CHECK_INTERVAL);
         }
         exit(0);
     }

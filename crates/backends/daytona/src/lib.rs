@@ -19,4 +19,4 @@ mod host;
 pub mod inside;
 
 #[cfg(feature = "host")]
-pub use host::{Config, Daytona, DiskWish, Patience};
+pub use host::{DaytonaBackend, DaytonaConfig, DaytonaTimeouts, DiskWish};

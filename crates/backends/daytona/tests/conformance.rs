@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermetic_sandbox::SystemView;
-use hermetic_sandbox::conformance::Candidate;
+use hermetic_sandbox::conformance::BackendCandidate;
 use hermetic_types::InstallationId;
 
 use crate::lab::{IMAGE, open, skip};
@@ -11,14 +11,14 @@ use crate::server::Server;
 
 hermetic_sandbox::conformance!(candidate().await);
 
-async fn candidate() -> Option<Candidate> {
+async fn candidate() -> Option<BackendCandidate> {
     if let Some(why) = skip() {
         eprintln!("SKIP: daytona conformance: {why}");
         return None;
     }
     let server = Server::start().await;
     let installation = InstallationId::random();
-    Some(Candidate {
+    Some(BackendCandidate {
         backend: Arc::new(open(&server, &installation, |_| {})),
         other: Arc::new(open(&server, &InstallationId::random(), |_| {})),
         installation,

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use hermetic_sandbox::conformance::crash;
-use hermetic_sandbox::{Backend, Persistence, Spec};
+use hermetic_sandbox::{Backend, SandboxPersistence, SandboxSpec};
 
 use crate::lab::{self, stories, until};
 
@@ -19,8 +19,8 @@ async fn plays_the_gateway() {
     let (installation, url) = words.split_once(' ').unwrap();
     let installation = installation.parse().unwrap();
     let daytona = lab::at(url.to_owned(), &installation, |_| {});
-    crash::play(&daytona, || Spec {
-        persistence: Persistence::Kept,
+    crash::play(&daytona, || SandboxSpec {
+        persistence: SandboxPersistence::Kept,
         ..lab::spec(&installation)
     })
     .await;

@@ -1,9 +1,9 @@
 //! A backend, a service for it, and what the stories have in common.
 
-use hermetic_daytona::{Config, Daytona, DiskWish, Patience};
+use hermetic_daytona::{DaytonaBackend, DaytonaConfig, DaytonaTimeouts, DiskWish};
 use hermetic_sandbox::conformance::story;
-pub(crate) use hermetic_sandbox::conformance::story::{PATIENCE, begin, sh, until};
-use hermetic_sandbox::{Backend, Link, Persistence, Sandbox, Spec, SystemView};
+pub(crate) use hermetic_sandbox::conformance::story::{STORY_TIMEOUT, begin, sh, until};
+use hermetic_sandbox::{Backend, Sandbox, SandboxPersistence, SandboxSpec, SystemView, WardenLink};
 use hermetic_types::{InstallationId, Secret};
 
 use crate::server::{self, Server};
@@ -12,7 +12,7 @@ pub(crate) const IMAGE: &str = "debian:12";
 
 pub(crate) struct Lab {
     pub(crate) server: Server,
-    pub(crate) daytona: Daytona,
+    pub(crate) daytona: DaytonaBackend,
     pub(crate) installation: InstallationId,
 }
 
@@ -26,7 +26,7 @@ macro_rules! stories {
             }
             let lab = crate::lab::Lab::open().await;
             let $lab = &lab;
-            tokio::time::timeout(crate::lab::PATIENCE * 2, async { $body })
+            tokio::time::timeout(crate::lab::STORY_TIMEOUT * 2, async { $body })
                 .await
                 .expect("the story ends");
             lab.close().await;
@@ -43,17 +43,17 @@ pub(crate) fn skip() -> Option<String> {
 pub(crate) fn open(
     server: &Server,
     installation: &InstallationId,
-    change: impl FnOnce(&mut Config),
-) -> Daytona {
+    change: impl FnOnce(&mut DaytonaConfig),
+) -> DaytonaBackend {
     at(server.url(), installation, change)
 }
 
 pub(crate) fn at(
     url: String,
     installation: &InstallationId,
-    change: impl FnOnce(&mut Config),
-) -> Daytona {
-    let mut config = Config {
+    change: impl FnOnce(&mut DaytonaConfig),
+) -> DaytonaBackend {
+    let mut config = DaytonaConfig {
         key: Secret::new(server::KEY),
         url,
         organisation: None,
@@ -61,10 +61,10 @@ pub(crate) fn at(
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         disk: DiskWish::Default,
-        patience: Patience::default(),
+        patience: DaytonaTimeouts::default(),
     };
     change(&mut config);
-    Daytona::open(config).unwrap()
+    DaytonaBackend::open(config).unwrap()
 }
 
 impl Lab {
@@ -79,22 +79,22 @@ impl Lab {
     }
 
     /// The same installation with other settings.
-    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Daytona {
+    pub(crate) fn with(&self, change: impl FnOnce(&mut DaytonaConfig)) -> DaytonaBackend {
         open(&self.server, &self.installation, change)
     }
 
-    pub(crate) fn spec(&self) -> Spec {
+    pub(crate) fn spec(&self) -> SandboxSpec {
         spec(&self.installation)
     }
 
-    pub(crate) fn kept(&self) -> Spec {
-        Spec {
-            persistence: Persistence::Kept,
+    pub(crate) fn kept(&self) -> SandboxSpec {
+        SandboxSpec {
+            persistence: SandboxPersistence::Kept,
             ..self.spec()
         }
     }
 
-    pub(crate) async fn create(&self, spec: &Spec) -> Sandbox {
+    pub(crate) async fn create(&self, spec: &SandboxSpec) -> Sandbox {
         greet(spec, self.daytona.create(spec).await.unwrap()).await
     }
 
@@ -106,12 +106,12 @@ impl Lab {
     }
 }
 
-pub(crate) fn spec(installation: &InstallationId) -> Spec {
+pub(crate) fn spec(installation: &InstallationId) -> SandboxSpec {
     story::spec(installation, SystemView::Image(IMAGE.to_owned()))
 }
 
-pub(crate) async fn greet(spec: &Spec, link: Link) -> Sandbox {
-    Sandbox::greet(&spec.id, Daytona::DESCRIPTION, link)
+pub(crate) async fn greet(spec: &SandboxSpec, link: WardenLink) -> Sandbox {
+    Sandbox::greet(&spec.id, DaytonaBackend::DESCRIPTION, link)
         .await
         .unwrap()
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use hermetic_daytona::DiskWish;
 use hermetic_sandbox::conformance::{DOORS, assert_closed, cleared};
-use hermetic_sandbox::{Backend, BackendError, FoundState, Lifeline, Network, SystemView};
+use hermetic_sandbox::{
+    Backend, BackendError, FoundState, NetworkMode, SandboxLifeline, SystemView,
+};
 use hermetic_types::{Command, InstallationId};
 use serde_json::json;
 
@@ -114,7 +116,7 @@ stories! {
 
     async fn what_is_tied_goes_with_its_link(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.lifeline = Lifeline::Creator;
+        spec.lifeline = SandboxLifeline::Creator;
         let sandbox = lab.create(&spec).await;
         assert_eq!(sh(&sandbox, "echo here").await, "here\n");
         sandbox.warden().close();
@@ -186,7 +188,7 @@ stories! {
 
     async fn bytes_leave_by_the_link_alone(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.network = Network::Proxied { port: 3128 };
+        spec.network = NetworkMode::Proxied { port: 3128 };
         spec.env.insert("AWKWARD".to_owned(), "it's $(not) \"run\"\n".to_owned());
         let sandbox = lab.create(&spec).await;
         let said = sh(&sandbox, "printf %s \"$AWKWARD\"; (exec 3<>/dev/tcp/192.0.2.1/80) 2>&1 | grep -o unreachable | sort -u").await;

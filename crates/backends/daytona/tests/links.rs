@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_sandbox::conformance::cleared;
-use hermetic_sandbox::{Backend, Dropped};
+use hermetic_sandbox::{Backend, DroppedLink};
 use hermetic_types::{Command, RunId};
-use hermetic_warden::client::Event;
+use hermetic_warden::client::RunEvent;
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{greet, sh, stories, until};
@@ -32,7 +32,7 @@ stories! {
         };
         let (finished, ()) = tokio::join!(running, cutting);
         let finished = finished.unwrap();
-        assert_eq!(finished.dropped, Some(Dropped::PickedUp));
+        assert_eq!(finished.dropped, Some(DroppedLink::PickedUp));
         assert_eq!(finished.stdout.into_bytes(), b"before\nafter\n");
         lab.daytona.destroy(&spec.id).await.unwrap();
     }
@@ -59,8 +59,8 @@ stories! {
         let spec = lab.spec();
         let sandbox = lab.create(&spec).await;
         let command = cleared(Command::words(["yes"]));
-        let mut stalled = sandbox.start_as(RunId::random(), command, hermetic_sandbox::Bond::Caller).await.unwrap();
-        assert!(matches!(stalled.next().await, Ok(Some(Event::Started { .. }))));
+        let mut stalled = sandbox.start_as(RunId::random(), command, hermetic_sandbox::CommandBond::Caller).await.unwrap();
+        assert!(matches!(stalled.next().await, Ok(Some(RunEvent::Started { .. }))));
         let large = "head -c 30000000 /dev/zero | tee >(wc -c >&2) >/dev/null; head -c 900000 /dev/zero | tr '\\0' x | wc -c";
         for _ in 0..3 {
             assert!(sh(&sandbox, large).await.contains("900000"));
@@ -69,7 +69,7 @@ stories! {
         let mut read = 0;
         while read < 1 << 20 {
             match stalled.next().await.unwrap() {
-                Some(Event::Out(bytes)) => read += bytes.len(),
+                Some(RunEvent::Out(bytes)) => read += bytes.len(),
                 other => panic!("it ended: {other:?}"),
             }
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
-use crate::lab::{PATIENCE, skip};
+use crate::lab::{STORY_TIMEOUT, skip};
 use crate::server::{KEY, Server};
 
 /// The shapes were taken from it.
@@ -34,7 +34,7 @@ async fn the_vendors_client_drives_the_service() {
         .current_dir(home.path())
         .kill_on_drop(true)
         .output();
-    let output = tokio::time::timeout(PATIENCE * 3, running).await;
+    let output = tokio::time::timeout(STORY_TIMEOUT * 3, running).await;
     let output = output.expect("it ends").unwrap();
     let out = String::from_utf8_lossy(&output.stdout);
     let err = String::from_utf8_lossy(&output.stderr);

@@ -16,14 +16,18 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hermetic_docker::{Address, Config, Docker, Options, Tell};
+use hermetic_docker::{ContainerOptions, DockerBackend, DockerConfig, EngineAddress, PullListener};
 use hermetic_sandbox::conformance::cleared;
-use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
-use hermetic_session::{Plan, Sandboxes};
-use hermetic_store::{Owner, Store};
-use hermetic_types::{BackendKind, ConversationKey, InstallationId, Limits, SandboxId};
-use hermetic_warden::client::{Event, Running, Warden};
-use hermetic_warden::protocol::Run;
+use hermetic_sandbox::{
+    Backend, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec, SystemView,
+};
+use hermetic_session::{SandboxPlan, Sandboxes};
+use hermetic_store::{RowOwner, Store};
+use hermetic_types::{
+    BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits, SystemClock,
+};
+use hermetic_warden::client::{RunEvent, RunningCommand, Warden};
+use hermetic_warden::protocol::RunRequest;
 use tokio_util::sync::CancellationToken;
 
 const COMMANDS: usize = 40;
@@ -49,7 +53,7 @@ fn main() {
 }
 
 struct Bench {
-    docker: Docker,
+    docker: DockerBackend,
     installation: InstallationId,
     image: String,
 }
@@ -57,17 +61,18 @@ struct Bench {
 impl Bench {
     fn open(image: String) -> Self {
         let installation = InstallationId::random();
-        let docker = Docker::open(Config {
-            address: Address::find(&|name| std::env::var(name).ok()).unwrap(),
+        let docker = DockerBackend::open(DockerConfig {
+            address: EngineAddress::find(&|name| std::env::var(name).ok()).unwrap(),
             installation: installation.clone(),
             program: hermetic_embedded::WARDEN,
             authority: None,
             image: image.clone(),
             own: Vec::new(),
             accepted: Vec::new(),
-            options: Options::default(),
+            options: ContainerOptions::default(),
             client_folder: None,
-            tell: Tell::default(),
+            tell: PullListener::default(),
+            clock: SystemClock::shared(),
         });
         Self {
             docker: docker.unwrap(),
@@ -128,24 +133,32 @@ impl Bench {
     /// The first command of a conversation that finds a sandbox waiting, and its second.
     async fn pool(&self) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
+        let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
+            .await
+            .unwrap();
         let backend: Arc<dyn Backend> = Arc::new(self.docker.clone());
         let installation = self.installation.clone();
-        let sandboxes = Sandboxes::new(self.plan(), installation, [backend], store.ledger());
+        let sandboxes = Sandboxes::new(
+            self.plan(),
+            installation,
+            [backend],
+            store.ledger(),
+            SystemClock::shared(),
+        );
         let stop = CancellationToken::new();
-        let house = tokio::spawn({
+        let reaper = tokio::spawn({
             let (sandboxes, stop) = (sandboxes.clone(), stop.clone());
-            async move { sandboxes.keep_house(stop).await }
+            async move { sandboxes.reap(stop).await }
         });
         let (mut firsts, mut seconds) = (vec![], vec![]);
         for round in 0..CREATIONS {
-            let is_waiting = |entry: &hermetic_store::Entry| {
+            let is_waiting = |entry: &hermetic_store::LedgerEntry| {
                 entry.conversation.as_str().starts_with("pool:")
                     && entry.state == hermetic_store::LedgerState::Running
             };
             while !store
                 .ledger()
-                .entries(Owner::AnyGateway)
+                .entries(RowOwner::AnyGateway)
                 .await
                 .unwrap()
                 .iter()
@@ -165,7 +178,7 @@ impl Bench {
             sandboxes.reset(&conversation).await.unwrap();
         }
         stop.cancel();
-        house.await.unwrap();
+        reaper.await.unwrap();
         sandboxes.drain().await;
         row("a new conversation's first command, pool", &mut firsts);
         row("its second", &mut seconds);
@@ -173,46 +186,46 @@ impl Bench {
         assert!(self.docker.list().await.unwrap().is_empty());
     }
 
-    async fn greet(&self, spec: &Spec) -> Warden {
+    async fn greet(&self, spec: &SandboxSpec) -> Warden {
         let link = self.docker.create(spec).await.unwrap();
         Warden::greet(link.into_stream(), PATIENCE).await.unwrap()
     }
 
-    fn plan(&self) -> Plan {
-        Plan {
+    fn plan(&self) -> SandboxPlan {
+        SandboxPlan {
             backend: BackendKind::Docker,
             system: SystemView::Image(self.image.clone()),
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
             mounts: Vec::new(),
             env: BTreeMap::new(),
-            network: Network::Closed,
-            persistence: Persistence::Ephemeral,
+            network: NetworkMode::Closed,
+            persistence: SandboxPersistence::Ephemeral,
             lifetime: Duration::from_secs(600),
-            most: 10,
-            most_each: 10,
+            max_sandboxes: 10,
+            max_sandboxes_per_user: 10,
             pool: 2,
         }
     }
 
-    fn spec(&self) -> Spec {
-        Spec {
+    fn spec(&self) -> SandboxSpec {
+        SandboxSpec {
             installation: self.installation.clone(),
             conversation: ConversationKey::new("bench"),
             id: SandboxId::random(),
             system: SystemView::Image(self.image.clone()),
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
             mounts: Vec::new(),
             env: BTreeMap::new(),
-            network: Network::Closed,
-            persistence: Persistence::Ephemeral,
-            lifeline: Lifeline::Ledger,
+            network: NetworkMode::Closed,
+            persistence: SandboxPersistence::Ephemeral,
+            lifeline: SandboxLifeline::Ledger,
             lifetime: Duration::from_secs(600),
         }
     }
 }
 
-fn hi() -> Run {
-    Run::new(["/bin/echo", "hi"])
+fn hi() -> RunRequest {
+    RunRequest::new(["/bin/echo", "hi"])
 }
 
 fn hello() -> hermetic_types::Command {
@@ -220,8 +233,8 @@ fn hello() -> hermetic_types::Command {
 }
 
 /// Until the first output is here; the end is waited for, and not counted.
-async fn first_output(mut running: Running, begun: Instant) -> Duration {
-    while !matches!(running.next().await.unwrap(), Some(Event::Out(_))) {}
+async fn first_output(mut running: RunningCommand, begun: Instant) -> Duration {
+    while !matches!(running.next().await.unwrap(), Some(RunEvent::Out(_))) {}
     let seen = begun.elapsed();
     while running.next().await.unwrap().is_some() {}
     seen

@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::context;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum EngineAddress {
     Socket(PathBuf),
     /// `host:port`, with nothing to hide what is said or to whom.
     Plain(String),
@@ -33,7 +33,7 @@ pub struct SshHost {
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum AddressError {
+pub enum EngineAddressError {
     #[error("{text:?} is no address of an engine: expected unix://, tcp:// or ssh://")]
     Unknown { text: String },
     #[error("the docker context {name:?} cannot be read")]
@@ -48,9 +48,9 @@ pub enum AddressError {
 const SOCKETS: [&str; 2] = ["/var/run/docker.sock", "/run/podman/podman.sock"];
 const OWN_SOCKETS: [&str; 2] = ["docker.sock", "podman/podman.sock"];
 
-impl Address {
+impl EngineAddress {
     /// `variable` looks a name up in the environment.
-    pub fn find(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, AddressError> {
+    pub fn find(variable: &dyn Fn(&str) -> Option<String>) -> Result<Self, EngineAddressError> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let certificates = set("DOCKER_CERT_PATH")
             .map(PathBuf::from)
@@ -88,16 +88,16 @@ impl Address {
         text: &str,
         wants_tls: bool,
         certificates: Option<PathBuf>,
-    ) -> Result<Self, AddressError> {
+    ) -> Result<Self, EngineAddressError> {
         let tls = |host: &str| {
             Ok(Self::Tls(TlsHost {
                 host: host.to_owned(),
-                certificates: certificates.ok_or_else(|| AddressError::NoCertificates {
+                certificates: certificates.ok_or_else(|| EngineAddressError::NoCertificates {
                     text: text.to_owned(),
                 })?,
             }))
         };
-        let unknown = || AddressError::Unknown {
+        let unknown = || EngineAddressError::Unknown {
             text: text.to_owned(),
         };
         let (scheme, rest) = text.split_once("://").ok_or_else(unknown)?;
@@ -149,7 +149,7 @@ impl SshHost {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for EngineAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(path) => write!(f, "unix://{}", path.display()),
@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_docker_writes_them() {
-        let parse = |text| Address::parse(text, false, None).map(|address| address.to_string());
+        let parse =
+            |text| EngineAddress::parse(text, false, None).map(|address| address.to_string());
         for text in [
             "unix:///run/docker.sock",
             "tcp://127.0.0.1:2375",
@@ -179,15 +180,15 @@ mod tests {
             assert_eq!(parse(text), Ok(text.to_owned()));
         }
         assert_eq!(
-            Address::parse("tcp://engine:2376", true, Some("/certs".into())),
-            Ok(Address::Tls(TlsHost {
+            EngineAddress::parse("tcp://engine:2376", true, Some("/certs".into())),
+            Ok(EngineAddress::Tls(TlsHost {
                 host: "engine:2376".to_owned(),
                 certificates: "/certs".into(),
             }))
         );
         assert!(matches!(
-            Address::parse("https://engine:2376", false, None),
-            Err(AddressError::NoCertificates { .. })
+            EngineAddress::parse("https://engine:2376", false, None),
+            Err(EngineAddressError::NoCertificates { .. })
         ));
     }
 
@@ -204,7 +205,7 @@ mod tests {
             "tcp://",
         ] {
             assert!(
-                Address::parse(text, false, None).is_err(),
+                EngineAddress::parse(text, false, None).is_err(),
                 "{text:?} was taken"
             );
         }
@@ -212,11 +213,11 @@ mod tests {
 
     #[test]
     fn the_variable_comes_before_everything() {
-        let found = Address::find(&|name| match name {
+        let found = EngineAddress::find(&|name| match name {
             "DOCKER_HOST" => Some("tcp://127.0.0.1:1".to_owned()),
             "DOCKER_CONTEXT" => Some("far".to_owned()),
             _ => None,
         });
-        assert_eq!(found, Ok(Address::Plain("127.0.0.1:1".to_owned())));
+        assert_eq!(found, Ok(EngineAddress::Plain("127.0.0.1:1".to_owned())));
     }
 }

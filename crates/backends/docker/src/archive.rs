@@ -15,22 +15,22 @@ pub(crate) const WORKSPACE: &str = "/workspace";
 
 /// Made once each: they are megabytes that never change.
 #[derive(Debug, Default)]
-pub(crate) struct Archives {
+pub(crate) struct WardenArchives {
     tars: [OnceLock<Bytes>; 2],
     digest: OnceLock<[u8; 32]>,
 }
 
-/// Who the container's processes are.
+/// Says whether the container's processes run as root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum ContainerUserKind {
     Root,
     /// Known by a name only the image can resolve: the folders are open to whoever it is.
     SomebodyElse,
 }
 
-impl Archives {
-    pub(crate) fn get(&self, program: &[u8], whose: Whose) -> Bytes {
-        let kept = &self.tars[usize::from(whose == Whose::Root)];
+impl WardenArchives {
+    pub(crate) fn get(&self, program: &[u8], whose: ContainerUserKind) -> Bytes {
+        let kept = &self.tars[usize::from(whose == ContainerUserKind::Root)];
         kept.get_or_init(|| build(program, whose)).clone()
     }
 
@@ -40,7 +40,7 @@ impl Archives {
     }
 }
 
-impl Whose {
+impl ContainerUserKind {
     /// The mode of the folder that the warden's socket is in.
     pub(crate) fn run_mode(self) -> u32 {
         match self {
@@ -57,7 +57,7 @@ impl Whose {
     }
 }
 
-fn build(program: &[u8], whose: Whose) -> Bytes {
+fn build(program: &[u8], whose: ContainerUserKind) -> Bytes {
     let mut tar = Vec::with_capacity(program.len() + 8 * BLOCK);
     folder(&mut tar, ".hermetic/", 0o755);
     folder(&mut tar, ".hermetic/run/", whose.run_mode());
@@ -68,13 +68,13 @@ fn build(program: &[u8], whose: Whose) -> Bytes {
 }
 
 /// What an archive of one path begins with.
-pub(crate) enum Entry<'a> {
+pub(crate) enum ArchiveEntry<'a> {
     File(&'a [u8]),
     Link(String),
 }
 
 /// Nothing for a folder, a device, or what is no archive.
-pub(crate) fn first(tar: &[u8]) -> Option<Entry<'_>> {
+pub(crate) fn first(tar: &[u8]) -> Option<ArchiveEntry<'_>> {
     let mut rest = tar;
     loop {
         let (header, after) = rest.split_at_checked(BLOCK)?;
@@ -84,8 +84,8 @@ pub(crate) fn first(tar: &[u8]) -> Option<Entry<'_>> {
         };
         let size = usize::from_str_radix(text(124..136)?.trim(), 8).ok()?;
         match header[156] {
-            b'0' | 0 => return after.get(..size).map(Entry::File),
-            b'2' => return Some(Entry::Link(text(157..257)?.to_owned())),
+            b'0' | 0 => return after.get(..size).map(ArchiveEntry::File),
+            b'2' => return Some(ArchiveEntry::Link(text(157..257)?.to_owned())),
             // Words about the entry that follows.
             b'x' | b'g' => rest = after.get(size.next_multiple_of(BLOCK)..)?,
             _ => return None,
@@ -142,7 +142,7 @@ mod tests {
         let mut tar = header("x", 0o644, 3, b'x').to_vec();
         tar.resize(2 * BLOCK, 7);
         tar.extend_from_slice(&one_file("etc/file", b"content"));
-        assert!(matches!(first(&tar), Some(Entry::File(b"content"))));
+        assert!(matches!(first(&tar), Some(ArchiveEntry::File(b"content"))));
         for bad in [&tar[..700], &tar[..2 * BLOCK + 515], &[b'9'; 2000], b""] {
             assert!(first(bad).is_none());
         }
@@ -156,7 +156,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let archive = Archives::default().get(&[7; 700], Whose::SomebodyElse);
+        let archive = WardenArchives::default().get(&[7; 700], ContainerUserKind::SomebodyElse);
         tar.stdin.take().unwrap().write_all(&archive).unwrap();
         let output = tar.wait_with_output().unwrap();
         assert!(output.status.success());

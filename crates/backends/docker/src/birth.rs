@@ -10,51 +10,51 @@ use bollard::query_parameters::{
     CreateContainerOptionsBuilder, StartContainerOptions, UploadToContainerOptionsBuilder,
 };
 use futures::TryFutureExt;
-use hermetic_sandbox::{BackendError, Link, Spec, SystemView, launch};
+use hermetic_sandbox::{BackendError, SandboxSpec, SystemView, WardenLink, launch};
 use hermetic_types::SandboxId;
 
-use crate::archive::{self, Whose};
-use crate::container::Look;
+use crate::archive::{self, ContainerUserKind};
+use crate::container::InspectDepth;
 use crate::death;
 use crate::dialect::is_taken;
-use crate::docker::{Host, missing};
+use crate::docker::{DockerState, missing};
 use crate::image;
 use crate::label;
 use crate::layer;
 use crate::link;
 use crate::shape;
 use crate::user;
-use crate::watch::Bounds;
+use crate::watch::LayerBounds;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum ContainerStart {
     Fresh,
     Again,
 }
 
 pub(crate) async fn start(
-    host: &Arc<Host>,
-    spec: &Spec,
-    start: Start,
-) -> Result<Link, BackendError> {
+    host: &Arc<DockerState>,
+    spec: &SandboxSpec,
+    start: ContainerStart,
+) -> Result<WardenLink, BackendError> {
     let (making, unwanted) = (Arc::clone(host), Arc::clone(host));
     let (wanted, id) = (spec.clone(), spec.id.clone());
     let make = async move {
         match start {
-            Start::Fresh => create(&making, &wanted).await,
-            Start::Again => resume(&making, &wanted).await,
+            ContainerStart::Fresh => create(&making, &wanted).await,
+            ContainerStart::Again => resume(&making, &wanted).await,
         }
     };
     let discard = async move {
         match start {
-            Start::Fresh => death::destroy(&unwanted, &id).await,
-            Start::Again => death::stop(&unwanted, &id).await,
+            ContainerStart::Fresh => death::destroy(&unwanted, &id).await,
+            ContainerStart::Again => death::stop(&unwanted, &id).await,
         }
     };
     launch(&spec.id, make, discard).await
 }
 
-async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
+async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLink, BackendError> {
     let image = image_of(spec)?;
     host.check_mounts(spec)?;
     let docker = host.engine.docker().await?;
@@ -68,7 +68,7 @@ async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
         let key = make(host, docker, &spec.id, body.clone()).await?;
         match bring_up(docker, &key).await {
             Ok(link) => {
-                host.watch_over(&spec.id, &Bounds::of(&spec.limits));
+                host.watch_over(&spec.id, &LayerBounds::of(&spec.limits));
                 return Ok(link);
             }
             Err((step, error)) => {
@@ -81,7 +81,7 @@ async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
     }
 }
 
-async fn bring_up(docker: &Docker, key: &str) -> Result<Link, (&'static str, Error)> {
+async fn bring_up(docker: &Docker, key: &str) -> Result<WardenLink, (&'static str, Error)> {
     let link = link::attach(docker, key)
         .await
         .map_err(|error| ("reach the warden", error))?;
@@ -93,8 +93,8 @@ async fn bring_up(docker: &Docker, key: &str) -> Result<Link, (&'static str, Err
 }
 
 /// With the files it was stopped with, and the warden of this program's own version.
-async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
-    let found = host.find(&spec.id, Look::Weigh).await?;
+async fn resume(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLink, BackendError> {
+    let found = host.find(&spec.id, InspectDepth::Weigh).await?;
     let found = found.ok_or_else(|| missing(&spec.id))?;
     if found.layer_bytes > Some(spec.limits.disk_bytes) {
         return Err(BackendError::Refused {
@@ -127,13 +127,13 @@ async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
             reach().await?
         }
     };
-    host.watch_over(&spec.id, &Bounds::of(&spec.limits));
+    host.watch_over(&spec.id, &LayerBounds::of(&spec.limits));
     Ok(link)
 }
 
 /// The container, not started.
 async fn make(
-    host: &Host,
+    host: &DockerState,
     docker: &Docker,
     id: &SandboxId,
     mut body: ContainerCreateBody,
@@ -169,10 +169,10 @@ async fn make(
 
 /// Into a container that does not run.
 pub(crate) async fn place(
-    host: &Host,
+    host: &DockerState,
     docker: &Docker,
     key: &str,
-    whose: Whose,
+    whose: ContainerUserKind,
 ) -> Result<(), Error> {
     let archive = host.archives.get(host.config.program, whose);
     let options = UploadToContainerOptionsBuilder::new()
@@ -183,7 +183,7 @@ pub(crate) async fn place(
         .await
 }
 
-fn image_of(spec: &Spec) -> Result<&str, BackendError> {
+fn image_of(spec: &SandboxSpec) -> Result<&str, BackendError> {
     match &spec.system {
         SystemView::Image(image) => Ok(image),
         SystemView::Host | SystemView::Rootfs(_) => Err(BackendError::Refused {

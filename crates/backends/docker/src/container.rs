@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use bollard::models::{ContainerInspectResponse, ContainerStateStatusEnum};
 use bollard::query_parameters::InspectContainerOptionsBuilder;
-use hermetic_sandbox::{BackendError, FoundState, Persistence};
+use hermetic_sandbox::{BackendError, FoundState, SandboxPersistence};
 use hermetic_types::SandboxId;
 
 use crate::dialect::{is_gone, understand};
-use crate::docker::Host;
-use crate::label::{self, Owned};
+use crate::docker::DockerState;
+use crate::label::{self, ContainerLabels};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Container {
+pub(crate) struct OwnedContainer {
     /// The engine's own id: the name could pass on to another, this cannot.
     pub(crate) key: String,
-    pub(crate) owned: Owned,
+    pub(crate) owned: ContainerLabels,
     pub(crate) is_running: bool,
     /// On the engine's machine; zero when it does not run.
     pub(crate) pid: i64,
@@ -31,21 +31,21 @@ pub(crate) struct Container {
 
 /// Whether the engine is to add up the layer, which takes it a walk over all files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum InspectDepth {
     Quick,
     Weigh,
 }
 
-impl Host {
+impl DockerState {
     /// Nothing where there is none, or none of ours.
     pub(crate) async fn find(
         &self,
         id: &SandboxId,
-        look: Look,
-    ) -> Result<Option<Container>, BackendError> {
+        look: InspectDepth,
+    ) -> Result<Option<OwnedContainer>, BackendError> {
         let docker = self.engine.docker().await?;
         let options = InspectContainerOptionsBuilder::new()
-            .size(look == Look::Weigh)
+            .size(look == InspectDepth::Weigh)
             .build();
         let name = label::name(id);
         match understand(docker.inspect_container(&name, Some(options)).await) {
@@ -55,13 +55,13 @@ impl Host {
         }
     }
 
-    fn ours(&self, found: ContainerInspectResponse) -> Option<Container> {
+    fn ours(&self, found: ContainerInspectResponse) -> Option<OwnedContainer> {
         let config = found.config?;
         let labels = config.labels?;
         let state = found.state.unwrap_or_default();
-        Some(Container {
+        Some(OwnedContainer {
             key: found.id?,
-            owned: Owned::read(&labels, &self.config.installation)?,
+            owned: ContainerLabels::read(&labels, &self.config.installation)?,
             is_running: matches!(
                 state.status,
                 Some(ContainerStateStatusEnum::RUNNING | ContainerStateStatusEnum::PAUSED)
@@ -79,13 +79,13 @@ impl Host {
 }
 
 /// What the engine's word for a container's state means here.
-pub(crate) fn state(owned: &Owned, word: &str) -> FoundState {
+pub(crate) fn state(owned: &ContainerLabels, word: &str) -> FoundState {
     match word {
         "running" | "paused" | "restarting" => FoundState::Running,
         "removing" | "stopping" => FoundState::Busy,
         // Never started: somebody is at it, or died over it.
         "created" if owned.is_being_made() => FoundState::Busy,
-        "exited" if owned.persistence == Persistence::Kept => FoundState::Stopped,
+        "exited" if owned.persistence == SandboxPersistence::Kept => FoundState::Stopped,
         _ => FoundState::Broken,
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::address::AddressError;
+use crate::address::EngineAddressError;
 
 /// The one that means "no context".
 const DEFAULT: &str = "default";
@@ -18,7 +18,7 @@ pub fn client_folder(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBu
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Context {
+pub(crate) struct DockerContext {
     pub(crate) host: String,
     /// Where the context has some of its own.
     pub(crate) certificates: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub(crate) struct Context {
 /// The context that is chosen by `DOCKER_CONTEXT` or in docker's own file.
 pub(crate) fn chosen(
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<Context>, AddressError> {
+) -> Result<Option<DockerContext>, EngineAddressError> {
     let Some(folder) = client_folder(variable) else {
         return Ok(None);
     };
@@ -43,7 +43,7 @@ fn current(folder: &Path) -> Option<String> {
 }
 
 /// A context's folders are the checksum of its name.
-fn read_context(folder: &Path, name: String) -> Result<Context, AddressError> {
+fn read_context(folder: &Path, name: String) -> Result<DockerContext, EngineAddressError> {
     let digest: String = Sha256::digest(name.as_bytes())
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -52,13 +52,13 @@ fn read_context(folder: &Path, name: String) -> Result<Context, AddressError> {
     let meta = read(&contexts.join("meta").join(&digest).join("meta.json")).unwrap_or_default();
     let engine = &meta["Endpoints"]["docker"];
     let Some(host) = text(engine, &["Host"]) else {
-        return Err(AddressError::Context { name });
+        return Err(EngineAddressError::Context { name });
     };
     if engine["SkipTLSVerify"] == true {
-        return Err(AddressError::Unproven { name });
+        return Err(EngineAddressError::Unproven { name });
     }
     let certificates = contexts.join("tls").join(&digest).join("docker");
-    Ok(Context {
+    Ok(DockerContext {
         host,
         certificates: certificates.is_dir().then_some(certificates),
     })
@@ -102,7 +102,7 @@ mod tests {
         };
         assert_eq!(look(None), Ok(None));
         assert_eq!(look(Some("default")), Ok(None));
-        let remote = Context {
+        let remote = DockerContext {
             host: "ssh://me@far".to_owned(),
             certificates: None,
         };
@@ -124,6 +124,9 @@ mod tests {
             r#"{"Endpoints":{"docker":{"Host":"tcp://far:1","SkipTLSVerify":true}}}"#,
         )
         .unwrap();
-        assert!(matches!(look(None), Err(AddressError::Unproven { .. })));
+        assert!(matches!(
+            look(None),
+            Err(EngineAddressError::Unproven { .. })
+        ));
     }
 }

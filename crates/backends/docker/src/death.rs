@@ -3,25 +3,25 @@
 use std::time::Duration;
 
 use bollard::query_parameters::{RemoveContainerOptionsBuilder, StopContainerOptionsBuilder};
-use hermetic_sandbox::{BackendError, Persistence};
+use hermetic_sandbox::{BackendError, SandboxPersistence};
 use hermetic_types::SandboxId;
 use tokio::time::{Instant, sleep};
 
-use crate::container::{Container, Look};
+use crate::container::{InspectDepth, OwnedContainer};
 use crate::dialect::{is_going, is_gone};
-use crate::docker::{Host, missing};
+use crate::docker::{DockerState, missing};
 
 /// A warden that is asked to end takes milliseconds; after this the engine kills it.
 const ASKED: i32 = 10;
 /// How long an engine may take to remove what it said it removes.
-const PATIENCE: Duration = Duration::from_secs(60);
-const BEAT: Duration = Duration::from_millis(20);
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
+const REMOVAL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Ends every process and keeps the files of a kept one; any other is destroyed.
-pub(crate) async fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
-    let found = host.find(id, Look::Quick).await?;
+pub(crate) async fn stop(host: &DockerState, id: &SandboxId) -> Result<(), BackendError> {
+    let found = host.find(id, InspectDepth::Quick).await?;
     let found = found.ok_or_else(|| missing(id))?;
-    if found.owned.persistence != Persistence::Kept {
+    if found.owned.persistence != SandboxPersistence::Kept {
         return destroy(host, id).await;
     }
     host.watch.forget(id);
@@ -32,7 +32,7 @@ pub(crate) async fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError
         .stop_container(&found.key, Some(options))
         .await
         .map_err(|error| host.engine.trouble("stop the container", error))?;
-    match host.find(id, Look::Quick).await? {
+    match host.find(id, InspectDepth::Quick).await? {
         Some(found) if found.is_running => Err(BackendError::failed(
             "stop the container",
             "the engine says that it still runs",
@@ -41,7 +41,7 @@ pub(crate) async fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError
     }
 }
 
-pub(crate) async fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+pub(crate) async fn destroy(host: &DockerState, id: &SandboxId) -> Result<(), BackendError> {
     see_out(host, id).await?;
     // Whoever holds them is at work on them.
     if let Ok(mut seeds) = host.preparing.try_lock() {
@@ -51,7 +51,7 @@ pub(crate) async fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendEr
 }
 
 /// What an engine that went away kept from being removed, as far as it can be now.
-pub(crate) async fn sweep(host: &Host, seeds: &mut Vec<SandboxId>) {
+pub(crate) async fn sweep(host: &DockerState, seeds: &mut Vec<SandboxId>) {
     while let Some(seed) = seeds.last() {
         if let Err(error) = see_out(host, seed).await {
             return tracing::debug!(%seed, %error, "a container that was no sandbox stays");
@@ -60,11 +60,11 @@ pub(crate) async fn sweep(host: &Host, seeds: &mut Vec<SandboxId>) {
     }
 }
 
-async fn see_out(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+async fn see_out(host: &DockerState, id: &SandboxId) -> Result<(), BackendError> {
     host.watch.forget(id);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + REMOVAL_TIMEOUT;
     // Asked again until it is gone: an engine that removes it already answers with a conflict.
-    while let Some(found) = host.find(id, Look::Quick).await? {
+    while let Some(found) = host.find(id, InspectDepth::Quick).await? {
         remove(host, &found).await?;
         if Instant::now() > deadline {
             return Err(BackendError::failed(
@@ -72,19 +72,19 @@ async fn see_out(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
                 "it is still there after a minute",
             ));
         }
-        sleep(BEAT).await;
+        sleep(REMOVAL_CHECK_INTERVAL).await;
     }
     Ok(())
 }
 
 /// After a failure, when there is nobody to tell about another one.
-pub(crate) async fn clear(host: &Host, id: &SandboxId) {
+pub(crate) async fn clear(host: &DockerState, id: &SandboxId) {
     if let Err(error) = destroy(host, id).await {
         tracing::warn!(sandbox = %id, %error, "a failed start left a container");
     }
 }
 
-async fn remove(host: &Host, found: &Container) -> Result<(), BackendError> {
+async fn remove(host: &DockerState, found: &OwnedContainer) -> Result<(), BackendError> {
     let docker = host.engine.docker().await?;
     let options = RemoveContainerOptionsBuilder::new()
         .force(true)

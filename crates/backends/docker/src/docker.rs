@@ -7,28 +7,30 @@ use std::sync::Arc;
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
-use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
+use hermetic_sandbox::{
+    Backend, BackendError, BackendReadiness, FoundSandbox, SandboxSpec, WardenLink,
+};
+use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId, SharedClock};
 
-use crate::address::Address;
-use crate::archive::Archives;
-use crate::birth::{self, Start};
-use crate::container::{Look, state};
+use crate::address::EngineAddress;
+use crate::archive::WardenArchives;
+use crate::birth::{self, ContainerStart};
+use crate::container::{InspectDepth, state};
 use crate::death;
 use crate::dialect::understand;
-use crate::engine::{Engine, Facts};
-use crate::image::Tell;
-use crate::label::{self, Owned};
-use crate::lacks::Lacks;
+use crate::engine::{DockerEngine, EngineFacts};
+use crate::image::PullListener;
+use crate::label::{self, ContainerLabels};
+use crate::lacks::EngineLacks;
 use crate::link;
 use crate::readiness;
-use crate::shape::{self, Options};
-use crate::volume::{Volume, VolumeError};
-use crate::watch::{Ended, Watch};
+use crate::shape::{self, ContainerOptions};
+use crate::volume::{ContainerVolume, VolumeError};
+use crate::watch::{LimitEnd, LimitWatch};
 
 #[derive(Clone, Debug)]
-pub struct Config {
-    pub address: Address,
+pub struct DockerConfig {
+    pub address: EngineAddress,
     pub installation: InstallationId,
     /// The embedded warden program.
     pub program: &'static [u8],
@@ -40,37 +42,39 @@ pub struct Config {
     pub own: Vec<PathBuf>,
     /// Volumes whose danger the operator accepts, by their source.
     pub accepted: Vec<String>,
-    pub options: Options,
+    pub options: ContainerOptions,
     /// Docker's own settings, for its logins at registries.
     pub client_folder: Option<PathBuf>,
     /// Hears how far a pull is.
-    pub tell: Tell,
+    pub tell: PullListener,
+    /// By which an image that nobody needs is old.
+    pub clock: SharedClock,
 }
 
 #[derive(Clone)]
-pub struct Docker(Arc<Host>);
+pub struct DockerBackend(Arc<DockerState>);
 
 /// What making, finding and ending containers shares.
-pub(crate) struct Host {
-    pub(crate) config: Config,
-    pub(crate) engine: Engine,
-    pub(crate) archives: Archives,
-    pub(crate) watch: Watch,
+pub(crate) struct DockerState {
+    pub(crate) config: DockerConfig,
+    pub(crate) engine: DockerEngine,
+    pub(crate) archives: WardenArchives,
+    pub(crate) watch: LimitWatch,
     /// Held by whoever pulls, or puts the warden on an image. In it are the containers that images
     /// were to be made of and that are not seen to be gone.
     pub(crate) preparing: tokio::sync::Mutex<Vec<SandboxId>>,
-    pub(crate) lacks: Lacks,
+    pub(crate) lacks: EngineLacks,
 }
 
-impl Docker {
+impl DockerBackend {
     /// Reaches for nothing yet: whether there is an engine is [`Backend::readiness`]'s to say.
-    pub fn open(config: Config) -> Result<Self, BackendError> {
-        let host = Host {
-            engine: Engine::new(config.address.clone()),
-            archives: Archives::default(),
-            watch: Watch::default(),
+    pub fn open(config: DockerConfig) -> Result<Self, BackendError> {
+        let host = DockerState {
+            engine: DockerEngine::new(config.address.clone()),
+            archives: WardenArchives::default(),
+            watch: LimitWatch::default(),
             preparing: tokio::sync::Mutex::default(),
-            lacks: Lacks::default(),
+            lacks: EngineLacks::default(),
             config,
         };
         for volume in &host.config.options.volumes {
@@ -80,32 +84,35 @@ impl Docker {
     }
 
     /// Why a sandbox was ended by us, if it was.
-    pub fn why_ended(&self, id: &SandboxId) -> Option<Ended> {
+    pub fn why_ended(&self, id: &SandboxId) -> Option<LimitEnd> {
         self.0.watch.why_ended(id)
     }
 }
 
-impl Docker {
+impl DockerBackend {
     /// What runs in a sandbox can hurt only that sandbox.
     pub const DESCRIPTION: BackendDescription = BackendDescription::sealed(BackendKind::Docker);
 }
 
-impl Backend for Docker {
+impl Backend for DockerBackend {
     fn description(&self) -> BackendDescription {
         Self::DESCRIPTION
     }
 
-    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
         readiness::examine(&self.0).boxed()
     }
 
-    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
-        birth::start(&self.0, spec, Start::Fresh).boxed()
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        birth::start(&self.0, spec, ContainerStart::Fresh).boxed()
     }
 
-    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         async move {
-            let found = self.0.find(id, Look::Quick).await?;
+            let found = self.0.find(id, InspectDepth::Quick).await?;
             let found = found
                 .filter(|found| found.is_running)
                 .ok_or_else(|| missing(id))?;
@@ -122,21 +129,24 @@ impl Backend for Docker {
         death::stop(&self.0, id).boxed()
     }
 
-    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
-        birth::start(&self.0, spec, Start::Again).boxed()
+    fn resume<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        birth::start(&self.0, spec, ContainerStart::Again).boxed()
     }
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         death::destroy(&self.0, id).boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
         self.0.list().boxed()
     }
 }
 
-impl Host {
-    async fn list(self: &Arc<Self>) -> Result<Vec<Found>, BackendError> {
+impl DockerState {
+    async fn list(self: &Arc<Self>) -> Result<Vec<FoundSandbox>, BackendError> {
         let options = ListContainersOptionsBuilder::new()
             .all(true)
             .filters(&label::filter(&self.config.installation))
@@ -144,12 +154,12 @@ impl Host {
         let docker = self.engine.brisk().await?;
         let listed = understand(docker.list_containers(Some(options)).await)
             .map_err(|error| self.engine.trouble("list the containers", error))?;
-        let mut found: Vec<Found> = listed
+        let mut found: Vec<FoundSandbox> = listed
             .into_iter()
             .filter_map(|one| {
-                let owned = Owned::read(&one.labels?, &self.config.installation)?;
+                let owned = ContainerLabels::read(&one.labels?, &self.config.installation)?;
                 let word = one.state.map(|state| state.to_string()).unwrap_or_default();
-                Some(Found {
+                Some(FoundSandbox {
                     state: state(&owned, &word),
                     id: owned.id,
                     conversation: owned.conversation,
@@ -162,13 +172,13 @@ impl Host {
     }
 
     /// The engine's own word, corrected by what it was seen to refuse.
-    pub(crate) async fn facts(&self) -> Result<Facts, BackendError> {
+    pub(crate) async fn facts(&self) -> Result<EngineFacts, BackendError> {
         let mut facts = self.engine.facts().await?.clone();
         facts.may_size &= !self.lacks.sizes();
         Ok(facts)
     }
 
-    pub(crate) fn check_mounts(&self, spec: &Spec) -> Result<(), BackendError> {
+    pub(crate) fn check_mounts(&self, spec: &SandboxSpec) -> Result<(), BackendError> {
         for mount in &spec.mounts {
             if !self.config.address.is_near() {
                 return Err(BackendError::Refused {
@@ -183,7 +193,7 @@ impl Host {
         Ok(())
     }
 
-    fn check_volume(&self, volume: &Volume) -> Result<(), BackendError> {
+    fn check_volume(&self, volume: &ContainerVolume) -> Result<(), BackendError> {
         let mut own = self.config.own.clone();
         own.extend(self.config.address.socket().map(PathBuf::from));
         let near = self.config.address.is_near();
@@ -193,9 +203,9 @@ impl Host {
     }
 }
 
-impl fmt::Debug for Docker {
+impl fmt::Debug for DockerBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Docker")
+        f.debug_tuple("DockerBackend")
             .field(&self.0.config.address)
             .finish()
     }

@@ -8,24 +8,24 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use hermetic_sandbox::BackendError;
 use tokio::sync::OnceCell;
 
-use crate::address::Address;
+use crate::address::EngineAddress;
 use crate::ssh;
 
 /// For what takes the engine long: making, starting, removing.
-const PATIENCE: Duration = Duration::from_secs(120);
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(120);
 /// For what it knows by heart.
 const IMPATIENCE: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
-pub(crate) struct Engine {
-    pub(crate) address: Address,
+pub(crate) struct DockerEngine {
+    pub(crate) address: EngineAddress,
     docker: OnceCell<Docker>,
-    facts: OnceCell<Facts>,
+    facts: OnceCell<EngineFacts>,
 }
 
 /// What holds for every container of this engine.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct EngineFacts {
     pub(crate) cpus: Option<i64>,
     /// The storage driver may know sizes; whether it does is seen when it is asked.
     pub(crate) may_size: bool,
@@ -33,8 +33,8 @@ pub(crate) struct Facts {
     pub(crate) maps_users: bool,
 }
 
-impl Engine {
-    pub(crate) fn new(address: Address) -> Self {
+impl DockerEngine {
+    pub(crate) fn new(address: EngineAddress) -> Self {
         Self {
             address,
             docker: OnceCell::new(),
@@ -51,7 +51,7 @@ impl Engine {
                     .with_timeout(IMPATIENCE)
                     .negotiate_version()
                     .await
-                    .map(|docker| docker.with_timeout(PATIENCE))
+                    .map(|docker| docker.with_timeout(ENGINE_TIMEOUT))
             })
             .await
             .map_err(|error| self.trouble("agree on a version with the engine", error))
@@ -62,11 +62,11 @@ impl Engine {
         Ok(self.docker().await?.clone().with_timeout(IMPATIENCE))
     }
 
-    pub(crate) async fn facts(&self) -> Result<&Facts, BackendError> {
+    pub(crate) async fn facts(&self) -> Result<&EngineFacts, BackendError> {
         self.facts
             .get_or_try_init(async || {
                 let info = self.brisk().await?.info().await;
-                info.map(|info| Facts::of(&info))
+                info.map(|info| EngineFacts::of(&info))
                     .map_err(|error| self.trouble("ask the engine about itself", error))
             })
             .await
@@ -105,24 +105,24 @@ impl Engine {
     fn remedy(&self, error: &Error) -> String {
         let denied = cause(error).contains("ermission denied");
         match &self.address {
-            Address::Socket(_) if denied => {
+            EngineAddress::Socket(_) if denied => {
                 "let this user use the socket: usermod -aG docker, or a rootless engine".to_owned()
             }
-            Address::Socket(_) => {
+            EngineAddress::Socket(_) => {
                 "start it (systemctl start docker), or name another in DOCKER_HOST".to_owned()
             }
-            Address::Ssh(host) => format!(
+            EngineAddress::Ssh(host) => format!(
                 "`ssh {} docker version` has to work without a question",
                 host.destination
             ),
-            Address::Plain(_) | Address::Tls(_) => {
+            EngineAddress::Plain(_) | EngineAddress::Tls(_) => {
                 "check DOCKER_HOST, and that the engine there is up".to_owned()
             }
         }
     }
 }
 
-impl Facts {
+impl EngineFacts {
     fn of(info: &SystemInfo) -> Self {
         let backing = info.driver_status.iter().flatten().find(|pair| {
             pair.first()
@@ -151,19 +151,21 @@ pub(crate) fn status(error: &Error) -> Option<u16> {
     }
 }
 
-fn connect(address: &Address) -> Result<Docker, Error> {
-    let patience = PATIENCE.as_secs();
+fn connect(address: &EngineAddress) -> Result<Docker, Error> {
+    let patience = ENGINE_TIMEOUT.as_secs();
     match address {
-        Address::Socket(path) => {
+        EngineAddress::Socket(path) => {
             Docker::connect_with_unix(&path.to_string_lossy(), patience, API_DEFAULT_VERSION)
         }
-        Address::Plain(host) => Docker::connect_with_http(host, patience, API_DEFAULT_VERSION),
-        Address::Tls(far) => {
+        EngineAddress::Plain(host) => {
+            Docker::connect_with_http(host, patience, API_DEFAULT_VERSION)
+        }
+        EngineAddress::Tls(far) => {
             let pem = |name: &str| far.certificates.join(name);
             let (key, own, ca) = (pem("key.pem"), pem("cert.pem"), pem("ca.pem"));
             Docker::connect_with_ssl(&far.host, &key, &own, &ca, patience, API_DEFAULT_VERSION)
         }
-        Address::Ssh(host) => ssh::connect(host, patience, API_DEFAULT_VERSION),
+        EngineAddress::Ssh(host) => ssh::connect(host, patience, API_DEFAULT_VERSION),
     }
 }
 

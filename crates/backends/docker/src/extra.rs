@@ -11,7 +11,7 @@ mod apply;
 
 /// Flags that were judged, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extra(Vec<(Flag, String)>);
+pub struct ExtraFlags(Vec<(DockerFlag, String)>);
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ExtraError {
@@ -42,7 +42,7 @@ impl ExtraError {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flag {
+enum DockerFlag {
     AddHost,
     BlkioWeight,
     CapAdd,
@@ -79,7 +79,7 @@ enum Flag {
 }
 
 #[derive(Clone, Copy)]
-enum Judgement {
+enum FlagJudgement {
     Harmless,
     Weakens(&'static str),
 }
@@ -87,78 +87,86 @@ enum Judgement {
 const HOST_SPACE: &str = "it shares a namespace with the host or with another container";
 
 /// Every name, what it is, and whether it weakens the seal.
-const FLAGS: [(&[&str], Flag, Judgement); 33] = {
-    use Judgement::{Harmless, Weakens};
+const FLAGS: [(&[&str], DockerFlag, FlagJudgement); 33] = {
+    use FlagJudgement::{Harmless, Weakens};
     [
-        (&["--add-host"], Flag::AddHost, Harmless),
-        (&["--blkio-weight"], Flag::BlkioWeight, Harmless),
+        (&["--add-host"], DockerFlag::AddHost, Harmless),
+        (&["--blkio-weight"], DockerFlag::BlkioWeight, Harmless),
         (
             &["--cap-add"],
-            Flag::CapAdd,
+            DockerFlag::CapAdd,
             Weakens("a capability is a way out"),
         ),
-        (&["--cap-drop"], Flag::CapDrop, Harmless),
-        (&["--cpu-shares", "-c"], Flag::CpuShares, Harmless),
-        (&["--cpuset-cpus"], Flag::CpusetCpus, Harmless),
-        (&["--cpuset-mems"], Flag::CpusetMems, Harmless),
+        (&["--cap-drop"], DockerFlag::CapDrop, Harmless),
+        (&["--cpu-shares", "-c"], DockerFlag::CpuShares, Harmless),
+        (&["--cpuset-cpus"], DockerFlag::CpusetCpus, Harmless),
+        (&["--cpuset-mems"], DockerFlag::CpusetMems, Harmless),
         (
             &["--device"],
-            Flag::Device,
+            DockerFlag::Device,
             Weakens("a device of the host's is reachable from inside"),
         ),
         (
             &["--device-cgroup-rule"],
-            Flag::DeviceRule,
+            DockerFlag::DeviceRule,
             Weakens("devices of the host's are reachable from inside"),
         ),
-        (&["--dns"], Flag::Dns, Harmless),
-        (&["--dns-search"], Flag::DnsSearch, Harmless),
-        (&["--domainname"], Flag::Domain, Harmless),
-        (&["--env", "-e"], Flag::Env, Harmless),
+        (&["--dns"], DockerFlag::Dns, Harmless),
+        (&["--dns-search"], DockerFlag::DnsSearch, Harmless),
+        (&["--domainname"], DockerFlag::Domain, Harmless),
+        (&["--env", "-e"], DockerFlag::Env, Harmless),
         (
             &["--gpus"],
-            Flag::Gpus,
+            DockerFlag::Gpus,
             Weakens("the GPU's driver runs in the host's kernel"),
         ),
         (
             &["--group-add"],
-            Flag::GroupAdd,
+            DockerFlag::GroupAdd,
             Weakens("files of that group on the host are readable"),
         ),
-        (&["--hostname", "-h"], Flag::Hostname, Harmless),
-        (&["--init"], Flag::Init, Harmless),
-        (&["--ipc"], Flag::Ipc, Weakens(HOST_SPACE)),
-        (&["--label", "-l"], Flag::Label, Harmless),
-        (&["--memory-reservation"], Flag::MemoryReservation, Harmless),
+        (&["--hostname", "-h"], DockerFlag::Hostname, Harmless),
+        (&["--init"], DockerFlag::Init, Harmless),
+        (&["--ipc"], DockerFlag::Ipc, Weakens(HOST_SPACE)),
+        (&["--label", "-l"], DockerFlag::Label, Harmless),
+        (
+            &["--memory-reservation"],
+            DockerFlag::MemoryReservation,
+            Harmless,
+        ),
         (
             &["--network", "--net"],
-            Flag::Network,
+            DockerFlag::Network,
             Weakens("bytes would leave past the proxy"),
         ),
-        (&["--pid"], Flag::Pid, Weakens(HOST_SPACE)),
+        (&["--pid"], DockerFlag::Pid, Weakens(HOST_SPACE)),
         (
             &["--privileged"],
-            Flag::Privileged,
+            DockerFlag::Privileged,
             Weakens("there is no seal left at all"),
         ),
         (
             &["--security-opt"],
-            Flag::SecurityOpt,
+            DockerFlag::SecurityOpt,
             Weakens("it takes a layer of the seal away"),
         ),
-        (&["--shm-size"], Flag::ShmSize, Harmless),
-        (&["--stop-timeout"], Flag::StopTimeout, Harmless),
+        (&["--shm-size"], DockerFlag::ShmSize, Harmless),
+        (&["--stop-timeout"], DockerFlag::StopTimeout, Harmless),
         (
             &["--sysctl"],
-            Flag::Sysctl,
+            DockerFlag::Sysctl,
             Weakens("it changes the kernel's own settings"),
         ),
-        (&["--tmpfs"], Flag::Tmpfs, Harmless),
-        (&["--ulimit"], Flag::Ulimit, Weakens("it can lift a bound")),
-        (&["--user", "-u"], Flag::User, Harmless),
-        (&["--userns"], Flag::Userns, Weakens(HOST_SPACE)),
-        (&["--uts"], Flag::Uts, Weakens(HOST_SPACE)),
-        (&["--workdir", "-w"], Flag::Workdir, Harmless),
+        (&["--tmpfs"], DockerFlag::Tmpfs, Harmless),
+        (
+            &["--ulimit"],
+            DockerFlag::Ulimit,
+            Weakens("it can lift a bound"),
+        ),
+        (&["--user", "-u"], DockerFlag::User, Harmless),
+        (&["--userns"], DockerFlag::Userns, Weakens(HOST_SPACE)),
+        (&["--uts"], DockerFlag::Uts, Weakens(HOST_SPACE)),
+        (&["--workdir", "-w"], DockerFlag::Workdir, Harmless),
     ]
 };
 
@@ -207,9 +215,9 @@ const ELSEWHERE: [(&[&str], &str); 10] = [
 ];
 
 /// Flags that stand alone.
-const SWITCHES: [Flag; 2] = [Flag::Init, Flag::Privileged];
+const SWITCHES: [DockerFlag; 2] = [DockerFlag::Init, DockerFlag::Privileged];
 
-impl Extra {
+impl ExtraFlags {
     /// `accepted` are flags, as written, whose risk the operator takes.
     pub fn parse(words: &[String], accepted: &[String]) -> Result<Self, ExtraError> {
         let mut words = words.iter();
@@ -227,7 +235,7 @@ impl Extra {
                     flag: name.to_owned(),
                 })?,
             };
-            if let Judgement::Weakens(why) = judgement
+            if let FlagJudgement::Weakens(why) = judgement
                 && !accepted.iter().any(|risk| risk == name)
                 && !is_no_risk(flag, &value)
             {
@@ -254,7 +262,7 @@ impl Extra {
     }
 }
 
-fn find(name: &str) -> Result<(Flag, Judgement), ExtraError> {
+fn find(name: &str) -> Result<(DockerFlag, FlagJudgement), ExtraError> {
     let flag = name.to_owned();
     if !name.starts_with('-') {
         return Err(ExtraError::NoFlag { word: flag });
@@ -271,12 +279,12 @@ fn find(name: &str) -> Result<(Flag, Judgement), ExtraError> {
 }
 
 /// Values of a dangerous flag that only ask for what holds anyway.
-fn is_no_risk(flag: Flag, value: &str) -> bool {
+fn is_no_risk(flag: DockerFlag, value: &str) -> bool {
     match flag {
-        Flag::SecurityOpt => matches!(value, "no-new-privileges" | "no-new-privileges:true"),
-        Flag::Network => value == "none",
-        Flag::Ipc => matches!(value, "private" | "none"),
-        Flag::Privileged => value == "false",
+        DockerFlag::SecurityOpt => matches!(value, "no-new-privileges" | "no-new-privileges:true"),
+        DockerFlag::Network => value == "none",
+        DockerFlag::Ipc => matches!(value, "private" | "none"),
+        DockerFlag::Privileged => value == "false",
         _ => false,
     }
 }
@@ -285,14 +293,14 @@ fn is_no_risk(flag: Flag, value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str], accepted: &[&str]) -> Result<Extra, ExtraError> {
+    fn parse(words: &[&str], accepted: &[&str]) -> Result<ExtraFlags, ExtraError> {
         let owned = |words: &[&str]| {
             words
                 .iter()
                 .map(|word| (*word).to_owned())
                 .collect::<Vec<_>>()
         };
-        Extra::parse(&owned(words), &owned(accepted))
+        ExtraFlags::parse(&owned(words), &owned(accepted))
     }
 
     #[test]

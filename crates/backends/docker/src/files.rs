@@ -13,14 +13,14 @@ use rustix::io::Errno;
 const DEEPEST: usize = 200;
 
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct LayerFiles {
     layer: PathBuf,
     counted: u64,
     /// In use on the whole file system at that count: what grew since is the most that we can have.
     whole: u64,
 }
 
-impl Files {
+impl LayerFiles {
     pub(crate) fn of(layer: PathBuf) -> Self {
         Self {
             layer,
@@ -105,8 +105,8 @@ mod tests {
         std::os::unix::fs::symlink("/", folder.path().join("out")).unwrap();
         assert_eq!(count(folder.path(), 1000).unwrap(), 3);
         assert_eq!(count(folder.path(), 1).unwrap(), 2);
-        assert_eq!(Files::of(folder.path().to_owned()).room(2), 0);
-        assert_eq!(Files::of(folder.path().to_owned()).room(5), 2);
+        assert_eq!(LayerFiles::of(folder.path().to_owned()).room(2), 0);
+        assert_eq!(LayerFiles::of(folder.path().to_owned()).room(5), 2);
     }
 
     #[test]
@@ -114,6 +114,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let deep: PathBuf = std::iter::repeat_n("d", DEEPEST + 1).collect();
         fs::create_dir_all(folder.path().join(deep)).unwrap();
-        assert_eq!(Files::of(folder.path().to_owned()).room(1000), 0);
+        assert_eq!(LayerFiles::of(folder.path().to_owned()).room(1000), 0);
     }
 }

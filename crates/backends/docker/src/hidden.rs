@@ -9,15 +9,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use hermetic_sandbox::host::held::{self, OnDevice};
-use hermetic_sandbox::host::{Blame, Usage};
+use hermetic_sandbox::host::{DiskUsage, UsageBlame};
 
 /// What is charged to a container besides the files in its layer: nameless ones that are open, mapped
 /// or running, and the growth of the whole file system while something waits in a socket that nobody
 /// can weigh.
 #[derive(Debug, Default)]
-pub(crate) struct Hidden(Blame);
+pub(crate) struct HiddenUsage(UsageBlame);
 
-impl Hidden {
+impl HiddenUsage {
     /// Bytes, where `named` is what the engine counts. Nothing where it cannot be told.
     pub(crate) fn bytes(&mut self, pid: i64, key: &str, layer: Option<&Path>, named: u64) -> u64 {
         if pid <= 0 || !is_its_first(pid, key) {
@@ -34,11 +34,11 @@ impl Hidden {
             overlaid: true,
         };
         let held = held::look(&family(pid), device);
-        let counted = Usage {
+        let counted = DiskUsage {
             bytes: named.saturating_add(held.unnamed.bytes),
             inodes: 0,
         };
-        if let Some(whole) = layer.and_then(|layer| Usage::of_all(layer).ok()) {
+        if let Some(whole) = layer.and_then(|layer| DiskUsage::of_all(layer).ok()) {
             self.0.weigh(counted, whole, held.disk_doubt);
         }
         held.unnamed.bytes.saturating_add(self.0.charged().bytes)

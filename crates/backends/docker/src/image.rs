@@ -12,18 +12,18 @@ use futures::StreamExt;
 use hermetic_sandbox::BackendError;
 use tokio::time::{Instant, timeout};
 
-use crate::docker::Host;
+use crate::docker::DockerState;
 use crate::engine::status;
 use crate::login;
 
 /// Hears of a pull.
 #[derive(Clone, Default)]
-pub struct Tell(Option<Arc<Hear>>);
+pub struct PullListener(Option<Arc<Hear>>);
 
-type Hear = dyn Fn(&Progress) + Send + Sync;
+type Hear = dyn Fn(&PullProgress) + Send + Sync;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct PullProgress {
     pub image: String,
     pub layers: usize,
     pub layers_done: usize,
@@ -34,7 +34,7 @@ pub struct Progress {
 
 /// What an image says about its containers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Picture {
+pub(crate) struct ImageFacts {
     /// The engine's own id: a name may move on to another image.
     pub(crate) id: String,
     pub(crate) user: Option<String>,
@@ -42,17 +42,17 @@ pub(crate) struct Picture {
 }
 
 /// A registry that is silent for this long has gone.
-const SILENCE: Duration = Duration::from_secs(120);
+const PULL_SILENCE_TIMEOUT: Duration = Duration::from_secs(120);
 /// More often than this nobody wants to hear of it.
-const BEAT: Duration = Duration::from_millis(500);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// No image has more layers than this.
 const MOST_LAYERS: usize = 1024;
 
 pub(crate) async fn provide(
-    host: &Host,
+    host: &DockerState,
     docker: &Docker,
     image: &str,
-) -> Result<Picture, BackendError> {
+) -> Result<ImageFacts, BackendError> {
     if let Some(picture) = look(host, docker, image).await? {
         return Ok(picture);
     }
@@ -68,14 +68,14 @@ pub(crate) async fn provide(
 }
 
 pub(crate) async fn look(
-    host: &Host,
+    host: &DockerState,
     docker: &Docker,
     image: &str,
-) -> Result<Option<Picture>, BackendError> {
+) -> Result<Option<ImageFacts>, BackendError> {
     match docker.inspect_image(image).await {
         Ok(found) => {
             let config = found.config.unwrap_or_default();
-            Ok(Some(Picture {
+            Ok(Some(ImageFacts {
                 id: found.id.unwrap_or_else(|| image.to_owned()),
                 user: config.user,
                 volumes: config.volumes.unwrap_or_default(),
@@ -86,7 +86,7 @@ pub(crate) async fn look(
     }
 }
 
-async fn pull(host: &Host, docker: &Docker, image: &str) -> Result<(), BackendError> {
+async fn pull(host: &DockerState, docker: &Docker, image: &str) -> Result<(), BackendError> {
     tracing::info!(image, "pulling the image");
     let options = CreateImageOptionsBuilder::new()
         .from_image(&tagged(image))
@@ -96,16 +96,16 @@ async fn pull(host: &Host, docker: &Docker, image: &str) -> Result<(), BackendEr
         None => None,
     };
     let mut news = std::pin::pin!(docker.create_image(Some(options), None, login));
-    let mut pull = Pull::new(image);
+    let mut pull = PullState::new(image);
     let mut last = Instant::now();
     loop {
-        match timeout(SILENCE, news.next()).await {
+        match timeout(PULL_SILENCE_TIMEOUT, news.next()).await {
             Ok(Some(Ok(one))) => {
                 if let Some(error) = one.error_detail.as_ref().and_then(|e| e.message.clone()) {
                     return Err(unavailable(image, &error));
                 }
                 pull.hear(one);
-                if last.elapsed() >= BEAT {
+                if last.elapsed() >= PROGRESS_INTERVAL {
                     last = Instant::now();
                     host.config.tell.say(&pull.progress(false));
                 }
@@ -130,7 +130,7 @@ fn tagged(image: &str) -> String {
     }
 }
 
-fn refused(host: &Host, image: &str, error: Error) -> BackendError {
+fn refused(host: &DockerState, image: &str, error: Error) -> BackendError {
     match &error {
         Error::DockerResponseServerError { message, .. } => unavailable(image, message),
         Error::DockerStreamError { error } => unavailable(image, error),
@@ -148,12 +148,12 @@ fn unavailable(image: &str, why: &str) -> BackendError {
 }
 
 /// What has been heard of one pull, layer by layer.
-struct Pull {
+struct PullState {
     image: String,
     layers: HashMap<String, (u64, u64, bool)>,
 }
 
-impl Pull {
+impl PullState {
     fn new(image: &str) -> Self {
         Self {
             image: image.to_owned(),
@@ -183,9 +183,9 @@ impl Pull {
         }
     }
 
-    fn progress(&self, done: bool) -> Progress {
+    fn progress(&self, done: bool) -> PullProgress {
         let layers = self.layers.values();
-        Progress {
+        PullProgress {
             image: self.image.clone(),
             layers: layers.len(),
             layers_done: layers.clone().filter(|(_, _, done)| *done).count(),
@@ -202,19 +202,19 @@ fn unsigned(figure: Option<i64>) -> u64 {
         .unwrap_or_default()
 }
 
-impl Tell {
-    pub fn new(hear: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
+impl PullListener {
+    pub fn new(hear: impl Fn(&PullProgress) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hear)))
     }
 
-    fn say(&self, progress: &Progress) {
+    fn say(&self, progress: &PullProgress) {
         if let Some(hear) = &self.0 {
             hear(progress);
         }
     }
 }
 
-impl std::fmt::Debug for Tell {
+impl std::fmt::Debug for PullListener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tell")
     }
@@ -244,7 +244,7 @@ mod tests {
             }),
             error_detail: None,
         };
-        let mut pull = Pull::new("debian");
+        let mut pull = PullState::new("debian");
         pull.hear(news("12", "Pulling from library/debian", None));
         pull.hear(news("a", "Downloading", Some((5, 10))));
         pull.hear(news("b", "Already exists", None));

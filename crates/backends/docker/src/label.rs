@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use hermetic_sandbox::host::Process;
-use hermetic_sandbox::{Lifeline, Persistence, Spec};
+use hermetic_sandbox::host::ProcessHandle;
+use hermetic_sandbox::{SandboxLifeline, SandboxPersistence, SandboxSpec};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 
-use crate::watch::Bounds;
+use crate::watch::LayerBounds;
 
 /// What is ours starts so; nobody else may set it.
 pub(crate) const PREFIX: &str = "hermetic.";
@@ -33,17 +33,17 @@ pub(crate) fn name(id: &SandboxId) -> String {
     format!("hermetic-{id}")
 }
 
-pub(crate) fn of(spec: &Spec) -> HashMap<String, String> {
+pub(crate) fn of(spec: &SandboxSpec) -> HashMap<String, String> {
     let mut labels = of_seed(&spec.installation, &spec.id);
     labels.extend([
         (CONVERSATION.to_owned(), spec.conversation.to_string()),
         (DISK.to_owned(), spec.limits.disk_bytes.to_string()),
         (INODES.to_owned(), spec.limits.inodes.to_string()),
     ]);
-    if spec.persistence == Persistence::Kept {
+    if spec.persistence == SandboxPersistence::Kept {
         labels.insert(PERSISTENCE.to_owned(), KEPT.to_owned());
     }
-    if spec.lifeline == Lifeline::Creator {
+    if spec.lifeline == SandboxLifeline::Creator {
         labels.insert(LIFELINE.to_owned(), CREATOR.to_owned());
     }
     labels
@@ -56,7 +56,7 @@ pub(crate) fn of_seed(installation: &InstallationId, id: &SandboxId) -> HashMap<
         (SANDBOX.to_owned(), id.to_string()),
     ]);
     let own = i32::try_from(std::process::id()).ok();
-    if let Some(maker) = own.and_then(Process::observe)
+    if let Some(maker) = own.and_then(ProcessHandle::observe)
         && let Ok(text) = serde_json::to_string(&maker)
     {
         labels.insert(MAKER.to_owned(), text);
@@ -99,17 +99,17 @@ pub(crate) fn filter(installation: &InstallationId) -> HashMap<String, Vec<Strin
 
 /// The labels of a container that is ours.
 #[derive(Clone, Debug)]
-pub(crate) struct Owned {
+pub(crate) struct ContainerLabels {
     pub(crate) id: SandboxId,
     pub(crate) conversation: Option<ConversationKey>,
-    pub(crate) persistence: Persistence,
-    pub(crate) lifeline: Lifeline,
+    pub(crate) persistence: SandboxPersistence,
+    pub(crate) lifeline: SandboxLifeline,
     pub(crate) disk_bytes: Option<u64>,
     pub(crate) inodes: Option<u64>,
-    maker: Option<Process>,
+    maker: Option<ProcessHandle>,
 }
 
-impl Owned {
+impl ContainerLabels {
     /// Nothing for a container of another installation, or of nobody we know.
     pub(crate) fn read(
         labels: &HashMap<String, String>,
@@ -123,14 +123,14 @@ impl Owned {
             id: labels.get(SANDBOX)?.parse().ok()?,
             conversation: labels.get(CONVERSATION).map(ConversationKey::new),
             persistence: if is(PERSISTENCE, KEPT) {
-                Persistence::Kept
+                SandboxPersistence::Kept
             } else {
-                Persistence::Ephemeral
+                SandboxPersistence::Ephemeral
             },
             lifeline: if is(LIFELINE, CREATOR) {
-                Lifeline::Creator
+                SandboxLifeline::Creator
             } else {
-                Lifeline::Ledger
+                SandboxLifeline::Ledger
             },
             disk_bytes: labels.get(DISK).and_then(|text| text.parse().ok()),
             inodes: labels.get(INODES).and_then(|text| text.parse().ok()),
@@ -141,8 +141,8 @@ impl Owned {
     }
 
     /// Those of a container that an earlier version made may be unknown.
-    pub(crate) fn bounds(&self) -> Bounds {
-        Bounds {
+    pub(crate) fn bounds(&self) -> LayerBounds {
+        LayerBounds {
             bytes: self.disk_bytes,
             files: self.inodes,
         }

@@ -6,7 +6,7 @@ use bollard::errors::Error;
 use bollard::models::{ContainerCreateBody, ResourcesUlimits};
 
 #[derive(Debug, Default)]
-pub(crate) struct Lacks {
+pub(crate) struct EngineLacks {
     /// Of layers. The watch keeps the limit then.
     sizes: AtomicBool,
     /// Of a tmpfs, which Podman refuses. Inodes are memory, and that is bounded as a whole.
@@ -15,7 +15,7 @@ pub(crate) struct Lacks {
     processes: AtomicBool,
 }
 
-impl Lacks {
+impl EngineLacks {
     pub(crate) fn sizes(&self) -> bool {
         self.sizes.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ mod tests {
             }),
             ..ContainerCreateBody::default()
         };
-        let lacks = Lacks::default();
+        let lacks = EngineLacks::default();
         assert!(!lacks.learn(&body, &refusal("no such image")));
         lacks.adapt(&mut body);
         assert!(body.host_config.as_ref().unwrap().storage_opt.is_some());

@@ -7,7 +7,7 @@
 //! reach from one conversation into another.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bollard::models::{ContainerConfig, ContainerCreateBody, HostConfig, ImageSummary};
 use bollard::query_parameters::{
@@ -16,14 +16,14 @@ use bollard::query_parameters::{
 };
 use bollard::{Docker, errors::Error};
 use hermetic_sandbox::BackendError;
-use hermetic_types::SandboxId;
+use hermetic_types::{SandboxId, Timestamp};
 use sha2::{Digest, Sha256};
 
-use crate::archive::Whose;
+use crate::archive::ContainerUserKind;
 use crate::birth;
 use crate::death;
-use crate::docker::Host;
-use crate::image::{self, Picture};
+use crate::docker::DockerState;
+use crate::image::{self, ImageFacts};
 use crate::label;
 use crate::trust;
 
@@ -36,11 +36,11 @@ const STALE: Duration = Duration::from_secs(24 * 3600);
 
 /// The name of the image with our layer, which is there when this returns.
 pub(crate) async fn provide(
-    host: &Host,
+    host: &DockerState,
     docker: &Docker,
     asked: &str,
-    picture: &Picture,
-    whose: Whose,
+    picture: &ImageFacts,
+    whose: ContainerUserKind,
 ) -> Result<String, BackendError> {
     let program = host.archives.digest(host.config.program);
     let authority = host.config.authority.as_deref();
@@ -57,15 +57,15 @@ pub(crate) async fn provide(
         death::sweep(host, &mut seeds).await;
         made?;
         tracing::info!(image = asked, layered = name, "the warden is in place");
-        sweep(docker, asked, picture).await;
+        sweep(host, docker, asked, picture).await;
     }
     Ok(name)
 }
 
-fn name(program: &[u8], base: &str, whose: Whose, authority: Option<&str>) -> String {
+fn name(program: &[u8], base: &str, whose: ContainerUserKind, authority: Option<&str>) -> String {
     let whose: &[u8] = match whose {
-        Whose::Root => b"root",
-        Whose::SomebodyElse => b"somebody else",
+        ContainerUserKind::Root => b"root",
+        ContainerUserKind::SomebodyElse => b"somebody else",
     };
     let mut hash = Sha256::new();
     let authority = authority.unwrap_or_default().as_bytes();
@@ -81,13 +81,13 @@ fn name(program: &[u8], base: &str, whose: Whose, authority: Option<&str>) -> St
 }
 
 async fn make(
-    host: &Host,
+    host: &DockerState,
     docker: &Docker,
     seed: &SandboxId,
     name: &str,
     asked: &str,
-    picture: &Picture,
-    whose: Whose,
+    picture: &ImageFacts,
+    whose: ContainerUserKind,
 ) -> Result<(), BackendError> {
     let made = async {
         let options = CreateContainerOptionsBuilder::new()
@@ -107,7 +107,7 @@ async fn make(
 }
 
 /// Never started. Labelled like a sandbox, so that one whose maker died is found and removed.
-fn unborn(host: &Host, seed: &SandboxId, picture: &Picture) -> ContainerCreateBody {
+fn unborn(host: &DockerState, seed: &SandboxId, picture: &ImageFacts) -> ContainerCreateBody {
     ContainerCreateBody {
         image: Some(picture.id.clone()),
         // An image may have no command, with which no container is made.
@@ -134,7 +134,7 @@ async fn commit(
     container: &str,
     name: &str,
     asked: &str,
-    picture: &Picture,
+    picture: &ImageFacts,
 ) -> Result<(), Error> {
     let (repository, tag) = name.split_once(':').unwrap_or((name, "latest"));
     let options = CommitContainerOptionsBuilder::new()
@@ -152,15 +152,14 @@ async fn commit(
 
 /// Takes away what no container is made of and none will be: of another program, or of what this
 /// image was before. An engine refuses to remove what is in use.
-async fn sweep(docker: &Docker, asked: &str, picture: &Picture) {
+async fn sweep(host: &DockerState, docker: &Docker, asked: &str, picture: &ImageFacts) {
     let options = ListImagesOptionsBuilder::new()
         .filters(&label::layers())
         .build();
     let Ok(all) = docker.list_images(Some(options)).await else {
         return;
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.unwrap_or_default();
+    let now = host.config.clock.now();
     for old in all
         .iter()
         .filter(|one| is_stale(one, now, asked, &picture.id))
@@ -173,14 +172,14 @@ async fn sweep(docker: &Docker, asked: &str, picture: &Picture) {
     }
 }
 
-fn is_stale(image: &ImageSummary, now: Duration, asked: &str, base: &str) -> bool {
-    let made = Duration::from_secs(u64::try_from(image.created).unwrap_or_default());
+fn is_stale(image: &ImageSummary, now: Timestamp, asked: &str, base: &str) -> bool {
+    let made = Timestamp::from_seconds(image.created);
     let is_ours = image.repo_tags.iter().all(|tag| {
         tag.strip_prefix(REPOSITORY)
             .is_some_and(|rest| rest.starts_with(':'))
     });
     let still_good = label::is_layer_of(&image.labels, asked, base);
-    is_ours && !still_good && now.saturating_sub(made) > STALE
+    is_ours && !still_good && now.since(made) > STALE
 }
 
 #[cfg(test)]
@@ -189,13 +188,26 @@ mod tests {
 
     #[test]
     fn another_image_program_or_user_is_another_layer() {
-        let one = name(b"program", "sha256:1", Whose::Root, None);
-        assert_eq!(one, name(b"program", "sha256:1", Whose::Root, None));
+        let one = name(b"program", "sha256:1", ContainerUserKind::Root, None);
+        assert_eq!(
+            one,
+            name(b"program", "sha256:1", ContainerUserKind::Root, None)
+        );
         for other in [
-            name(b"programme", "sha256:1", Whose::Root, None),
-            name(b"program", "sha256:2", Whose::Root, None),
-            name(b"program", "sha256:1", Whose::SomebodyElse, None),
-            name(b"program", "sha256:1", Whose::Root, Some("ours")),
+            name(b"programme", "sha256:1", ContainerUserKind::Root, None),
+            name(b"program", "sha256:2", ContainerUserKind::Root, None),
+            name(
+                b"program",
+                "sha256:1",
+                ContainerUserKind::SomebodyElse,
+                None,
+            ),
+            name(
+                b"program",
+                "sha256:1",
+                ContainerUserKind::Root,
+                Some("ours"),
+            ),
         ] {
             assert_ne!(one, other);
         }
@@ -211,13 +223,19 @@ mod tests {
             ..ImageSummary::default()
         };
         let tag = ["hermetic-warden:0"];
-        let day = STALE + Duration::from_secs(1);
+        let day = Timestamp::UNIX_EPOCH.plus(STALE + Duration::from_secs(1));
         let good = label::of_layer("debian", "sha256:1");
         let before = label::of_layer("debian", "sha256:0");
         let another = label::of_layer("python", "sha256:9");
         let stale = |image: &ImageSummary, now| is_stale(image, now, "debian", "sha256:1");
         assert!(stale(&image(&tag, before.clone()), day));
-        assert!(!stale(&image(&tag, before.clone()), STALE));
+        assert!(!stale(
+            &image(&tag, before.clone()),
+            Timestamp::UNIX_EPOCH.plus(STALE)
+        ));
+        // A clock that was set back makes nothing old.
+        let back = Timestamp::UNIX_EPOCH.minus(STALE * 2);
+        assert!(!stale(&image(&tag, before.clone()), back));
         assert!(!stale(&image(&tag, good), day));
         assert!(!stale(&image(&tag, another), day));
         let named_by_a_person = ["hermetic-warden:0", "mine:1"];

@@ -14,7 +14,7 @@ use bollard::query_parameters::AttachContainerOptionsBuilder;
 use bytes::Bytes;
 use futures::future::ready;
 use futures::{Stream, StreamExt};
-use hermetic_sandbox::Link;
+use hermetic_sandbox::WardenLink;
 use tokio::io::AsyncWrite;
 use tokio_util::io::StreamReader;
 
@@ -24,13 +24,13 @@ use crate::archive;
 const CAPACITY: usize = 64 << 10;
 
 /// A warden that was just started may not listen yet: the far end waits for it.
-const SECONDS: &str = "15";
+const WARDEN_WAIT_SECONDS: &str = "15";
 
 /// None: Podman would look for them in bytes that no person typed.
 const DETACH_KEYS: &str = "";
 
 /// The stdin and stdout of a container that is not started yet: not a byte is missed.
-pub(crate) async fn attach(docker: &Docker, container: &str) -> Result<Link, Error> {
+pub(crate) async fn attach(docker: &Docker, container: &str) -> Result<WardenLink, Error> {
     let options = AttachContainerOptionsBuilder::new()
         .stream(true)
         .stdin(true)
@@ -42,12 +42,12 @@ pub(crate) async fn attach(docker: &Docker, container: &str) -> Result<Link, Err
 }
 
 /// By an exec, into a container that runs.
-pub(crate) async fn reach(docker: &Docker, container: &str) -> Result<Link, Error> {
+pub(crate) async fn reach(docker: &Docker, container: &str) -> Result<WardenLink, Error> {
     let words = [
         archive::WARDEN,
         "connect",
         "--wait",
-        SECONDS,
+        WARDEN_WAIT_SECONDS,
         archive::SOCKET,
     ];
     let exec = CreateExecOptions {
@@ -71,10 +71,10 @@ pub(crate) async fn reach(docker: &Docker, container: &str) -> Result<Link, Erro
 fn over(
     output: impl Stream<Item = Result<LogOutput, Error>> + Send + 'static,
     input: impl AsyncWrite + Send + Unpin + 'static,
-) -> Link {
+) -> WardenLink {
     let output = output.filter_map(|item| ready(bytes_of(item)));
     let reader = StreamReader::new(Box::pin(output));
-    Link::new(tokio::io::join(reader, input))
+    WardenLink::new(tokio::io::join(reader, input))
 }
 
 fn bytes_of(item: Result<LogOutput, Error>) -> Option<io::Result<Bytes>> {

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// What images without a registry in their name are pulled from, as docker writes it.
 const HUB: &str = "https://index.docker.io/v1/";
 /// A helper may ask a key ring, and nobody is there to unlock one.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CREDENTIAL_HELPER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Nothing where nobody logged in; the registry then says whether that will do.
 pub(crate) async fn of(folder: &Path, image: &str) -> Option<DockerCredentials> {
@@ -24,7 +24,7 @@ pub(crate) async fn of(folder: &Path, image: &str) -> Option<DockerCredentials> 
     let registry = registry(image);
     if let Some(helper) = helper(&config, registry) {
         let program = format!("docker-credential-{helper}");
-        return match timeout(PATIENCE, ask(&program, registry)).await {
+        return match timeout(CREDENTIAL_HELPER_TIMEOUT, ask(&program, registry)).await {
             Ok(found) => found,
             Err(_) => {
                 tracing::warn!(program, "it does not answer; pulling without a login");

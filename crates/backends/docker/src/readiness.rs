@@ -8,27 +8,27 @@ use std::time::Duration;
 
 use bollard::models::SystemInfo;
 use hermetic_sandbox::{
-    BackendError, Layer, LayerState, Lifeline, Network, OwnProgram, Persistence, Readiness, Spec,
-    SystemView, try_to_say,
+    BackendError, BackendReadiness, LayerState, NetworkMode, OwnProgram, SandboxLifeline,
+    SandboxPersistence, SandboxSpec, SealLayer, SystemView, try_to_say,
 };
-use hermetic_types::{ConversationKey, Limits, SandboxId};
+use hermetic_types::{ConversationKey, SandboxId, SandboxLimits};
 
-use crate::address::Address;
-use crate::archive::Whose;
-use crate::birth::{self, Start};
+use crate::address::EngineAddress;
+use crate::archive::ContainerUserKind;
+use crate::birth::{self, ContainerStart};
 use crate::death;
-use crate::docker::Host;
+use crate::docker::DockerState;
 use crate::image;
-use crate::image::Picture;
-use crate::shape::Seal;
-use crate::user::{User, whose};
+use crate::image::ImageFacts;
+use crate::shape::ContainerSeal;
+use crate::user::{ContainerUser, whose};
 
-pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
+pub(crate) async fn examine(host: &Arc<DockerState>) -> BackendReadiness {
     let info = match ask(host).await {
         Ok(info) => info,
         Err(error) => {
-            return Readiness {
-                layers: vec![Layer::broken("engine", &error)],
+            return BackendReadiness {
+                layers: vec![SealLayer::broken("engine", &error)],
             };
         }
     };
@@ -36,7 +36,7 @@ pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
     layers.extend(runtime(host, &info));
     layers.push(trial(host).await);
     layers.push(network(host));
-    layers.push(Layer::active(
+    layers.push(SealLayer::active(
         "capabilities",
         "none in any set, no-new-privileges",
     ));
@@ -54,10 +54,10 @@ pub(crate) async fn examine(host: &Arc<Host>) -> Readiness {
         disk(host).await,
         files(host),
     ]);
-    Readiness { layers }
+    BackendReadiness { layers }
 }
 
-async fn ask(host: &Host) -> Result<SystemInfo, BackendError> {
+async fn ask(host: &DockerState) -> Result<SystemInfo, BackendError> {
     let docker = host.engine.brisk().await?;
     docker
         .info()
@@ -65,7 +65,7 @@ async fn ask(host: &Host) -> Result<SystemInfo, BackendError> {
         .map_err(|error| host.engine.trouble("tell about itself", error))
 }
 
-fn engine(host: &Host, info: &SystemInfo) -> Layer {
+fn engine(host: &DockerState, info: &SystemInfo) -> SealLayer {
     let version = info
         .server_version
         .as_deref()
@@ -76,9 +76,9 @@ fn engine(host: &Host, info: &SystemInfo) -> Layer {
         .as_deref()
         .is_none_or(|system| system == "linux")
     {
-        Layer::active("engine", &detail)
+        SealLayer::active("engine", &detail)
     } else {
-        Layer {
+        SealLayer {
             name: "engine",
             state: LayerState::Required,
             detail: format!("{detail} runs no Linux containers"),
@@ -87,26 +87,31 @@ fn engine(host: &Host, info: &SystemInfo) -> Layer {
     }
 }
 
-fn connection(host: &Host) -> Layer {
+fn connection(host: &DockerState) -> SealLayer {
     match &host.config.address {
-        Address::Plain(at) if !at.starts_with("127.") && !at.starts_with("localhost") => Layer {
-            name: "connection",
-            state: LayerState::Weaker,
-            detail: "neither hidden nor proven: whoever is on the way owns the engine".to_owned(),
-            remedy: Some("DOCKER_TLS_VERIFY=1 with certificates, or ssh://".to_owned()),
-        },
-        Address::Plain(_) | Address::Socket(_) => Layer::active("connection", "on this machine"),
-        Address::Tls(_) => Layer::active("connection", "TLS"),
-        Address::Ssh(_) => Layer::active("connection", "ssh"),
+        EngineAddress::Plain(at) if !at.starts_with("127.") && !at.starts_with("localhost") => {
+            SealLayer {
+                name: "connection",
+                state: LayerState::Weaker,
+                detail: "neither hidden nor proven: whoever is on the way owns the engine"
+                    .to_owned(),
+                remedy: Some("DOCKER_TLS_VERIFY=1 with certificates, or ssh://".to_owned()),
+            }
+        }
+        EngineAddress::Plain(_) | EngineAddress::Socket(_) => {
+            SealLayer::active("connection", "on this machine")
+        }
+        EngineAddress::Tls(_) => SealLayer::active("connection", "TLS"),
+        EngineAddress::Ssh(_) => SealLayer::active("connection", "ssh"),
     }
 }
 
 /// The operator's choice has to be there.
-fn runtime(host: &Host, info: &SystemInfo) -> Option<Layer> {
+fn runtime(host: &DockerState, info: &SystemInfo) -> Option<SealLayer> {
     let wanted = host.config.options.runtime.as_ref()?;
     let known = info.runtimes.as_ref();
     if known.is_none_or(|known| known.contains_key(wanted)) {
-        return Some(Layer::active("runtime", wanted));
+        return Some(SealLayer::active("runtime", wanted));
     }
     let mut names: Vec<_> = known
         .into_iter()
@@ -114,7 +119,7 @@ fn runtime(host: &Host, info: &SystemInfo) -> Option<Layer> {
         .map(|(name, _)| name.as_str())
         .collect();
     names.sort_unstable();
-    Some(Layer {
+    Some(SealLayer {
         name: "runtime",
         state: LayerState::Required,
         detail: format!(
@@ -126,16 +131,16 @@ fn runtime(host: &Host, info: &SystemInfo) -> Option<Layer> {
 }
 
 /// A container made, greeted and removed, where that takes no pull.
-async fn trial(host: &Arc<Host>) -> Layer {
+async fn trial(host: &Arc<DockerState>) -> SealLayer {
     let image = &host.config.image;
     let there = match host.engine.docker().await {
         Ok(docker) => image::look(host, docker, image).await,
         Err(error) => Err(error),
     };
     match there {
-        Err(error) => return Layer::broken("image", &error),
+        Err(error) => return SealLayer::broken("image", &error),
         Ok(None) => {
-            return Layer {
+            return SealLayer {
                 name: "image",
                 state: LayerState::Weaker,
                 detail: format!("{image} is not there; it is pulled when first needed"),
@@ -146,7 +151,7 @@ async fn trial(host: &Arc<Host>) -> Layer {
     }
     let spec = trial_spec(host);
     let tried = async {
-        let link = birth::start(host, &spec, Start::Fresh).await?;
+        let link = birth::start(host, &spec, ContainerStart::Fresh).await?;
         // What whoever it runs as has to be able to do.
         try_to_say(link, OwnProgram::UseWorkspace, DONE)
             .await
@@ -155,7 +160,7 @@ async fn trial(host: &Arc<Host>) -> Layer {
     let tried = tried.await;
     let gone = death::destroy(host, &spec.id).await;
     match tried.and(gone) {
-        Ok(()) => Layer::active(
+        Ok(()) => SealLayer::active(
             "image",
             format!("{image}: a container was made, ran a command and was removed"),
         ),
@@ -166,9 +171,9 @@ async fn trial(host: &Arc<Host>) -> Layer {
 const DONE: &str = "done\n";
 
 /// An image may work as its own user only.
-fn unusable(host: &Host, error: &BackendError) -> Layer {
-    let mut layer = Layer::broken("image", error);
-    if host.config.options.user == User::NeverRoot {
+fn unusable(host: &DockerState, error: &BackendError) -> SealLayer {
+    let mut layer = SealLayer::broken("image", error);
+    if host.config.options.user == ContainerUser::NeverRoot {
         layer.remedy.get_or_insert_with(|| {
             "if it works as its own user only, terminal.docker_user: image, which may be root"
                 .to_owned()
@@ -177,30 +182,30 @@ fn unusable(host: &Host, error: &BackendError) -> Layer {
     layer
 }
 
-fn trial_spec(host: &Host) -> Spec {
-    Spec {
+fn trial_spec(host: &DockerState) -> SandboxSpec {
+    SandboxSpec {
         installation: host.config.installation.clone(),
         conversation: ConversationKey::new("doctor"),
         id: SandboxId::random(),
         system: SystemView::Image(host.config.image.clone()),
-        limits: Limits {
+        limits: SandboxLimits {
             memory_bytes: 64 << 20,
             disk_bytes: 1 << 20,
-            ..Limits::default()
+            ..SandboxLimits::default()
         },
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Creator,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Creator,
         lifetime: Duration::from_secs(30),
     }
 }
 
-fn network(host: &Host) -> Layer {
+fn network(host: &DockerState) -> SealLayer {
     match host.config.options.seal {
-        Seal::Whole => Layer::active("network", "none but its own loopback"),
-        Seal::BrokenByNetwork => Layer {
+        ContainerSeal::Whole => SealLayer::active("network", "none but its own loopback"),
+        ContainerSeal::BrokenByNetwork => SealLayer {
             name: "network",
             state: LayerState::Missing,
             detail: "open: docker_network is true".to_owned(),
@@ -209,24 +214,24 @@ fn network(host: &Host) -> Layer {
     }
 }
 
-fn seccomp(info: &SystemInfo) -> Layer {
+fn seccomp(info: &SystemInfo) -> SealLayer {
     let options = info.security_options.iter().flatten();
     let profile = options
         .filter(|option| option.starts_with("name=seccomp"))
         .find(|option| !option.contains("unconfined"));
     match profile {
-        Some(_) => Layer::active(
+        Some(_) => SealLayer::active(
             "seccomp",
             "the engine's filter of system calls, and our own",
         ),
-        None => Layer::active(
+        None => SealLayer::active(
             "seccomp",
             "our own filter of system calls; the engine has none",
         ),
     }
 }
 
-async fn identity(host: &Host, info: &SystemInfo) -> Layer {
+async fn identity(host: &DockerState, info: &SystemInfo) -> SealLayer {
     let options: Vec<&str> = info
         .security_options
         .iter()
@@ -235,38 +240,38 @@ async fn identity(host: &Host, info: &SystemInfo) -> Layer {
         .collect();
     let has = |name: &str| options.iter().any(|option| option.starts_with(name));
     if has("name=userns") {
-        return Layer::active("identity", "root inside is nobody outside (userns-remap)");
+        return SealLayer::active("identity", "root inside is nobody outside (userns-remap)");
     }
     if has("name=rootless") {
-        return Layer::active("identity", "the engine itself is not root");
+        return SealLayer::active("identity", "the engine itself is not root");
     }
     let picture = picture(host).await;
     let of_image = picture.as_ref().and_then(|picture| picture.user.as_deref());
-    let is_root = |name: Option<&str>| whose(name) == Whose::Root;
+    let is_root = |name: Option<&str>| whose(name) == ContainerUserKind::Root;
     match &host.config.options.user {
-        User::NeverRoot if picture.is_some() && !is_root(of_image) => Layer::active(
+        ContainerUser::NeverRoot if picture.is_some() && !is_root(of_image) => SealLayer::active(
             "identity",
             format!("{}, as the image says", of_image.unwrap_or_default()),
         ),
-        User::NeverRoot => Layer::active("identity", OF_ITS_OWN),
-        User::Host { uid, gid } if *uid != 0 => Layer::active(
+        ContainerUser::NeverRoot => SealLayer::active("identity", OF_ITS_OWN),
+        ContainerUser::Host { uid, gid } if *uid != 0 => SealLayer::active(
             "identity",
             format!("{uid}:{gid}, the user who runs hermetic"),
         ),
-        User::Named(name) if !is_root(Some(name)) => Layer::active("identity", name),
-        User::Image if picture.is_some() && !is_root(of_image) => Layer::active(
+        ContainerUser::Named(name) if !is_root(Some(name)) => SealLayer::active("identity", name),
+        ContainerUser::Image if picture.is_some() && !is_root(of_image) => SealLayer::active(
             "identity",
             format!("{}, as the image says", of_image.unwrap_or_default()),
         ),
-        user => Layer {
+        user => SealLayer {
             name: "identity",
             state: LayerState::Weaker,
             detail: format!(
                 "{}; root inside is root outside, without a capability",
                 match user {
-                    User::Named(_) => "root, as terminal.docker_user says",
-                    User::Host { .. } => "root, who runs hermetic",
-                    User::Image | User::NeverRoot => "whoever the image says",
+                    ContainerUser::Named(_) => "root, as terminal.docker_user says",
+                    ContainerUser::Host { .. } => "root, who runs hermetic",
+                    ContainerUser::Image | ContainerUser::NeverRoot => "whoever the image says",
                 }
             ),
             remedy: Some(
@@ -281,14 +286,14 @@ const OF_ITS_OWN: &str = "each container is a user of its own, unused elsewhere 
      whose own user is no root keeps that one";
 
 /// Of the image, where it is there.
-async fn picture(host: &Host) -> Option<Picture> {
+async fn picture(host: &DockerState) -> Option<ImageFacts> {
     let docker = host.engine.docker().await.ok()?;
     image::look(host, docker, &host.config.image).await.ok()?
 }
 
 /// Podman without root says that it keeps limits and, with cgroups of version 1, leaves them out
 /// without a word. Whose engine it is shows in the owner of its socket.
-fn leaves_limits_out(host: &Host, info: &SystemInfo) -> bool {
+fn leaves_limits_out(host: &DockerState, info: &SystemInfo) -> bool {
     let first = info
         .cgroup_version
         .is_some_and(|version| version.to_string() == "1");
@@ -300,24 +305,24 @@ fn leaves_limits_out(host: &Host, info: &SystemInfo) -> bool {
     first && socket.is_some_and(|socket| socket.uid() != 0)
 }
 
-fn limit(name: &'static str, kept: Option<bool>) -> Layer {
+fn limit(name: &'static str, kept: Option<bool>) -> SealLayer {
     match kept {
-        Some(false) => Layer {
+        Some(false) => SealLayer {
             name,
             state: LayerState::Missing,
             detail: "the engine's host cannot keep it".to_owned(),
             remedy: Some("switch the cgroup controller on, on the engine's host".to_owned()),
         },
         // Podman does not say; it refuses a container whose limit it cannot keep.
-        Some(true) | None => Layer::active(name, "kept by the engine's cgroups"),
+        Some(true) | None => SealLayer::active(name, "kept by the engine's cgroups"),
     }
 }
 
-async fn disk(host: &Host) -> Layer {
+async fn disk(host: &DockerState) -> SealLayer {
     if host.facts().await.is_ok_and(|facts| facts.may_size) {
-        return Layer::active("disk limit", "kept by the engine's storage");
+        return SealLayer::active("disk limit", "kept by the engine's storage");
     }
-    Layer {
+    SealLayer {
         name: "disk limit",
         state: LayerState::Weaker,
         detail: if host.sees_layers() {
@@ -335,8 +340,8 @@ async fn disk(host: &Host) -> Layer {
 }
 
 /// No engine bounds them.
-fn files(host: &Host) -> Layer {
-    Layer {
+fn files(host: &DockerState) -> SealLayer {
+    SealLayer {
         name: "file limit",
         state: LayerState::Weaker,
         detail: if host.sees_layers() {

@@ -7,29 +7,31 @@ use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
     ResourcesUlimits,
 };
-use hermetic_sandbox::{BackendError, Lifeline, Mount, MountMode, Persistence, Spec};
-use hermetic_types::{Limits, Secret};
+use hermetic_sandbox::{
+    BackendError, HostMount, MountMode, SandboxLifeline, SandboxPersistence, SandboxSpec,
+};
+use hermetic_types::{SandboxLimits, Secret};
 
-use crate::archive::{self, Whose};
-use crate::engine::Facts;
-use crate::extra::Extra;
-use crate::image::Picture;
+use crate::archive::{self, ContainerUserKind};
+use crate::engine::EngineFacts;
+use crate::extra::ExtraFlags;
+use crate::image::ImageFacts;
 use crate::label;
-use crate::user::{User, whose};
-use crate::volume::{Volume, VolumeError};
+use crate::user::{ContainerUser, whose};
+use crate::volume::{ContainerVolume, VolumeError};
 
 /// How containers are, beyond what every sandbox's spec says.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
-    pub user: User,
+pub struct ContainerOptions {
+    pub user: ContainerUser,
     pub root: RootView,
     /// An OCI runtime that the engine knows, such as `runsc`.
     pub runtime: Option<String>,
     /// Variables of every container. Not part of a spec, which is written into the ledger.
     pub env: BTreeMap<String, Secret>,
-    pub volumes: Vec<Volume>,
-    pub extra: Extra,
-    pub seal: Seal,
+    pub volumes: Vec<ContainerVolume>,
+    pub extra: ExtraFlags,
+    pub seal: ContainerSeal,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub enum RootView {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Seal {
+pub enum ContainerSeal {
     /// Loopback and nothing else.
     #[default]
     Whole,
@@ -61,15 +63,15 @@ const PAGE: u64 = 4096;
 const STRANGER: &str = "agent";
 
 /// How long a tied sandbox waits for its creator.
-const UNTIL_FIRST: Duration = Duration::from_secs(20);
+const DOCKER_CREATOR_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What the engine is asked to make of an image that our layer is on.
 pub(crate) fn shape(
-    options: &Options,
-    spec: &Spec,
+    options: &ContainerOptions,
+    spec: &SandboxSpec,
     layered: &str,
-    picture: &Picture,
-    facts: &Facts,
+    picture: &ImageFacts,
+    facts: &EngineFacts,
 ) -> Result<ContainerCreateBody, BackendError> {
     check(options, spec)?;
     let mut body = ContainerCreateBody {
@@ -100,7 +102,12 @@ pub(crate) fn shape(
 }
 
 /// Who the container's processes will be.
-pub(crate) fn whose_of(options: &Options, spec: &Spec, picture: &Picture, facts: &Facts) -> Whose {
+pub(crate) fn whose_of(
+    options: &ContainerOptions,
+    spec: &SandboxSpec,
+    picture: &ImageFacts,
+    facts: &EngineFacts,
+) -> ContainerUserKind {
     let mut body = ContainerCreateBody {
         user: options.user.name(&spec.id, picture, facts),
         ..ContainerCreateBody::default()
@@ -109,8 +116,8 @@ pub(crate) fn whose_of(options: &Options, spec: &Spec, picture: &Picture, facts:
     whose(body.user.as_deref().or(picture.user.as_deref()))
 }
 
-fn check(options: &Options, spec: &Spec) -> Result<(), BackendError> {
-    if options.root == RootView::ReadOnly && spec.persistence == Persistence::Kept {
+fn check(options: &ContainerOptions, spec: &SandboxSpec) -> Result<(), BackendError> {
+    if options.root == RootView::ReadOnly && spec.persistence == SandboxPersistence::Kept {
         return Err(BackendError::Refused {
             what: "a read-only root that keeps its files".to_owned(),
             why: "files are kept in the root; write container_persistent: false, or leave \
@@ -121,11 +128,11 @@ fn check(options: &Options, spec: &Spec) -> Result<(), BackendError> {
     Ok(())
 }
 
-fn serve(spec: &Spec) -> Vec<String> {
+fn serve(spec: &SandboxSpec) -> Vec<String> {
     let alone = match spec.lifeline {
-        Lifeline::Ledger => spec.lifetime,
+        SandboxLifeline::Ledger => spec.lifetime,
         // It ends with its creator's link; this is for one who died before he had one.
-        Lifeline::Creator => spec.lifetime.min(UNTIL_FIRST),
+        SandboxLifeline::Creator => spec.lifetime.min(DOCKER_CREATOR_TIMEOUT),
     };
     let lifetime = alone.as_secs().to_string();
     let mut words: Vec<String> = [
@@ -139,13 +146,17 @@ fn serve(spec: &Spec) -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
-    if spec.lifeline == Lifeline::Creator {
+    if spec.lifeline == SandboxLifeline::Creator {
         words.push("--tied".to_owned());
     }
     words
 }
 
-fn env(options: &Options, spec: &Spec, picture: &Picture) -> Result<Vec<String>, BackendError> {
+fn env(
+    options: &ContainerOptions,
+    spec: &SandboxSpec,
+    picture: &ImageFacts,
+) -> Result<Vec<String>, BackendError> {
     let mut all: BTreeMap<&str, &str> = BTreeMap::new();
     if options.user.is_stranger_to(picture) {
         // Programs that ask the image who they are hear nothing.
@@ -177,10 +188,15 @@ fn env(options: &Options, spec: &Spec, picture: &Picture) -> Result<Vec<String>,
         .collect())
 }
 
-fn host(options: &Options, spec: &Spec, picture: &Picture, facts: &Facts) -> HostConfig {
+fn host(
+    options: &ContainerOptions,
+    spec: &SandboxSpec,
+    picture: &ImageFacts,
+    facts: &EngineFacts,
+) -> HostConfig {
     let limits = &spec.limits;
     let memory = signed(limits.memory_bytes);
-    let closed = options.seal == Seal::Whole;
+    let closed = options.seal == ContainerSeal::Whole;
     HostConfig {
         network_mode: Some(if closed { "none" } else { "bridge" }.to_owned()),
         // The engine would copy the host's resolvers and search domains into the container.
@@ -209,13 +225,13 @@ fn host(options: &Options, spec: &Spec, picture: &Picture, facts: &Facts) -> Hos
             config: None,
         }),
         // One that ends by itself leaves nothing, also when nobody is there to see it.
-        auto_remove: Some(spec.persistence == Persistence::Ephemeral),
+        auto_remove: Some(spec.persistence == SandboxPersistence::Ephemeral),
         init: Some(false),
         ..HostConfig::default()
     }
 }
 
-fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
+fn ulimits(limits: &SandboxLimits) -> Vec<ResourcesUlimits> {
     let files = i64::from(limits.open_files);
     [
         ("nofile", files),
@@ -232,10 +248,10 @@ fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
 }
 
 fn tmpfs(
-    options: &Options,
-    spec: &Spec,
-    picture: &Picture,
-    facts: &Facts,
+    options: &ContainerOptions,
+    spec: &SandboxSpec,
+    picture: &ImageFacts,
+    facts: &EngineFacts,
 ) -> HashMap<String, String> {
     let limits = &spec.limits;
     let least = |bytes: u64| {
@@ -278,19 +294,22 @@ fn tmpfs(
 }
 
 /// A sized tmpfs is a disk limit that nothing gets around, where memory can afford it.
-pub(crate) fn workspace_in_memory(spec: &Spec) -> bool {
-    spec.persistence == Persistence::Ephemeral
+pub(crate) fn workspace_in_memory(spec: &SandboxSpec) -> bool {
+    spec.persistence == SandboxPersistence::Ephemeral
         && spec.limits.disk_bytes <= spec.limits.memory_bytes / 2
 }
 
 /// Where something of the user's is shown.
-fn targets<'a>(options: &'a Options, spec: &'a Spec) -> impl Iterator<Item = &'a str> {
-    let volumes = options.volumes.iter().map(Volume::target);
+fn targets<'a>(
+    options: &'a ContainerOptions,
+    spec: &'a SandboxSpec,
+) -> impl Iterator<Item = &'a str> {
+    let volumes = options.volumes.iter().map(ContainerVolume::target);
     let mounts = spec.mounts.iter();
     volumes.chain(mounts.filter_map(|mount| mount.target.to_str()))
 }
 
-fn binds(options: &Options, spec: &Spec) -> Vec<String> {
+fn binds(options: &ContainerOptions, spec: &SandboxSpec) -> Vec<String> {
     let taken: Vec<_> = spec
         .mounts
         .iter()
@@ -306,7 +325,7 @@ fn binds(options: &Options, spec: &Spec) -> Vec<String> {
     binds
 }
 
-fn bind(mount: &Mount) -> String {
+fn bind(mount: &HostMount) -> String {
     let mode = match mount.mode {
         MountMode::ReadOnly => "ro",
         MountMode::ReadWrite => "rw",
@@ -319,8 +338,8 @@ fn bind(mount: &Mount) -> String {
 }
 
 /// As a volume, so that both kinds are judged by the same rules.
-pub(crate) fn volume_of(mount: &Mount) -> Result<Volume, VolumeError> {
-    Volume::parse(&bind(mount)).and_then(|volume| {
+pub(crate) fn volume_of(mount: &HostMount) -> Result<ContainerVolume, VolumeError> {
+    ContainerVolume::parse(&bind(mount)).and_then(|volume| {
         volume.ok_or_else(|| VolumeError::Malformed {
             text: mount.source.display().to_string(),
         })

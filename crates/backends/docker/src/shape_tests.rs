@@ -1,40 +1,40 @@
-use hermetic_sandbox::{Network, SystemView};
+use hermetic_sandbox::{NetworkMode, SystemView};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 
 use super::*;
 
-fn spec() -> Spec {
-    Spec {
+fn spec() -> SandboxSpec {
+    SandboxSpec {
         installation: InstallationId::random(),
         conversation: ConversationKey::new("alice"),
         id: SandboxId::random(),
         system: SystemView::Image("debian".to_owned()),
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Kept,
-        lifeline: Lifeline::Ledger,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Kept,
+        lifeline: SandboxLifeline::Ledger,
         lifetime: Duration::from_secs(60),
     }
 }
 
-fn made(options: &Options, spec: &Spec) -> ContainerCreateBody {
-    let facts = Facts {
+fn made(options: &ContainerOptions, spec: &SandboxSpec) -> ContainerCreateBody {
+    let facts = EngineFacts {
         cpus: Some(2),
         may_size: false,
         maps_users: false,
     };
-    shape(options, spec, "debian", &Picture::default(), &facts).unwrap()
+    shape(options, spec, "debian", &ImageFacts::default(), &facts).unwrap()
 }
 
-fn host_of(options: &Options, spec: &Spec) -> HostConfig {
+fn host_of(options: &ContainerOptions, spec: &SandboxSpec) -> HostConfig {
     made(options, spec).host_config.unwrap()
 }
 
 #[test]
 fn every_layer_is_asked_for() {
-    let host = host_of(&Options::default(), &spec());
+    let host = host_of(&ContainerOptions::default(), &spec());
     assert_eq!(host.network_mode.as_deref(), Some("none"));
     assert_eq!(host.cap_drop, Some(vec!["ALL".to_owned()]));
     assert_eq!(host.cap_add, None);
@@ -54,24 +54,31 @@ fn every_layer_is_asked_for() {
 #[test]
 fn only_what_keeps_no_files_removes_itself() {
     let mut spec = spec();
-    assert_eq!(host_of(&Options::default(), &spec).auto_remove, Some(false));
-    spec.persistence = Persistence::Ephemeral;
-    assert_eq!(host_of(&Options::default(), &spec).auto_remove, Some(true));
+    assert_eq!(
+        host_of(&ContainerOptions::default(), &spec).auto_remove,
+        Some(false)
+    );
+    spec.persistence = SandboxPersistence::Ephemeral;
+    assert_eq!(
+        host_of(&ContainerOptions::default(), &spec).auto_remove,
+        Some(true)
+    );
 }
 
 #[test]
 fn a_small_disk_is_memory_and_the_users_folder_takes_its_place() {
     let mut spec = spec();
-    spec.persistence = Persistence::Ephemeral;
+    spec.persistence = SandboxPersistence::Ephemeral;
     spec.limits.disk_bytes = 64 << 20;
-    let tmpfs = |options: &Options, spec: &Spec| host_of(options, spec).tmpfs.unwrap();
-    let workspace = &tmpfs(&Options::default(), &spec)["/workspace"];
+    let tmpfs =
+        |options: &ContainerOptions, spec: &SandboxSpec| host_of(options, spec).tmpfs.unwrap();
+    let workspace = &tmpfs(&ContainerOptions::default(), &spec)["/workspace"];
     assert!(workspace.contains("size=67108864"), "{workspace}");
 
-    let volume = Volume::parse("/srv/work:/workspace").unwrap();
-    let options = Options {
+    let volume = ContainerVolume::parse("/srv/work:/workspace").unwrap();
+    let options = ContainerOptions {
         volumes: volume.into_iter().collect(),
-        ..Options::default()
+        ..ContainerOptions::default()
     };
     assert!(!tmpfs(&options, &spec).contains_key("/workspace"));
     assert_eq!(
@@ -88,7 +95,11 @@ fn no_bound_is_larger_than_the_engine_and_none_is_zero() {
     let mut spec = spec();
     spec.limits.disk_bytes = 0;
     spec.limits.inodes = 0;
-    for options in host_of(&Options::default(), &spec).tmpfs.unwrap().values() {
+    for options in host_of(&ContainerOptions::default(), &spec)
+        .tmpfs
+        .unwrap()
+        .values()
+    {
         assert!(options.contains("size=4096,"), "{options}");
         assert!(options.contains("nr_inodes=64,"), "{options}");
     }
@@ -97,13 +108,13 @@ fn no_bound_is_larger_than_the_engine_and_none_is_zero() {
 #[test]
 fn labels_of_ours_cannot_be_taken_over() {
     let spec = spec();
-    let labels = made(&Options::default(), &spec).labels.unwrap();
+    let labels = made(&ContainerOptions::default(), &spec).labels.unwrap();
     assert_eq!(labels["hermetic.installation"], spec.installation.as_str());
     assert_eq!(labels["hermetic.conversation"], "alice");
-    let read = label::Owned::read(&labels, &spec.installation).unwrap();
+    let read = label::ContainerLabels::read(&labels, &spec.installation).unwrap();
     assert_eq!(read.id, spec.id);
     assert!(read.is_being_made());
-    assert!(label::Owned::read(&labels, &InstallationId::random()).is_none());
+    assert!(label::ContainerLabels::read(&labels, &InstallationId::random()).is_none());
 }
 
 #[test]
@@ -111,23 +122,23 @@ fn a_variable_with_a_hole_in_its_name_is_refused() {
     for name in ["", "A=B", "A\0"] {
         let mut spec = spec();
         spec.env.insert(name.to_owned(), "x".to_owned());
-        let made = env(&Options::default(), &spec, &Picture::default());
+        let made = env(&ContainerOptions::default(), &spec, &ImageFacts::default());
         assert!(made.is_err(), "{name:?}");
     }
 }
 
 #[test]
 fn a_user_of_its_own_has_a_home_and_a_name_unless_told_otherwise() {
-    let mut options = Options {
-        user: User::NeverRoot,
-        ..Options::default()
+    let mut options = ContainerOptions {
+        user: ContainerUser::NeverRoot,
+        ..ContainerOptions::default()
     };
-    let env = |options: &Options| made(options, &spec()).env.unwrap();
+    let env = |options: &ContainerOptions| made(options, &spec()).env.unwrap();
     let said = env(&options);
     for variable in ["HOME=/workspace", "USER=agent", "LOGNAME=agent"] {
         assert!(said.contains(&variable.to_owned()), "{said:?}");
     }
     options.env.insert("HOME".to_owned(), Secret::new("/tmp"));
     assert!(env(&options).contains(&"HOME=/tmp".to_owned()));
-    assert!(env(&Options::default()).is_empty());
+    assert!(env(&ContainerOptions::default()).is_empty());
 }

@@ -19,7 +19,7 @@ const BUNDLES: [&str; 2] = [
     "/etc/pki/tls/certs/ca-bundle.crt",
 ];
 /// More than any bundle has.
-const MOST_BYTES: usize = 8 << 20;
+const MOST_BUNDLE_BYTES: usize = 8 << 20;
 /// As many links as lead to a bundle anywhere.
 const MOST_LINKS: usize = 4;
 
@@ -60,8 +60,10 @@ async fn follow(
             return Ok(None);
         };
         match archive::first(&tar) {
-            Some(archive::Entry::File(content)) => return Ok(Some((path, content.to_vec()))),
-            Some(archive::Entry::Link(target)) => path = join(&path, &target),
+            Some(archive::ArchiveEntry::File(content)) => {
+                return Ok(Some((path, content.to_vec())));
+            }
+            Some(archive::ArchiveEntry::Link(target)) => path = join(&path, &target),
             None => return Ok(None),
         }
     }
@@ -76,7 +78,7 @@ async fn fetch(docker: &Docker, container: &str, path: &str) -> Result<Option<Ve
     let mut tar = Vec::new();
     while let Some(part) = stream.next().await {
         match part {
-            Ok(part) if tar.len() + part.len() <= MOST_BYTES => tar.extend_from_slice(&part),
+            Ok(part) if tar.len() + part.len() <= MOST_BUNDLE_BYTES => tar.extend_from_slice(&part),
             Ok(_) => return Ok(None),
             Err(error) if status(&error) == Some(404) => return Ok(None),
             Err(error) => return Err(error),

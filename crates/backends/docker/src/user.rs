@@ -9,12 +9,12 @@ use std::str::FromStr;
 use hermetic_types::SandboxId;
 use thiserror::Error;
 
-use crate::archive::Whose;
-use crate::engine::Facts;
-use crate::image::Picture;
+use crate::archive::ContainerUserKind;
+use crate::engine::EngineFacts;
+use crate::image::ImageFacts;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum User {
+pub enum ContainerUser {
     /// Whoever the image says; often root.
     #[default]
     Image,
@@ -38,21 +38,26 @@ const OF_NOBODY: u32 = 0x0fff_ffff;
 /// For an engine that maps a small range of numbers to others.
 const SMALL: u32 = 1000;
 
-impl User {
+impl ContainerUser {
     /// Whether it is root whatever the image says.
     pub fn is_root(&self) -> bool {
         match self {
-            Self::Named(name) => whose(Some(name)) == Whose::Root,
+            Self::Named(name) => whose(Some(name)) == ContainerUserKind::Root,
             Self::Host { uid, .. } => *uid == 0,
             Self::Image | Self::NeverRoot => false,
         }
     }
 
     /// As the engine is told; nothing for whoever the image says.
-    pub(crate) fn name(&self, id: &SandboxId, picture: &Picture, facts: &Facts) -> Option<String> {
+    pub(crate) fn name(
+        &self,
+        id: &SandboxId,
+        picture: &ImageFacts,
+        facts: &EngineFacts,
+    ) -> Option<String> {
         match self {
             Self::Image => None,
-            Self::NeverRoot if whose(picture.user.as_deref()) != Whose::Root => None,
+            Self::NeverRoot if whose(picture.user.as_deref()) != ContainerUserKind::Root => None,
             Self::NeverRoot => {
                 let number = if facts.maps_users {
                     SMALL
@@ -67,17 +72,17 @@ impl User {
     }
 
     /// Whether it may be somebody whom the image has never heard of, and who has no home there.
-    pub(crate) fn is_stranger_to(&self, picture: &Picture) -> bool {
+    pub(crate) fn is_stranger_to(&self, picture: &ImageFacts) -> bool {
         match self {
             Self::Image | Self::Named(_) => false,
-            Self::NeverRoot => whose(picture.user.as_deref()) == Whose::Root,
+            Self::NeverRoot => whose(picture.user.as_deref()) == ContainerUserKind::Root,
             Self::Host { .. } => true,
         }
     }
 }
 
 /// `image`, or a name or number as `docker run --user` takes it.
-impl FromStr for User {
+impl FromStr for ContainerUser {
     type Err = NoSuchUser;
 
     fn from_str(text: &str) -> Result<Self, NoSuchUser> {
@@ -100,13 +105,13 @@ impl FromStr for User {
 }
 
 /// Whose files the warden and the workspace have to be open to.
-pub(crate) fn whose(user: Option<&str>) -> Whose {
+pub(crate) fn whose(user: Option<&str>) -> ContainerUserKind {
     let name = user.map(|user| user.split(':').next().unwrap_or_default());
     match name {
-        None | Some("" | "root") => Whose::Root,
+        None | Some("" | "root") => ContainerUserKind::Root,
         // However many zeros it is written with.
-        Some(name) if name.bytes().all(|byte| byte == b'0') => Whose::Root,
-        Some(_) => Whose::SomebodyElse,
+        Some(name) if name.bytes().all(|byte| byte == b'0') => ContainerUserKind::Root,
+        Some(_) => ContainerUserKind::SomebodyElse,
     }
 }
 
@@ -122,10 +127,10 @@ fn of_nobody(id: &SandboxId) -> u32 {
 mod tests {
     use super::*;
 
-    fn picture(user: Option<&str>) -> Picture {
-        Picture {
+    fn picture(user: Option<&str>) -> ImageFacts {
+        ImageFacts {
             user: user.map(str::to_owned),
-            ..Picture::default()
+            ..ImageFacts::default()
         }
     }
 
@@ -140,17 +145,18 @@ mod tests {
             Some("0:0"),
             Some("root:users"),
         ] {
-            assert_eq!(whose(user), Whose::Root, "{user:?}");
+            assert_eq!(whose(user), ContainerUserKind::Root, "{user:?}");
         }
         for user in ["node", "1000", "1000:0"] {
-            assert_eq!(whose(Some(user)), Whose::SomebodyElse);
+            assert_eq!(whose(Some(user)), ContainerUserKind::SomebodyElse);
         }
     }
 
     #[test]
     fn an_image_that_runs_as_root_gets_a_user_for_each_sandbox() {
         let (one, other) = (SandboxId::random(), SandboxId::random());
-        let name = |id, user| User::NeverRoot.name(id, &picture(user), &Facts::default());
+        let name =
+            |id, user| ContainerUser::NeverRoot.name(id, &picture(user), &EngineFacts::default());
         for user in [None, Some("root"), Some("0:0")] {
             let number = |id| -> u32 {
                 let name = name(id, user).unwrap();
@@ -167,22 +173,22 @@ mod tests {
 
     #[test]
     fn where_the_engine_maps_users_the_number_is_one_that_it_has() {
-        let facts = Facts {
+        let facts = EngineFacts {
             maps_users: true,
-            ..Facts::default()
+            ..EngineFacts::default()
         };
-        let name = User::NeverRoot.name(&SandboxId::random(), &picture(None), &facts);
+        let name = ContainerUser::NeverRoot.name(&SandboxId::random(), &picture(None), &facts);
         assert_eq!(name.as_deref(), Some("1000:1000"));
     }
 
     #[test]
     fn a_user_is_a_name_or_a_number_with_or_without_a_group() {
-        assert_eq!("image".parse(), Ok(User::Image));
+        assert_eq!("image".parse(), Ok(ContainerUser::Image));
         for good in ["root", "0", "1000:1000", "node", "www-data:users", "a.b_c"] {
-            assert_eq!(good.parse(), Ok(User::Named(good.to_owned())));
+            assert_eq!(good.parse(), Ok(ContainerUser::Named(good.to_owned())));
         }
         for bad in ["", ":", "a:", ":b", "a b", "a:b:c", "-x", "a\n"] {
-            assert!(bad.parse::<User>().is_err(), "{bad:?}");
+            assert!(bad.parse::<ContainerUser>().is_err(), "{bad:?}");
         }
     }
 }

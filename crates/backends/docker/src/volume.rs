@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// `/host/folder:/inside[:ro]` or `volume:/inside[:ro]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Volume {
+pub struct ContainerVolume {
     source: String,
     target: String,
     options: Vec<String>,
@@ -51,7 +51,7 @@ const ENGINES: [&str; 7] = [
 ];
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-impl Volume {
+impl ContainerVolume {
     /// Nothing for a text without a colon, which Hermes skips too.
     pub fn parse(text: &str) -> Result<Option<Self>, VolumeError> {
         let malformed = || VolumeError::Malformed {
@@ -165,7 +165,7 @@ impl Volume {
     }
 }
 
-impl fmt::Display for Volume {
+impl fmt::Display for ContainerVolume {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.source, self.target)?;
         if !self.options.is_empty() {
@@ -202,8 +202,8 @@ fn overlaps(one: &Path, other: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn volume(text: &str) -> Volume {
-        Volume::parse(text).unwrap().unwrap()
+    fn volume(text: &str) -> ContainerVolume {
+        ContainerVolume::parse(text).unwrap().unwrap()
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         for text in ["/data:/data", "/data:/in:ro", "cache:/cache", "/a:/b:ro,z"] {
             assert_eq!(volume(text).to_string(), text);
         }
-        assert_eq!(Volume::parse("anonymous"), Ok(None));
+        assert_eq!(ContainerVolume::parse("anonymous"), Ok(None));
         for text in [
             ":/x",
             "/a:",
@@ -224,7 +224,7 @@ mod tests {
             "-v:/x",
             "/a:/b:ro:suid",
         ] {
-            assert!(Volume::parse(text).is_err(), "{text:?} was taken");
+            assert!(ContainerVolume::parse(text).is_err(), "{text:?} was taken");
         }
     }
 

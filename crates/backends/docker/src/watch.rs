@@ -9,26 +9,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bollard::query_parameters::KillContainerOptions;
-use hermetic_types::{Limits, SandboxId};
+use hermetic_types::{SandboxId, SandboxLimits};
 use rustix::process::getuid;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use crate::container::{Container, Look};
-use crate::docker::Host;
-use crate::files::Files;
-use crate::hidden::{self, Hidden};
+use crate::container::{InspectDepth, OwnedContainer};
+use crate::docker::DockerState;
+use crate::files::LayerFiles;
+use crate::hidden::{self, HiddenUsage};
 
 /// Why a sandbox was ended by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum LimitEnd {
     DiskLimit,
     FileLimit,
 }
 
 /// What is kept by looking.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct LayerBounds {
     pub(crate) bytes: Option<u64>,
     pub(crate) files: Option<u64>,
 }
@@ -43,16 +43,16 @@ const RAREST: Duration = Duration::from_secs(60);
 const MOST_REASONS: usize = 1000;
 
 #[derive(Debug, Default)]
-pub(crate) struct Watch(Mutex<Round>);
+pub(crate) struct LimitWatch(Mutex<LimitRound>);
 
 #[derive(Debug, Default)]
-struct Round {
+struct LimitRound {
     watched: HashSet<SandboxId>,
-    ended: HashMap<SandboxId, Ended>,
+    ended: HashMap<SandboxId, LimitEnd>,
 }
 
-impl Watch {
-    pub(crate) fn why_ended(&self, id: &SandboxId) -> Option<Ended> {
+impl LimitWatch {
+    pub(crate) fn why_ended(&self, id: &SandboxId) -> Option<LimitEnd> {
         self.round().ended.get(id).copied()
     }
 
@@ -60,7 +60,7 @@ impl Watch {
         self.round().watched.remove(id);
     }
 
-    fn note(&self, id: &SandboxId, ended: Ended) {
+    fn note(&self, id: &SandboxId, ended: LimitEnd) {
         let mut round = self.round();
         if round.ended.len() >= MOST_REASONS {
             round.ended.clear();
@@ -72,13 +72,13 @@ impl Watch {
         self.round().watched.contains(id)
     }
 
-    fn round(&self) -> MutexGuard<'_, Round> {
+    fn round(&self) -> MutexGuard<'_, LimitRound> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Bounds {
-    pub(crate) fn of(limits: &Limits) -> Self {
+impl LayerBounds {
+    pub(crate) fn of(limits: &SandboxLimits) -> Self {
         Self {
             bytes: Some(limits.disk_bytes),
             files: Some(limits.inodes),
@@ -86,9 +86,9 @@ impl Bounds {
     }
 }
 
-impl Host {
+impl DockerState {
     /// Looks after it until it ends or nobody wants that any more.
-    pub(crate) fn watch_over(self: &Arc<Self>, id: &SandboxId, bounds: &Bounds) {
+    pub(crate) fn watch_over(self: &Arc<Self>, id: &SandboxId, bounds: &LayerBounds) {
         if !self.watch.round().watched.insert(id.clone()) {
             return;
         }
@@ -106,8 +106,8 @@ impl Host {
     }
 
     /// How much it has written. An error of the engine's is no reason to end anything.
-    async fn weigh(&self, id: &SandboxId, hidden: &mut Hidden) -> Weighed {
-        match self.find(id, Look::Weigh).await {
+    async fn weigh(&self, id: &SandboxId, hidden: &mut HiddenUsage) -> LayerWeight {
+        match self.find(id, InspectDepth::Weigh).await {
             Ok(Some(found)) if found.is_running => {
                 let named = found.layer_bytes.unwrap_or_default();
                 let unnamed = if self.sees_layers() {
@@ -115,18 +115,18 @@ impl Host {
                 } else {
                     0
                 };
-                Weighed::Bytes(Box::new(found), named.saturating_add(unnamed))
+                LayerWeight::Bytes(Box::new(found), named.saturating_add(unnamed))
             }
-            Ok(_) => Weighed::Gone,
-            Err(_) => Weighed::Unknown,
+            Ok(_) => LayerWeight::Gone,
+            Err(_) => LayerWeight::Unknown,
         }
     }
 
-    async fn end(&self, found: &Container, ended: Ended) {
+    async fn end(&self, found: &OwnedContainer, ended: LimitEnd) {
         let id = &found.owned.id;
         let limit = match ended {
-            Ended::DiskLimit => "disk",
-            Ended::FileLimit => "files",
+            LimitEnd::DiskLimit => "disk",
+            LimitEnd::FileLimit => "files",
         };
         tracing::warn!(sandbox = %id, limit, "stopped at its limit");
         self.watch.note(id, ended);
@@ -142,14 +142,14 @@ impl Host {
     }
 }
 
-enum Weighed {
-    Bytes(Box<Container>, u64),
+enum LayerWeight {
+    Bytes(Box<OwnedContainer>, u64),
     Unknown,
     Gone,
 }
 
 /// Looking takes system calls and a wait for what only passes.
-async fn look_for_hidden(found: &Container, hidden: &mut Hidden, named: u64) -> u64 {
+async fn look_for_hidden(found: &OwnedContainer, hidden: &mut HiddenUsage, named: u64) -> u64 {
     let (pid, key, layer) = (found.pid, found.key.clone(), found.layer.clone());
     let mut looker = mem::take(hidden);
     let looked = spawn_blocking(move || {
@@ -161,28 +161,28 @@ async fn look_for_hidden(found: &Container, hidden: &mut Hidden, named: u64) -> 
     bytes
 }
 
-async fn look_after(host: Weak<Host>, id: SandboxId, limit: u64) {
+async fn look_after(host: Weak<DockerState>, id: SandboxId, limit: u64) {
     let mut good_for = lasts(limit, FILL_RATE);
-    let mut hidden = Hidden::default();
+    let mut hidden = HiddenUsage::default();
     loop {
         sleep(good_for).await;
         let Some(host) = host.upgrade().filter(|host| host.watch.watches(&id)) else {
             return;
         };
         good_for = match host.weigh(&id, &mut hidden).await {
-            Weighed::Bytes(found, bytes) if bytes > limit => {
-                host.end(&found, Ended::DiskLimit).await;
+            LayerWeight::Bytes(found, bytes) if bytes > limit => {
+                host.end(&found, LimitEnd::DiskLimit).await;
                 // Looked at once more: a kill that failed is tried again.
                 OFTENEST
             }
-            Weighed::Bytes(_, bytes) => lasts(limit - bytes, FILL_RATE),
-            Weighed::Unknown => RAREST / 10,
-            Weighed::Gone => return host.watch.forget(&id),
+            LayerWeight::Bytes(_, bytes) => lasts(limit - bytes, FILL_RATE),
+            LayerWeight::Unknown => RAREST / 10,
+            LayerWeight::Gone => return host.watch.forget(&id),
         };
     }
 }
 
-async fn count_files(host: Weak<Host>, id: SandboxId, limit: u64) {
+async fn count_files(host: Weak<DockerState>, id: SandboxId, limit: u64) {
     let mut good_for = lasts(limit, FILE_RATE);
     let mut files = None;
     loop {
@@ -192,10 +192,10 @@ async fn count_files(host: Weak<Host>, id: SandboxId, limit: u64) {
         };
         let mut known = match files.take() {
             Some(known) => known,
-            None => match host.find(&id, Look::Quick).await {
+            None => match host.find(&id, InspectDepth::Quick).await {
                 Ok(Some(found)) if hidden::is_its_first(found.pid, &found.key) => {
                     match found.layer {
-                        Some(layer) => Files::of(layer),
+                        Some(layer) => LayerFiles::of(layer),
                         // A storage driver that does not say.
                         None => return,
                     }
@@ -214,10 +214,10 @@ async fn count_files(host: Weak<Host>, id: SandboxId, limit: u64) {
         files = Some(known);
         good_for = lasts(room, FILE_RATE);
         if room == 0
-            && let Ok(Some(found)) = host.find(&id, Look::Quick).await
+            && let Ok(Some(found)) = host.find(&id, InspectDepth::Quick).await
             && found.is_running
         {
-            host.end(&found, Ended::FileLimit).await;
+            host.end(&found, LimitEnd::FileLimit).await;
         }
     }
 }

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 
 use hermetic_sandbox::SystemView;
-use hermetic_sandbox::conformance::Candidate;
+use hermetic_sandbox::conformance::BackendCandidate;
 use hermetic_types::InstallationId;
 
-use hermetic_docker::User;
+use hermetic_docker::ContainerUser;
 
 use crate::lab::{image, open, skip};
 
-hermetic_sandbox::conformance!(candidate(User::Image).await);
+hermetic_sandbox::conformance!(candidate(ContainerUser::Image).await);
 
 /// As chats have it.
 mod never_root {
-    use super::{User, candidate};
+    use super::{ContainerUser, candidate};
 
-    hermetic_sandbox::conformance!(candidate(User::NeverRoot).await);
+    hermetic_sandbox::conformance!(candidate(ContainerUser::NeverRoot).await);
 }
 
-async fn candidate(user: User) -> Option<Candidate> {
+async fn candidate(user: ContainerUser) -> Option<BackendCandidate> {
     if let Some(why) = skip().await {
         eprintln!("SKIP: docker conformance: {why}");
         return None;
     }
     let installation = InstallationId::random();
-    Some(Candidate {
+    Some(BackendCandidate {
         backend: Arc::new(open(&installation, |config| {
             config.options.user = user.clone();
         })),

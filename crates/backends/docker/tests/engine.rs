@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use hermetic_docker::Address;
-use hermetic_sandbox::{Backend, BackendError, Persistence};
+use hermetic_docker::EngineAddress;
+use hermetic_sandbox::{Backend, BackendError, SandboxPersistence};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::lab::{Lab, begin, docker, greet, image, sh};
@@ -42,7 +42,7 @@ async fn story(name: &str, signal: Signal) {
     let lab = Lab::open(|config| config.address = engine.address());
 
     let mut kept = lab.spec();
-    kept.persistence = Persistence::Kept;
+    kept.persistence = SandboxPersistence::Kept;
     let ephemeral = lab.spec();
     let one = lab.create(&kept).await;
     sh(&one, "echo mine > note").await;
@@ -152,8 +152,8 @@ impl Engine {
         self.folder.path().join("docker.sock")
     }
 
-    pub(crate) fn address(&self) -> Address {
-        Address::Socket(self.socket())
+    pub(crate) fn address(&self) -> EngineAddress {
+        EngineAddress::Socket(self.socket())
     }
 
     async fn answers(&mut self) -> bool {

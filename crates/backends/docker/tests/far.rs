@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use hermetic_docker::Address;
-use hermetic_sandbox::{Backend, BackendError, Persistence};
+use hermetic_docker::EngineAddress;
+use hermetic_sandbox::{Backend, BackendError, SandboxPersistence};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use rustix::process::getuid;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -125,10 +125,10 @@ async fn a_way_that_breaks_is_an_error_now_and_none_later() {
         return;
     };
     let mut relay = Relay::open(&socket, None).await;
-    let address = Address::Plain(format!("127.0.0.1:{}", relay.port));
+    let address = EngineAddress::Plain(format!("127.0.0.1:{}", relay.port));
     let lab = Lab::open(|config| config.address = address);
     let mut kept = lab.spec();
-    kept.persistence = Persistence::Kept;
+    kept.persistence = SandboxPersistence::Kept;
     let sandbox = lab.create(&kept).await;
     sh(&sandbox, "echo mine > note").await;
     let mut running = begin(&sandbox, "echo ready; sleep 600").await;
@@ -155,8 +155,8 @@ async fn a_way_that_breaks_is_an_error_now_and_none_later() {
 /// The socket of the engine that all tests share.
 async fn engine(name: &str) -> Option<PathBuf> {
     let why = match lab::skip().await {
-        None => match Address::find(&|name| std::env::var(name).ok()).unwrap() {
-            Address::Socket(path) => return Some(path),
+        None => match EngineAddress::find(&|name| std::env::var(name).ok()).unwrap() {
+            EngineAddress::Socket(path) => return Some(path),
             far => format!("{far} is no socket"),
         },
         Some(why) => why,
@@ -234,8 +234,8 @@ async fn join(mut stream: impl AsyncRead + AsyncWrite + Unpin, socket: &Path) {
     }
 }
 
-fn tls(port: u16, certificates: &Path) -> Address {
-    Address::Tls(hermetic_docker::TlsHost {
+fn tls(port: u16, certificates: &Path) -> EngineAddress {
+    EngineAddress::Tls(hermetic_docker::TlsHost {
         host: format!("127.0.0.1:{port}"),
         certificates: certificates.to_owned(),
     })

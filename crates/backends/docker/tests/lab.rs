@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hermetic_docker::{Address, Config, Docker, Options, Tell};
+use hermetic_docker::{ContainerOptions, DockerBackend, DockerConfig, EngineAddress, PullListener};
 use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{
-    Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
+    Backend, FinishedCommand, NetworkMode, Sandbox, SandboxLifeline, SandboxPersistence,
+    SandboxSpec, SystemView,
 };
-use hermetic_types::{Command, ConversationKey, InstallationId, Limits, SandboxId};
-use hermetic_warden::client::{Event, Running};
+use hermetic_types::{
+    Command, ConversationKey, InstallationId, SandboxId, SandboxLimits, SystemClock,
+};
+use hermetic_warden::client::{RunEvent, RunningCommand};
 use tokio_util::sync::CancellationToken;
 
 /// Long enough for a loaded machine; nothing waits for it when all is well.
@@ -17,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 const BOUND: usize = 1 << 20;
 
 pub(crate) struct Lab {
-    pub(crate) docker: Docker,
+    pub(crate) docker: DockerBackend,
     pub(crate) installation: InstallationId,
 }
 
@@ -53,25 +56,29 @@ pub(crate) fn image() -> String {
     std::env::var("HERMETIC_TEST_IMAGE").unwrap_or_default()
 }
 
-pub(crate) fn open(installation: &InstallationId, change: impl FnOnce(&mut Config)) -> Docker {
-    let mut config = Config {
-        address: Address::find(&|name| std::env::var(name).ok()).unwrap(),
+pub(crate) fn open(
+    installation: &InstallationId,
+    change: impl FnOnce(&mut DockerConfig),
+) -> DockerBackend {
+    let mut config = DockerConfig {
+        address: EngineAddress::find(&|name| std::env::var(name).ok()).unwrap(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         authority: None,
         image: image(),
         own: Vec::new(),
         accepted: Vec::new(),
-        options: Options::default(),
+        options: ContainerOptions::default(),
         client_folder: None,
-        tell: Tell::default(),
+        tell: PullListener::default(),
+        clock: SystemClock::shared(),
     };
     change(&mut config);
-    Docker::open(config).unwrap()
+    DockerBackend::open(config).unwrap()
 }
 
 impl Lab {
-    pub(crate) fn open(change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn open(change: impl FnOnce(&mut DockerConfig)) -> Self {
         let installation = InstallationId::random();
         Self {
             docker: open(&installation, change),
@@ -80,18 +87,18 @@ impl Lab {
     }
 
     /// The same installation with other options.
-    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn with(&self, change: impl FnOnce(&mut DockerConfig)) -> Self {
         Self {
             docker: open(&self.installation, change),
             installation: self.installation.clone(),
         }
     }
 
-    pub(crate) fn spec(&self) -> Spec {
+    pub(crate) fn spec(&self) -> SandboxSpec {
         spec(&self.installation)
     }
 
-    pub(crate) async fn create(&self, spec: &Spec) -> Sandbox {
+    pub(crate) async fn create(&self, spec: &SandboxSpec) -> Sandbox {
         let link = self.docker.create(spec).await.unwrap();
         greet(spec, link).await
     }
@@ -101,7 +108,7 @@ impl Lab {
         self.run_in(&self.spec(), text).await
     }
 
-    pub(crate) async fn run_in(&self, spec: &Spec, text: &str) -> String {
+    pub(crate) async fn run_in(&self, spec: &SandboxSpec, text: &str) -> String {
         let sandbox = self.create(spec).await;
         let said = sh(&sandbox, text).await;
         self.docker.destroy(&spec.id).await.unwrap();
@@ -118,29 +125,29 @@ impl Lab {
     }
 }
 
-pub(crate) fn spec(installation: &InstallationId) -> Spec {
-    Spec {
+pub(crate) fn spec(installation: &InstallationId) -> SandboxSpec {
+    SandboxSpec {
         installation: installation.clone(),
         conversation: ConversationKey::new("story"),
         id: SandboxId::random(),
         system: SystemView::Image(image()),
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Ledger,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Ledger,
         lifetime: Duration::from_secs(600),
     }
 }
 
-pub(crate) async fn greet(spec: &Spec, link: hermetic_sandbox::Link) -> Sandbox {
-    Sandbox::greet(&spec.id, Docker::DESCRIPTION, link)
+pub(crate) async fn greet(spec: &SandboxSpec, link: hermetic_sandbox::WardenLink) -> Sandbox {
+    Sandbox::greet(&spec.id, DockerBackend::DESCRIPTION, link)
         .await
         .unwrap()
 }
 
-pub(crate) async fn finish(sandbox: &Sandbox, text: &str) -> Finished {
+pub(crate) async fn finish(sandbox: &Sandbox, text: &str) -> FinishedCommand {
     let mut command = Command::script(text);
     command.timeout = Some(PATIENCE);
     sandbox
@@ -150,10 +157,10 @@ pub(crate) async fn finish(sandbox: &Sandbox, text: &str) -> Finished {
 }
 
 /// Starts what goes on; it has said a first word.
-pub(crate) async fn begin(sandbox: &Sandbox, text: &str) -> Running {
+pub(crate) async fn begin(sandbox: &Sandbox, text: &str) -> RunningCommand {
     let command = cleared(Command::script(text));
     let mut running = sandbox.start(command).await.unwrap();
-    while !matches!(running.next().await, Ok(Some(Event::Out(_))) | Err(_)) {}
+    while !matches!(running.next().await, Ok(Some(RunEvent::Out(_))) | Err(_)) {}
     running
 }
 

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::lab::{begin, greet, sh, stories, until};
-use hermetic_sandbox::{Backend, FoundState, Lifeline, Persistence};
+use hermetic_sandbox::{Backend, FoundState, SandboxLifeline, SandboxPersistence};
 
 stories! {
     async fn what_is_tied_goes_with_its_link(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.lifeline = Lifeline::Creator;
+        spec.lifeline = SandboxLifeline::Creator;
         let sandbox = lab.create(&spec).await;
         assert_eq!(sh(&sandbox, "echo here").await, "here\n");
         sandbox.warden().close();
@@ -17,7 +17,7 @@ stories! {
     }
 
     async fn one_that_nobody_comes_back_to_ends_itself(lab: &Lab) {
-        for persistence in [Persistence::Ephemeral, Persistence::Kept] {
+        for persistence in [SandboxPersistence::Ephemeral, SandboxPersistence::Kept] {
             let mut spec = lab.spec();
             spec.lifetime = Duration::from_secs(1);
             spec.persistence = persistence;
@@ -26,8 +26,8 @@ stories! {
             sandbox.warden().close();
             drop(sandbox);
             let rest = match persistence {
-                Persistence::Ephemeral => None,
-                Persistence::Kept => Some(FoundState::Stopped),
+                SandboxPersistence::Ephemeral => None,
+                SandboxPersistence::Kept => Some(FoundState::Stopped),
             };
             until("it ended by itself", async || {
                 let found = lab.docker.list().await.unwrap();
@@ -56,7 +56,7 @@ stories! {
 
     async fn a_stopped_one_has_no_process_and_comes_back(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         let sandbox = lab.create(&spec).await;
         sh(&sandbox, "echo one > note; echo two > /opt/note").await;
         lab.docker.stop(&spec.id).await.unwrap();
@@ -81,7 +81,7 @@ stories! {
     async fn readiness_says_what_holds(lab: &Lab) {
         let readiness = lab.docker.readiness().await;
         assert!(readiness.missing().is_none(), "{readiness:?}");
-        let elsewhere = lab.with(|config| config.address = hermetic_docker::Address::Socket("/nowhere/docker.sock".into()));
+        let elsewhere = lab.with(|config| config.address = hermetic_docker::EngineAddress::Socket("/nowhere/docker.sock".into()));
         let readiness = elsewhere.docker.readiness().await;
         let missing = readiness.missing().expect("an engine is missing");
         assert_eq!(missing.name, "engine");

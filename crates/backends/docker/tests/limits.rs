@@ -1,20 +1,20 @@
 //! What a container may use up, and that it is stopped there.
 
-use hermetic_docker::Ended;
-use hermetic_sandbox::{Backend, BackendError, Persistence};
-use hermetic_types::Limits;
+use hermetic_docker::LimitEnd;
+use hermetic_sandbox::{Backend, BackendError, SandboxPersistence};
+use hermetic_types::SandboxLimits;
 use rustix::process::getuid;
 
 use crate::lab::{begin, finish, is_podman, sh, stories, until};
 
-fn small() -> Limits {
-    Limits {
+fn small() -> SandboxLimits {
+    SandboxLimits {
         memory_bytes: 256 << 20,
         disk_bytes: 32 << 20,
         inodes: 5000,
         pids: 40,
         open_files: 200,
-        ..Limits::default()
+        ..SandboxLimits::default()
     }
 }
 
@@ -84,18 +84,18 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#).await;
     async fn no_file_is_larger_than_the_disk(lab: &Lab) {
         let mut spec = lab.spec();
         spec.limits.disk_bytes = 64 << 20;
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         let said = lab.run_in(&spec, "ulimit -f; ulimit -f unlimited 2>/dev/null || echo held; ulimit -c").await;
         assert_eq!(said, "65536\nheld\n0\n");
     }
 
     async fn a_disk_that_is_watched_ends_the_sandbox(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
-        spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+        spec.persistence = SandboxPersistence::Kept;
+        spec.limits = SandboxLimits { disk_bytes: 64 << 20, ..SandboxLimits::default() };
         let sandbox = lab.create(&spec).await;
         let mut running = begin(&sandbox, "for i in $(seq 40); do head -c 16M /dev/zero > /usr/f$i; done; echo ready; sleep 600").await;
-        until("the watch ends it", async || lab.docker.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+        until("the watch ends it", async || lab.docker.why_ended(&spec.id) == Some(LimitEnd::DiskLimit)).await;
         while let Ok(Some(_)) = running.next().await {}
         // Its files are over the limit for good: coming back is refused, in words.
         until("it is seen to be stopped", async || lab.docker.connect(&spec.id).await.is_err()).await;
@@ -109,7 +109,7 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#).await;
             return eprintln!("SKIP: a_file_without_a_name_counts: only root sees such files");
         }
         let mut spec = lab.spec();
-        spec.limits = Limits { disk_bytes: 64 << 20, memory_bytes: 100 << 20, ..Limits::default() };
+        spec.limits = SandboxLimits { disk_bytes: 64 << 20, memory_bytes: 100 << 20, ..SandboxLimits::default() };
         let sandbox = lab.create(&spec).await;
         let hide = r#"exec python3 -c '
 import os, time
@@ -120,7 +120,7 @@ for i in range(20):
     held.append(f)
 print("ready", flush=True); time.sleep(600)'"#;
         let _running = begin(&sandbox, hide).await;
-        until("the watch ends it", async || lab.docker.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+        until("the watch ends it", async || lab.docker.why_ended(&spec.id) == Some(LimitEnd::DiskLimit)).await;
         until("it is gone", async || lab.docker.list().await.unwrap().is_empty()).await;
     }
 
@@ -130,10 +130,10 @@ print("ready", flush=True); time.sleep(600)'"#;
         }
         for (what, hold) in HIDDEN_FILES {
             let mut spec = lab.spec();
-            spec.limits = Limits { disk_bytes: 64 << 20, memory_bytes: 100 << 20, ..Limits::default() };
+            spec.limits = SandboxLimits { disk_bytes: 64 << 20, memory_bytes: 100 << 20, ..SandboxLimits::default() };
             let sandbox = lab.create(&spec).await;
             let _running = begin(&sandbox, &holding(hold)).await;
-            until(what, async || lab.docker.why_ended(&spec.id) == Some(Ended::DiskLimit)).await;
+            until(what, async || lab.docker.why_ended(&spec.id) == Some(LimitEnd::DiskLimit)).await;
             until("it is gone", async || lab.docker.list().await.unwrap().is_empty()).await;
         }
     }
@@ -143,7 +143,7 @@ print("ready", flush=True); time.sleep(600)'"#;
             return eprintln!("SKIP: files_without_a_byte_count_too: only root sees the layer");
         }
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         spec.limits.inodes = 20_000;
         let sandbox = lab.create(&spec).await;
         // More than any machine makes within a look, and not all of them if nobody looks.
@@ -153,7 +153,7 @@ print("ready", flush=True)
 for d in range(2000):
     os.mkdir(f"/usr/d{d}")
     for n in range(1000): os.close(os.open(f"/usr/d{d}/{n}", os.O_CREAT))'"#).await;
-        until("the watch ends it", async || lab.docker.why_ended(&spec.id) == Some(Ended::FileLimit)).await;
+        until("the watch ends it", async || lab.docker.why_ended(&spec.id) == Some(LimitEnd::FileLimit)).await;
         while let Ok(Some(_)) = running.next().await {}
         until("it is seen to be stopped", async || lab.docker.connect(&spec.id).await.is_err()).await;
         lab.docker.destroy(&spec.id).await.unwrap();

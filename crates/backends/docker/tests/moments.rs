@@ -5,8 +5,10 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hermetic_docker::{Address, Docker};
-use hermetic_sandbox::{Backend, BackendError, FoundState, Lifeline, Persistence, Spec};
+use hermetic_docker::{DockerBackend, EngineAddress};
+use hermetic_sandbox::{
+    Backend, BackendError, FoundState, SandboxLifeline, SandboxPersistence, SandboxSpec,
+};
 use hermetic_types::InstallationId;
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
@@ -54,7 +56,7 @@ async fn dies_at(engine: &mut Engine, moment: &str) {
     let mut watched = Watched::before(&engine.socket());
     let lab = Lab::open(|config| config.address = watched.address());
     let mut spec = lab.spec();
-    spec.persistence = Persistence::Kept;
+    spec.persistence = SandboxPersistence::Kept;
     let life = tokio::spawn(live(lab.docker.clone(), spec.clone()));
     watched.until_asked(moment).await;
     engine.end(Signal::KILL).await;
@@ -73,7 +75,7 @@ async fn dies_at(engine: &mut Engine, moment: &str) {
     assert_eq!(all, "not-ours\n", "{moment}");
 }
 
-async fn live(docker: Docker, spec: Spec) -> Result<(), BackendError> {
+async fn live(docker: DockerBackend, spec: SandboxSpec) -> Result<(), BackendError> {
     let link = docker.create(&spec).await?;
     drop(link);
     docker.stop(&spec.id).await?;
@@ -99,7 +101,8 @@ stories! {
 
 /// Kills a process at this moment of its sandbox's life, and looks at what is left.
 async fn crash_and_count(lab: &Lab, bond: &str, moment: &str) {
-    let Ok(Address::Socket(engine)) = Address::find(&|name| std::env::var(name).ok()) else {
+    let Ok(EngineAddress::Socket(engine)) = EngineAddress::find(&|name| std::env::var(name).ok())
+    else {
         return eprintln!("SKIP: crash_and_count: the engine is no socket");
     };
     let mut watched = Watched::before(&engine);
@@ -155,8 +158,8 @@ async fn creator() {
     let docker = lab::open(&installation, |_| {});
     let mut spec = lab::spec(&installation);
     match bond {
-        "creator" => spec.lifeline = Lifeline::Creator,
-        _ => spec.persistence = Persistence::Kept,
+        "creator" => spec.lifeline = SandboxLifeline::Creator,
+        _ => spec.persistence = SandboxPersistence::Kept,
     }
     // Long enough for whoever looks for it.
     spec.lifetime = Duration::from_secs(60);
@@ -197,8 +200,8 @@ impl Watched {
         }
     }
 
-    fn address(&self) -> Address {
-        Address::Socket(self.folder.path().join("socket"))
+    fn address(&self) -> EngineAddress {
+        EngineAddress::Socket(self.folder.path().join("socket"))
     }
 
     fn under_way(&self) -> usize {

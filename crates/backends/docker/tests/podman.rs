@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use hermetic_docker::Address;
+use hermetic_docker::EngineAddress;
 use hermetic_sandbox::Backend;
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
@@ -71,8 +71,8 @@ impl Podman {
         podman
     }
 
-    fn address(&self) -> Address {
-        Address::Socket(self.folder.path().join("socket"))
+    fn address(&self) -> EngineAddress {
+        EngineAddress::Socket(self.folder.path().join("socket"))
     }
 
     /// From the engine that all tests share to this one.

@@ -2,9 +2,9 @@
 
 use std::net::TcpListener;
 
-use hermetic_docker::{Options, RootView, User, Volume};
+use hermetic_docker::{ContainerOptions, ContainerUser, ContainerVolume, RootView};
 use hermetic_sandbox::conformance::{DOORS, assert_closed};
-use hermetic_sandbox::{Backend, BackendError, LayerState, Mount, MountMode};
+use hermetic_sandbox::{Backend, BackendError, HostMount, LayerState, MountMode};
 
 use crate::lab::{is_podman, sh, stories};
 
@@ -60,13 +60,13 @@ echo done"#).await;
     }
 
     async fn setuid_programs_give_nothing(lab: &Lab) {
-        let lab = lab.with(|config| config.options.user = User::Host { uid: 1234, gid: 1234 });
+        let lab = lab.with(|config| config.options.user = ContainerUser::Host { uid: 1234, gid: 1234 });
         let said = lab.run("id -u; id -g; for p in /bin/su /usr/bin/newgrp /usr/bin/passwd; do [ -u $p ] && echo \"$p is setuid\" >/dev/null; done; su root -c id >/dev/null 2>&1 && echo ROOT; echo mine > /workspace/f && cat /workspace/f; echo $HOME; touch /etc/x 2>/dev/null && echo WROTE; ls -ld /.hermetic/warden | cut -c1-10; rm -f /.hermetic/warden 2>/dev/null; [ -x /.hermetic/warden ] && echo there").await;
         assert_eq!(said, "1234\n1234\nmine\n/workspace\n-r-xr-xr-x\nthere\n");
     }
 
     async fn an_image_that_runs_as_root_does_not(lab: &Lab) {
-        let lab = lab.with(|config| config.options.user = User::NeverRoot);
+        let lab = lab.with(|config| config.options.user = ContainerUser::NeverRoot);
         let work = "id -u; id -g; id -G; echo mine > note && cat note; cd && pwd; echo $USER; mkdir -p .cache/x && touch /tmp/x; python3 -c 'import getpass, os; print(getpass.getuser(), os.path.expanduser(\"~\"))'; (touch /etc/x || touch /usr/x || touch /.hermetic/x || rm -f /.hermetic/warden) 2>/dev/null && echo WROTE; grep Uid /proc/1/status | cut -f2";
         let mut seen = Vec::new();
         for _ in 0..2 {
@@ -85,21 +85,21 @@ echo done"#).await;
     }
 
     async fn a_kept_container_stays_who_it_is(lab: &Lab) {
-        let lab = lab.with(|config| config.options.user = User::NeverRoot);
+        let lab = lab.with(|config| config.options.user = ContainerUser::NeverRoot);
         let mut spec = lab.spec();
-        spec.persistence = hermetic_sandbox::Persistence::Kept;
+        spec.persistence = hermetic_sandbox::SandboxPersistence::Kept;
         let sandbox = lab.create(&spec).await;
         let before = sh(&sandbox, "id -u; echo mine > note").await;
         lab.docker.stop(&spec.id).await.unwrap();
         // Also for a gateway that was told otherwise since.
-        let other = lab.with(|config| config.options.user = User::Named("root".to_owned()));
+        let other = lab.with(|config| config.options.user = ContainerUser::Named("root".to_owned()));
         let sandbox = crate::lab::greet(&spec, other.docker.resume(&spec).await.unwrap()).await;
         assert_eq!(sh(&sandbox, "id -u; echo more >> note && stat -c %u note").await, before.repeat(2));
         lab.docker.destroy(&spec.id).await.unwrap();
     }
 
     async fn who_chooses_root_is_told(lab: &Lab) {
-        let lab = lab.with(|config| config.options.user = User::Named("root".to_owned()));
+        let lab = lab.with(|config| config.options.user = ContainerUser::Named("root".to_owned()));
         assert_eq!(lab.run("id -u; grep CapEff /proc/self/status | cut -f2").await, "0\n0000000000000000\n");
         let readiness = lab.docker.readiness().await;
         let identity = readiness.layers.iter().find(|layer| layer.name == "identity").unwrap();
@@ -118,15 +118,15 @@ echo done"#).await;
         let image = format!("hermetic-test:{}", hermetic_types::SandboxId::random());
         crate::lab::docker(&["commit"], &[made.trim(), &image]).await;
         crate::lab::docker(&["rm"], &[made.trim()]).await;
-        let of = |user: User| lab.with(|config| {
+        let of = |user: ContainerUser| lab.with(|config| {
             config.image.clone_from(&image);
             config.options.user = user;
         });
-        let readiness = of(User::NeverRoot).docker.readiness().await;
+        let readiness = of(ContainerUser::NeverRoot).docker.readiness().await;
         let missing = readiness.missing().unwrap();
         assert_eq!(missing.name, "image");
         assert!(missing.remedy.as_deref().unwrap().contains("docker_user: image"), "{missing:?}");
-        let readiness = of(User::Image).docker.readiness().await;
+        let readiness = of(ContainerUser::Image).docker.readiness().await;
         assert_eq!(readiness.missing().map(|layer| &layer.detail), None);
         crate::lab::docker(&["rmi"], &[&image]).await;
     }
@@ -136,7 +136,7 @@ echo done"#).await;
         let said = lab.run("for d in / /usr /etc /var /home; do touch $d/x 2>/dev/null && echo WROTE $d; done; for d in /tmp /workspace /root /run; do touch $d/x || echo NO $d; done; pwd").await;
         assert_eq!(said, "/workspace\n");
         let mut kept = lab.spec();
-        kept.persistence = hermetic_sandbox::Persistence::Kept;
+        kept.persistence = hermetic_sandbox::SandboxPersistence::Kept;
         let refused = lab.docker.create(&kept).await.unwrap_err();
         assert!(matches!(refused, BackendError::Refused { .. }), "{refused}");
     }
@@ -150,13 +150,13 @@ echo done"#).await;
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("note"), "from outside").unwrap();
         let text = format!("{}:/data:ro", folder.path().display());
-        let volume = Volume::parse(&text).unwrap().unwrap();
+        let volume = ContainerVolume::parse(&text).unwrap().unwrap();
         let lab = lab.with(|config| config.options.volumes = vec![volume]);
         let said = lab.run("cat /data/note; touch /data/x 2>/dev/null && echo WROTE").await;
         assert_eq!(said, "from outside");
 
         let mut spec = lab.spec();
-        spec.mounts = vec![Mount {
+        spec.mounts = vec![HostMount {
             source: "/var/run/docker.sock".into(),
             target: "/engine.sock".into(),
             mode: MountMode::ReadWrite,
@@ -212,7 +212,7 @@ print(len(ours), len(known) > 50)'"#;
     }
 
     async fn the_warden_is_out_of_reach(lab: &Lab) {
-        for user in [User::Image, User::NeverRoot, User::Host { uid: 1234, gid: 1234 }] {
+        for user in [ContainerUser::Image, ContainerUser::NeverRoot, ContainerUser::Host { uid: 1234, gid: 1234 }] {
             let lab = lab.with(|config| config.options.user = user.clone());
             let said = lab.run(&format!("exec python3 - <<'PYTHON'\n{AT_THE_WARDEN}\nPYTHON")).await;
             assert_eq!(said, "done\n", "{user:?}");
@@ -245,7 +245,7 @@ print(len(ours), len(known) > 50)'"#;
 
     async fn what_the_sandbox_replaces_costs_only_itself(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = hermetic_sandbox::Persistence::Kept;
+        spec.persistence = hermetic_sandbox::SandboxPersistence::Kept;
         let sandbox = lab.create(&spec).await;
         let said = sh(&sandbox, "rm -rf /.hermetic/warden /.hermetic/run; ln -s /etc /.hermetic/run; ln -s /bin/cat /.hermetic/warden; kill -9 1; echo alive; echo kept > /workspace/note").await;
         assert_eq!(said, "alive\n");
@@ -263,7 +263,7 @@ print(len(ours), len(known) > 50)'"#;
     }
 
     async fn another_runtime_holds_too(lab: &Lab) {
-        let lab = lab.with(|config| config.options = Options { runtime: Some("runsc".to_owned()), ..Options::default() });
+        let lab = lab.with(|config| config.options = ContainerOptions { runtime: Some("runsc".to_owned()), ..ContainerOptions::default() });
         let readiness = lab.docker.readiness().await;
         if let Some(layer) = readiness.missing() {
             return eprintln!("SKIP: another_runtime_holds_too: {}: {}", layer.name, layer.detail);

@@ -7,18 +7,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use hermetic_sandbox::Spec;
-use hermetic_sandbox::host::Process;
+use hermetic_sandbox::SandboxSpec;
+use hermetic_sandbox::host::ProcessHandle;
 use hermetic_types::SandboxId;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Folder {
+pub(crate) struct LocalFolder {
     path: PathBuf,
 }
 
-impl Folder {
+impl LocalFolder {
     pub(crate) fn new(sandboxes: &Path, id: &SandboxId) -> Self {
         Self {
             path: sandboxes.join(id.as_str()),
@@ -27,7 +27,7 @@ impl Folder {
 
     /// Fails where the id is taken. What it is comes first, before there is a process. The lock
     /// tells others that somebody is at it.
-    pub(crate) fn make(&self, spec: &Spec) -> io::Result<OwnedFd> {
+    pub(crate) fn make(&self, spec: &SandboxSpec) -> io::Result<OwnedFd> {
         DirBuilder::new().mode(0o700).create(&self.path)?;
         let lock = self.open(OFlags::RDONLY)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
@@ -45,20 +45,20 @@ impl Folder {
         self.path.exists()
     }
 
-    pub(crate) fn spec(&self) -> Option<Spec> {
+    pub(crate) fn spec(&self) -> Option<SandboxSpec> {
         serde_json::from_slice(&fs::read(self.path.join("spec.json")).ok()?).ok()
     }
 
-    pub(crate) fn note_life(&self, process: &Process) -> io::Result<()> {
+    pub(crate) fn note_life(&self, process: &ProcessHandle) -> io::Result<()> {
         let partial = self.path.join("life.partial");
         fs::write(&partial, serde_json::to_vec(process)?)?;
         fs::rename(partial, self.path.join("life.json"))
     }
 
     /// The warden, if it still runs.
-    pub(crate) fn living(&self) -> Option<(Process, OwnedFd)> {
+    pub(crate) fn living(&self) -> Option<(ProcessHandle, OwnedFd)> {
         let text = fs::read(self.path.join("life.json")).ok()?;
-        let process: Process = serde_json::from_slice(&text).ok()?;
+        let process: ProcessHandle = serde_json::from_slice(&text).ok()?;
         let pidfd = process.open()?;
         Some((process, pidfd))
     }

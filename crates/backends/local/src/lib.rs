@@ -10,4 +10,4 @@
 mod folder;
 mod local;
 
-pub use local::{Config, Local};
+pub use local::{LocalBackend, LocalConfig};

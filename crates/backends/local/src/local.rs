@@ -11,20 +11,20 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hermetic_sandbox::host::{self, Process, Program};
+use hermetic_sandbox::host::{self, InsideProgram, ProcessHandle};
 use hermetic_sandbox::{
-    Backend, BackendError, Found, FoundState, Layer, LayerState, Lifeline, Link, Persistence,
-    Readiness, Spec,
+    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, LayerState, SandboxLifeline,
+    SandboxPersistence, SandboxSpec, SealLayer, WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, SandboxId};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::process::{Child, Command};
 
-use crate::folder::Folder;
+use crate::folder::LocalFolder;
 
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct LocalConfig {
     /// A folder of ours alone.
     pub state: PathBuf,
     /// The embedded warden program.
@@ -40,53 +40,56 @@ pub struct Config {
 }
 
 #[derive(Clone, Debug)]
-pub struct Local(Arc<Host>);
+pub struct LocalBackend(Arc<LocalState>);
 
 #[derive(Debug)]
-struct Host {
-    config: Config,
-    program: Program,
+struct LocalState {
+    config: LocalConfig,
+    program: InsideProgram,
 }
 
-impl Local {
-    pub fn open(config: Config) -> Result<Self, BackendError> {
+impl LocalBackend {
+    pub fn open(config: LocalConfig) -> Result<Self, BackendError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(config.state.join("local"))
             .map_err(|source| BackendError::failed("make the state folder", source))?;
-        let program = Program::seal(config.program)
+        let program = InsideProgram::seal(config.program)
             .map_err(|source| BackendError::failed("hold the warden program", source))?;
-        Ok(Self(Arc::new(Host { config, program })))
+        Ok(Self(Arc::new(LocalState { config, program })))
     }
 }
 
-impl Local {
+impl LocalBackend {
     /// Commands act on this machine.
     pub const DESCRIPTION: BackendDescription = BackendDescription::judged(BackendKind::Local);
 }
 
-impl Backend for Local {
+impl Backend for LocalBackend {
     fn description(&self) -> BackendDescription {
         Self::DESCRIPTION
     }
 
-    fn readiness(&self) -> BoxFuture<'_, Readiness> {
-        let layer = Layer {
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
+        let layer = SealLayer {
             name: "boundary",
             state: LayerState::Missing,
             detail: "none: commands run on this host as this user, and are judged first".to_owned(),
             remedy: Some("choose native, which is sealed".to_owned()),
         };
         async move {
-            Readiness {
+            BackendReadiness {
                 layers: vec![layer],
             }
         }
         .boxed()
     }
 
-    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         let (host, spec) = (Arc::clone(&self.0), spec.clone());
         async move {
             let stream = blocking(move || {
@@ -103,7 +106,7 @@ impl Backend for Local {
         .boxed()
     }
 
-    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         let folder = self.0.folder(id);
         async move {
             folder.living().ok_or_else(|| missing(id))?;
@@ -126,7 +129,10 @@ impl Backend for Local {
         .boxed()
     }
 
-    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn resume<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         let (host, spec) = (Arc::clone(&self.0), spec.clone());
         async move {
             let stream = blocking(move || {
@@ -147,22 +153,22 @@ impl Backend for Local {
         blocking(move || host.destroy(&id)).boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
         let host = Arc::clone(&self.0);
         blocking(move || host.list()).boxed()
     }
 }
 
-impl Host {
-    fn folder(&self, id: &SandboxId) -> Folder {
-        Folder::new(&self.config.state.join("local"), id)
+impl LocalState {
+    fn folder(&self, id: &SandboxId) -> LocalFolder {
+        LocalFolder::new(&self.config.state.join("local"), id)
     }
 
     /// Starts the warden with a socket that was made here; the link is there before it is.
     fn start(
         &self,
-        spec: &Spec,
-        folder: &Folder,
+        spec: &SandboxSpec,
+        folder: &LocalFolder,
     ) -> Result<std::os::unix::net::UnixStream, BackendError> {
         let socket = folder
             .listen()
@@ -176,7 +182,7 @@ impl Host {
         // Dropping the child does not end it: the runtime collects it when it ends by itself.
         child
             .id()
-            .and_then(|pid| Process::observe(i32::try_from(pid).ok()?))
+            .and_then(|pid| ProcessHandle::observe(i32::try_from(pid).ok()?))
             .ok_or_else(|| io::Error::other("the warden ended at once"))
             .and_then(|process| folder.note_life(&process))
             .map_err(|source| BackendError::failed("write the warden's process down", source))?;
@@ -185,11 +191,11 @@ impl Host {
             .map_err(|source| BackendError::failed("reach the warden", source))
     }
 
-    fn spawn(&self, spec: &Spec, socket: OwnedFd) -> io::Result<Child> {
+    fn spawn(&self, spec: &SandboxSpec, socket: OwnedFd) -> io::Result<Child> {
         let mut command = Command::new(self.program.path());
         command.args(["serve", "--listen-fd", "0", "--lifetime"]);
         command.arg(spec.lifetime.as_secs().to_string());
-        if spec.lifeline == Lifeline::Creator {
+        if spec.lifeline == SandboxLifeline::Creator {
             command.arg("--tied");
         }
         command
@@ -243,7 +249,7 @@ impl Host {
             .map_err(|source| BackendError::failed("remove the sandbox's folder", source))
     }
 
-    fn list(&self) -> Result<Vec<Found>, BackendError> {
+    fn list(&self) -> Result<Vec<FoundSandbox>, BackendError> {
         let unreadable = |source: io::Error| BackendError::failed("read the state folder", source);
         let mut found = Vec::new();
         for entry in fs::read_dir(self.config.state.join("local")).map_err(unreadable)? {
@@ -256,14 +262,14 @@ impl Host {
             let state = match (&spec, folder.living()) {
                 (Some(_), Some(_)) => FoundState::Running,
                 (Some(spec), None)
-                    if spec.persistence == Persistence::Kept && folder.was_alive() =>
+                    if spec.persistence == SandboxPersistence::Kept && folder.was_alive() =>
                 {
                     FoundState::Stopped
                 }
                 _ if folder.is_locked() => FoundState::Busy,
                 _ => FoundState::Broken,
             };
-            found.push(Found {
+            found.push(FoundSandbox {
                 id,
                 lifeline: spec.as_ref().map(|spec| spec.lifeline),
                 conversation: spec.map(|spec| spec.conversation),
@@ -275,9 +281,9 @@ impl Host {
     }
 }
 
-fn linked(stream: std::os::unix::net::UnixStream) -> Result<Link, BackendError> {
+fn linked(stream: std::os::unix::net::UnixStream) -> Result<WardenLink, BackendError> {
     tokio::net::UnixStream::from_std(stream)
-        .map(Link::new)
+        .map(WardenLink::new)
         .map_err(|source| BackendError::failed("wait for the warden", source))
 }
 

@@ -5,19 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_local::{Config, Local};
-use hermetic_sandbox::conformance::Candidate;
-use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
-use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
+use hermetic_local::{LocalBackend, LocalConfig};
+use hermetic_sandbox::conformance::BackendCandidate;
+use hermetic_sandbox::{
+    Backend, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec, SystemView,
+};
+use hermetic_types::{ConversationKey, InstallationId, SandboxId, SandboxLimits};
 
 hermetic_sandbox::conformance!(Some(candidate()));
 
 /// Less than anybody's hard limit.
 const OPEN_FILES: u64 = 256;
 
-fn candidate() -> Candidate {
+fn candidate() -> BackendCandidate {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    Candidate {
+    BackendCandidate {
         backend: open(&folder.path().join("one")),
         other: open(&folder.path().join("two")),
         installation: InstallationId::random(),
@@ -31,7 +33,7 @@ fn candidate() -> Candidate {
 
 fn open(state: &Path) -> Arc<dyn Backend> {
     std::fs::create_dir_all(state).expect("a folder can be made");
-    let local = Local::open(Config {
+    let local = LocalBackend::open(LocalConfig {
         open_files: Some(OPEN_FILES),
         state: state.to_owned(),
         program: hermetic_embedded::WARDEN,
@@ -46,17 +48,17 @@ fn open(state: &Path) -> Arc<dyn Backend> {
 async fn what_is_started_has_the_ordinary_limit_on_open_files() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let backend = open(folder.path());
-    let spec = Spec {
+    let spec = SandboxSpec {
         installation: InstallationId::random(),
         conversation: ConversationKey::new("files"),
         id: SandboxId::random(),
         system: SystemView::Host,
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Creator,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Creator,
         lifetime: Duration::from_secs(60),
     };
     let link = backend.create(&spec).await.expect("a sandbox");

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Link, Spec, launch};
+use hermetic_sandbox::{BackendError, SandboxSpec, WardenLink, launch};
 use hermetic_types::SandboxId;
 use tonic::{Code, Status};
 use uuid::Uuid;
 
-use crate::control::Key;
-use crate::find::{Standing, ended};
-use crate::modal::{Host, missing};
-use crate::patience::{Attempts, Patience, passes};
-use crate::router::Router;
+use crate::control::IdempotencyKey;
+use crate::find::{RunningSandbox, ended};
+use crate::modal::{ModalState, missing};
+use crate::patience::{CallTimeouts, RetryAttempts, passes};
+use crate::router::CommandRouter;
 use crate::trouble::trouble;
 use crate::wire::{
     CommandRouterAccess, GenericStatus, ObjectCreation, SandboxCreateRequest, SandboxTag,
@@ -21,46 +21,52 @@ use crate::wire::{
 use crate::{death, image, label, link, shape};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum ModalStart {
     Fresh,
     Again,
 }
 
 pub(crate) async fn start(
-    host: &Arc<Host>,
-    spec: &Spec,
-    start: Start,
-) -> Result<Link, BackendError> {
+    host: &Arc<ModalState>,
+    spec: &SandboxSpec,
+    start: ModalStart,
+) -> Result<WardenLink, BackendError> {
     let (making, unwanted) = (Arc::clone(host), Arc::clone(host));
     let (wanted, id) = (spec.clone(), spec.id.clone());
     let make = async move {
         match start {
-            Start::Fresh => create(&making, &wanted).await,
-            Start::Again => resume(&making, &wanted).await,
+            ModalStart::Fresh => create(&making, &wanted).await,
+            ModalStart::Again => resume(&making, &wanted).await,
         }
     };
     let discard = async move {
         match start {
-            Start::Fresh => death::destroy(&unwanted, &id).await,
-            Start::Again => death::stop(&unwanted, &id).await,
+            ModalStart::Fresh => death::destroy(&unwanted, &id).await,
+            ModalStart::Again => death::stop(&unwanted, &id).await,
         }
     };
     launch(&spec.id, make, discard).await
 }
 
 /// Reaches the warden of one that lives.
-pub(crate) async fn connect(host: &Arc<Host>, id: &SandboxId) -> Result<Link, BackendError> {
+pub(crate) async fn connect(
+    host: &Arc<ModalState>,
+    id: &SandboxId,
+) -> Result<WardenLink, BackendError> {
     let standing = host.standing(Some(id)).await?.into_iter().next();
     let standing = standing.ok_or_else(|| missing(id))?;
     join(host, &standing).await
 }
 
-async fn join(host: &Arc<Host>, standing: &Standing) -> Result<Link, BackendError> {
+async fn join(
+    host: &Arc<ModalState>,
+    standing: &RunningSandbox,
+) -> Result<WardenLink, BackendError> {
     let router = router(host, &standing.key, None).await?;
     link::reach(&router, &standing.owned.start).await
 }
 
-async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
+async fn create(host: &Arc<ModalState>, spec: &SandboxSpec) -> Result<WardenLink, BackendError> {
     let name = shape::check(spec)?;
     let image = image::provide(host, name).await?;
     let born = bear(host, spec, image).await;
@@ -72,7 +78,7 @@ async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
 }
 
 /// With the files it was stopped with; with those of its image where Modal has them no longer.
-async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
+async fn resume(host: &Arc<ModalState>, spec: &SandboxSpec) -> Result<WardenLink, BackendError> {
     let name = shape::check(spec)?;
     if let Some(standing) = host.standing(Some(&spec.id)).await?.first() {
         return join(host, standing).await;
@@ -113,8 +119,12 @@ impl NotBorn {
 }
 
 /// Leaves nothing where it fails, as far as Modal lets us.
-async fn bear(host: &Arc<Host>, spec: &Spec, image: String) -> Result<Link, NotBorn> {
-    let birth = Birth::of(host, spec, image).await?;
+async fn bear(
+    host: &Arc<ModalState>,
+    spec: &SandboxSpec,
+    image: String,
+) -> Result<WardenLink, NotBorn> {
+    let birth = SandboxStart::of(host, spec, image).await?;
     let born = match birth.make(host, spec).await {
         Ok(made) => birth.bring_up(host, &made).await,
         Err(error) => Err(error),
@@ -126,26 +136,26 @@ async fn bear(host: &Arc<Host>, spec: &Spec, image: String) -> Result<Link, NotB
 }
 
 /// One start of one sandbox.
-struct Birth {
+struct SandboxStart {
     start: String,
     tags: Vec<SandboxTag>,
     request: SandboxCreateRequest,
 }
 
 /// What Modal made of it.
-struct Made {
+struct CreatedSandbox {
     key: String,
     task: Option<String>,
     access: Option<CommandRouterAccess>,
 }
 
 /// A create that gets no answer for so long is looked after, and given up after the second time.
-const CREATE: Patience = Patience::of(90, 240);
+const CREATE: CallTimeouts = CallTimeouts::of(90, 240);
 /// A request whose answer was lost may still be under way.
 const LATECOMER: Duration = Duration::from_millis(500);
 
-impl Birth {
-    async fn of(host: &Host, spec: &Spec, image: String) -> Result<Self, NotBorn> {
+impl SandboxStart {
+    async fn of(host: &ModalState, spec: &SandboxSpec, image: String) -> Result<Self, NotBorn> {
         let app = host.app(ObjectCreation::CreateIfMissing).await;
         let app = app.map_err(|status| NotBorn::Failed(trouble("find the app", &status)))?;
         let start: String = Uuid::new_v4().simple().to_string().split_off(16);
@@ -166,16 +176,16 @@ impl Birth {
     }
 
     /// Never asked for twice without a look whether the first was heard.
-    async fn make(&self, host: &Host, spec: &Spec) -> Result<Made, NotBorn> {
-        let key = Key::random();
-        let mut attempts = Attempts::within(CREATE.whole);
+    async fn make(&self, host: &ModalState, spec: &SandboxSpec) -> Result<CreatedSandbox, NotBorn> {
+        let key = IdempotencyKey::random();
+        let mut attempts = RetryAttempts::within(CREATE.whole);
         loop {
             let asked = host
                 .control
                 .ask_once(self.request.clone(), &key, attempts.made, CREATE);
             let status = match asked.await {
                 Ok(made) => {
-                    return Ok(Made {
+                    return Ok(CreatedSandbox {
                         key: made.sandbox_id,
                         task: Some(made.task_id).filter(|task| !task.is_empty()),
                         access: made.command_router_access,
@@ -204,7 +214,11 @@ impl Birth {
     }
 
     /// This very start, if Modal made it all the same.
-    async fn heard(&self, host: &Host, spec: &Spec) -> Result<Option<Made>, NotBorn> {
+    async fn heard(
+        &self,
+        host: &ModalState,
+        spec: &SandboxSpec,
+    ) -> Result<Option<CreatedSandbox>, NotBorn> {
         let standing = host
             .standing(Some(&spec.id))
             .await
@@ -212,14 +226,18 @@ impl Birth {
         let own = standing
             .into_iter()
             .find(|one| one.owned.start == self.start);
-        Ok(own.map(|own| Made {
+        Ok(own.map(|own| CreatedSandbox {
             key: own.key,
             task: None,
             access: None,
         }))
     }
 
-    async fn bring_up(&self, host: &Arc<Host>, made: &Made) -> Result<Link, NotBorn> {
+    async fn bring_up(
+        &self,
+        host: &Arc<ModalState>,
+        made: &CreatedSandbox,
+    ) -> Result<WardenLink, NotBorn> {
         let way = made.task.clone().zip(made.access.clone());
         let reached = async {
             let router = router(host, &made.key, way).await?;
@@ -240,27 +258,27 @@ impl Birth {
         }
     }
 
-    async fn mark_ready(&self, host: &Host, key: &str) -> Result<(), BackendError> {
+    async fn mark_ready(&self, host: &ModalState, key: &str) -> Result<(), BackendError> {
         let question = SandboxTagsSetRequest {
             sandbox_id: key.to_owned(),
             tags: label::ready(self.tags.clone()),
         };
-        let marked = host.control.ask(question, Patience::QUICK).await;
+        let marked = host.control.ask(question, CallTimeouts::QUICK).await;
         marked.map_err(|status| trouble("tag the sandbox", &status))?;
         Ok(())
     }
 }
 
 pub(crate) async fn router(
-    host: &Arc<Host>,
+    host: &Arc<ModalState>,
     key: &str,
     way: Option<(String, CommandRouterAccess)>,
-) -> Result<Arc<Router>, BackendError> {
+) -> Result<Arc<CommandRouter>, BackendError> {
     let (task, access) = match way {
         Some((task, access)) => (task, Some(access)),
         None => (host.task(key).await?, None),
     };
-    let router = Router::new(Arc::clone(&host.control), key.to_owned(), task, access);
+    let router = CommandRouter::new(Arc::clone(&host.control), key.to_owned(), task, access);
     let router = router.map_err(|status| trouble("reach the sandbox", &status))?;
     Ok(Arc::new(router))
 }

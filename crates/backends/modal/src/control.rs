@@ -1,19 +1,17 @@
 //! The control plane: makes, finds and ends sandboxes.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use hermetic_types::Secret;
+use hermetic_types::{Secret, SharedClock, Timestamp};
 use tokio::sync::{Mutex, OnceCell};
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 use uuid::Uuid;
 
-use crate::credentials::Credentials;
-use crate::patience::{Attempts, Patience};
-use crate::service::{self, Address};
-use crate::token::Token;
-use crate::wire::{AuthTokenGetRequest, Call};
+use crate::credentials::ModalCredentials;
+use crate::patience::{CallTimeouts, RetryAttempts};
+use crate::service::{self, ControlAddress};
+use crate::token::AuthToken;
+use crate::wire::{AuthTokenGetRequest, RpcCall};
 
 /// The release of Modal's own client whose protocol this is.
 const SPOKEN: &str = "1.6.3";
@@ -21,41 +19,47 @@ const SPOKEN: &str = "1.6.3";
 const CLIENT: &str = "1";
 
 #[derive(Debug)]
-pub(crate) struct Control {
-    pub(crate) address: Address,
-    credentials: Credentials,
+pub(crate) struct ControlPlane {
+    pub(crate) address: ControlAddress,
+    credentials: ModalCredentials,
+    clock: SharedClock,
     channel: OnceCell<Channel>,
-    token: Mutex<Option<Token>>,
+    token: Mutex<Option<AuthToken>>,
 }
 
 /// One question, however often it is put: the server answers a key once.
 #[derive(Debug)]
-pub(crate) struct Key(String);
+pub(crate) struct IdempotencyKey(String);
 
-impl Key {
+impl IdempotencyKey {
     pub(crate) fn random() -> Self {
         Self(Uuid::new_v4().to_string())
     }
 }
 
-impl Control {
-    pub(crate) fn new(address: Address, credentials: Credentials) -> Self {
+impl ControlPlane {
+    pub(crate) fn new(
+        address: ControlAddress,
+        credentials: ModalCredentials,
+        clock: SharedClock,
+    ) -> Self {
         Self {
             address,
             credentials,
+            clock,
             channel: OnceCell::new(),
             token: Mutex::new(None),
         }
     }
 
     /// For what may be asked twice.
-    pub(crate) async fn ask<Q: Call>(
+    pub(crate) async fn ask<Q: RpcCall>(
         &self,
         question: Q,
-        patience: Patience,
+        patience: CallTimeouts,
     ) -> Result<Q::Answer, Status> {
-        let key = Key::random();
-        let mut attempts = Attempts::within(patience.whole);
+        let key = IdempotencyKey::random();
+        let mut attempts = RetryAttempts::within(patience.whole);
         loop {
             let asked = self.ask_once(question.clone(), &key, attempts.made, patience);
             match asked.await {
@@ -66,12 +70,12 @@ impl Control {
     }
 
     /// One attempt, and a second only where the token had run out.
-    pub(crate) async fn ask_once<Q: Call>(
+    pub(crate) async fn ask_once<Q: RpcCall>(
         &self,
         question: Q,
-        key: &Key,
+        key: &IdempotencyKey,
         attempt: u32,
-        patience: Patience,
+        patience: CallTimeouts,
     ) -> Result<Q::Answer, Status> {
         let channel = self.channel().await?;
         let metadata = self.metadata::<Q>(key, attempt).await?;
@@ -86,13 +90,13 @@ impl Control {
         }
     }
 
-    pub(crate) async fn listen<Q: Call>(
+    pub(crate) async fn listen<Q: RpcCall>(
         &self,
         question: Q,
-        patience: Patience,
+        patience: CallTimeouts,
     ) -> Result<Streaming<Q::Answer>, Status> {
         let channel = self.channel().await?;
-        let metadata = self.metadata::<Q>(&Key::random(), 0).await?;
+        let metadata = self.metadata::<Q>(&IdempotencyKey::random(), 0).await?;
         service::listen(channel, question, metadata, patience.answer).await
     }
 
@@ -102,11 +106,15 @@ impl Control {
             .await
     }
 
-    async fn metadata<Q: Call>(&self, key: &Key, attempt: u32) -> Result<MetadataMap, Status> {
+    async fn metadata<Q: RpcCall>(
+        &self,
+        key: &IdempotencyKey,
+        attempt: u32,
+    ) -> Result<MetadataMap, Status> {
         let mut metadata = self.standing()?;
         put(&mut metadata, "x-idempotency-key", &key.0)?;
         put(&mut metadata, "x-retry-attempt", &attempt.to_string())?;
-        put(&mut metadata, "x-modal-timestamp", &now().to_string())?;
+        put(&mut metadata, "x-modal-timestamp", &self.now().to_string())?;
         if Q::NEEDS_TOKEN {
             let token = self.token().await?;
             put_secret(&mut metadata, "x-modal-auth-token", &token)?;
@@ -139,10 +147,16 @@ impl Control {
             return Ok(token.text.clone());
         }
         let channel = self.channel().await?;
-        let patience = Patience::QUICK.answer;
+        let patience = CallTimeouts::QUICK.answer;
         let fetched = service::ask(channel, AuthTokenGetRequest {}, self.standing()?, patience);
-        let token = Token::new(fetched.await?.token, now());
+        let token = AuthToken::new(fetched.await?.token, self.now());
         Ok(kept.insert(token).text.clone())
+    }
+
+    /// Seconds since 1970, as Modal wants them.
+    fn now(&self) -> f64 {
+        let since = self.clock.now().since(Timestamp::UNIX_EPOCH);
+        since.as_secs_f64()
     }
 
     pub(crate) fn environment(&self) -> &str {
@@ -171,11 +185,4 @@ pub(crate) fn put_secret(
     value.set_sensitive(true);
     metadata.insert(name, value);
     Ok(())
-}
-
-fn now() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs_f64()
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 #[derive(Clone, Debug)]
-pub struct Credentials {
+pub struct ModalCredentials {
     pub token_id: Secret,
     pub token_secret: Secret,
     /// Modal's own, comma-separated in order of preference, where absent.
@@ -37,10 +37,10 @@ pub enum CredentialsError {
 }
 
 /// A profile is two short texts; a file of a megabyte is something else.
-const LONGEST: u64 = 1 << 20;
+const LONGEST_PROFILE_FILE: u64 = 1 << 20;
 
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Profile {
+struct ModalProfile {
     token_id: Option<Secret>,
     token_secret: Option<Secret>,
     server_url: Option<String>,
@@ -49,7 +49,7 @@ struct Profile {
     active: bool,
 }
 
-impl Credentials {
+impl ModalCredentials {
     /// From variables, by the names Modal's own client has for them, and what they leave open from
     /// the file.
     pub fn find(
@@ -64,9 +64,9 @@ impl Credentials {
         let spoken = variable("MODAL_TOKEN_ID").zip(variable("MODAL_TOKEN_SECRET"));
         let profile = match path.as_deref().map(|path| read(path, wanted.as_deref())) {
             // Who says everything himself needs no file.
-            Some(Err(_)) | None if spoken.is_some() => Profile::default(),
+            Some(Err(_)) | None if spoken.is_some() => ModalProfile::default(),
             Some(profile) => profile?,
-            None => Profile::default(),
+            None => ModalProfile::default(),
         };
         let written = profile.token_id.zip(profile.token_secret);
         let spoken = spoken.map(|(id, secret)| (Secret::new(id), Secret::new(secret)));
@@ -98,9 +98,9 @@ impl CredentialsError {
     }
 }
 
-fn read(path: &Path, wanted: Option<&str>) -> Result<Profile, CredentialsError> {
-    let text = match fs::metadata(path).map(|about| about.len() <= LONGEST) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Profile::default()),
+fn read(path: &Path, wanted: Option<&str>) -> Result<ModalProfile, CredentialsError> {
+    let text = match fs::metadata(path).map(|about| about.len() <= LONGEST_PROFILE_FILE) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ModalProfile::default()),
         Ok(true) => fs::read_to_string(path),
         Ok(false) => Err(io::ErrorKind::FileTooLarge.into()),
         Err(error) => Err(error),
@@ -109,7 +109,7 @@ fn read(path: &Path, wanted: Option<&str>) -> Result<Profile, CredentialsError> 
         path: path.to_owned(),
         source,
     })?;
-    let mut profiles: BTreeMap<String, Profile> =
+    let mut profiles: BTreeMap<String, ModalProfile> =
         toml::from_str(&text).map_err(|error| CredentialsError::Malformed {
             path: path.to_owned(),
             // Without the line itself, which may hold a secret.
@@ -157,14 +157,14 @@ mod tests {
         token_id = 5
     "#;
 
-    fn find(file: &str, variables: &[(&str, &str)]) -> Result<Credentials, CredentialsError> {
+    fn find(file: &str, variables: &[(&str, &str)]) -> Result<ModalCredentials, CredentialsError> {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join(".modal.toml"), file).unwrap();
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         };
-        Credentials::find(&variable, Some(home.path()))
+        ModalCredentials::find(&variable, Some(home.path()))
     }
 
     #[test]

@@ -5,9 +5,9 @@ use hermetic_types::SandboxId;
 use tokio::time::{Instant, sleep};
 use tonic::{Code, Status};
 
-use crate::label::{self, Owned};
-use crate::modal::Host;
-use crate::patience::Patience;
+use crate::label::{self, SandboxTags};
+use crate::modal::ModalState;
+use crate::patience::CallTimeouts;
 use crate::trouble::{one_line, trouble};
 use crate::wire::{
     AppGetOrCreateRequest, GenericResult, ObjectCreation, SandboxGetTaskIdRequest,
@@ -16,26 +16,26 @@ use crate::wire::{
 
 /// One that lives, as Modal knows it.
 #[derive(Clone, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct RunningSandbox {
     /// Modal's own id: a name could pass on to another, this cannot.
     pub(crate) key: String,
-    pub(crate) owned: Owned,
+    pub(crate) owned: SandboxTags,
 }
 
 /// More than anybody has; a bound for a server that never says that was all.
-const MOST_PAGES: usize = 100;
+const MOST_LISTING_PAGES: usize = 100;
 
 /// How long Modal may take to find room for a sandbox.
 const UNTIL_PLACED: std::time::Duration = std::time::Duration::from_secs(300);
-const BEAT: std::time::Duration = std::time::Duration::from_millis(500);
+const LISTING_RETRY_INTERVAL: std::time::Duration = std::time::Duration::from_millis(500);
 
-impl Host {
+impl ModalState {
     /// Those of this installation; all starts of one sandbox where its id is given, a finished one
     /// before one that never was.
     pub(crate) async fn standing(
         &self,
         id: Option<&SandboxId>,
-    ) -> Result<Vec<Standing>, BackendError> {
+    ) -> Result<Vec<RunningSandbox>, BackendError> {
         let listed = self.listed(id).await;
         let mut standing = listed.map_err(|status| trouble("list the sandboxes", &status))?;
         standing.retain(|one| id.is_none_or(|id| *id == one.owned.id));
@@ -43,28 +43,32 @@ impl Host {
         Ok(standing)
     }
 
-    async fn listed(&self, id: Option<&SandboxId>) -> Result<Vec<Standing>, Status> {
-        let mut standing: Vec<Standing> = Vec::new();
+    async fn listed(&self, id: Option<&SandboxId>) -> Result<Vec<RunningSandbox>, Status> {
+        let mut standing: Vec<RunningSandbox> = Vec::new();
         let Some(app) = self.app(ObjectCreation::LookUp).await? else {
             return Ok(standing);
         };
         let mut before = 0.0;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MOST_LISTING_PAGES {
             let question = SandboxListRequest {
                 app_id: app.clone(),
                 before_timestamp: before,
                 include_finished: false,
                 tags: label::filter(&self.config.installation, id),
             };
-            let page = self.control.ask(question, Patience::QUICK).await?.sandboxes;
+            let page = self
+                .control
+                .ask(question, CallTimeouts::QUICK)
+                .await?
+                .sandboxes;
             let Some(oldest) = page.last().map(|one| one.created_at) else {
                 break;
             };
             for one in page {
-                let owned = Owned::read(&one.tags, &self.config.installation);
+                let owned = SandboxTags::read(&one.tags, &self.config.installation);
                 let seen = standing.iter().any(|seen| seen.key == one.id);
                 if let Some(owned) = owned.filter(|_| !seen) {
-                    standing.push(Standing { key: one.id, owned });
+                    standing.push(RunningSandbox { key: one.id, owned });
                 }
             }
             if before != 0.0 && oldest >= before {
@@ -83,7 +87,7 @@ impl Host {
                 environment_name: self.control.environment().to_owned(),
                 object_creation_type: creation.into(),
             };
-            let answer = self.control.ask(question, Patience::QUICK).await?;
+            let answer = self.control.ask(question, CallTimeouts::QUICK).await?;
             Ok::<_, Status>(answer.app_id)
         });
         match found.await {
@@ -104,7 +108,7 @@ impl Host {
             let question = SandboxGetTaskIdRequest {
                 sandbox_id: key.to_owned(),
             };
-            let asked = self.control.ask(question, Patience::QUICK).await;
+            let asked = self.control.ask(question, CallTimeouts::QUICK).await;
             let answer = asked.map_err(|status| trouble("find the sandbox", &status))?;
             if let Some(task) = answer.task_id.filter(|task| !task.is_empty()) {
                 return Ok(task);
@@ -120,7 +124,7 @@ impl Host {
                         .to_owned(),
                 });
             }
-            sleep(BEAT).await;
+            sleep(LISTING_RETRY_INTERVAL).await;
         }
     }
 
@@ -134,7 +138,7 @@ impl Host {
             sandbox_id: key.to_owned(),
             timeout: f32::from(seconds),
         };
-        let patience = Patience::of(u64::from(seconds) + 10, 60);
+        let patience = CallTimeouts::of(u64::from(seconds) + 10, 60);
         let answer = self.control.ask(question, patience).await?;
         Ok(answer.result.filter(GenericResult::is_over))
     }

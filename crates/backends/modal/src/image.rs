@@ -6,8 +6,8 @@ use hermetic_sandbox::BackendError;
 use tokio::time::{Duration, sleep, timeout};
 use tonic::Status;
 
-use crate::modal::Host;
-use crate::patience::{Attempts, Patience};
+use crate::modal::ModalState;
+use crate::patience::{CallTimeouts, RetryAttempts};
 use crate::trouble::{one_line, trouble};
 use crate::wire::{
     EnvironmentGetOrCreateRequest, GenericResult, GenericStatus, Image, ImageGetOrCreateRequest,
@@ -23,11 +23,11 @@ const ID: &str = "im-";
 /// A build that says nothing for so long is asked about again.
 const JOIN: f32 = 55.0;
 const NEXT_STREAM: Duration = Duration::from_millis(500);
-const SILENCE: Duration = Duration::from_secs(90);
+const BUILD_SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a build may take at all.
 const BUILD: Duration = Duration::from_secs(30 * 60);
 
-pub(crate) async fn provide(host: &Host, name: &str) -> Result<String, BackendError> {
+pub(crate) async fn provide(host: &ModalState, name: &str) -> Result<String, BackendError> {
     if name.starts_with(ID) {
         return Ok(name.to_owned());
     }
@@ -43,11 +43,15 @@ pub(crate) async fn provide(host: &Host, name: &str) -> Result<String, BackendEr
 }
 
 /// After a sandbox was not made from it.
-pub(crate) async fn forget(host: &Host, name: &str) {
+pub(crate) async fn forget(host: &ModalState, name: &str) {
     host.images.lock().await.remove(name);
 }
 
-async fn build(host: &Host, name: &str, commands: Vec<String>) -> Result<String, BackendError> {
+async fn build(
+    host: &ModalState,
+    name: &str,
+    commands: Vec<String>,
+) -> Result<String, BackendError> {
     let step = format!("build the image {name}");
     let failed = |status: Status| trouble(&step, &status);
     let app = host
@@ -64,7 +68,7 @@ async fn build(host: &Host, name: &str, commands: Vec<String>) -> Result<String,
     };
     let answer = host
         .control
-        .ask(question, Patience::LONG)
+        .ask(question, CallTimeouts::LONG)
         .await
         .map_err(failed)?;
     let result = match answer.result.filter(GenericResult::is_over) {
@@ -99,16 +103,16 @@ async fn build(host: &Host, name: &str, commands: Vec<String>) -> Result<String,
 }
 
 /// Follows a build to its end, over as many streams as that takes.
-async fn join(host: &Host, image: &str) -> Result<GenericResult, Status> {
+async fn join(host: &ModalState, image: &str) -> Result<GenericResult, Status> {
     let mut last_entry_id = String::new();
-    let mut attempts = Attempts::within(BUILD);
+    let mut attempts = RetryAttempts::within(BUILD);
     loop {
         let question = ImageJoinStreamingRequest {
             image_id: image.to_owned(),
             timeout: JOIN,
             last_entry_id: last_entry_id.clone(),
         };
-        let mut news = match host.control.listen(question, Patience::LONG).await {
+        let mut news = match host.control.listen(question, CallTimeouts::LONG).await {
             Ok(news) => news,
             Err(status) => {
                 attempts.after(status).await?;
@@ -117,7 +121,7 @@ async fn join(host: &Host, image: &str) -> Result<GenericResult, Status> {
         };
         loop {
             let silent = || Status::deadline_exceeded("the build says nothing");
-            let next = timeout(SILENCE, news.message()).await;
+            let next = timeout(BUILD_SILENCE_TIMEOUT, news.message()).await;
             match next.unwrap_or_else(|_| Err(silent())) {
                 Ok(Some(piece)) => {
                     if let Some(result) = piece.result.filter(GenericResult::is_over) {
@@ -145,12 +149,12 @@ async fn join(host: &Host, image: &str) -> Result<GenericResult, Status> {
 }
 
 /// Which of its builders Modal is to use: the environment's.
-async fn builder(host: &Host) -> Result<String, Status> {
+async fn builder(host: &ModalState) -> Result<String, Status> {
     let question = EnvironmentGetOrCreateRequest {
         deployment_name: host.control.environment().to_owned(),
         object_creation_type: ObjectCreation::LookUp.into(),
     };
-    let answer = host.control.ask(question, Patience::QUICK).await?;
+    let answer = host.control.ask(question, CallTimeouts::QUICK).await?;
     let settings = answer.metadata.and_then(|metadata| metadata.settings);
     Ok(settings.unwrap_or_default().image_builder_version)
 }

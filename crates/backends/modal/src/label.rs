@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hermetic_sandbox::host::Process;
-use hermetic_sandbox::{FoundState, Lifeline, Persistence, Spec};
+use hermetic_sandbox::host::ProcessHandle;
+use hermetic_sandbox::{FoundState, SandboxLifeline, SandboxPersistence, SandboxSpec};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 
 use crate::wire::SandboxTag;
@@ -38,21 +38,21 @@ pub(crate) fn name(id: &SandboxId) -> String {
     format!("hermetic-{id}")
 }
 
-pub(crate) fn of(spec: &Spec, start: &str) -> Vec<SandboxTag> {
+pub(crate) fn of(spec: &SandboxSpec, start: &str) -> Vec<SandboxTag> {
     let mut tags = vec![
         tag(INSTALLATION, spec.installation.as_str()),
         tag(SANDBOX, spec.id.as_str()),
         tag(START, start),
     ];
-    if spec.persistence == Persistence::Kept {
+    if spec.persistence == SandboxPersistence::Kept {
         tags.push(tag(PERSISTENCE, KEPT));
     }
-    if spec.lifeline == Lifeline::Creator {
+    if spec.lifeline == SandboxLifeline::Creator {
         tags.push(tag(LIFELINE, CREATOR));
     }
     tags.extend(pieces(CONVERSATION, spec.conversation.as_str()));
     let own = i32::try_from(std::process::id()).ok();
-    if let Some(maker) = own.and_then(Process::observe)
+    if let Some(maker) = own.and_then(ProcessHandle::observe)
         && let Ok(text) = serde_json::to_string(&maker)
     {
         tags.extend(pieces(MAKER, &text));
@@ -75,16 +75,16 @@ pub(crate) fn filter(installation: &InstallationId, id: Option<&SandboxId>) -> V
 
 /// The tags of a sandbox that is ours.
 #[derive(Clone, Debug)]
-pub(crate) struct Owned {
+pub(crate) struct SandboxTags {
     pub(crate) id: SandboxId,
     pub(crate) conversation: Option<ConversationKey>,
-    pub(crate) persistence: Persistence,
-    pub(crate) lifeline: Lifeline,
+    pub(crate) persistence: SandboxPersistence,
+    pub(crate) lifeline: SandboxLifeline,
     pub(crate) start: String,
     pub(crate) state: FoundState,
 }
 
-impl Owned {
+impl SandboxTags {
     /// Nothing for a sandbox of another installation, or of nobody we know, whatever was asked for.
     pub(crate) fn read(tags: &[SandboxTag], installation: &InstallationId) -> Option<Self> {
         let tags: BTreeMap<&str, &str> = tags
@@ -96,27 +96,27 @@ impl Owned {
         }
         let is = |name: &str, value: &str| tags.get(name).is_some_and(|found| *found == value);
         let maker = joined(MAKER, &tags).and_then(|text| serde_json::from_str(&text).ok());
-        let maker = maker.map(|maker: Process| Maker::look(&maker));
+        let maker = maker.map(|maker: ProcessHandle| MakerState::look(&maker));
         let lifeline = if is(LIFELINE, CREATOR) {
-            Lifeline::Creator
+            SandboxLifeline::Creator
         } else {
-            Lifeline::Ledger
+            SandboxLifeline::Ledger
         };
         Some(Self {
             id: tags.get(SANDBOX)?.parse().ok()?,
             conversation: joined(CONVERSATION, &tags).map(ConversationKey::new),
             persistence: if is(PERSISTENCE, KEPT) {
-                Persistence::Kept
+                SandboxPersistence::Kept
             } else {
-                Persistence::Ephemeral
+                SandboxPersistence::Ephemeral
             },
             lifeline,
             start: tags.get(START).copied().unwrap_or_default().to_owned(),
             state: match (is(READY, YES), maker, lifeline) {
                 // It would end by itself when its leash is up, a minute later and on somebody's bill.
-                (true, Some(Maker::Gone), Lifeline::Creator) => FoundState::Broken,
+                (true, Some(MakerState::Gone), SandboxLifeline::Creator) => FoundState::Broken,
                 (true, ..) => FoundState::Running,
-                (false, Some(Maker::Alive), _) => FoundState::Busy,
+                (false, Some(MakerState::Alive), _) => FoundState::Busy,
                 (false, ..) => FoundState::Broken,
             },
         })
@@ -125,15 +125,15 @@ impl Owned {
 
 /// What can be said from here of the process that made a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Maker {
+enum MakerState {
     Alive,
     Gone,
     /// It ran on another machine, which shares our home, or before this one was started.
     OutOfSight,
 }
 
-impl Maker {
-    fn look(process: &Process) -> Self {
+impl MakerState {
+    fn look(process: &ProcessHandle) -> Self {
         match process.open() {
             Some(_) => Self::Alive,
             None if process.is_of_this_boot() => Self::Gone,
@@ -203,15 +203,15 @@ mod tests {
         let installation = InstallationId::random();
         let id = SandboxId::random();
         let of = |installation: &InstallationId| filter(installation, Some(&id));
-        assert!(Owned::read(&of(&installation), &installation).is_some());
-        assert!(Owned::read(&of(&InstallationId::random()), &installation).is_none());
-        assert!(Owned::read(&[], &installation).is_none());
-        assert!(Owned::read(&filter(&installation, None), &installation).is_none());
+        assert!(SandboxTags::read(&of(&installation), &installation).is_some());
+        assert!(SandboxTags::read(&of(&InstallationId::random()), &installation).is_none());
+        assert!(SandboxTags::read(&[], &installation).is_none());
+        assert!(SandboxTags::read(&filter(&installation, None), &installation).is_none());
     }
 
     #[test]
     fn a_tied_one_whose_maker_is_gone_is_the_rest_of_one() {
-        let own = Process::observe(std::process::id().cast_signed()).unwrap();
+        let own = ProcessHandle::observe(std::process::id().cast_signed()).unwrap();
         let mut gone = serde_json::to_value(&own).unwrap();
         gone["start"] = 1.into();
         let mut elsewhere = gone.clone();
@@ -222,7 +222,7 @@ mod tests {
             let mut tags = filter(&installation, Some(&SandboxId::random()));
             tags.extend([tag(READY, YES), tag(LIFELINE, lifeline)]);
             tags.extend(maker.into_iter().flat_map(|maker| pieces(MAKER, maker)));
-            Owned::read(&tags, &installation).unwrap().state
+            SandboxTags::read(&tags, &installation).unwrap().state
         };
         assert_eq!(state(Some(&gone), CREATOR), FoundState::Broken);
         assert_eq!(state(Some(&own), CREATOR), FoundState::Running);

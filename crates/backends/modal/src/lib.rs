@@ -30,7 +30,7 @@ mod token;
 mod trouble;
 pub mod wire;
 
-pub use credentials::{Credentials, CredentialsError};
-pub use modal::{Config, Modal};
-pub use service::{Address, AddressError};
-pub use shape::{Outbound, OutboundError};
+pub use credentials::{CredentialsError, ModalCredentials};
+pub use modal::{ModalBackend, ModalConfig};
+pub use service::{ControlAddress, ControlAddressError};
+pub use shape::{OutboundAccess, OutboundError};

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::stream::{self, Stream};
-use hermetic_sandbox::{BackendError, Link};
+use hermetic_sandbox::{BackendError, WardenLink};
 use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 use tonic::{Status, Streaming};
 use uuid::Uuid;
 
-use crate::patience::{Attempts, Patience};
-use crate::router::Router;
+use crate::patience::{CallTimeouts, RetryAttempts};
+use crate::router::CommandRouter;
 use crate::shape::{self, LEASH};
 use crate::trouble::{said, trouble};
 use crate::wire::{
@@ -32,14 +32,14 @@ const PIECE: usize = 1 << 20;
 /// What waits here to be sent.
 const WAITING: usize = 256 << 10;
 /// Often enough that the leash holds over two that are lost.
-const BEAT: Duration = Duration::from_secs(LEASH.as_secs() / 4);
+const LEASH_INTERVAL: Duration = Duration::from_secs(LEASH.as_secs() / 4);
 /// A link that cannot be mended within the leash is gone: the far end thinks so too.
-const MENDING: Patience = Patience::of(20, LEASH.as_secs());
+const MENDING: CallTimeouts = CallTimeouts::of(20, LEASH.as_secs());
 /// A machine that was just given a sandbox may not serve it yet.
-const FIRST: Patience = Patience::of(60, 300);
+const FIRST: CallTimeouts = CallTimeouts::of(60, 300);
 
 /// The warden's own bytes, to the program that waits for them.
-pub(crate) async fn place(router: &Router, program: &Bytes) -> Result<(), BackendError> {
+pub(crate) async fn place(router: &CommandRouter, program: &Bytes) -> Result<(), BackendError> {
     let mut offset = 0;
     while offset < program.len() {
         let end = program.len().min(offset + PIECE);
@@ -49,7 +49,11 @@ pub(crate) async fn place(router: &Router, program: &Bytes) -> Result<(), Backen
             data: program.slice(offset..end),
             eof: end == program.len(),
         };
-        let patience = if offset == 0 { FIRST } else { Patience::LONG };
+        let patience = if offset == 0 {
+            FIRST
+        } else {
+            CallTimeouts::LONG
+        };
         let placed = router.ask(question, patience).await;
         placed.map_err(|status| trouble("place the warden in the sandbox", &status))?;
         offset = end;
@@ -57,29 +61,32 @@ pub(crate) async fn place(router: &Router, program: &Bytes) -> Result<(), Backen
     Ok(())
 }
 
-pub(crate) async fn reach(router: &Arc<Router>, start: &str) -> Result<Link, BackendError> {
+pub(crate) async fn reach(
+    router: &Arc<CommandRouter>,
+    start: &str,
+) -> Result<WardenLink, BackendError> {
     let failed = |status: Status| trouble("reach the warden", &status);
-    let exec = Exec {
+    let exec = RouterExec {
         router: Arc::clone(router),
         id: Uuid::new_v4().to_string(),
     };
     exec.start(shape::connect(start)).await.map_err(failed)?;
-    let mut attempts = Attempts::within(MENDING.whole);
+    let mut attempts = RetryAttempts::within(MENDING.whole);
     let output = exec.output(0, &mut attempts).await.map_err(failed)?;
     // Of a pair, one direction is used; unlike a pipe, it notices when either end is dropped.
     let (waiting, writer) = duplex(WAITING);
     tokio::spawn(send(exec.clone(), waiting));
     let reader = StreamReader::new(Box::pin(received(exec, output)));
-    Ok(Link::new(tokio::io::join(reader, writer)))
+    Ok(WardenLink::new(tokio::io::join(reader, writer)))
 }
 
 #[derive(Clone, Debug)]
-struct Exec {
-    router: Arc<Router>,
+struct RouterExec {
+    router: Arc<CommandRouter>,
     id: String,
 }
 
-impl Exec {
+impl RouterExec {
     async fn start(&self, words: Vec<String>) -> Result<(), Status> {
         let question = TaskExecStartRequest {
             task_id: self.router.task.clone(),
@@ -94,7 +101,7 @@ impl Exec {
     async fn output(
         &self,
         offset: u64,
-        attempts: &mut Attempts,
+        attempts: &mut RetryAttempts,
     ) -> Result<Streaming<TaskExecStdioReadResponse>, Status> {
         let question = TaskExecStdioReadRequest {
             task_id: self.router.task.clone(),
@@ -119,12 +126,12 @@ impl Exec {
 
 /// Sends what waits, frame by frame, and signs of life between. Ends with the link's writing half,
 /// or when nobody takes it any more; then the link cannot be written to either.
-async fn send(exec: Exec, mut waiting: DuplexStream) {
+async fn send(exec: RouterExec, mut waiting: DuplexStream) {
     let mut offset = 0;
     loop {
         let mut frame = BytesMut::with_capacity(WAITING + 4);
         frame.put_u32(0);
-        let ended = match timeout(BEAT, waiting.read_buf(&mut frame)).await {
+        let ended = match timeout(LEASH_INTERVAL, waiting.read_buf(&mut frame)).await {
             Ok(Ok(read)) => read == 0,
             Ok(Err(_)) => true,
             Err(_) => false,
@@ -146,12 +153,12 @@ async fn send(exec: Exec, mut waiting: DuplexStream) {
 
 type Received = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
-fn received(exec: Exec, output: Streaming<TaskExecStdioReadResponse>) -> Received {
+fn received(exec: RouterExec, output: Streaming<TaskExecStdioReadResponse>) -> Received {
     let begun = (exec, output, 0_u64);
     Box::pin(stream::try_unfold(
         begun,
         async |(exec, mut output, offset)| {
-            let mut attempts = Attempts::within(MENDING.whole);
+            let mut attempts = RetryAttempts::within(MENDING.whole);
             loop {
                 match output.message().await {
                     Ok(Some(piece)) => {

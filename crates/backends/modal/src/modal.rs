@@ -8,24 +8,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Link, Readiness, Spec};
-use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
+use hermetic_sandbox::{
+    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, SandboxSpec, WardenLink,
+};
+use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId, SharedClock};
 use tokio::sync::{Mutex, OnceCell};
 
-use crate::birth::{self, Start};
-use crate::control::Control;
-use crate::credentials::Credentials;
+use crate::birth::{self, ModalStart};
+use crate::control::ControlPlane;
+use crate::credentials::ModalCredentials;
 use crate::death;
 use crate::image::Images;
 use crate::readiness;
-use crate::service::Address;
-use crate::shape::Outbound;
-use crate::snapshots::Snapshots;
+use crate::service::ControlAddress;
+use crate::shape::OutboundAccess;
+use crate::snapshots::SnapshotFile;
 
 #[derive(Clone, Debug)]
-pub struct Config {
-    pub address: Address,
-    pub credentials: Credentials,
+pub struct ModalConfig {
+    pub address: ControlAddress,
+    pub credentials: ModalCredentials,
     pub installation: InstallationId,
     /// The embedded warden program.
     pub program: &'static [u8],
@@ -35,44 +37,50 @@ pub struct Config {
     pub image: String,
     /// `modal_snapshots.json`.
     pub snapshots: PathBuf,
-    pub outbound: Outbound,
+    pub outbound: OutboundAccess,
+    /// Told to Modal with every question, and by which a token is good.
+    pub clock: SharedClock,
 }
 
 #[derive(Clone)]
-pub struct Modal(Arc<Host>);
+pub struct ModalBackend(Arc<ModalState>);
 
 /// What making, finding and ending sandboxes shares.
-pub(crate) struct Host {
-    pub(crate) config: Config,
-    pub(crate) control: Arc<Control>,
+pub(crate) struct ModalState {
+    pub(crate) config: ModalConfig,
+    pub(crate) control: Arc<ControlPlane>,
     pub(crate) program: Bytes,
     pub(crate) app: OnceCell<String>,
     /// What was built already, by name.
     pub(crate) images: Mutex<Images>,
-    pub(crate) snapshots: Snapshots,
+    pub(crate) snapshots: SnapshotFile,
 }
 
-impl Modal {
+impl ModalBackend {
     /// Reaches for nothing yet: whether Modal answers is [`Backend::readiness`]'s to say.
-    pub fn new(config: Config) -> Self {
-        let control = Control::new(config.address.clone(), config.credentials.clone());
-        Self(Arc::new(Host {
+    pub fn new(config: ModalConfig) -> Self {
+        let control = ControlPlane::new(
+            config.address.clone(),
+            config.credentials.clone(),
+            Arc::clone(&config.clock),
+        );
+        Self(Arc::new(ModalState {
             control: Arc::new(control),
             program: Bytes::from_static(config.program),
             app: OnceCell::new(),
             images: Mutex::default(),
-            snapshots: Snapshots::at(config.snapshots.clone()),
+            snapshots: SnapshotFile::at(config.snapshots.clone()),
             config,
         }))
     }
 }
 
-impl Modal {
+impl ModalBackend {
     /// What runs in a sandbox can hurt only that sandbox.
     pub const DESCRIPTION: BackendDescription = BackendDescription::sealed(BackendKind::Modal);
 }
 
-impl Backend for Modal {
+impl Backend for ModalBackend {
     fn description(&self) -> BackendDescription {
         Self::DESCRIPTION
     }
@@ -81,15 +89,18 @@ impl Backend for Modal {
         true
     }
 
-    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
         readiness::examine(&self.0).boxed()
     }
 
-    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
-        birth::start(&self.0, spec, Start::Fresh).boxed()
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        birth::start(&self.0, spec, ModalStart::Fresh).boxed()
     }
 
-    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         birth::connect(&self.0, id).boxed()
     }
 
@@ -97,24 +108,27 @@ impl Backend for Modal {
         death::stop(&self.0, id).boxed()
     }
 
-    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
-        birth::start(&self.0, spec, Start::Again).boxed()
+    fn resume<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        birth::start(&self.0, spec, ModalStart::Again).boxed()
     }
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         death::destroy(&self.0, id).boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
         self.0.list().boxed()
     }
 }
 
-impl Host {
+impl ModalState {
     /// What runs at Modal, and what is only a snapshot.
-    async fn list(&self) -> Result<Vec<Found>, BackendError> {
+    async fn list(&self) -> Result<Vec<FoundSandbox>, BackendError> {
         let stopped = self.snapshots.ids().await?;
-        let mut found: BTreeMap<SandboxId, Found> = stopped
+        let mut found: BTreeMap<SandboxId, FoundSandbox> = stopped
             .into_iter()
             .map(|id| (id.clone(), of_snapshot(id)))
             .collect();
@@ -122,7 +136,7 @@ impl Host {
             let owned = standing.owned;
             found.insert(
                 owned.id.clone(),
-                Found {
+                FoundSandbox {
                     id: owned.id,
                     conversation: owned.conversation,
                     lifeline: Some(owned.lifeline),
@@ -134,8 +148,8 @@ impl Host {
     }
 }
 
-fn of_snapshot(id: SandboxId) -> Found {
-    Found {
+fn of_snapshot(id: SandboxId) -> FoundSandbox {
+    FoundSandbox {
         id,
         conversation: None,
         lifeline: None,
@@ -143,9 +157,9 @@ fn of_snapshot(id: SandboxId) -> Found {
     }
 }
 
-impl fmt::Debug for Modal {
+impl fmt::Debug for ModalBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Modal")
+        f.debug_tuple("ModalBackend")
             .field(&self.0.config.address)
             .finish()
     }

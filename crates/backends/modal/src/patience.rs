@@ -10,15 +10,15 @@ use crate::wire::{ErrorDetails, RetryPolicy};
 
 /// How long one answer may take, and how long it is asked for at all.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct CallTimeouts {
     pub(crate) answer: Duration,
     pub(crate) whole: Duration,
 }
 
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(3);
+const FIRST_RETRY_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_RETRY_WAIT: Duration = Duration::from_secs(3);
 
-impl Patience {
+impl CallTimeouts {
     /// For what the service knows by heart.
     pub(crate) const QUICK: Self = Self::of(15, 30);
     /// For what takes it a while.
@@ -34,20 +34,20 @@ impl Patience {
 
 /// Counts the attempts at one thing.
 #[derive(Debug)]
-pub(crate) struct Attempts {
+pub(crate) struct RetryAttempts {
     pub(crate) made: u32,
     renewals: u32,
     deadline: Instant,
     wait: Duration,
 }
 
-impl Attempts {
+impl RetryAttempts {
     pub(crate) fn within(whole: Duration) -> Self {
         Self {
             made: 0,
             renewals: 0,
             deadline: Instant::now() + whole,
-            wait: FIRST_WAIT,
+            wait: FIRST_RETRY_WAIT,
         }
     }
 
@@ -66,7 +66,7 @@ impl Attempts {
     pub(crate) async fn after(&mut self, status: Status) -> Result<(), Status> {
         let wait = match asked_to_wait(&status) {
             // A service that says "at once" each time is not asked at full speed.
-            Some(wait) => wait.max(FIRST_WAIT),
+            Some(wait) => wait.max(FIRST_RETRY_WAIT),
             None if passes(&status) => self.wait,
             None => return Err(status),
         };
@@ -78,7 +78,7 @@ impl Attempts {
         tracing::debug!(code, attempt = self.made, wait_ms, "asked again soon");
         sleep(wait).await;
         self.made += 1;
-        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.wait = (self.wait * 2).min(LONGEST_RETRY_WAIT);
         Ok(())
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_passes_is_asked_again_until_patience_ends() {
         let begun = Instant::now();
-        let mut attempts = Attempts::within(Duration::from_secs(30));
+        let mut attempts = RetryAttempts::within(Duration::from_secs(30));
         while attempts.after(Status::unavailable("")).await.is_ok() {}
         assert!(attempts.made > 5, "{attempts:?}");
         assert!(begun.elapsed() <= Duration::from_secs(30));
@@ -136,7 +136,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_service_that_asks_for_no_pause_is_not_asked_at_full_speed() {
         for seconds in [0.0, -1.0, f32::NAN, 1e-9] {
-            let mut attempts = Attempts::within(Duration::from_secs(30));
+            let mut attempts = RetryAttempts::within(Duration::from_secs(30));
             while attempts.after(throttled(seconds)).await.is_ok() {
                 assert!(attempts.made <= 300, "{seconds}: {attempts:?}");
             }
@@ -147,7 +147,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_service_that_asks_for_all_time_there_is_gets_none() {
         for seconds in [1e19, f32::MAX, f32::INFINITY] {
-            let mut attempts = Attempts::within(Duration::from_secs(30));
+            let mut attempts = RetryAttempts::within(Duration::from_secs(30));
             assert!(attempts.after(throttled(seconds)).await.is_err());
         }
     }
@@ -160,7 +160,7 @@ mod tests {
             Status::not_found(""),
             Status::invalid_argument(""),
         ] {
-            let mut attempts = Attempts::within(Duration::from_secs(30));
+            let mut attempts = RetryAttempts::within(Duration::from_secs(30));
             assert!(attempts.after(status).await.is_err());
         }
     }
@@ -168,7 +168,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_server_that_says_when_is_asked_then() {
         let begun = Instant::now();
-        let mut attempts = Attempts::within(Duration::from_secs(10));
+        let mut attempts = RetryAttempts::within(Duration::from_secs(10));
         attempts.after(throttled(7.0)).await.unwrap();
         assert_eq!(begun.elapsed(), Duration::from_secs(7));
         assert!(

@@ -1,50 +1,54 @@
 //! What Modal has to offer, told by asking it. No sandbox is made: each one costs.
 
-use hermetic_sandbox::{Layer, LayerState, Readiness};
+use hermetic_sandbox::{BackendReadiness, LayerState, SealLayer};
 
-use crate::modal::Host;
-use crate::patience::Patience;
-use crate::shape::Outbound;
+use crate::modal::ModalState;
+use crate::patience::CallTimeouts;
+use crate::shape::OutboundAccess;
 use crate::trouble::trouble;
 use crate::wire::{AuthTokenGetRequest, ClientHelloRequest};
 
 /// A person waits for the answer: one that nobody gives is asked for again for two seconds, which covers a
 /// connection that was lost, and not a service that is away.
-const SOON: Patience = Patience::of(5, 2);
+const READINESS_TIMEOUTS: CallTimeouts = CallTimeouts::of(5, 2);
 
-pub(crate) async fn examine(host: &Host) -> Readiness {
+pub(crate) async fn examine(host: &ModalState) -> BackendReadiness {
     let asked = async {
-        host.control.ask(ClientHelloRequest {}, SOON).await?;
-        host.control.ask(AuthTokenGetRequest {}, SOON).await
+        host.control
+            .ask(ClientHelloRequest {}, READINESS_TIMEOUTS)
+            .await?;
+        host.control
+            .ask(AuthTokenGetRequest {}, READINESS_TIMEOUTS)
+            .await
     };
     if let Err(status) = asked.await {
-        return Readiness {
-            layers: vec![Layer::broken(
+        return BackendReadiness {
+            layers: vec![SealLayer::broken(
                 "service",
                 &trouble("tell about itself", &status),
             )],
         };
     }
     let config = &host.config;
-    Readiness {
+    BackendReadiness {
         layers: vec![
-            Layer::active("service", format!("{} takes the token", config.address)),
-            Layer::active(
+            SealLayer::active("service", format!("{} takes the token", config.address)),
+            SealLayer::active(
                 "image",
                 format!("{}, built at Modal when first needed", config.image),
             ),
             network(&config.outbound),
-            Layer::active(
+            SealLayer::active(
                 "isolation",
                 "Modal's own (gVisor), a machine that is not this one",
             ),
-            Layer::active("cpu limit", "kept by Modal"),
-            Layer::active("memory limit", "kept by Modal"),
-            Layer::active(
+            SealLayer::active("cpu limit", "kept by Modal"),
+            SealLayer::active("memory limit", "kept by Modal"),
+            SealLayer::active(
                 "end of life",
                 "the warden's, Modal's for an idle one, and a day at most",
             ),
-            Layer {
+            SealLayer {
                 name: "process and disk limit",
                 state: LayerState::Weaker,
                 detail: "Modal's own, which cannot be chosen".to_owned(),
@@ -54,12 +58,12 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
     }
 }
 
-fn network(outbound: &Outbound) -> Layer {
+fn network(outbound: &OutboundAccess) -> SealLayer {
     match outbound {
-        Outbound::Nothing => {
-            Layer::active("network", "none but its own loopback, blocked by Modal")
+        OutboundAccess::Nothing => {
+            SealLayer::active("network", "none but its own loopback, blocked by Modal")
         }
-        Outbound::Named { networks, names } => Layer {
+        OutboundAccess::Named { networks, names } => SealLayer {
             name: "network",
             state: LayerState::Missing,
             detail: format!(

@@ -8,29 +8,29 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
 
-use crate::control::{Control, put_secret};
-use crate::patience::{Attempts, Patience};
+use crate::control::{ControlPlane, put_secret};
+use crate::patience::{CallTimeouts, RetryAttempts};
 use crate::service;
-use crate::wire::{Call, CommandRouterAccess, SandboxGetCommandRouterAccessRequest};
+use crate::wire::{CommandRouterAccess, RpcCall, SandboxGetCommandRouterAccessRequest};
 
 #[derive(Debug)]
-pub(crate) struct Router {
-    control: Arc<Control>,
+pub(crate) struct CommandRouter {
+    control: Arc<ControlPlane>,
     /// As Modal names it.
     sandbox: String,
     pub(crate) task: String,
-    way: Mutex<Option<Way>>,
+    way: Mutex<Option<RouterChannel>>,
 }
 
 #[derive(Clone, Debug)]
-struct Way {
+struct RouterChannel {
     channel: Channel,
     pass: Secret,
 }
 
-impl Router {
+impl CommandRouter {
     pub(crate) fn new(
-        control: Arc<Control>,
+        control: Arc<ControlPlane>,
         sandbox: String,
         task: String,
         access: Option<CommandRouterAccess>,
@@ -45,12 +45,12 @@ impl Router {
     }
 
     /// For what may be asked twice, and everything a router is asked may.
-    pub(crate) async fn ask<Q: Call>(
+    pub(crate) async fn ask<Q: RpcCall>(
         &self,
         question: Q,
-        patience: Patience,
+        patience: CallTimeouts,
     ) -> Result<Q::Answer, Status> {
-        let mut attempts = Attempts::within(patience.whole);
+        let mut attempts = RetryAttempts::within(patience.whole);
         loop {
             let way = self.way().await?;
             let asked = service::ask(&way.channel, question.clone(), pass(&way)?, patience.answer);
@@ -61,11 +61,11 @@ impl Router {
         }
     }
 
-    pub(crate) async fn listen<Q: Call>(
+    pub(crate) async fn listen<Q: RpcCall>(
         &self,
         question: Q,
-        patience: Patience,
-        attempts: &mut Attempts,
+        patience: CallTimeouts,
+        attempts: &mut RetryAttempts,
     ) -> Result<Streaming<Q::Answer>, Status> {
         loop {
             let way = self.way().await?;
@@ -81,9 +81,9 @@ impl Router {
     /// A pass that ran out is changed; other errors pass or not.
     async fn mend(
         &self,
-        used: &Way,
+        used: &RouterChannel,
         status: Status,
-        attempts: &mut Attempts,
+        attempts: &mut RetryAttempts,
     ) -> Result<(), Status> {
         if status.code() != Code::Unauthenticated {
             return attempts.after(status).await;
@@ -98,7 +98,7 @@ impl Router {
         Ok(())
     }
 
-    async fn way(&self) -> Result<Way, Status> {
+    async fn way(&self) -> Result<RouterChannel, Status> {
         let mut kept = self.way.lock().await;
         if let Some(way) = kept.as_ref() {
             return Ok(way.clone());
@@ -106,23 +106,23 @@ impl Router {
         Ok(kept.insert(self.fetch().await?).clone())
     }
 
-    async fn fetch(&self) -> Result<Way, Status> {
+    async fn fetch(&self) -> Result<RouterChannel, Status> {
         let question = SandboxGetCommandRouterAccessRequest {
             sandbox_id: self.sandbox.clone(),
         };
-        let access = self.control.ask(question, Patience::QUICK).await?;
+        let access = self.control.ask(question, CallTimeouts::QUICK).await?;
         way(&self.control, &access)
     }
 }
 
-fn way(control: &Control, access: &CommandRouterAccess) -> Result<Way, Status> {
-    Ok(Way {
+fn way(control: &ControlPlane, access: &CommandRouterAccess) -> Result<RouterChannel, Status> {
+    Ok(RouterChannel {
         channel: service::router(&access.url, control.address.is_plain())?,
         pass: Secret::new(format!("Bearer {}", access.jwt)),
     })
 }
 
-fn pass(way: &Way) -> Result<MetadataMap, Status> {
+fn pass(way: &RouterChannel) -> Result<MetadataMap, Status> {
     let mut metadata = MetadataMap::new();
     put_secret(&mut metadata, "authorization", &way.pass)?;
     Ok(metadata)

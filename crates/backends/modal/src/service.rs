@@ -13,14 +13,14 @@ use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use tonic::{Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use crate::wire::Call;
+use crate::wire::RpcCall;
 
 /// The control plane: places to try, in order.
 #[derive(Clone, Debug)]
-pub struct Address(Vec<Uri>);
+pub struct ControlAddress(Vec<Uri>);
 
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum AddressError {
+pub enum ControlAddressError {
     #[error("{text:?} is no address: expected https://host")]
     Malformed { text: String },
     #[error("{text:?} would send the token over the network in clear")]
@@ -36,7 +36,7 @@ const KEEPALIVE_ANSWER: Duration = Duration::from_secs(10);
 /// So much of one stream may be on its way to us.
 const WINDOW: u32 = 1 << 20;
 
-impl Default for Address {
+impl Default for ControlAddress {
     fn default() -> Self {
         Self(
             DEFAULT
@@ -47,9 +47,9 @@ impl Default for Address {
     }
 }
 
-impl Address {
+impl ControlAddress {
     /// As `MODAL_SERVER_URL` has it: one, or several with commas between.
-    pub fn parse(text: &str) -> Result<Self, AddressError> {
+    pub fn parse(text: &str) -> Result<Self, ControlAddressError> {
         let places: Result<Vec<_>, _> = text.split(',').map(|one| place(one.trim())).collect();
         places.map(Self)
     }
@@ -85,7 +85,7 @@ pub(crate) fn router(url: &str, may_be_plain: bool) -> Result<Channel, Status> {
 }
 
 /// One attempt at one answer.
-pub(crate) async fn ask<Q: Call>(
+pub(crate) async fn ask<Q: RpcCall>(
     channel: &Channel,
     question: Q,
     metadata: MetadataMap,
@@ -104,7 +104,7 @@ pub(crate) async fn ask<Q: Call>(
 }
 
 /// One attempt at a stream of answers; `patience` is for its beginning.
-pub(crate) async fn listen<Q: Call>(
+pub(crate) async fn listen<Q: RpcCall>(
     channel: &Channel,
     question: Q,
     metadata: MetadataMap,
@@ -155,15 +155,15 @@ fn endpoint(uri: &Uri) -> Result<Endpoint, Status> {
         .map_err(|error| Status::unavailable(innermost(&error)))
 }
 
-fn place(text: &str) -> Result<Uri, AddressError> {
-    let malformed = || AddressError::Malformed {
+fn place(text: &str) -> Result<Uri, ControlAddressError> {
+    let malformed = || ControlAddressError::Malformed {
         text: text.to_owned(),
     };
     let uri: Uri = text.parse().map_err(|_| malformed())?;
     match uri.scheme_str() {
         Some("https") if uri.host().is_some() => Ok(uri),
         Some("http") if is_loopback(&uri) => Ok(uri),
-        Some("http") => Err(AddressError::Plain {
+        Some("http") => Err(ControlAddressError::Plain {
             text: text.to_owned(),
         }),
         _ => Err(malformed()),
@@ -188,7 +188,7 @@ fn innermost(error: &dyn std::error::Error) -> String {
     inner.to_string()
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for ControlAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hosts: Vec<_> = self.0.iter().filter_map(Uri::host).collect();
         f.write_str(&hosts.join(", "))
@@ -206,15 +206,15 @@ mod tests {
             "http://127.0.0.1:9",
             "http://[::1]:9",
         ] {
-            assert!(Address::parse(good).is_ok(), "{good}");
+            assert!(ControlAddress::parse(good).is_ok(), "{good}");
         }
-        let plain = Address::parse("https://a.example, http://b.example").unwrap_err();
-        assert!(matches!(plain, AddressError::Plain { .. }));
+        let plain = ControlAddress::parse("https://a.example, http://b.example").unwrap_err();
+        assert!(matches!(plain, ControlAddressError::Plain { .. }));
         for bad in ["", "api.modal.com", "ftp://a.example", "https://"] {
-            assert!(Address::parse(bad).is_err(), "{bad}");
+            assert!(ControlAddress::parse(bad).is_err(), "{bad}");
         }
         assert_eq!(
-            Address::default().to_string(),
+            ControlAddress::default().to_string(),
             "api.modal.com, api.modal2.com"
         );
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Lifeline, Spec, SystemView};
-use hermetic_types::Limits;
+use hermetic_sandbox::{BackendError, SandboxLifeline, SandboxSpec, SystemView};
+use hermetic_types::SandboxLimits;
 use thiserror::Error;
 
 use crate::label;
@@ -13,7 +13,7 @@ use crate::wire::{
 
 /// What a sandbox reaches by itself, besides the way through the gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Outbound {
+pub enum OutboundAccess {
     #[default]
     Nothing,
     /// The operator wrote it, and was warned: Modal lets these through, and nobody here sees it.
@@ -35,14 +35,14 @@ const HOME: &str = "/.hermetic";
 /// Without a sign of life from the gateway for so long, a link counts as gone.
 pub(crate) const LEASH: Duration = Duration::from_secs(60);
 /// How long a tied sandbox waits for its creator.
-const UNTIL_FIRST: Duration = Duration::from_secs(60);
+const MODAL_CREATOR_TIMEOUT: Duration = Duration::from_secs(60);
 /// Modal allows no longer life than this.
 const LONGEST_LIFE: u64 = 24 * 3600;
 /// What Modal gives at least.
 const LEAST_MILLI_CPU: u32 = 125;
 const LEAST_MEGABYTES: u32 = 128;
 
-impl Outbound {
+impl OutboundAccess {
     pub fn parse(texts: &[String]) -> Result<Self, OutboundError> {
         let (mut networks, mut names) = (Vec::new(), Vec::new());
         for text in texts {
@@ -76,7 +76,7 @@ impl Outbound {
 }
 
 /// The image's name, or why there cannot be such a sandbox.
-pub(crate) fn check(spec: &Spec) -> Result<&str, BackendError> {
+pub(crate) fn check(spec: &SandboxSpec) -> Result<&str, BackendError> {
     let refused = |what: String, why: &str| BackendError::Refused {
         what,
         why: why.to_owned(),
@@ -106,11 +106,11 @@ pub(crate) fn check(spec: &Spec) -> Result<&str, BackendError> {
 }
 
 pub(crate) fn definition(
-    spec: &Spec,
+    spec: &SandboxSpec,
     image: String,
     start: &str,
     program: &[u8],
-    outbound: &Outbound,
+    outbound: &OutboundAccess,
 ) -> Sandbox {
     Sandbox {
         entrypoint_args: ["sh", "-c", &entry(spec, start, program.len())]
@@ -126,7 +126,7 @@ pub(crate) fn definition(
 }
 
 /// The whole environment, besides what the image and Modal itself set.
-pub(crate) fn variables(spec: &Spec) -> Vec<SecretSource> {
+pub(crate) fn variables(spec: &SandboxSpec) -> Vec<SecretSource> {
     let contents = spec.env.clone().into_iter().collect();
     vec![SecretSource {
         source: Some(Source::Env(StringMap { contents })),
@@ -147,18 +147,18 @@ pub(crate) fn connect(start: &str) -> Vec<String> {
 
 /// The program of the sandbox: takes the warden from its stdin, checks that it is whole, and becomes
 /// it. When the warden ends, so does the sandbox.
-fn entry(spec: &Spec, start: &str, size: usize) -> String {
+fn entry(spec: &SandboxSpec, start: &str, size: usize) -> String {
     let (warden, socket) = (warden(start), socket(start));
     let folder = format!("{HOME}/{start}");
     let alone = match spec.lifeline {
-        Lifeline::Ledger => spec.lifetime,
+        SandboxLifeline::Ledger => spec.lifetime,
         // It ends with its creator's link; this is for one who died before he had one.
-        Lifeline::Creator => spec.lifetime.min(UNTIL_FIRST),
+        SandboxLifeline::Creator => spec.lifetime.min(MODAL_CREATOR_TIMEOUT),
     };
     let lifetime = alone.as_secs().max(1);
     let tied = match spec.lifeline {
-        Lifeline::Creator => " --tied",
-        Lifeline::Ledger => "",
+        SandboxLifeline::Creator => " --tied",
+        SandboxLifeline::Ledger => "",
     };
     let files = spec.limits.open_files;
     format!(
@@ -180,20 +180,20 @@ fn socket(start: &str) -> String {
 }
 
 /// Nobody connected and no warden that would see to it: Modal ends it all the same.
-fn idle_life(spec: &Spec) -> Duration {
+fn idle_life(spec: &SandboxSpec) -> Duration {
     spec.lifetime + 2 * LEASH
 }
 
 /// However much it is used. A day of work at the default, and in proportion where less is allowed:
 /// whatever else fails, the bill ends there.
-fn whole_life(spec: &Spec) -> Duration {
+fn whole_life(spec: &SandboxSpec) -> Duration {
     let longest = Duration::from_secs(LONGEST_LIFE);
     spec.lifetime
         .saturating_mul(24)
         .clamp(idle_life(spec).min(longest), longest)
 }
 
-fn resources(limits: &Limits) -> Resources {
+fn resources(limits: &SandboxLimits) -> Resources {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

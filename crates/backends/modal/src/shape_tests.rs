@@ -1,33 +1,33 @@
 use std::collections::BTreeMap;
 
-use hermetic_sandbox::{Mount, MountMode, Network, Persistence};
+use hermetic_sandbox::{HostMount, MountMode, NetworkMode, SandboxPersistence};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 
 use super::*;
 
-fn spec() -> Spec {
-    Spec {
+fn spec() -> SandboxSpec {
+    SandboxSpec {
         installation: InstallationId::random(),
         conversation: ConversationKey::new("story"),
         id: SandboxId::random(),
         system: SystemView::Image("debian:12".to_owned()),
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Ledger,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Ledger,
         lifetime: Duration::from_secs(3600),
     }
 }
 
-fn made(spec: &Spec, outbound: &Outbound) -> Sandbox {
+fn made(spec: &SandboxSpec, outbound: &OutboundAccess) -> Sandbox {
     definition(spec, "im-1".to_owned(), "s1", b"warden", outbound)
 }
 
 #[test]
 fn a_sandbox_is_sealed_bounded_and_mortal() {
-    let made = made(&spec(), &Outbound::Nothing);
+    let made = made(&spec(), &OutboundAccess::Nothing);
     let access = made.network_access.unwrap();
     assert_eq!(access.network_access_type(), NetworkAccessType::Blocked);
     let resources = made.resources.unwrap();
@@ -42,7 +42,7 @@ fn whatever_the_lifetime_modal_ends_it() {
     for seconds in [0, 1, 60, 3600, 86_400, 10 << 30] {
         let mut spec = spec();
         spec.lifetime = Duration::from_secs(seconds);
-        let made = made(&spec, &Outbound::Nothing);
+        let made = made(&spec, &OutboundAccess::Nothing);
         assert!((1..=86_400).contains(&made.timeout_secs), "{seconds}");
         assert!(made.idle_timeout_secs.is_some_and(|idle| idle > 0));
     }
@@ -51,15 +51,15 @@ fn whatever_the_lifetime_modal_ends_it() {
 #[test]
 fn a_tied_one_waits_a_minute_for_its_creator() {
     let mut spec = spec();
-    spec.lifeline = Lifeline::Creator;
-    let made = made(&spec, &Outbound::Nothing);
+    spec.lifeline = SandboxLifeline::Creator;
+    let made = made(&spec, &OutboundAccess::Nothing);
     assert!(made.entrypoint_args[2].contains("--lifetime 60 --tied"));
 }
 
 #[test]
 fn networks_and_names_are_told_apart_and_nothing_else_passes() {
     let texts = ["192.0.2.0/24", "2001:db8::/32", "pypi.org", "*.example.org"];
-    let outbound = Outbound::parse(&texts.map(str::to_owned)).unwrap();
+    let outbound = OutboundAccess::parse(&texts.map(str::to_owned)).unwrap();
     let access = made(&spec(), &outbound).network_access.unwrap();
     assert_eq!(access.network_access_type(), NetworkAccessType::Allowlist);
     assert_eq!(access.allowed_cidrs, texts[..2]);
@@ -74,15 +74,15 @@ fn networks_and_names_are_told_apart_and_nothing_else_passes() {
         "https://a.org",
         "a..b",
     ] {
-        assert!(Outbound::parse(&[bad.to_owned()]).is_err(), "{bad}");
+        assert!(OutboundAccess::parse(&[bad.to_owned()]).is_err(), "{bad}");
     }
-    assert_eq!(Outbound::parse(&[]), Ok(Outbound::Nothing));
+    assert_eq!(OutboundAccess::parse(&[]), Ok(OutboundAccess::Nothing));
 }
 
 #[test]
 fn what_modal_cannot_have_is_refused() {
     let mut mounted = spec();
-    mounted.mounts = vec![Mount {
+    mounted.mounts = vec![HostMount {
         source: "/srv".into(),
         target: "/srv".into(),
         mode: MountMode::ReadOnly,

@@ -16,14 +16,14 @@ use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Snapshots(PathBuf);
+pub(crate) struct SnapshotFile(PathBuf);
 
 const DIRECT: &str = "direct:";
 
 /// Many thousands of conversations; a longer file is something else.
-const LONGEST: u64 = 16 << 20;
+const LONGEST_SNAPSHOT_FILE: u64 = 16 << 20;
 
-impl Snapshots {
+impl SnapshotFile {
     pub(crate) fn at(path: PathBuf) -> Self {
         Self(path)
     }
@@ -116,7 +116,9 @@ fn read(path: &Path) -> io::Result<Map<String, Value>> {
     match fs::metadata(path).map(|about| about.len()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
         Err(error) => return Err(error),
-        Ok(length) if length > LONGEST => return Err(io::ErrorKind::FileTooLarge.into()),
+        Ok(length) if length > LONGEST_SNAPSHOT_FILE => {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         Ok(_) => {}
     }
     let text = fs::read_to_string(path)?;
@@ -147,7 +149,7 @@ mod tests {
 
     struct Shelf {
         folder: tempfile::TempDir,
-        snapshots: Snapshots,
+        snapshots: SnapshotFile,
     }
 
     fn shelf(content: &str) -> Shelf {
@@ -155,7 +157,7 @@ mod tests {
         let path = folder.path().join("modal_snapshots.json");
         fs::write(&path, content).unwrap();
         Shelf {
-            snapshots: Snapshots::at(path),
+            snapshots: SnapshotFile::at(path),
             folder,
         }
     }

@@ -9,20 +9,20 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Token {
+pub(crate) struct AuthToken {
     pub(crate) text: Secret,
     good_until: Instant,
 }
 
 #[derive(Deserialize)]
-struct Claims {
+struct TokenClaims {
     exp: f64,
 }
 
 /// For a token that does not say.
 const UNTOLD: Duration = Duration::from_secs(600);
 
-impl Token {
+impl AuthToken {
     /// Half of its life is used: the other half is for clocks that disagree.
     pub(crate) fn new(text: String, seconds_since_1970: f64) -> Self {
         let life = expiry(&text)
@@ -43,7 +43,7 @@ impl Token {
 fn expiry(token: &str) -> Option<f64> {
     let claims = token.split('.').nth(1)?;
     let claims = URL_SAFE_NO_PAD.decode(claims.trim_end_matches('=')).ok()?;
-    let claims: Claims = serde_json::from_slice(&claims).ok()?;
+    let claims: TokenClaims = serde_json::from_slice(&claims).ok()?;
     claims.exp.is_finite().then_some(claims.exp)
 }
 
@@ -54,7 +54,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn half_of_a_life_is_used() {
         let claims = URL_SAFE_NO_PAD.encode(r#"{"exp": 1100}"#);
-        let token = Token::new(format!("head.{claims}.tail"), 1000.0);
+        let token = AuthToken::new(format!("head.{claims}.tail"), 1000.0);
         assert!(token.is_good());
         tokio::time::advance(Duration::from_secs(49)).await;
         assert!(token.is_good());
@@ -65,9 +65,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nonsense_is_good_for_a_while() {
         for text in ["", "a.b.c", "a.eyJleHAiOiJ4In0.c", "..."] {
-            assert!(Token::new(text.to_owned(), 0.0).is_good(), "{text}");
+            assert!(AuthToken::new(text.to_owned(), 0.0).is_good(), "{text}");
         }
         let past = URL_SAFE_NO_PAD.encode(r#"{"exp": 1}"#);
-        assert!(!Token::new(format!("a.{past}.c"), 1000.0).is_good());
+        assert!(!AuthToken::new(format!("a.{past}.c"), 1000.0).is_good());
     }
 }

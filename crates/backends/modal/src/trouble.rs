@@ -4,7 +4,7 @@ use hermetic_sandbox::BackendError;
 use tonic::{Code, Status};
 
 /// As much of what a server says as a person reads.
-const MOST_SAID: usize = 400;
+const MOST_SERVER_WORDS: usize = 400;
 
 pub(crate) fn trouble(step: &str, status: &Status) -> BackendError {
     let said = said(status);
@@ -44,7 +44,11 @@ pub(crate) fn said(status: &Status) -> String {
 
 pub(crate) fn one_line(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().take(MOST_SAID).map(plain).collect()
+    text.trim()
+        .chars()
+        .take(MOST_SERVER_WORDS)
+        .map(plain)
+        .collect()
 }
 
 #[cfg(test)]
@@ -74,6 +78,6 @@ mod tests {
     fn a_server_that_rambles_is_cut_short() {
         let rambling = Status::internal(format!("\u{1b}[31m\n{}", "x".repeat(100_000)));
         let short = said(&rambling);
-        assert!(short.len() <= MOST_SAID && !short.contains(['\n', '\u{1b}']));
+        assert!(short.len() <= MOST_SERVER_WORDS && !short.contains(['\n', '\u{1b}']));
     }
 }

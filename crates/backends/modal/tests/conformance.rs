@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermetic_sandbox::SystemView;
-use hermetic_sandbox::conformance::Candidate;
+use hermetic_sandbox::conformance::BackendCandidate;
 use hermetic_types::InstallationId;
 
 use crate::lab::{IMAGE, open, skip};
@@ -11,7 +11,7 @@ use crate::service::Service;
 
 hermetic_sandbox::conformance!(candidate().await);
 
-async fn candidate() -> Option<Candidate> {
+async fn candidate() -> Option<BackendCandidate> {
     if let Some(why) = skip().await {
         eprintln!("SKIP: modal conformance: {why}");
         return None;
@@ -19,7 +19,7 @@ async fn candidate() -> Option<Candidate> {
     let service = Service::open().await;
     let (installation, other) = (InstallationId::random(), InstallationId::random());
     let homes = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    Some(Candidate {
+    Some(BackendCandidate {
         backend: Arc::new(open(&service, &installation, &homes[0], |_| {})),
         other: Arc::new(open(&service, &other, &homes[1], |_| {})),
         installation,

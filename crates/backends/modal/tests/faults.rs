@@ -96,7 +96,7 @@ stories! {
 
     async fn nobody_there_is_told_too(lab: &Lab) {
         let nowhere = lab.with(|config| {
-            config.address = hermetic_modal::Address::parse("http://127.0.0.1:1").unwrap();
+            config.address = hermetic_modal::ControlAddress::parse("http://127.0.0.1:1").unwrap();
         });
         let readiness = nowhere.readiness().await;
         let missing = readiness.missing().expect("it cannot be reached");

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hermetic_modal::{Address, Config, Credentials, Modal, Outbound};
+use hermetic_modal::{ControlAddress, ModalBackend, ModalConfig, ModalCredentials, OutboundAccess};
 use hermetic_sandbox::conformance::story;
-pub(crate) use hermetic_sandbox::conformance::story::{PATIENCE, begin, finish, sh, until};
-use hermetic_sandbox::{Backend, Persistence, Sandbox, Spec, SystemView};
-use hermetic_types::{InstallationId, Secret};
+pub(crate) use hermetic_sandbox::conformance::story::{STORY_TIMEOUT, begin, finish, sh, until};
+use hermetic_sandbox::{Backend, Sandbox, SandboxPersistence, SandboxSpec, SystemView};
+use hermetic_types::{InstallationId, Secret, SystemClock};
 use tempfile::TempDir;
 
 use crate::service::{self, Service, TOKEN_ID, TOKEN_SECRET};
@@ -16,7 +16,7 @@ pub(crate) const IMAGE: &str = "debian:12";
 
 pub(crate) struct Lab {
     pub(crate) service: Service,
-    pub(crate) modal: Modal,
+    pub(crate) modal: ModalBackend,
     pub(crate) installation: InstallationId,
     pub(crate) home: TempDir,
 }
@@ -31,7 +31,7 @@ macro_rules! stories {
             }
             let lab = crate::lab::Lab::open().await;
             let $lab = &lab;
-            tokio::time::timeout(crate::lab::PATIENCE * 2, async { $body })
+            tokio::time::timeout(crate::lab::STORY_TIMEOUT * 2, async { $body })
                 .await
                 .expect("the story ends");
             lab.close().await;
@@ -49,8 +49,8 @@ pub(crate) fn open(
     service: &Service,
     installation: &InstallationId,
     home: &TempDir,
-    change: impl FnOnce(&mut Config),
-) -> Modal {
+    change: impl FnOnce(&mut ModalConfig),
+) -> ModalBackend {
     at(&service.url, installation, home.path(), change)
 }
 
@@ -58,11 +58,11 @@ pub(crate) fn at(
     url: &str,
     installation: &InstallationId,
     home: &Path,
-    change: impl FnOnce(&mut Config),
-) -> Modal {
-    let mut config = Config {
-        address: Address::parse(url).unwrap(),
-        credentials: Credentials {
+    change: impl FnOnce(&mut ModalConfig),
+) -> ModalBackend {
+    let mut config = ModalConfig {
+        address: ControlAddress::parse(url).unwrap(),
+        credentials: ModalCredentials {
             token_id: Secret::new(TOKEN_ID),
             token_secret: Secret::new(TOKEN_SECRET),
             server_url: None,
@@ -73,10 +73,11 @@ pub(crate) fn at(
         app: "hermetic".to_owned(),
         image: IMAGE.to_owned(),
         snapshots: home.join("modal_snapshots.json"),
-        outbound: Outbound::Nothing,
+        outbound: OutboundAccess::Nothing,
+        clock: SystemClock::shared(),
     };
     change(&mut config);
-    Modal::new(config)
+    ModalBackend::new(config)
 }
 
 impl Lab {
@@ -93,22 +94,22 @@ impl Lab {
     }
 
     /// The same installation after a restart, or with other options.
-    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Modal {
+    pub(crate) fn with(&self, change: impl FnOnce(&mut ModalConfig)) -> ModalBackend {
         open(&self.service, &self.installation, &self.home, change)
     }
 
-    pub(crate) fn spec(&self) -> Spec {
+    pub(crate) fn spec(&self) -> SandboxSpec {
         spec(&self.installation)
     }
 
-    pub(crate) fn kept(&self) -> Spec {
-        Spec {
-            persistence: Persistence::Kept,
+    pub(crate) fn kept(&self) -> SandboxSpec {
+        SandboxSpec {
+            persistence: SandboxPersistence::Kept,
             ..self.spec()
         }
     }
 
-    pub(crate) async fn create(&self, spec: &Spec) -> Sandbox {
+    pub(crate) async fn create(&self, spec: &SandboxSpec) -> Sandbox {
         let link = self.modal.create(spec).await.unwrap();
         greet(spec, link).await
     }
@@ -132,18 +133,18 @@ impl Lab {
     }
 }
 
-pub(crate) fn spec(installation: &InstallationId) -> Spec {
+pub(crate) fn spec(installation: &InstallationId) -> SandboxSpec {
     story::spec(installation, SystemView::Image(IMAGE.to_owned()))
 }
 
-pub(crate) async fn greet(spec: &Spec, link: hermetic_sandbox::Link) -> Sandbox {
-    Sandbox::greet(&spec.id, Modal::DESCRIPTION, link)
+pub(crate) async fn greet(spec: &SandboxSpec, link: hermetic_sandbox::WardenLink) -> Sandbox {
+    Sandbox::greet(&spec.id, ModalBackend::DESCRIPTION, link)
         .await
         .unwrap()
 }
 
 /// With the way back that a session gives it.
-pub(crate) fn distant(modal: &Modal, sandbox: Sandbox) -> Sandbox {
+pub(crate) fn distant(modal: &ModalBackend, sandbox: Sandbox) -> Sandbox {
     let backend: Arc<dyn Backend> = Arc::new(modal.clone());
     sandbox.with_way_back(&backend)
 }

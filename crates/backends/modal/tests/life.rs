@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use hermetic_modal::wire::NetworkAccessType;
 use hermetic_sandbox::conformance::{DOORS, assert_closed, crash};
-use hermetic_sandbox::{Backend, BackendError, FoundState, Lifeline, Persistence, Spec};
+use hermetic_sandbox::{
+    Backend, BackendError, FoundState, SandboxLifeline, SandboxPersistence, SandboxSpec,
+};
 use hermetic_types::InstallationId;
 use serde_json::json;
 
@@ -15,7 +17,7 @@ use crate::lab::{self, begin, greet, open, sh, stories, until};
 stories! {
     async fn what_is_tied_goes_with_its_link(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.lifeline = Lifeline::Creator;
+        spec.lifeline = SandboxLifeline::Creator;
         let sandbox = lab.create(&spec).await;
         assert_eq!(sh(&sandbox, "echo here").await, "here\n");
         sandbox.warden().close();
@@ -171,8 +173,8 @@ async fn plays_the_gateway() {
     let [installation, url, home] = words.split(' ').collect::<Vec<_>>().try_into().unwrap();
     let installation: InstallationId = installation.parse().unwrap();
     let modal = lab::at(url, &installation, Path::new(home), |_| {});
-    crash::play(&modal, || Spec {
-        persistence: Persistence::Kept,
+    crash::play(&modal, || SandboxSpec {
+        persistence: SandboxPersistence::Kept,
         ..lab::spec(&installation)
     })
     .await;

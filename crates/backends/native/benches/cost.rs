@@ -16,11 +16,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hermetic_native::{Config, EarlyStart, NativeBackend};
-use hermetic_sandbox::{Backend, Lifeline, Network, Persistence, Spec, SystemView};
-use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
+use hermetic_native::{EarlyStart, NativeBackend, NativeConfig};
+use hermetic_sandbox::{
+    Backend, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec, SystemView,
+};
+use hermetic_types::{ConversationKey, InstallationId, SandboxId, SandboxLimits};
 use hermetic_warden::client::Warden;
-use hermetic_warden::protocol::Run;
+use hermetic_warden::protocol::RunRequest;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -44,7 +46,7 @@ async fn measure() {
     let state = tempfile::tempdir().unwrap();
     let installation = InstallationId::random();
     let open = |early| {
-        let config = Config {
+        let config = NativeConfig {
             state: state.path().to_owned(),
             installation: installation.clone(),
             program: hermetic_embedded::WARDEN,
@@ -200,7 +202,7 @@ async fn end(native: &NativeBackend, made: Vec<(Warden, SandboxId)>) {
     tasks.join_all().await;
 }
 
-async fn greet(native: &NativeBackend, spec: &Spec) -> Warden {
+async fn greet(native: &NativeBackend, spec: &SandboxSpec) -> Warden {
     let link = native.create(spec).await.unwrap();
     Warden::greet(link.into_stream(), GREETING_TIMEOUT)
         .await
@@ -208,7 +210,7 @@ async fn greet(native: &NativeBackend, spec: &Spec) -> Warden {
 }
 
 async fn run_true(warden: &Warden) {
-    let mut running = warden.run(Run::new(["/bin/true"])).await.unwrap();
+    let mut running = warden.run(RunRequest::new(["/bin/true"])).await.unwrap();
     while running.next().await.unwrap().is_some() {}
 }
 
@@ -234,18 +236,18 @@ fn timed(command: &mut Command) -> Option<Duration> {
     status.success().then(|| begun.elapsed())
 }
 
-fn spec(installation: &InstallationId) -> Spec {
-    Spec {
+fn spec(installation: &InstallationId) -> SandboxSpec {
+    SandboxSpec {
         installation: installation.clone(),
         conversation: ConversationKey::new("bench"),
         id: SandboxId::random(),
         system: SystemView::Host,
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Ledger,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Ledger,
         lifetime: Duration::from_secs(600),
     }
 }

@@ -16,6 +16,6 @@ mod plan;
 
 #[cfg(feature = "host")]
 pub use host::{
-    CONTAINED_CAGE, Config, ContainerLayout, EarlyStart, EndReason, KeptLimits, NativeBackend,
-    OuterContainer, RequiredLayer, TotalLimits,
+    CONTAINED_CAGE, ContainerLayout, EarlyStart, EndReason, KeptLimits, NativeBackend,
+    NativeConfig, OuterContainer, PendingHeadStart, RequiredLayer, TotalLimits,
 };

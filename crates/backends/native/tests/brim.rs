@@ -4,9 +4,9 @@
 use std::fs;
 
 use hermetic_native::EndReason;
-use hermetic_sandbox::{Backend, Spec};
-use hermetic_types::Limits;
-use hermetic_warden::protocol::Run;
+use hermetic_sandbox::{Backend, SandboxSpec};
+use hermetic_types::SandboxLimits;
+use hermetic_warden::protocol::RunRequest;
 
 use crate::lab::{Lab, as_root, sh, until};
 
@@ -41,11 +41,11 @@ fn on_an_own_machine(name: &str, story: impl AsyncFnOnce(&Lab)) {
 
 /// The greedy one is ended for this reason, and a neighbour that works meanwhile does not notice.
 async fn assert_only_the_greedy_one_ends(lab: &Lab, greedy: &str, modest: &str, why: EndReason) {
-    let wide = Spec {
-        limits: Limits {
+    let wide = SandboxSpec {
+        limits: SandboxLimits {
             pids: 100,
             open_files: 1024,
-            ..Limits::default()
+            ..SandboxLimits::default()
         },
         ..lab.spec()
     };
@@ -53,7 +53,7 @@ async fn assert_only_the_greedy_one_ends(lab: &Lab, greedy: &str, modest: &str, 
     let working = lab.create(&neighbour).await.unwrap();
     let warden = lab.create(&wide).await.unwrap();
     let _running = warden
-        .run(Run::new(["/usr/bin/python3", "-c", greedy]))
+        .run(RunRequest::new(["/usr/bin/python3", "-c", greedy]))
         .await
         .unwrap();
     until("the greedy one is ended", || {

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hermetic_native::{Config, NativeBackend};
-use hermetic_sandbox::conformance::Candidate;
+use hermetic_native::{NativeBackend, NativeConfig};
+use hermetic_sandbox::conformance::BackendCandidate;
 use hermetic_sandbox::{Backend, SystemView};
 use hermetic_types::InstallationId;
 
 hermetic_sandbox::conformance!(candidate().await);
 
-async fn candidate() -> Option<Candidate> {
+async fn candidate() -> Option<BackendCandidate> {
     let folder = tempfile::tempdir().unwrap();
     let installation = InstallationId::random();
     let backend = open(&folder.path().join("one"), &installation);
@@ -18,7 +18,7 @@ async fn candidate() -> Option<Candidate> {
         eprintln!("SKIP: native conformance: {}: {}", layer.name, layer.detail);
         return None;
     }
-    Some(Candidate {
+    Some(BackendCandidate {
         other: open(&folder.path().join("two"), &InstallationId::random()),
         backend,
         installation,
@@ -31,7 +31,7 @@ async fn candidate() -> Option<Candidate> {
 }
 
 fn open(state: &Path, installation: &InstallationId) -> Arc<dyn Backend> {
-    let native = NativeBackend::open(Config {
+    let native = NativeBackend::open(NativeConfig {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hermetic_sandbox::{Backend, LayerState};
-use hermetic_types::{InstallationId, Limits};
+use hermetic_types::{InstallationId, SandboxLimits};
 use rustix::process::getuid;
 
 use crate::lab::{greet, open, sh, spec};
@@ -80,10 +80,10 @@ fn gateway(name: &str) {
         let native = open(state.path(), &installation);
         assert_kept(&native).await;
         let mut spec = spec(&installation);
-        spec.limits = Limits {
+        spec.limits = SandboxLimits {
             memory_bytes: 128 << 20,
             disk_bytes: 16 << 20,
-            ..Limits::default()
+            ..SandboxLimits::default()
         };
         let warden = greet(native.create(&spec).await.unwrap()).await;
         // Memory that no process has, so that nobody but a cgroup stops it at once and leaves the rest alone.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hermetic_native::{EarlyStart, NativeBackend};
-use hermetic_sandbox::{Backend, FoundState, Lifeline};
+use hermetic_sandbox::{Backend, FoundState, SandboxLifeline};
 use hermetic_types::{InstallationId, SandboxId};
 use hermetic_warden::client::Warden;
 
@@ -36,7 +36,7 @@ fn creator() {
         for _ in 0..1000 {
             let mut spec = spec(&installation);
             if std::env::var_os(TIED).is_some() {
-                spec.lifeline = Lifeline::Creator;
+                spec.lifeline = SandboxLifeline::Creator;
             }
             let warden = greet(native.create(&spec).await.unwrap()).await;
             sh(&warden, "(setsid sleep 1000 &); true").await;

@@ -2,7 +2,7 @@
 
 use hermetic_sandbox::Backend;
 use hermetic_sandbox::conformance::{DOORS, assert_closed};
-use hermetic_warden::protocol::Run;
+use hermetic_warden::protocol::RunRequest;
 
 use crate::lab::{sh, stories};
 
@@ -95,7 +95,7 @@ echo done
     async fn the_wardens_program_cannot_be_overwritten_by_way_of_its_own_process(lab: &Lab) {
         let spec = lab.spec();
         let warden = lab.create(&spec).await.unwrap();
-        let again = Run::new(["/proc/self/exe", "connect", "--wait", "60", "/tmp/nobody"]);
+        let again = RunRequest::new(["/proc/self/exe", "connect", "--wait", "60", "/tmp/nobody"]);
         let _again = warden.run(again).await.unwrap();
         let said = sh(&warden, &format!("exec python3 - <<'PROBE'\n{AT_THE_PROGRAM}\nPROBE")).await;
         assert_eq!(said.text, "ELF\n");

@@ -2,9 +2,11 @@
 
 use hermetic_native::NativeBackend;
 use hermetic_sandbox::conformance::cleared;
-use hermetic_sandbox::{Backend, Link, Network, Persistence, Sandbox, Spec};
-use hermetic_types::{Command, Output};
-use hermetic_warden::protocol::Endpoint;
+use hermetic_sandbox::{
+    Backend, NetworkMode, Sandbox, SandboxPersistence, SandboxSpec, WardenLink,
+};
+use hermetic_types::{Command, OutputMode};
+use hermetic_warden::protocol::ListenEndpoint;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -45,7 +47,7 @@ for address in ("127.0.0.1", "0.0.0.0"):
 print("held")
 PROBE"#).await;
         assert_eq!(said.text, "held\n");
-        assert!(sandbox.warden().listen(Endpoint::Tcp(PORT), 1).await.is_err());
+        assert!(sandbox.warden().listen(ListenEndpoint::Tcp(PORT), 1).await.is_err());
         lab.native.destroy(&spec.id).await.unwrap();
     }
 
@@ -58,7 +60,7 @@ PROBE"#).await;
         let (said, ()) = finished(async { tokio::join!(sh(&sandbox, &call), serve) }).await;
         assert_eq!(said.text, "served\n");
         drop(exit);
-        let mut listener = sandbox.warden().listen(Endpoint::Tcp(PORT), 1).await.unwrap();
+        let mut listener = sandbox.warden().listen(ListenEndpoint::Tcp(PORT), 1).await.unwrap();
         let relay = async { listener.accept().await.unwrap().write_all(b"y").await.unwrap() };
         let (said, ()) = finished(async { tokio::join!(sh(&sandbox, &call), relay) }).await;
         assert_eq!(said.text, "served\n");
@@ -92,7 +94,7 @@ PROBE"#).await;
     }
 
     async fn one_that_resumes_has_it_again(lab: &Lab) {
-        let spec = Spec { persistence: Persistence::Kept, ..leaving(lab.spec()) };
+        let spec = SandboxSpec { persistence: SandboxPersistence::Kept, ..leaving(lab.spec()) };
         let (_first, exit) = create(lab, &spec).await;
         lab.native.stop(&spec.id).await.unwrap();
         drop(exit);
@@ -112,25 +114,25 @@ async fn sh(sandbox: &Sandbox, text: &str) -> Said {
 
 fn bash(text: &str) -> Command {
     let mut command = Command::words(["/bin/bash", "-c", text]);
-    command.output = Output::Merged;
+    command.output = OutputMode::Merged;
     command
 }
 
-fn leaving(spec: Spec) -> Spec {
-    Spec {
-        network: Network::Proxied { port: PORT },
+fn leaving(spec: SandboxSpec) -> SandboxSpec {
+    SandboxSpec {
+        network: NetworkMode::Proxied { port: PORT },
         ..spec
     }
 }
 
-async fn create(lab: &Lab, spec: &Spec) -> (Sandbox, TcpListener) {
+async fn create(lab: &Lab, spec: &SandboxSpec) -> (Sandbox, TcpListener) {
     let link = lab.native.create(spec).await.unwrap();
     let sandbox = meet(spec, link).await;
     let exit = served(&sandbox);
     (sandbox, exit)
 }
 
-async fn meet(spec: &Spec, link: Link) -> Sandbox {
+async fn meet(spec: &SandboxSpec, link: WardenLink) -> Sandbox {
     let greeted = Sandbox::greet(&spec.id, NativeBackend::DESCRIPTION, link).await;
     greeted.unwrap()
 }

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use hermetic_native::{Config, EarlyStart, NativeBackend};
+use hermetic_native::{EarlyStart, NativeBackend, NativeConfig};
 use hermetic_sandbox::{
-    Backend, BackendError, Lifeline, Link, Network, Persistence, Spec, SystemView,
+    Backend, BackendError, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec,
+    SystemView, WardenLink,
 };
-use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
-use hermetic_warden::client::{Event, Running, Warden};
-use hermetic_warden::protocol::{Output as Streams, Run, Status};
+use hermetic_types::{ConversationKey, InstallationId, SandboxId, SandboxLimits};
+use hermetic_warden::client::{RunEvent, RunningCommand, Warden};
+use hermetic_warden::protocol::{ExitState, OutputStreams as Streams, RunRequest};
 use rustix::process::getuid;
 
 /// Nobody's: not the user 1000 of the machine the tests run on.
@@ -116,11 +117,11 @@ impl Lab {
         }
     }
 
-    pub(crate) fn spec(&self) -> Spec {
+    pub(crate) fn spec(&self) -> SandboxSpec {
         spec(&self.installation)
     }
 
-    pub(crate) async fn create(&self, spec: &Spec) -> Result<Warden, BackendError> {
+    pub(crate) async fn create(&self, spec: &SandboxSpec) -> Result<Warden, BackendError> {
         Ok(greet(self.native.create(spec).await?).await)
     }
 
@@ -129,7 +130,7 @@ impl Lab {
         self.run_in(&self.spec(), command).await
     }
 
-    pub(crate) async fn run_in(&self, spec: &Spec, command: &str) -> Said {
+    pub(crate) async fn run_in(&self, spec: &SandboxSpec, command: &str) -> Said {
         let warden = self
             .create(spec)
             .await
@@ -173,7 +174,7 @@ pub(crate) fn open_starting(
     installation: &InstallationId,
     early: EarlyStart,
 ) -> NativeBackend {
-    let config = Config {
+    let config = NativeConfig {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
@@ -201,50 +202,50 @@ pub(crate) fn waiting_cages() -> usize {
     children.split_whitespace().filter(waits).count()
 }
 
-pub(crate) fn spec(installation: &InstallationId) -> Spec {
-    Spec {
+pub(crate) fn spec(installation: &InstallationId) -> SandboxSpec {
+    SandboxSpec {
         installation: installation.clone(),
         conversation: ConversationKey::new("agent:main:test:dm:1"),
         id: SandboxId::random(),
         system: SystemView::Host,
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Ledger,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Ledger,
         lifetime: Duration::from_secs(120),
     }
 }
 
-pub(crate) async fn greet(link: Link) -> Warden {
+pub(crate) async fn greet(link: WardenLink) -> Warden {
     Warden::greet(link.into_stream(), TEST_TIMEOUT)
         .await
         .unwrap()
 }
 
 pub(crate) async fn sh(warden: &Warden, command: &str) -> Said {
-    let mut run = Run::new(["/bin/bash", "-c", command]);
+    let mut run = RunRequest::new(["/bin/bash", "-c", command]);
     run.output = Streams::Merged;
     said(warden.run(run).await.unwrap()).await
 }
 
 /// What a command says, to its end.
-pub(crate) async fn said(mut running: Running) -> Said {
+pub(crate) async fn said(mut running: RunningCommand) -> Said {
     let mut text = Vec::new();
     while let Some(event) = running.next().await.unwrap() {
         match event {
-            Event::Out(bytes) | Event::Err(bytes) => text.extend_from_slice(&bytes),
-            Event::Ended(ended) => {
+            RunEvent::Out(bytes) | RunEvent::Err(bytes) => text.extend_from_slice(&bytes),
+            RunEvent::Ended(ended) => {
                 let code = match ended.status {
-                    Status::Exited(code) => code,
-                    Status::Signalled(signal) => 128 + signal,
-                    Status::Unknown => -1,
+                    ExitState::Exited(code) => code,
+                    ExitState::Signalled(signal) => 128 + signal,
+                    ExitState::Unknown => -1,
                 };
                 let text = String::from_utf8_lossy(&text).into_owned();
                 return Said { code, text };
             }
-            Event::Started { .. } | Event::Skipped(_) => {}
+            RunEvent::Started { .. } | RunEvent::Skipped(_) => {}
         }
     }
     panic!("the command has no end");

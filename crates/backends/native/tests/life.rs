@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use hermetic_native::{Config, NativeBackend, RequiredLayer};
+use hermetic_native::{NativeBackend, NativeConfig, RequiredLayer};
 use hermetic_sandbox::{
-    Backend, BackendError, FoundState, LayerState, Lifeline, Mount, MountMode, Persistence,
+    Backend, BackendError, FoundState, HostMount, LayerState, MountMode, SandboxLifeline,
+    SandboxPersistence,
 };
 use hermetic_types::SandboxId;
 
@@ -40,7 +41,7 @@ stories! {
 
     async fn a_kept_sandbox_resumes_with_its_files(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         let warden = lab.create(&spec).await.unwrap();
         sh(&warden, "echo a > /workspace/f; echo b > ~/g; sleep 100 & ").await;
         lab.native.stop(&spec.id).await.unwrap();
@@ -55,7 +56,7 @@ stories! {
     /// A power cut leaves the names of files that were made a moment before, and nothing in them.
     async fn a_kept_sandbox_whose_record_is_lost_resumes_with_its_files(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         let warden = lab.create(&spec).await.unwrap();
         sh(&warden, "echo a > /workspace/f; echo b > ~/g").await;
         lab.native.stop(&spec.id).await.unwrap();
@@ -88,7 +89,7 @@ stories! {
         /// Round trips of some milliseconds in which a latecomer could end the life.
         const COMMANDS: usize = 5;
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         let warden = lab.create(&spec).await.unwrap();
         sh(&warden, "echo kept > /workspace/f").await;
         lab.native.stop(&spec.id).await.unwrap();
@@ -135,7 +136,7 @@ stories! {
     }
 
     async fn what_the_operator_requires_holds_or_nothing_runs(lab: &Lab) {
-        let strict = NativeBackend::open(Config {
+        let strict = NativeBackend::open(NativeConfig {
             state: lab.state.path().join("strict"),
             installation: lab.installation.clone(),
             program: hermetic_embedded::WARDEN,
@@ -194,7 +195,7 @@ stories! {
 
     async fn a_tied_sandbox_dies_with_its_link(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.lifeline = Lifeline::Creator;
+        spec.lifeline = SandboxLifeline::Creator;
         let warden = lab.create(&spec).await.unwrap();
         assert_eq!(sh(&warden, "echo here").await.text, "here\n");
         warden.close();
@@ -230,7 +231,7 @@ stories! {
         std::os::unix::fs::chown(shown.path(), None, None).unwrap();
         std::fs::set_permissions(shown.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
         let mut spec = lab.spec();
-        let mount = |target: &str, mode| Mount { source: shown.path().to_owned(), target: target.into(), mode };
+        let mount = |target: &str, mode| HostMount { source: shown.path().to_owned(), target: target.into(), mode };
         spec.mounts = vec![mount("/data/in", MountMode::ReadOnly), mount("/workspace/out", MountMode::ReadWrite)];
         let said = lab.run_in(&spec, "cat /data/in/f; (echo x > /data/in/g) 2>/dev/null && echo WROTE; echo back > /workspace/out/g; cp /bin/sh /workspace/out/s; chmod 4755 /workspace/out/s; grep -c 'nosuid,nodev.*' /proc/self/mountinfo >/dev/null && echo ok").await;
         assert_eq!(said.text, "outside\nok\n");
@@ -246,13 +247,13 @@ stories! {
         ];
         for source in sources {
             let mut spec = lab.spec();
-            spec.mounts = vec![Mount { source: source.clone(), target: "/data".into(), mode: MountMode::ReadOnly }];
+            spec.mounts = vec![HostMount { source: source.clone(), target: "/data".into(), mode: MountMode::ReadOnly }];
             let refused = lab.native.create(&spec).await;
             assert!(matches!(refused, Err(BackendError::Refused { .. })), "{}", source.display());
         }
         for target in ["/", "/proc/x", "/etc", "/usr/bin", "relative", "/a/../../b", "/dev/x"] {
             let mut spec = lab.spec();
-            spec.mounts = vec![Mount { source: "/usr/share".into(), target: target.into(), mode: MountMode::ReadOnly }];
+            spec.mounts = vec![HostMount { source: "/usr/share".into(), target: target.into(), mode: MountMode::ReadOnly }];
             let refused = lab.native.create(&spec).await;
             assert!(matches!(refused, Err(BackendError::Refused { .. })), "{target}");
         }
@@ -261,12 +262,12 @@ stories! {
 
     async fn a_link_planted_in_the_workspace_is_not_a_mount_point(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         let warden = lab.create(&spec).await.unwrap();
         sh(&warden, "ln -s /etc /workspace/out; ln -s ../../../../etc /workspace/up").await;
         lab.native.stop(&spec.id).await.unwrap();
         for target in ["/workspace/out", "/workspace/out/deep", "/workspace/up"] {
-            spec.mounts = vec![Mount { source: "/usr/share".into(), target: target.into(), mode: MountMode::ReadOnly }];
+            spec.mounts = vec![HostMount { source: "/usr/share".into(), target: target.into(), mode: MountMode::ReadOnly }];
             assert!(lab.native.resume(&spec).await.is_err(), "{target}");
         }
         spec.mounts.clear();

@@ -1,21 +1,21 @@
 //! What a sandbox may use up, and that it is stopped there.
 
-use hermetic_native::{Config, EndReason, NativeBackend, RequiredLayer, TotalLimits};
-use hermetic_sandbox::{Backend, Persistence, Spec};
-use hermetic_types::Limits;
-use hermetic_warden::client::{Event, Warden};
-use hermetic_warden::protocol::{Run, Status};
+use hermetic_native::{EndReason, NativeBackend, NativeConfig, RequiredLayer, TotalLimits};
+use hermetic_sandbox::{Backend, SandboxPersistence, SandboxSpec};
+use hermetic_types::SandboxLimits;
+use hermetic_warden::client::{RunEvent, Warden};
+use hermetic_warden::protocol::{ExitState, RunRequest};
 
 use crate::lab::{Lab, as_root, greet, sh, stories, until};
 
-fn small() -> Limits {
-    Limits {
+fn small() -> SandboxLimits {
+    SandboxLimits {
         memory_bytes: 256 << 20,
         disk_bytes: 32 << 20,
         inodes: 5000,
         pids: 40,
         open_files: 200,
-        ..Limits::default()
+        ..SandboxLimits::default()
     }
 }
 
@@ -61,12 +61,12 @@ for _ in range(6):
     pids.append(p)
 print("killed", any(os.WIFSIGNALED(os.wait()[1]) for _ in pids))
 P"#;
-        let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", hog]);
+        let run = hermetic_warden::protocol::RunRequest::new(["/bin/bash", "-c", hog]);
         let mut running = warden.run(run).await.unwrap();
         // A group's kill is seen by the parent; the watch ends the whole sandbox.
         let mut out = Vec::new();
         while let Ok(Some(event)) = running.next().await {
-            if let hermetic_warden::client::Event::Out(bytes) = event {
+            if let hermetic_warden::client::RunEvent::Out(bytes) = event {
                 out.extend_from_slice(&bytes);
                 break;
             }
@@ -101,15 +101,15 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#,
 
     async fn a_disk_that_is_watched_ends_the_sandbox(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
-        spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+        spec.persistence = SandboxPersistence::Kept;
+        spec.limits = SandboxLimits { disk_bytes: 64 << 20, ..SandboxLimits::default() };
         let warden = lab.create(&spec).await.unwrap();
         let one = sh(&warden, "ulimit -f; ulimit -f unlimited 2>/dev/null || echo held").await;
         assert_eq!(
             one.text, "65536\nheld\n",
             "no single file is larger than the limit"
         );
-        let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", "for i in $(seq 40); do head -c 16M /dev/zero > f$i; done; sleep 100"]);
+        let run = hermetic_warden::protocol::RunRequest::new(["/bin/bash", "-c", "for i in $(seq 40); do head -c 16M /dev/zero > f$i; done; sleep 100"]);
         let _running = warden.run(run).await;
         until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(EndReason::DiskLimit)).await;
         warden.closed().await;
@@ -118,11 +118,11 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#,
 
     async fn a_file_without_a_name_counts(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
-        spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+        spec.persistence = SandboxPersistence::Kept;
+        spec.limits = SandboxLimits { disk_bytes: 64 << 20, ..SandboxLimits::default() };
         let warden = lab.create(&spec).await.unwrap();
         let hidden = "exec python3 -c 'import os,time\nfs=[]\nfor i in range(40):\n f=open(\"/workspace/f\",\"wb\"); os.unlink(\"/workspace/f\"); f.write(b\"x\"*(16<<20)); f.flush(); fs.append(f)\ntime.sleep(100)'";
-        let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", hidden]);
+        let run = hermetic_warden::protocol::RunRequest::new(["/bin/bash", "-c", hidden]);
         let _running = warden.run(run).await;
         until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(EndReason::DiskLimit)).await;
         lab.native.destroy(&spec.id).await.unwrap();
@@ -156,7 +156,7 @@ P"#).await;
     async fn memory_that_no_process_has_is_bounded(lab: &Lab) {
         for (what, hog) in HIDDEN_MEMORY {
             let mut spec = lab.spec();
-            spec.limits = Limits { memory_bytes: 256 << 20, disk_bytes: 32 << 20, ..Limits::default() };
+            spec.limits = SandboxLimits { memory_bytes: 256 << 20, disk_bytes: 32 << 20, ..SandboxLimits::default() };
             assert_stopped(lab, &spec, what, hog, EndReason::MemoryLimit).await;
         }
     }
@@ -188,8 +188,8 @@ P"#).await;
     async fn a_file_that_is_held_in_any_way_counts(lab: &Lab) {
         for (what, hog) in HIDDEN_FILES {
             let mut spec = lab.spec();
-            spec.persistence = Persistence::Kept;
-            spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+            spec.persistence = SandboxPersistence::Kept;
+            spec.limits = SandboxLimits { disk_bytes: 64 << 20, ..SandboxLimits::default() };
             assert_stopped(lab, &spec, what, hog, EndReason::DiskLimit).await;
         }
     }
@@ -198,12 +198,12 @@ P"#).await;
         let theirs = lab.state.path().join("theirs");
         std::fs::write(&theirs, vec![1; 256 << 20]).unwrap();
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
-        spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+        spec.persistence = SandboxPersistence::Kept;
+        spec.limits = SandboxLimits { disk_bytes: 64 << 20, ..SandboxLimits::default() };
         let warden = lab.create(&spec).await.unwrap();
         let said = sh(&warden, "for i in 1 2 3; do head -c 16M /dev/zero > f$i; done").await;
         assert_eq!(said.text, "");
-        let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", "for i in 4 5 6 7 8; do head -c 16M /dev/zero > f$i; done; sleep 100"]);
+        let run = hermetic_warden::protocol::RunRequest::new(["/bin/bash", "-c", "for i in 4 5 6 7 8; do head -c 16M /dev/zero > f$i; done; sleep 100"]);
         let running = warden.run(run).await;
         std::fs::remove_file(&theirs).unwrap();
         until("the watch ends it", || lab.native.why_ended(&spec.id) == Some(EndReason::DiskLimit)).await;
@@ -212,19 +212,19 @@ P"#).await;
     }
 
     async fn who_hides_nothing_pays_for_nobody(lab: &Lab) {
-        let small = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+        let small = SandboxLimits { disk_bytes: 64 << 20, ..SandboxLimits::default() };
         let mut quiet = lab.spec();
-        quiet.persistence = Persistence::Kept;
+        quiet.persistence = SandboxPersistence::Kept;
         quiet.limits = small.clone();
         let warden = lab.create(&quiet).await.unwrap();
-        let run = Run::new(["/bin/bash", "-c", "echo begun; sleep 1000"]);
+        let run = RunRequest::new(["/bin/bash", "-c", "echo begun; sleep 1000"]);
         let mut working = warden_output(&warden, run).await;
         assert_eq!(working.lines(1).await, "begun\n");
         // Two are ended one after the other, so every sandbox was looked at in between, with the
         // growth of ten times its limit on the file system.
         for (what, hog) in &HIDDEN_FILES[..2] {
             let mut greedy = lab.spec();
-            greedy.persistence = Persistence::Kept;
+            greedy.persistence = SandboxPersistence::Kept;
             greedy.limits = small.clone();
             assert_stopped(lab, &greedy, what, hog, EndReason::DiskLimit).await;
         }
@@ -254,7 +254,7 @@ for name in ("tcp_rmem", "tcp_wmem"):
 print(subprocess.run(["sh", "-c", "echo 1 > /proc/sys/user/max_inotify_instances"], capture_output=True).returncode != 0, flush=True)
 import time; time.sleep(60)
 P"#;
-        let run = hermetic_warden::protocol::Run::new(["/bin/bash", "-c", all]);
+        let run = hermetic_warden::protocol::RunRequest::new(["/bin/bash", "-c", all]);
         let mut running = warden_output(&greedy, run).await;
         let said = running.lines(6).await;
         assert_eq!(said, "terminals True\nnotifications True\ntimers True\ntcp_rmem True\ntcp_wmem True\nTrue\n");
@@ -387,20 +387,20 @@ libc.syscall(60, 0)
 
 /// The program is killed by its group, or the watch ends its sandbox. One that fails for another
 /// reason proves nothing, and says why it did.
-async fn assert_stopped(lab: &Lab, spec: &Spec, what: &str, hog: &str, why: EndReason) {
+async fn assert_stopped(lab: &Lab, spec: &SandboxSpec, what: &str, hog: &str, why: EndReason) {
     let warden = lab.create(spec).await.unwrap();
     let program = format!(
         "exec python3 - <<'P'\nimport array, ctypes, os, socket, sys, time\n\
          libc = ctypes.CDLL(None, use_errno=True)\n{hog}\ntime.sleep(100)\nP"
     );
-    let run = Run::new(["/bin/bash", "-c", &program]);
+    let run = RunRequest::new(["/bin/bash", "-c", &program]);
     let mut told = warden_output(&warden, run).await;
     match told.end().await {
         // Only the kernel's count stops one program and leaves the rest alone.
         Some(status) => assert!(
             matches!(
                 status,
-                Status::Signalled(9) | Status::Exited(KILLED_OR_REFUSED)
+                ExitState::Signalled(9) | ExitState::Exited(KILLED_OR_REFUSED)
             ),
             "{what}: {status:?}: {}",
             told.text
@@ -418,11 +418,11 @@ const KILLED_OR_REFUSED: i32 = 9;
 
 /// What a command has said so far.
 struct Told {
-    running: hermetic_warden::client::Running,
+    running: hermetic_warden::client::RunningCommand,
     text: String,
 }
 
-async fn warden_output(warden: &Warden, run: Run) -> Told {
+async fn warden_output(warden: &Warden, run: RunRequest) -> Told {
     Told {
         running: warden.run(run).await.unwrap(),
         text: String::new(),
@@ -431,14 +431,14 @@ async fn warden_output(warden: &Warden, run: Run) -> Told {
 
 impl Told {
     /// How it ended; nothing where its sandbox did.
-    async fn end(&mut self) -> Option<Status> {
+    async fn end(&mut self) -> Option<ExitState> {
         while let Ok(Some(event)) = self.running.next().await {
             match event {
-                Event::Out(bytes) | Event::Err(bytes) => {
+                RunEvent::Out(bytes) | RunEvent::Err(bytes) => {
                     self.text.push_str(&String::from_utf8_lossy(&bytes));
                 }
-                Event::Ended(ended) => return Some(ended.status),
-                Event::Started { .. } | Event::Skipped(_) => {}
+                RunEvent::Ended(ended) => return Some(ended.status),
+                RunEvent::Started { .. } | RunEvent::Skipped(_) => {}
             }
         }
         None
@@ -447,10 +447,10 @@ impl Told {
     async fn lines(&mut self, count: usize) -> &str {
         while self.text.lines().count() < count {
             match self.running.next().await.unwrap() {
-                Some(Event::Out(bytes) | Event::Err(bytes)) => {
+                Some(RunEvent::Out(bytes) | RunEvent::Err(bytes)) => {
                     self.text.push_str(&String::from_utf8_lossy(&bytes));
                 }
-                Some(Event::Ended(_)) | None => break,
+                Some(RunEvent::Ended(_)) | None => break,
                 Some(_) => {}
             }
         }
@@ -462,7 +462,7 @@ impl Told {
 fn all_sandboxes_together_keep_to_a_sum() {
     as_root("all_sandboxes_together_keep_to_a_sum", async |lab| {
         let state = tempfile::tempdir().unwrap();
-        let native = NativeBackend::open(Config {
+        let native = NativeBackend::open(NativeConfig {
             state: state.path().to_owned(),
             installation: lab.installation.clone(),
             program: hermetic_embedded::WARDEN,
@@ -483,7 +483,7 @@ fn all_sandboxes_together_keep_to_a_sum() {
             let hog = "exec python3 -c 'import time; b = bytearray(200 << 20); time.sleep(1000)'";
             running.push(
                 warden
-                    .run(Run::new(["/bin/bash", "-c", hog]))
+                    .run(RunRequest::new(["/bin/bash", "-c", hog]))
                     .await
                     .unwrap(),
             );
@@ -494,14 +494,14 @@ fn all_sandboxes_together_keep_to_a_sum() {
         let ends = running.into_iter().map(|mut running| {
             Box::pin(async move {
                 loop {
-                    if let Event::Ended(ended) = running.next().await.unwrap().unwrap() {
+                    if let RunEvent::Ended(ended) = running.next().await.unwrap().unwrap() {
                         return ended.status;
                     }
                 }
             })
         });
         let (status, _, others) = futures::future::select_all(ends).await;
-        assert_eq!(status, Status::Signalled(9));
+        assert_eq!(status, ExitState::Signalled(9));
         drop(others);
         for (spec, _) in specs {
             native.destroy(&spec.id).await.unwrap();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use hermetic_native::{Config, NativeBackend};
+use hermetic_native::{NativeBackend, NativeConfig};
 use hermetic_sandbox::{Backend, GreetError};
 use hermetic_types::InstallationId;
 use hermetic_warden::client::Warden;
@@ -174,7 +174,7 @@ fn what_a_dying_cage_said_is_told() {
     let state = tempfile::tempdir().unwrap();
     let installation = InstallationId::random();
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-    let native = NativeBackend::open(Config {
+    let native = NativeBackend::open(NativeConfig {
         state: state.path().to_owned(),
         installation: installation.clone(),
         program: Box::leak(program.into_boxed_slice()),

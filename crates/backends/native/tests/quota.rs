@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use hermetic_native::{Config, NativeBackend, RequiredLayer, TotalLimits};
-use hermetic_sandbox::{Backend, BackendError, LayerState, Persistence, Spec};
-use hermetic_types::Limits;
+use hermetic_native::{NativeBackend, NativeConfig, RequiredLayer, TotalLimits};
+use hermetic_sandbox::{Backend, BackendError, LayerState, SandboxPersistence, SandboxSpec};
+use hermetic_types::SandboxLimits;
 use rustix::process::getuid;
 
 use crate::lab::{Lab, as_root, greet, open, sh, stories};
@@ -58,13 +58,13 @@ fn with_quotas(name: &str, story: impl AsyncFnOnce(&Lab)) {
     assert!(text.contains("1 passed"), "{text}");
 }
 
-fn kept(lab: &Lab) -> Spec {
-    Spec {
-        persistence: Persistence::Kept,
-        limits: Limits {
+fn kept(lab: &Lab) -> SandboxSpec {
+    SandboxSpec {
+        persistence: SandboxPersistence::Kept,
+        limits: SandboxLimits {
             disk_bytes: 64 << 20,
             inodes: 500,
-            ..Limits::default()
+            ..SandboxLimits::default()
         },
         ..lab.spec()
     }
@@ -321,14 +321,14 @@ stories! {
         strict.destroy(&spec.id).await.unwrap();
         // A sized tmpfs is the kernel's as well.
         let mut in_memory = lab.spec();
-        in_memory.limits = Limits { memory_bytes: 256 << 20, disk_bytes: 32 << 20, ..Limits::default() };
+        in_memory.limits = SandboxLimits { memory_bytes: 256 << 20, disk_bytes: 32 << 20, ..SandboxLimits::default() };
         strict.create(&in_memory).await.unwrap();
         strict.destroy(&in_memory.id).await.unwrap();
     }
 }
 
 fn strict(lab: &Lab) -> NativeBackend {
-    NativeBackend::open(Config {
+    NativeBackend::open(NativeConfig {
         state: lab.state.path().join("strict"),
         installation: lab.installation.clone(),
         program: hermetic_embedded::WARDEN,

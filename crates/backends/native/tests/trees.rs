@@ -1,6 +1,6 @@
 //! Files that do not want to be removed.
 
-use hermetic_sandbox::{Backend, Persistence};
+use hermetic_sandbox::{Backend, SandboxPersistence};
 
 use crate::lab::{finished, sh, stories};
 
@@ -9,7 +9,7 @@ stories! {
         let outside = tempfile::tempdir().unwrap();
         std::fs::write(outside.path().join("precious"), "x").unwrap();
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         let warden = lab.create(&spec).await.unwrap();
         let said = sh(&warden, &format!(r#"exec python3 - <<'P'
 import os

@@ -15,11 +15,13 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hermetic_sandbox::conformance::story;
-use hermetic_sandbox::{Backend, Spec, SystemView};
-use hermetic_singularity::{Config, Runtime, Singularity, Tell};
+use hermetic_sandbox::{Backend, SandboxSpec, SystemView};
+use hermetic_singularity::{
+    ApptainerRuntime, BuildListener, SingularityBackend, SingularityConfig,
+};
 use hermetic_types::InstallationId;
-use hermetic_warden::client::{Event, Warden};
-use hermetic_warden::protocol::Run;
+use hermetic_warden::client::{RunEvent, Warden};
+use hermetic_warden::protocol::RunRequest;
 
 const COMMANDS: usize = 30;
 const CREATIONS: usize = 12;
@@ -38,7 +40,7 @@ fn main() {
     let Ok(image) = std::env::var("HERMETIC_TEST_ROOTFS") else {
         return println!("no HERMETIC_TEST_ROOTFS: a folder with a root file system");
     };
-    let Some(runtime) = Runtime::find(&|name| std::env::var_os(name)) else {
+    let Some(runtime) = ApptainerRuntime::find(&|name| std::env::var_os(name)) else {
         return println!("neither apptainer nor singularity is installed");
     };
     let tokio = tokio::runtime::Builder::new_multi_thread()
@@ -55,17 +57,17 @@ fn main() {
 }
 
 struct Bench {
-    backend: Singularity,
+    backend: SingularityBackend,
     installation: InstallationId,
     image: String,
     _folder: tempfile::TempDir,
 }
 
 impl Bench {
-    fn open(image: String, runtime: Runtime) -> Self {
+    fn open(image: String, runtime: ApptainerRuntime) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let installation = InstallationId::random();
-        let backend = Singularity::open(Config {
+        let backend = SingularityBackend::open(SingularityConfig {
             state: folder.path().to_owned(),
             installation: installation.clone(),
             program: hermetic_embedded::WARDEN,
@@ -73,7 +75,7 @@ impl Bench {
             image: image.clone(),
             scratch: folder.path().join("scratch"),
             cache: folder.path().join("images"),
-            tell: Tell::default(),
+            tell: BuildListener::default(),
         });
         Self {
             backend: backend.unwrap(),
@@ -135,20 +137,23 @@ impl Bench {
         println!("ours / apptainer exec: {:.2}", ratio(&ours, &other));
     }
 
-    async fn greet(&self, spec: &Spec) -> Warden {
+    async fn greet(&self, spec: &SandboxSpec) -> Warden {
         let link = self.backend.create(spec).await.unwrap();
         Warden::greet(link.into_stream(), PATIENCE).await.unwrap()
     }
 
-    fn spec(&self) -> Spec {
+    fn spec(&self) -> SandboxSpec {
         story::spec(&self.installation, SystemView::Image(self.image.clone()))
     }
 }
 
 /// Until the first output is here; the end is waited for, and not counted.
 async fn first_output(warden: &Warden, begun: Instant) -> Duration {
-    let mut running = warden.run(Run::new(["/bin/echo", "hi"])).await.unwrap();
-    while !matches!(running.next().await.unwrap(), Some(Event::Out(_))) {}
+    let mut running = warden
+        .run(RunRequest::new(["/bin/echo", "hi"]))
+        .await
+        .unwrap();
+    while !matches!(running.next().await.unwrap(), Some(RunEvent::Out(_))) {}
     let seen = begun.elapsed();
     while running.next().await.unwrap().is_some() {}
     seen

@@ -11,32 +11,32 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hermetic_sandbox::BackendError;
-use hermetic_sandbox::host::{Process, kill, remove};
+use hermetic_sandbox::host::{ProcessHandle, kill, remove};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::time::timeout;
 
-use crate::image::{Tell, unavailable};
-use crate::runtime::Runtime;
+use crate::image::{BuildListener, unavailable};
+use crate::runtime::ApptainerRuntime;
 
 /// One that falls silent for this long has gone; unpacking a large layer takes its time.
-const SILENCE: Duration = Duration::from_secs(600);
+const BUILDER_SILENCE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Longer lines are cut before anybody sees them.
-const MOST_SAID: usize = 300;
+const MOST_BUILD_LINE: usize = 300;
 const MOST_KEPT: usize = 12;
 const MOST_HEARD: u64 = 64 << 20;
 /// A killed builder is gone at once, except from an unresponsive disk.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const BUILDER_KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whole or not at all: unpacked under another name.
 pub(crate) async fn build(
-    runtime: &Runtime,
+    runtime: &ApptainerRuntime,
     source: &str,
     folder: &Path,
-    tell: &Tell,
+    tell: &BuildListener,
 ) -> Result<(), BackendError> {
     tracing::info!(image = source, "building the image");
-    let mut half = Half::make(folder)
+    let mut half = UnfinishedBuild::make(folder)
         .map_err(|error| BackendError::failed("make room for the image", error))?;
     let mut command = tokio::process::Command::from(runtime.build_command(&half.rest()));
     command.args(["build", "--sandbox", "--fix-perms", "--force"]);
@@ -58,7 +58,7 @@ pub(crate) async fn build(
     if let Some(stderr) = child.stderr.take() {
         let mut lines = BufReader::new(stderr.take(MOST_HEARD)).split(b'\n');
         loop {
-            match timeout(SILENCE, lines.next_segment()).await {
+            match timeout(BUILDER_SILENCE_TIMEOUT, lines.next_segment()).await {
                 Ok(Ok(Some(line))) => {
                     let said = plain(&line);
                     tell.say(source, &said, false);
@@ -101,14 +101,14 @@ pub(crate) fn sweep(cache: &Path) {
 
 /// What a build makes until it is whole, and what else it needs room for. Dropped, it goes, and so
 /// does its builder.
-struct Half {
+struct UnfinishedBuild {
     path: PathBuf,
     builder: Option<Pid>,
 }
 
 const ROOT: &str = "root";
 
-impl Half {
+impl UnfinishedBuild {
     fn make(folder: &Path) -> io::Result<Self> {
         // Each has its own: an earlier one of this process may still be on its way out.
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -131,7 +131,7 @@ impl Half {
     }
 }
 
-impl Drop for Half {
+impl Drop for UnfinishedBuild {
     fn drop(&mut self) {
         if let Some(builder) = self.builder {
             let _ = kill_process_group(builder, Signal::KILL);
@@ -154,7 +154,7 @@ fn end_builders(half: &Path) {
             .file_name()
             .to_str()
             .and_then(|name| name.parse().ok());
-        let Some(process) = pid.and_then(Process::observe) else {
+        let Some(process) = pid.and_then(ProcessHandle::observe) else {
             continue;
         };
         let Some(held) = process.open() else {
@@ -162,7 +162,7 @@ fn end_builders(half: &Path) {
         };
         let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         if words.split(|byte| *byte == 0).any(|word| word == told) {
-            kill(held.as_fd(), KILL_TIMEOUT);
+            kill(held.as_fd(), BUILDER_KILL_TIMEOUT);
         }
     }
 }
@@ -203,7 +203,7 @@ fn plain(line: &[u8]) -> String {
             '\u{1b}' => escaped = true,
             letter if escaped => escaped = !letter.is_ascii_alphabetic(),
             control if control.is_control() => {}
-            other if plain.len() < MOST_SAID => plain.push(other),
+            other if plain.len() < MOST_BUILD_LINE => plain.push(other),
             _ => break,
         }
     }
@@ -220,7 +220,7 @@ mod tests {
             plain(b"\x1b[34mINFO:   \x1b[0m Starting build...\r"),
             "INFO:    Starting build..."
         );
-        assert_eq!(plain(&[b'x'; 5000]).len(), MOST_SAID);
+        assert_eq!(plain(&[b'x'; 5000]).len(), MOST_BUILD_LINE);
         assert_eq!(plain(b"\xff\x00\x07"), "\u{fffd}");
     }
 

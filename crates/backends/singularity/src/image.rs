@@ -11,16 +11,16 @@ use hermetic_sandbox::{BackendError, SystemView};
 use sha2::{Digest, Sha256};
 
 use crate::build;
-use crate::runtime::Runtime;
+use crate::runtime::ApptainerRuntime;
 
 /// Hears how a build goes.
 #[derive(Clone, Default)]
-pub struct Tell(Option<Arc<Hear>>);
+pub struct BuildListener(Option<Arc<Hear>>);
 
-type Hear = dyn Fn(&Progress) + Send + Sync;
+type Hear = dyn Fn(&BuildProgress) + Send + Sync;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct BuildProgress {
     pub image: String,
     /// What the builder said last.
     pub said: String,
@@ -40,14 +40,14 @@ const BUILT: [&str; 8] = [
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Image {
+pub(crate) enum ImageSource {
     /// A root file system folder or a SIF.
     There(PathBuf),
     /// To be built into this folder.
     Built { source: String, folder: PathBuf },
 }
 
-impl Image {
+impl ImageSource {
     pub(crate) fn of(system: &SystemView, cache: &Path) -> Result<Self, BackendError> {
         match system {
             SystemView::Rootfs(folder) => Ok(Self::There(folder.clone())),
@@ -100,20 +100,20 @@ impl Image {
 
 /// Two who want it at once build it once.
 pub(crate) async fn provide(
-    runtime: &Runtime,
-    image: &Image,
+    runtime: &ApptainerRuntime,
+    image: &ImageSource,
     building: &tokio::sync::Mutex<()>,
-    tell: &Tell,
+    tell: &BuildListener,
 ) -> Result<(), BackendError> {
     let (source, folder) = match image {
-        Image::There(path) if path.exists() => return Ok(()),
-        Image::There(path) => {
+        ImageSource::There(path) if path.exists() => return Ok(()),
+        ImageSource::There(path) => {
             return Err(BackendError::Unavailable {
                 what: format!("there is no image at {}", path.display()),
                 remedy: "mend terminal.singularity_image".to_owned(),
             });
         }
-        Image::Built { source, folder } => (source, folder),
+        ImageSource::Built { source, folder } => (source, folder),
     };
     let _turn = building.lock().await;
     if folder.exists() {
@@ -147,14 +147,14 @@ fn refused(what: &str, why: &str) -> BackendError {
     }
 }
 
-impl Tell {
-    pub fn new(hear: impl Fn(&Progress) + Send + Sync + 'static) -> Self {
+impl BuildListener {
+    pub fn new(hear: impl Fn(&BuildProgress) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hear)))
     }
 
     pub(crate) fn say(&self, image: &str, said: &str, done: bool) {
         if let Some(hear) = &self.0 {
-            hear(&Progress {
+            hear(&BuildProgress {
                 image: image.to_owned(),
                 said: said.to_owned(),
                 done,
@@ -163,7 +163,7 @@ impl Tell {
     }
 }
 
-impl fmt::Debug for Tell {
+impl fmt::Debug for BuildListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tell")
     }
@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn an_image_is_a_path_or_something_to_build() {
         let cache = Path::new("/cache");
-        let parse = |name: &str| Image::parse(name, cache);
+        let parse = |name: &str| ImageSource::parse(name, cache);
         assert_eq!(
             parse("/images/a.sif").unwrap(),
-            Image::There("/images/a.sif".into())
+            ImageSource::There("/images/a.sif".into())
         );
         let built = parse("docker://debian:12").unwrap();
         assert!(built.place().starts_with(cache));

@@ -6,19 +6,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hermetic_native::{CONTAINED_CAGE, ContainerLayout, KeptLimits, OuterContainer};
-use hermetic_sandbox::{BackendError, Spec};
-use hermetic_types::{InstallationId, Limits, SandboxId};
+use hermetic_sandbox::{BackendError, SandboxSpec};
+use hermetic_types::{InstallationId, SandboxId, SandboxLimits};
 use rustix::process::getuid;
 
-use crate::image::Image;
+use crate::image::ImageSource;
 use crate::leftovers;
-use crate::runtime::{Runtime, lacking};
+use crate::runtime::{ApptainerRuntime, lacking};
 use crate::stage;
 
 /// Makes an instance for each sandbox.
 #[derive(Debug)]
-pub(crate) struct Instances {
-    pub(crate) runtime: Option<Runtime>,
+pub(crate) struct InstanceMaker {
+    pub(crate) runtime: Option<ApptainerRuntime>,
     pub(crate) installation: InstallationId,
     /// The list of instances that the runtime keeps for us.
     pub(crate) list: PathBuf,
@@ -49,10 +49,14 @@ const SEAL: [&str; 12] = [
     "--no-eval",
 ];
 
-impl OuterContainer for Instances {
-    fn start(&self, spec: &Spec, layout: ContainerLayout<'_>) -> Result<Child, BackendError> {
+impl OuterContainer for InstanceMaker {
+    fn start(
+        &self,
+        spec: &SandboxSpec,
+        layout: ContainerLayout<'_>,
+    ) -> Result<Child, BackendError> {
         let runtime = self.runtime.as_ref().ok_or_else(lacking)?;
-        let image = Image::of(&spec.system, &self.cache)?;
+        let image = ImageSource::of(&spec.system, &self.cache)?;
         let mut command = runtime.command(&self.list);
         self.write(&mut command, spec, &layout, image.place())?;
         command
@@ -80,7 +84,7 @@ impl OuterContainer for Instances {
     }
 }
 
-impl Instances {
+impl InstanceMaker {
     /// Says whose it is, so that nobody takes another's for his own.
     pub(crate) fn name(&self, id: &SandboxId) -> String {
         format!("hermetic-{}-{id}", self.installation)
@@ -94,7 +98,7 @@ impl Instances {
     fn write(
         &self,
         command: &mut Command,
-        spec: &Spec,
+        spec: &SandboxSpec,
         layout: &ContainerLayout<'_>,
         image: &Path,
     ) -> Result<(), BackendError> {
@@ -145,7 +149,7 @@ fn mount(source: &Path, target: &Path, read_only: bool) -> Result<[OsString; 2],
     Ok(["--mount".into(), words.into()])
 }
 
-fn limits(limits: &Limits) -> [String; 8] {
+fn limits(limits: &SandboxLimits) -> [String; 8] {
     let there = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
     [
         "--memory".to_owned(),
@@ -183,7 +187,7 @@ mod tests {
     #[test]
     fn a_name_says_whose_it_is() {
         let one = InstallationId::random();
-        let instances = Instances {
+        let instances = InstanceMaker {
             runtime: None,
             installation: one.clone(),
             list: "/list".into(),

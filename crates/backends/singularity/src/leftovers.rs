@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hermetic_sandbox::BackendError;
-use hermetic_sandbox::host::{Process, kill, wait_for_end};
+use hermetic_sandbox::host::{ProcessHandle, kill, wait_for_end};
 use serde::Deserialize;
 
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const INSTANCE_KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// No entry of the list is larger.
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_ENTRY_BYTES: u64 = 1 << 20;
 
 /// Ends the instance of this name, if it is in our list and lives, and forgets it.
 pub(crate) fn clear(list: &Path, name: &str) -> Result<(), BackendError> {
@@ -35,23 +35,26 @@ pub(crate) fn clear(list: &Path, name: &str) -> Result<(), BackendError> {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct ProcessEntry {
     pid: i32,
     ppid: i32,
 }
 
 /// Its first process and the one outside that looks after it, if they are what they are said to
 /// be: the numbers may have passed on to somebody else's.
-fn entry(file: &Path) -> Option<(Process, Process)> {
+fn entry(file: &Path) -> Option<(ProcessHandle, ProcessHandle)> {
     let size = fs::metadata(file).ok()?.len();
-    if size > MOST_BYTES {
+    if size > MOST_ENTRY_BYTES {
         return None;
     }
-    let entry: Entry = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
-    Some((Process::observe(entry.pid)?, Process::observe(entry.ppid)?))
+    let entry: ProcessEntry = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+    Some((
+        ProcessHandle::observe(entry.pid)?,
+        ProcessHandle::observe(entry.ppid)?,
+    ))
 }
 
-fn end(name: &str, init: &Process, keeper: &Process) -> Result<(), BackendError> {
+fn end(name: &str, init: &ProcessHandle, keeper: &ProcessHandle) -> Result<(), BackendError> {
     let (Some(init_fd), Some(keeper_fd)) = (init.open(), keeper.open()) else {
         return Ok(());
     };
@@ -59,12 +62,12 @@ fn end(name: &str, init: &Process, keeper: &Process) -> Result<(), BackendError>
     if !tends(keeper.pid, name) || parent_of(init.pid) != Some(keeper.pid) {
         return Ok(());
     }
-    if !kill(init_fd.as_fd(), KILL_TIMEOUT) {
+    if !kill(init_fd.as_fd(), INSTANCE_KILL_TIMEOUT) {
         let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
         return Err(BackendError::failed("end the instance", late));
     }
-    if !wait_for_end(keeper_fd.as_fd(), KILL_TIMEOUT) {
-        kill(keeper_fd.as_fd(), KILL_TIMEOUT);
+    if !wait_for_end(keeper_fd.as_fd(), INSTANCE_KILL_TIMEOUT) {
+        kill(keeper_fd.as_fd(), INSTANCE_KILL_TIMEOUT);
     }
     Ok(())
 }

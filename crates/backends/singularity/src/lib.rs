@@ -19,6 +19,6 @@ mod runtime;
 mod singularity;
 mod stage;
 
-pub use image::{Progress, Tell};
-pub use runtime::Runtime;
-pub use singularity::{Config, Singularity};
+pub use image::{BuildListener, BuildProgress};
+pub use runtime::ApptainerRuntime;
+pub use singularity::{SingularityBackend, SingularityConfig};

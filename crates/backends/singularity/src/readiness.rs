@@ -7,34 +7,35 @@ use std::time::Duration;
 
 use hermetic_native::OuterContainer;
 use hermetic_sandbox::{
-    Layer, LayerState, Lifeline, Network, Persistence, Readiness, Spec, SystemView,
+    BackendReadiness, LayerState, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec,
+    SealLayer, SystemView,
 };
-use hermetic_types::{ConversationKey, Limits, SandboxId};
+use hermetic_types::{ConversationKey, SandboxId, SandboxLimits};
 use rustix::process::getuid;
 
-use crate::image::Image;
-use crate::runtime::{Runtime, lacking};
-use crate::singularity::Host;
+use crate::image::ImageSource;
+use crate::runtime::{ApptainerRuntime, lacking};
+use crate::singularity::SingularityState;
 
 /// A version is told at once, if at all.
 const ANSWERING: Duration = Duration::from_secs(20);
 
-pub(crate) async fn examine(host: &Host) -> Readiness {
+pub(crate) async fn examine(host: &SingularityState) -> BackendReadiness {
     let Some(runtime) = &host.config.runtime else {
-        return Readiness {
-            layers: vec![Layer::broken("runtime", &lacking())],
+        return BackendReadiness {
+            layers: vec![SealLayer::broken("runtime", &lacking())],
         };
     };
-    let mut layers = vec![Layer::active("runtime", &version(runtime).await)];
-    match Image::parse(&host.config.image, &host.config.cache) {
-        Err(error) => layers.push(Layer::broken("image", &error)),
-        Ok(image @ Image::There(_)) if !image.is_there() => layers.push(Layer {
+    let mut layers = vec![SealLayer::active("runtime", &version(runtime).await)];
+    match ImageSource::parse(&host.config.image, &host.config.cache) {
+        Err(error) => layers.push(SealLayer::broken("image", &error)),
+        Ok(image @ ImageSource::There(_)) if !image.is_there() => layers.push(SealLayer {
             name: "image",
             state: LayerState::Required,
             detail: format!("{} is not there", host.config.image),
             remedy: Some("mend terminal.singularity_image".to_owned()),
         }),
-        Ok(image) if !image.is_there() => layers.push(Layer {
+        Ok(image) if !image.is_there() => layers.push(SealLayer {
             name: "image",
             state: LayerState::Active,
             detail: format!(
@@ -44,13 +45,13 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
             remedy: None,
         }),
         Ok(_) => {
-            layers.push(Layer::active("image", &host.config.image));
+            layers.push(SealLayer::active("image", &host.config.image));
             layers.extend(tried(host).await);
         }
     }
     layers.push(identity());
     layers.extend(limits(host));
-    Readiness { layers }
+    BackendReadiness { layers }
 }
 
 /// Whether it is worth asking the runtime for limits: it needs cgroups that it may write.
@@ -64,7 +65,7 @@ pub(crate) fn may_limit() -> bool {
     unified && fs::metadata(session).is_ok()
 }
 
-async fn version(runtime: &Runtime) -> String {
+async fn version(runtime: &ApptainerRuntime) -> String {
     let program = runtime.program().display().to_string();
     let mut command = tokio::process::Command::from(runtime.version_command());
     let asked = command.stdin(Stdio::null()).kill_on_drop(true).output();
@@ -79,7 +80,7 @@ async fn version(runtime: &Runtime) -> String {
 }
 
 /// An instance made, sealed and taken down.
-async fn tried(host: &Host) -> Vec<Layer> {
+async fn tried(host: &SingularityState) -> Vec<SealLayer> {
     let spec = trial(host);
     let mut made = host.native.try_out(&spec).await;
     if let Err(error) = &made
@@ -89,47 +90,47 @@ async fn tried(host: &Host) -> Vec<Layer> {
     }
     match made {
         Ok(landlock) => vec![
-            Layer::active("instance", "started, sealed and ended"),
-            Layer::active(
+            SealLayer::active("instance", "started, sealed and ended"),
+            SealLayer::active(
                 "namespaces",
                 "the runtime's, and inside them ours: user, mount, pid, ipc, uts, network, cgroup",
             ),
-            Layer::active("network", "none but a loopback of its own"),
-            Layer::active("capabilities", "none in any set, no_new_privs"),
-            Layer::active(
+            SealLayer::active("network", "none but a loopback of its own"),
+            SealLayer::active("capabilities", "none in any set, no_new_privs"),
+            SealLayer::active(
                 "seccomp",
                 "our own allowlist of system calls; the runtime has none by default",
             ),
             landlock_layer(landlock),
         ],
-        Err(error) => vec![Layer::broken("instance", &error)],
+        Err(error) => vec![SealLayer::broken("instance", &error)],
     }
 }
 
-fn trial(host: &Host) -> Spec {
-    Spec {
+fn trial(host: &SingularityState) -> SandboxSpec {
+    SandboxSpec {
         installation: host.config.installation.clone(),
         conversation: ConversationKey::new("doctor"),
         id: SandboxId::random(),
         system: SystemView::Image(host.config.image.clone()),
-        limits: Limits {
+        limits: SandboxLimits {
             memory_bytes: 128 << 20,
             disk_bytes: 1 << 20,
-            ..Limits::default()
+            ..SandboxLimits::default()
         },
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Creator,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Creator,
         lifetime: Duration::from_secs(10),
     }
 }
 
-fn landlock_layer(abi: Option<u8>) -> Layer {
+fn landlock_layer(abi: Option<u8>) -> SealLayer {
     match abi {
-        Some(abi) => Layer::active("landlock", format!("ABI {abi}")),
-        None => Layer {
+        Some(abi) => SealLayer::active("landlock", format!("ABI {abi}")),
+        None => SealLayer {
             name: "landlock",
             state: LayerState::Missing,
             detail: "this kernel has it not, or not switched on".to_owned(),
@@ -138,14 +139,14 @@ fn landlock_layer(abi: Option<u8>) -> Layer {
     }
 }
 
-fn identity() -> Layer {
+fn identity() -> SealLayer {
     if getuid().is_root() {
-        return Layer::active(
+        return SealLayer::active(
             "identity",
             "each sandbox is a host user of its own, unused elsewhere and never root",
         );
     }
-    Layer {
+    SealLayer {
         name: "identity",
         state: LayerState::Weaker,
         detail: "every sandbox is the user who runs hermetic, apart by namespaces".to_owned(),
@@ -153,13 +154,13 @@ fn identity() -> Layer {
     }
 }
 
-fn limits(host: &Host) -> Vec<Layer> {
+fn limits(host: &SingularityState) -> Vec<SealLayer> {
     let kept = host.instances.keeps();
     let by = |name, kept: bool, flag: &str, instead: &str| {
         if kept {
-            return Layer::active(name, format!("the runtime's cgroup, by {flag}"));
+            return SealLayer::active(name, format!("the runtime's cgroup, by {flag}"));
         }
-        Layer {
+        SealLayer {
             name,
             state: LayerState::Weaker,
             detail: format!("{instead}: the runtime cannot use cgroups here"),
@@ -188,7 +189,7 @@ fn limits(host: &Host) -> Vec<Layer> {
             "--cpus",
             "pinned to as many CPUs as it may use, rounded up",
         ),
-        Layer {
+        SealLayer {
             name: "disk limit",
             state: LayerState::Weaker,
             detail: "exact, by a sized tmpfs, for a sandbox that keeps no files and whose disk \

@@ -9,7 +9,7 @@ use hermetic_sandbox::BackendError;
 
 /// As it was found, with what it may see of our environment.
 #[derive(Clone, Debug)]
-pub struct Runtime {
+pub struct ApptainerRuntime {
     program: PathBuf,
     /// How its own variables begin.
     prefix: &'static str,
@@ -50,7 +50,7 @@ const OWN_FOR_BUILDS: [&str; 4] = [
     "DOCKER_USERNAME",
 ];
 
-impl Runtime {
+impl ApptainerRuntime {
     /// Looks along `PATH` of the environment given, and where administrators put things.
     pub fn find(look: &dyn Fn(&str) -> Option<OsString>) -> Option<Self> {
         let path = look("PATH").unwrap_or_default();
@@ -145,13 +145,13 @@ mod tests {
             _ => None,
         };
         let only = [folder.path().to_owned()];
-        let older = Runtime::among(&only, &look).unwrap();
+        let older = ApptainerRuntime::among(&only, &look).unwrap();
         assert_eq!(
             (&older.program, older.prefix),
             (&at("singularity"), "SINGULARITY")
         );
         fs::write(at("apptainer"), "").unwrap();
-        let found = Runtime::find(&look).unwrap();
+        let found = ApptainerRuntime::find(&look).unwrap();
         assert_eq!(found.program, at("apptainer"));
 
         let seen = |command: &Command| {

@@ -12,25 +12,27 @@ use std::sync::atomic::AtomicBool;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_native::{EndReason, NativeBackend};
-use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
+use hermetic_sandbox::{
+    Backend, BackendError, BackendReadiness, FoundSandbox, SandboxSpec, WardenLink,
+};
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
 use crate::build;
-use crate::image::{self, Image, Tell};
-use crate::instance::Instances;
+use crate::image::{self, BuildListener, ImageSource};
+use crate::instance::InstanceMaker;
 use crate::readiness;
-use crate::runtime::{Runtime, lacking};
+use crate::runtime::{ApptainerRuntime, lacking};
 use crate::stage;
 
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct SingularityConfig {
     /// A folder of ours alone; it must not be visible in any sandbox.
     pub state: PathBuf,
     pub installation: InstallationId,
     /// The embedded program.
     pub program: &'static [u8],
     /// Nothing where neither runtime is installed.
-    pub runtime: Option<Runtime>,
+    pub runtime: Option<ApptainerRuntime>,
     /// The image that readiness looks for.
     pub image: String,
     /// Where sandboxes keep files, on a disk that can hold an overlay.
@@ -38,23 +40,23 @@ pub struct Config {
     /// Where images are kept that were built.
     pub cache: PathBuf,
     /// Hears how a build goes.
-    pub tell: Tell,
+    pub tell: BuildListener,
 }
 
 #[derive(Clone)]
-pub struct Singularity(Arc<Host>);
+pub struct SingularityBackend(Arc<SingularityState>);
 
-pub(crate) struct Host {
-    pub(crate) config: Config,
+pub(crate) struct SingularityState {
+    pub(crate) config: SingularityConfig,
     pub(crate) native: NativeBackend,
-    pub(crate) instances: Arc<Instances>,
+    pub(crate) instances: Arc<InstanceMaker>,
     building: tokio::sync::Mutex<()>,
 }
 
-impl Singularity {
+impl SingularityBackend {
     /// Prepares the state folder. Whether an instance can be had is [`Backend::readiness`]'s to
     /// say.
-    pub fn open(mut config: Config) -> Result<Self, BackendError> {
+    pub fn open(mut config: SingularityConfig) -> Result<Self, BackendError> {
         config.state.push("singularity");
         let list = config.state.join("list");
         let mut builder = fs::DirBuilder::new();
@@ -68,7 +70,7 @@ impl Singularity {
         let stage = stage::prepare(&config.state, config.program)
             .map_err(|source| BackendError::failed("place the warden", source))?;
         build::sweep(&config.cache);
-        let instances = Arc::new(Instances {
+        let instances = Arc::new(InstanceMaker {
             runtime: config.runtime.clone(),
             installation: config.installation.clone(),
             list: config.state.join("list"),
@@ -78,7 +80,7 @@ impl Singularity {
             unlimited: AtomicBool::new(!readiness::may_limit()),
         });
         let native = NativeBackend::in_container(
-            hermetic_native::Config {
+            hermetic_native::NativeConfig {
                 state: config.state.clone(),
                 installation: config.installation.clone(),
                 program: config.program,
@@ -88,7 +90,7 @@ impl Singularity {
             },
             Arc::clone(&instances) as _,
         )?;
-        Ok(Self(Arc::new(Host {
+        Ok(Self(Arc::new(SingularityState {
             config,
             native,
             instances,
@@ -102,22 +104,25 @@ impl Singularity {
     }
 }
 
-impl Singularity {
+impl SingularityBackend {
     /// What runs in a sandbox can hurt only that sandbox.
     pub const DESCRIPTION: BackendDescription =
         BackendDescription::sealed(BackendKind::Singularity);
 }
 
-impl Backend for Singularity {
+impl Backend for SingularityBackend {
     fn description(&self) -> BackendDescription {
         Self::DESCRIPTION
     }
 
-    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
         readiness::examine(&self.0).boxed()
     }
 
-    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         async move {
             self.0.bring(spec).await?;
             match self.0.native.create(spec).await {
@@ -128,7 +133,7 @@ impl Backend for Singularity {
         .boxed()
     }
 
-    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         self.0.native.connect(id)
     }
 
@@ -136,7 +141,10 @@ impl Backend for Singularity {
         self.0.native.stop(id)
     }
 
-    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn resume<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         async move {
             self.0.bring(spec).await?;
             match self.0.native.resume(spec).await {
@@ -151,16 +159,16 @@ impl Backend for Singularity {
         self.0.native.destroy(id)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
         self.0.native.list()
     }
 }
 
-impl Host {
+impl SingularityState {
     /// The image, built where it has to be.
-    async fn bring(&self, spec: &Spec) -> Result<(), BackendError> {
+    async fn bring(&self, spec: &SandboxSpec) -> Result<(), BackendError> {
         let runtime = self.config.runtime.as_ref().ok_or_else(lacking)?;
-        let image = Image::of(&spec.system, &self.config.cache)?;
+        let image = ImageSource::of(&spec.system, &self.config.cache)?;
         image::provide(runtime, &image, &self.building, &self.config.tell).await
     }
 
@@ -173,10 +181,15 @@ impl Host {
     }
 }
 
-impl fmt::Debug for Singularity {
+impl fmt::Debug for SingularityBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let program = self.0.config.runtime.as_ref().map(Runtime::program);
-        f.debug_tuple("Singularity")
+        let program = self
+            .0
+            .config
+            .runtime
+            .as_ref()
+            .map(ApptainerRuntime::program);
+        f.debug_tuple("SingularityBackend")
             .field(
                 &program
                     .and_then(|program| program.file_name())

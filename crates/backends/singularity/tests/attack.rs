@@ -3,7 +3,7 @@
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use hermetic_sandbox::{Backend, Network, Persistence};
+use hermetic_sandbox::{Backend, NetworkMode, SandboxPersistence};
 
 use crate::lab::{sh, stories};
 
@@ -125,7 +125,7 @@ except OSError: print("unresolved")
 
     async fn nothing_persists_beyond_its_end(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         let sandbox = lab.create(&spec).await;
         sh(&sandbox, "echo mine > /workspace/note; echo mine > ~/note; echo mine > /tmp/note; (setsid sleep 6127 >/dev/null 2>&1 &); chmod 000 /workspace; mkdir -p ~/a/b/c; chmod 000 ~/a").await;
         drop(sandbox);
@@ -138,7 +138,7 @@ except OSError: print("unresolved")
 
     async fn the_way_out_is_a_port_of_its_own_and_nothing_else(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.network = Network::Proxied { port: 3128 };
+        spec.network = NetworkMode::Proxied { port: 3128 };
         let sandbox = lab.create(&spec).await;
         let _exit = sandbox.take_exit().expect("made before anything ran inside");
         let said = sh(&sandbox, "(exec 3<>/dev/tcp/127.0.0.1/3128) && echo reached; (exec 3<>/dev/tcp/192.0.2.1/80) 2>&1 | grep -o unreachable | sort -u; (exec 3<>/dev/tcp/127.0.0.1/22) 2>&1 | grep -o refused | sort -u").await;

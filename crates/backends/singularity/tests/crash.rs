@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hermetic_sandbox::conformance::crash;
-use hermetic_sandbox::{Backend, Persistence, Spec};
+use hermetic_sandbox::{Backend, SandboxPersistence, SandboxSpec};
 
 use crate::lab::{child_of, leftovers, open, processes_of, spec, stories, until};
 
@@ -19,8 +19,8 @@ async fn plays_the_gateway() {
     let (installation, state) = role.split_once(' ').unwrap();
     let installation = installation.parse().unwrap();
     let backend = open(Path::new(state), &installation);
-    crash::play(&backend, || Spec {
-        persistence: Persistence::Kept,
+    crash::play(&backend, || SandboxSpec {
+        persistence: SandboxPersistence::Kept,
         ..spec(&installation)
     })
     .await;

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use hermetic_sandbox::{Backend, Spec, SystemView};
-use hermetic_singularity::{Progress, Runtime, Singularity, Tell};
+use hermetic_sandbox::{Backend, SandboxSpec, SystemView};
+use hermetic_singularity::{ApptainerRuntime, BuildListener, BuildProgress, SingularityBackend};
 
 use crate::lab::{Lab, greet, processes_of, sh, stories, until};
 use crate::registry::{Layer, Parts, Registry, root};
@@ -15,7 +15,7 @@ const LOOK: &str = "cat /etc/marker; id -u; echo ${PLANTED-nothing}";
 const SEEN: &str = "from-the-image\n1000\nnothing\n";
 
 /// A backend whose builds use nothing of the user's own, and what they said.
-fn builder(lab: &Lab) -> (Singularity, Arc<Mutex<Vec<Progress>>>) {
+fn builder(lab: &Lab) -> (SingularityBackend, Arc<Mutex<Vec<BuildProgress>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let telling = Arc::clone(&heard);
     let cache = lab.folder.path().join("own-cache");
@@ -24,14 +24,14 @@ fn builder(lab: &Lab) -> (Singularity, Arc<Mutex<Vec<Progress>>>) {
         _ => std::env::var_os(name),
     };
     let backend = lab.with(|config| {
-        config.runtime = Runtime::find(&look);
-        config.tell = Tell::new(move |said| telling.lock().unwrap().push(said.clone()));
+        config.runtime = ApptainerRuntime::find(&look);
+        config.tell = BuildListener::new(move |said| telling.lock().unwrap().push(said.clone()));
     });
     (backend, heard)
 }
 
-fn wanting(lab: &Lab, image: &str) -> Spec {
-    Spec {
+fn wanting(lab: &Lab, image: &str) -> SandboxSpec {
+    SandboxSpec {
         system: SystemView::Image(image.to_owned()),
         ..lab.spec()
     }
@@ -46,7 +46,7 @@ fn cached(lab: &Lab) -> Vec<String> {
         .collect()
 }
 
-async fn looks_right(backend: &Singularity, spec: &Spec) {
+async fn looks_right(backend: &SingularityBackend, spec: &SandboxSpec) {
     let sandbox = greet(spec, backend.create(spec).await.unwrap()).await;
     assert_eq!(sh(&sandbox, LOOK).await, SEEN);
     backend.destroy(&spec.id).await.unwrap();

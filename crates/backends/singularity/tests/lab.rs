@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use hermetic_sandbox::conformance::story;
-pub(crate) use hermetic_sandbox::conformance::story::{PATIENCE, begin, finish, sh, until};
-use hermetic_sandbox::{Backend, Link, Sandbox, Spec, SystemView};
-use hermetic_singularity::{Config, Runtime, Singularity, Tell};
+pub(crate) use hermetic_sandbox::conformance::story::{STORY_TIMEOUT, begin, finish, sh, until};
+use hermetic_sandbox::{Backend, Sandbox, SandboxSpec, SystemView, WardenLink};
+use hermetic_singularity::{
+    ApptainerRuntime, BuildListener, SingularityBackend, SingularityConfig,
+};
 use hermetic_types::InstallationId;
 
 pub(crate) struct Lab {
-    pub(crate) backend: Singularity,
+    pub(crate) backend: SingularityBackend,
     pub(crate) installation: InstallationId,
     pub(crate) folder: tempfile::TempDir,
 }
@@ -24,7 +26,7 @@ macro_rules! stories {
             }
             let lab = crate::lab::Lab::open();
             let $lab = &lab;
-            tokio::time::timeout(crate::lab::PATIENCE * 2, async { $body })
+            tokio::time::timeout(crate::lab::STORY_TIMEOUT * 2, async { $body })
                 .await
                 .expect("the story ends");
             lab.close().await;
@@ -44,24 +46,24 @@ pub(crate) fn skip() -> Option<String> {
     None
 }
 
-pub(crate) fn runtime() -> Option<Runtime> {
-    Runtime::find(&|name| std::env::var_os(name))
+pub(crate) fn runtime() -> Option<ApptainerRuntime> {
+    ApptainerRuntime::find(&|name| std::env::var_os(name))
 }
 
 pub(crate) fn image() -> String {
     std::env::var("HERMETIC_TEST_ROOTFS").unwrap_or_default()
 }
 
-pub(crate) fn open(state: &Path, installation: &InstallationId) -> Singularity {
+pub(crate) fn open(state: &Path, installation: &InstallationId) -> SingularityBackend {
     with(state, installation, |_| {})
 }
 
 pub(crate) fn with(
     state: &Path,
     installation: &InstallationId,
-    change: impl FnOnce(&mut Config),
-) -> Singularity {
-    let mut config = Config {
+    change: impl FnOnce(&mut SingularityConfig),
+) -> SingularityBackend {
+    let mut config = SingularityConfig {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
@@ -69,10 +71,10 @@ pub(crate) fn with(
         image: image(),
         scratch: state.join("scratch"),
         cache: state.join("images"),
-        tell: Tell::default(),
+        tell: BuildListener::default(),
     };
     change(&mut config);
-    Singularity::open(config).unwrap()
+    SingularityBackend::open(config).unwrap()
 }
 
 impl Lab {
@@ -87,20 +89,20 @@ impl Lab {
     }
 
     /// The same installation after a restart of its gateway.
-    pub(crate) fn reopened(&self) -> Singularity {
+    pub(crate) fn reopened(&self) -> SingularityBackend {
         open(self.folder.path(), &self.installation)
     }
 
     /// The same installation with other settings.
-    pub(crate) fn with(&self, change: impl FnOnce(&mut Config)) -> Singularity {
+    pub(crate) fn with(&self, change: impl FnOnce(&mut SingularityConfig)) -> SingularityBackend {
         with(self.folder.path(), &self.installation, change)
     }
 
-    pub(crate) fn spec(&self) -> Spec {
+    pub(crate) fn spec(&self) -> SandboxSpec {
         spec(&self.installation)
     }
 
-    pub(crate) async fn create(&self, spec: &Spec) -> Sandbox {
+    pub(crate) async fn create(&self, spec: &SandboxSpec) -> Sandbox {
         greet(spec, self.backend.create(spec).await.unwrap()).await
     }
 
@@ -109,7 +111,7 @@ impl Lab {
         self.run_in(&self.spec(), text).await
     }
 
-    pub(crate) async fn run_in(&self, spec: &Spec, text: &str) -> String {
+    pub(crate) async fn run_in(&self, spec: &SandboxSpec, text: &str) -> String {
         let sandbox = self.create(spec).await;
         let said = sh(&sandbox, text).await;
         self.backend.destroy(&spec.id).await.unwrap();
@@ -137,13 +139,13 @@ impl Lab {
     }
 }
 
-pub(crate) async fn greet(spec: &Spec, link: Link) -> Sandbox {
-    Sandbox::greet(&spec.id, Singularity::DESCRIPTION, link)
+pub(crate) async fn greet(spec: &SandboxSpec, link: WardenLink) -> Sandbox {
+    Sandbox::greet(&spec.id, SingularityBackend::DESCRIPTION, link)
         .await
         .unwrap()
 }
 
-pub(crate) fn spec(installation: &InstallationId) -> Spec {
+pub(crate) fn spec(installation: &InstallationId) -> SandboxSpec {
     story::spec(installation, SystemView::Image(image()))
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hermetic_sandbox::{Backend, Lifeline, SystemView};
-use hermetic_singularity::Runtime;
+use hermetic_sandbox::{Backend, SandboxLifeline, SystemView};
+use hermetic_singularity::ApptainerRuntime;
 use hermetic_types::SandboxId;
 
 use crate::lab::{greet, processes_of, sh, stories, until};
@@ -22,7 +22,7 @@ stories! {
 
     async fn a_tied_one_goes_with_its_backend(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.lifeline = Lifeline::Creator;
+        spec.lifeline = SandboxLifeline::Creator;
         let other = lab.reopened();
         let link = other.create(&spec).await.unwrap();
         let name = spec.id.to_string();
@@ -54,9 +54,9 @@ stories! {
             .expect("there is a runtime");
         std::os::unix::fs::symlink(program, own.join("singularity")).unwrap();
         let backend = lab.with(|config| {
-            config.runtime = Runtime::among(&[own], &|name| std::env::var_os(name));
+            config.runtime = ApptainerRuntime::among(&[own], &|name| std::env::var_os(name));
         });
-        assert_eq!(format!("{backend:?}"), "Singularity(\"singularity\")");
+        assert_eq!(format!("{backend:?}"), "SingularityBackend(\"singularity\")");
         let spec = lab.spec();
         let sandbox = greet(&spec, backend.create(&spec).await.unwrap()).await;
         assert_eq!(sh(&sandbox, "env | grep -ci 'singularity\\|apptainer'; pwd").await, "0\n/workspace\n");

@@ -4,9 +4,9 @@
 use hermetic_native::EndReason;
 use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::conformance::story::small;
-use hermetic_sandbox::{Backend, LayerState, Persistence};
-use hermetic_types::{Command, Limits};
-use hermetic_warden::client::Event;
+use hermetic_sandbox::{Backend, LayerState, SandboxPersistence};
+use hermetic_types::{Command, SandboxLimits};
+use hermetic_warden::client::RunEvent;
 
 use crate::lab::{begin, child_of, finish, processes_of, sh, stories, until};
 
@@ -59,7 +59,7 @@ P"#;
         let mut running = sandbox.start(command).await.unwrap();
         let mut said = Vec::new();
         while let Ok(Some(event)) = running.next().await {
-            if let Event::Out(bytes) = event {
+            if let RunEvent::Out(bytes) = event {
                 said.extend_from_slice(&bytes);
                 break;
             }
@@ -90,8 +90,8 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#).await;
 
     async fn a_disk_that_is_watched_ends_the_sandbox(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
-        spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+        spec.persistence = SandboxPersistence::Kept;
+        spec.limits = SandboxLimits { disk_bytes: 64 << 20, ..SandboxLimits::default() };
         let sandbox = lab.create(&spec).await;
         assert_eq!(sh(&sandbox, "ulimit -f; ulimit -f unlimited 2>/dev/null || echo held").await, "65536\nheld\n");
         let _running = begin(&sandbox, "for i in $(seq 40); do head -c 16M /dev/zero > f$i; done; echo ready; sleep 600").await;
@@ -101,8 +101,8 @@ except OSError as e: print(e.errno, 4000 < n < 5000)'"#).await;
 
     async fn a_file_without_a_name_counts(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
-        spec.limits = Limits { disk_bytes: 64 << 20, ..Limits::default() };
+        spec.persistence = SandboxPersistence::Kept;
+        spec.limits = SandboxLimits { disk_bytes: 64 << 20, ..SandboxLimits::default() };
         let sandbox = lab.create(&spec).await;
         let hide = "exec python3 -c 'import os,time\nfs=[]\nfor i in range(40):\n f=open(\"/workspace/f\",\"wb\"); os.unlink(\"/workspace/f\"); f.write(b\"x\"*(16<<20)); f.flush(); fs.append(f)\nprint(1, flush=True); time.sleep(600)'";
         let _running = begin(&sandbox, hide).await;

@@ -1,9 +1,9 @@
 //! What a sandbox in an instance cannot do.
 
 use hermetic_sandbox::conformance::{DOORS, assert_closed, cleared};
-use hermetic_sandbox::{Backend, Persistence, SystemView};
+use hermetic_sandbox::{Backend, SandboxPersistence, SystemView};
 use hermetic_types::Command;
-use hermetic_warden::protocol::{PathAt, Status};
+use hermetic_warden::protocol::{ExitState, PathAt};
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{sh, stories};
@@ -85,13 +85,13 @@ stories! {
         let never = CancellationToken::new();
         let finished = sandbox.run(cleared(command), 1 << 10, &never).await.unwrap();
         // It runs, and does not know what it is to be.
-        assert_eq!(finished.ended.status, Status::Exited(64));
+        assert_eq!(finished.ended.status, ExitState::Exited(64));
         lab.backend.destroy(&spec.id).await.unwrap();
     }
 
     async fn kept_files_are_in_the_overlay_and_go_with_the_sandbox(lab: &Lab) {
         let mut spec = lab.spec();
-        spec.persistence = Persistence::Kept;
+        spec.persistence = SandboxPersistence::Kept;
         let sandbox = lab.create(&spec).await;
         sh(&sandbox, "echo mine > note; echo mine > ~/note").await;
         let scratch = lab.folder.path().join("scratch");

@@ -18,7 +18,7 @@ mod lab;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hermetic_sandbox::Persistence;
+use hermetic_sandbox::SandboxPersistence;
 use hermetic_types::InstallationId;
 use lab::{Lab, in_shell, make, run, spec};
 
@@ -39,7 +39,7 @@ fn main() {
 async fn side_by_side(lab: &Lab) {
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let begun = Instant::now();
     let sandbox = make(&backend, &spec).await;
     println!(

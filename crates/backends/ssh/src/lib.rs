@@ -14,4 +14,4 @@ mod order;
 pub mod remote;
 
 #[cfg(feature = "host")]
-pub use host::{Config, Ssh};
+pub use host::{SshBackend, SshConfig};

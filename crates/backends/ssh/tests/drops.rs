@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hermetic_sandbox::{Dropped, Persistence, Sandbox};
+use hermetic_sandbox::{DroppedLink, Sandbox, SandboxPersistence};
 use hermetic_types::InstallationId;
 
 use crate::lab::{Lab, in_shell, kill, make, processes_with, run, spec, stdout, until_there};
@@ -22,7 +22,7 @@ async fn a_command_is_picked_up_again_when_the_link_comes_back() {
     let Some(lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     let text = waits_for(&lab);
     let (finished, ()) = tokio::join!(run(&sandbox, &text), async {
@@ -33,7 +33,7 @@ async fn a_command_is_picked_up_again_when_the_link_comes_back() {
     assert_eq!(stdout(&finished), "before\nafter\n");
     assert_eq!(
         (finished.code(), finished.dropped),
-        (7, Some(Dropped::PickedUp))
+        (7, Some(DroppedLink::PickedUp))
     );
     // The old link is gone for good; a new one finds the same sandbox.
     assert!(!sandbox.is_reachable());
@@ -45,7 +45,7 @@ async fn the_shell_has_kept_its_state_when_the_link_comes_back() {
     let Some(lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     let text = format!("x=5; {}", waits_for(&lab).replace("exit 7", "false"));
     let (finished, ()) = tokio::join!(in_shell(&sandbox, &text), async {
@@ -70,7 +70,7 @@ async fn a_server_that_was_killed_and_started_again_has_lost_nothing() {
     let Some(mut lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     let text = waits_for(&lab);
     let (begun, go) = (lab.home().join("begun"), lab.home().join("go"));
@@ -93,7 +93,7 @@ async fn a_command_whose_warden_died_is_called_lost() {
     let Some(lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     let text = waits_for(&lab);
     let (finished, ()) = tokio::join!(run(&sandbox, &text), async {
@@ -108,7 +108,7 @@ async fn a_command_whose_warden_died_is_called_lost() {
         }
         lab.cut();
     });
-    assert_eq!(finished.dropped, Some(Dropped::Lost));
+    assert_eq!(finished.dropped, Some(DroppedLink::Lost));
     assert_eq!(
         (stdout(&finished).as_str(), finished.code()),
         ("before\n", 255)
@@ -125,7 +125,7 @@ async fn who_lets_go_ends_the_command_though_it_could_go_on() {
     let Some(lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     let begun = lab.home().join("begun");
     let text = format!("touch {}; sleep {MARKER}", begun.display());

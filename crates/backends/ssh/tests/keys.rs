@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hermetic_sandbox::{BackendError, Persistence};
+use hermetic_sandbox::{BackendError, SandboxPersistence};
 use hermetic_types::InstallationId;
 
 use crate::lab::{Lab, make, run, spec, stdout};
@@ -72,7 +72,7 @@ async fn neither_agent_nor_ports_of_ours_reach_the_host() {
     );
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     let env = stdout(&run(&sandbox, "env").await);
     assert!(

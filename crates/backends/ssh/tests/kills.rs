@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use hermetic_sandbox::conformance::cleared;
-use hermetic_sandbox::{Backend, BackendError, Persistence, Sandbox, Spec};
-use hermetic_ssh::{Config, Ssh};
+use hermetic_sandbox::{Backend, BackendError, Sandbox, SandboxPersistence, SandboxSpec};
+use hermetic_ssh::{SshBackend, SshConfig};
 use hermetic_types::{InstallationId, SandboxId};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tokio_util::sync::CancellationToken;
@@ -36,7 +36,7 @@ async fn a_server_that_dies_at_any_moment_leaves_nothing_that_is_not_found() {
         let neighbour = Neighbour::new();
         let installation = InstallationId::random();
         let backend = lab.backend(&installation);
-        let spec = spec(&installation, Persistence::Kept);
+        let spec = spec(&installation, SandboxPersistence::Kept);
         let life = tokio::spawn(live(Arc::clone(&backend), spec.clone(), lab.home(), moment));
         let held = until_in_the_middle(&lab, &spec, moment).await;
         lab.stop();
@@ -59,7 +59,7 @@ async fn a_gateway_that_dies_at_any_moment_leaves_nothing_that_is_not_found() {
         let Some(lab) = Lab::open() else { return };
         let neighbour = Neighbour::new();
         let installation = InstallationId::random();
-        let spec = spec(&installation, Persistence::Kept);
+        let spec = spec(&installation, SandboxPersistence::Kept);
         let folder = lab.folder.path().display();
         let told = format!(
             "{folder} {} {installation} {} {moment:?}",
@@ -83,7 +83,7 @@ async fn a_gateway_that_dies_at_any_moment_leaves_nothing_that_is_not_found() {
     }
 }
 
-async fn nothing_is_left(lab: &Lab, backend: &Arc<dyn Backend>, spec: &Spec) {
+async fn nothing_is_left(lab: &Lab, backend: &Arc<dyn Backend>, spec: &SandboxSpec) {
     backend.destroy(&spec.id).await.unwrap();
     assert_eq!(backend.list().await.unwrap(), []);
     until_gone(&marker(spec)).await;
@@ -94,7 +94,7 @@ async fn nothing_is_left(lab: &Lab, backend: &Arc<dyn Backend>, spec: &Spec) {
 /// A life: made, at work, and then stopped or destroyed.
 async fn live(
     backend: Arc<dyn Backend>,
-    spec: Spec,
+    spec: SandboxSpec,
     home: PathBuf,
     moment: Moment,
 ) -> Result<(), BackendError> {
@@ -117,7 +117,7 @@ async fn live(
 }
 
 /// What is returned holds the far side up, until it is dropped.
-async fn until_in_the_middle(lab: &Lab, spec: &Spec, moment: Moment) -> Option<OwnedFd> {
+async fn until_in_the_middle(lab: &Lab, spec: &SandboxSpec, moment: Moment) -> Option<OwnedFd> {
     let folder = sandboxes(lab, spec).join(spec.id.as_str());
     until_there(&folder).await;
     if moment == Create {
@@ -148,7 +148,7 @@ fn lock(folder: &Path) -> OwnedFd {
     folder
 }
 
-fn sandboxes(lab: &Lab, spec: &Spec) -> PathBuf {
+fn sandboxes(lab: &Lab, spec: &SandboxSpec) -> PathBuf {
     let ours = lab
         .home()
         .join(".hermetic")
@@ -157,7 +157,7 @@ fn sandboxes(lab: &Lab, spec: &Spec) -> PathBuf {
 }
 
 /// What its command has among its words, and nobody else.
-fn marker(spec: &Spec) -> String {
+fn marker(spec: &SandboxSpec) -> String {
     let number = u64::from_str_radix(&spec.id.as_str()[..8], 16).unwrap_or(1);
     format!("{}.25", 100_000 + number)
 }
@@ -191,12 +191,12 @@ async fn creator() {
     let words: Vec<&str> = told.split(' ').collect();
     let folder = Path::new(words[0]);
     let installation: InstallationId = words[2].parse().unwrap();
-    let mut spec = spec(&installation, Persistence::Kept);
+    let mut spec = spec(&installation, SandboxPersistence::Kept);
     spec.id = words[3].parse::<SandboxId>().unwrap();
     let moment = [Create, Run, Stop, Destroy]
         .into_iter()
         .find(|moment| format!("{moment:?}") == words[4]);
-    let backend = Ssh::new(Config {
+    let backend = SshBackend::new(SshConfig {
         host: "127.0.0.1".to_owned(),
         user: Some("lodger".to_owned()),
         port: words[1].parse().ok(),

@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use hermetic_sandbox::conformance::cleared;
 use hermetic_sandbox::{
-    Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView,
+    Backend, FinishedCommand, NetworkMode, Sandbox, SandboxLifeline, SandboxPersistence,
+    SandboxSpec, SystemView,
 };
-use hermetic_ssh::{Config, Ssh};
-use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
+use hermetic_ssh::{SshBackend, SshConfig};
+use hermetic_types::{ConversationKey, InstallationId, SandboxId, SandboxLimits};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -73,8 +74,8 @@ impl Lab {
         self.at("home")
     }
 
-    pub(crate) fn config(&self, installation: &InstallationId) -> Config {
-        Config {
+    pub(crate) fn config(&self, installation: &InstallationId) -> SshConfig {
+        SshConfig {
             host: "127.0.0.1".to_owned(),
             user: Some(self.user.clone()),
             port: Some(self.port),
@@ -87,7 +88,7 @@ impl Lab {
     }
 
     pub(crate) fn backend(&self, installation: &InstallationId) -> Arc<dyn Backend> {
-        Arc::new(Ssh::new(self.config(installation)))
+        Arc::new(SshBackend::new(self.config(installation)))
     }
 
     /// The client's configuration file, with more lines.
@@ -268,23 +269,23 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-pub(crate) fn spec(installation: &InstallationId, persistence: Persistence) -> Spec {
-    Spec {
+pub(crate) fn spec(installation: &InstallationId, persistence: SandboxPersistence) -> SandboxSpec {
+    SandboxSpec {
         installation: installation.clone(),
         conversation: ConversationKey::new("agent:main:test:dm:1"),
         id: SandboxId::random(),
         system: SystemView::Host,
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
+        network: NetworkMode::Closed,
         persistence,
-        lifeline: Lifeline::Ledger,
+        lifeline: SandboxLifeline::Ledger,
         lifetime: Duration::from_secs(600),
     }
 }
 
-pub(crate) async fn make(backend: &Arc<dyn Backend>, spec: &Spec) -> Sandbox {
+pub(crate) async fn make(backend: &Arc<dyn Backend>, spec: &SandboxSpec) -> Sandbox {
     let link = backend.create(spec).await.unwrap();
     let sandbox = Sandbox::greet(&spec.id, backend.description(), link)
         .await
@@ -292,23 +293,23 @@ pub(crate) async fn make(backend: &Arc<dyn Backend>, spec: &Spec) -> Sandbox {
     sandbox.with_way_back(backend)
 }
 
-pub(crate) async fn run(sandbox: &Sandbox, text: &str) -> Finished {
+pub(crate) async fn run(sandbox: &Sandbox, text: &str) -> FinishedCommand {
     carry_out(sandbox, hermetic_types::Command::script(text)).await
 }
 
 /// In the conversation's one shell.
-pub(crate) async fn in_shell(sandbox: &Sandbox, text: &str) -> Finished {
+pub(crate) async fn in_shell(sandbox: &Sandbox, text: &str) -> FinishedCommand {
     carry_out(sandbox, hermetic_types::Command::shell(text)).await
 }
 
-async fn carry_out(sandbox: &Sandbox, mut command: hermetic_types::Command) -> Finished {
+async fn carry_out(sandbox: &Sandbox, mut command: hermetic_types::Command) -> FinishedCommand {
     command.timeout = Some(Duration::from_secs(60));
     let command = cleared(command);
     let stop = CancellationToken::new();
     sandbox.run(command, 1 << 20, &stop).await.unwrap()
 }
 
-pub(crate) fn stdout(finished: &Finished) -> String {
+pub(crate) fn stdout(finished: &FinishedCommand) -> String {
     String::from_utf8_lossy(&finished.stdout.clone().into_bytes()).into_owned()
 }
 

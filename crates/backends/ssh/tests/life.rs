@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use hermetic_sandbox::{Persistence, Sandbox};
+use hermetic_sandbox::{Sandbox, SandboxPersistence};
 use hermetic_types::InstallationId;
 
 use crate::lab::{Lab, make, processes_with, run, spec, stdout, until_gone};
@@ -17,7 +17,7 @@ async fn more_sandboxes_than_a_connection_carries_take_another() {
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
     let specs: Vec<_> = (0..7)
-        .map(|_| spec(&installation, Persistence::Ephemeral))
+        .map(|_| spec(&installation, SandboxPersistence::Ephemeral))
         .collect();
     let mut sandboxes = Vec::new();
     for spec in &specs {
@@ -37,7 +37,7 @@ async fn nothing_of_ours_is_left_when_all_is_over() {
     let Some(lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Kept);
+    let spec = spec(&installation, SandboxPersistence::Kept);
     let sandbox = make(&backend, &spec).await;
     let locked = "mkdir -p deep/er && touch deep/er/x && chmod 0 deep/er deep; ln -s / out; \
                   chmod 0 ..";
@@ -63,8 +63,8 @@ async fn each_conversation_has_a_folder_of_its_own() {
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
     let (one, two) = (
-        spec(&installation, Persistence::Ephemeral),
-        spec(&installation, Persistence::Ephemeral),
+        spec(&installation, SandboxPersistence::Ephemeral),
+        spec(&installation, SandboxPersistence::Ephemeral),
     );
     let (first, second) = (make(&backend, &one).await, make(&backend, &two).await);
     run(&first, "echo mine > note").await;
@@ -100,7 +100,7 @@ async fn a_kept_sandbox_waits_for_a_host_that_is_away() {
     let Some(mut lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Kept);
+    let spec = spec(&installation, SandboxPersistence::Kept);
     let sandbox = make(&backend, &spec).await;
     run(&sandbox, "echo mine > note").await;
     lab.stop();

@@ -4,15 +4,15 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use hermetic_sandbox::{Backend, Persistence};
-use hermetic_ssh::{Config, Ssh};
+use hermetic_sandbox::{Backend, SandboxPersistence};
+use hermetic_ssh::{SshBackend, SshConfig};
 use hermetic_types::InstallationId;
 
 use crate::lab::{Lab, make, run, spec, stdout, until};
 
 /// As a user would have it who wrote nothing but a name into ours.
 fn by_name(lab: &Lab, name: &str, installation: &InstallationId) -> Arc<dyn Backend> {
-    Arc::new(Ssh::new(Config {
+    Arc::new(SshBackend::new(SshConfig {
         host: name.to_owned(),
         user: None,
         port: None,
@@ -24,7 +24,7 @@ fn by_name(lab: &Lab, name: &str, installation: &InstallationId) -> Arc<dyn Back
 async fn serves(lab: &Lab, name: &str) {
     let installation = InstallationId::random();
     let backend = by_name(lab, name, &installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     let home = format!("{}\n", lab.home().display());
     assert_eq!(stdout(&run(&sandbox, "echo $HOME").await), home);

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 
-use hermetic_sandbox::{BackendError, Persistence};
+use hermetic_sandbox::{BackendError, SandboxPersistence};
 use hermetic_types::InstallationId;
 
 use crate::lab::{Lab, make, run, spec, stdout};
@@ -83,7 +83,7 @@ async fn a_login_that_talks_does_not_disturb() {
     fs::write(lab.home().join(".bashrc"), noise).unwrap();
     let installation = InstallationId::random();
     let backend = lab.backend(&installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     assert_eq!(stdout(&run(&sandbox, "echo hi").await), "hi\n");
     backend.destroy(&spec.id).await.unwrap();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_sandbox::conformance::cleared;
-use hermetic_sandbox::{Backend, FoundState, LayerState, Persistence, Sandbox};
-use hermetic_ssh::Ssh;
-use hermetic_types::{Command, InstallationId, Stdin};
-use hermetic_warden::protocol::{PathAt, Read};
+use hermetic_sandbox::{Backend, FoundState, LayerState, Sandbox, SandboxPersistence};
+use hermetic_ssh::SshBackend;
+use hermetic_types::{Command, CommandInput, InstallationId};
+use hermetic_warden::protocol::{PathAt, ReadRequest};
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{Lab, in_shell, make, processes_with, run, spec, stdout, until_gone, until_there};
@@ -17,7 +17,7 @@ use crate::lab::{Lab, in_shell, make, processes_with, run, spec, stdout, until_g
 fn foreign(lab: &Lab, installation: &InstallationId) -> Arc<dyn Backend> {
     let mut config = lab.config(installation);
     config.program = b"\x7fELF for another machine";
-    Arc::new(Ssh::new(config))
+    Arc::new(SshBackend::new(config))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,7 +36,7 @@ async fn commands_run_with_their_words_codes_and_input() {
     let Some(lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = foreign(&lab, &installation);
-    let mut spec = spec(&installation, Persistence::Ephemeral);
+    let mut spec = spec(&installation, SandboxPersistence::Ephemeral);
     spec.env.insert("FROM_SPEC".into(), "it's \"so\"".into());
     let sandbox = make(&backend, &spec).await;
     let both = run(&sandbox, "echo \"$FROM_SPEC\"; echo two >&2; exit 42").await;
@@ -52,7 +52,7 @@ async fn commands_run_with_their_words_codes_and_input() {
     );
 
     let mut command = Command::words(["sha256sum"]);
-    command.stdin = Stdin::Bytes(vec![7; 1 << 20]);
+    command.stdin = CommandInput::Bytes(vec![7; 1 << 20]);
     command.timeout = Some(Duration::from_secs(60));
     let stop = CancellationToken::new();
     let summed = sandbox.run(cleared(command), 1 << 16, &stop).await;
@@ -65,7 +65,7 @@ async fn commands_run_with_their_words_codes_and_input() {
         .unwrap();
     assert_eq!(summed.unwrap().stdout.into_bytes(), want.stdout);
 
-    let file = Read::whole(PathAt::anywhere("/etc/hostname"));
+    let file = ReadRequest::whole(PathAt::anywhere("/etc/hostname"));
     let refused = sandbox.warden().read_file(file).await.unwrap_err();
     assert!(refused.to_string().contains("plain shell"), "{refused}");
     backend.destroy(&spec.id).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_command_cannot_lie_about_how_it_ended() {
     let Some(lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = foreign(&lab, &installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     let forging = "p=$PPID; while [ $p -gt 1 ]; do \
         for w in $(cat /proc/$p/cmdline /proc/$p/environ /proc/self/environ 2>/dev/null \
@@ -99,7 +99,7 @@ async fn a_timeout_ends_what_hides() {
     let Some(lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = foreign(&lab, &installation);
-    let spec = spec(&installation, Persistence::Ephemeral);
+    let spec = spec(&installation, SandboxPersistence::Ephemeral);
     let sandbox = make(&backend, &spec).await;
     let text = format!(
         "setsid sleep {MARKER} & (setsid sh -c 'trap \"\" TERM; sleep {MARKER}' &); echo up; sleep {MARKER}"
@@ -127,7 +127,7 @@ async fn a_kept_one_is_stopped_listed_and_brought_back() {
     let Some(lab) = Lab::open() else { return };
     let installation = InstallationId::random();
     let backend = foreign(&lab, &installation);
-    let spec = spec(&installation, Persistence::Kept);
+    let spec = spec(&installation, SandboxPersistence::Kept);
     let sandbox = make(&backend, &spec).await;
     run(
         &sandbox,

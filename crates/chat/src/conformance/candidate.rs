@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hermetic_redact::{Redactor, Settings};
-use hermetic_types::{Incoming, MessageId, Place, UserId};
+use hermetic_redact::{Redactor, RedactorSettings};
+use hermetic_types::{ChatPlace, IncomingMessage, MessageId, UserId};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Chat, Event, Outgoing, ReceiveError, Received, Reply, SendError};
+use crate::{Chat, ChatEvent, ChatReply, OutgoingText, ReceiveError, ReceivedEvent, SendError};
 
 /// An adapter, and the stand-in that it is connected to.
 #[derive(Debug)]
-pub struct Candidate {
+pub struct ChatCandidate {
     pub chat: Arc<dyn Chat>,
     pub stand_in: Box<dyn StandIn>,
 }
@@ -26,7 +26,7 @@ pub trait StandIn: Send + Sync + fmt::Debug {
     fn person(&self) -> UserId;
 
     /// The private chat with that person.
-    fn place(&self) -> Place;
+    fn place(&self) -> ChatPlace;
 
     /// The person writes. Where the platform repeats what was not taken, so does the stand-in.
     fn says(&self, text: &str);
@@ -55,33 +55,35 @@ pub enum SendFate {
     ArrivesUnconfirmed,
 }
 
-pub(super) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;
+pub(super) type Inbox<'a> = BoxStream<'a, Result<ReceivedEvent, ReceiveError>>;
 
 /// Long enough for a loaded machine; nothing waits for it when all is well.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CONFORMANCE_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Candidate {
+impl ChatCandidate {
     pub(super) fn listen(&self) -> Inbox<'_> {
         self.chat.receive(CancellationToken::new())
     }
 
     pub(super) async fn send(&self, text: &str) -> Vec<MessageId> {
-        let sent = self.try_to_send(&Reply::text(outgoing(text))).await;
+        let sent = self.try_to_send(&ChatReply::text(outgoing(text))).await;
         sent.expect("a message can be sent")
     }
 
     /// To the person.
-    pub(super) async fn try_to_send(&self, reply: &Reply) -> Result<Vec<MessageId>, SendError> {
+    pub(super) async fn try_to_send(&self, reply: &ChatReply) -> Result<Vec<MessageId>, SendError> {
         self.chat.send(&self.stand_in.place(), reply).await
     }
 }
 
-pub(super) fn outgoing(text: &str) -> Outgoing {
-    Redactor::new([], Settings::default()).redact(text).into()
+pub(super) fn outgoing(text: &str) -> OutgoingText {
+    Redactor::new([], RedactorSettings::default())
+        .redact(text)
+        .into()
 }
 
-pub(super) async fn next(inbox: &mut Inbox<'_>) -> Received {
-    timeout(PATIENCE, inbox.next())
+pub(super) async fn next(inbox: &mut Inbox<'_>) -> ReceivedEvent {
+    timeout(CONFORMANCE_TIMEOUT, inbox.next())
         .await
         .expect("an event comes in time")
         .expect("the stream goes on")
@@ -89,21 +91,21 @@ pub(super) async fn next(inbox: &mut Inbox<'_>) -> Received {
 }
 
 /// The next message, stored.
-pub(super) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
+pub(super) async fn next_message(inbox: &mut Inbox<'_>) -> IncomingMessage {
     let received = next(inbox).await;
     received.receipt.stored();
     message(received.event)
 }
 
-pub(super) fn message(event: Event) -> Incoming {
+pub(super) fn message(event: ChatEvent) -> IncomingMessage {
     match event {
-        Event::Message(message) => message,
+        ChatEvent::Message(message) => message,
         other => panic!("expected a message, got {other:?}"),
     }
 }
 
 /// What happens within the patience of a test.
 pub(super) async fn in_time<T>(what: &str, happens: impl Future<Output = T>) -> T {
-    let happened = timeout(PATIENCE, happens).await;
+    let happened = timeout(CONFORMANCE_TIMEOUT, happens).await;
     happened.unwrap_or_else(|_| panic!("waited in vain: {what}"))
 }

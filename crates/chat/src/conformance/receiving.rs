@@ -3,10 +3,10 @@
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use super::candidate::{Candidate, in_time, message, next, next_message, outgoing};
-use crate::{Button, ChatState, Event, Redelivery, Reply};
+use super::candidate::{ChatCandidate, in_time, message, next, next_message, outgoing};
+use crate::{ChatEvent, ChatReply, ChatState, Redelivery, ReplyButton};
 
-pub async fn an_event_comes_again_until_it_is_stored(candidate: Candidate) {
+pub async fn an_event_comes_again_until_it_is_stored(candidate: ChatCandidate) {
     if candidate.chat.capabilities().redelivery == Redelivery::Never {
         return;
     }
@@ -27,7 +27,7 @@ pub async fn an_event_comes_again_until_it_is_stored(candidate: Candidate) {
     assert_eq!(candidate.chat.state(), ChatState::Connected);
 }
 
-pub async fn a_stored_event_does_not_come_again(candidate: Candidate) {
+pub async fn a_stored_event_does_not_come_again(candidate: ChatCandidate) {
     let mut inbox = candidate.listen();
     candidate.stand_in.says("one");
     let one = next_message(&mut inbox).await;
@@ -43,7 +43,7 @@ pub async fn a_stored_event_does_not_come_again(candidate: Candidate) {
     assert_eq!(two.text, "two");
 }
 
-pub async fn what_is_no_event_holds_up_nothing(candidate: Candidate) {
+pub async fn what_is_no_event_holds_up_nothing(candidate: ChatCandidate) {
     let mut inbox = candidate.listen();
     candidate.stand_in.says("before");
     assert_eq!(next_message(&mut inbox).await.text, "before");
@@ -52,13 +52,13 @@ pub async fn what_is_no_event_holds_up_nothing(candidate: Candidate) {
     assert_eq!(next_message(&mut inbox).await.text, "after");
 }
 
-pub async fn a_press_comes_back_with_its_data(candidate: Candidate) {
+pub async fn a_press_comes_back_with_its_data(candidate: ChatCandidate) {
     let Some(limits) = candidate.chat.capabilities().buttons else {
         return;
     };
-    let data = "x".repeat(limits.data_bytes.min(Button::DATA_BYTES));
-    let mut reply = Reply::text(outgoing("May I?"));
-    reply.buttons = vec![vec![Button::new("Yes", &data).expect("it fits")]];
+    let data = "x".repeat(limits.data_bytes.min(ReplyButton::DATA_BYTES));
+    let mut reply = ChatReply::text(outgoing("May I?"));
+    reply.buttons = vec![vec![ReplyButton::new("Yes", &data).expect("it fits")]];
     let sent = candidate.try_to_send(&reply);
     let sent = sent.await.expect("buttons can be sent");
     let asked = sent.last().expect("a message was made");
@@ -70,7 +70,7 @@ pub async fn a_press_comes_back_with_its_data(candidate: Candidate) {
     candidate.stand_in.presses(asked, &data);
     let received = next(&mut inbox).await;
     received.receipt.stored();
-    let Event::Press(press) = received.event else {
+    let ChatEvent::Press(press) = received.event else {
         panic!("expected a press, got {:?}", received.event);
     };
     assert_eq!(
@@ -88,7 +88,7 @@ pub async fn a_press_comes_back_with_its_data(candidate: Candidate) {
         .expect("it is said");
 }
 
-pub async fn listening_ends_when_it_is_asked_to(candidate: Candidate) {
+pub async fn listening_ends_when_it_is_asked_to(candidate: ChatCandidate) {
     let stop = CancellationToken::new();
     let mut inbox = candidate.chat.receive(stop.clone());
     candidate.stand_in.says("hello");
@@ -98,7 +98,7 @@ pub async fn listening_ends_when_it_is_asked_to(candidate: Candidate) {
     assert!(matches!(candidate.chat.state(), ChatState::Stopped { .. }));
 }
 
-pub async fn two_accounts_are_told_apart(one: Candidate, two: Candidate) {
+pub async fn two_accounts_are_told_apart(one: ChatCandidate, two: ChatCandidate) {
     assert_ne!(one.chat.account(), two.chat.account());
     for candidate in [&one, &two] {
         let mut inbox = candidate.listen();

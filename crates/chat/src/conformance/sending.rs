@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::candidate::{Candidate, SendFate, outgoing};
-use crate::{OutgoingFile, Reply, SendError, SendFailure};
+use super::candidate::{ChatCandidate, SendFate, outgoing};
+use crate::{ChatReply, OutgoingFile, SendError, SendFailure};
 
 /// A platform that takes more than this in one message is not filled up by a test.
 const MOST_FILLED: usize = 100_000;
 
-pub async fn a_long_text_leaves_in_parts_that_fit(candidate: Candidate) {
+pub async fn a_long_text_leaves_in_parts_that_fit(candidate: ChatCandidate) {
     let limit = candidate.chat.capabilities().text;
     let wanted = (limit.length * 5 / 2).min(MOST_FILLED);
     let mut text = String::new();
@@ -21,7 +21,7 @@ pub async fn a_long_text_leaves_in_parts_that_fit(candidate: Candidate) {
     let parts = candidate.chat.capabilities().parts(&outgoing(&text));
     for part in &parts {
         assert!(limit.fits(part.as_str()), "{} is too long", part.as_str());
-        let sent = candidate.try_to_send(&Reply::text(part.clone())).await;
+        let sent = candidate.try_to_send(&ChatReply::text(part.clone())).await;
         assert_eq!(sent.expect("a part can be sent").len(), 1);
     }
     let shown = candidate.stand_in.shown();
@@ -35,8 +35,8 @@ pub async fn a_long_text_leaves_in_parts_that_fit(candidate: Candidate) {
     }
 }
 
-pub async fn an_empty_text_is_not_sent(candidate: Candidate) {
-    let reply = Reply::text(outgoing(" \n "));
+pub async fn an_empty_text_is_not_sent(candidate: ChatCandidate) {
+    let reply = ChatReply::text(outgoing(" \n "));
     let sent = candidate.try_to_send(&reply);
     assert!(matches!(
         sent.await,
@@ -48,7 +48,7 @@ pub async fn an_empty_text_is_not_sent(candidate: Candidate) {
     assert_eq!(candidate.stand_in.shown(), [""; 0]);
 }
 
-pub async fn a_message_is_changed_or_that_is_refused(candidate: Candidate) {
+pub async fn a_message_is_changed_or_that_is_refused(candidate: ChatCandidate) {
     let (chat, place) = (&candidate.chat, candidate.stand_in.place());
     let sent = candidate.send("before").await;
     let after = outgoing("after");
@@ -63,9 +63,9 @@ pub async fn a_message_is_changed_or_that_is_refused(candidate: Candidate) {
     assert_eq!(candidate.stand_in.shown(), ["after"]);
 }
 
-pub async fn a_refused_send_did_not_arrive(candidate: Candidate) {
+pub async fn a_refused_send_did_not_arrive(candidate: ChatCandidate) {
     candidate.stand_in.decide_next_send(SendFate::Refused);
-    let reply = Reply::text(outgoing("hello"));
+    let reply = ChatReply::text(outgoing("hello"));
     let sent = candidate.try_to_send(&reply);
     refused(sent.await);
     assert_eq!(candidate.stand_in.shown(), [""; 0]);
@@ -73,10 +73,10 @@ pub async fn a_refused_send_did_not_arrive(candidate: Candidate) {
     assert_eq!(candidate.stand_in.shown(), ["again"]);
 }
 
-pub async fn what_may_have_arrived_is_uncertain(candidate: Candidate) {
+pub async fn what_may_have_arrived_is_uncertain(candidate: ChatCandidate) {
     let fate = SendFate::ArrivesUnconfirmed;
     candidate.stand_in.decide_next_send(fate);
-    let reply = Reply::text(outgoing("hello"));
+    let reply = ChatReply::text(outgoing("hello"));
     let sent = candidate.try_to_send(&reply);
     let failure = sent.await.expect_err("nobody confirmed it").failure;
     assert!(matches!(failure, SendFailure::Uncertain(_)), "{failure:?}");
@@ -85,7 +85,7 @@ pub async fn what_may_have_arrived_is_uncertain(candidate: Candidate) {
     assert_eq!(candidate.stand_in.shown(), ["hello"]);
 }
 
-pub async fn a_file_leaves_or_is_refused(candidate: Candidate) {
+pub async fn a_file_leaves_or_is_refused(candidate: ChatCandidate) {
     let (chat, place) = (&candidate.chat, candidate.stand_in.place());
     let mut file = OutgoingFile {
         name: "notes.txt".to_owned(),
@@ -108,12 +108,12 @@ pub async fn a_file_leaves_or_is_refused(candidate: Candidate) {
     );
 }
 
-pub async fn a_person_is_reached_alone_or_that_is_refused(candidate: Candidate) {
+pub async fn a_person_is_reached_alone_or_that_is_refused(candidate: ChatCandidate) {
     let person = candidate.stand_in.person();
     match candidate.chat.private_place(&person).await {
         Ok(place) => {
             assert_eq!(place, candidate.stand_in.place());
-            let reply = Reply::text(outgoing("a word alone"));
+            let reply = ChatReply::text(outgoing("a word alone"));
             let sent = candidate.chat.send(&place, &reply).await;
             sent.expect("a message can be sent there");
             assert_eq!(candidate.stand_in.shown(), ["a word alone"]);

@@ -2,7 +2,7 @@
 
 /// The line that opened a fence, as far as it is worth repeating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fence<'a> {
+pub struct CodeFence<'a> {
     pub marker: &'a str,
     /// The language, if it looks like one.
     pub language: &'a str,
@@ -12,12 +12,12 @@ pub struct Fence<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind<'a> {
     Prose,
-    Opens(Fence<'a>),
+    Opens(CodeFence<'a>),
     Code,
     Closes,
 }
 
-impl<'a> Fence<'a> {
+impl<'a> CodeFence<'a> {
     /// A marker longer than this is decoration.
     const MARKER: usize = 16;
     const LANGUAGE: usize = 32;
@@ -63,16 +63,16 @@ impl<'a> Fence<'a> {
 
 impl<'a> LineKind<'a> {
     /// What `line` does, standing within that fence.
-    pub fn read(line: &'a str, within: Option<&Fence<'a>>) -> Self {
+    pub fn read(line: &'a str, within: Option<&CodeFence<'a>>) -> Self {
         match within {
             Some(fence) if fence.is_closed_by(line) => Self::Closes,
             Some(_) => Self::Code,
-            None => Fence::opened_by(line).map_or(Self::Prose, Self::Opens),
+            None => CodeFence::opened_by(line).map_or(Self::Prose, Self::Opens),
         }
     }
 
     /// The fence that is open after this line.
-    pub fn leaves_open(self, within: Option<Fence<'a>>) -> Option<Fence<'a>> {
+    pub fn leaves_open(self, within: Option<CodeFence<'a>>) -> Option<CodeFence<'a>> {
         match self {
             Self::Opens(fence) => Some(fence),
             Self::Code => within,

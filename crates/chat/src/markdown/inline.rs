@@ -5,7 +5,7 @@ const REACH: usize = 1024;
 const DEPTH: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum TextStyle {
     Bold,
     Italic,
     Strike,
@@ -13,16 +13,16 @@ pub enum Style {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Inline<'a> {
+pub enum InlineNode<'a> {
     Text(&'a str),
     Code(&'a str),
-    Styled(Style, Vec<Inline<'a>>),
+    Styled(TextStyle, Vec<InlineNode<'a>>),
     Link { label: &'a str, url: &'a str },
 }
 
 /// Reads one line, which must stand outside of a fence.
-pub fn read(line: &str) -> Vec<Inline<'_>> {
-    Reader {
+pub fn read(line: &str) -> Vec<InlineNode<'_>> {
+    InlineReader {
         src: line,
         styles: Vec::new(),
     }
@@ -36,12 +36,12 @@ pub fn read(line: &str) -> Vec<Inline<'_>> {
 pub(crate) fn unbroken(line: &str) -> Vec<&str> {
     let mut pieces: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
-    let reader = Reader {
+    let reader = InlineReader {
         src: line,
         styles: Vec::new(),
     };
     for (inline, end) in reader.read() {
-        if let Inline::Text(_) = inline {
+        if let InlineNode::Text(_) = inline {
             let mut start = at;
             for word in line[at..end].split_inclusive(char::is_whitespace) {
                 // What could open a fence at the start of a message stays with what is before it.
@@ -63,20 +63,20 @@ pub(crate) fn unbroken(line: &str) -> Vec<&str> {
         .collect()
 }
 
-struct Reader<'a> {
+struct InlineReader<'a> {
     src: &'a str,
-    styles: Vec<Style>,
+    styles: Vec<TextStyle>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> InlineReader<'a> {
     /// Each piece with the byte it ends at.
-    fn read(&self) -> Vec<(Inline<'a>, usize)> {
+    fn read(&self) -> Vec<(InlineNode<'a>, usize)> {
         let mut pieces = Vec::new();
         let (mut at, mut text_from) = (0, 0);
         while at < self.src.len() {
             if let Some((inline, end)) = self.span(at) {
                 if text_from < at {
-                    pieces.push((Inline::Text(&self.src[text_from..at]), at));
+                    pieces.push((InlineNode::Text(&self.src[text_from..at]), at));
                 }
                 pieces.push((inline, end));
                 (at, text_from) = (end, end);
@@ -85,12 +85,12 @@ impl<'a> Reader<'a> {
             }
         }
         if text_from < at {
-            pieces.push((Inline::Text(&self.src[text_from..at]), at));
+            pieces.push((InlineNode::Text(&self.src[text_from..at]), at));
         }
         pieces
     }
 
-    fn span(&self, at: usize) -> Option<(Inline<'a>, usize)> {
+    fn span(&self, at: usize) -> Option<(InlineNode<'a>, usize)> {
         match self.src.as_bytes()[at] {
             b'`' => self.code(at),
             b'[' => self.link(at),
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn code(&self, at: usize) -> Option<(Inline<'a>, usize)> {
+    fn code(&self, at: usize) -> Option<(InlineNode<'a>, usize)> {
         let (start, end, after) = code_span(self.src, at)?;
         let mut inner = &self.src[start..end];
         if inner.trim().is_empty() {
@@ -111,10 +111,10 @@ impl<'a> Reader<'a> {
         {
             inner = padded;
         }
-        Some((Inline::Code(inner), after))
+        Some((InlineNode::Code(inner), after))
     }
 
-    fn link(&self, at: usize) -> Option<(Inline<'a>, usize)> {
+    fn link(&self, at: usize) -> Option<(InlineNode<'a>, usize)> {
         let window = reach(self.src, at);
         let close = window.find("](")?;
         let label = &window[1..close];
@@ -126,17 +126,17 @@ impl<'a> Reader<'a> {
             .any(|scheme| url.starts_with(scheme))
             && !url.contains(char::is_whitespace);
         let plain = !label.trim().is_empty() && !label.contains(['[', ']', '`']);
-        (honest && plain).then_some((Inline::Link { label, url }, at + close + 2 + end + 1))
+        (honest && plain).then_some((InlineNode::Link { label, url }, at + close + 2 + end + 1))
     }
 
-    fn styled(&self, at: usize) -> Option<(Inline<'a>, usize)> {
+    fn styled(&self, at: usize) -> Option<(InlineNode<'a>, usize)> {
         let (delimiter, style) = [
-            ("**", Style::Bold),
-            ("__", Style::Bold),
-            ("~~", Style::Strike),
-            ("||", Style::Spoiler),
-            ("*", Style::Italic),
-            ("_", Style::Italic),
+            ("**", TextStyle::Bold),
+            ("__", TextStyle::Bold),
+            ("~~", TextStyle::Strike),
+            ("||", TextStyle::Spoiler),
+            ("*", TextStyle::Italic),
+            ("_", TextStyle::Italic),
         ]
         .into_iter()
         .find(|(delimiter, _)| self.src[at..].starts_with(delimiter))?;
@@ -147,12 +147,12 @@ impl<'a> Reader<'a> {
         let end = self.closer(at, start, delimiter)?;
         let mut styles = self.styles.clone();
         styles.push(style);
-        let inner = Reader {
+        let inner = InlineReader {
             src: &self.src[start..end],
             styles,
         };
         let inner = inner.read().into_iter().map(|(inline, _)| inline).collect();
-        Some((Inline::Styled(style, inner), end + delimiter.len()))
+        Some((InlineNode::Styled(style, inner), end + delimiter.len()))
     }
 
     /// Where the delimiter that was opened at `at` is closed.

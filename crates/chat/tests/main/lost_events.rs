@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AdapterState, Capabilities, ChannelPositions, Chat, ChatState, Event, InMemoryState, Position,
-    Receipt, ReceiveError, Received, Redelivery, Reply, ReplyRule, SendError, TextLimit,
+    AdapterState, Capabilities, ChannelPositions, Chat, ChatEvent, ChatReply, ChatState,
+    InMemoryState, Position, Receipt, ReceiveError, ReceivedEvent, Redelivery, ReplyRule,
+    ReportedChanges, SendError, TextLimit,
 };
 use hermetic_types::{
-    AccountId, ChatId, ChatKind, Incoming, MessageId, Place, Platform, Sender, UpdateId, UserId,
+    AccountId, ChatId, ChatKind, ChatPlace, IncomingMessage, MessageId, Platform, Sender, UpdateId,
+    UserId,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -69,6 +71,7 @@ struct SweepingChat {
 const CAPABILITIES: Capabilities = Capabilities {
     text: TextLimit::characters(2000),
     edits: false,
+    reports_changes: ReportedChanges::NONE,
     buttons: None,
     files_in: None,
     files_out: None,
@@ -90,7 +93,7 @@ impl SweepingChat {
         }
     }
 
-    async fn sweep(&self) -> Vec<Received> {
+    async fn sweep(&self) -> Vec<ReceivedEvent> {
         let mut found = Vec::new();
         for (_, position) in self.positions.begin_sweep() {
             for at in position + 1..=self.platform.last() {
@@ -101,25 +104,25 @@ impl SweepingChat {
         found
     }
 
-    async fn hand_out(&self, at: Position) -> Received {
+    async fn hand_out(&self, at: Position) -> ReceivedEvent {
         let channel = ChatId::from(CHANNEL);
         self.positions.hand_out(&channel, at).await.unwrap();
         let (receipt, counterfoil) = Receipt::pair();
         let positions = Arc::clone(&self.positions);
         tokio::spawn(async move { positions.settle(&channel, at, counterfoil).await });
-        Received {
-            event: Event::Message(self.message(at)),
+        ReceivedEvent {
+            event: ChatEvent::Message(self.message(at)),
             receipt,
         }
     }
 
-    fn message(&self, at: Position) -> Incoming {
+    fn message(&self, at: Position) -> IncomingMessage {
         let name = format!("{CHANNEL}:{at}");
-        Incoming {
+        IncomingMessage {
             account: self.account.clone(),
             update: UpdateId::new(name).unwrap(),
             message: MessageId::new(at.to_string()).unwrap(),
-            place: Place {
+            place: ChatPlace {
                 chat: ChatId::from(CHANNEL),
                 kind: ChatKind::Channel,
                 thread: None,
@@ -128,6 +131,7 @@ impl SweepingChat {
                 id: UserId::from(42),
                 display: String::new(),
                 is_bot: false,
+                roles: Vec::new(),
             },
             text: self.platform.text(at),
             reply_to: None,
@@ -151,7 +155,7 @@ impl Chat for SweepingChat {
         ChatState::Connected
     }
 
-    fn receive(&self, _: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(&self, _: CancellationToken) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         let frames = std::mem::take(&mut *self.platform.socket.lock().unwrap());
         let first = stream::once(async { Frame::Reconnected });
         let events = first
@@ -165,8 +169,8 @@ impl Chat for SweepingChat {
 
     fn send<'a>(
         &'a self,
-        _: &'a Place,
-        _: &'a Reply,
+        _: &'a ChatPlace,
+        _: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         ready(Ok(Vec::new())).boxed()
     }
@@ -185,7 +189,7 @@ impl Ledger {
         let mut events = chat.receive(CancellationToken::new());
         while let Some(received) = events.next().await {
             let received = received.unwrap();
-            let Event::Message(message) = received.event else {
+            let ChatEvent::Message(message) = received.event else {
                 continue;
             };
             if self.broken == Some(message.text.as_str()) {

@@ -1,15 +1,15 @@
 //! One turn of the agent: its bounds, its tools, how it shows while it works.
 
-use super::{DAY, Key, Shape, YEAR, count, key, seconds};
+use super::{DAY, SchemaKey, ValueShape, YEAR, count, key, seconds};
 
-pub(super) fn keys() -> Vec<Key> {
+pub(super) fn keys() -> Vec<SchemaKey> {
     let mut keys = agent();
     keys.extend(tools());
     keys.extend(shown());
     keys
 }
 
-fn agent() -> Vec<Key> {
+fn agent() -> Vec<SchemaKey> {
     vec![
         key(
             "agent.max_turns",
@@ -59,18 +59,18 @@ fn agent() -> Vec<Key> {
         ),
         key(
             "agent.system_prompt",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "said to the model before everything else",
         ),
     ]
 }
 
-fn tools() -> Vec<Key> {
+fn tools() -> Vec<SchemaKey> {
     vec![
         key(
             "code_execution.mode",
-            Shape::OneOf(&["project", "strict"]),
+            ValueShape::OneOf(&["project", "strict"]),
             "project",
             "working directory of scripts: the project's or an empty one",
         ),
@@ -113,39 +113,39 @@ fn tools() -> Vec<Key> {
     ]
 }
 
-fn shown() -> Vec<Key> {
+fn shown() -> Vec<SchemaKey> {
     vec![
         key(
             "display.busy_input_mode",
-            Shape::OneOf(&["interrupt", "queue", "steer"]),
+            ValueShape::OneOf(&["interrupt", "queue", "steer"]),
             "interrupt",
             "what a message does while a turn is at work",
         )
         .mirrored_by("HERMES_GATEWAY_BUSY_INPUT_MODE"),
         key(
             "display.busy_ack_enabled",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "say that such a message has arrived",
         )
         .mirrored_by("HERMES_GATEWAY_BUSY_ACK_ENABLED"),
         key(
             "streaming.enabled",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "show an answer while it is written, where the platform can change a message",
         )
         .also_at(["gateway.streaming.enabled"]),
         key(
             "streaming.transport",
-            Shape::OneOf(&["auto", "edit", "draft", "off"]),
+            ValueShape::OneOf(&["auto", "edit", "draft", "off"]),
             "auto",
             "how",
         )
         .also_at(["gateway.streaming.transport"]),
         key(
             "streaming.edit_interval",
-            Shape::Number {
+            ValueShape::Number {
                 least: 0.0,
                 most: 3600.0,
             },
@@ -162,14 +162,14 @@ fn shown() -> Vec<Key> {
         .also_at(["gateway.streaming.buffer_threshold"]),
         key(
             "streaming.cursor",
-            Shape::Text,
+            ValueShape::Text,
             " ▉",
             "stands at the end while more is coming",
         )
         .also_at(["gateway.streaming.cursor"]),
         key(
             "streaming.fresh_final_after_seconds",
-            Shape::Number {
+            ValueShape::Number {
                 least: 0.0,
                 most: 86_400.0,
             },

@@ -1,12 +1,12 @@
 //! `approvals:`, `security:`, `command_allowlist`: who decides, and what is never shown.
 
-use super::{DAY, Key, Shape, TEXTS, key, seconds};
+use super::{DAY, SchemaKey, TEXTS, ValueShape, key, seconds};
 
-pub(super) fn keys() -> Vec<Key> {
+pub(super) fn keys() -> Vec<SchemaKey> {
     vec![
         key(
             "approvals.mode",
-            Shape::OneOf(&["smart", "manual", "off"]),
+            ValueShape::OneOf(&["smart", "manual", "off"]),
             "manual",
             "who is asked about a dangerous command",
         ),
@@ -18,7 +18,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "approvals.cron_mode",
-            Shape::OneOf(&["deny", "approve"]),
+            ValueShape::OneOf(&["deny", "approve"]),
             "deny",
             "the answer where nobody can be asked",
         ),
@@ -36,13 +36,13 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "approvals.mcp_reload_confirm",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "ask before tools are loaded again",
         ),
         key(
             "approvals.destructive_slash_confirm",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "ask before a slash command that destroys files (`/destroy`)",
         ),
@@ -54,32 +54,32 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "security.redact_secrets",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "take secrets out of whatever leaves",
         )
         .overruled_by("HERMES_REDACT_SECRETS"),
         key(
             "security.audit_key_file",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "the key that seals the audit record; `$CREDENTIALS_DIRECTORY/…` of systemd is a good place; beside the record if not written",
         ),
         key(
             "security.audit_head_file",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "where the end of the audit record is noted; on another file system, so that restoring the record's folder shows; beside the record if not written",
         ),
         key(
             "security.allow_private_urls",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "let web tools reach private addresses",
         ),
         key(
             "security.website_blocklist.enabled",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "refuse the sites below",
         ),
@@ -97,7 +97,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "privacy.redact_pii",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "take names and numbers of people out of what the model sees",
         ),

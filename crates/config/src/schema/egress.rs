@@ -1,25 +1,25 @@
 //! `gateway.egress`: the only way out.
 
-use super::{DAY, Key, Shape, TEXTS, key, seconds, texts};
-use crate::shape::{Field, Item};
+use super::{DAY, SchemaKey, TEXTS, ValueShape, key, seconds, texts};
+use crate::shape::{ListItem, RecordField};
 
-pub(super) fn keys() -> Vec<Key> {
+pub(super) fn keys() -> Vec<SchemaKey> {
     vec![
         key(
             "gateway.egress.mode",
-            Shape::OneOf(&["allowlist", "open", "closed"]),
+            ValueShape::OneOf(&["allowlist", "open", "closed"]),
             "allowlist",
             "what a sandbox may reach",
         ),
         key(
             "gateway.egress.allow",
-            texts(Item::Host),
+            texts(ListItem::Host),
             "",
             "hosts, exact or as `*.suffix`, with `:port` for other ports",
         ),
         key(
             "gateway.egress.deny",
-            texts(Item::Host),
+            texts(ListItem::Host),
             "",
             "hosts that stay closed whatever else says yes",
         ),
@@ -31,7 +31,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "gateway.egress.additions",
-            Shape::Records {
+            ValueShape::Records {
                 fields: ADDITION,
                 lone: None,
             },
@@ -40,7 +40,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "gateway.egress.ask",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "ask in the chat about a host that no rule names",
         ),
@@ -52,19 +52,19 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "gateway.egress.allow_private",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "let the hosts of `allow` resolve to private addresses",
         ),
         key(
             "gateway.egress.budget_bytes",
-            Shape::Size { unit: 1, least: 1 },
+            ValueShape::Size { unit: 1, least: 1 },
             "",
             "bytes one conversation may send and receive, until `/destroy`",
         ),
         key(
             "gateway.egress.credentials",
-            Shape::Records {
+            ValueShape::Records {
                 fields: CREDENTIAL,
                 lone: None,
             },
@@ -74,32 +74,32 @@ pub(super) fn keys() -> Vec<Key> {
     ]
 }
 
-const ADDITION: &[Field] = &[
-    Field {
+const ADDITION: &[RecordField] = &[
+    RecordField {
         name: "for",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: true,
         about: "whom: `telegram`, `telegram:dm:42`, `cli:work`",
     },
-    Field {
+    RecordField {
         name: "mode",
-        shape: Shape::OneOf(&["allowlist", "closed"]),
+        shape: ValueShape::OneOf(&["allowlist", "closed"]),
         required: false,
         about: "counts where it is stricter than the mode of all",
     },
-    Field {
+    RecordField {
         name: "allow",
-        shape: texts(Item::Host),
+        shape: texts(ListItem::Host),
         required: false,
         about: "hosts that these may reach as well",
     },
-    Field {
+    RecordField {
         name: "deny",
-        shape: texts(Item::Host),
+        shape: texts(ListItem::Host),
         required: false,
         about: "hosts that these may not reach",
     },
-    Field {
+    RecordField {
         name: "presets",
         shape: TEXTS,
         required: false,
@@ -107,46 +107,46 @@ const ADDITION: &[Field] = &[
     },
 ];
 
-const CREDENTIAL: &[Field] = &[
-    Field {
+const CREDENTIAL: &[RecordField] = &[
+    RecordField {
         name: "host",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: true,
         about: "the host it belongs to",
     },
-    Field {
+    RecordField {
         name: "header",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "the header it goes into (authorization)",
     },
-    Field {
+    RecordField {
         name: "scheme",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "the word before it (Bearer)",
     },
-    Field {
+    RecordField {
         name: "value_env",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "the variable that holds it",
     },
-    Field {
+    RecordField {
         name: "value_file",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "the file that holds it",
     },
-    Field {
+    RecordField {
         name: "placeholder_env",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "the variable in which the sandbox finds a placeholder (that of value_env)",
     },
-    Field {
+    RecordField {
         name: "for",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "whose it is, as in additions (everybody's)",
     },

@@ -1,14 +1,14 @@
 //! `gateway:`: the running gateway and its sandboxes.
 
-use super::{BACKENDS, DAY, Key, Shape, TEXTS, YEAR, count, key, seconds};
+use super::{BACKENDS, DAY, SchemaKey, TEXTS, ValueShape, YEAR, count, key, seconds};
 
-const BYTES: Shape = Shape::Size { unit: 1, least: 0 };
-const MEGABYTES: Shape = Shape::Size {
+const BYTES: ValueShape = ValueShape::Size { unit: 1, least: 0 };
+const MEGABYTES: ValueShape = ValueShape::Size {
     unit: 1 << 20,
     least: 1 << 20,
 };
 
-pub(super) fn keys() -> Vec<Key> {
+pub(super) fn keys() -> Vec<SchemaKey> {
     vec![
         key(
             "gateway.terminal_backend",
@@ -18,7 +18,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "gateway.sandbox_image",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "image for chats; terminal.docker_image if not written",
         ),
@@ -66,13 +66,13 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "gateway.delivery_ledger",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "send a reply again after a crash, marked as a possible duplicate",
         ),
         key(
             "gateway.platform_connect_timeout",
-            Shape::Number {
+            ValueShape::Number {
                 least: -1.0,
                 most: 3600.0,
             },
@@ -88,7 +88,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "gateway.strict",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "send only files that the sandbox made",
         )
@@ -102,7 +102,7 @@ pub(super) fn keys() -> Vec<Key> {
         .mirrored_by("HERMES_MEDIA_ALLOW_DIRS"),
         key(
             "gateway.message_timestamps.enabled",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "show the model when a message was written",
         ),
@@ -140,14 +140,14 @@ pub(super) fn keys() -> Vec<Key> {
         .overruled_by("HERMES_GATEWAY_START_WINDOW_S"),
         key(
             "gateway.proxy",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "an HTTP proxy for the gateway's own requests to chats and models",
         )
         .overruled_by("HERMETIC_PROXY"),
         key(
             "gateway.dashboard.host",
-            Shape::Text,
+            ValueShape::Text,
             "127.0.0.1",
             "address of the dashboard",
         )

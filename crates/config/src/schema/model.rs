@@ -1,32 +1,35 @@
 //! `model:` and its relatives.
 
-use super::{Key, Shape, count, key};
-use crate::shape::{Field, LoneValues};
+use super::{SchemaKey, ValueShape, count, key};
+use crate::providers::ApiMode;
+use crate::shape::{LoneValues, RecordField};
 
-pub(super) fn keys() -> Vec<Key> {
+pub(super) fn keys() -> Vec<SchemaKey> {
     vec![
         key(
             "model.default",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "the model; `model: name` says the same",
         )
         .also_at(["model.model", "model.name"]),
         key(
             "model.provider",
-            Shape::Text,
+            ValueShape::Text,
             "auto",
             "who serves it; `auto` looks at the credentials",
         )
         .also_at(["provider"]),
-        key("model.base_url", Shape::Text, "", "another address for it").also_at([
-            "model.api_base",
-            "base_url",
-            "api_base",
-        ]),
+        key(
+            "model.base_url",
+            ValueShape::Text,
+            "",
+            "another address for it",
+        )
+        .also_at(["model.api_base", "base_url", "api_base"]),
         key(
             "model.api_key",
-            Shape::Secret,
+            ValueShape::Secret,
             "",
             "its credential; better kept in .env",
         ),
@@ -34,11 +37,36 @@ pub(super) fn keys() -> Vec<Key> {
             "model.context_length",
             count(1, 100_000_000),
             "",
-            "tokens it can see; asked of the provider if not written",
+            "tokens it can see; from our table of models if not written",
+        ),
+        key(
+            "model.api_mode",
+            ValueShape::OneOf(ApiMode::NAMES),
+            "",
+            "the wire it is spoken to in; that of its provider if not written",
+        )
+        .also_at(["api_mode"]),
+        key(
+            "model.max_tokens",
+            count(1, 100_000_000),
+            "",
+            "tokens of one answer; the provider's own bound if not written",
+        ),
+        key(
+            "model.streaming",
+            ValueShape::Flag,
+            "true",
+            "read answers as they are written",
+        ),
+        key(
+            "agent.reasoning_effort",
+            ValueShape::OneOf(&["", "none", "minimal", "low", "medium", "high", "xhigh"]),
+            "",
+            "how much the model thinks before it speaks; the provider's own way if not written",
         ),
         key(
             "providers",
-            Shape::Table {
+            ValueShape::Table {
                 fields: PROVIDER,
                 lone_values: LoneValues::Refused,
             },
@@ -47,7 +75,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "custom_providers",
-            Shape::Records {
+            ValueShape::Records {
                 fields: PROVIDER,
                 lone: None,
             },
@@ -56,7 +84,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "fallback_model",
-            Shape::Records {
+            ValueShape::Records {
                 fields: FALLBACK,
                 lone: Some("model"),
             },
@@ -66,7 +94,7 @@ pub(super) fn keys() -> Vec<Key> {
         .also_at(["fallback_providers"]),
         key(
             "auxiliary",
-            Shape::Table {
+            ValueShape::Table {
                 fields: AUXILIARY,
                 lone_values: LoneValues::Unused,
             },
@@ -76,151 +104,175 @@ pub(super) fn keys() -> Vec<Key> {
     ]
 }
 
-const PROVIDER: &[Field] = &[
-    Field {
+const PROVIDER: &[RecordField] = &[
+    RecordField {
         name: "name",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "its name",
     },
-    Field {
+    RecordField {
         name: "base_url",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "its address",
     },
-    Field {
+    RecordField {
         name: "api_key",
-        shape: Shape::Secret,
+        shape: ValueShape::Secret,
         required: false,
         about: "its credential",
     },
-    Field {
+    RecordField {
         name: "key_env",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "the variable that holds its credential",
     },
-    Field {
+    RecordField {
         name: "api_mode",
-        shape: Shape::Text,
+        shape: ValueShape::OneOf(ApiMode::NAMES),
         required: false,
         about: "the protocol it speaks",
     },
-    Field {
+    RecordField {
         name: "model",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "its model",
     },
-    Field {
+    RecordField {
         name: "request_timeout_seconds",
-        shape: Shape::Number {
+        shape: ValueShape::Number {
             least: 0.0,
             most: 86_400.0,
         },
         required: false,
         about: "seconds for one request",
     },
-    Field {
+    RecordField {
         name: "stale_timeout_seconds",
-        shape: Shape::Number {
+        shape: ValueShape::Number {
             least: 0.0,
             most: 86_400.0,
         },
         required: false,
         about: "seconds of silence",
     },
-    Field {
+    RecordField {
         name: "models",
-        shape: Shape::Tree,
+        shape: ValueShape::Tree,
         required: false,
         about: "settings of single models",
     },
-    Field {
+    RecordField {
+        name: "api_version",
+        shape: ValueShape::Text,
+        required: false,
+        about: "Azure's `api-version`",
+    },
+    RecordField {
         name: "extra_headers",
-        shape: Shape::Pairs,
+        shape: ValueShape::Pairs,
         required: false,
         about: "headers sent along",
     },
-    Field {
+    RecordField {
         name: "extra_body",
-        shape: Shape::Tree,
+        shape: ValueShape::Tree,
         required: false,
         about: "fields sent along",
     },
 ];
 
-const FALLBACK: &[Field] = &[
-    Field {
+const FALLBACK: &[RecordField] = &[
+    RecordField {
         name: "provider",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "who serves it",
     },
-    Field {
+    RecordField {
         name: "model",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "the model",
     },
-    Field {
+    RecordField {
+        name: "api_mode",
+        shape: ValueShape::OneOf(ApiMode::NAMES),
+        required: false,
+        about: "the wire it is spoken to in",
+    },
+    RecordField {
         name: "base_url",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "another address for it",
     },
-    Field {
+    RecordField {
         name: "api_key",
-        shape: Shape::Secret,
+        shape: ValueShape::Secret,
         required: false,
         about: "its credential",
     },
-    Field {
+    RecordField {
         name: "key_env",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "the variable that holds its credential",
     },
 ];
 
-const AUXILIARY: &[Field] = &[
-    Field {
+const AUXILIARY: &[RecordField] = &[
+    RecordField {
         name: "provider",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "who serves it",
     },
-    Field {
+    RecordField {
         name: "model",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "the model",
     },
-    Field {
+    RecordField {
+        name: "api_mode",
+        shape: ValueShape::OneOf(ApiMode::NAMES),
+        required: false,
+        about: "the wire it is spoken to in",
+    },
+    RecordField {
         name: "base_url",
-        shape: Shape::Text,
+        shape: ValueShape::Text,
         required: false,
         about: "another address for it",
     },
-    Field {
+    RecordField {
         name: "api_key",
-        shape: Shape::Secret,
+        shape: ValueShape::Secret,
         required: false,
         about: "its credential",
     },
-    Field {
+    RecordField {
+        name: "key_env",
+        shape: ValueShape::Text,
+        required: false,
+        about: "the variable that holds its credential",
+    },
+    RecordField {
         name: "timeout",
-        shape: Shape::Number {
+        shape: ValueShape::Number {
             least: 0.0,
             most: 86_400.0,
         },
         required: false,
         about: "seconds for one request",
     },
-    Field {
+    RecordField {
         name: "extra_body",
-        shape: Shape::Tree,
+        shape: ValueShape::Tree,
         required: false,
         about: "fields sent along",
     },

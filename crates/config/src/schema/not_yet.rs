@@ -63,10 +63,6 @@ const KEYS: &[(&str, &str)] = &[
         "every kind of file is taken, within its bounds",
     ),
     (
-        "platforms.discord.allowed_roles",
-        "people are let in by their user ids, not by roles",
-    ),
-    (
         "platforms.discord.approval_mentions",
         "whoever may approve is asked in private",
     ),
@@ -101,6 +97,63 @@ const KEYS: &[(&str, &str)] = &[
     ),
     (
         "platforms.discord.typing_status_text",
+        "the platform has words of its own",
+    ),
+    (
+        "platforms.matrix.allow_public_rooms",
+        "a room is listened to where it is allowed, whoever may join it",
+    ),
+    (
+        "platforms.matrix.allow_room_mentions",
+        "nobody is called but who is answered",
+    ),
+    (
+        "platforms.matrix.approval_require_sender",
+        "approvals.approvers says who may answer",
+    ),
+    (
+        "platforms.matrix.approval_timeout_seconds",
+        "approvals.timeout holds on every platform",
+    ),
+    (
+        "platforms.matrix.channel_overrides",
+        "all channels have one model and one prompt",
+    ),
+    (
+        "platforms.matrix.dm_mention_threads",
+        "in private rooms dm_auto_thread decides",
+    ),
+    (
+        "platforms.matrix.e2ee_mode",
+        "end-to-end encrypted rooms are not spoken: they are declined, and nothing is said there",
+    ),
+    (
+        "platforms.matrix.encryption",
+        "end-to-end encrypted rooms are not spoken: they are declined, and nothing is said there",
+    ),
+    (
+        "platforms.matrix.gateway_restart_notification",
+        "a restart is told only where it cut something",
+    ),
+    (
+        "platforms.matrix.home_channel",
+        "nothing is announced by itself",
+    ),
+    (
+        "platforms.matrix.home_room",
+        "nothing is announced by itself",
+    ),
+    ("platforms.matrix.reactions", "progress shows as typing"),
+    (
+        "platforms.matrix.recovery_key",
+        "end-to-end encrypted rooms are not spoken: there is nothing to bring back",
+    ),
+    (
+        "platforms.matrix.reply_to_mode",
+        "answers quote in groups, and only their first part",
+    ),
+    (
+        "platforms.matrix.typing_status_text",
         "the platform has words of its own",
     ),
     (

@@ -5,15 +5,16 @@
 
 mod discord;
 mod listening;
+mod matrix;
 mod signal;
 mod slack;
 mod telegram;
 mod whatsapp;
 
-use super::{BACKENDS, COMMA_TEXTS, Key, Shape, count, key};
+use super::{BACKENDS, COMMA_TEXTS, SchemaKey, ValueShape, count, key};
 
 /// One platform and what only it has.
-pub(crate) struct Platform {
+pub(crate) struct PlatformKeys {
     pub(crate) name: &'static str,
     /// What its variables start with.
     prefix: &'static str,
@@ -24,7 +25,7 @@ pub(crate) struct Platform {
 type Own = (
     &'static str,
     &'static str,
-    Shape,
+    ValueShape,
     &'static str,
     &'static str,
 );
@@ -32,13 +33,13 @@ type Own = (
 /// The ending of a variable that does not exist.
 const FILE_ONLY: &str = "-";
 
-const FLAG: Shape = Shape::Flag;
-const TEXT: Shape = Shape::Text;
-const SECRET: Shape = Shape::Secret;
-const LIST: Shape = COMMA_TEXTS;
-const PORT: Shape = count(0, 65_535);
-const BOTS: Shape = Shape::OneOf(&["none", "mentions", "all", "true", "false"]);
-const POLICY: Shape = Shape::OneOf(&["pairing", "allowlist", "open", "disabled"]);
+const FLAG: ValueShape = ValueShape::Flag;
+const TEXT: ValueShape = ValueShape::Text;
+const SECRET: ValueShape = ValueShape::Secret;
+const LIST: ValueShape = COMMA_TEXTS;
+const PORT: ValueShape = count(0, 65_535);
+const BOTS: ValueShape = ValueShape::OneOf(&["none", "mentions", "all", "true", "false"]);
+const POLICY: ValueShape = ValueShape::OneOf(&["pairing", "allowlist", "open", "disabled"]);
 
 const USERS: Own = (
     "allowed_users",
@@ -65,7 +66,7 @@ const PATTERNS: Own = (
 const HOME: Own = (
     "home_channel",
     "",
-    Shape::Tree,
+    ValueShape::Tree,
     "",
     "where announcements go: an id, or a map with chat_id",
 );
@@ -90,13 +91,14 @@ const fn reactions(fallback: &'static str) -> Own {
     )
 }
 
-pub(crate) const PLATFORMS: &[Platform] = &[
+pub(crate) const PLATFORMS: &[PlatformKeys] = &[
     telegram::TELEGRAM,
     discord::DISCORD,
     slack::SLACK,
     whatsapp::WHATSAPP,
     whatsapp::WHATSAPP_CLOUD,
     signal::SIGNAL,
+    matrix::MATRIX,
     listening::WEBHOOK,
     listening::API_SERVER,
 ];
@@ -121,14 +123,14 @@ const EVERY: &[Own] = &[
     (
         "unauthorized_dm_behavior",
         "",
-        Shape::OneOf(&["pair", "ignore"]),
+        ValueShape::OneOf(&["pair", "ignore"]),
         "",
         "what a stranger gets here",
     ),
     (
         "reply_to_mode",
         "",
-        Shape::OneOf(&["off", "first", "all"]),
+        ValueShape::OneOf(&["off", "first", "all"]),
         "first",
         "which parts of an answer quote the question",
     ),
@@ -150,7 +152,7 @@ const EVERY: &[Own] = &[
     (
         "channel_overrides",
         "",
-        Shape::Tree,
+        ValueShape::Tree,
         "",
         "model, provider and prompt of single channels",
     ),
@@ -181,7 +183,7 @@ const EVERY: &[Own] = &[
 /// A variable may choose these; the rest of [`EVERY`] is for files only.
 const EVERY_VARIABLE: [&str; 2] = ["enabled", "reply_to_mode"];
 
-pub(super) fn keys() -> Vec<Key> {
+pub(super) fn keys() -> Vec<SchemaKey> {
     PLATFORMS
         .iter()
         .flat_map(|platform| {
@@ -197,7 +199,7 @@ pub(super) fn keys() -> Vec<Key> {
         .collect()
 }
 
-fn declare(platform: &Platform, own: &Own, with_variable: bool) -> Key {
+fn declare(platform: &PlatformKeys, own: &Own, with_variable: bool) -> SchemaKey {
     let (name, ending, shape, fallback, about) = own;
     let place = platform.name;
     let declared = key(

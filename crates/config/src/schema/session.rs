@@ -1,12 +1,12 @@
 //! Where one conversation ends and the next begins. All of these may also stand below `gateway:`.
 
-use super::{COMMA_TEXTS, Key, Shape, count, key};
+use super::{COMMA_TEXTS, SchemaKey, ValueShape, count, key};
 
-pub(super) fn keys() -> Vec<Key> {
+pub(super) fn keys() -> Vec<SchemaKey> {
     [
         key(
             "session_reset.mode",
-            Shape::OneOf(&["none", "daily", "idle", "both"]),
+            ValueShape::OneOf(&["none", "daily", "idle", "both"]),
             "none",
             "when a conversation starts afresh by itself",
         ),
@@ -26,7 +26,7 @@ pub(super) fn keys() -> Vec<Key> {
         .overruled_by("SESSION_IDLE_MINUTES"),
         key(
             "session_reset.notify",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "say so in the chat",
         ),
@@ -44,19 +44,19 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "group_sessions_per_user",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "everybody in a group has a conversation of their own",
         ),
         key(
             "thread_sessions_per_user",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "the same inside a thread",
         ),
         key(
             "unauthorized_dm_behavior",
-            Shape::OneOf(&["pair", "ignore"]),
+            ValueShape::OneOf(&["pair", "ignore"]),
             "pair",
             "what a stranger gets: a pairing code, or silence",
         ),
@@ -80,7 +80,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         key(
             "filter_silence_narration",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "drop answers that only say there is nothing to say",
         ),

@@ -1,15 +1,15 @@
 //! `terminal:`: where commands run and what they may use up.
 
-use super::{BACKENDS, DAY, Key, Shape, TEXTS, YEAR, count, key, seconds, texts};
-use crate::shape::Item;
+use super::{BACKENDS, DAY, SchemaKey, TEXTS, ValueShape, YEAR, count, key, seconds, texts};
+use crate::shape::ListItem;
 
 const IMAGE: &str = "nikolaik/python-nodejs:python3.11-nodejs20";
-const MEGABYTES: Shape = Shape::Size {
+const MEGABYTES: ValueShape = ValueShape::Size {
     unit: 1 << 20,
     least: 1 << 20,
 };
 
-pub(super) fn keys() -> Vec<Key> {
+pub(super) fn keys() -> Vec<SchemaKey> {
     let mut keys = common();
     keys.extend(docker());
     keys.extend(elsewhere());
@@ -17,7 +17,7 @@ pub(super) fn keys() -> Vec<Key> {
     keys
 }
 
-fn common() -> Vec<Key> {
+fn common() -> Vec<SchemaKey> {
     vec![
         key(
             "terminal.backend",
@@ -28,7 +28,7 @@ fn common() -> Vec<Key> {
         .mirrored_by("TERMINAL_ENV"),
         key(
             "terminal.cwd",
-            Shape::Text,
+            ValueShape::Text,
             ".",
             "working directory; `.`, `auto` and `cwd` leave it to the backend",
         )
@@ -49,7 +49,7 @@ fn common() -> Vec<Key> {
         .mirrored_by("TERMINAL_LIFETIME_SECONDS"),
         key(
             "terminal.daemon_term_grace_seconds",
-            Shape::Number {
+            ValueShape::Number {
                 least: 0.0,
                 most: 600.0,
             },
@@ -58,7 +58,7 @@ fn common() -> Vec<Key> {
         ),
         key(
             "terminal.env_passthrough",
-            texts(Item::VariableName),
+            texts(ListItem::VariableName),
             "",
             "variables that commands may see; credentials of providers never are",
         ),
@@ -70,7 +70,7 @@ fn common() -> Vec<Key> {
         ),
         key(
             "terminal.home_mode",
-            Shape::OneOf(&["auto", "real", "profile"]),
+            ValueShape::OneOf(&["auto", "real", "profile"]),
             "auto",
             "which home directory the local backend shows",
         )
@@ -83,20 +83,20 @@ fn common() -> Vec<Key> {
         ),
         key(
             "terminal.auto_source_bashrc",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "source the usual start-up files (local)",
         ),
         key(
             "terminal.persistent_shell",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "keep one shell for each conversation",
         )
         .mirrored_by("TERMINAL_PERSISTENT_SHELL"),
         key(
             "terminal.container_cpu",
-            Shape::Number {
+            ValueShape::Number {
                 least: 0.01,
                 most: 4096.0,
             },
@@ -126,21 +126,21 @@ fn common() -> Vec<Key> {
         ),
         key(
             "terminal.container_persistent",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "keep files when a sandbox is stopped",
         )
         .mirrored_by("TERMINAL_CONTAINER_PERSISTENT"),
         key(
             "terminal.sudo_password",
-            Shape::Secret,
+            ValueShape::Secret,
             "",
             "answers sudo where a command asks (local and ssh); better kept in .env",
         )
         .mirrored_by("SUDO_PASSWORD"),
         key(
             "terminal.sandbox_dir",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "where instances keep files where there is no scratch_dir (singularity); others keep them in `$HERMES_HOME/hermetic`",
         )
@@ -148,25 +148,25 @@ fn common() -> Vec<Key> {
     ]
 }
 
-fn docker() -> Vec<Key> {
+fn docker() -> Vec<SchemaKey> {
     vec![
         key(
             "terminal.docker_image",
-            Shape::Text,
+            ValueShape::Text,
             IMAGE,
             "image of a container",
         )
         .mirrored_by("TERMINAL_DOCKER_IMAGE"),
         key(
             "terminal.docker_forward_env",
-            texts(Item::VariableName),
+            texts(ListItem::VariableName),
             "",
             "variables forwarded by name",
         )
         .mirrored_by("TERMINAL_DOCKER_FORWARD_ENV"),
         key(
             "terminal.docker_env",
-            Shape::Pairs,
+            ValueShape::Pairs,
             "",
             "variables set by value",
         )
@@ -180,14 +180,14 @@ fn docker() -> Vec<Key> {
         .mirrored_by("TERMINAL_DOCKER_VOLUMES"),
         key(
             "terminal.docker_mount_cwd_to_workspace",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "show the current folder at /workspace",
         )
         .mirrored_by("TERMINAL_DOCKER_MOUNT_CWD_TO_WORKSPACE"),
         key(
             "terminal.docker_network",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "written true: a network for the command line, not for chats; false: no way out at all, whatever gateway.egress says",
         )
@@ -207,79 +207,79 @@ fn docker() -> Vec<Key> {
         ),
         key(
             "terminal.docker_run_as_host_user",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "run as the user that runs hermetic",
         )
         .mirrored_by("TERMINAL_DOCKER_RUN_AS_HOST_USER"),
         key(
             "terminal.docker_user",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "who containers run as: a name, `uid:gid`, or `image` for whoever the image says; if not written, chats are never root",
         ),
         key(
             "terminal.docker_persist_across_processes",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "find a container again after a restart",
         )
         .mirrored_by("TERMINAL_DOCKER_PERSIST_ACROSS_PROCESSES"),
         key(
             "terminal.docker_orphan_reaper",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "remove containers nobody owns",
         )
         .mirrored_by("TERMINAL_DOCKER_ORPHAN_REAPER"),
         key(
             "terminal.docker_runtime",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "OCI runtime, such as runsc",
         ),
         key(
             "terminal.docker_read_only",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "nothing but /workspace, /tmp and the like can be written; takes container_persistent: false",
         ),
     ]
 }
 
-fn elsewhere() -> Vec<Key> {
+fn elsewhere() -> Vec<SchemaKey> {
     vec![
         key(
             "terminal.singularity_image",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "image of an instance; `docker://` and docker_image if not written",
         )
         .mirrored_by("TERMINAL_SINGULARITY_IMAGE"),
         key(
             "terminal.scratch_dir",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "where instances keep files and built images; `/scratch/$USER/hermes-agent`, else sandbox_dir (singularity)",
         )
         .mirrored_by("TERMINAL_SCRATCH_DIR"),
         key(
             "terminal.modal_image",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "image of a Modal sandbox; docker_image if not written",
         )
         .mirrored_by("TERMINAL_MODAL_IMAGE"),
         key(
             "terminal.modal_mode",
-            Shape::OneOf(&["auto", "direct", "managed"]),
+            ValueShape::OneOf(&["auto", "direct", "managed"]),
             "auto",
             "how Modal is reached; `managed` is not there, `auto` is `direct`",
         )
         .mirrored_by("TERMINAL_MODAL_MODE"),
         key(
             "terminal.modal_app",
-            Shape::Text,
+            ValueShape::Text,
             "hermetic",
             "the app that Modal sandboxes belong to",
         ),
@@ -291,35 +291,35 @@ fn elsewhere() -> Vec<Key> {
         ),
         key(
             "terminal.daytona_image",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "image of a Daytona sandbox; docker_image if not written",
         )
         .mirrored_by("TERMINAL_DAYTONA_IMAGE"),
         key(
             "terminal.daytona_api_url",
-            Shape::Text,
+            ValueShape::Text,
             "https://app.daytona.io/api",
             "address of Daytona's API",
         )
         .mirrored_by("DAYTONA_API_URL"),
         key(
             "terminal.daytona_target",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "region of Daytona sandboxes; the organisation's own if not written",
         )
         .mirrored_by("DAYTONA_TARGET"),
         key(
             "terminal.daytona_organization",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "organisation whose Daytona sandboxes they are, where the key alone does not say",
         )
         .mirrored_by("DAYTONA_ORGANIZATION_ID"),
-        key("terminal.ssh_host", Shape::Text, "", "remote host (ssh)")
+        key("terminal.ssh_host", ValueShape::Text, "", "remote host (ssh)")
             .mirrored_by("TERMINAL_SSH_HOST"),
-        key("terminal.ssh_user", Shape::Text, "", "user on it (ssh)")
+        key("terminal.ssh_user", ValueShape::Text, "", "user on it (ssh)")
             .mirrored_by("TERMINAL_SSH_USER"),
         key(
             "terminal.ssh_port",
@@ -330,28 +330,28 @@ fn elsewhere() -> Vec<Key> {
         .mirrored_by("TERMINAL_SSH_PORT"),
         key(
             "terminal.ssh_key",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "private key file (ssh)",
         )
         .mirrored_by("TERMINAL_SSH_KEY"),
         key(
             "terminal.ssh_config",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "ssh configuration file instead of the user's own (ssh)",
         )
         .mirrored_by("TERMINAL_SSH_CONFIG"),
         key(
             "terminal.ssh_persistent",
-            Shape::Flag,
+            ValueShape::Flag,
             "true",
             "keep one shell for each conversation (ssh)",
         )
         .mirrored_by("TERMINAL_SSH_PERSISTENT"),
         key(
             "terminal.local_persistent",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "keep one shell for each conversation (local)",
         )
@@ -359,17 +359,17 @@ fn elsewhere() -> Vec<Key> {
     ]
 }
 
-fn native() -> Vec<Key> {
+fn native() -> Vec<SchemaKey> {
     vec![
         key(
             "terminal.native_rootfs",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "a root file system folder instead of the host's own system, read-only",
         ),
         key(
             "terminal.native_mounts",
-            texts(Item::Mount),
+            texts(ListItem::Mount),
             "",
             "extra mounts: `/host/path:/inside`, with `:rw` to allow writing",
         ),
@@ -393,7 +393,7 @@ fn native() -> Vec<Key> {
         ),
         key(
             "terminal.native_total_processes",
-            Shape::Whole {
+            ValueShape::Whole {
                 least: 64,
                 most: 4_194_304,
             },

@@ -3,36 +3,45 @@
 //! Top-level scalars of the file count as variables that nobody set, so each of these can also be
 //! written there under its own name.
 
-use super::{COMMA_TEXTS, Key, Shape, count, key};
+use super::{COMMA_TEXTS, SchemaKey, ValueShape, count, key};
+use crate::providers::{address_variables, key_variables};
 
-pub(super) fn keys() -> Vec<Key> {
-    let mut keys: Vec<Key> = PROVIDER_KEYS
+pub(super) fn keys() -> Vec<SchemaKey> {
+    let mut keys: Vec<SchemaKey> = key_variables()
         .into_iter()
         .chain(OTHER_SECRETS)
-        .map(|name| variable(name, Shape::Secret, "", "credential"))
+        .map(|name| variable(name, ValueShape::Secret, "", "credential"))
         .collect();
+    keys.extend(address_variables().into_iter().map(|name| {
+        variable(
+            name,
+            ValueShape::Text,
+            "",
+            "another address of that provider",
+        )
+    }));
     keys.extend([
         variable(
             "MODAL_SERVER_URL",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "Modal's address; its own if not written",
         ),
         variable(
             "MODAL_ENVIRONMENT",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "environment at Modal; the workspace's default if not written",
         ),
         variable(
             "MODAL_PROFILE",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "profile of ~/.modal.toml; the active one if not written",
         ),
         variable(
             "MODAL_CONFIG_PATH",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "file instead of ~/.modal.toml",
         ),
@@ -44,7 +53,7 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         variable(
             "GATEWAY_ALLOW_ALL_USERS",
-            Shape::Flag,
+            ValueShape::Flag,
             "false",
             "let everybody write, on every platform",
         ),
@@ -56,13 +65,13 @@ pub(super) fn keys() -> Vec<Key> {
         ),
         variable(
             "HERMES_DOCKER_BINARY",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "the docker or podman program",
         ),
         variable(
             "MESSAGING_CWD",
-            Shape::Text,
+            ValueShape::Text,
             "",
             "old name of terminal.cwd for chats",
         ),
@@ -70,22 +79,13 @@ pub(super) fn keys() -> Vec<Key> {
     keys
 }
 
-/// Names by which a model's credential is known.
-pub(crate) const PROVIDER_KEYS: [&str; 10] = [
-    "OPENROUTER_API_KEY",
-    "OPENAI_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "GOOGLE_API_KEY",
-    "GEMINI_API_KEY",
-    "NOUS_API_KEY",
-    "GROQ_API_KEY",
-    "MISTRAL_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "XAI_API_KEY",
-];
-
 const OTHER_SECRETS: [&str; 3] = ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET", "DAYTONA_API_KEY"];
 
-fn variable(name: &'static str, shape: Shape, fallback: &'static str, about: &'static str) -> Key {
+fn variable(
+    name: &'static str,
+    shape: ValueShape,
+    fallback: &'static str,
+    about: &'static str,
+) -> SchemaKey {
     key(name, shape, fallback, about).overruled_by(name)
 }

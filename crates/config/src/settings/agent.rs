@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::pick::{Pick, words};
+use super::pick::{SettingPicker, words};
 
 #[derive(Clone, Debug)]
-pub struct Agent {
+pub struct AgentConfig {
     pub max_turns: u32,
     /// `None` for never.
     pub timeout: Option<Duration>,
@@ -17,7 +17,7 @@ pub struct Agent {
     pub system_prompt: Option<String>,
     pub busy_input: BusyInput,
     pub busy_ack: bool,
-    pub streaming: Streaming,
+    pub streaming: StreamingConfig,
     pub code_execution: CodeExecution,
     pub tool_output: ToolOutput,
 }
@@ -33,7 +33,7 @@ pub enum BusyInput {
 words!(BusyInput { "interrupt" => Interrupt, "queue" => Queue, "steer" => Steer });
 
 #[derive(Clone, Debug)]
-pub struct Streaming {
+pub struct StreamingConfig {
     pub enabled: bool,
     pub transport: String,
     pub edit_interval: Duration,
@@ -68,8 +68,8 @@ pub struct ToolOutput {
     pub max_file_chars: usize,
 }
 
-impl Agent {
-    pub(super) fn build(pick: &Pick<'_>) -> Self {
+impl AgentConfig {
+    pub(super) fn build(pick: &SettingPicker<'_>) -> Self {
         Self {
             max_turns: pick.count("agent.max_turns"),
             timeout: pick.seconds_or_never("agent.gateway_timeout"),
@@ -81,7 +81,7 @@ impl Agent {
             system_prompt: pick.maybe_text("agent.system_prompt"),
             busy_input: pick.choice("display.busy_input_mode"),
             busy_ack: pick.flag("display.busy_ack_enabled"),
-            streaming: Streaming {
+            streaming: StreamingConfig {
                 enabled: pick.flag("streaming.enabled"),
                 transport: pick.text("streaming.transport"),
                 edit_interval: pick.seconds("streaming.edit_interval"),

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::pick::{Pick, words};
+use super::pick::{SettingPicker, words};
 
 #[derive(Clone, Debug)]
-pub struct Approvals {
+pub struct ApprovalsConfig {
     pub mode: ApprovalMode,
     /// Silence is no.
     pub timeout: Duration,
@@ -41,7 +41,7 @@ pub enum UnattendedAnswer {
 words!(UnattendedAnswer { "deny" => Deny, "approve" => Approve });
 
 #[derive(Clone, Debug)]
-pub struct Security {
+pub struct SecurityConfig {
     pub redact_secrets: bool,
     pub redact_pii: bool,
     /// The key of the audit record, where it does not lie beside it.
@@ -53,8 +53,8 @@ pub struct Security {
     pub blocked_sites: Vec<String>,
 }
 
-impl Approvals {
-    pub(super) fn build(pick: &Pick<'_>) -> Self {
+impl ApprovalsConfig {
+    pub(super) fn build(pick: &SettingPicker<'_>) -> Self {
         Self {
             mode: pick.choice("approvals.mode"),
             timeout: pick.seconds("approvals.timeout"),
@@ -67,8 +67,8 @@ impl Approvals {
     }
 }
 
-impl Security {
-    pub(super) fn build(pick: &Pick<'_>) -> Self {
+impl SecurityConfig {
+    pub(super) fn build(pick: &SettingPicker<'_>) -> Self {
         let blocks = pick.flag("security.website_blocklist.enabled");
         Self {
             redact_secrets: pick.flag("security.redact_secrets"),

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use hermetic_types::Secret;
 
-use super::pick::{Pick, field, texts_field, words, written_field};
+use super::pick::{SettingPicker, field, texts_field, words, written_field};
 use crate::grammar;
-use crate::problem::Problem;
-use crate::value::Record;
+use crate::problem::ConfigProblem;
+use crate::value::RecordValue;
 use crate::wording::short;
 
 const CREDENTIALS: &str = "gateway.egress.credentials";
 
 #[derive(Clone, Debug)]
-pub struct Egress {
+pub struct EgressConfig {
     pub mode: EgressMode,
     /// Exact or `*.suffix`, with `:port` for other ports, `tcp://` or ` in RANGE`.
     pub allow: Vec<String>,
@@ -68,8 +68,8 @@ pub enum CredentialSource {
     File(PathBuf),
 }
 
-impl Egress {
-    pub(super) fn build(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Self {
+impl EgressConfig {
+    pub(super) fn build(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> Self {
         Self {
             mode: pick.choice("gateway.egress.mode"),
             allow: pick.texts("gateway.egress.allow"),
@@ -93,7 +93,7 @@ impl Egress {
     }
 }
 
-fn addition(record: &Record) -> Option<EgressAddition> {
+fn addition(record: &RecordValue) -> Option<EgressAddition> {
     Some(EgressAddition {
         // Its absence was reported when the file was read.
         whom: field(record, "for")?,
@@ -105,9 +105,9 @@ fn addition(record: &Record) -> Option<EgressAddition> {
 }
 
 fn credential(
-    pick: &Pick<'_>,
-    record: &Record,
-    problems: &mut Vec<Problem>,
+    pick: &SettingPicker<'_>,
+    record: &RecordValue,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Option<EgressCredential> {
     // Its absence was reported when the file was read.
     let host = field(record, "host")?;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use hermetic_types::BackendKind;
 
-use super::pick::Pick;
+use super::pick::SettingPicker;
 
 #[derive(Clone, Debug)]
-pub struct Gateway {
+pub struct GatewayConfig {
     /// Where chats run their commands, spelled out. See [`crate::resolve_gateway_backend`].
     pub terminal_backend: Option<BackendKind>,
     pub sandbox_image: Option<String>,
@@ -28,7 +28,7 @@ pub struct Gateway {
     pub sandboxes_disk_bytes: Option<u64>,
     pub delivery_ledger: bool,
     /// `None` waits forever.
-    pub connect_timeout: Option<Duration>,
+    pub platform_connect_timeout: Option<Duration>,
     /// `None` for no bound.
     pub max_inbound_media_bytes: Option<u64>,
     pub strict_media: bool,
@@ -37,17 +37,17 @@ pub struct Gateway {
     pub max_api_runs: usize,
     /// For the gateway's own requests; sandboxes have a way of their own.
     pub proxy: Option<String>,
-    pub dashboard: Dashboard,
+    pub dashboard: DashboardConfig,
 }
 
 #[derive(Clone, Debug)]
-pub struct Dashboard {
+pub struct DashboardConfig {
     pub host: String,
     pub port: u16,
 }
 
-impl Gateway {
-    pub(super) fn build(pick: &Pick<'_>) -> Self {
+impl GatewayConfig {
+    pub(super) fn build(pick: &SettingPicker<'_>) -> Self {
         Self {
             terminal_backend: pick.maybe_choice("gateway.terminal_backend"),
             sandbox_image: pick.maybe_text("gateway.sandbox_image"),
@@ -59,7 +59,7 @@ impl Gateway {
             disk_reserve_bytes: pick.bytes("gateway.disk_reserve"),
             sandboxes_disk_bytes: pick.maybe_bytes("gateway.sandboxes_disk"),
             delivery_ledger: pick.flag("gateway.delivery_ledger"),
-            connect_timeout: pick.seconds_or_never("gateway.platform_connect_timeout"),
+            platform_connect_timeout: pick.seconds_or_never("gateway.platform_connect_timeout"),
             max_inbound_media_bytes: Some(pick.bytes("gateway.max_inbound_media_bytes"))
                 .filter(|bytes| *bytes > 0),
             strict_media: pick.flag("gateway.strict"),
@@ -71,7 +71,7 @@ impl Gateway {
             message_timestamps: pick.flag("gateway.message_timestamps.enabled"),
             max_api_runs: pick.count("gateway.api_server.max_concurrent_runs"),
             proxy: pick.maybe_text("gateway.proxy"),
-            dashboard: Dashboard {
+            dashboard: DashboardConfig {
                 host: pick.text("gateway.dashboard.host"),
                 port: pick.count("gateway.dashboard.port"),
             },

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use hermetic_types::Secret;
 
-use super::pick::{Pick, field, seconds_field, secret_field};
-use crate::problem::Problem;
-use crate::value::{Record, Value};
+use super::pick::{SettingPicker, field, seconds_field, secret_field};
+use crate::problem::ConfigProblem;
+use crate::providers::{ApiMode, address_variables, key_variables};
+use crate::value::{RecordValue, SettingValue};
 
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct ModelConfig {
     /// `None` where nobody wrote one.
     pub name: Option<String>,
     /// `auto` looks at the credentials.
@@ -18,23 +19,37 @@ pub struct Model {
     pub base_url: Option<String>,
     pub api_key: Option<Secret>,
     pub context_length: Option<u32>,
-    pub providers: BTreeMap<String, Provider>,
+    pub api_mode: Option<ApiMode>,
+    /// Tokens of one answer.
+    pub max_tokens: Option<u32>,
+    pub streaming: bool,
+    /// In Hermes' words, such as `medium`.
+    pub reasoning_effort: Option<String>,
+    pub providers: BTreeMap<String, ProviderConfig>,
     pub fallbacks: Vec<ModelRef>,
     /// By task, such as `approval`.
     pub auxiliary: BTreeMap<String, ModelRef>,
     /// Credentials by the variable that holds them, such as `OPENROUTER_API_KEY`.
     pub credentials: BTreeMap<&'static str, Secret>,
+    /// Addresses of known providers by the variable that holds them, such as `OPENAI_BASE_URL`.
+    pub addresses: BTreeMap<&'static str, String>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Provider {
+pub struct ProviderConfig {
     pub base_url: Option<String>,
     pub api_key: Option<Secret>,
-    pub api_mode: Option<String>,
+    pub api_mode: Option<ApiMode>,
     pub model: Option<String>,
+    /// Azure's.
+    pub api_version: Option<String>,
+    /// Tokens that single models can see, by their names.
+    pub context_lengths: BTreeMap<String, u32>,
     pub request_timeout: Option<Duration>,
     pub stale_timeout: Option<Duration>,
     pub headers: BTreeMap<String, Secret>,
+    /// Fields that are sent along with every request.
+    pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
 /// One model somewhere.
@@ -44,12 +59,15 @@ pub struct ModelRef {
     pub model: Option<String>,
     pub base_url: Option<String>,
     pub api_key: Option<Secret>,
+    pub api_mode: Option<ApiMode>,
     pub timeout: Option<Duration>,
+    /// Fields that are sent along with every request.
+    pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
-impl Model {
-    pub(super) fn build(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Self {
-        let mut providers: BTreeMap<String, Provider> = pick
+impl ModelConfig {
+    pub(super) fn build(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> Self {
+        let mut providers: BTreeMap<String, ProviderConfig> = pick
             .table("providers")
             .map(|(name, record)| (name.clone(), provider(pick, record)))
             .collect();
@@ -70,6 +88,12 @@ impl Model {
             base_url: pick.maybe_text("model.base_url"),
             api_key: pick.secret("model.api_key"),
             context_length: pick.maybe_count("model.context_length"),
+            api_mode: pick
+                .maybe_text("model.api_mode")
+                .and_then(|name| ApiMode::written(&name)),
+            max_tokens: pick.maybe_count("model.max_tokens"),
+            streaming: pick.flag("model.streaming"),
+            reasoning_effort: pick.maybe_text("agent.reasoning_effort"),
             providers,
             fallbacks: pick
                 .records("fallback_model")
@@ -80,40 +104,72 @@ impl Model {
                 .table("auxiliary")
                 .map(|(task, record)| (task.clone(), model_ref(pick, record)))
                 .collect(),
-            credentials: crate::schema::PROVIDER_KEYS
+            credentials: key_variables()
                 .into_iter()
                 .filter_map(|name| pick.secret(name).map(|secret| (name, secret)))
+                .collect(),
+            addresses: address_variables()
+                .into_iter()
+                .filter_map(|name| pick.maybe_text(name).map(|address| (name, address)))
                 .collect(),
         }
     }
 }
 
-fn provider(pick: &Pick<'_>, record: &Record) -> Provider {
-    Provider {
+fn provider(pick: &SettingPicker<'_>, record: &RecordValue) -> ProviderConfig {
+    ProviderConfig {
         base_url: field(record, "base_url"),
         api_key: key_of(pick, record),
-        api_mode: field(record, "api_mode"),
+        api_mode: mode(record),
         model: field(record, "model"),
+        api_version: field(record, "api_version"),
+        context_lengths: context_lengths(record),
         request_timeout: seconds_field(record, "request_timeout_seconds"),
         stale_timeout: seconds_field(record, "stale_timeout_seconds"),
         headers: match record.get("extra_headers") {
-            Some(Value::Pairs(pairs)) => pairs.clone(),
+            Some(SettingValue::Pairs(pairs)) => pairs.clone(),
             _ => BTreeMap::new(),
         },
+        extra_body: extra_body(record),
     }
 }
 
-fn model_ref(pick: &Pick<'_>, record: &Record) -> ModelRef {
+fn mode(record: &RecordValue) -> Option<ApiMode> {
+    ApiMode::written(&field(record, "api_mode")?)
+}
+
+fn extra_body(record: &RecordValue) -> serde_json::Map<String, serde_json::Value> {
+    match record.get("extra_body") {
+        Some(SettingValue::Tree(serde_json::Value::Object(fields))) => fields.clone(),
+        _ => serde_json::Map::new(),
+    }
+}
+
+/// What `models.<name>.context_length` says.
+fn context_lengths(record: &RecordValue) -> BTreeMap<String, u32> {
+    let Some(SettingValue::Tree(serde_json::Value::Object(models))) = record.get("models") else {
+        return BTreeMap::new();
+    };
+    let known = models.iter().filter_map(|(name, model)| {
+        let tokens = model.get("context_length")?.as_u64()?;
+        Some((name.clone(), u32::try_from(tokens).ok()?))
+    });
+    known.collect()
+}
+
+fn model_ref(pick: &SettingPicker<'_>, record: &RecordValue) -> ModelRef {
     ModelRef {
         provider: field(record, "provider"),
         model: field(record, "model"),
         base_url: field(record, "base_url"),
         api_key: key_of(pick, record),
+        api_mode: mode(record),
         timeout: seconds_field(record, "timeout"),
+        extra_body: extra_body(record),
     }
 }
 
-fn key_of(pick: &Pick<'_>, record: &Record) -> Option<Secret> {
+fn key_of(pick: &SettingPicker<'_>, record: &RecordValue) -> Option<Secret> {
     secret_field(record, "api_key").or_else(|| {
         field(record, "key_env")
             .and_then(|name| pick.variable(&name))

@@ -10,22 +10,22 @@ use std::time::Duration;
 
 use hermetic_types::Secret;
 
-use crate::effective::Setting;
-use crate::origin::Origin;
-use crate::problem::Problem;
-use crate::value::{Record, Value};
+use crate::effective::EffectiveSetting;
+use crate::origin::SettingOrigin;
+use crate::problem::ConfigProblem;
+use crate::value::{RecordValue, SettingValue};
 
 const DECLARED: &str = "the schema declares it with this shape";
 const DEFAULTED: &str = "the schema gives it a default";
 
-pub(crate) struct Pick<'a> {
-    settings: HashMap<&'a str, &'a Setting>,
+pub(crate) struct SettingPicker<'a> {
+    settings: HashMap<&'a str, &'a EffectiveSetting>,
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-impl<'a> Pick<'a> {
+impl<'a> SettingPicker<'a> {
     pub(crate) fn new(
-        settings: &'a [Setting],
+        settings: &'a [EffectiveSetting],
         variable: &'a dyn Fn(&str) -> Option<String>,
     ) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl<'a> Pick<'a> {
 
     pub(crate) fn maybe_flag(&self, path: &str) -> Option<bool> {
         self.value(path).map(|value| match value {
-            Value::Flag(flag) => *flag,
+            SettingValue::Flag(flag) => *flag,
             _ => unreachable!("{path}: {DECLARED}"),
         })
     }
@@ -59,22 +59,28 @@ impl<'a> Pick<'a> {
 
     pub(crate) fn maybe_count<T: TryFrom<i64>>(&self, path: &str) -> Option<T> {
         self.value(path).map(|value| match value {
-            Value::Whole(number) => T::try_from(*number).ok().expect("bounded by the schema"),
+            SettingValue::Whole(number) => {
+                T::try_from(*number).ok().expect("bounded by the schema")
+            }
             _ => unreachable!("{path}: {DECLARED}"),
         })
     }
 
     pub(crate) fn number(&self, path: &str) -> f64 {
-        match self.value(path).expect(DEFAULTED) {
-            Value::Number(number) => *number,
+        self.maybe_number(path).expect(DEFAULTED)
+    }
+
+    pub(crate) fn maybe_number(&self, path: &str) -> Option<f64> {
+        self.value(path).map(|value| match value {
+            SettingValue::Number(number) => *number,
             _ => unreachable!("{path}: {DECLARED}"),
-        }
+        })
     }
 
     pub(crate) fn seconds(&self, path: &str) -> Duration {
         match self.value(path).expect(DEFAULTED) {
-            Value::Whole(seconds) => Duration::from_secs(seconds.unsigned_abs()),
-            Value::Number(seconds) => Duration::from_secs_f64(seconds.max(0.0)),
+            SettingValue::Whole(seconds) => Duration::from_secs(seconds.unsigned_abs()),
+            SettingValue::Number(seconds) => Duration::from_secs_f64(seconds.max(0.0)),
             _ => unreachable!("{path}: {DECLARED}"),
         }
     }
@@ -90,7 +96,7 @@ impl<'a> Pick<'a> {
 
     pub(crate) fn maybe_bytes(&self, path: &str) -> Option<u64> {
         self.value(path).map(|value| match value {
-            Value::Size(bytes) => *bytes,
+            SettingValue::Size(bytes) => *bytes,
             _ => unreachable!("{path}: {DECLARED}"),
         })
     }
@@ -101,7 +107,7 @@ impl<'a> Pick<'a> {
 
     pub(crate) fn maybe_text(&self, path: &str) -> Option<String> {
         self.value(path).map(|value| match value {
-            Value::Text(text) => text.clone(),
+            SettingValue::Text(text) => text.clone(),
             _ => unreachable!("{path}: {DECLARED}"),
         })
     }
@@ -134,14 +140,14 @@ impl<'a> Pick<'a> {
 
     pub(crate) fn secret(&self, path: &str) -> Option<Secret> {
         self.value(path).map(|value| match value {
-            Value::Secret(secret) => secret.clone(),
+            SettingValue::Secret(secret) => secret.clone(),
             _ => unreachable!("{path}: {DECLARED}"),
         })
     }
 
     pub(crate) fn texts(&self, path: &str) -> Vec<String> {
         match self.value(path) {
-            Some(Value::Texts(texts)) => texts.clone(),
+            Some(SettingValue::Texts(texts)) => texts.clone(),
             None => Vec::new(),
             Some(_) => unreachable!("{path}: {DECLARED}"),
         }
@@ -149,23 +155,23 @@ impl<'a> Pick<'a> {
 
     pub(crate) fn pairs(&self, path: &str) -> BTreeMap<String, Secret> {
         match self.value(path) {
-            Some(Value::Pairs(pairs)) => pairs.clone(),
+            Some(SettingValue::Pairs(pairs)) => pairs.clone(),
             None => BTreeMap::new(),
             Some(_) => unreachable!("{path}: {DECLARED}"),
         }
     }
 
-    pub(crate) fn records(&self, path: &str) -> &'a [Record] {
+    pub(crate) fn records(&self, path: &str) -> &'a [RecordValue] {
         match self.value(path) {
-            Some(Value::Records(records)) => records,
+            Some(SettingValue::Records(records)) => records,
             None => &[],
             Some(_) => unreachable!("{path}: {DECLARED}"),
         }
     }
 
-    pub(crate) fn table(&self, path: &str) -> impl Iterator<Item = (&'a String, &'a Record)> {
+    pub(crate) fn table(&self, path: &str) -> impl Iterator<Item = (&'a String, &'a RecordValue)> {
         match self.value(path) {
-            Some(Value::Table(table)) => Some(table),
+            Some(SettingValue::Table(table)) => Some(table),
             None => None,
             Some(_) => unreachable!("{path}: {DECLARED}"),
         }
@@ -175,31 +181,31 @@ impl<'a> Pick<'a> {
 
     pub(crate) fn tree(&self, path: &str) -> Option<serde_json::Value> {
         self.value(path).map(|value| match value {
-            Value::Tree(tree) => tree.clone(),
+            SettingValue::Tree(tree) => tree.clone(),
             _ => unreachable!("{path}: {DECLARED}"),
         })
     }
 
     /// An error about a value, pointing at where it was written.
-    pub(crate) fn wrong(&self, path: &str, what: impl Into<String>) -> Problem {
-        let problem = Problem::error(what).of_key(path);
+    pub(crate) fn wrong(&self, path: &str, what: impl Into<String>) -> ConfigProblem {
+        let problem = ConfigProblem::error(what).of_key(path);
         if let Some(place) = &self.setting(path).place {
             return problem.at(place);
         }
         match self.setting(path).origin() {
-            Origin::Managed { file, line }
-            | Origin::File { file, line }
-            | Origin::DotEnv { file, line, .. } => problem.in_line(file, *line),
-            Origin::Variable { name } => problem.in_variable(name),
-            Origin::Default => problem,
+            SettingOrigin::Managed { file, line }
+            | SettingOrigin::File { file, line }
+            | SettingOrigin::DotEnv { file, line, .. } => problem.in_line(file, *line),
+            SettingOrigin::Variable { name } => problem.in_variable(name),
+            SettingOrigin::Default => problem,
         }
     }
 
-    fn value(&self, path: &str) -> Option<&'a Value> {
+    fn value(&self, path: &str) -> Option<&'a SettingValue> {
         self.setting(path).value()
     }
 
-    fn setting(&self, path: &str) -> &'a Setting {
+    fn setting(&self, path: &str) -> &'a EffectiveSetting {
         self.settings
             .get(path)
             .unwrap_or_else(|| unreachable!("{path}: the schema declares it"))
@@ -207,35 +213,35 @@ impl<'a> Pick<'a> {
 }
 
 /// A text field of a record; an empty one says nothing.
-pub(crate) fn field(record: &Record, name: &str) -> Option<String> {
+pub(crate) fn field(record: &RecordValue, name: &str) -> Option<String> {
     written_field(record, name).filter(|text| !text.is_empty())
 }
 
 /// A text field of a record, empty or not.
-pub(crate) fn written_field(record: &Record, name: &str) -> Option<String> {
+pub(crate) fn written_field(record: &RecordValue, name: &str) -> Option<String> {
     match record.get(name) {
-        Some(Value::Text(text)) => Some(text.clone()),
+        Some(SettingValue::Text(text)) => Some(text.clone()),
         _ => None,
     }
 }
 
-pub(crate) fn texts_field(record: &Record, name: &str) -> Vec<String> {
+pub(crate) fn texts_field(record: &RecordValue, name: &str) -> Vec<String> {
     match record.get(name) {
-        Some(Value::Texts(texts)) => texts.clone(),
+        Some(SettingValue::Texts(texts)) => texts.clone(),
         _ => Vec::new(),
     }
 }
 
-pub(crate) fn secret_field(record: &Record, name: &str) -> Option<Secret> {
+pub(crate) fn secret_field(record: &RecordValue, name: &str) -> Option<Secret> {
     match record.get(name) {
-        Some(Value::Secret(secret)) => Some(secret.clone()),
+        Some(SettingValue::Secret(secret)) => Some(secret.clone()),
         _ => None,
     }
 }
 
-pub(crate) fn seconds_field(record: &Record, name: &str) -> Option<Duration> {
+pub(crate) fn seconds_field(record: &RecordValue, name: &str) -> Option<Duration> {
     match record.get(name) {
-        Some(Value::Number(seconds)) => Some(Duration::from_secs_f64(seconds.max(0.0))),
+        Some(SettingValue::Number(seconds)) => Some(Duration::from_secs_f64(seconds.max(0.0))),
         _ => None,
     }
 }

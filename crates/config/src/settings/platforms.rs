@@ -2,36 +2,39 @@
 
 mod discord;
 mod listener;
+mod matrix;
 mod signal;
 mod slack;
 mod telegram;
 mod whatsapp;
 
-pub use discord::{Discord, DiscordAccount, DiscordBackfill};
-pub use listener::Webhook;
-pub use signal::{Signal, SignalAccount};
-pub use slack::{Slack, SlackAccount, SlackIntake};
-pub use telegram::{Telegram, TelegramAccount, TelegramWebhook};
-pub use whatsapp::{WhatsApp, WhatsAppCloud};
+pub use discord::{DiscordAccount, DiscordBackfill, DiscordPlatform};
+pub use listener::WebhookPlatform;
+pub use matrix::{MatrixAccount, MatrixCredentials, MatrixPlatform};
+pub use signal::{SignalAccount, SignalPlatform};
+pub use slack::{SlackAccountConfig, SlackIntake, SlackPlatform};
+pub use telegram::{TelegramAccount, TelegramPlatform, TelegramWebhook};
+pub use whatsapp::{WhatsApp, WhatsAppCloudPlatform, WhatsAppNumber};
 
 use std::collections::BTreeMap;
 
 use hermetic_types::{BackendKind, Secret};
 
-use super::pick::{Pick, words};
-use crate::problem::Problem;
+use super::pick::{SettingPicker, words};
+use crate::problem::ConfigProblem;
 
 /// Every platform; `enabled` says whether it is used.
 #[derive(Clone, Debug)]
-pub struct Platforms {
-    pub telegram: Telegram,
-    pub discord: Discord,
-    pub slack: Slack,
+pub struct PlatformConfigs {
+    pub telegram: TelegramPlatform,
+    pub discord: DiscordPlatform,
+    pub slack: SlackPlatform,
     pub whatsapp: WhatsApp,
-    pub whatsapp_cloud: WhatsAppCloud,
-    pub signal: Signal,
-    pub webhook: Webhook,
-    pub api_server: Webhook,
+    pub whatsapp_cloud: WhatsAppCloudPlatform,
+    pub signal: SignalPlatform,
+    pub matrix: MatrixPlatform,
+    pub webhook: WebhookPlatform,
+    pub api_server: WebhookPlatform,
     /// On every platform.
     pub allowed_users: Vec<String>,
     pub allow_all_users: bool,
@@ -39,14 +42,14 @@ pub struct Platforms {
 
 /// What every platform has.
 #[derive(Clone, Debug)]
-pub struct Platform {
+pub struct PlatformConfig {
     pub name: &'static str,
     pub enabled: bool,
     /// Instead of the gateway's.
     pub terminal_backend: Option<BackendKind>,
     pub allowed_users: Vec<String>,
     pub allow_all_users: bool,
-    pub stranger: Stranger,
+    pub stranger: StrangerPolicy,
     pub reply_to_mode: String,
     pub typing_indicator: bool,
     pub restart_notification: bool,
@@ -61,15 +64,15 @@ pub struct Platform {
 
 /// What somebody gets who is not allowed to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stranger {
+pub enum StrangerPolicy {
     /// A code that the operator can approve.
     Pair,
     Ignore,
 }
 
-words!(Stranger { "pair" => Pair, "ignore" => Ignore });
+words!(StrangerPolicy { "pair" => Pair, "ignore" => Ignore });
 
-impl Platform {
+impl PlatformConfig {
     /// The platform that it is a section of: WhatsApp has two, one for each way to it.
     pub fn kind(&self) -> Option<hermetic_types::Platform> {
         let name = self.name.strip_suffix("_cloud").unwrap_or(self.name);
@@ -77,8 +80,8 @@ impl Platform {
     }
 }
 
-impl Platforms {
-    pub fn all(&self) -> [&Platform; 8] {
+impl PlatformConfigs {
+    pub fn all(&self) -> [&PlatformConfig; 9] {
         [
             &self.telegram.platform,
             &self.discord.platform,
@@ -86,28 +89,34 @@ impl Platforms {
             &self.whatsapp.platform,
             &self.whatsapp_cloud.platform,
             &self.signal.platform,
+            &self.matrix.platform,
             &self.webhook.platform,
             &self.api_server.platform,
         ]
     }
 
-    pub fn enabled(&self) -> impl Iterator<Item = &Platform> {
+    pub fn enabled(&self) -> impl Iterator<Item = &PlatformConfig> {
         self.all().into_iter().filter(|platform| platform.enabled)
     }
 
-    pub(super) fn build(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Self {
+    pub(super) fn build(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> Self {
         Self {
-            telegram: telegram::telegram(&Section::new(pick, "telegram"), problems),
-            discord: discord::discord(&Section::new(pick, "discord"), problems),
-            slack: slack::slack(&Section::new(pick, "slack"), problems),
-            whatsapp: whatsapp::whatsapp(&Section::new(pick, "whatsapp"), problems),
+            telegram: telegram::telegram(&PlatformSection::new(pick, "telegram"), problems),
+            discord: discord::discord(&PlatformSection::new(pick, "discord"), problems),
+            slack: slack::slack(&PlatformSection::new(pick, "slack"), problems),
+            whatsapp: whatsapp::whatsapp(&PlatformSection::new(pick, "whatsapp"), problems),
             whatsapp_cloud: whatsapp::whatsapp_cloud(
-                &Section::new(pick, "whatsapp_cloud"),
+                &PlatformSection::new(pick, "whatsapp_cloud"),
                 problems,
             ),
-            signal: signal::signal(&Section::new(pick, "signal"), problems),
-            webhook: listener::listener(&Section::new(pick, "webhook"), "secret", problems),
-            api_server: listener::listener(&Section::new(pick, "api_server"), "key", problems),
+            signal: signal::signal(&PlatformSection::new(pick, "signal"), problems),
+            matrix: matrix::matrix(&PlatformSection::new(pick, "matrix"), problems),
+            webhook: listener::listener(&PlatformSection::new(pick, "webhook"), "secret", problems),
+            api_server: listener::listener(
+                &PlatformSection::new(pick, "api_server"),
+                "key",
+                problems,
+            ),
             allowed_users: pick.texts("GATEWAY_ALLOWED_USERS"),
             allow_all_users: pick.flag("GATEWAY_ALLOW_ALL_USERS"),
         }
@@ -115,18 +124,22 @@ impl Platforms {
 }
 
 /// One platform's keys, by their short names.
-struct Section<'a> {
-    pick: &'a Pick<'a>,
+struct PlatformSection<'a> {
+    pick: &'a SettingPicker<'a>,
     name: &'static str,
 }
 
-impl<'a> Section<'a> {
-    fn new(pick: &'a Pick<'a>, name: &'static str) -> Self {
+impl<'a> PlatformSection<'a> {
+    fn new(pick: &'a SettingPicker<'a>, name: &'static str) -> Self {
         Self { pick, name }
     }
 
     /// Used if switched on, or if nobody said and it has what it needs.
-    fn platform(&self, needed: &[(&str, bool)], problems: &mut Vec<Problem>) -> Platform {
+    fn platform(
+        &self,
+        needed: &[(&str, bool)],
+        problems: &mut Vec<ConfigProblem>,
+    ) -> PlatformConfig {
         let complete = needed.iter().all(|(_, there)| *there);
         let written = self.pick.maybe_flag(&self.path("enabled"));
         if written == Some(true) {
@@ -141,7 +154,7 @@ impl<'a> Section<'a> {
             }
         }
         let has_users = self.name != "webhook" && self.name != "api_server";
-        Platform {
+        PlatformConfig {
             name: self.name,
             enabled: written.unwrap_or(complete),
             terminal_backend: self.pick.maybe_choice(&self.path("terminal_backend")),
@@ -192,7 +205,7 @@ impl<'a> Section<'a> {
             .unwrap_or_else(|| self.path(key))
     }
 
-    fn wrong(&self, key: &str, what: impl Into<String>) -> Problem {
+    fn wrong(&self, key: &str, what: impl Into<String>) -> ConfigProblem {
         self.pick.wrong(&self.path(key), what)
     }
 

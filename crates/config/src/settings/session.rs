@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::pick::{Pick, words};
+use super::pick::{SettingPicker, words};
 
 #[derive(Clone, Debug)]
-pub struct Sessions {
+pub struct SessionsConfig {
     pub reset: ResetMode,
     /// Of the daily reset.
     pub reset_hour: u8,
@@ -33,8 +33,8 @@ pub enum ResetMode {
 
 words!(ResetMode { "none" => None, "daily" => Daily, "idle" => Idle, "both" => Both });
 
-impl Sessions {
-    pub(super) fn build(pick: &Pick<'_>) -> Self {
+impl SessionsConfig {
+    pub(super) fn build(pick: &SettingPicker<'_>) -> Self {
         let minutes: u64 = pick.count("session_reset.idle_minutes");
         let hours: u64 = pick.count("session_reset.bg_process_max_age_hours");
         Self {

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hermetic_types::{BackendKind, Limits, Secret};
+use hermetic_types::{BackendKind, SandboxLimits, Secret};
 
-use super::pick::Pick;
+use super::pick::SettingPicker;
 use crate::grammar;
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 use crate::wording::short;
 
 #[derive(Clone, Debug)]
-pub struct Terminal {
+pub struct TerminalConfig {
     /// `None` where nobody wrote one.
     pub backend: Option<BackendKind>,
     /// `None` where it is left to the backend.
     pub cwd: Option<String>,
     pub timeout: Duration,
     /// The longest timeout a command may ask for.
-    pub longest_timeout: Duration,
+    pub max_foreground_timeout: Duration,
     pub lifetime: Duration,
     pub term_grace: Duration,
     pub env_passthrough: Vec<String>,
@@ -27,25 +27,25 @@ pub struct Terminal {
     pub persistent_shell: bool,
     pub ssh_persistent_shell: bool,
     pub local_persistent_shell: bool,
-    pub limits: Limits,
+    pub limits: SandboxLimits,
     /// Files outlive a stopped sandbox.
     pub persistent: bool,
     pub sandbox_dir: Option<PathBuf>,
-    pub docker: Docker,
+    pub docker: DockerTerminal,
     pub singularity_image: Option<String>,
     /// Where instances keep what is large.
     pub scratch_dir: Option<PathBuf>,
     pub modal_image: Option<String>,
-    pub modal: Modal,
+    pub modal: ModalTerminal,
     pub daytona_image: Option<String>,
-    pub daytona: Daytona,
-    pub ssh: Ssh,
-    pub native: Native,
+    pub daytona: DaytonaTerminal,
+    pub ssh: SshTerminal,
+    pub native: NativeTerminal,
     pub sudo_password: Option<Secret>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Daytona {
+pub struct DaytonaTerminal {
     pub api_key: Option<Secret>,
     pub api_url: String,
     pub target: Option<String>,
@@ -53,7 +53,7 @@ pub struct Daytona {
 }
 
 #[derive(Clone, Debug)]
-pub struct Docker {
+pub struct DockerTerminal {
     pub image: String,
     pub forward_env: Vec<String>,
     /// Those of `forward_env` that are set, with their values.
@@ -75,7 +75,7 @@ pub struct Docker {
 }
 
 #[derive(Clone, Debug)]
-pub struct Modal {
+pub struct ModalTerminal {
     /// By way of a gateway of the vendor's.
     pub managed: bool,
     pub app: String,
@@ -89,7 +89,7 @@ pub struct Modal {
 }
 
 #[derive(Clone, Debug)]
-pub struct Ssh {
+pub struct SshTerminal {
     pub host: Option<String>,
     pub user: Option<String>,
     /// As the user's ssh configuration has it, where nobody wrote one.
@@ -99,7 +99,7 @@ pub struct Ssh {
 }
 
 #[derive(Clone, Debug)]
-pub struct Native {
+pub struct NativeTerminal {
     /// The host's own system, read-only, where absent.
     pub rootfs: Option<PathBuf>,
     pub mounts: Vec<NativeMount>,
@@ -119,14 +119,14 @@ pub struct NativeMount {
     pub writable: bool,
 }
 
-impl Terminal {
-    pub(super) fn build(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Self {
+impl TerminalConfig {
+    pub(super) fn build(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> Self {
         let cwd = pick.text("terminal.cwd");
         Self {
             backend: pick.maybe_choice("terminal.backend"),
             cwd: Some(cwd).filter(|cwd| !matches!(cwd.as_str(), "." | "auto" | "cwd")),
             timeout: pick.seconds("terminal.timeout"),
-            longest_timeout: pick.seconds("TERMINAL_MAX_FOREGROUND_TIMEOUT"),
+            max_foreground_timeout: pick.seconds("TERMINAL_MAX_FOREGROUND_TIMEOUT"),
             lifetime: pick.seconds("terminal.lifetime_seconds"),
             term_grace: pick.seconds("terminal.daemon_term_grace_seconds"),
             env_passthrough: pick.texts("terminal.env_passthrough"),
@@ -134,12 +134,12 @@ impl Terminal {
             persistent_shell: pick.flag("terminal.persistent_shell"),
             ssh_persistent_shell: pick.flag("terminal.ssh_persistent"),
             local_persistent_shell: pick.flag("terminal.local_persistent"),
-            limits: Limits {
+            limits: SandboxLimits {
                 cpu: pick.number("terminal.container_cpu"),
                 memory_bytes: pick.bytes("terminal.container_memory"),
                 disk_bytes: pick.bytes("terminal.container_disk"),
                 pids: pick.count("terminal.container_pids"),
-                ..Limits::default()
+                ..SandboxLimits::default()
             },
             persistent: pick.flag("terminal.container_persistent"),
             sandbox_dir: pick.maybe_path("terminal.sandbox_dir"),
@@ -149,13 +149,13 @@ impl Terminal {
             modal_image: pick.maybe_text("terminal.modal_image"),
             modal: modal(pick),
             daytona_image: pick.maybe_text("terminal.daytona_image"),
-            daytona: Daytona {
+            daytona: DaytonaTerminal {
                 api_key: pick.secret("DAYTONA_API_KEY"),
                 api_url: pick.text("terminal.daytona_api_url"),
                 target: pick.maybe_text("terminal.daytona_target"),
                 organization: pick.maybe_text("terminal.daytona_organization"),
             },
-            ssh: Ssh {
+            ssh: SshTerminal {
                 host: pick.maybe_text("terminal.ssh_host"),
                 user: pick.maybe_text("terminal.ssh_user"),
                 port: pick.maybe_count("terminal.ssh_port"),
@@ -168,7 +168,7 @@ impl Terminal {
     }
 }
 
-fn docker(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Docker {
+fn docker(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> DockerTerminal {
     const ENV: &str = "terminal.docker_env";
     let env = pick.pairs(ENV);
     if let Some(name) = env.keys().find(|name| !grammar::is_variable_name(name)) {
@@ -179,7 +179,7 @@ fn docker(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Docker {
         );
     }
     let forward_env = pick.texts("terminal.docker_forward_env");
-    Docker {
+    DockerTerminal {
         forwarded: forward_env
             .iter()
             .filter_map(|name| Some((name.clone(), Secret::new(pick.variable(name)?))))
@@ -202,8 +202,8 @@ fn docker(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Docker {
     }
 }
 
-fn modal(pick: &Pick<'_>) -> Modal {
-    Modal {
+fn modal(pick: &SettingPicker<'_>) -> ModalTerminal {
+    ModalTerminal {
         managed: pick.text("terminal.modal_mode") == "managed",
         app: pick.text("terminal.modal_app"),
         outbound: pick.texts("terminal.modal_outbound"),
@@ -216,7 +216,7 @@ fn modal(pick: &Pick<'_>) -> Modal {
     }
 }
 
-fn native(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Native {
+fn native(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> NativeTerminal {
     const ROOTFS: &str = "terminal.native_rootfs";
     let rootfs = pick.maybe_path(ROOTFS);
     if rootfs
@@ -239,7 +239,7 @@ fn native(pick: &Pick<'_>, problems: &mut Vec<Problem>) -> Native {
             writable: mount.writable,
         })
         .collect();
-    Native {
+    NativeTerminal {
         rootfs,
         mounts,
         accept_risks: pick

@@ -5,45 +5,45 @@ use std::collections::{HashMap, HashSet};
 
 use granit_parser::{Event, ScalarStyle, Span, Tag};
 
-use super::{Content, Entry, Node, Scalar};
-use crate::place::Place;
-use crate::problem::Problem;
-use crate::source::Source;
+use super::{MapEntry, NodeContent, ScalarNode, YamlNode};
+use crate::place::SourcePlace;
+use crate::problem::ConfigProblem;
+use crate::source::SourceFile;
 use crate::wording::short;
 
 /// Copies that anchors and aliases make count as well.
 const MOST_NODES: usize = 100_000;
 
-pub(super) struct Builder<'a> {
-    source: &'a Source,
-    open: Vec<Open>,
-    anchors: HashMap<usize, Node>,
-    pub(super) root: Option<Node>,
+pub(super) struct TreeBuilder<'a> {
+    source: &'a SourceFile,
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, YamlNode>,
+    pub(super) root: Option<YamlNode>,
     documents: usize,
     nodes: usize,
-    pub(super) problems: Vec<Problem>,
+    pub(super) problems: Vec<ConfigProblem>,
 }
 
 /// A collection whose end has not come yet.
-struct Open {
+struct OpenCollection {
     anchor: usize,
-    place: Place,
+    place: SourcePlace,
     content: OpenContent,
 }
 
 enum OpenContent {
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     Map {
-        entries: Vec<Entry>,
-        merged: Vec<Entry>,
-        key: Option<(String, Place)>,
+        entries: Vec<MapEntry>,
+        merged: Vec<MapEntry>,
+        key: Option<(String, SourcePlace)>,
         /// The line on which each name stands.
         lines: HashMap<String, usize>,
     },
 }
 
-impl<'a> Builder<'a> {
-    pub(super) fn new(source: &'a Source) -> Self {
+impl<'a> TreeBuilder<'a> {
+    pub(super) fn new(source: &'a SourceFile) -> Self {
         Self {
             source,
             open: Vec::new(),
@@ -56,13 +56,13 @@ impl<'a> Builder<'a> {
     }
 
     /// An `Err` ends the reading; what reading can go on after is collected in `problems`.
-    pub(super) fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Problem> {
+    pub(super) fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), ConfigProblem> {
         let place = self.place(span);
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(Problem::error("a second document starts here")
+                    return Err(ConfigProblem::error("a second document starts here")
                         .at(&place)
                         .help("keep everything in one document: remove this `---`"));
                 }
@@ -71,14 +71,14 @@ impl<'a> Builder<'a> {
                 self.check_tag(tag.as_deref(), &place);
                 let plain = style == ScalarStyle::Plain && tag.is_none();
                 let content = if plain && is_null(&text) {
-                    Content::Null
+                    NodeContent::Null
                 } else {
-                    Content::Scalar(Scalar {
+                    NodeContent::Scalar(ScalarNode {
                         text: text.into_owned(),
                         plain,
                     })
                 };
-                self.finish(Node { place, content }, anchor)?;
+                self.finish(YamlNode { place, content }, anchor)?;
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), &place);
@@ -98,13 +98,13 @@ impl<'a> Builder<'a> {
             Event::Alias(id) => {
                 // Absent while its own anchor is still open: an alias to itself.
                 let Some(target) = self.anchors.get(&id) else {
-                    return Err(
-                        Problem::error("this alias stands inside what it stands for")
-                            .at(&place)
-                            .help("write the value out instead"),
-                    );
+                    return Err(ConfigProblem::error(
+                        "this alias stands inside what it stands for",
+                    )
+                    .at(&place)
+                    .help("write the value out instead"));
                 };
-                let copy = Node {
+                let copy = YamlNode {
                     place,
                     content: target.content.clone(),
                 };
@@ -113,32 +113,35 @@ impl<'a> Builder<'a> {
             }
             Event::UnresolvedAlias(name) => {
                 self.problems.push(
-                    Problem::error(format!("no anchor `&{}` before this alias", short(&name)))
-                        .at(&place)
-                        .help("a value that starts with `*` needs quotes"),
+                    ConfigProblem::error(format!(
+                        "no anchor `&{}` before this alias",
+                        short(&name)
+                    ))
+                    .at(&place)
+                    .help("a value that starts with `*` needs quotes"),
                 );
-                let content = Content::Null;
-                self.finish(Node { place, content }, 0)?;
+                let content = NodeContent::Null;
+                self.finish(YamlNode { place, content }, 0)?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn begin(&mut self, place: Place, anchor: usize, content: OpenContent) {
-        self.open.push(Open {
+    fn begin(&mut self, place: SourcePlace, anchor: usize, content: OpenContent) {
+        self.open.push(OpenCollection {
             anchor,
             place,
             content,
         });
     }
 
-    fn end(&mut self) -> Result<(), Problem> {
+    fn end(&mut self) -> Result<(), ConfigProblem> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
         let content = match open.content {
-            OpenContent::List(items) => Content::List(items),
+            OpenContent::List(items) => NodeContent::List(items),
             OpenContent::Map {
                 mut entries,
                 merged,
@@ -151,30 +154,30 @@ impl<'a> Builder<'a> {
                         entries.push(entry);
                     }
                 }
-                Content::Map(entries)
+                NodeContent::Map(entries)
             }
         };
         let place = open.place;
-        self.finish(Node { place, content }, open.anchor)
+        self.finish(YamlNode { place, content }, open.anchor)
     }
 
     /// Puts a complete node where it belongs.
-    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+    fn finish(&mut self, node: YamlNode, anchor: usize) -> Result<(), ConfigProblem> {
         // What an anchor keeps is a copy, and so is every alias.
         self.nodes += if anchor == 0 { 1 } else { node.weight() };
         if self.nodes > MOST_NODES {
-            return Err(
-                Problem::error(format!("the file holds more than {MOST_NODES} values"))
-                    .at(&node.place)
-                    .help("aliases count as often as they repeat; write less"),
-            );
+            return Err(ConfigProblem::error(format!(
+                "the file holds more than {MOST_NODES} values"
+            ))
+            .at(&node.place)
+            .help("aliases count as often as they repeat; write less"));
         }
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
         let Some(parent) = self.open.last_mut() else {
             self.root = match node.content {
-                Content::Null => None,
+                NodeContent::Null => None,
                 _ => Some(node),
             };
             return Ok(());
@@ -195,15 +198,18 @@ impl<'a> Builder<'a> {
                             slot.insert(name_place.line);
                         }
                         Slot::Occupied(first) => self.problems.push(
-                            Problem::error(format!("the key `{}` is here twice", short(&name)))
-                                .at(&name_place)
-                                .help(format!(
-                                    "the first is on line {}; keep one of them",
-                                    first.get()
-                                )),
+                            ConfigProblem::error(format!(
+                                "the key `{}` is here twice",
+                                short(&name)
+                            ))
+                            .at(&name_place)
+                            .help(format!(
+                                "the first is on line {}; keep one of them",
+                                first.get()
+                            )),
                         ),
                     }
-                    entries.push(Entry {
+                    entries.push(MapEntry {
                         name,
                         name_place,
                         value: node,
@@ -214,10 +220,10 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn check_tag(&mut self, tag: Option<&Tag>, place: &Place) {
+    fn check_tag(&mut self, tag: Option<&Tag>, place: &SourcePlace) {
         if let Some(tag) = tag.filter(|tag| !tag.is_yaml_core_schema()) {
             self.problems.push(
-                Problem::error(format!(
+                ConfigProblem::error(format!(
                     "the tag `{}` means nothing here",
                     short(&tag.original())
                 ))
@@ -227,9 +233,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn place(&self, span: &Span) -> Place {
+    fn place(&self, span: &Span) -> SourcePlace {
         let one_line = span.start.line() == span.end.line();
-        Place {
+        SourcePlace {
             source: self.source.clone(),
             line: span.start.line().max(1),
             column: span.start.col() + 1,
@@ -242,31 +248,32 @@ impl<'a> Builder<'a> {
     }
 }
 
-fn key_of(node: Node) -> Result<(String, Place), Problem> {
+fn key_of(node: YamlNode) -> Result<(String, SourcePlace), ConfigProblem> {
     match node.content {
-        Content::Scalar(scalar) => Ok((scalar.text, node.place)),
-        Content::Null => Ok(("null".to_owned(), node.place)),
-        Content::List(_) | Content::Map(_) => {
-            Err(Problem::error(format!("{} cannot be a key", node.kind()))
-                .at(&node.place)
-                .help("a key is a plain word; text with braces or brackets needs quotes"))
-        }
+        NodeContent::Scalar(scalar) => Ok((scalar.text, node.place)),
+        NodeContent::Null => Ok(("null".to_owned(), node.place)),
+        NodeContent::List(_) | NodeContent::Map(_) => Err(ConfigProblem::error(format!(
+            "{} cannot be a key",
+            node.kind()
+        ))
+        .at(&node.place)
+        .help("a key is a plain word; text with braces or brackets needs quotes")),
     }
 }
 
 /// What `<<` brings in.
-fn merge(node: Node, place: &Place) -> Result<Vec<Entry>, Problem> {
+fn merge(node: YamlNode, place: &SourcePlace) -> Result<Vec<MapEntry>, ConfigProblem> {
     match node.content {
-        Content::Map(entries) => Ok(entries),
-        Content::List(items) => {
+        NodeContent::Map(entries) => Ok(entries),
+        NodeContent::List(items) => {
             let mut all = Vec::new();
             for item in items {
                 all.extend(merge(item, place)?);
             }
             Ok(all)
         }
-        Content::Null | Content::Scalar(_) => {
-            Err(Problem::error("only a map can be merged by `<<`")
+        NodeContent::Null | NodeContent::Scalar(_) => {
+            Err(ConfigProblem::error("only a map can be merged by `<<`")
                 .at(place)
                 .help("point it at an anchor of a map, as in `<<: *base`"))
         }

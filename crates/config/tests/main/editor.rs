@@ -3,7 +3,7 @@
 use std::fs;
 
 use boon::{Compiler, SchemaIndex, Schemas};
-use hermetic_config::{STARTER, Setting, json_schema};
+use hermetic_config::{EffectiveSetting, STARTER, json_schema};
 use serde_json::json;
 
 use crate::lab::Lab;
@@ -77,7 +77,7 @@ fn the_starter_file_is_right_and_says_nothing_but_defaults() {
     assert!(starter.config().unused().is_empty());
     let values = |lab: &Lab| -> Vec<String> {
         let config = lab.config();
-        let shown = |setting: &Setting| {
+        let shown = |setting: &EffectiveSetting| {
             format!(
                 "{} {:?}",
                 setting.name(),

@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hermetic_config::{Config, Home, Inputs, Problems, Setting, Value, load};
+use hermetic_config::{
+    Config, ConfigInputs, ConfigProblems, EffectiveSetting, HomeFolder, SettingValue, load,
+};
 use tempfile::TempDir;
 
 pub(crate) struct Lab {
@@ -55,9 +57,9 @@ impl Lab {
         self.folder.path()
     }
 
-    pub(crate) fn load(&self) -> Result<Config, Problems> {
-        load(&Inputs {
-            home: Home::at(self.folder.path()),
+    pub(crate) fn load(&self) -> Result<Config, ConfigProblems> {
+        load(&ConfigInputs {
+            home: HomeFolder::at(self.folder.path()),
             managed: self.path("managed.yaml"),
             variables: self.variables.clone(),
             unreadable: Vec::new(),
@@ -94,8 +96,10 @@ impl Lab {
             .iter()
             .find(|setting| setting.name() == key)
             .unwrap_or_else(|| panic!("no key {key}"));
-        let value = setting.value().map_or_else(|| "-".to_owned(), Value::shown);
-        self.named(&format!("{value} ({})", Setting::origin(setting)))
+        let value = setting
+            .value()
+            .map_or_else(|| "-".to_owned(), SettingValue::shown);
+        self.named(&format!("{value} ({})", EffectiveSetting::origin(setting)))
     }
 
     fn named(&self, text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_config::{ApprovalMode, BusyInput, EgressMode, ResetMode, Stranger};
+use hermetic_config::{ApprovalMode, BusyInput, EgressMode, ResetMode, StrangerPolicy};
 use hermetic_types::BackendKind;
 
 use crate::lab::Lab;
@@ -70,7 +70,7 @@ platforms:
     channel_overrides: {"-100": {model: small}}
     extra:
       allowed_users: "1,2"
-  matrix: {enabled: false}
+  mattermost: {enabled: false}
 auxiliary:
   approval: {provider: auto, model: '', base_url: '', api_key: '', timeout: 30}
   vision: {provider: auto, model: ''}
@@ -126,13 +126,13 @@ fn a_typical_file_works_unchanged() {
     assert!(telegram.platform.enabled);
     assert_eq!(telegram.platform.allowed_users, ["11", "22"]);
     assert_eq!(telegram.platform.home_channel.as_deref(), Some("42"));
-    assert_eq!(telegram.platform.stranger, Stranger::Pair);
+    assert_eq!(telegram.platform.stranger, StrangerPolicy::Pair);
     assert!(!config.platforms().whatsapp.platform.enabled);
     let unused: Vec<&str> = config.unused().iter().map(|key| key.key.as_str()).collect();
     for key in [
         "_config_version",
         "compression",
-        "platforms.matrix",
+        "platforms.mattermost",
         "telegram.channel_prompts",
     ] {
         assert!(unused.contains(&key), "{key} is not in {unused:?}");
@@ -255,9 +255,12 @@ fn empty_files_and_files_of_comments_are_no_configuration() {
 #[test]
 fn a_slip_of_a_key_that_we_do_not_use_is_only_listed() {
     let config =
-        Lab::with("compresion: {}\nplatforms: {matrx: {}}\nagent: {verbos: true}\n").config();
+        Lab::with("compresion: {}\nplatforms: {mattrmost: {}}\nagent: {verbos: true}\n").config();
     let unused: Vec<&str> = config.unused().iter().map(|key| key.key.as_str()).collect();
-    assert_eq!(unused, ["compresion", "platforms.matrx", "agent.verbos"]);
+    assert_eq!(
+        unused,
+        ["compresion", "platforms.mattrmost", "agent.verbos"]
+    );
 }
 
 #[test]

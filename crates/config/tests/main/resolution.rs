@@ -1,6 +1,6 @@
 //! Where chats run their commands.
 
-use hermetic_config::{Choice, SlackIntake, resolve_cli_backend, resolve_gateway_backend};
+use hermetic_config::{BackendChoice, SlackIntake, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_types::{BackendKind, Boundary};
 
 use crate::lab::Lab;
@@ -12,10 +12,29 @@ fn backend(config: &str) -> BackendKind {
 }
 
 #[test]
+fn who_requires_encryption_on_matrix_is_not_spoken_to_in_plain() {
+    let with = |mode: &str| {
+        Lab::with(format!(
+            "matrix: {{homeserver: 'https://a.example', access_token: t, e2ee_mode: {mode}}}\n"
+        ))
+    };
+    assert!(
+        with("optional")
+            .config()
+            .platforms()
+            .matrix
+            .platform
+            .enabled
+    );
+    let told = with("required").errors();
+    assert!(told.contains("not spoken yet"), "{told}");
+}
+
+#[test]
 fn a_fresh_install_is_sealed() {
     let resolved = resolve_gateway_backend(&Lab::new().config()).unwrap();
     assert_eq!(resolved.backend, BackendKind::Native);
-    assert_eq!(resolved.chosen_by, Choice::Default);
+    assert_eq!(resolved.chosen_by, BackendChoice::Default);
     assert!(resolved.warnings(boundary).is_empty());
 }
 

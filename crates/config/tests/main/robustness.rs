@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use hermetic_config::{Home, Inputs, load};
+use hermetic_config::{ConfigInputs, HomeFolder, load};
 use proptest::prelude::*;
 
 use crate::lab::Lab;
@@ -220,8 +220,8 @@ fn names_of_keys_cannot_play_with_the_terminal() {
 #[test]
 fn a_home_that_is_a_file_is_one_error() {
     let lab = Lab::with("");
-    let inputs = Inputs {
-        home: Home::at(lab.path("config.yaml")),
+    let inputs = ConfigInputs {
+        home: HomeFolder::at(lab.path("config.yaml")),
         managed: lab.path("none"),
         variables: BTreeMap::new(),
         unreadable: Vec::new(),
@@ -233,8 +233,8 @@ fn a_home_that_is_a_file_is_one_error() {
 #[test]
 fn a_variable_that_is_not_text_is_not_taken_for_unset() {
     let lab = Lab::new();
-    let inputs = Inputs {
-        home: Home::at(lab.root()),
+    let inputs = ConfigInputs {
+        home: HomeFolder::at(lab.root()),
         managed: lab.path("none"),
         variables: BTreeMap::new(),
         unreadable: vec!["TERMINAL_ENV".to_owned(), "SOMETHING_ELSE".to_owned()],

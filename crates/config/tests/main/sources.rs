@@ -52,7 +52,7 @@ fn a_variable_overrules_the_file_for_platforms() {
 fn a_variable_overrules_the_file_for_the_connect_timeout() {
     let lab = Lab::with("gateway:\n  platform_connect_timeout: 5\n")
         .variable("HERMES_GATEWAY_PLATFORM_CONNECT_TIMEOUT", "0");
-    assert_eq!(lab.config().gateway().connect_timeout, None);
+    assert_eq!(lab.config().gateway().platform_connect_timeout, None);
 }
 
 #[test]

@@ -10,8 +10,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use hermetic_types::{SharedClock, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose,
@@ -28,12 +29,13 @@ pub struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
     certificate: String,
     leaves: Mutex<HashMap<HostName, LeafCertificate>>,
+    clock: SharedClock,
 }
 
 /// The certificate of one host, kept until it has to be renewed.
 struct LeafCertificate {
     config: Arc<ServerConfig>,
-    minted: Instant,
+    minted: Timestamp,
 }
 
 /// The error of an authority that cannot be loaded or made.
@@ -70,7 +72,7 @@ const MOST_LEAVES: usize = 256;
 
 impl CertificateAuthority {
     /// Reads the authority of this installation, or makes one.
-    pub fn open(folder: &Path) -> Result<Self, CaError> {
+    pub fn open(folder: &Path, clock: SharedClock) -> Result<Self, CaError> {
         // In a fresh home nothing has been written yet.
         DirBuilder::new()
             .recursive(true)
@@ -89,7 +91,7 @@ impl CertificateAuthority {
         let certificate = match fs::read_to_string(&certificate_path) {
             Ok(certificate) => certificate,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let certificate = ca_params().self_signed(&key)?.pem();
+                let certificate = ca_params(clock.now()).self_signed(&key)?.pem();
                 write_new(&certificate_path, certificate.as_bytes(), 0o644)?;
                 certificate
             }
@@ -101,22 +103,23 @@ impl CertificateAuthority {
                 });
             }
         };
-        Ok(Self::from_parts(key, certificate))
+        Ok(Self::from_parts(key, certificate, clock))
     }
 
     /// One that lives as long as the process.
-    pub fn ephemeral() -> Result<Self, CaError> {
+    pub fn ephemeral(clock: SharedClock) -> Result<Self, CaError> {
         let key = KeyPair::generate()?;
-        let certificate = ca_params().self_signed(&key)?.pem();
-        Ok(Self::from_parts(key, certificate))
+        let certificate = ca_params(clock.now()).self_signed(&key)?.pem();
+        Ok(Self::from_parts(key, certificate, clock))
     }
 
-    fn from_parts(key: KeyPair, certificate: String) -> Self {
-        let issuer = Issuer::new(ca_params(), key);
+    fn from_parts(key: KeyPair, certificate: String, clock: SharedClock) -> Self {
+        let issuer = Issuer::new(ca_params(clock.now()), key);
         Self {
             issuer,
             certificate,
             leaves: Mutex::new(HashMap::new()),
+            clock,
         }
     }
 
@@ -127,28 +130,26 @@ impl CertificateAuthority {
 
     /// What a TLS server needs to be taken for `host`.
     pub(crate) fn server_config(&self, host: &HostName) -> Result<Arc<ServerConfig>, CaError> {
+        let now = self.clock.now();
         let mut leaves = self.leaves.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(leaf) = leaves
-            .get(host)
-            .filter(|leaf| leaf.minted.elapsed() < LEAF_RENEWAL)
-        {
+        if let Some(leaf) = leaves.get(host).filter(|leaf| leaf.is_good(now)) {
             return Ok(Arc::clone(&leaf.config));
         }
         if leaves.len() >= MOST_LEAVES {
             leaves.clear();
         }
-        let config = Arc::new(self.mint(host)?);
+        let config = Arc::new(self.mint(host, now)?);
         leaves.insert(
             host.clone(),
             LeafCertificate {
                 config: Arc::clone(&config),
-                minted: Instant::now(),
+                minted: now,
             },
         );
         Ok(config)
     }
 
-    fn mint(&self, host: &HostName) -> Result<ServerConfig, CaError> {
+    fn mint(&self, host: &HostName, now: Timestamp) -> Result<ServerConfig, CaError> {
         let mut params = CertificateParams::new(vec![host.to_string()])?;
         let mut name = DistinguishedName::new();
         // Common names end at 64 characters; the name that counts is the alternative one.
@@ -160,8 +161,8 @@ impl CertificateAuthority {
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        params.not_before = (SystemTime::now() - DAY).into();
-        params.not_after = (SystemTime::now() + DAY * LEAF_DAYS).into();
+        params.not_before = SystemTime::from(now.minus(DAY)).into();
+        params.not_after = SystemTime::from(now.plus(DAY * LEAF_DAYS)).into();
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
         let chain = vec![CertificateDer::from(certificate.der().to_vec())];
@@ -176,15 +177,22 @@ impl CertificateAuthority {
     }
 }
 
-fn ca_params() -> CertificateParams {
+impl LeafCertificate {
+    /// Whether clients whose clock is ours take it: also after that clock was set, forward or back.
+    fn is_good(&self, now: Timestamp) -> bool {
+        self.minted.minus(DAY) <= now && now.since(self.minted) < LEAF_RENEWAL
+    }
+}
+
+fn ca_params(now: Timestamp) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut name = DistinguishedName::new();
     name.push(DnType::CommonName, "Hermetic egress (this installation)");
     params.distinguished_name = name;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params.not_before = (SystemTime::now() - DAY).into();
-    params.not_after = (SystemTime::now() + DAY * CA_DAYS).into();
+    params.not_before = SystemTime::from(now.minus(DAY)).into();
+    params.not_after = SystemTime::from(now.plus(DAY * CA_DAYS)).into();
     params
 }
 

@@ -1,12 +1,14 @@
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use hermetic_testkit::clock::ManualClock;
+use hermetic_types::{Clock as _, SystemClock};
 
 #[test]
 fn it_is_the_same_after_a_restart_and_its_key_is_ours_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let first = CertificateAuthority::open(folder.path()).unwrap();
-    let again = CertificateAuthority::open(folder.path()).unwrap();
+    let first = CertificateAuthority::open(folder.path(), SystemClock::shared()).unwrap();
+    let again = CertificateAuthority::open(folder.path(), SystemClock::shared()).unwrap();
     assert_eq!(first.certificate(), again.certificate());
     let mode = fs::metadata(folder.path().join(KEY_FILE)).unwrap().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -20,18 +22,37 @@ fn it_is_the_same_after_a_restart_and_its_key_is_ours_alone() {
 #[test]
 fn a_key_others_can_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    CertificateAuthority::open(folder.path()).unwrap();
+    CertificateAuthority::open(folder.path(), SystemClock::shared()).unwrap();
     let key = folder.path().join(KEY_FILE);
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     assert!(matches!(
-        CertificateAuthority::open(folder.path()),
+        CertificateAuthority::open(folder.path(), SystemClock::shared()),
         Err(CaError::Exposed { .. })
     ));
 }
 
 #[test]
+fn a_leaf_is_made_anew_where_the_clock_was_set_out_of_its_time() {
+    let clock = ManualClock::today();
+    let authority = CertificateAuthority::ephemeral(clock.shared()).unwrap();
+    let host = HostName::parse("a.test").unwrap();
+    let mut last = authority.server_config(&host).unwrap();
+    let mut is_made_anew = |now: Timestamp| {
+        clock.set(now);
+        let leaf = authority.server_config(&host).unwrap();
+        !Arc::ptr_eq(&std::mem::replace(&mut last, Arc::clone(&leaf)), &leaf)
+    };
+    let today = ManualClock::today().now();
+    assert!(!is_made_anew(today.plus(DAY)), "it is good for a week");
+    assert!(!is_made_anew(today.minus(DAY / 2)), "and a day before");
+    assert!(is_made_anew(today.minus(DAY * 365)), "clocks begin in 1970");
+    assert!(is_made_anew(today), "and are set by the network");
+    assert!(is_made_anew(today.plus(LEAF_RENEWAL)));
+}
+
+#[test]
 fn leaves_are_minted_once_and_bounded() {
-    let authority = CertificateAuthority::ephemeral().unwrap();
+    let authority = CertificateAuthority::ephemeral(SystemClock::shared()).unwrap();
     let host = HostName::parse("a.test").unwrap();
     let first = authority.server_config(&host).unwrap();
     assert!(Arc::ptr_eq(

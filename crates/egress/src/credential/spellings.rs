@@ -12,13 +12,13 @@ use zeroize::Zeroizing;
 const LEAST_LOOSE: usize = 16;
 
 /// A spelling shorter than this would match by accident.
-const LEAST: usize = 8;
+const SHORTEST_SPELLING: usize = 8;
 
 /// A part of the secret of so many letters and digits must not come back either.
 const LEAST_PART: usize = 16;
 
 /// A longer spelling is looked for in parts that touch, so that the automaton stays small.
-const LONGEST: usize = 256;
+const LONGEST_SPELLING: usize = 256;
 const PART: usize = 32;
 
 /// Tells how much an automaton passes over between two of its symbols: everything, or little.
@@ -87,7 +87,7 @@ fn add_value(value: &str, loose: &mut SpellingTexts, strict: &mut SpellingTexts)
         );
         if skeleton.len() >= LEAST_LOOSE {
             add_parts(&skeleton, loose);
-        } else if form.len() >= LEAST {
+        } else if form.len() >= SHORTEST_SPELLING {
             let folded = form
                 .iter()
                 .filter_map(|byte| GapTolerance::Strict.symbol(*byte));
@@ -107,7 +107,7 @@ fn add_value(value: &str, loose: &mut SpellingTexts, strict: &mut SpellingTexts)
 }
 
 fn add_parts(text: &[u8], texts: &mut SpellingTexts) {
-    if text.len() <= LONGEST {
+    if text.len() <= LONGEST_SPELLING {
         texts.push(Zeroizing::new(text.to_vec()));
         return;
     }

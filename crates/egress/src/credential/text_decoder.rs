@@ -48,7 +48,7 @@ enum EscapeState {
 }
 
 /// No escape is longer.
-const LONGEST: usize = 12;
+const LONGEST_ESCAPE: usize = 12;
 
 /// Stands for a character that no credential has.
 const OTHER: u8 = 0xff;
@@ -144,7 +144,7 @@ impl TextDecoder {
     }
 
     fn escape(&self) -> EscapeState {
-        if self.pending.len() > LONGEST {
+        if self.pending.len() > LONGEST_ESCAPE {
             return EscapeState::None;
         }
         match self.pending.as_slice() {

@@ -36,7 +36,7 @@ pub enum ChunkStep {
     Done,
 }
 
-const LONGEST_LINE: usize = 256;
+const LONGEST_CHUNK_LINE: usize = 256;
 const LONGEST_TRAILER: usize = 8 * 1024;
 const LARGEST_CHUNK: u64 = 1 << 40;
 
@@ -76,7 +76,7 @@ impl ChunkDecoder {
     fn line_step(&mut self, bytes: &[u8]) -> Result<ChunkStep, ChunkError> {
         let end = bytes.iter().position(|&b| b == b'\n');
         let taken = end.map_or(bytes.len(), |at| at + 1);
-        if self.line.len() + taken > LONGEST_LINE {
+        if self.line.len() + taken > LONGEST_CHUNK_LINE {
             return Err(ChunkError);
         }
         self.line.extend_from_slice(&bytes[..taken]);

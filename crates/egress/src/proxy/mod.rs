@@ -308,14 +308,14 @@ impl Proxy {
 async fn linger(mut client: PeekedStream) {
     // A client that closes properly needs a round trip; one that does not is not waited for.
     const LINGER_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
-    const MOST_BYTES: usize = 1024 * 1024;
+    const MOST_DRAINED_BYTES: usize = 1024 * 1024;
     let drain = async {
         let _ = client.shutdown().await;
         let mut drained = 0;
         while let Ok(read @ 1..) = client.read_more().await {
             drained += read;
             let _ = client.take_ahead(client.ahead().len());
-            if drained > MOST_BYTES {
+            if drained > MOST_DRAINED_BYTES {
                 break;
             }
         }

@@ -20,7 +20,7 @@ use hermetic_egress::{
     EgressLimits, Proxy, RulesText, TrustRoots, sandbox_env, serve,
 };
 use hermetic_listen::{BoundedListener, ConnectionBounds};
-use hermetic_types::ConversationKey;
+use hermetic_types::{ConversationKey, SystemClock};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -63,7 +63,8 @@ async fn listen(
     );
     let mut bundle = String::new();
     if let Some(identity) = trusted {
-        let authority = Arc::new(CertificateAuthority::open(folder.path()).unwrap());
+        let authority =
+            Arc::new(CertificateAuthority::open(folder.path(), SystemClock::shared()).unwrap());
         bundle = format!("{}{}", authority.certificate(), identity.pem);
         let roots = TrustRoots::Only(vec![identity.certificate.clone()]);
         proxy = proxy.intercepting(authority, &roots).unwrap();

@@ -10,7 +10,7 @@ use hermetic_egress::{
     CertificateAuthority, CompiledRules, ConversationEgress, Credential, EgressLimits,
     EgressMethod, RulesText, TrustRoots,
 };
-use hermetic_types::{ConversationKey, Secret};
+use hermetic_types::{ConversationKey, Secret, SystemClock};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use tokio::io::AsyncWriteExt;
@@ -68,7 +68,7 @@ async fn bench_of(
             }
         })
         .await;
-    let authority = Arc::new(CertificateAuthority::ephemeral().unwrap());
+    let authority = Arc::new(CertificateAuthority::ephemeral(SystemClock::shared()).unwrap());
     let ca = CertificateDer::from_pem_slice(authority.certificate().as_bytes()).unwrap();
     let host = format!("{credential_host}:{}", origin.at.port());
     let credential = Credential::new(
@@ -240,7 +240,7 @@ async fn requests_follow_each_other_on_one_connection() {
 #[tokio::test]
 async fn plain_http_never_carries_the_secret() {
     let (origin, heads) = Origin::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
-    let authority = Arc::new(CertificateAuthority::ephemeral().unwrap());
+    let authority = Arc::new(CertificateAuthority::ephemeral(SystemClock::shared()).unwrap());
     let host = format!("api.test:{}", origin.at.port());
     let lab = Lab::new(Setup {
         rules: RulesText::allowing([local("api.test", origin.at)]),
@@ -283,7 +283,7 @@ async fn a_cut_answer_does_not_look_whole() {
             // No goodbye: the connection just ends.
         })
         .await;
-    let authority = Arc::new(CertificateAuthority::ephemeral().unwrap());
+    let authority = Arc::new(CertificateAuthority::ephemeral(SystemClock::shared()).unwrap());
     let ca = CertificateDer::from_pem_slice(authority.certificate().as_bytes()).unwrap();
     let host = format!("api.test:{}", origin.at.port());
     let credential =

@@ -1,10 +1,13 @@
 //! Answers in a chat: `/approve`, `/deny`, buttons. Only who may answer is listened to.
 
-use hermetic_access::{Admitted, Role};
+use hermetic_access::{Admitted, SenderRole};
 use hermetic_chat::Receipt;
 use hermetic_redact::Redacted;
-use hermetic_store::{Given, Outcome, Request, Scope, State, StoreError, Subject};
-use hermetic_types::{Press, RequestId};
+use hermetic_store::{
+    AnswerOutcome, ApprovalRequest, ApprovalScope, GivenAnswer, RequestState, StoreError,
+    StoredSubject,
+};
+use hermetic_types::{ButtonPress, RequestId};
 
 use crate::Gateway;
 use crate::approvals::chat_prompts::DENY;
@@ -21,17 +24,17 @@ const LONGEST_REASON: usize = 280;
 
 impl AcceptedMessage {
     pub(crate) fn may_answer(&self) -> bool {
-        self.admitted().role() == Role::Operator && !self.said().sender.is_bot
+        self.admitted().role() == SenderRole::Operator && !self.said().sender.is_bot
     }
 }
 
 /// What was written after `/approve` or `/deny`.
-struct Written<'a> {
+struct WrittenAnswer<'a> {
     id: Option<RequestId>,
     rest: &'a str,
 }
 
-impl<'a> Written<'a> {
+impl<'a> WrittenAnswer<'a> {
     fn read(text: &'a str) -> Self {
         let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         // A scope is no name, and no name looks like one.
@@ -54,12 +57,12 @@ impl Gateway {
         message: &AcceptedMessage,
         text: &str,
     ) -> Result<Redacted<String>, StoreError> {
-        let written = Written::read(text);
+        let written = WrittenAnswer::read(text);
         let scope = match written.rest.to_ascii_lowercase().as_str() {
-            "" | "once" => Scope::Once,
-            "session" => Scope::Session,
-            "10m" | "10 minutes" => Scope::TenMinutes,
-            "always" => Scope::Always,
+            "" | "once" => ApprovalScope::Once,
+            "session" => ApprovalScope::Session,
+            "10m" | "10 minutes" => ApprovalScope::TenMinutes,
+            "always" => ApprovalScope::Always,
             _ => {
                 return Ok(Redacted::constant(
                     "Write /approve, or /approve with the question's name, and `session` after it \
@@ -67,7 +70,7 @@ impl Gateway {
                 ));
             }
         };
-        self.answer_question(message, written.id, Given::Yes(scope), None)
+        self.answer_question(message, written.id, GivenAnswer::Yes(scope), None)
             .await
     }
 
@@ -76,19 +79,19 @@ impl Gateway {
         message: &AcceptedMessage,
         text: &str,
     ) -> Result<Redacted<String>, StoreError> {
-        let mut written = Written::read(text);
+        let mut written = WrittenAnswer::read(text);
         if let Some(id) = &written.id
             && self.approvals.questions.rows().find(id).await?.is_none()
         {
             // The first word of a reason may look like a name.
-            written = Written {
+            written = WrittenAnswer {
                 id: None,
                 rest: text,
             };
         }
         let reason: String = written.rest.chars().take(LONGEST_REASON).collect();
         let reason = (!reason.is_empty()).then_some(reason.as_str());
-        self.answer_question(message, written.id, Given::No, reason)
+        self.answer_question(message, written.id, GivenAnswer::No, reason)
             .await
     }
 
@@ -96,7 +99,7 @@ impl Gateway {
         &self,
         message: &AcceptedMessage,
         id: Option<RequestId>,
-        given: Given,
+        given: GivenAnswer,
         reason: Option<&str>,
     ) -> Result<Redacted<String>, StoreError> {
         if !message.may_answer() {
@@ -116,24 +119,24 @@ impl Gateway {
             via: "chat",
         };
         let approvals = &self.approvals.questions;
-        if given == Given::Yes(Scope::Always) && !self.is_about_a_host(&id).await? {
+        if given == GivenAnswer::Yes(ApprovalScope::Always) && !self.is_about_a_host(&id).await? {
             return Ok(Redacted::constant(NO_RULES_HERE));
         }
         let outcome = approvals.answer(&id, given, answerer, reason).await?;
         Ok(match outcome {
-            Outcome::First(request) => self.redactor.redact(said_of(&request)),
-            Outcome::TooLate(request) => self.redactor.redact(too_late(&request)),
-            Outcome::Unknown => self.redactor.redact(format!("No question is called {id}.")),
+            AnswerOutcome::First(request) => self.redactor.redact(said_of(&request)),
+            AnswerOutcome::TooLate(request) => self.redactor.redact(too_late(&request)),
+            AnswerOutcome::Unknown => self.redactor.redact(format!("No question is called {id}.")),
         })
     }
 
     async fn is_about_a_host(&self, id: &RequestId) -> Result<bool, StoreError> {
         let found = self.approvals.questions.rows().find(id).await?;
-        Ok(found.is_some_and(|request| request.subject == Subject::Host))
+        Ok(found.is_some_and(|request| request.subject == StoredSubject::Host))
     }
 
     /// A button was pressed by somebody who may write; whether they may answer is seen here.
-    pub(crate) async fn press(&self, press: &Admitted<Press>, receipt: Receipt) {
+    pub(crate) async fn press(&self, press: &Admitted<ButtonPress>, receipt: Receipt) {
         let Some(chat) = self.outbox.chat(&press.said().account) else {
             return;
         };
@@ -159,17 +162,17 @@ impl Gateway {
         }
     }
 
-    async fn pressed(&self, press: &Admitted<Press>) -> Result<Redacted<String>, StoreError> {
-        if press.role() != Role::Operator || press.sender().is_bot {
+    async fn pressed(&self, press: &Admitted<ButtonPress>) -> Result<Redacted<String>, StoreError> {
+        if press.role() != SenderRole::Operator || press.sender().is_bot {
             return Ok(Redacted::constant(NOT_YOURS));
         }
         let approvals = &self.approvals.questions;
         let Some((request, choice)) = approvals.rows().pressed(&press.said().data).await? else {
             return Ok(Redacted::constant(STALE));
         };
-        let given = match Scope::named(&choice) {
-            Some(scope) => Given::Yes(scope),
-            None if choice == DENY => Given::No,
+        let given = match ApprovalScope::named(&choice) {
+            Some(scope) => GivenAnswer::Yes(scope),
+            None if choice == DENY => GivenAnswer::No,
             None => return Ok(Redacted::constant(STALE)),
         };
         let by = person_name(press.said().platform(), &press.sender().id);
@@ -179,38 +182,42 @@ impl Gateway {
         };
         let outcome = approvals.answer(&request.id, given, answerer, None).await?;
         Ok(match outcome {
-            Outcome::First(request) => self.redactor.redact(said_of(&request)),
-            Outcome::TooLate(request) => {
+            AnswerOutcome::First(request) => self.redactor.redact(said_of(&request)),
+            AnswerOutcome::TooLate(request) => {
                 // The message still asked: it says now what became of it.
                 self.approvals.prompts.settle(&request);
                 self.redactor.redact(too_late(&request))
             }
-            Outcome::Unknown => Redacted::constant(STALE),
+            AnswerOutcome::Unknown => Redacted::constant(STALE),
         })
     }
 }
 
-fn said_of(request: &Request) -> String {
+fn said_of(request: &ApprovalRequest) -> String {
     let id = &request.id;
     match (request.state, request.scope) {
-        (State::Approved, Some(Scope::Always)) if request.subject == Subject::Host => {
+        (RequestState::Approved, Some(ApprovalScope::Always))
+            if request.subject == StoredSubject::Host =>
+        {
             format!("{id}: allowed from now on.")
         }
-        (State::Approved, Some(Scope::Session | Scope::Always)) => {
+        (RequestState::Approved, Some(ApprovalScope::Session | ApprovalScope::Always)) => {
             format!("{id}: allowed for this session.")
         }
-        (State::Approved, Some(Scope::TenMinutes)) => format!("{id}: allowed for ten minutes."),
-        (State::Approved, _) => format!("{id}: allowed once."),
+        (RequestState::Approved, Some(ApprovalScope::TenMinutes)) => {
+            format!("{id}: allowed for ten minutes.")
+        }
+        (RequestState::Approved, _) => format!("{id}: allowed once."),
         _ => format!("{id}: refused."),
     }
 }
 
-fn too_late(request: &Request) -> String {
+fn too_late(request: &ApprovalRequest) -> String {
     let what = match request.state {
-        State::Approved => "was allowed already",
-        State::Denied => "was refused already",
-        State::Expired => "ran out of time, which is a no",
-        State::Withdrawn | State::Pending => "is not waited for any more",
+        RequestState::Approved => "was allowed already",
+        RequestState::Denied => "was refused already",
+        RequestState::Expired => "ran out of time, which is a no",
+        RequestState::Withdrawn | RequestState::Pending => "is not waited for any more",
     };
     match &request.answered_by {
         Some(by) => format!("Too late: {} {what} by {by}.", request.id),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, join_all};
-use hermetic_chat::{Button, Chat, Outgoing, Reply, ReplyRule};
+use hermetic_chat::{Chat, ChatReply, OutgoingText, ReplyButton, ReplyRule};
 use hermetic_redact::Redactor;
-use hermetic_store::{Notice, Request, Scope, StoreError, Subject};
-use hermetic_types::{AccountId, Place, RunId, UserId};
+use hermetic_store::{ApprovalRequest, ApprovalScope, PromptNotice, StoreError, StoredSubject};
+use hermetic_types::{AccountId, ChatPlace, RunId, UserId};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use hermetic_approvals::{ApprovalPrompt, Approvals, NobodyToAsk, RequestText};
+use hermetic_approvals::{ApprovalPrompt, ApprovalRegistry, NobodyToAsk, RequestText};
 
 /// What a button means besides a scope.
 pub(crate) const DENY: &str = "deny";
@@ -25,11 +25,11 @@ const OPENING: Duration = Duration::from_secs(4);
 
 /// Where questions hang. Clones share everything.
 #[derive(Clone, Debug)]
-pub(crate) struct ChatPrompts(Arc<Shared>);
+pub(crate) struct ChatPrompts(Arc<PromptState>);
 
 #[derive(Debug)]
-struct Shared {
-    approvals: Approvals,
+struct PromptState {
+    approvals: ApprovalRegistry,
     chats: HashMap<AccountId, Arc<dyn Chat>>,
     redactor: Redactor,
     approvers: Vec<(AccountId, UserId)>,
@@ -39,9 +39,9 @@ struct Shared {
 
 /// Somebody whose words lead to questions, and where they said them.
 #[derive(Clone, Debug)]
-pub(crate) struct Speaker {
+pub(crate) struct PromptSpeaker {
     pub(crate) account: AccountId,
-    pub(crate) place: Place,
+    pub(crate) place: ChatPlace,
     /// May answer, so that the question can be put in the same chat.
     pub(crate) approves: bool,
 }
@@ -50,17 +50,17 @@ pub(crate) struct Speaker {
 #[derive(Debug)]
 pub(crate) struct ChatPrompt {
     pub(crate) prompts: ChatPrompts,
-    pub(crate) speaker: Option<Speaker>,
+    pub(crate) speaker: Option<PromptSpeaker>,
 }
 
 impl ChatPrompts {
     pub(crate) fn new(
-        approvals: Approvals,
+        approvals: ApprovalRegistry,
         chats: &[Arc<dyn Chat>],
         redactor: Redactor,
         approvers: Vec<(AccountId, UserId)>,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(PromptState {
             approvals,
             chats: chats
                 .iter()
@@ -73,7 +73,7 @@ impl ChatPrompts {
     }
 
     /// Writes what came of a question where it was asked.
-    pub(crate) fn settle(&self, request: &Request) {
+    pub(crate) fn settle(&self, request: &ApprovalRequest) {
         let (prompts, request) = (self.clone(), request.clone());
         self.0.errands.spawn(async move {
             if let Err(error) = prompts.rewrite(&request).await {
@@ -88,12 +88,12 @@ impl ChatPrompts {
         let _ = timeout(LAST_MOMENT, self.0.errands.wait()).await;
     }
 
-    async fn rewrite(&self, request: &Request) -> Result<(), StoreError> {
-        let text = Outgoing::from(self.0.redactor.redact(RequestText(request).outcome()));
+    async fn rewrite(&self, request: &ApprovalRequest) -> Result<(), StoreError> {
+        let text = OutgoingText::from(self.0.redactor.redact(RequestText(request).outcome()));
         for notice in self.0.approvals.rows().notices(&request.id).await? {
             let account = notice.account.parse::<AccountId>().ok();
             let chat = account.and_then(|account| self.0.chats.get(&account));
-            let place = serde_json::from_str::<Place>(&notice.place);
+            let place = serde_json::from_str::<ChatPlace>(&notice.place);
             let message = hermetic_types::MessageId::new(notice.message);
             let (Some(chat), Ok(place), Ok(message)) = (chat, place, message) else {
                 continue;
@@ -112,8 +112,8 @@ impl ChatPrompts {
     async fn show(
         &self,
         account: &AccountId,
-        place: &Place,
-        request: &Request,
+        place: &ChatPlace,
+        request: &ApprovalRequest,
     ) -> Result<(), StoreError> {
         let Some(chat) = self.0.chats.get(account) else {
             return Ok(());
@@ -122,7 +122,7 @@ impl ChatPrompts {
             .0
             .redactor
             .redact(RequestText(request).question(self.0.approvals.now()));
-        let mut reply = Reply::text(text.into());
+        let mut reply = ChatReply::text(text.into());
         if chat.capabilities().buttons.is_some() {
             reply.buttons = self.buttons(request).await?;
         }
@@ -135,7 +135,7 @@ impl ChatPrompts {
                 let Some(message) = messages.last() else {
                     return Ok(());
                 };
-                let notice = Notice {
+                let notice = PromptNotice {
                     account: name,
                     place: written,
                     message: message.as_str().to_owned(),
@@ -153,12 +153,15 @@ impl ChatPrompts {
     }
 
     /// Each carries a token that means nothing by itself.
-    async fn buttons(&self, request: &Request) -> Result<Vec<Vec<Button>>, StoreError> {
+    async fn buttons(
+        &self,
+        request: &ApprovalRequest,
+    ) -> Result<Vec<Vec<ReplyButton>>, StoreError> {
         let mut rows = Vec::new();
         let choices = match request.subject {
-            Subject::Command if request.longest == Scope::Once => ABOUT_THIS_ONE_TIME,
-            Subject::Command => ABOUT_A_COMMAND,
-            Subject::Host => ABOUT_A_HOST,
+            StoredSubject::Command if request.longest == ApprovalScope::Once => ABOUT_THIS_ONE_TIME,
+            StoredSubject::Command => ABOUT_A_COMMAND,
+            StoredSubject::Host => ABOUT_A_HOST,
         };
         for row in choices {
             let mut buttons = Vec::new();
@@ -166,7 +169,7 @@ impl ChatPrompts {
                 let token = format!("q:{}", RunId::random());
                 let rows = self.0.approvals.rows();
                 rows.add_button(&request.id, &token, choice).await?;
-                buttons.extend(Button::new(*label, token).ok());
+                buttons.extend(ReplyButton::new(*label, token).ok());
             }
             rows.push(buttons);
         }
@@ -175,7 +178,7 @@ impl ChatPrompts {
 
     /// Where everybody who may answer is reached alone. Asked all at once: opening a private chat takes a
     /// platform its time, and one that cannot be reached must not hold up the others.
-    async fn approvers(&self) -> Vec<(AccountId, Place)> {
+    async fn approvers(&self) -> Vec<(AccountId, ChatPlace)> {
         let reached = self.0.approvers.iter().map(async |(account, user)| {
             let chat = self.0.chats.get(account)?;
             match timeout(OPENING, chat.private_place(user)).await {
@@ -195,7 +198,7 @@ impl ChatPrompts {
 }
 
 impl ApprovalPrompt for ChatPrompt {
-    fn show<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
+    fn show<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
         async move {
             let speaker = self.speaker.as_ref();
             let places: Vec<_> = match speaker {
@@ -222,14 +225,14 @@ impl ApprovalPrompt for ChatPrompt {
         .boxed()
     }
 
-    fn settled(&self, request: &Request) {
+    fn settled(&self, request: &ApprovalRequest) {
         self.prompts.settle(request);
     }
 }
 
 impl ChatPrompts {
     /// Whoever cannot answer themselves learns what the silence is about.
-    async fn tell(&self, speaker: &Speaker, request: &Request) {
+    async fn tell(&self, speaker: &PromptSpeaker, request: &ApprovalRequest) {
         let chat = self.0.chats.get(&speaker.account);
         // Where a message takes one answer, this is not it.
         let free = |chat: &&Arc<dyn Chat>| chat.capabilities().replies == ReplyRule::Free;
@@ -242,7 +245,10 @@ impl ChatPrompts {
              {seconds} seconds.",
             request.id
         ));
-        if let Err(error) = chat.send(&speaker.place, &Reply::text(text.into())).await {
+        if let Err(error) = chat
+            .send(&speaker.place, &ChatReply::text(text.into()))
+            .await
+        {
             tracing::debug!(%error, "somebody could not be told to wait");
         }
     }
@@ -253,23 +259,24 @@ type Choices = &'static [&'static [(&'static str, &'static str)]];
 
 const ABOUT_A_COMMAND: Choices = &[
     &[
-        ("Allow once", Scope::Once.name()),
-        ("This session", Scope::Session.name()),
+        ("Allow once", ApprovalScope::Once.name()),
+        ("This session", ApprovalScope::Session.name()),
     ],
     &[("Deny", DENY)],
 ];
 
 /// A command whose operands are only known when it runs.
-const ABOUT_THIS_ONE_TIME: Choices = &[&[("Allow once", Scope::Once.name()), ("Deny", DENY)]];
+const ABOUT_THIS_ONE_TIME: Choices =
+    &[&[("Allow once", ApprovalScope::Once.name()), ("Deny", DENY)]];
 
 const ABOUT_A_HOST: Choices = &[
     &[
-        ("Allow once", Scope::Once.name()),
-        ("10 minutes", Scope::TenMinutes.name()),
+        ("Allow once", ApprovalScope::Once.name()),
+        ("10 minutes", ApprovalScope::TenMinutes.name()),
     ],
     &[
-        ("This session", Scope::Session.name()),
-        ("Always", Scope::Always.name()),
+        ("This session", ApprovalScope::Session.name()),
+        ("Always", ApprovalScope::Always.name()),
     ],
     &[("Deny", DENY)],
 ];

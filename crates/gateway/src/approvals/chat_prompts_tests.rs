@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
 use hermetic_approvals::ApprovalParts;
-use hermetic_audit::Audit;
-use hermetic_store::{NewRequest, Scope, Store};
+use hermetic_audit::AuditLog;
+use hermetic_store::{ApprovalScope, NewRequest, Store};
 use hermetic_types::{ConversationKey, SystemClock, Timestamp};
 
 use super::*;
@@ -12,7 +12,7 @@ use crate::test_lab::TestLab;
 /// Two bots of one platform, and a platform without buttons.
 struct PromptLab {
     prompts: ChatPrompts,
-    request: Request,
+    request: ApprovalRequest,
     store: Store,
     own: Arc<NotingChat>,
     work: Arc<NotingChat>,
@@ -23,11 +23,13 @@ struct PromptLab {
 impl PromptLab {
     async fn new(approvers: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
-        let redactor = Redactor::new([], hermetic_redact::Settings::default());
-        let approvals = Approvals::new(ApprovalParts {
+        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
+            .await
+            .unwrap();
+        let redactor = Redactor::new([], hermetic_redact::RedactorSettings::default());
+        let approvals = ApprovalRegistry::new(ApprovalParts {
             store: &store,
-            audit: Arc::new(Audit::open(&folder.path().join("audit.jsonl")).unwrap()),
+            audit: Arc::new(AuditLog::open(&folder.path().join("audit.jsonl")).unwrap()),
             redactor: redactor.clone(),
             timeout: Duration::from_secs(60),
             reviewer: None,
@@ -48,13 +50,13 @@ impl PromptLab {
         let rows = store.approvals();
         let conversation = ConversationKey::new("agent:main:discord:dm:7");
         let question = NewRequest {
-            subject: Subject::Command,
+            subject: StoredSubject::Command,
             conversation: &conversation,
             message: None,
             what: "rm -r build",
             fingerprint: "f",
             reasons: &[],
-            longest: Scope::Always,
+            longest: ApprovalScope::Always,
             asker: "discord:7",
             asked_at: Timestamp::from_millis(0),
             expires_at: Timestamp::from_millis(60_000),
@@ -71,7 +73,7 @@ impl PromptLab {
         }
     }
 
-    async fn show(&self, speaker: Option<Speaker>) -> Result<(), NobodyToAsk> {
+    async fn show(&self, speaker: Option<PromptSpeaker>) -> Result<(), NobodyToAsk> {
         let prompt = ChatPrompt {
             prompts: self.prompts.clone(),
             speaker,
@@ -119,7 +121,7 @@ async fn who_cannot_be_reached_is_not_waited_for_and_nobody_is_a_no() {
 #[tokio::test]
 async fn who_may_answer_is_asked_where_they_spoke() {
     let lab = PromptLab::new(&[("discord", "alice")]).await;
-    let speaker = Speaker {
+    let speaker = PromptSpeaker {
         account: "discord/work".parse().unwrap(),
         place: TestLab::place(7),
         approves: true,

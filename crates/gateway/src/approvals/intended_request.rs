@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use hermetic_redact::Redacted;
-use hermetic_store::{Request, StoreError};
+use hermetic_store::{ApprovalRequest, StoreError};
 use hermetic_types::{MessageId, RequestId};
 
 use crate::Gateway;
@@ -52,7 +52,7 @@ impl Gateway {
 fn meant(
     answer: &MessageId,
     shown: &[(RequestId, String)],
-    pending: &[Request],
+    pending: &[ApprovalRequest],
 ) -> Option<RequestId> {
     let answered_at = number(answer.as_str())?;
     let waits = |id: &RequestId| pending.iter().any(|request| request.id == *id);
@@ -96,25 +96,25 @@ fn number(message: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_store::{Scope, State, Subject};
+    use hermetic_store::{ApprovalScope, RequestState, StoredSubject};
     use hermetic_types::{ConversationKey, Timestamp};
 
     use super::*;
 
-    fn waiting(id: &RequestId) -> Request {
-        Request {
+    fn waiting(id: &RequestId) -> ApprovalRequest {
+        ApprovalRequest {
             id: id.clone(),
-            subject: Subject::Command,
+            subject: StoredSubject::Command,
             conversation: ConversationKey::new("k"),
             message: None,
             what: "rm -r build".to_owned(),
             fingerprint: String::new(),
             reasons: Vec::new(),
-            longest: Scope::Always,
+            longest: ApprovalScope::Always,
             asker: "me".to_owned(),
             asked_at: Timestamp::from_millis(0),
             expires_at: Timestamp::from_millis(1),
-            state: State::Pending,
+            state: RequestState::Pending,
             scope: None,
             answered_by: None,
             via: None,
@@ -177,8 +177,9 @@ mod tests {
         let (a, b) = (RequestId::random(), RequestId::random());
         let pending = [waiting(&a), waiting(&b)];
         let unknown = [(b.clone(), String::new()), (a.clone(), "10".to_owned())];
-        let meant_by =
-            |shown: &[(RequestId, String)], pending: &[Request]| meant(&at(12), shown, pending);
+        let meant_by = |shown: &[(RequestId, String)], pending: &[ApprovalRequest]| {
+            meant(&at(12), shown, pending)
+        };
         assert_eq!(meant_by(&unknown, &pending), None);
         // It was withdrawn meanwhile, and is still what the person read last.
         assert_eq!(meant_by(&unknown, &pending[..1]), None);

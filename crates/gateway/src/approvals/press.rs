@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 use hermetic_chat::Chat;
-use hermetic_types::Press;
+use hermetic_types::ButtonPress;
 use tokio::pin;
 use tokio::time::sleep;
 
@@ -15,7 +15,7 @@ const LATE: Duration = Duration::from_secs(1);
 /// Does the work. If it takes its time, the press is acknowledged meanwhile; the second value tells.
 pub(super) async fn acknowledge_if_late<T>(
     chat: &dyn Chat,
-    press: &Press,
+    press: &ButtonPress,
     work: impl Future<Output = T>,
 ) -> (T, bool) {
     let acknowledge = async {
@@ -33,7 +33,7 @@ pub(super) async fn acknowledge_if_late<T>(
 
 #[cfg(test)]
 mod tests {
-    use hermetic_chat::Outgoing;
+    use hermetic_chat::OutgoingText;
     use hermetic_types::{MessageId, Platform, Sender, UpdateId, UserId};
     use tokio::time::Instant;
 
@@ -41,8 +41,8 @@ mod tests {
     use crate::test_chat::NotingChat;
     use crate::test_lab::TestLab;
 
-    fn press() -> Press {
-        Press {
+    fn press() -> ButtonPress {
+        ButtonPress {
             account: Platform::Discord.into(),
             update: UpdateId::from(1),
             query: "q1".to_owned(),
@@ -52,9 +52,10 @@ mod tests {
                 id: UserId::from(7),
                 display: String::new(),
                 is_bot: false,
+                roles: Vec::new(),
             },
             data: "q:1".to_owned(),
-            received_at: jiff::Timestamp::UNIX_EPOCH,
+            received_at: hermetic_types::Timestamp::UNIX_EPOCH,
         }
     }
 
@@ -62,7 +63,7 @@ mod tests {
     async fn after(work: Duration) -> (Vec<String>, Duration) {
         let (chat, begun) = (NotingChat::new("discord"), Instant::now());
         acknowledge_if_late(&chat, &press(), sleep(work)).await;
-        let notice = Outgoing::constant("Allowed once.");
+        let notice = OutgoingText::constant("Allowed once.");
         chat.answer_press(&press(), &notice).await.unwrap();
         (chat.noted(), begun.elapsed())
     }

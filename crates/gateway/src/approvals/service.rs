@@ -5,23 +5,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hermetic_approvals::{
-    ApprovalPrompt, Approvals, CommandApprovals, EgressRecord, HostApprovals, PromptSource,
+    ApprovalPrompt, ApprovalRegistry, CommandApprovals, EgressRecord, HostApprovals, PromptSource,
     Requester,
 };
-use hermetic_audit::Event;
+use hermetic_audit::AuditEvent;
 use hermetic_chat::Chat;
 use hermetic_egress::RuleBook;
 use hermetic_redact::Redactor;
 use hermetic_types::{AccountId, ConversationKey, Platform, UserId};
 
-use super::chat_prompts::{ChatPrompt, ChatPrompts, Speaker};
+use super::chat_prompts::{ChatPrompt, ChatPrompts, PromptSpeaker};
 use crate::message::AcceptedMessage;
 
 #[derive(Clone, Debug)]
 pub struct ApprovalService {
-    pub(crate) questions: Approvals,
+    pub(crate) questions: ApprovalRegistry,
     pub(crate) prompts: ChatPrompts,
-    speakers: Arc<Mutex<HashMap<ConversationKey, (Requester, Speaker)>>>,
+    speakers: Arc<Mutex<HashMap<ConversationKey, (Requester, PromptSpeaker)>>>,
 }
 
 /// Conversations whose last speaker is remembered. Beyond that the approvers are asked.
@@ -29,7 +29,7 @@ const MOST_SPEAKERS: usize = 10_000;
 
 impl ApprovalService {
     pub fn new(
-        approvals: Approvals,
+        approvals: ApprovalRegistry,
         chats: &[Arc<dyn Chat>],
         redactor: Redactor,
         approvers: Vec<(AccountId, UserId)>,
@@ -49,7 +49,7 @@ impl ApprovalService {
             message: Some(message.row()),
             by: person_name(said.platform(), &said.sender.id),
         };
-        let speaker = Speaker {
+        let speaker = PromptSpeaker {
             account: said.account.clone(),
             place: said.place.clone(),
             approves: message.may_answer(),
@@ -71,7 +71,7 @@ impl ApprovalService {
     }
 
     /// Who spoke last there, for questions that no message leads to directly.
-    fn last_speaker(&self, conversation: &ConversationKey) -> (Requester, Option<Speaker>) {
+    fn last_speaker(&self, conversation: &ConversationKey) -> (Requester, Option<PromptSpeaker>) {
         let speakers = self.speakers.lock().unwrap_or_else(PoisonError::into_inner);
         match speakers.get(conversation) {
             Some((requester, speaker)) => (requester.clone(), Some(speaker.clone())),
@@ -96,7 +96,7 @@ impl ApprovalService {
     }
 
     /// What need not hold anything up if it cannot be written.
-    pub(crate) fn note(&self, event: &Event) {
+    pub(crate) fn note(&self, event: &AuditEvent) {
         if let Err(error) = self.questions.append(event) {
             tracing::error!(%error, "the record could not be written");
         }

@@ -9,11 +9,11 @@ use jiff::{ToSpan as _, Zoned};
 
 use crate::Gateway;
 use crate::message::AcceptedMessage;
-use crate::message::Slash;
+use crate::message::ChatCommand;
 
 /// `session_reset` and `reset_triggers`.
 #[derive(Clone, Debug, Default)]
-pub struct Resets {
+pub struct ResetSettings {
     /// Each day at this hour of the machine's own time.
     pub daily_at: Option<u8>,
     /// After so long without a word.
@@ -26,7 +26,7 @@ pub struct Resets {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum ResetReason {
     Idle,
     Daily,
 }
@@ -45,7 +45,8 @@ impl Gateway {
         let Some(last) = self.history.last_at(message.conversation()).await? else {
             return Ok(None);
         };
-        let Some(why) = resets.is_over(last, &self.jiff_now().to_zoned(TimeZone::system())) else {
+        let Some(why) = resets.is_over(last, &self.now().calendar().to_zoned(TimeZone::system()))
+        else {
             return Ok(None);
         };
         if self.toolsets.background().holds_up(message.conversation()) {
@@ -61,27 +62,29 @@ impl Gateway {
     }
 
     /// The command that a message is, if it is one.
-    pub(crate) fn slash(&self, message: &AcceptedMessage) -> Option<Slash> {
+    pub(crate) fn slash(&self, message: &AcceptedMessage) -> Option<ChatCommand> {
         let text = message.said().text.as_str();
-        let slash = Slash::read(text);
+        let slash = ChatCommand::read(text);
         if slash.is_some() {
             return slash;
         }
         let mut triggers = self.settings.resets.triggers.iter();
         let is_trigger = triggers.any(|trigger| trigger.eq_ignore_ascii_case(text.trim()));
-        is_trigger.then_some(Slash::New)
+        is_trigger
+            .then_some(ChatCommand::New)
+            .or_else(|| ChatCommand::unknown(text))
     }
 }
 
-impl Resets {
-    fn is_over(&self, last: Timestamp, now: &Zoned) -> Option<Why> {
-        let last = jiff::Timestamp::from_millisecond(last.millis()).ok()?;
-        let silent = now.timestamp().duration_since(last);
-        if self
-            .idle
-            .is_some_and(|idle| silent.unsigned_abs() >= idle && silent.is_positive())
-        {
-            return Some(Why::Idle);
+impl ResetSettings {
+    fn is_over(&self, last: Timestamp, now: &Zoned) -> Option<ResetReason> {
+        let at = Timestamp::from(now.timestamp());
+        // What was said ahead of us was said before the clock was set back.
+        if last >= at {
+            return None;
+        }
+        if self.idle.is_some_and(|idle| at.since(last) >= idle) {
+            return Some(ResetReason::Idle);
         }
         let hour = i8::try_from(self.daily_at?).ok()?;
         let today = now
@@ -94,11 +97,11 @@ impl Resets {
         } else {
             today.checked_sub(1.day()).ok()?
         };
-        (last.to_zoned(TimeZone::UTC) < latest).then_some(Why::Daily)
+        (last < latest.timestamp().into()).then_some(ResetReason::Daily)
     }
 }
 
-impl Why {
+impl ResetReason {
     fn told(self) -> &'static str {
         match self {
             Self::Idle => {
@@ -120,18 +123,18 @@ mod tests {
     }
 
     fn said(text: &str) -> Timestamp {
-        Timestamp::from_millis(at(text).timestamp().as_millisecond())
+        at(text).timestamp().into()
     }
 
-    fn over(resets: &Resets, last: &str, now: &str) -> Option<Why> {
+    fn over(resets: &ResetSettings, last: &str, now: &str) -> Option<ResetReason> {
         resets.is_over(said(last), &at(now))
     }
 
     #[test]
     fn silence_for_long_enough_ends_it() {
-        let resets = Resets {
+        let resets = ResetSettings {
             idle: Some(HOUR),
-            ..Resets::default()
+            ..ResetSettings::default()
         };
         let last = "2024-05-05T12:00:00+00:00[+00:00]";
         assert_eq!(
@@ -140,7 +143,7 @@ mod tests {
         );
         assert_eq!(
             over(&resets, last, "2024-05-05T13:00:00+00:00[+00:00]"),
-            Some(Why::Idle)
+            Some(ResetReason::Idle)
         );
         // A clock that was set back ends nothing.
         assert_eq!(
@@ -151,9 +154,9 @@ mod tests {
 
     #[test]
     fn a_day_ends_at_its_hour_where_the_machine_is() {
-        let resets = Resets {
+        let resets = ResetSettings {
             daily_at: Some(4),
-            ..Resets::default()
+            ..ResetSettings::default()
         };
         let last = "2024-05-05T23:30:00+02:00[+02:00]";
         assert_eq!(
@@ -162,7 +165,7 @@ mod tests {
         );
         assert_eq!(
             over(&resets, last, "2024-05-06T04:00:00+02:00[+02:00]"),
-            Some(Why::Daily)
+            Some(ResetReason::Daily)
         );
         let early = "2024-05-06T04:10:00+02:00[+02:00]";
         assert_eq!(

@@ -1,16 +1,18 @@
 //! What slash commands do. None of them needs a model.
 
+use hermetic_agent::SpendingMeter as _;
 use hermetic_redact::Redacted;
 use hermetic_session::LetGoError;
 use hermetic_store::StoreError;
-use hermetic_tools::{Outcome, Request};
+use hermetic_tools::{CommandRequest, TerminalOutcome};
 use thiserror::Error;
+use tokio::time::Instant;
 
 use super::TurnControl;
 use crate::Gateway;
 use crate::conversation::sandbox_tools::ConversationSandbox;
 use crate::message::AcceptedMessage;
-use crate::message::Slash;
+use crate::message::ChatCommand;
 use crate::wording;
 
 #[derive(Debug, Error)]
@@ -37,33 +39,37 @@ impl Gateway {
     pub(crate) async fn run_command(
         &self,
         message: &AcceptedMessage,
-        slash: &Slash,
+        slash: &ChatCommand,
         control: &TurnControl,
     ) -> Result<Redacted<String>, CommandError> {
         let conversation = message.conversation();
         Ok(match slash {
-            Slash::New => {
+            ChatCommand::New => {
                 self.history.clear(conversation).await?;
                 self.approvals.questions.revoke(conversation).await?;
                 Redacted::constant(
                     "A fresh conversation. The files in its sandbox stay; /destroy removes them.",
                 )
             }
-            Slash::Destroy(word) => self.destroy(message, word).await?,
-            Slash::Stop => self.stop(message).await?,
-            Slash::Status => self.status(message).await,
-            Slash::Sh(text) => {
-                self.run_here(message, text, Request::shell(text), control)
+            ChatCommand::Destroy(word) => self.destroy(message, word).await?,
+            ChatCommand::Stop => self.stop(message).await?,
+            ChatCommand::Status => self.status(message).await,
+            ChatCommand::Sh(text) => {
+                self.run_here(message, text, CommandRequest::shell(text), control)
                     .await
             }
-            Slash::Py(text) => {
-                self.run_here(message, text, Request::python(text), control)
+            ChatCommand::Py(text) => {
+                self.run_here(message, text, CommandRequest::python(text), control)
                     .await
             }
-            Slash::Whoami => self.whoami(message),
-            Slash::Help => Redacted::constant(wording::HELP),
-            Slash::Approve(text) => self.approve(message, text).await?,
-            Slash::Deny(text) => self.deny(message, text).await?,
+            ChatCommand::Usage => self.usage(message).await?,
+            ChatCommand::Model => self.redactor.redact(self.settings.models.clone()),
+            ChatCommand::Lift(words) => self.lift(message, words).await?,
+            ChatCommand::Whoami => self.whoami(message),
+            ChatCommand::Help => Redacted::constant(wording::HELP),
+            ChatCommand::Approve(text) => self.approve(message, text).await?,
+            ChatCommand::Deny(text) => self.deny(message, text).await?,
+            ChatCommand::Unknown(name) => self.redactor.redact(ChatCommand::instead_of(name)),
         })
     }
 
@@ -98,24 +104,31 @@ impl Gateway {
         &self,
         message: &AcceptedMessage,
         text: &str,
-        request: Request,
+        request: CommandRequest,
         control: &TurnControl,
     ) -> Redacted<String> {
         if text.is_empty() || text.contains('\0') {
             return Redacted::constant("Nothing to run: write it after the command, as in /sh ls");
         }
+        let meter = self.meter(message);
+        if let Err(refused) = meter.before_tool().await {
+            return self.redactor.redact(refused.words);
+        }
         let own = ConversationSandbox::of(&self.sandboxes, message);
         let asker = self.approvals.commands(message);
         let site = self.toolsets.of(message.said().platform());
         let toolbox = site.kit.toolbox(&own, &asker);
+        let started = Instant::now();
         let outcome = toolbox.run(request, &control.stop).await;
+        meter.after_tool(started.elapsed()).await;
+        meter.close().await;
         let stopped = own.why_stopped().map(|why| format!("{why}\n\n"));
         let text = match outcome {
-            Ok(Outcome::Ran { output, code, .. }) => ran(output.as_str(), code),
-            Ok(Outcome::Failed { .. }) if stopped.is_some() => {
+            Ok(TerminalOutcome::Ran { output, code, .. }) => ran(output.as_str(), code),
+            Ok(TerminalOutcome::Failed { .. }) if stopped.is_some() => {
                 "The command ended with it, and had said nothing until then.".to_owned()
             }
-            Ok(Outcome::Failed { error }) => format!("Not run: {error}"),
+            Ok(TerminalOutcome::Failed { error }) => format!("Not run: {error}"),
             Err(blocked) => blocked.to_string(),
         };
         self.redactor.redact(format!(

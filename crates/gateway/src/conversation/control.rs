@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hermetic_agent::Steer;
+use hermetic_agent::SteeringHandle;
 use hermetic_types::MessageId;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +14,7 @@ use crate::message::AcceptedMessage;
 #[derive(Clone, Debug)]
 pub(crate) struct TurnControl {
     pub(crate) stop: CancellationToken,
-    pub(crate) steer: Steer,
+    pub(crate) steer: SteeringHandle,
     steering: Arc<Mutex<SteeringMessages>>,
 }
 
@@ -30,7 +30,7 @@ impl TurnControl {
     pub(crate) fn below(cut: &CancellationToken) -> Self {
         Self {
             stop: cut.child_token(),
-            steer: Steer::default(),
+            steer: SteeringHandle::default(),
             steering: Arc::default(),
         }
     }
@@ -63,6 +63,13 @@ impl TurnControl {
 
     pub(crate) fn take_unheard(&self) -> VecDeque<AcceptedMessage> {
         std::mem::take(&mut self.steering().unheard)
+    }
+
+    /// What was said into the turn and not told to the model, if this is it.
+    pub(crate) fn find_unheard(&self, message: &MessageId) -> Option<AcceptedMessage> {
+        let steering = self.steering();
+        let mut unheard = steering.unheard.iter();
+        unheard.find(|one| one.said().message == *message).cloned()
     }
 
     /// Takes back what was said into the turn, if the model has not been told.

@@ -25,21 +25,21 @@ const YES: &str = "yes";
 
 /// Who was asked, in which conversation, whether its sandbox shall go.
 #[derive(Debug, Default)]
-pub(crate) struct Confirmations(Mutex<HashMap<ConversationKey, Confirmation>>);
+pub(crate) struct DestroyConfirmations(Mutex<HashMap<ConversationKey, DestroyConfirmation>>);
 
 #[derive(Debug)]
-struct Confirmation {
+struct DestroyConfirmation {
     asked: String,
     until: Instant,
     /// The message that said yes in time.
     given: Option<MessageRow>,
 }
 
-impl Confirmations {
+impl DestroyConfirmations {
     fn ask(&self, conversation: &ConversationKey, who: String) {
         let mut waiting = self.lock();
         waiting.retain(|_, one| one.until > Instant::now());
-        let asked = Confirmation {
+        let asked = DestroyConfirmation {
             asked: who,
             until: Instant::now() + GOOD_FOR,
             given: None,
@@ -71,7 +71,7 @@ impl Confirmations {
         counts
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationKey, Confirmation>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConversationKey, DestroyConfirmation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_yes_counts_in_time_and_from_who_was_asked_or_an_operator() {
-        let (confirmations, here) = (Confirmations::default(), ConversationKey::new("k"));
+        let (confirmations, here) = (DestroyConfirmations::default(), ConversationKey::new("k"));
         let row = MessageRow;
         assert!(
             !confirmations.give(&here, "alice", true, row(1)),

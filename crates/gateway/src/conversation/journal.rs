@@ -4,9 +4,9 @@
 //! whether a turn had begun to speak.
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_agent::{CallId, Journal, JournalError, Message, StoredMessage, ToolCall};
+use hermetic_agent::{CallId, JournalError, Message, StoredMessage, ToolCall, TurnJournal};
 use hermetic_redact::Redactor;
-use hermetic_store::{History, MessageRow, StoreError, ToolCalls};
+use hermetic_store::{HistoryRows, MessageRow, StoreError, ToolCalls};
 use hermetic_types::{ConversationKey, SharedClock};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::message::AcceptedMessage;
 
 #[derive(Debug)]
 pub(crate) struct StoreJournal {
-    history: History,
+    history: HistoryRows,
     tool_calls: ToolCalls,
     conversation: ConversationKey,
     row: MessageRow,
@@ -31,7 +31,7 @@ pub(crate) struct StoreJournal {
 
 /// One line of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct HistoryLine {
     /// The message it came from; 0 for one that was typed.
     pub row: i64,
     pub message: Message,
@@ -44,7 +44,7 @@ struct StoredLine {
     message: StoredMessage,
 }
 
-impl Line {
+impl HistoryLine {
     /// A line as the history keeps it. `None` if nobody can read it.
     pub fn read(text: &str, redactor: &Redactor) -> Option<Self> {
         let stored: StoredLine = serde_json::from_str(text).ok()?;
@@ -75,7 +75,7 @@ impl StoreJournal {
     }
 
     async fn append(&self, row: MessageRow, message: &Message) -> Result<(), JournalError> {
-        let line = Line {
+        let line = HistoryLine {
             row: row.0,
             message: message.clone(),
         };
@@ -102,7 +102,7 @@ impl StoreJournal {
     }
 }
 
-impl Journal for StoreJournal {
+impl TurnJournal for StoreJournal {
     fn said<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Result<(), JournalError>> {
         self.append(self.speaker(message), message).boxed()
     }
@@ -152,7 +152,7 @@ fn journal_error(error: StoreError) -> JournalError {
 #[cfg(test)]
 mod tests {
     use hermetic_agent::AssistantPart;
-    use hermetic_redact::Settings;
+    use hermetic_redact::RedactorSettings;
 
     use super::*;
 
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn a_conversation_of_before_parts_reads_as_it_was_said() {
-        let redactor = Redactor::new([], Settings::default());
-        let read = |line| Line::read(line, &redactor).expect("a line of the history");
-        let lines: Vec<Line> = CONVERTED.lines().map(read).collect();
+        let redactor = Redactor::new([], RedactorSettings::default());
+        let read = |line| HistoryLine::read(line, &redactor).expect("a line of the history");
+        let lines: Vec<HistoryLine> = CONVERTED.lines().map(read).collect();
         for (line, text) in lines.iter().zip(CONVERTED.lines()) {
             assert_eq!(serde_json::to_string(line).unwrap(), text);
         }

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 
 use hermetic_agent::prompt;
-use hermetic_tools::{Background, Kit};
+use hermetic_tools::{BackgroundProcesses, ToolKit};
 use hermetic_types::Platform;
 
 #[derive(Debug)]
 pub struct PlatformTools {
     /// What the system prompt tells; the chat's name is put in for each message.
-    pub facts: prompt::Facts,
-    pub kit: Kit,
+    pub facts: prompt::PromptFacts,
+    pub kit: ToolKit,
 }
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl PlatformToolsets {
             .chain(apart.map(|(platform, site)| (Some(*platform), site)))
     }
 
-    pub(crate) fn background(&self) -> &Background {
+    pub(crate) fn background(&self) -> &BackgroundProcesses {
         &self.usual.kit.background
     }
 

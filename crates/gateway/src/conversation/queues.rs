@@ -5,15 +5,16 @@
 
 use std::collections::VecDeque;
 
-use hermetic_types::MessageId;
+use hermetic_access::Admitted;
+use hermetic_types::{MessageId, UserId};
 use tokio_util::sync::CancellationToken;
 
 use super::{Notified, TurnControl};
-use crate::Busy;
+use crate::BusyMode;
 use crate::message::AcceptedMessage;
 
 /// As many as Hermes lets wait.
-pub(super) const MOST_WAITING: usize = 32;
+pub(super) const MOST_WAITING_MESSAGES: usize = 32;
 
 /// Commands at once that wait for nobody.
 const MOST_ASIDES: usize = 8;
@@ -38,13 +39,13 @@ struct WorkQueue {
 
 #[derive(Debug)]
 struct AtWork {
-    message: MessageId,
+    message: AcceptedMessage,
     control: TurnControl,
 }
 
 /// Which of the two queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(super) enum QueueKind {
     Turns,
     Commands,
 }
@@ -60,9 +61,31 @@ pub(super) enum Enqueued {
     Full(Box<AcceptedMessage>, Notified),
 }
 
+/// What became of an edit.
+#[derive(Debug)]
+pub(crate) enum EditOutcome {
+    /// The message has the new words, and they are to be written down.
+    Replaced(Box<AcceptedMessage>),
+    /// It is being answered.
+    AtWork,
+    /// It is over, or says the same as before.
+    TooLate,
+}
+
+/// What an edit met in the queues.
+#[derive(Debug)]
+pub(super) enum Edited {
+    /// The message has the new words, where it stood.
+    InPlace(AcceptedMessage),
+    /// It was taken out, because it is to be sorted anew.
+    TakenOut(AcceptedMessage),
+    AtWork,
+    TooLate,
+}
+
 /// What an interruption met.
 #[derive(Debug, Default)]
-pub(crate) struct Interrupted {
+pub(crate) struct InterruptionReport {
     pub(crate) anything: bool,
     /// Commands whose turn had not come. They do not run.
     pub(crate) dropped: Vec<AcceptedMessage>,
@@ -79,17 +102,17 @@ impl ConversationQueues {
         }
     }
 
-    pub(super) fn enqueue_turn(&mut self, message: AcceptedMessage, busy: Busy) -> Enqueued {
+    pub(super) fn enqueue_turn(&mut self, message: AcceptedMessage, busy: BusyMode) -> Enqueued {
         if let Some(turn) = self.turns.running() {
             // What came along with it has to be fetched first, so it gets a turn of its own.
             let words_only = message.said().attachments.is_empty();
-            let steers = busy == Busy::Steer && words_only && self.turns.waiting.is_empty();
+            let steers = busy == BusyMode::Steer && words_only && self.turns.waiting.is_empty();
             if steers && turn.steer_with(&message) {
                 return Enqueued::Steers;
             }
         }
-        let enqueued = self.enqueue(Queue::Turns, message);
-        if let (Enqueued::Waits, Busy::Interrupt, Some(turn)) =
+        let enqueued = self.enqueue(QueueKind::Turns, message);
+        if let (Enqueued::Waits, BusyMode::Interrupt, Some(turn)) =
             (&enqueued, busy, self.turns.running())
         {
             turn.stop.cancel();
@@ -99,7 +122,7 @@ impl ConversationQueues {
 
     /// A command joins the others. Each runs when those before it have ended.
     pub(super) fn enqueue_command(&mut self, message: AcceptedMessage) -> Enqueued {
-        self.enqueue(Queue::Commands, message)
+        self.enqueue(QueueKind::Commands, message)
     }
 
     /// Comes next, before all that wait, who are handed back; what runs is interrupted.
@@ -108,11 +131,11 @@ impl ConversationQueues {
         let unheard = self.turns.running().map(TurnControl::take_unheard);
         dropped.extend(unheard.unwrap_or_default());
         dropped.extend(self.turns.waiting.drain(..));
-        (self.enqueue_turn(message, Busy::Interrupt), dropped)
+        (self.enqueue_turn(message, BusyMode::Interrupt), dropped)
     }
 
     /// What was at work has ended: the next that waits, unless everything ends.
-    pub(super) fn next(&mut self, queue: Queue) -> Option<(AcceptedMessage, TurnControl)> {
+    pub(super) fn next(&mut self, queue: QueueKind) -> Option<(AcceptedMessage, TurnControl)> {
         let control = TurnControl::below(&self.cut);
         let everything_ends = self.cut.is_cancelled();
         let work = self.queue(queue);
@@ -149,12 +172,12 @@ impl ConversationQueues {
     }
 
     /// Interrupts what runs, and hands back the commands that waited for it.
-    pub(super) fn stop(&mut self) -> Interrupted {
+    pub(super) fn stop(&mut self) -> InterruptionReport {
         self.asides.iter().for_each(CancellationToken::cancel);
         for at_work in self.turns.at_work.iter().chain(&self.commands.at_work) {
             at_work.control.stop.cancel();
         }
-        Interrupted {
+        InterruptionReport {
             anything: !self.is_idle(),
             dropped: self.commands.waiting.drain(..).collect(),
         }
@@ -166,6 +189,56 @@ impl ConversationQueues {
         [&mut self.turns, &mut self.commands]
             .into_iter()
             .find_map(|queue| queue.withdraw(message))
+    }
+
+    /// Whether this person's message waits here or is at work.
+    pub(super) fn knows(&self, message: &MessageId, sender: &UserId) -> bool {
+        let found = [&self.turns, &self.commands]
+            .into_iter()
+            .find_map(|queue| queue.find(message));
+        found.is_some_and(|found| found.said().sender.id == *sender)
+    }
+
+    /// Somebody changed a message. A command, or what becomes one, is sorted anew: each kind has its own
+    /// queue and its own rules.
+    pub(super) fn edit(
+        &mut self,
+        edited: Admitted,
+        is_command: impl Fn(&AcceptedMessage) -> bool,
+    ) -> Edited {
+        let (id, words) = (edited.said().message.clone(), edited.said().text.clone());
+        let is_same = |found: &AcceptedMessage| found.said().text == words;
+        let is_turn_at_work = self.turns.has_at_work(&id);
+        let Some(queue) = [&mut self.turns, &mut self.commands]
+            .into_iter()
+            .find(|queue| queue.find(&id).is_some())
+        else {
+            return Edited::TooLate;
+        };
+        let Some(found) = queue.find(&id).filter(|found| !is_same(found)) else {
+            return Edited::TooLate;
+        };
+        let changed = found.with_words_of(edited);
+        if queue.has_at_work(&id) {
+            return match is_turn_at_work {
+                true => Edited::AtWork,
+                false => Edited::TooLate,
+            };
+        }
+        let stays = !is_command(&found) && !is_command(&changed);
+        let place = queue
+            .waiting
+            .iter()
+            .position(|waiting| waiting.said().message == id);
+        if let Some(place) = place.filter(|_| stays) {
+            queue.waiting[place] = changed.clone();
+            return Edited::InPlace(changed);
+        }
+        match queue.withdraw(&id) {
+            Some(_) => Edited::TakenOut(changed),
+            // It was said into the turn, and the model has been told meanwhile.
+            None => Edited::AtWork,
+        }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -181,24 +254,24 @@ impl ConversationQueues {
         self.turns.waiting.len() + self.commands.waiting.len()
     }
 
-    fn enqueue(&mut self, queue: Queue, message: AcceptedMessage) -> Enqueued {
+    fn enqueue(&mut self, queue: QueueKind, message: AcceptedMessage) -> Enqueued {
         let control = TurnControl::below(&self.cut);
         let work = self.queue(queue);
         if work.at_work.is_none() {
             work.begin(&message, &control);
             return Enqueued::Starts(Box::new(message), control);
         }
-        if work.waiting.len() >= MOST_WAITING {
+        if work.waiting.len() >= MOST_WAITING_MESSAGES {
             return Enqueued::Full(Box::new(message), self.note_full());
         }
         work.waiting.push_back(message);
         Enqueued::Waits
     }
 
-    fn queue(&mut self, queue: Queue) -> &mut WorkQueue {
+    fn queue(&mut self, queue: QueueKind) -> &mut WorkQueue {
         match queue {
-            Queue::Turns => &mut self.turns,
-            Queue::Commands => &mut self.commands,
+            QueueKind::Turns => &mut self.turns,
+            QueueKind::Commands => &mut self.commands,
         }
     }
 
@@ -213,7 +286,7 @@ impl ConversationQueues {
 impl WorkQueue {
     fn begin(&mut self, message: &AcceptedMessage, control: &TurnControl) {
         self.at_work = Some(AtWork {
-            message: message.said().message.clone(),
+            message: message.clone(),
             control: control.clone(),
         });
     }
@@ -222,10 +295,30 @@ impl WorkQueue {
         self.at_work.as_ref().map(|at_work| &at_work.control)
     }
 
+    fn has_at_work(&self, message: &MessageId) -> bool {
+        let at_work = self.at_work.as_ref();
+        at_work.is_some_and(|at_work| at_work.message.said().message == *message)
+    }
+
+    /// At work, said into what is at work, or waiting.
+    fn find(&self, message: &MessageId) -> Option<AcceptedMessage> {
+        if let Some(at_work) = self.at_work.as_ref().filter(|_| self.has_at_work(message)) {
+            return Some(at_work.message.clone());
+        }
+        let unheard = self.running().and_then(|turn| turn.find_unheard(message));
+        let waiting = || {
+            let mut waiting = self.waiting.iter();
+            waiting
+                .find(|waiting| waiting.said().message == *message)
+                .cloned()
+        };
+        unheard.or_else(waiting)
+    }
+
     fn withdraw(&mut self, message: &MessageId) -> Option<AcceptedMessage> {
         let is_it = |waiting: &AcceptedMessage| waiting.said().message == *message;
         if let Some(at_work) = &self.at_work {
-            if at_work.message == *message {
+            if at_work.message.said().message == *message {
                 at_work.control.stop.cancel();
                 return None;
             }

@@ -22,15 +22,15 @@ async fn commands_of_one_conversation_run_one_after_the_other_in_order() {
         assert!(matches!(queues.enqueue_command(message), Enqueued::Waits));
     }
     // The turn does not wait for them.
-    started(queues.enqueue_turn(lab.says(7, "hello").await, Busy::Queue));
+    started(queues.enqueue_turn(lab.says(7, "hello").await, BusyMode::Queue));
     assert_eq!((queues.is_at_work(), queues.waiting()), (true, 3));
     for number in 1..=3 {
-        let (next, _) = queues.next(Queue::Commands).unwrap();
+        let (next, _) = queues.next(QueueKind::Commands).unwrap();
         assert_eq!(next.said().text, format!("/sh {number}"));
     }
-    assert!(queues.next(Queue::Commands).is_none());
+    assert!(queues.next(QueueKind::Commands).is_none());
     assert!(queues.is_at_work(), "the turn goes on");
-    assert!(queues.next(Queue::Turns).is_none());
+    assert!(queues.next(QueueKind::Turns).is_none());
     assert!(queues.is_idle());
 }
 
@@ -46,7 +46,7 @@ async fn a_stop_ends_the_one_that_runs_and_hands_back_those_that_wait() {
     assert!(stopped.anything && control.stop.is_cancelled());
     let texts: Vec<_> = stopped.dropped.iter().map(|one| &one.said().text).collect();
     assert_eq!(texts, ["/sh 1", "/sh 2"]);
-    assert!(queues.next(Queue::Commands).is_none());
+    assert!(queues.next(QueueKind::Commands).is_none());
     let nothing = queues.stop();
     assert!(!nothing.anything && nothing.dropped.is_empty());
 }
@@ -55,7 +55,7 @@ async fn a_stop_ends_the_one_that_runs_and_hands_back_those_that_wait() {
 async fn a_full_queue_of_commands_says_so_once() {
     let (lab, mut queues) = lab().await;
     started(queues.enqueue_command(lab.says(7, "/sh 0").await));
-    for _ in 0..MOST_WAITING {
+    for _ in 0..MOST_WAITING_MESSAGES {
         let enqueued = queues.enqueue_command(lab.says(7, "/sh more").await);
         assert!(matches!(enqueued, Enqueued::Waits));
     }
@@ -71,9 +71,9 @@ async fn a_full_queue_of_commands_says_so_once() {
 #[tokio::test]
 async fn a_new_conversation_drops_what_waits_in_both_queues() {
     let (lab, mut queues) = lab().await;
-    let turn = started(queues.enqueue_turn(lab.says(7, "a").await, Busy::Queue));
+    let turn = started(queues.enqueue_turn(lab.says(7, "a").await, BusyMode::Queue));
     let command = started(queues.enqueue_command(lab.says(7, "/sh b").await));
-    let waits = queues.enqueue_turn(lab.says(7, "c").await, Busy::Queue);
+    let waits = queues.enqueue_turn(lab.says(7, "c").await, BusyMode::Queue);
     assert!(matches!(waits, Enqueued::Waits));
     let waits = queues.enqueue_command(lab.says(7, "/sh d").await);
     assert!(matches!(waits, Enqueued::Waits));
@@ -89,10 +89,10 @@ async fn a_deleted_message_is_interrupted_at_work_and_taken_out_where_it_waits()
     let first = lab.says(7, "a").await;
     let (second, third) = (lab.says(7, "b").await, lab.says(7, "/sh c").await);
     let ids = [&first, &second, &third].map(|message| message.said().message.clone());
-    let turn = started(queues.enqueue_turn(first, Busy::Queue));
+    let turn = started(queues.enqueue_turn(first, BusyMode::Queue));
     let command = started(queues.enqueue_command(lab.says(7, "/sh 0").await));
     assert!(matches!(
-        queues.enqueue_turn(second, Busy::Queue),
+        queues.enqueue_turn(second, BusyMode::Queue),
         Enqueued::Waits
     ));
     assert!(matches!(queues.enqueue_command(third), Enqueued::Waits));
@@ -109,12 +109,12 @@ async fn a_deleted_message_is_interrupted_at_work_and_taken_out_where_it_waits()
 #[tokio::test]
 async fn what_was_said_into_a_turn_is_taken_back_until_the_turn_has_heard_it() {
     let (lab, mut queues) = lab().await;
-    let turn = started(queues.enqueue_turn(lab.says(7, "a").await, Busy::Queue));
+    let turn = started(queues.enqueue_turn(lab.says(7, "a").await, BusyMode::Queue));
     let mut ids = Vec::new();
     for text in ["one", "two", "three"] {
         let message = lab.says(7, text).await;
         ids.push(message.said().message.clone());
-        let enqueued = queues.enqueue_turn(message, Busy::Steer);
+        let enqueued = queues.enqueue_turn(message, BusyMode::Steer);
         assert!(matches!(enqueued, Enqueued::Steers));
     }
     let dropped = queues.withdraw(&ids[1]).unwrap();
@@ -130,10 +130,10 @@ async fn when_everything_ends_nothing_that_waits_is_started() {
     let lab = TestLab::new().await;
     let cut = CancellationToken::new();
     let mut queues = ConversationQueues::new(cut.clone());
-    started(queues.enqueue_turn(lab.says(7, "a").await, Busy::Queue));
-    let waits = queues.enqueue_turn(lab.says(7, "b").await, Busy::Queue);
+    started(queues.enqueue_turn(lab.says(7, "a").await, BusyMode::Queue));
+    let waits = queues.enqueue_turn(lab.says(7, "b").await, BusyMode::Queue);
     assert!(matches!(waits, Enqueued::Waits));
     cut.cancel();
-    assert!(queues.next(Queue::Turns).is_none());
+    assert!(queues.next(QueueKind::Turns).is_none());
     assert!(queues.is_idle() && queues.waiting() == 0);
 }

@@ -6,19 +6,20 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hermetic_types::{AccountId, ChatId, ConversationKey, DeletedMessage};
+use hermetic_access::Admitted;
+use hermetic_types::{AccountId, ChatId, ConversationKey, DeletedMessage, IncomingMessage};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Interrupted;
 use super::task::{ConversationEvent, ConversationTask};
+use super::{EditOutcome, InterruptionReport};
 use crate::message::AcceptedMessage;
-use crate::{Busy, Gateway};
+use crate::{BusyMode, Gateway};
 
 /// Events that may wait for a conversation's task, which only sorts them: a full inbox is a flood.
 const INBOX: usize = 256;
 
 #[derive(Debug, Default)]
-pub(crate) struct Conversations(Mutex<LiveConversations>);
+pub(crate) struct ConversationRegistry(Mutex<LiveConversations>);
 
 type LiveConversations = HashMap<ConversationKey, LiveConversation>;
 
@@ -31,21 +32,21 @@ struct LiveConversation {
 
 /// What goes on in a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Activity {
+pub(crate) struct ConversationActivity {
     /// A turn or a command runs.
     pub(crate) at_work: bool,
     /// Messages that wait.
     pub(crate) waiting: usize,
 }
 
-impl Conversations {
+impl ConversationRegistry {
     /// Hands a message to its conversation, which is started if it is not live. The message comes back
     /// if the inbox is full.
     pub(crate) fn hand_over(
         &self,
         gateway: &Arc<Gateway>,
         message: AcceptedMessage,
-        busy: Busy,
+        busy: BusyMode,
     ) -> Result<(), Box<AcceptedMessage>> {
         let mut live = self.lock();
         // A task that panicked left without retiring; the next message starts another.
@@ -79,7 +80,7 @@ impl Conversations {
     }
 
     /// Interrupts what runs there.
-    pub(crate) async fn stop(&self, conversation: &ConversationKey) -> Interrupted {
+    pub(crate) async fn stop(&self, conversation: &ConversationKey) -> InterruptionReport {
         let answer = self.ask(conversation, ConversationEvent::Stop).await;
         answer.unwrap_or_default()
     }
@@ -99,7 +100,39 @@ impl Conversations {
         }
     }
 
-    pub(crate) async fn activity(&self, conversation: &ConversationKey) -> Activity {
+    /// The conversation in which the message waits or is at work that this is a new wording of.
+    pub(crate) async fn find(&self, edited: &IncomingMessage) -> Option<ConversationKey> {
+        let there: Vec<_> = {
+            let live = self.lock();
+            let in_chat = live.iter().filter(|(_, live)| {
+                live.chat.0 == edited.account && live.chat.1 == edited.place.chat
+            });
+            in_chat.map(|(key, _)| key.clone()).collect()
+        };
+        for conversation in there {
+            let find = |answer| {
+                let sender = edited.sender.id.clone();
+                ConversationEvent::Find(edited.message.clone(), sender, answer)
+            };
+            if self.ask(&conversation, find).await == Some(true) {
+                return Some(conversation);
+            }
+        }
+        None
+    }
+
+    /// Gives a message other words there, if it is not too late.
+    pub(crate) async fn edit(
+        &self,
+        conversation: &ConversationKey,
+        edited: Admitted,
+    ) -> EditOutcome {
+        let event = |answer| ConversationEvent::Edited(Box::new(edited), answer);
+        let outcome = self.ask(conversation, event).await;
+        outcome.unwrap_or(EditOutcome::TooLate)
+    }
+
+    pub(crate) async fn activity(&self, conversation: &ConversationKey) -> ConversationActivity {
         let answer = self.ask(conversation, ConversationEvent::Describe).await;
         answer.unwrap_or_default()
     }
@@ -123,8 +156,8 @@ impl Conversations {
         true
     }
 
-    /// Waits for room in the inbox, unlike a message: whoever asks is at work in that conversation, so
-    /// its task does not end meanwhile. `None` if the conversation is not live.
+    /// Waits for room in the inbox, unlike a message. `None` if the conversation is not live, or ends
+    /// before it hears this.
     async fn ask<T>(
         &self,
         conversation: &ConversationKey,

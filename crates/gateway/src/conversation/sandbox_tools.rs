@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_agent::{Invocation, Part, ToolResult, ToolSpec, Tools};
+use hermetic_agent::{MessagePart, ToolInvocation, ToolResult, ToolSet, ToolSpec};
 use hermetic_redact::Redacted;
-use hermetic_session::{Holder, LeaseError, Sandboxes, SetAside};
-use hermetic_tools::{Held, NoSandbox, Toolbox, Workplace};
+use hermetic_session::{LeaseError, SandboxHolder, Sandboxes, SetAside};
+use hermetic_tools::{ConversationTools, Held, NoSandbox, ToolWorkplace};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ pub struct ConversationSandbox<'a> {
     origin: Option<String>,
     set_aside: OnceLock<SetAside>,
     /// Whose sandbox it is counted as.
-    holder: Option<Holder>,
+    holder: Option<SandboxHolder>,
 }
 
 impl<'a> ConversationSandbox<'a> {
@@ -60,7 +60,7 @@ impl ConversationSandbox<'_> {
     }
 }
 
-impl Workplace for ConversationSandbox<'_> {
+impl ToolWorkplace for ConversationSandbox<'_> {
     fn conversation(&self) -> &ConversationKey {
         &self.conversation
     }
@@ -96,17 +96,17 @@ impl Workplace for ConversationSandbox<'_> {
 /// A toolbox behind the agent's seam.
 #[derive(Debug)]
 pub struct AgentTools<'a> {
-    tools: Toolbox<'a>,
+    tools: ConversationTools<'a>,
     own: &'a ConversationSandbox<'a>,
 }
 
 impl<'a> AgentTools<'a> {
-    pub fn new(tools: Toolbox<'a>, own: &'a ConversationSandbox<'a>) -> Self {
+    pub fn new(tools: ConversationTools<'a>, own: &'a ConversationSandbox<'a>) -> Self {
         Self { tools, own }
     }
 }
 
-impl Tools for AgentTools<'_> {
+impl ToolSet for AgentTools<'_> {
     fn specs(&self) -> Vec<ToolSpec> {
         let described = self.tools.described().into_iter();
         described
@@ -120,14 +120,14 @@ impl Tools for AgentTools<'_> {
 
     fn call<'a>(
         &'a self,
-        invocation: Invocation<'a>,
+        invocation: ToolInvocation<'a>,
         stop: CancellationToken,
     ) -> BoxFuture<'a, ToolResult> {
         async move {
             let name = invocation.name;
             match self.tools.call(name, invocation.arguments, &stop).await {
                 Some(answered) => ToolResult {
-                    parts: vec![Part::text(match self.own.why_stopped() {
+                    parts: vec![MessagePart::text(match self.own.why_stopped() {
                         Some(why) => Redacted::constant(why)
                             .then(&Redacted::constant("\n"))
                             .then(&answered.json.to_text()),
@@ -143,9 +143,9 @@ impl Tools for AgentTools<'_> {
 }
 
 /// The person whose sandboxes are counted together, in all their conversations.
-pub(crate) fn holder_of(message: &AcceptedMessage) -> Holder {
+pub(crate) fn holder_of(message: &AcceptedMessage) -> SandboxHolder {
     let said = message.said();
-    Holder::named(format!("{}:{}", said.platform().name(), said.sender.id))
+    SandboxHolder::named(format!("{}:{}", said.platform().name(), said.sender.id))
 }
 
 fn for_model(error: &LeaseError) -> NoSandbox {

@@ -6,25 +6,29 @@
 
 use std::sync::Arc;
 
-use hermetic_types::{ConversationKey, MessageId};
+use hermetic_access::Admitted;
+use hermetic_types::{ConversationKey, MessageId, UserId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::queues::{ConversationQueues, Enqueued, Queue};
-use super::registry::Activity;
+use super::queues::{ConversationQueues, EditOutcome, Edited, Enqueued, QueueKind};
+use super::registry::ConversationActivity;
 use super::turn_limits::QueuedTurn;
-use super::{Interrupted, Notified, TurnControl};
-use crate::life::Outcome;
-use crate::message::{AcceptedMessage, Slash};
-use crate::{Busy, Gateway, wording};
+use super::{InterruptionReport, Notified, TurnControl};
+use crate::life::MessageOutcome;
+use crate::message::{AcceptedMessage, ChatCommand};
+use crate::{BusyMode, Gateway, wording};
 
 #[derive(Debug)]
 pub(super) enum ConversationEvent {
-    Message(Box<AcceptedMessage>, Busy),
-    Stop(oneshot::Sender<Interrupted>),
+    Message(Box<AcceptedMessage>, BusyMode),
+    Stop(oneshot::Sender<InterruptionReport>),
     Deleted(MessageId),
-    Describe(oneshot::Sender<Activity>),
+    /// Whether this person's message waits or is at work here.
+    Find(MessageId, UserId, oneshot::Sender<bool>),
+    Edited(Box<Admitted>, oneshot::Sender<EditOutcome>),
+    Describe(oneshot::Sender<ConversationActivity>),
 }
 
 pub(super) struct ConversationTask {
@@ -32,7 +36,7 @@ pub(super) struct ConversationTask {
     conversation: ConversationKey,
     inbox: mpsc::Receiver<ConversationEvent>,
     queues: ConversationQueues,
-    working: JoinSet<Finished>,
+    working: JoinSet<FinishedWork>,
     /// Of the first message, taken when it was handed over: tasks of several conversations of one person
     /// may run in any order, and their turns shall not.
     first_position: Option<Position>,
@@ -44,8 +48,8 @@ pub(super) struct ConversationTask {
 type Position = Result<Option<QueuedTurn>, Notified>;
 
 /// What has ended.
-enum Finished {
-    Queued(Queue, Outcome),
+enum FinishedWork {
+    Queued(QueueKind, MessageOutcome),
     Aside(CancellationToken),
     /// Work that neither queue knows of.
     Unlisted,
@@ -106,8 +110,14 @@ impl ConversationTask {
                 let note = "deleted before its turn came";
                 self.gateway.drop_later(dropped.into_iter().collect(), note);
             }
+            ConversationEvent::Find(message, sender, answer) => {
+                let _ = answer.send(self.queues.knows(&message, &sender));
+            }
+            ConversationEvent::Edited(edited, answer) => {
+                let _ = answer.send(self.edit(*edited));
+            }
             ConversationEvent::Describe(answer) => {
-                let activity = Activity {
+                let activity = ConversationActivity {
                     at_work: self.queues.is_at_work(),
                     waiting: self.queues.waiting(),
                 };
@@ -116,8 +126,23 @@ impl ConversationTask {
         }
     }
 
+    fn edit(&mut self, edited: Admitted) -> EditOutcome {
+        let gateway = Arc::clone(&self.gateway);
+        let is_command = |message: &AcceptedMessage| gateway.slash(message).is_some();
+        match self.queues.edit(edited, is_command) {
+            Edited::InPlace(message) => EditOutcome::Replaced(Box::new(message)),
+            Edited::TakenOut(message) => {
+                // What was said into the turn is said into it again.
+                self.sort(message.clone(), BusyMode::Steer);
+                EditOutcome::Replaced(Box::new(message))
+            }
+            Edited::AtWork => EditOutcome::AtWork,
+            Edited::TooLate => EditOutcome::TooLate,
+        }
+    }
+
     /// Commands do not wait for a turn.
-    fn sort(&mut self, message: AcceptedMessage, busy: Busy) {
+    fn sort(&mut self, message: AcceptedMessage, busy: BusyMode) {
         let reserved = self.first_position.take();
         let gateway = Arc::clone(&self.gateway);
         match gateway.slash(&message) {
@@ -133,30 +158,30 @@ impl ConversationTask {
                 let (enqueued, dropped) = self.queues.cut_in(message);
                 // On its own: the disk may have no room to write it down, and others are to be heard.
                 gateway.drop_later(dropped, "dropped by a new conversation");
-                self.follow(Queue::Turns, enqueued, reserved);
+                self.follow(QueueKind::Turns, enqueued, reserved);
             }
             Some(slash) if slash.works() => {
                 let enqueued = self.queues.enqueue_command(message);
-                self.follow(Queue::Commands, enqueued, reserved);
+                self.follow(QueueKind::Commands, enqueued, reserved);
             }
             Some(slash) => self.run_aside(message, &slash),
             None => {
                 let enqueued = self.queues.enqueue_turn(message, busy);
-                self.follow(Queue::Turns, enqueued, reserved);
+                self.follow(QueueKind::Turns, enqueued, reserved);
             }
         }
     }
 
     /// Whether it takes the conversation's place: what runs is interrupted, what waits is dropped.
-    fn takes_over(&self, message: &AcceptedMessage, slash: &Slash) -> bool {
+    fn takes_over(&self, message: &AcceptedMessage, slash: &ChatCommand) -> bool {
         match slash {
-            Slash::New => true,
-            Slash::Destroy(word) => self.gateway.destroys_now(message, word),
+            ChatCommand::New => true,
+            ChatCommand::Destroy(word) => self.gateway.destroys_now(message, word),
             _ => false,
         }
     }
 
-    fn follow(&mut self, queue: Queue, enqueued: Enqueued, reserved: Option<Position>) {
+    fn follow(&mut self, queue: QueueKind, enqueued: Enqueued, reserved: Option<Position>) {
         match enqueued {
             Enqueued::Starts(message, control) => {
                 let position = reserved.unwrap_or_else(|| position(&self.gateway, &message));
@@ -172,7 +197,7 @@ impl ConversationTask {
 
     fn start(
         &mut self,
-        queue: Queue,
+        queue: QueueKind,
         message: AcceptedMessage,
         control: TurnControl,
         position: Position,
@@ -186,21 +211,24 @@ impl ConversationTask {
                 }
                 Err(notified) => {
                     gateway.not_heard(message, wording::TOO_MANY_AT_WORK, notified);
-                    Outcome::Ended
+                    MessageOutcome::Ended
                 }
             };
-            Finished::Queued(queue, outcome)
+            FinishedWork::Queued(queue, outcome)
         });
     }
 
-    fn run_aside(&mut self, message: AcceptedMessage, slash: &Slash) {
+    fn run_aside(&mut self, message: AcceptedMessage, slash: &ChatCommand) {
         let gateway = Arc::clone(&self.gateway);
         // Those end what runs or let it go on, so there is always room for them.
-        if matches!(slash, Slash::Stop | Slash::Approve(_) | Slash::Deny(_)) {
+        if matches!(
+            slash,
+            ChatCommand::Stop | ChatCommand::Approve(_) | ChatCommand::Deny(_)
+        ) {
             let control = TurnControl::below(&gateway.cut);
             self.working.spawn(async move {
                 gateway.drive(&message, &control).await;
-                Finished::Unlisted
+                FinishedWork::Unlisted
             });
             return;
         }
@@ -208,25 +236,25 @@ impl ConversationTask {
             Ok(control) => {
                 self.working.spawn(async move {
                     gateway.drive(&message, &control).await;
-                    Finished::Aside(control.stop)
+                    FinishedWork::Aside(control.stop)
                 });
             }
             Err(notified) => gateway.not_heard(message, wording::QUEUE_FULL, notified),
         }
     }
 
-    fn finish(&mut self, finished: Finished) {
+    fn finish(&mut self, finished: FinishedWork) {
         match finished {
             // What comes after it waits with it.
-            Finished::Queued(_, Outcome::Deferred) => self.deferred = true,
-            Finished::Queued(queue, Outcome::Ended) => {
+            FinishedWork::Queued(_, MessageOutcome::Deferred) => self.deferred = true,
+            FinishedWork::Queued(queue, MessageOutcome::Ended) => {
                 if let Some((message, control)) = self.queues.next(queue) {
                     let position = position(&self.gateway, &message);
                     self.start(queue, message, control, position);
                 }
             }
-            Finished::Aside(stop) => self.queues.end_aside(&stop),
-            Finished::Unlisted => {}
+            FinishedWork::Aside(stop) => self.queues.end_aside(&stop),
+            FinishedWork::Unlisted => {}
         }
     }
 }

@@ -3,26 +3,27 @@
 use std::collections::{BTreeSet, HashSet};
 
 use hermetic_agent::{
-    Agent, CallId, Ended, Input, Message, Observer, Turn, TurnError, mend, prompt,
+    Agent, AgentTurn, CallId, Message, TurnEnding, TurnError, TurnInput, TurnObserver, mend, prompt,
 };
 use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_redact::Redacted;
-use hermetic_store::{End, MessageRow, StoreError};
-use hermetic_tools::Terminal;
+use hermetic_store::{MessageEnd, MessageRow, StoreError};
+use hermetic_tools::TerminalTool;
 use hermetic_types::Boundary;
 
 use super::TurnControl;
-use crate::conversation::journal::{Line, StoreJournal};
+use crate::conversation::journal::{HistoryLine, StoreJournal};
 use crate::conversation::sandbox_tools::{AgentTools, ConversationSandbox};
 use crate::message::AcceptedMessage;
+use crate::spending::TurnMeter;
 use crate::wording;
 use crate::{Gateway, PlatformTools};
 use hermetic_approvals::CommandApprovals;
 
 /// How much of a conversation is read; the agent shows the model what fits.
-const MOST_LINES: u32 = 500;
+const MOST_HISTORY_LINES: u32 = 500;
 
-pub(crate) struct Session<'a> {
+pub(crate) struct TurnSession<'a> {
     gateway: &'a Gateway,
     site: &'a PlatformTools,
     system: Redacted<String>,
@@ -30,6 +31,7 @@ pub(crate) struct Session<'a> {
     journal: StoreJournal,
     own: ConversationSandbox<'a>,
     asker: CommandApprovals,
+    meter: TurnMeter<'a>,
     progress: TurnProgress,
 }
 
@@ -47,14 +49,14 @@ impl Gateway {
         &self,
         message: &AcceptedMessage,
         control: &TurnControl,
-    ) -> Result<Session<'_>, StoreError> {
+    ) -> Result<TurnSession<'_>, StoreError> {
         let lines = self
             .history
-            .recent(message.conversation(), MOST_LINES)
+            .recent(message.conversation(), MOST_HISTORY_LINES)
             .await?;
-        let lines: Vec<Line> = lines
+        let lines: Vec<HistoryLine> = lines
             .iter()
-            .filter_map(|line| Line::read(line, &self.redactor))
+            .filter_map(|line| HistoryLine::read(line, &self.redactor))
             .collect();
         let mut progress = progress(&lines, message);
         if let TurnProgress::Fresh(text) = &mut progress {
@@ -79,7 +81,7 @@ impl Gateway {
             .outbox
             .chat(&message.said().account)
             .is_some_and(|chat| chat.capabilities().files_out.is_some());
-        Ok(Session {
+        Ok(TurnSession {
             gateway: self,
             site,
             // Names of hosts and folders in it are from the configuration.
@@ -88,12 +90,13 @@ impl Gateway {
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message),
             asker: self.approvals.commands(message),
+            meter: self.meter(message),
             progress,
         })
     }
 
     /// Calls of this conversation that started and have no result: nobody knows whether they happened.
-    async fn begun(&self, lines: &[Line]) -> Result<HashSet<CallId>, StoreError> {
+    async fn begun(&self, lines: &[HistoryLine]) -> Result<HashSet<CallId>, StoreError> {
         let ended: HashSet<&CallId> = lines
             .iter()
             .filter_map(|line| match &line.message {
@@ -117,7 +120,7 @@ impl Gateway {
             if let Some(asked) = self.approvals.questions.rows().last_of(row).await?
                 && !asked.spent
                 && calls.last().is_some_and(|call| {
-                    call.tool == Terminal::NAME && call.begun_at <= asked.asked_at
+                    call.tool == TerminalTool::NAME && call.begun_at <= asked.asked_at
                 })
             {
                 calls.pop();
@@ -135,7 +138,11 @@ impl Gateway {
 
     /// Messages that rode along end with the turn that heard them.
     pub(crate) async fn settle_steering(&self, control: &TurnControl, answered: bool) {
-        let end = if answered { End::Answered } else { End::Failed };
+        let end = if answered {
+            MessageEnd::Answered
+        } else {
+            MessageEnd::Failed
+        };
         for steering_message in control.take_heard() {
             let note = Some("told to a turn that was at work");
             if let Err(error) = self
@@ -149,21 +156,21 @@ impl Gateway {
     }
 }
 
-impl Session<'_> {
+impl TurnSession<'_> {
     /// What the person is told.
     pub(crate) async fn take_turn(
         &self,
         agent: &Agent,
         control: &TurnControl,
-        observer: &dyn Observer,
+        observer: &dyn TurnObserver,
     ) -> Result<String, TurnError> {
         let input = match &self.progress {
             TurnProgress::Answered(text) => return Ok(text.clone()),
-            TurnProgress::Fresh(text) => Input::Says(text),
-            TurnProgress::Resumed => Input::Resume,
+            TurnProgress::Fresh(text) => TurnInput::Says(text),
+            TurnProgress::Resumed => TurnInput::Resume,
         };
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own);
-        let turn = Turn {
+        let turn = AgentTurn {
             system: &self.system,
             history: &self.history,
             input,
@@ -171,13 +178,14 @@ impl Session<'_> {
             journal: &self.journal,
             observer,
             steer: &control.steer,
+            meter: &self.meter,
         };
         let answer = agent.take_turn(turn, control.stop.clone()).await?;
         let mut text = answer.text;
         if matches!(self.progress, TurnProgress::Resumed) {
             text.insert_str(0, wording::RESUMED);
         }
-        if answer.ended == Ended::Interrupted && self.gateway.cut.is_cancelled() {
+        if answer.ended == TurnEnding::Interrupted && self.gateway.cut.is_cancelled() {
             text = format!("{text}\n\n{}", wording::CUT);
         }
         if let Some(set_aside) = self.own.set_aside() {
@@ -188,19 +196,19 @@ impl Session<'_> {
 }
 
 /// What the model is told it can reach: what it can reach now.
-pub fn network(reach: Option<ReachSummary>) -> prompt::Network {
+pub fn network(reach: Option<ReachSummary>) -> prompt::NetworkFacts {
     match reach {
-        None => prompt::Network::Closed,
+        None => prompt::NetworkFacts::Closed,
         Some(reach) => match (reach.mode, reach.asks) {
-            (RuleMode::Closed, _) => prompt::Network::Closed,
-            (RuleMode::Open, _) => prompt::Network::Public,
-            (RuleMode::Allowlist, true) => prompt::Network::Ask(reach.allowed),
-            (RuleMode::Allowlist, false) => prompt::Network::Allow(reach.allowed),
+            (RuleMode::Closed, _) => prompt::NetworkFacts::Closed,
+            (RuleMode::Open, _) => prompt::NetworkFacts::Public,
+            (RuleMode::Allowlist, true) => prompt::NetworkFacts::Ask(reach.allowed),
+            (RuleMode::Allowlist, false) => prompt::NetworkFacts::Allow(reach.allowed),
         },
     }
 }
 
-fn progress(lines: &[Line], message: &AcceptedMessage) -> TurnProgress {
+fn progress(lines: &[HistoryLine], message: &AcceptedMessage) -> TurnProgress {
     let row = message.row().0;
     let mut own = lines.iter().filter(|line| line.row == row);
     match own.next_back().map(|line| &line.message) {

@@ -17,17 +17,17 @@ use super::Notified;
 use crate::message::AcceptedMessage;
 
 /// Turns of one person that may wait for a slot.
-const MOST_WAITING: usize = 128;
+const MOST_WAITING_TURNS: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct TurnLimits {
-    all: Arc<Semaphore>,
+    max_concurrent_sessions: Arc<Semaphore>,
     max_turns_per_user: usize,
-    people: Mutex<HashMap<Person, UserSlots>>,
+    people: Mutex<HashMap<PlatformUser, UserSlots>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Person {
+struct PlatformUser {
     platform: Platform,
     user: UserId,
 }
@@ -42,9 +42,9 @@ struct UserSlots {
 }
 
 /// A position in the queue.
-pub(crate) struct QueuedTurn(Waiting);
+pub(crate) struct QueuedTurn(PermitWait);
 
-enum Waiting {
+enum PermitWait {
     Over(TurnPermit),
     On(BoxFuture<'static, TurnPermit>),
 }
@@ -54,21 +54,26 @@ enum Waiting {
 pub(crate) struct TurnPermit {
     held: Vec<OwnedSemaphorePermit>,
     limits: Arc<TurnLimits>,
-    person: Person,
+    person: PlatformUser,
 }
 
 /// What one person has going on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Load {
+pub(crate) struct UserLoad {
     pub(crate) at_work: usize,
     pub(crate) waiting: usize,
 }
 
 impl TurnLimits {
-    pub(crate) fn new(all: Option<usize>, max_turns_per_user: usize) -> Arc<Self> {
+    pub(crate) fn new(
+        max_concurrent_sessions: Option<usize>,
+        max_turns_per_user: usize,
+    ) -> Arc<Self> {
         let bounded = |count: usize| count.min(Semaphore::MAX_PERMITS);
         Arc::new(Self {
-            all: Arc::new(Semaphore::new(bounded(all.unwrap_or(usize::MAX)))),
+            max_concurrent_sessions: Arc::new(Semaphore::new(bounded(
+                max_concurrent_sessions.unwrap_or(usize::MAX),
+            ))),
             max_turns_per_user: bounded(max_turns_per_user),
             people: Mutex::default(),
         })
@@ -80,20 +85,20 @@ impl TurnLimits {
         message: &AcceptedMessage,
     ) -> Result<QueuedTurn, Notified> {
         let said = message.said();
-        self.enqueue_as(Person {
+        self.enqueue_as(PlatformUser {
             platform: said.platform(),
             user: said.sender.id.clone(),
         })
     }
 
-    fn enqueue_as(self: &Arc<Self>, person: Person) -> Result<QueuedTurn, Notified> {
+    fn enqueue_as(self: &Arc<Self>, person: PlatformUser) -> Result<QueuedTurn, Notified> {
         let slots = self.enter(&person)?;
         let mut permit = TurnPermit {
             held: Vec::with_capacity(2),
             limits: Arc::clone(self),
             person,
         };
-        let all = Arc::clone(&self.all);
+        let all = Arc::clone(&self.max_concurrent_sessions);
         let mut taking = async move {
             for line in [slots, all] {
                 // They are never closed.
@@ -105,22 +110,22 @@ impl TurnLimits {
         // A place is taken by the first look, so that the order is that of the calls, not that in
         // which tasks happen to run.
         Ok(QueuedTurn(match (&mut taking).now_or_never() {
-            Some(permit) => Waiting::Over(permit),
-            None => Waiting::On(taking),
+            Some(permit) => PermitWait::Over(permit),
+            None => PermitWait::On(taking),
         }))
     }
 
     /// What whoever said this has going on, in all their conversations.
-    pub(crate) fn load(&self, message: &AcceptedMessage) -> Load {
+    pub(crate) fn load(&self, message: &AcceptedMessage) -> UserLoad {
         let said = message.said();
-        let person = Person {
+        let person = PlatformUser {
             platform: said.platform(),
             user: said.sender.id.clone(),
         };
         let people = self.lock();
-        people.get(&person).map_or_else(Load::default, |user| {
+        people.get(&person).map_or_else(UserLoad::default, |user| {
             let at_work = self.max_turns_per_user - user.slots.available_permits();
-            Load {
+            UserLoad {
                 at_work,
                 waiting: user.present.saturating_sub(at_work),
             }
@@ -131,14 +136,14 @@ impl TurnLimits {
         self.max_turns_per_user
     }
 
-    fn enter(&self, person: &Person) -> Result<Arc<Semaphore>, Notified> {
+    fn enter(&self, person: &PlatformUser) -> Result<Arc<Semaphore>, Notified> {
         let mut people = self.lock();
         let user = people.entry(person.clone()).or_insert_with(|| UserSlots {
             slots: Arc::new(Semaphore::new(self.max_turns_per_user)),
             present: 0,
             told_full: false,
         });
-        if user.present >= self.max_turns_per_user.saturating_add(MOST_WAITING) {
+        if user.present >= self.max_turns_per_user.saturating_add(MOST_WAITING_TURNS) {
             return Err(match std::mem::replace(&mut user.told_full, true) {
                 true => Notified::Already,
                 false => Notified::Now,
@@ -148,7 +153,7 @@ impl TurnLimits {
         Ok(Arc::clone(&user.slots))
     }
 
-    fn leave(&self, person: &Person) {
+    fn leave(&self, person: &PlatformUser) {
         let mut people = self.lock();
         let Entry::Occupied(mut user) = people.entry(person.clone()) else {
             return;
@@ -160,7 +165,7 @@ impl TurnLimits {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Person, UserSlots>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PlatformUser, UserSlots>> {
         self.people.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -168,8 +173,8 @@ impl TurnLimits {
 impl QueuedTurn {
     pub(crate) async fn permit(self) -> TurnPermit {
         match self.0 {
-            Waiting::Over(permit) => permit,
-            Waiting::On(taking) => taking.await,
+            PermitWait::Over(permit) => permit,
+            PermitWait::On(taking) => taking.await,
         }
     }
 }
@@ -192,15 +197,15 @@ impl fmt::Debug for QueuedTurn {
 mod tests {
     use super::*;
 
-    fn person(name: &str) -> Person {
-        Person {
+    fn person(name: &str) -> PlatformUser {
+        PlatformUser {
             platform: Platform::Telegram,
             user: UserId::new(name).unwrap(),
         }
     }
 
     fn runs(ticket: &QueuedTurn) -> bool {
-        matches!(ticket.0, Waiting::Over(_))
+        matches!(ticket.0, PermitWait::Over(_))
     }
 
     fn enqueue(limits: &Arc<TurnLimits>, name: &str) -> QueuedTurn {
@@ -214,7 +219,7 @@ mod tests {
             .map_while(|_| limits.enqueue_as(person("ann")).ok())
             .collect();
         assert_eq!(ann.iter().filter(|ticket| runs(ticket)).count(), 2);
-        assert_eq!(ann.len(), 2 + MOST_WAITING);
+        assert_eq!(ann.len(), 2 + MOST_WAITING_TURNS);
         assert!(runs(&enqueue(&limits, "bob")));
     }
 
@@ -248,7 +253,7 @@ mod tests {
     #[test]
     fn whoever_sends_on_and_on_is_told_once() {
         let limits = TurnLimits::new(None, 1);
-        let all: Vec<_> = (0..=MOST_WAITING)
+        let all: Vec<_> = (0..=MOST_WAITING_TURNS)
             .map(|_| enqueue(&limits, "ann"))
             .collect();
         let told: Vec<_> = (0..3)

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use hermetic_chat::{Chat, Outgoing, Reply, ReplyRule, SendError, SendFailure, SendKey};
+use hermetic_chat::{Chat, ChatReply, OutgoingText, ReplyRule, SendError, SendFailure, SendKey};
 use hermetic_redact::Redacted;
 use hermetic_store::{DeliveryRow, MessageRow, StoreError};
 use hermetic_types::{AccountId, ConversationKey, Timestamp};
 use tokio::time::Instant;
 
 use super::destinations::Destination;
-use super::outbox::{Address, Outbox, a_moment_after};
+use super::outbox::{DeliveryAddress, Outbox, a_moment_after};
 use crate::wording::POSSIBLE_DUPLICATE;
 
 /// With pauses of up to five minutes, about a day.
 const MOST_TRIES: u32 = 300;
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const LONGEST_DELIVERY_PAUSE: Duration = Duration::from_secs(300);
 /// A platform that asks for no pause is not asked again at full speed.
 const SHORTEST_THROTTLE: Duration = Duration::from_millis(500);
 const LONGEST_THROTTLE: Duration = Duration::from_secs(3600);
@@ -26,7 +26,7 @@ pub(super) struct Delivery {
     /// What it answers, and is forgotten with.
     pub(super) message: Option<MessageRow>,
     pub(super) account: AccountId,
-    pub(super) address: Address,
+    pub(super) address: DeliveryAddress,
     text: Redacted<String>,
     pub(super) tries: u32,
     /// When the first attempt of this process began.
@@ -42,7 +42,7 @@ pub(super) struct Delivery {
 }
 
 /// What is left to do after an attempt.
-pub(super) enum Left {
+pub(super) enum AttemptRest {
     Nothing,
     TryAgain(Box<Delivery>, Instant),
 }
@@ -51,7 +51,7 @@ impl Delivery {
     pub(super) fn new(
         row: DeliveryRow,
         account: AccountId,
-        address: Address,
+        address: DeliveryAddress,
         text: Redacted<String>,
         queued_at: Timestamp,
     ) -> Self {
@@ -119,8 +119,8 @@ impl Outbox {
                 () = a_moment_after(&self.cut) => return,
             };
             match tried {
-                Ok(Left::Nothing) => self.destinations.done(destination),
-                Ok(Left::TryAgain(delivery, at)) => {
+                Ok(AttemptRest::Nothing) => self.destinations.done(destination),
+                Ok(AttemptRest::TryAgain(delivery, at)) => {
                     if !self.destinations.wait(*delivery, at) {
                         self.note_given_up(row).await;
                     }
@@ -135,18 +135,18 @@ impl Outbox {
         }
     }
 
-    async fn try_to_send(&self, mut delivery: Delivery) -> Result<Left, StoreError> {
+    async fn try_to_send(&self, mut delivery: Delivery) -> Result<AttemptRest, StoreError> {
         let Some(chat) = self.chats.get(&delivery.account) else {
             self.deliveries
                 .failed(delivery.row, "the account is not configured")
                 .await?;
-            return Ok(Left::Nothing);
+            return Ok(AttemptRest::Nothing);
         };
         self.deliveries.begin(delivery.row).await?;
         delivery.tries += 1;
         let Err(error) = self.hand_over(chat.as_ref(), &mut delivery).await else {
             self.deliveries.sent(delivery.row, self.now()).await?;
-            return Ok(Left::Nothing);
+            return Ok(AttemptRest::Nothing);
         };
         if delivery.address.late {
             return self.after_a_late_file(delivery, error).await;
@@ -162,7 +162,7 @@ impl Outbox {
             self.deliveries
                 .failed(delivery.row, &failure.to_string())
                 .await?;
-            return Ok(Left::Nothing);
+            return Ok(AttemptRest::Nothing);
         }
         // Changing a message twice shows it once.
         let changes = delivery.arrived == 0 && delivery.address.draft.is_some();
@@ -173,7 +173,10 @@ impl Outbox {
                 .await?;
         }
         let pause = pause_after(&failure, delivery.tries);
-        Ok(Left::TryAgain(Box::new(delivery), Instant::now() + pause))
+        Ok(AttemptRest::TryAgain(
+            Box::new(delivery),
+            Instant::now() + pause,
+        ))
     }
 
     /// Message by message, so that a second attempt goes on where the first ended. An answer that was
@@ -201,7 +204,7 @@ impl Outbox {
         chat: &dyn Chat,
         delivery: &mut Delivery,
         index: usize,
-        part: Outgoing,
+        part: OutgoingText,
     ) -> Result<(), SendError> {
         let text = if delivery.may_be_double() && !self.is_told_apart(chat, delivery) {
             self.redactor
@@ -210,7 +213,7 @@ impl Outbox {
         } else {
             part
         };
-        let mut reply = Reply::text(text);
+        let mut reply = ChatReply::text(text);
         // Where each message takes one answer, a part without its message would be taken for the next one's.
         let belongs = index == 0 || chat.capabilities().replies == ReplyRule::OneForEach;
         reply.reply_to = delivery.address.reply_to.clone().filter(|_| belongs);
@@ -232,7 +235,7 @@ impl Outbox {
 fn pause_after(failure: &SendFailure, tries: u32) -> Duration {
     match throttle(failure) {
         Some(pause) => pause.min(LONGEST_THROTTLE),
-        None => Duration::from_secs(1 << tries.min(9)).min(LONGEST_PAUSE),
+        None => Duration::from_secs(1 << tries.min(9)).min(LONGEST_DELIVERY_PAUSE),
     }
 }
 
@@ -252,17 +255,21 @@ pub(super) fn is_final(failure: &SendFailure) -> bool {
 }
 
 /// The messages that its text becomes. A late file has none.
-fn texts(chat: &dyn Chat, delivery: &Delivery) -> Vec<Outgoing> {
+fn texts(chat: &dyn Chat, delivery: &Delivery) -> Vec<OutgoingText> {
     match delivery.address.late {
         true => Vec::new(),
         false => chat
             .capabilities()
-            .parts(&Outgoing::from(delivery.text.clone())),
+            .parts(&OutgoingText::from(delivery.text.clone())),
     }
 }
 
 /// Makes a draft the first message of the answer. `false` if there is none, or somebody deleted it.
-async fn complete(chat: &dyn Chat, address: &Address, part: &Outgoing) -> Result<bool, SendError> {
+async fn complete(
+    chat: &dyn Chat,
+    address: &DeliveryAddress,
+    part: &OutgoingText,
+) -> Result<bool, SendError> {
     let Some(draft) = &address.draft else {
         return Ok(false);
     };
@@ -285,12 +292,12 @@ async fn complete(chat: &dyn Chat, address: &Address, part: &Outgoing) -> Result
 #[cfg(test)]
 impl Delivery {
     pub(super) fn to_nobody(chat: i64) -> Self {
-        let place = hermetic_types::Place {
+        let place = hermetic_types::ChatPlace {
             chat: hermetic_types::ChatId::from(chat),
             kind: hermetic_types::ChatKind::Dm,
             thread: None,
         };
-        let address = Address {
+        let address = DeliveryAddress {
             place,
             reply_to: None,
             draft: None,
@@ -321,7 +328,7 @@ mod tests {
         for tries in [1, 2, 10, 299, u32::MAX] {
             assert!(pause_after(&at_once, tries) >= SHORTEST_THROTTLE);
             assert!(pause_after(&silent, tries) >= Duration::from_secs(2));
-            assert!(pause_after(&silent, tries) <= LONGEST_PAUSE);
+            assert!(pause_after(&silent, tries) <= LONGEST_DELIVERY_PAUSE);
         }
         let for_ever = SendFailure::Throttled {
             retry_after: Duration::MAX,

@@ -7,26 +7,26 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hermetic_store::DeliveryRow;
-use hermetic_types::{AccountId, ConversationKey, Place};
+use hermetic_types::{AccountId, ChatPlace, ConversationKey};
 use tokio::time::Instant;
 
 use super::attempt::Delivery;
 
-/// Whose line it is.
+/// An address whose deliveries leave in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
     pub(super) account: AccountId,
-    pub(super) place: Place,
+    pub(super) place: ChatPlace,
     /// The line of this file alone.
     pub(super) late_file: Option<DeliveryRow>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Destinations(Mutex<HashMap<Destination, Line>>);
+pub(super) struct DestinationQueues(Mutex<HashMap<Destination, DestinationQueue>>);
 
 /// It exists while a delivery is in it.
 #[derive(Debug, Default)]
-struct Line {
+struct DestinationQueue {
     deliveries: VecDeque<Delivery>,
     /// Somebody sends the delivery that was first.
     at_work: bool,
@@ -37,7 +37,7 @@ struct Line {
     given_up: bool,
 }
 
-impl Destinations {
+impl DestinationQueues {
     pub(super) fn push(&self, delivery: Delivery) {
         let mut lines = self.lock();
         let line = lines.entry(delivery.destination()).or_default();
@@ -131,7 +131,7 @@ impl Destinations {
         waiting.filter_map(|line| line.not_before).min()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Destination, Line>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Destination, DestinationQueue>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn one_that_waits_is_not_overtaken_in_its_own_line() {
-        let lines = Destinations::default();
+        let lines = DestinationQueues::default();
         let now = Instant::now();
         let [alice, bob] = [7, 8].map(Delivery::to_nobody);
         let (destination, other) = (alice.destination(), bob.destination());

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use hermetic_chat::{Chat, Outgoing, Reply, ReplyRule, SendError, SendFailure};
+use hermetic_chat::{Chat, ChatReply, OutgoingText, ReplyRule, SendError, SendFailure};
 use hermetic_redact::Redacted;
-use hermetic_store::{DeliveryRow, Handed, NextDelivery, StoreError, Tried};
+use hermetic_store::{DeliveryRow, NextDelivery, PartOutcome, PriorAttempt, StoreError};
 use hermetic_types::ConversationKey;
 use tokio::time::{Instant, timeout};
 
-use super::attempt::{Delivery, Left, is_final, throttle};
-use super::outbox::{Address, Outbox};
+use super::attempt::{AttemptRest, Delivery, is_final, throttle};
+use super::outbox::{DeliveryAddress, Outbox};
 use crate::wording::POSSIBLE_DUPLICATE;
 
 const LATE: &str = "This file belongs to an earlier answer; it could not be sent with it.";
@@ -76,7 +76,7 @@ impl Outbox {
             }
         };
         let notice = self.not_sent(delivery, path, &why);
-        let mut reply = Reply::text(notice.into());
+        let mut reply = ChatReply::text(notice.into());
         // Where each message takes one answer, this one belongs to the message that the file answers, and
         // must not be taken for the answer to the next.
         if chat.capabilities().replies == ReplyRule::OneForEach {
@@ -104,7 +104,7 @@ impl Outbox {
                 .may_be_double()
                 .then_some(POSSIBLE_DUPLICATE.trim_end()),
             delivery.address.late.then_some(LATE),
-            file.caption.as_ref().map(Outgoing::as_str),
+            file.caption.as_ref().map(OutgoingText::as_str),
         ];
         let marks: Vec<_> = marks.into_iter().flatten().collect();
         if !marks.is_empty() {
@@ -124,16 +124,16 @@ impl Outbox {
         delivery: &Delivery,
         files: Vec<String>,
         error: &SendError,
-    ) -> Result<Left, StoreError> {
+    ) -> Result<AttemptRest, StoreError> {
         tracing::warn!(delivery = delivery.row.0, %error, "a file did not arrive with its text");
         let maybe_sent = delivery.may_be_double() || !error.failure.is_safe_to_repeat();
         let tried = match maybe_sent {
-            true => Tried::MaybeSent,
-            false => Tried::NotSent,
+            true => PriorAttempt::MaybeSent,
+            false => PriorAttempt::NotSent,
         };
-        let addresses: Vec<Address> = files
+        let addresses: Vec<DeliveryAddress> = files
             .into_iter()
-            .map(|path| Address {
+            .map(|path| DeliveryAddress {
                 draft: None,
                 files: vec![path],
                 late: true,
@@ -141,13 +141,13 @@ impl Outbox {
             })
             .collect();
         // Of the others nothing was tried; the attempt that failed counts, also after a restart.
-        let trials = std::iter::once(tried).chain(std::iter::repeat(Tried::Never));
+        let trials = std::iter::once(tried).chain(std::iter::repeat(PriorAttempt::Never));
         let late = addresses.into_iter().zip(trials);
         let late = self
-            .take_its_place(delivery, &Handed::Sent, late, &Redacted::constant(""))
+            .take_its_place(delivery, &PartOutcome::Sent, late, &Redacted::constant(""))
             .await?;
         for (mut late, tried) in late {
-            if tried != Tried::Never {
+            if tried != PriorAttempt::Never {
                 late.tries = 1;
                 late.maybe_sent = maybe_sent;
             }
@@ -155,14 +155,14 @@ impl Outbox {
                 .wait(late, Instant::now() + self.pace.pause(1));
         }
         self.wake.notify_one();
-        Ok(Left::Nothing)
+        Ok(AttemptRest::Nothing)
     }
 
     pub(super) async fn after_a_late_file(
         &self,
         mut delivery: Delivery,
         error: SendError,
-    ) -> Result<Left, StoreError> {
+    ) -> Result<AttemptRest, StoreError> {
         let failure = error.failure;
         let pause = throttle(&failure).unwrap_or_else(|| self.pace.pause(delivery.tries));
         tracing::warn!(delivery = delivery.row.0, tries = delivery.tries, %failure, "a file was not sent");
@@ -175,7 +175,10 @@ impl Outbox {
             let why = failure.to_string();
             self.deliveries.put_back(delivery.row, &why).await?;
         }
-        Ok(Left::TryAgain(Box::new(delivery), Instant::now() + pause))
+        Ok(AttemptRest::TryAgain(
+            Box::new(delivery),
+            Instant::now() + pause,
+        ))
     }
 
     /// The word goes the way of every reply, in its line.
@@ -183,34 +186,34 @@ impl Outbox {
         &self,
         delivery: &Delivery,
         failure: &SendFailure,
-    ) -> Result<Left, StoreError> {
+    ) -> Result<AttemptRest, StoreError> {
         let why = failure.to_string();
         let path = delivery.address.files.first().map_or("", String::as_str);
         let notice = self.not_sent(delivery, path, &why);
-        let address = Address {
+        let address = DeliveryAddress {
             files: Vec::new(),
             late: false,
             ..delivery.address.clone()
         };
-        let word = [(address, Tried::Never)].into_iter();
+        let word = [(address, PriorAttempt::Never)].into_iter();
         let words = self
-            .take_its_place(delivery, &Handed::Failed(&why), word, &notice)
+            .take_its_place(delivery, &PartOutcome::Failed(&why), word, &notice)
             .await?;
         for (word, _) in words {
             self.destinations.push(word);
         }
         self.wake.notify_one();
-        Ok(Left::Nothing)
+        Ok(AttemptRest::Nothing)
     }
 
     /// Written before it is sent, as all are, together with the end of the one before.
     async fn take_its_place(
         &self,
         delivery: &Delivery,
-        handed: &Handed<'_>,
-        next: impl Iterator<Item = (Address, Tried)>,
+        handed: &PartOutcome<'_>,
+        next: impl Iterator<Item = (DeliveryAddress, PriorAttempt)>,
         text: &Redacted<String>,
-    ) -> Result<Vec<(Delivery, Tried)>, StoreError> {
+    ) -> Result<Vec<(Delivery, PriorAttempt)>, StoreError> {
         let next: Vec<_> = next.collect();
         let account = delivery.account.to_string();
         let written: Vec<_> = next

@@ -7,8 +7,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermetic_agent::{Observer, ToolCall, ToolResult};
-use hermetic_chat::{Chat, Draft, Outgoing};
+use hermetic_agent::{ToolCall, ToolResult, TurnObserver};
+use hermetic_chat::{Chat, DraftMessage, OutgoingText};
 use hermetic_redact::{Redactor, StreamRedactor};
 use tokio::sync::Notify;
 use tokio::time::{sleep, sleep_until};
@@ -20,7 +20,7 @@ use crate::message::AcceptedMessage;
 
 /// How answers are shown while they grow.
 #[derive(Clone, Debug)]
-pub struct Streaming {
+pub struct StreamingSettings {
     /// Not more often than this.
     pub every: Duration,
     /// Nothing is shown before there is so much to see: a short answer is one message.
@@ -33,12 +33,12 @@ pub struct Streaming {
 #[derive(Debug)]
 pub(crate) struct LiveReply {
     redactor: Redactor,
-    page: Mutex<Page>,
+    page: Mutex<LivePage>,
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct Page {
+struct LivePage {
     stream: StreamRedactor,
     /// What redaction gave out; its end may be no whole character yet.
     given: Vec<u8>,
@@ -84,10 +84,10 @@ impl Gateway {
         chat: &dyn Chat,
         message: &AcceptedMessage,
         live: &LiveReply,
-        streaming: &Streaming,
+        streaming: &StreamingSettings,
         over: &CancellationToken,
     ) {
-        let mut draft = Draft::new(
+        let mut draft = DraftMessage::new(
             chat,
             &message.said().place,
             message.to_quote(chat.capabilities().replies).cloned(),
@@ -126,7 +126,7 @@ impl LiveReply {
     pub(crate) fn new(redactor: &Redactor) -> Self {
         Self {
             redactor: redactor.clone(),
-            page: Mutex::new(Page {
+            page: Mutex::new(LivePage {
                 stream: redactor.stream(),
                 given: Vec::new(),
                 doing: None,
@@ -136,7 +136,7 @@ impl LiveReply {
     }
 
     /// What may be shown; nothing while it is too little to begin with.
-    fn so_far(&self, streaming: &Streaming, begun: bool) -> Option<Outgoing> {
+    fn so_far(&self, streaming: &StreamingSettings, begun: bool) -> Option<OutgoingText> {
         let page = self.page();
         let whole = match std::str::from_utf8(&page.given) {
             Ok(text) => text,
@@ -169,12 +169,12 @@ impl LiveReply {
         self.changed.notify_one();
     }
 
-    fn page(&self) -> MutexGuard<'_, Page> {
+    fn page(&self) -> MutexGuard<'_, LivePage> {
         self.page.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Observer for LiveReply {
+impl TurnObserver for LiveReply {
     fn text(&self, piece: &str) {
         let mut page = self.page();
         let given = page.stream.push(piece.as_bytes()).into_inner();
@@ -210,16 +210,16 @@ impl Observer for LiveReply {
 #[cfg(test)]
 mod tests {
     use hermetic_agent::CallId;
-    use hermetic_redact::Settings;
+    use hermetic_redact::RedactorSettings;
     use hermetic_types::Secret;
 
     use super::*;
 
     const KEY: &str = "correct-horse-battery-staple";
 
-    fn live() -> (LiveReply, Streaming) {
-        let redactor = Redactor::new([Secret::new(KEY)], Settings::default());
-        let streaming = Streaming {
+    fn live() -> (LiveReply, StreamingSettings) {
+        let redactor = Redactor::new([Secret::new(KEY)], RedactorSettings::default());
+        let streaming = StreamingSettings {
             every: Duration::ZERO,
             threshold: 5,
             cursor: " ▉".to_owned(),
@@ -227,7 +227,7 @@ mod tests {
         (LiveReply::new(&redactor), streaming)
     }
 
-    fn shown(live: &LiveReply, streaming: &Streaming) -> String {
+    fn shown(live: &LiveReply, streaming: &StreamingSettings) -> String {
         let text = live.so_far(streaming, true);
         text.map(|text| text.as_str().to_owned())
             .unwrap_or_default()

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_chat::{Outgoing, OutgoingFile};
+use hermetic_chat::{OutgoingFile, OutgoingText};
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_session::{LeaseError, Sandboxes};
 use hermetic_types::{ConversationKey, Platform};
-use hermetic_warden::client::CallError;
-use hermetic_warden::protocol::{PathAt, Read};
+use hermetic_warden::client::WardenCallError;
+use hermetic_warden::protocol::{PathAt, ReadRequest};
 use thiserror::Error;
 use tokio::time::timeout;
 
@@ -23,7 +23,7 @@ use crate::PlatformToolsets;
 
 /// An answer, without the lines that name files.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ParsedAnswer {
     pub(crate) text: String,
     /// Below the workspace.
     pub(crate) files: Vec<String>,
@@ -44,7 +44,7 @@ pub(crate) trait FileSource: Send + Sync + fmt::Debug {
 
 /// The workspaces of conversations.
 #[derive(Clone, Debug)]
-pub(crate) struct Outbound {
+pub(crate) struct OutboundFiles {
     pub(crate) sandboxes: Sandboxes,
     pub(crate) toolsets: Arc<PlatformToolsets>,
     pub(crate) redactor: Redactor,
@@ -56,10 +56,10 @@ pub(crate) enum FetchError {
     #[error("there is no sandbox to fetch it from")]
     Lease(#[from] LeaseError),
     #[error("it is not a file in the workspace that can be read")]
-    Read(#[from] CallError),
+    Read(#[from] WardenCallError),
     #[error("reading it took too long")]
     TooSlow,
-    #[error("it is larger than {} MB", MOST_BYTES >> 20)]
+    #[error("it is larger than {} MB", MOST_FILE_BYTES >> 20)]
     TooLarge,
     #[error("it is empty")]
     Empty,
@@ -71,10 +71,10 @@ const TAG: &str = "MEDIA:";
 /// With one answer.
 const MOST_FILES: usize = 10;
 /// What the narrowest platform takes.
-const MOST_BYTES: usize = 50 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+const MOST_FILE_BYTES: usize = 50 << 20;
+const FILE_READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-impl Answer {
+impl ParsedAnswer {
     pub(crate) fn read(answer: &str, workspace: &str) -> Self {
         let mut kept = Vec::new();
         let mut files = Vec::new();
@@ -120,7 +120,7 @@ pub(crate) fn without_tags(text: &str) -> String {
     kept.join("\n")
 }
 
-impl FileSource for Outbound {
+impl FileSource for OutboundFiles {
     fn fetch<'a>(
         &'a self,
         platform: Platform,
@@ -135,14 +135,14 @@ impl FileSource for Outbound {
     }
 }
 
-impl Outbound {
+impl OutboundFiles {
     async fn redacted(
         &self,
         platform: Platform,
         conversation: &ConversationKey,
         path: &str,
     ) -> Result<OutgoingFile, FetchError> {
-        let bytes = timeout(PATIENCE, self.bytes(platform, conversation, path))
+        let bytes = timeout(FILE_READ_TIMEOUT, self.bytes(platform, conversation, path))
             .await
             .unwrap_or(Err(FetchError::TooSlow))?;
         if bytes.is_empty() {
@@ -150,7 +150,7 @@ impl Outbound {
         }
         let redacted = self.redactor.redact_bytes(&bytes).into_inner();
         let is_text = std::str::from_utf8(&bytes).is_ok();
-        let caption: Option<Outgoing> = match redacted == bytes {
+        let caption: Option<OutgoingText> = match redacted == bytes {
             true => None,
             false if is_text => Some(Redacted::constant("Secrets in it were taken out.").into()),
             false => return Err(FetchError::Secret),
@@ -169,13 +169,13 @@ impl Outbound {
         path: &str,
     ) -> Result<Vec<u8>, FetchError> {
         let lease = self.sandboxes.lease(conversation).await?;
-        let read = Read {
+        let read = ReadRequest {
             at: PathAt::beneath(self.toolsets.workspace(platform), path),
             offset: 0,
             length: None,
         };
         let file = lease.warden().read_file(read).await?;
-        let bytes = file.collect(MOST_BYTES).await?;
+        let bytes = file.collect(MOST_FILE_BYTES).await?;
         bytes.ok_or(FetchError::TooLarge)
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn tags_are_taken_out_however_they_are_dressed() {
         let answer = "Here it is:\n\nMEDIA:/workspace/chart.png\n- `MEDIA: out/data.csv`\nBye.";
-        let read = Answer::read(answer, "/workspace");
+        let read = ParsedAnswer::read(answer, "/workspace");
         assert_eq!(read.files, ["chart.png", "out/data.csv"]);
         assert_eq!(read.text, "Here it is:\n\nBye.");
     }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn words_about_a_tag_are_words() {
         let answer = "Write MEDIA:/workspace/x to send a file.";
-        let read = Answer::read(answer, "/workspace");
+        let read = ParsedAnswer::read(answer, "/workspace");
         assert_eq!((read.text.as_str(), read.files.len()), (answer, 0));
     }
 
@@ -247,12 +247,12 @@ mod tests {
             "~/.ssh/id_rsa",
             ".",
         ] {
-            let read = Answer::read(&format!("MEDIA:{path}"), "/workspace");
+            let read = ParsedAnswer::read(&format!("MEDIA:{path}"), "/workspace");
             assert_eq!(read.files, [""; 0], "{path}");
             assert!(read.text.contains("was not sent"), "{path}");
         }
         let many = "MEDIA:x\n".repeat(11);
-        let read = Answer::read(&many, "/workspace");
+        let read = ParsedAnswer::read(&many, "/workspace");
         assert_eq!(read.files.len(), 10);
         assert!(read.text.contains("enough"));
     }

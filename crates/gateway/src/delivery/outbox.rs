@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_access::PairingCode;
-use hermetic_chat::{Chat, Reply, ReplyRule};
+use hermetic_chat::{Chat, ChatReply, ReplyRule, UndeliveredReply};
 use hermetic_redact::{Redacted, Redactor};
-use hermetic_store::{Deliveries, DeliveryRow, End, Owner, Store, StoreError};
-use hermetic_types::{AccountId, ConversationKey, MessageId, Place, SharedClock, Timestamp};
+use hermetic_store::{DeliveryRow, DeliveryRows, MessageEnd, RowOwner, Store, StoreError};
+use hermetic_types::{AccountId, ChatPlace, ConversationKey, MessageId, SharedClock, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -26,12 +26,12 @@ use tokio_util::task::TaskTracker;
 
 use super::FileSource;
 use super::attempt::Delivery;
-use super::destinations::{Destination, Destinations};
+use super::destinations::{Destination, DestinationQueues};
 use super::late_files::FilePace;
 use crate::message::AcceptedMessage;
 
 /// With nothing to do.
-const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+const IDLE_OUTBOX_WAIT: Duration = Duration::from_secs(3600);
 
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
@@ -51,12 +51,12 @@ pub(crate) struct OutboxParts<'a> {
 #[derive(Debug)]
 pub(crate) struct Outbox {
     pub(super) chats: HashMap<AccountId, Arc<dyn Chat>>,
-    pub(super) deliveries: Deliveries,
+    pub(super) deliveries: DeliveryRows,
     pub(super) files: Arc<dyn FileSource>,
     pub(super) redactor: Redactor,
     pub(super) clock: SharedClock,
     pub(super) pace: FilePace,
-    pub(super) destinations: Destinations,
+    pub(super) destinations: DestinationQueues,
     pub(super) wake: Notify,
     pub(super) tasks: TaskTracker,
     /// After it, what is being sent has a moment left.
@@ -66,12 +66,12 @@ pub(crate) struct Outbox {
 /// A reply that is written down, and sent or on its way.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub(crate) struct Delivered(#[expect(dead_code, reason = "a receipt")] DeliveryRow);
+pub(crate) struct DeliveredReply(#[expect(dead_code, reason = "a receipt")] DeliveryRow);
 
 /// Where a reply goes, as the ledger keeps it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Address {
-    pub(super) place: Place,
+pub(super) struct DeliveryAddress {
+    pub(super) place: ChatPlace,
     pub(super) reply_to: Option<MessageId>,
     /// The message in which it was shown while it grew.
     #[serde(default)]
@@ -99,7 +99,7 @@ impl Outbox {
             redactor: parts.redactor,
             clock: parts.clock,
             pace: FilePace::default(),
-            destinations: Destinations::default(),
+            destinations: DestinationQueues::default(),
             wake: Notify::new(),
             tasks: parts.tasks,
             cut: parts.cut,
@@ -125,8 +125,8 @@ impl Outbox {
         &self,
         message: &AcceptedMessage,
         reply: &Redacted<String>,
-        end: End,
-    ) -> Result<Delivered, StoreError> {
+        end: MessageEnd,
+    ) -> Result<DeliveredReply, StoreError> {
         self.deliver_with(message, reply, Vec::new(), end).await
     }
 
@@ -136,10 +136,10 @@ impl Outbox {
         message: &AcceptedMessage,
         reply: &Redacted<String>,
         files: Vec<String>,
-        end: End,
-    ) -> Result<Delivered, StoreError> {
+        end: MessageEnd,
+    ) -> Result<DeliveredReply, StoreError> {
         let said = message.said();
-        let address = Address {
+        let address = DeliveryAddress {
             place: said.place.clone(),
             reply_to: message.to_quote(self.replies(&said.account)).cloned(),
             draft: message.draft().cloned(),
@@ -160,11 +160,32 @@ impl Outbox {
         let destination = delivery.destination();
         self.destinations.push(delivery);
         self.work_off(&destination).await;
-        Ok(Delivered(row))
+        Ok(DeliveredReply(row))
+    }
+
+    /// A reply that was sent did not arrive after all.
+    pub(crate) async fn note_undelivered(
+        &self,
+        reply: &UndeliveredReply,
+    ) -> Result<(), StoreError> {
+        let Some(row) = reply.key.delivery().map(DeliveryRow) else {
+            return Ok(());
+        };
+        let account = reply.account.to_string();
+        let noted = self.deliveries.lost(row, &account, &reply.why).await?;
+        if noted {
+            tracing::warn!(
+                delivery = row.0,
+                account,
+                why = reply.why,
+                "a reply did not arrive"
+            );
+        }
+        Ok(())
     }
 
     /// Whether a reply to this place waits to be sent.
-    pub(crate) fn is_held_up(&self, account: &AccountId, place: &Place) -> bool {
+    pub(crate) fn is_held_up(&self, account: &AccountId, place: &ChatPlace) -> bool {
         self.destinations.is_busy(&Destination {
             account: account.clone(),
             place: place.clone(),
@@ -176,7 +197,7 @@ impl Outbox {
         self.deliveries.any_for(message.row()).await
     }
 
-    pub(crate) fn offer_pairing(&self, account: &AccountId, place: Place, code: &PairingCode) {
+    pub(crate) fn offer_pairing(&self, account: &AccountId, place: ChatPlace, code: &PairingCode) {
         let Some(chat) = self.chats.get(account).cloned() else {
             return;
         };
@@ -189,7 +210,7 @@ impl Outbox {
         ));
         let cut = self.cut.clone();
         self.tasks.spawn(async move {
-            let reply = Reply::text(text.into());
+            let reply = ChatReply::text(text.into());
             let sent = tokio::select! {
                 sent = chat.send(&place, &reply) => sent,
                 () = a_moment_after(&cut) => return,
@@ -202,11 +223,11 @@ impl Outbox {
 
     /// Takes over what an earlier process did not see arrive. Called once, before anything new is sent.
     pub(crate) async fn take_over(&self) -> Result<usize, StoreError> {
-        let due = self.deliveries.due(Owner::ThisGateway).await?;
+        let due = self.deliveries.due(RowOwner::ThisGateway).await?;
         let count = due.len();
         for due in due {
             let account = due.account.parse::<AccountId>();
-            let address = serde_json::from_str::<Address>(&due.address);
+            let address = serde_json::from_str::<DeliveryAddress>(&due.address);
             let (Ok(account), Ok(address)) = (account, address) else {
                 self.deliveries
                     .failed(due.row, "the address cannot be read")
@@ -236,7 +257,7 @@ impl Outbox {
                 () = stop.cancelled() => break,
                 () = self.wake.notified() => {}
                 Some(()) = ways.next() => {}
-                () = sleep_until(next.unwrap_or_else(|| Instant::now() + LOOK_AGAIN)) => {}
+                () = sleep_until(next.unwrap_or_else(|| Instant::now() + IDLE_OUTBOX_WAIT)) => {}
             }
         }
         // What is being sent is given a moment, or it would be marked next time for nothing.

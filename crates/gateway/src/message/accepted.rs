@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use hermetic_access::Admitted;
 use hermetic_chat::ReplyRule;
-use hermetic_store::{Inbox, MessageRow, Open, StoreError};
-use hermetic_types::{ChatKind, ConversationKey, Incoming, MessageId, Timestamp};
+use hermetic_store::{InboxRows, MessageRow, OpenMessage, StoreError};
+use hermetic_types::{ChatKind, ConversationKey, IncomingMessage, MessageId, Timestamp};
 
 /// The proof that a message survives us. Only this module makes one.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct AcceptedMessage {
 impl AcceptedMessage {
     /// `None` if it was there already: the platform sent it twice.
     pub(crate) async fn write(
-        inbox: &Inbox,
+        inbox: &InboxRows,
         admitted: Admitted,
         now: Timestamp,
     ) -> Result<Option<Self>, StoreError> {
@@ -46,7 +46,7 @@ impl AcceptedMessage {
     }
 
     /// One that an earlier process wrote down. It was let in again, by the rules of today.
-    pub(crate) fn found(open: &Open, admitted: Admitted) -> Self {
+    pub(crate) fn found(open: &OpenMessage, admitted: Admitted) -> Self {
         let draft = open.draft.clone().and_then(|id| MessageId::new(id).ok());
         Self {
             row: open.row,
@@ -56,6 +56,20 @@ impl AcceptedMessage {
         }
     }
 
+    /// The same message with other words: whoever wrote it changed it before its turn came.
+    pub(crate) fn with_words_of(&self, admitted: Admitted) -> Self {
+        Self {
+            admitted,
+            ..self.clone()
+        }
+    }
+
+    /// Writes down what it says now.
+    pub(crate) async fn rewrite(&self, inbox: &InboxRows) -> Result<(), StoreError> {
+        let payload = serde_json::to_string(self.said()).unwrap_or_default();
+        inbox.rewrite(self.row, &payload).await
+    }
+
     pub(crate) fn draft(&self) -> Option<&MessageId> {
         self.draft.get()
     }
@@ -63,7 +77,7 @@ impl AcceptedMessage {
     /// Its answer has begun to show there. A crash from now on goes on in the same message.
     pub(crate) async fn note_draft(
         &self,
-        inbox: &Inbox,
+        inbox: &InboxRows,
         draft: &MessageId,
     ) -> Result<(), StoreError> {
         // One turn at a time works on a message.
@@ -95,7 +109,7 @@ impl AcceptedMessage {
         &self.admitted
     }
 
-    pub(crate) fn said(&self) -> &Incoming {
+    pub(crate) fn said(&self) -> &IncomingMessage {
         self.admitted.said()
     }
 

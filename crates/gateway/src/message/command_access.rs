@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hermetic_types::{ChatKind, Platform, UserId};
 
 use crate::message::AcceptedMessage;
-use crate::message::Slash;
+use crate::message::ChatCommand;
 
 #[derive(Clone, Debug, Default)]
 pub struct CommandAccess(pub BTreeMap<Platform, PlatformCommandAccess>);
@@ -28,10 +28,10 @@ pub struct CommandRule {
 }
 
 /// What tells people where they stand is for everybody.
-const ALWAYS: [&str; 2] = ["help", "whoami"];
+const ALWAYS: [&str; 3] = ["help", "unknown", "whoami"];
 
 impl CommandAccess {
-    pub(crate) fn let_through(&self, message: &AcceptedMessage, slash: &Slash) -> bool {
+    pub(crate) fn let_through(&self, message: &AcceptedMessage, slash: &ChatCommand) -> bool {
         let said = message.said();
         let Some(gates) = self.0.get(&said.platform()) else {
             return true;
@@ -51,7 +51,7 @@ impl CommandRule {
         };
         let listed = |name: &String| {
             // Under whichever of its names it was listed.
-            let known = Slash::read(&format!("/{name}"));
+            let known = ChatCommand::read(&format!("/{name}"));
             known.map_or(name == command, |known| known.name() == command)
         };
         admins.contains(user) || ALWAYS.contains(&command) || self.for_others.iter().any(listed)

@@ -7,8 +7,8 @@ use futures::stream::StreamExt;
 use hermetic_chat::DownloadError;
 use hermetic_sandbox::Sandbox;
 use hermetic_types::{Attachment, AttachmentKind};
-use hermetic_warden::client::CallError;
-use hermetic_warden::protocol::{PathAt, Write};
+use hermetic_warden::client::WardenCallError;
+use hermetic_warden::protocol::{PathAt, WriteRequest};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ enum TakeError {
     #[error("{0}")]
     Download(#[from] DownloadError),
     #[error("it could not be written into the workspace")]
-    Write(#[from] CallError),
+    Write(#[from] WardenCallError),
 }
 
 /// Below the workspace.
@@ -82,7 +82,7 @@ impl Gateway {
             let description = "files do not come from here".to_owned();
             return Err(DownloadError::Refused { description }.into());
         };
-        let limit = self.settings.inbound_bytes.min(most);
+        let limit = self.settings.max_inbound_media_bytes.min(most);
         let taking = async {
             // Refused by its size before a sandbox is made for it.
             let mut pieces = chat.download(attachment, limit).await?;
@@ -111,7 +111,7 @@ async fn put(
     at: PathAt,
     pieces: &mut hermetic_chat::AttachmentStream,
 ) -> Result<u64, TakeError> {
-    let write = Write {
+    let write = WriteRequest {
         at,
         mode: 0o644,
         parents: true,

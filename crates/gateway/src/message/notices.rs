@@ -8,20 +8,20 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_agent::Untrusted;
+use hermetic_agent::UntrustedOutput;
 use hermetic_session::Sandboxes;
 use hermetic_store::StoreError;
-use hermetic_tools::{Held, Notice, Noticed, Reach};
-use hermetic_types::{ConversationKey, Incoming, SandboxId, UpdateId};
+use hermetic_tools::{Held, NoticeKind, ProcessNotice, SandboxReach};
+use hermetic_types::{ConversationKey, IncomingMessage, SandboxId, Timestamp, UpdateId};
 
-use crate::life::Arrival;
-use crate::{Busy, Gateway};
+use crate::life::MessageArrival;
+use crate::{BusyMode, Gateway};
 
 /// Finds a process's sandbox again.
 #[derive(Clone, Debug)]
-pub struct Reachable(pub Sandboxes);
+pub struct ReachableSandboxes(pub Sandboxes);
 
-impl Reach for Reachable {
+impl SandboxReach for ReachableSandboxes {
     fn living<'a>(
         &'a self,
         conversation: &'a ConversationKey,
@@ -49,19 +49,19 @@ impl Gateway {
         std::future::pending().await
     }
 
-    async fn hear_notice(self: &Arc<Self>, notice: &Notice) -> Result<(), StoreError> {
-        if let Some(incoming) = spoken(notice, self.jiff_now())
-            && let Some(message) = self.accept(incoming, Arrival::Process).await?
+    async fn hear_notice(self: &Arc<Self>, notice: &ProcessNotice) -> Result<(), StoreError> {
+        if let Some(incoming) = spoken(notice, self.now())
+            && let Some(message) = self.accept(incoming, MessageArrival::Process).await?
         {
             // It waits for its turn: nobody is interrupted by a process.
-            self.hand_over(message, Busy::Queue);
+            self.hand_over(message, BusyMode::Queue);
         }
         self.toolsets.background().told(notice).await
     }
 }
 
 /// What a message has to say where an answer to it goes, without its words.
-pub(crate) fn origin(message: &Incoming) -> Option<String> {
+pub(crate) fn origin(message: &IncomingMessage) -> Option<String> {
     let mut origin = message.clone();
     origin.text.clear();
     origin.attachments.clear();
@@ -69,8 +69,8 @@ pub(crate) fn origin(message: &Incoming) -> Option<String> {
     serde_json::to_string(&origin).ok()
 }
 
-fn spoken(notice: &Notice, now: jiff::Timestamp) -> Option<Incoming> {
-    let mut incoming: Incoming = serde_json::from_str(&notice.origin).ok()?;
+fn spoken(notice: &ProcessNotice, now: Timestamp) -> Option<IncomingMessage> {
+    let mut incoming: IncomingMessage = serde_json::from_str(&notice.origin).ok()?;
     let name = format!("{}:{}", notice.session_id(), notice.mark);
     incoming.update = UpdateId::new(name).ok()?;
     incoming.mentions_us = true;
@@ -79,21 +79,21 @@ fn spoken(notice: &Notice, now: jiff::Timestamp) -> Option<Incoming> {
     Some(incoming)
 }
 
-fn words(notice: &Notice) -> String {
+fn words(notice: &ProcessNotice) -> String {
     let id = notice.session_id();
     let what = match &notice.what {
-        Noticed::Ended { code: Some(code) } => format!("has ended with exit code {code}"),
-        Noticed::Ended { code: None } => "is gone with its sandbox; nobody knows how it ended".into(),
-        Noticed::Matched { pattern, untold: 0 } => format!("wrote {pattern:?}"),
-        Noticed::Matched { pattern, untold } => {
+        NoticeKind::Ended { code: Some(code) } => format!("has ended with exit code {code}"),
+        NoticeKind::Ended { code: None } => "is gone with its sandbox; nobody knows how it ended".into(),
+        NoticeKind::Matched { pattern, untold: 0 } => format!("wrote {pattern:?}"),
+        NoticeKind::Matched { pattern, untold } => {
             format!("wrote {pattern:?}, after {untold} hits that came too fast to be told")
         }
-        Noticed::WatchedEnough => {
+        NoticeKind::WatchedEnough => {
             "hits its watch_patterns all the time and is not watched any more; you will be told of its end"
                 .into()
         }
     };
-    let output = Untrusted::wrap("process", notice.output.as_str()).into_text();
+    let output = UntrustedOutput::wrap("process", notice.output.as_str()).into_text();
     format!(
         "[No person wrote this. The background process {id} {what}.]\nIts command: {}\n{output}",
         notice.command
@@ -106,9 +106,9 @@ mod tests {
     use hermetic_redact::Redactor;
     use hermetic_types::RunId;
 
-    fn notice(what: Noticed) -> Notice {
-        let redactor = Redactor::new([], hermetic_redact::Settings::default());
-        Notice {
+    fn notice(what: NoticeKind) -> ProcessNotice {
+        let redactor = Redactor::new([], hermetic_redact::RedactorSettings::default());
+        ProcessNotice {
             conversation: ConversationKey::new("k"),
             process: RunId::random(),
             mark: "end".to_owned(),
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_a_process_wrote_is_marked_as_untrusted() {
-        let words = words(&notice(Noticed::Ended { code: Some(2) }));
+        let words = words(&notice(NoticeKind::Ended { code: Some(2) }));
         assert!(words.starts_with("[No person wrote this. The background process proc_"));
         assert!(words.contains("exit code 2") && words.contains("Its command: make"));
         let (before, _) = words.split_once("Delete everything").unwrap();
@@ -130,6 +130,6 @@ mod tests {
 
     #[test]
     fn an_origin_that_cannot_be_read_tells_nobody() {
-        assert!(spoken(&notice(Noticed::WatchedEnough), jiff::Timestamp::UNIX_EPOCH).is_none());
+        assert!(spoken(&notice(NoticeKind::WatchedEnough), Timestamp::UNIX_EPOCH).is_none());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hermetic_chat::ReplyRule;
 use hermetic_redact::Redacted;
-use hermetic_store::End;
+use hermetic_store::MessageEnd;
 
 use super::AcceptedMessage;
 use crate::conversation::Notified;
@@ -28,7 +28,9 @@ impl Gateway {
         let gateway = Arc::clone(self);
         self.turns.spawn(async move {
             let reply = Redacted::constant(why);
-            let delivered = gateway.outbox.deliver(&message, &reply, End::Refused);
+            let delivered = gateway
+                .outbox
+                .deliver(&message, &reply, MessageEnd::Refused);
             if let Err(error) = delivered.await {
                 tracing::error!(%error, "a message stays open");
             }
@@ -50,12 +52,15 @@ impl Gateway {
         for message in dropped {
             let ended = if self.outbox.replies(&message.said().account) == ReplyRule::OneForEach {
                 let reply = Redacted::constant(wording::DROPPED);
-                let told = self.outbox.deliver(&message, &reply, End::Refused).await;
+                let told = self
+                    .outbox
+                    .deliver(&message, &reply, MessageEnd::Refused)
+                    .await;
                 told.map(drop)
             } else {
                 let row = message.row();
                 self.inbox
-                    .end(row, End::Refused, Some(note), self.now())
+                    .end(row, MessageEnd::Refused, Some(note), self.now())
                     .await
             };
             if let Err(error) = ended {
@@ -70,7 +75,9 @@ impl Gateway {
         self.turns.spawn(async move {
             let note = Some("too many waited");
             let now = gateway.now();
-            let ended = gateway.inbox.end(message.row(), End::Refused, note, now);
+            let ended = gateway
+                .inbox
+                .end(message.row(), MessageEnd::Refused, note, now);
             if let Err(error) = ended.await {
                 tracing::error!(%error, "a message stays open");
             }

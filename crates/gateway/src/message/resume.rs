@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use hermetic_store::{End, Open, Owner, StoreError};
-use hermetic_types::Incoming;
+use hermetic_store::{MessageEnd, OpenMessage, RowOwner, StoreError};
+use hermetic_types::IncomingMessage;
 
 use super::AcceptedMessage;
-use crate::conversation::journal::Line;
-use crate::life::Arrival;
-use crate::{Busy, Gateway};
+use crate::conversation::journal::HistoryLine;
+use crate::life::MessageArrival;
+use crate::{BusyMode, Gateway};
 
 /// Ended messages are kept this long, to recognise one that comes twice.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -27,7 +27,7 @@ impl Gateway {
         let replies = self
             .once_there_is_room("take replies over", replies)
             .await?;
-        let open = self.inbox.open(Owner::ThisGateway).await?;
+        let open = self.inbox.open(RowOwner::ThisGateway).await?;
         let processes = self.toolsets.background().take_up().await?;
         if replies > 0 || processes > 0 || !open.is_empty() {
             tracing::info!(
@@ -44,7 +44,7 @@ impl Gateway {
                 .await?;
             if let Some(message) = taken {
                 // In order: a message that waits must not interrupt the one before it.
-                self.hand_over(message, Busy::Queue);
+                self.hand_over(message, BusyMode::Queue);
             }
         }
         Ok(())
@@ -58,6 +58,7 @@ impl Gateway {
             .rows()
             .prune(self.now().minus(KEPT))
             .await?;
+        self.spending.forget_old().await?;
         if let Some(memory) = self.settings.memory {
             let silent = self.now().minus(memory);
             let forgotten = self.history.forget_silent(silent).await?;
@@ -68,25 +69,25 @@ impl Gateway {
         Ok(())
     }
 
-    async fn take_up(&self, open: Open) -> Result<Option<AcceptedMessage>, StoreError> {
+    async fn take_up(&self, open: OpenMessage) -> Result<Option<AcceptedMessage>, StoreError> {
         let end = |end, note| self.inbox.end(open.row, end, Some(note), self.now());
         if open.attempts == 0 && self.was_told(&open).await? {
-            end(End::Answered, "told to a turn that was at work").await?;
+            end(MessageEnd::Answered, "told to a turn that was at work").await?;
             return Ok(None);
         }
-        let Ok(incoming) = serde_json::from_str::<Incoming>(&open.payload) else {
-            end(End::Failed, "cannot be read any more").await?;
+        let Ok(incoming) = serde_json::from_str::<IncomingMessage>(&open.payload) else {
+            end(MessageEnd::Failed, "cannot be read any more").await?;
             return Ok(None);
         };
-        self.accept(incoming, Arrival::Restart(open)).await
+        self.accept(incoming, MessageArrival::Restart(open)).await
     }
 
     /// Whether a turn of another message heard this one.
-    async fn was_told(&self, open: &Open) -> Result<bool, StoreError> {
+    async fn was_told(&self, open: &OpenMessage) -> Result<bool, StoreError> {
         let lines = self.history.recent(&open.conversation, 500).await?;
         let mut lines = lines
             .iter()
-            .filter_map(|line| Line::read(line, &self.redactor));
+            .filter_map(|line| HistoryLine::read(line, &self.redactor));
         Ok(lines.any(|line| line.row == open.row.0))
     }
 }

@@ -2,7 +2,7 @@
 
 /// A command we know. What only looks like one is a message like any other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Slash {
+pub(crate) enum ChatCommand {
     /// `/reset` is another name for it, as in Hermes.
     New,
     /// Destroys the sandbox; what was written after it.
@@ -11,11 +11,57 @@ pub(crate) enum Slash {
     Status,
     Sh(String),
     Py(String),
+    /// What today took.
+    Usage,
+    /// Which model answers here.
+    Model,
+    /// Lifts a budget; whose.
+    Lift(String),
     Whoami,
     Help,
     Approve(String),
     Deny(String),
+    /// The name of one that nobody has.
+    Unknown(String),
 }
+
+/// Commands of Hermes that are not here, for people who have them in their fingers.
+const OF_HERMES: [&str; 31] = [
+    "agents",
+    "background",
+    "bg",
+    "branch",
+    "btw",
+    "busy",
+    "commands",
+    "compact",
+    "compress",
+    "cron",
+    "fast",
+    "goal",
+    "insights",
+    "learn",
+    "memory",
+    "personality",
+    "profile",
+    "queue",
+    "reasoning",
+    "restart",
+    "resume",
+    "retry",
+    "rollback",
+    "sessions",
+    "sethome",
+    "skills",
+    "steer",
+    "title",
+    "undo",
+    "voice",
+    "yolo",
+];
+
+/// No command has a longer name.
+const LONGEST_NAME: usize = 32;
 
 /// A command as people are told of it, for platforms that list them.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +134,8 @@ pub const COMMANDS: &[CommandDescription] = {
             takes("answer", "yes, to say that you mean it", &["yes"]),
         ),
         command("status", "What goes on in this conversation", None),
+        command("usage", "What you and this conversation used today", None),
+        command("model", "Which model answers here", None),
         command("whoami", "Who you are here", None),
         command(
             "approve",
@@ -103,10 +151,15 @@ pub const COMMANDS: &[CommandDescription] = {
             "Say no to a question",
             takes("which", "Its name, and a reason", &["all"]),
         ),
+        command(
+            "lift",
+            "Lift a budget once for today",
+            needs("budget", "person, conversation or all, and a name"),
+        ),
     ]
 };
 
-impl Slash {
+impl ChatCommand {
     pub(crate) fn read(text: &str) -> Option<Self> {
         let words = text.trim().strip_prefix('/')?;
         let (name, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
@@ -120,12 +173,47 @@ impl Slash {
             "status" => Self::Status,
             "sh" => Self::Sh(rest.to_owned()),
             "py" => Self::Py(rest.to_owned()),
+            "usage" => Self::Usage,
+            "model" => Self::Model,
+            "lift" => Self::Lift(rest.to_owned()),
             "whoami" => Self::Whoami,
             "help" | "start" => Self::Help,
             "approve" => Self::Approve(rest.to_owned()),
             "deny" => Self::Deny(rest.to_owned()),
             _ => return None,
         })
+    }
+
+    /// A message that is written as a command and is none: `/stauts`. A path is none, nor is what has a
+    /// slash elsewhere.
+    pub(crate) fn unknown(text: &str) -> Option<Self> {
+        let first = text.split_whitespace().next()?.strip_prefix('/')?;
+        let name = first.split('@').next().unwrap_or(first);
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.len() <= LONGEST_NAME
+            && name.chars().all(plain);
+        is_name.then(|| Self::Unknown(name.to_ascii_lowercase()))
+    }
+
+    /// What to say to somebody who wrote a command that is none.
+    pub(crate) fn instead_of(name: &str) -> String {
+        let near = COMMANDS.iter().map(|command| command.name);
+        let near = near.map(|known| (strsim::osa_distance(name, known), known));
+        let near = near.min().filter(|(distance, known)| {
+            *distance <= known.len() / 3 + 1 && *distance < known.len()
+        });
+        let what = match OF_HERMES.contains(&name) {
+            true => format!("/{name} is a command of Hermes that is not here."),
+            false => format!("There is no command /{name}."),
+        };
+        let instead = match near {
+            Some((_, known)) => format!(" Did you mean /{known}?"),
+            None => String::new(),
+        };
+        format!(
+            "{what}{instead} /help lists what you can write. If it was meant for the agent, begin with another word."
+        )
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -136,10 +224,14 @@ impl Slash {
             Self::Status => "status",
             Self::Sh(_) => "sh",
             Self::Py(_) => "py",
+            Self::Usage => "usage",
+            Self::Model => "model",
+            Self::Lift(_) => "lift",
             Self::Whoami => "whoami",
             Self::Help => "help",
             Self::Approve(_) => "approve",
             Self::Deny(_) => "deny",
+            Self::Unknown(_) => "unknown",
         }
     }
 
@@ -162,23 +254,59 @@ mod tests {
     #[test]
     fn every_command_that_is_listed_is_one() {
         for listed in COMMANDS {
-            let read = Slash::read(&format!("/{} x", listed.name));
-            assert_eq!(read.as_ref().map(Slash::name), Some(listed.name));
+            let read = ChatCommand::read(&format!("/{} x", listed.name));
+            assert_eq!(read.as_ref().map(ChatCommand::name), Some(listed.name));
+        }
+    }
+
+    #[test]
+    fn what_is_written_as_a_command_and_is_none_is_answered_with_the_nearest() {
+        let meant = |text: &str| match ChatCommand::unknown(text) {
+            Some(ChatCommand::Unknown(name)) => ChatCommand::instead_of(&name),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert!(meant("/stauts").contains("Did you mean /status?"));
+        assert!(meant("/HELPP@OurBot me").contains("/helpp. Did you mean /help?"));
+        assert!(meant("/undo it").starts_with("/undo is a command of Hermes"));
+        assert!(!meant("/xylophone").contains("Did you mean"));
+        for text in [
+            "/etc/passwd is a file",
+            "a /stauts",
+            "/",
+            "//sh",
+            "/1st",
+            "/a.b",
+            "",
+        ] {
+            assert_eq!(ChatCommand::unknown(text), None, "{text:?}");
+        }
+        for hermes in OF_HERMES {
+            assert_eq!(
+                ChatCommand::read(&format!("/{hermes}")),
+                None,
+                "{hermes} is here"
+            );
         }
     }
 
     #[test]
     fn commands_are_read_as_people_write_them() {
         assert_eq!(
-            Slash::read("/sh ls -l\n"),
-            Some(Slash::Sh("ls -l".to_owned()))
+            ChatCommand::read("/sh ls -l\n"),
+            Some(ChatCommand::Sh("ls -l".to_owned()))
         );
-        assert_eq!(Slash::read("/SH\nls"), Some(Slash::Sh("ls".to_owned())));
-        assert_eq!(Slash::read("/status@OurBot"), Some(Slash::Status));
-        assert_eq!(Slash::read("/start"), Some(Slash::Help));
-        assert_eq!(Slash::read("/reset"), Some(Slash::New));
-        let confirmed = Slash::Destroy("yes".to_owned());
-        assert_eq!(Slash::read("/destroy  yes "), Some(confirmed));
+        assert_eq!(
+            ChatCommand::read("/SH\nls"),
+            Some(ChatCommand::Sh("ls".to_owned()))
+        );
+        assert_eq!(
+            ChatCommand::read("/status@OurBot"),
+            Some(ChatCommand::Status)
+        );
+        assert_eq!(ChatCommand::read("/start"), Some(ChatCommand::Help));
+        assert_eq!(ChatCommand::read("/reset"), Some(ChatCommand::New));
+        let confirmed = ChatCommand::Destroy("yes".to_owned());
+        assert_eq!(ChatCommand::read("/destroy  yes "), Some(confirmed));
         for text in [
             "/etc/passwd is a file",
             "/shell x",
@@ -187,7 +315,7 @@ mod tests {
             "",
             "//sh",
         ] {
-            assert_eq!(Slash::read(text), None, "{text:?}");
+            assert_eq!(ChatCommand::read(text), None, "{text:?}");
         }
     }
 }

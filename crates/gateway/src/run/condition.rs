@@ -12,17 +12,17 @@ use tokio_util::sync::CancellationToken;
 use crate::Gateway;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
-    pub stage: Stage,
+pub struct GatewayCondition {
+    pub stage: GatewayStage,
     /// Conversations with something going on.
     pub active: usize,
     pub accounts: Vec<(AccountId, ChatState)>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<GatewayPart>,
 }
 
 /// One of those whose trouble the operator should know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Part {
+pub struct GatewayPart {
     /// `store`, `disk`, `model`, `platform:telegram`, `backend:native`.
     pub name: String,
     #[serde(flatten)]
@@ -30,7 +30,7 @@ pub struct Part {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum GatewayStage {
     /// The backend is tried out and what was left open is read.
     Starting,
     /// Messages are taken.
@@ -40,14 +40,14 @@ pub enum Stage {
 }
 
 /// Hears each change.
-pub type Report = Box<dyn Fn(&Condition) + Send + Sync>;
+pub type Report = Box<dyn Fn(&GatewayCondition) + Send + Sync>;
 
 /// Platforms do not say when they change, so they are looked at.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const CONDITION_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Gateway {
-    pub(crate) fn condition(&self) -> Condition {
-        Condition {
+    pub(crate) fn condition(&self) -> GatewayCondition {
+        GatewayCondition {
             stage: *self.stage.borrow(),
             active: self.conversations.count(),
             accounts: self
@@ -60,7 +60,7 @@ impl Gateway {
     }
 
     /// Each part, also those that are well.
-    pub(crate) fn parts(&self) -> Vec<Part> {
+    pub(crate) fn parts(&self) -> Vec<GatewayPart> {
         let part = |name: &str, report: HealthReport| (name.to_owned(), report.health());
         let mut parts = vec![
             part("store", self.store.health()),
@@ -81,7 +81,7 @@ impl Gateway {
         }));
         let parts = parts.into_iter().map(|(name, health)| {
             let health = self.first_seen(&name, health);
-            Part { name, health }
+            GatewayPart { name, health }
         });
         parts.collect()
     }
@@ -121,7 +121,7 @@ impl Gateway {
                 biased;
                 _ = stage.changed() => {}
                 () = until.cancelled() => return,
-                () = sleep(LOOK_AGAIN) => {}
+                () = sleep(CONDITION_INTERVAL) => {}
             }
         }
     }

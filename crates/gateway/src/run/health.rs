@@ -14,7 +14,7 @@ use axum::{Json, Router};
 use hermetic_chat::ChatState;
 use serde_json::{Value, json};
 
-use super::Stage;
+use super::GatewayStage;
 use crate::Gateway;
 
 pub(crate) fn routes(gateway: Arc<Gateway>) -> Router {
@@ -26,7 +26,7 @@ pub(crate) fn routes(gateway: Arc<Gateway>) -> Router {
 /// Nothing here that a stranger on the loopback could use.
 async fn health(State(gateway): State<Arc<Gateway>>) -> (StatusCode, Json<Value>) {
     let parts = gateway.parts();
-    let is_starting = *gateway.stage.borrow() == Stage::Starting;
+    let is_starting = *gateway.stage.borrow() == GatewayStage::Starting;
     let takes_messages = !is_starting && gateway.store.health().health().is_ok();
     let is_well = parts.iter().all(|part| part.health.is_ok());
     let number = match takes_messages {

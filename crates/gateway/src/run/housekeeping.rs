@@ -20,19 +20,19 @@ const TIDY_EVERY: Duration = Duration::from_secs(10);
 
 /// Connections to one port of ours at once, where there are descriptors enough: each of these ports
 /// answers a few clients, and whoever sends nothing whole goes first.
-const MOST_CONNECTIONS: usize = 512;
+const MOST_PORT_CONNECTIONS: usize = 512;
 
 /// How long answers on these ports may go on when everything else has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-pub(super) struct Housekeeping {
+pub(super) struct HousekeepingTasks {
     tasks: TaskTracker,
     stop: CancellationToken,
     /// To each port at once.
     most_connections: usize,
 }
 
-impl Housekeeping {
+impl HousekeepingTasks {
     /// What runs from the first moment: a start that waits for room is seen to do so, and the room is
     /// looked after.
     ///
@@ -61,8 +61,7 @@ impl Housekeeping {
     /// The rest, once what an earlier run left is settled.
     pub(super) fn begin(&self, gateway: &Arc<Gateway>, intakes: Vec<(TcpListener, axum::Router)>) {
         let (sandboxes, until) = (gateway.sandboxes.clone(), self.stop.clone());
-        self.tasks
-            .spawn(async move { sandboxes.keep_house(until).await });
+        self.tasks.spawn(async move { sandboxes.reap(until).await });
         let (resending, until) = (Arc::clone(gateway), self.stop.clone());
         self.tasks
             .spawn(async move { resending.outbox.resend(until).await });
@@ -113,5 +112,5 @@ async fn forget_old(gateway: Arc<Gateway>, until: CancellationToken) {
 fn connections(ports: usize) -> usize {
     let all = usize::try_from(descriptors::available()).unwrap_or(usize::MAX);
     let share = all / 16 * 3 / ports.max(3);
-    share.min(MOST_CONNECTIONS)
+    share.min(MOST_PORT_CONNECTIONS)
 }

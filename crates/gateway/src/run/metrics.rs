@@ -24,7 +24,7 @@ use prometheus_client::registry::{Registry, Unit};
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A slash command takes milliseconds, a turn with tools minutes.
-const SECONDS: [f64; 11] = [
+const TURN_SECONDS_BUCKETS: [f64; 11] = [
     0.01, 0.05, 0.25, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
 ];
 
@@ -59,7 +59,7 @@ impl Default for GatewayMetrics {
         Self {
             messages: Family::default(),
             turns: Family::default(),
-            turn_seconds: Histogram::new(SECONDS),
+            turn_seconds: Histogram::new(TURN_SECONDS_BUCKETS),
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use hermetic_sandbox::BackendError;
 use hermetic_session::{LeaseError, LetGoError};
-use hermetic_tools::{Blocked, NoOneToAsk, Outcome, Request, Terminal};
+use hermetic_tools::{BlockedCommand, CommandRequest, NoOneToAsk, TerminalOutcome, TerminalTool};
 use hermetic_types::ConversationKey;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use super::room::Lack;
+use super::room::MissingRoom;
 use crate::life::in_full;
 use crate::{Gateway, ServeError};
 
@@ -16,7 +16,7 @@ pub enum ProofError {
     #[error("no sandbox can be had")]
     Lease(#[from] LeaseError),
     #[error("the policy refuses even the command that tries the sandbox out: {0}")]
-    Blocked(#[from] Blocked),
+    Blocked(#[from] BlockedCommand),
     #[error("a command in a fresh sandbox failed: {0}")]
     Command(String),
     #[error("a fresh sandbox could not be removed")]
@@ -39,7 +39,7 @@ impl ProofError {
 
 /// Whether the backends were seen to work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Proof {
+pub(super) enum BackendProof {
     Given,
     /// The disk has no room for a sandbox. Until it has, nobody else gets one either.
     Owed,
@@ -48,16 +48,16 @@ pub(super) enum Proof {
 impl Gateway {
     /// A store that cannot be written is waited for: nothing could be taken over meanwhile. Where only
     /// sandboxes lack room, what needs none is served.
-    pub(super) async fn prove_backends_if_there_is_room(&self) -> Result<Proof, ServeError> {
+    pub(super) async fn prove_backends_if_there_is_room(&self) -> Result<BackendProof, ServeError> {
         loop {
             match self.prove_backends().await {
-                Ok(()) => return Ok(Proof::Given),
+                Ok(()) => return Ok(BackendProof::Given),
                 Err(error) => match self.lack_of_room().await {
-                    Some(Lack::Store) => self.wait_for(Lack::Store, &error).await,
-                    Some(Lack::Sandboxes) => {
+                    Some(MissingRoom::Store) => self.wait_for(MissingRoom::Store, &error).await,
+                    Some(MissingRoom::Sandboxes) => {
                         let error = in_full(&error);
                         tracing::warn!(error, "serves without sandboxes until the disk has room");
-                        return Ok(Proof::Owed);
+                        return Ok(BackendProof::Owed);
                     }
                     None => return Err(error),
                 },
@@ -67,8 +67,8 @@ impl Gateway {
 
     /// Gives a proof that is owed as soon as there is room. Returns only if it fails: a gateway whose
     /// backend does not work is of no use.
-    pub(super) async fn catch_up_on(&self, proof: Proof) -> ServeError {
-        let mut owed = proof == Proof::Owed;
+    pub(super) async fn catch_up_on(&self, proof: BackendProof) -> ServeError {
+        let mut owed = proof == BackendProof::Owed;
         while owed {
             match self.prove_backends().await {
                 Ok(()) => {
@@ -100,10 +100,14 @@ impl Gateway {
         Ok(())
     }
 
-    async fn prove(&self, nobody: &ConversationKey, terminal: &Terminal) -> Result<(), ProofError> {
+    async fn prove(
+        &self,
+        nobody: &ConversationKey,
+        terminal: &TerminalTool,
+    ) -> Result<(), ProofError> {
         let stop = CancellationToken::new();
         let cleared = terminal
-            .clear(Request::shell("true"), &NoOneToAsk, &stop)
+            .clear(CommandRequest::shell("true"), &NoOneToAsk, &stop)
             .await?;
         let outcome = {
             let lease = self.sandboxes.lease(nobody).await?;
@@ -111,11 +115,11 @@ impl Gateway {
         };
         self.sandboxes.reset(nobody).await?;
         match outcome {
-            Outcome::Ran { code: 0, .. } => Ok(()),
-            Outcome::Ran { output, code, .. } => {
+            TerminalOutcome::Ran { code: 0, .. } => Ok(()),
+            TerminalOutcome::Ran { output, code, .. } => {
                 Err(ProofError::Command(format!("exit code {code}: {output}")))
             }
-            Outcome::Failed { error } => Err(ProofError::Command(error.into_inner())),
+            TerminalOutcome::Failed { error } => Err(ProofError::Command(error.into_inner())),
         }
     }
 }

@@ -10,11 +10,11 @@ use crate::Gateway;
 use crate::life::in_full;
 
 /// Longer than the disk guard takes between two looks and than the store takes between two tries.
-const LOOK_AGAIN: Duration = Duration::from_millis(600);
+const ROOM_CHECK_INTERVAL: Duration = Duration::from_millis(600);
 
-/// Who has no room.
+/// Names the part that has no room left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lack {
+pub(super) enum MissingRoom {
     /// Nothing can be written down, so nothing can be taken over.
     Store,
     /// The store has its reserve, and new sandboxes are not made.
@@ -34,37 +34,37 @@ impl Gateway {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
-            if self.lack_of_room().await != Some(Lack::Store) {
+            if self.lack_of_room().await != Some(MissingRoom::Store) {
                 return Err(error);
             }
             tracing::debug!(what, "failed for lack of room");
-            self.wait_for(Lack::Store, &error).await;
+            self.wait_for(MissingRoom::Store, &error).await;
         }
     }
 
     /// Who has no room, if that is why something just failed. The guard of the disk may not have looked
     /// since it filled, so it is given the time.
-    pub(super) async fn lack_of_room(&self) -> Option<Lack> {
+    pub(super) async fn lack_of_room(&self) -> Option<MissingRoom> {
         let lack = self.lack();
         if lack.is_some() {
             return lack;
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(ROOM_CHECK_INTERVAL).await;
         self.lack()
     }
 
-    pub(super) async fn wait_for(&self, lack: Lack, error: &impl Error) {
+    pub(super) async fn wait_for(&self, lack: MissingRoom, error: &impl Error) {
         tracing::warn!(error = in_full(error), "waits until the disk has room");
         while self.lack() == Some(lack) {
-            sleep(LOOK_AGAIN).await;
+            sleep(ROOM_CHECK_INTERVAL).await;
         }
     }
 
-    fn lack(&self) -> Option<Lack> {
+    fn lack(&self) -> Option<MissingRoom> {
         if !self.store.health().health().is_ok() {
-            Some(Lack::Store)
+            Some(MissingRoom::Store)
         } else if self.sandboxes.is_disk_low() {
-            Some(Lack::Sandboxes)
+            Some(MissingRoom::Sandboxes)
         } else {
             None
         }

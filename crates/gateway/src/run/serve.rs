@@ -5,27 +5,27 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, ready};
 use futures::stream::{FuturesOrdered, StreamExt, select_all};
-use hermetic_chat::{Event, Receipt};
+use hermetic_chat::{ChatEvent, Receipt, UndeliveredReply};
 use hermetic_session::SettleError;
 use hermetic_store::StoreError;
-use hermetic_types::{BackendKind, DeletedMessage, Incoming, Press};
+use hermetic_types::{BackendKind, ButtonPress, DeletedMessage, IncomingMessage};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::housekeeping::Housekeeping;
-use super::proof::Proof;
-use super::{ProofError, Report, Stage};
-use crate::life::{Arrival, in_full};
+use super::housekeeping::HousekeepingTasks;
+use super::proof::BackendProof;
+use super::{GatewayStage, ProofError, Report};
+use crate::life::{MessageArrival, in_full};
 use crate::message::AcceptedMessage;
-use crate::{Gateway, Parts};
+use crate::{Gateway, GatewayParts};
 
 /// Messages that are written down at the same time.
 const MOST_TAKEN: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drained {
+pub enum DrainOutcome {
     /// Every turn came to its end.
     Clean,
     CutShort {
@@ -35,9 +35,10 @@ pub enum Drained {
 }
 
 /// What became of an event that was taken over.
-enum Taken {
+enum TakenEvent {
     Message(Box<AcceptedMessage>),
     Deletion(DeletedMessage),
+    Edit(Box<IncomingMessage>, Receipt),
     Nothing,
 }
 
@@ -57,34 +58,34 @@ pub enum ServeError {
 }
 
 /// Serves until `stop`. Each change of condition is reported; messages are taken from the first
-/// [`Stage::Serving`] on.
+/// [`GatewayStage::Serving`] on.
 ///
 /// Boxed so that dependants do not recompile the server future.
 pub fn serve(
-    parts: Parts,
+    parts: GatewayParts,
     health: TcpListener,
     stop: CancellationToken,
     report: Report,
-) -> BoxFuture<'static, Result<Drained, ServeError>> {
+) -> BoxFuture<'static, Result<DrainOutcome, ServeError>> {
     run(parts, health, stop, report).boxed()
 }
 
 async fn run(
-    mut parts: Parts,
+    mut parts: GatewayParts,
     health: TcpListener,
     stop: CancellationToken,
     report: Report,
-) -> Result<Drained, ServeError> {
+) -> Result<DrainOutcome, ServeError> {
     let intakes = std::mem::take(&mut parts.intakes);
     let gateway = Arc::new(Gateway::new(parts));
     gateway.store.wait_for_room();
-    let housekeeping = Housekeeping::start(&gateway, health, intakes.len(), report);
+    let housekeeping = HousekeepingTasks::start(&gateway, health, intakes.len(), report);
     let listened = match stop.run_until_cancelled(gateway.take_up_work()).await {
         None => Ok(()),
         Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, &stop).await,
         Some(Err(error)) => Err(error),
     };
-    gateway.stage.send_replace(Stage::Draining);
+    gateway.stage.send_replace(GatewayStage::Draining);
     let drained = gateway.drain().await;
     housekeeping.end().await;
     gateway.approvals.prompts.close().await;
@@ -95,7 +96,7 @@ async fn run(
 
 impl Gateway {
     /// What an earlier run left of sandboxes is settled, and those of this one are seen to work.
-    async fn take_up_work(self: &Arc<Self>) -> Result<Proof, ServeError> {
+    async fn take_up_work(self: &Arc<Self>) -> Result<BackendProof, ServeError> {
         let settle = || self.sandboxes.settle().boxed();
         self.once_there_is_room("settle the sandboxes", settle)
             .await?;
@@ -104,8 +105,8 @@ impl Gateway {
 
     async fn serve(
         self: &Arc<Self>,
-        proof: Proof,
-        housekeeping: &Housekeeping,
+        proof: BackendProof,
+        housekeeping: &HousekeepingTasks,
         intakes: Vec<(TcpListener, axum::Router)>,
         stop: &CancellationToken,
     ) -> Result<(), ServeError> {
@@ -114,7 +115,7 @@ impl Gateway {
             None => return Ok(()),
             Some(resumed) => resumed?,
         }
-        self.stage.send_replace(Stage::Serving);
+        self.stage.send_replace(GatewayStage::Serving);
         tokio::select! {
             listened = self.listen(stop) => listened,
             refuted = self.catch_up_on(proof) => Err(refuted),
@@ -142,16 +143,21 @@ impl Gateway {
             match next {
                 None => break Ok(()),
                 Some(Some(Ok(received))) => match received.event {
-                    Event::Message(incoming) => {
+                    ChatEvent::Message(incoming) => {
                         let accepted = self.take_message(incoming, received.receipt);
                         accepting.push_back(Either::Left(accepted));
                     }
                     // Behind the message that it may be about.
-                    Event::Deleted(deleted) => {
+                    ChatEvent::Deleted(deleted) => {
                         received.receipt.stored();
-                        accepting.push_back(Either::Right(ready(Taken::Deletion(deleted))));
+                        accepting.push_back(Either::Right(ready(TakenEvent::Deletion(deleted))));
                     }
-                    Event::Press(press) => self.hear_press(press, received.receipt),
+                    ChatEvent::Edited(edited) => {
+                        let edit = TakenEvent::Edit(Box::new(edited), received.receipt);
+                        accepting.push_back(Either::Right(ready(edit)));
+                    }
+                    ChatEvent::Press(press) => self.hear_press(press, received.receipt),
+                    ChatEvent::Undelivered(reply) => self.note_undelivered(reply, received.receipt),
                 },
                 Some(Some(Err(error))) => tracing::error!(%error, "a chat platform is lost"),
                 Some(None) if stop.is_cancelled() => break Ok(()),
@@ -164,28 +170,29 @@ impl Gateway {
         ended
     }
 
-    async fn take_message(&self, incoming: Incoming, receipt: Receipt) -> Taken {
-        match self.accept(incoming, Arrival::Chat(receipt)).await {
-            Ok(Some(message)) => Taken::Message(Box::new(message)),
-            Ok(None) => Taken::Nothing,
+    async fn take_message(&self, incoming: IncomingMessage, receipt: Receipt) -> TakenEvent {
+        match self.accept(incoming, MessageArrival::Chat(receipt)).await {
+            Ok(Some(message)) => TakenEvent::Message(Box::new(message)),
+            Ok(None) => TakenEvent::Nothing,
             // The receipt was not signed, so it comes again.
             Err(error) => {
                 tracing::error!(error = %in_full(&error), "a message could not be written down");
-                Taken::Nothing
+                TakenEvent::Nothing
             }
         }
     }
 
-    fn hand_over_taken(self: &Arc<Self>, taken: Taken) {
+    fn hand_over_taken(self: &Arc<Self>, taken: TakenEvent) {
         match taken {
-            Taken::Message(message) => self.hand_over(*message, self.settings.busy),
-            Taken::Deletion(deleted) => self.conversations.withdraw(&deleted),
-            Taken::Nothing => {}
+            TakenEvent::Message(message) => self.hand_over(*message, self.settings.busy),
+            TakenEvent::Deletion(deleted) => self.conversations.withdraw(&deleted),
+            TakenEvent::Edit(edited, receipt) => self.hear_edit(*edited, receipt),
+            TakenEvent::Nothing => {}
         }
     }
 
     /// The receipt is signed when the answer is written down; one that could not be comes again.
-    fn hear_press(self: &Arc<Self>, press: Press, receipt: Receipt) {
+    fn hear_press(self: &Arc<Self>, press: ButtonPress, receipt: Receipt) {
         let gateway = Arc::clone(self);
         self.turns.spawn(async move {
             match gateway.access.admit_press(press).await {
@@ -195,22 +202,33 @@ impl Gateway {
         });
     }
 
+    /// Signed when the ledger says so.
+    fn note_undelivered(self: &Arc<Self>, reply: UndeliveredReply, receipt: Receipt) {
+        let gateway = Arc::clone(self);
+        self.turns.spawn(async move {
+            match gateway.outbox.note_undelivered(&reply).await {
+                Ok(()) => receipt.stored(),
+                Err(error) => tracing::error!(%error, "a lost reply could not be noted"),
+            }
+        });
+    }
+
     /// What waits for a person is left to the next start. After the grace period what still runs is
     /// interrupted; each turn says so in its reply.
-    async fn drain(&self) -> Drained {
+    async fn drain(&self) -> DrainOutcome {
         self.approvals.questions.leave();
         self.turns.close();
         if timeout(self.settings.grace, self.turns.wait())
             .await
             .is_ok()
         {
-            return Drained::Clean;
+            return DrainOutcome::Clean;
         }
         let turns = self.turns.len();
         self.cut.cancel();
         // What cannot be written by now is found unfinished by the next start.
         self.store.stop_waiting_for_room();
         self.turns.wait().await;
-        Drained::CutShort { turns }
+        DrainOutcome::CutShort { turns }
     }
 }

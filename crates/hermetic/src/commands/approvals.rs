@@ -8,22 +8,22 @@ use std::fmt::Write as _;
 
 use clap::Subcommand;
 use hermetic_app as app;
-use hermetic_approvals::{Answerer, Approvals};
+use hermetic_approvals::{Answerer, ApprovalRegistry};
 use hermetic_config::Config;
-use hermetic_store::{Given, Outcome, Request, Scope, State};
-use hermetic_types::RequestId;
+use hermetic_store::{AnswerOutcome, ApprovalRequest, ApprovalScope, GivenAnswer, RequestState};
+use hermetic_types::{Clock as _, RequestId, SystemClock};
 
 use super::load;
 use crate::by_hand;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::gateway_state::{Seen, look};
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
+use crate::gateway_state::{ObservedGateway, look};
 use crate::log;
 use crate::output::{self, BOLD, printable};
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ApprovalsArgs {
     #[command(subcommand)]
     command: ApprovalsCommand,
 }
@@ -62,7 +62,7 @@ Example:
     Allow { pattern: String },
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &ApprovalsArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     if let ApprovalsCommand::Allow { pattern } = &args.command {
         by_hand::or_refuse(&config)?;
@@ -71,11 +71,11 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?
         .block_on(act(&config, &args.command))
 }
 
-async fn act(config: &Config, command: &ApprovalsCommand) -> Result<Exit, Failure> {
+async fn act(config: &Config, command: &ApprovalsCommand) -> Result<ExitReason, CommandFailure> {
     // Makes the state folder where there is none yet.
     app::installation(config.home())?;
     let store = app::store(config).await?;
@@ -84,17 +84,19 @@ async fn act(config: &Config, command: &ApprovalsCommand) -> Result<Exit, Failur
     let given = match command {
         ApprovalsCommand::List { json } => {
             list(&approvals.pending().await?, *json)?;
-            return Ok(Exit::Ok);
+            return Ok(ExitReason::Ok);
         }
-        ApprovalsCommand::Approve { session: false, .. } => Given::Yes(Scope::Once),
-        ApprovalsCommand::Approve { session: true, .. } => Given::Yes(Scope::Session),
-        ApprovalsCommand::Deny { .. } | ApprovalsCommand::Allow { .. } => Given::No,
+        ApprovalsCommand::Approve { session: false, .. } => GivenAnswer::Yes(ApprovalScope::Once),
+        ApprovalsCommand::Approve { session: true, .. } => GivenAnswer::Yes(ApprovalScope::Session),
+        ApprovalsCommand::Deny { .. } | ApprovalsCommand::Allow { .. } => GivenAnswer::No,
     };
     by_hand::or_refuse(config)?;
     let (request, reason) = match command {
         ApprovalsCommand::Approve { request, .. } => (request, String::new()),
         ApprovalsCommand::Deny { request, reason } => (request, reason.join(" ")),
-        ApprovalsCommand::List { .. } | ApprovalsCommand::Allow { .. } => return Ok(Exit::Ok),
+        ApprovalsCommand::List { .. } | ApprovalsCommand::Allow { .. } => {
+            return Ok(ExitReason::Ok);
+        }
     };
     let reason = (!reason.is_empty()).then_some(reason.as_str());
     answer(config, &approvals, request, given, reason).await
@@ -102,52 +104,52 @@ async fn act(config: &Config, command: &ApprovalsCommand) -> Result<Exit, Failur
 
 async fn answer(
     config: &Config,
-    approvals: &Approvals,
+    approvals: &ApprovalRegistry,
     id: &RequestId,
-    given: Given,
+    given: GivenAnswer,
     reason: Option<&str>,
-) -> Result<Exit, Failure> {
+) -> Result<ExitReason, CommandFailure> {
     let by = by_hand::who();
     let answerer = Answerer {
         by: &by,
         via: "command line",
     };
     let settled = match approvals.answer(id, given, answerer, reason).await? {
-        Outcome::First(request) => request,
-        Outcome::TooLate(request) => {
-            return Err(Failure::new(
+        AnswerOutcome::First(request) => request,
+        AnswerOutcome::TooLate(request) => {
+            return Err(CommandFailure::new(
                 format!("{id} {}", became(request.state)),
                 "`hermetic approvals list` shows what waits",
             ));
         }
-        Outcome::Unknown => {
-            return Err(Failure::new(
+        AnswerOutcome::Unknown => {
+            return Err(CommandFailure::new(
                 format!("no question is called {id}"),
                 "`hermetic approvals list` shows what waits",
             ));
         }
     };
-    let running = !matches!(look(config.home()), Seen::Stopped(_));
+    let running = !matches!(look(config.home()), ObservedGateway::Stopped(_));
     if !running {
         // Nobody waits for it who would write it down.
         approvals
             .tidy()
             .await
-            .map_err(|error| Failure::caused(&error, "look with `hermetic audit verify`"))?;
+            .map_err(|error| CommandFailure::caused(&error, "look with `hermetic audit verify`"))?;
     }
     let later = match running {
         true => "",
         false => "; the gateway is not running and takes it up if it is asked the same again",
     };
     output::print(&format!("{id} {}{later}\n", became(settled.state)))?;
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
-fn list(pending: &[Request], as_json: bool) -> Result<(), Failure> {
+fn list(pending: &[ApprovalRequest], as_json: bool) -> Result<(), CommandFailure> {
     if as_json {
         return output::print_json(&pending);
     }
-    let now = std::time::SystemTime::now().into();
+    let now = SystemClock.now();
     let mut text = String::new();
     for request in pending {
         let seconds = request.expires_at.since(now).as_secs();
@@ -171,12 +173,12 @@ fn list(pending: &[Request], as_json: bool) -> Result<(), Failure> {
     output::print(&text)
 }
 
-fn became(state: State) -> &'static str {
+fn became(state: RequestState) -> &'static str {
     match state {
-        State::Approved => "is allowed",
-        State::Denied => "is refused",
-        State::Expired => "ran out of time, which is a no",
-        State::Withdrawn => "is not waited for any more",
-        State::Pending => "waits",
+        RequestState::Approved => "is allowed",
+        RequestState::Denied => "is refused",
+        RequestState::Expired => "ran out of time, which is a no",
+        RequestState::Withdrawn => "is not waited for any more",
+        RequestState::Pending => "waits",
     }
 }

@@ -5,19 +5,18 @@ use std::fmt::Write as _;
 
 use clap::Subcommand;
 use hermetic_app as app;
-use hermetic_audit::{Head, Places, Proof, Record, Report, walk_at};
+use hermetic_audit::{AuditPaths, AuditRecord, ChainHead, ChainReport, ProofStrength, walk_at};
 use hermetic_config::Config;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::load;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output::{self, BOLD, printable};
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct AuditArgs {
     #[command(subcommand)]
     command: AuditCommand,
 }
@@ -51,14 +50,14 @@ prints somewhere else, and check later that it is still there:
     Verify {
         /// Check that the record still holds this head, noted earlier
         #[arg(long, value_name = "SEQ:HASH")]
-        head: Option<Head>,
+        head: Option<ChainHead>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &AuditArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     match &args.command {
         AuditCommand::Show {
@@ -84,7 +83,7 @@ fn show(
     kind: Option<&str>,
     conversation: Option<&str>,
     as_json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<ExitReason, CommandFailure> {
     let places = app::audit_places(config);
     if !places.record().exists() {
         output::print(if as_json {
@@ -92,9 +91,9 @@ fn show(
         } else {
             "nothing is recorded yet\n"
         })?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
-    let wanted = |record: &Record| {
+    let wanted = |record: &AuditRecord| {
         let is = |field: &str, value: Option<&str>| {
             value.is_none_or(|value| record.event.get(field).and_then(Value::as_str) == Some(value))
         };
@@ -123,10 +122,10 @@ fn show(
         let _ = writeln!(text, "{line}");
     }
     output::print(&text)?;
-    broken.map_or(Ok(Exit::Ok), |error| Err(error.into()))
+    broken.map_or(Ok(ExitReason::Ok), |error| Err(error.into()))
 }
 
-fn head(config: &Config) -> Result<Exit, Failure> {
+fn head(config: &Config) -> Result<ExitReason, CommandFailure> {
     let places = app::audit_places(config);
     let head = if places.record().exists() {
         walk_at(&places)?.finish()?.head
@@ -137,13 +136,17 @@ fn head(config: &Config) -> Result<Exit, Failure> {
         Some(head) => output::print(&format!("{head}\n"))?,
         None => output::print("nothing is recorded yet\n")?,
     }
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
-fn verify(config: &Config, noted: Option<Head>, as_json: bool) -> Result<Exit, Failure> {
+fn verify(
+    config: &Config,
+    noted: Option<ChainHead>,
+    as_json: bool,
+) -> Result<ExitReason, CommandFailure> {
     let places = app::audit_places(config);
     if !places.record().exists() && noted.is_none() {
-        return say(&Report::default(), &places, as_json);
+        return say(&ChainReport::default(), &places, as_json);
     }
     let mut walk = walk_at(&places)?;
     let mut found = noted.is_none();
@@ -153,7 +156,7 @@ fn verify(config: &Config, noted: Option<Head>, as_json: bool) -> Result<Exit, F
     }
     match noted.filter(|_| !found) {
         None => say(walk.report(), &places, as_json),
-        Some(noted) => Err(Failure::new(
+        Some(noted) => Err(CommandFailure::new(
             format!(
                 "record {} with that hash is not there: the end was cut off, or it is of another file",
                 noted.seq
@@ -163,14 +166,18 @@ fn verify(config: &Config, noted: Option<Head>, as_json: bool) -> Result<Exit, F
     }
 }
 
-fn say(report: &Report, places: &Places, as_json: bool) -> Result<Exit, Failure> {
+fn say(
+    report: &ChainReport,
+    places: &AuditPaths,
+    as_json: bool,
+) -> Result<ExitReason, CommandFailure> {
     if as_json {
         let beside = json!({
             "key": places.key_is_beside(),
             "note": places.head_is_beside(),
         });
         output::print_json(&json!({"holds": true, "report": report, "beside": beside}))?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
     let mut text = format!("the chain holds: {} records", report.records);
     if let Some(first) = report.first.filter(|first| *first > 1) {
@@ -204,30 +211,30 @@ fn say(report: &Report, places: &Places, as_json: bool) -> Result<Exit, Failure>
         let _ = writeln!(text, "head {head}");
     }
     output::print(&text)?;
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
 /// What the walk proves against somebody who may write the file, and what it does not.
-fn proven(report: &Report) -> String {
+fn proven(report: &ChainReport) -> String {
     match report.proof {
-        Proof::Whole => "proven by its key: every record, and that none was cut off".to_owned(),
-        Proof::OldBeginning => format!(
+        ProofStrength::Whole => "proven by its key: every record, and that none was cut off".to_owned(),
+        ProofStrength::OldBeginning => format!(
             "proven by its key: the last {} records, and that none was cut off; not proven: the first \
              {}, which are older than the key",
             report.sealed,
             report.records - report.sealed
         ),
-        Proof::Unsealed => {
+        ProofStrength::Unsealed => {
             "not proven: no record carries a seal yet, so that one written anew as a \
              whole would look the same"
                 .to_owned()
         }
-        Proof::NoKey => {
+        ProofStrength::NoKey => {
             "not proven: the key is not there (audit.key, or security.audit_key_file), so that a record written anew as \
              a whole, or cut, would look the same"
                 .to_owned()
         }
-        Proof::NoNote => {
+        ProofStrength::NoNote => {
             "proven by its key: every record; not proven: that none was cut off, because \
              the note of where it ended is gone (audit.head, or security.audit_head_file)"
                 .to_owned()
@@ -236,7 +243,7 @@ fn proven(report: &Report) -> String {
 }
 
 /// What no walk can prove because of where the key and the note lie.
-fn not_proven_by_place(places: &Places) -> Option<&'static str> {
+fn not_proven_by_place(places: &AuditPaths) -> Option<&'static str> {
     match (places.key_is_beside(), places.head_is_beside()) {
         (true, true) => Some(
             "not proven: that the whole folder was not put back from an earlier day, nor anything against \
@@ -255,11 +262,11 @@ fn not_proven_by_place(places: &Places) -> Option<&'static str> {
     }
 }
 
-fn in_json(record: &Record) -> String {
+fn in_json(record: &AuditRecord) -> String {
     json!({"seq": record.seq, "at": time(record), "event": record.event}).to_string()
 }
 
-fn in_words(record: &Record) -> String {
+fn in_words(record: &AuditRecord) -> String {
     let mut line = format!("{:>6}  {}", record.seq, time(record));
     let kind = record.event.get("kind").and_then(Value::as_str);
     let _ = write!(line, "  {BOLD}{}{BOLD:#}", printable(kind.unwrap_or("?")));
@@ -276,7 +283,6 @@ fn in_words(record: &Record) -> String {
     line
 }
 
-fn time(record: &Record) -> String {
-    Timestamp::from_millisecond(record.at.millis())
-        .map_or_else(|_| record.at.millis().to_string(), |at| at.to_string())
+fn time(record: &AuditRecord) -> String {
+    record.at.to_string()
 }

@@ -3,15 +3,15 @@
 use std::fmt::Write as _;
 
 use futures::future::join_all;
-use hermetic_app::{self as app, Caller};
+use hermetic_app::{self as app, BackendCaller};
 use hermetic_config::{Config, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_types::{BackendKind, Boundary, InstallationId};
 use serde::Serialize;
 
 use super::load;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output::{self, BOLD, DIM};
 
 #[derive(Debug, clap::Args)]
@@ -20,37 +20,37 @@ Each backend is really tried: where no download is needed, a sandbox is made and
 
 Example:
   hermetic backends --json")]
-pub(crate) struct Args {
+pub(crate) struct BackendsArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct BackendRow {
     backend: BackendKind,
     boundary: Boundary,
     available: bool,
     /// Why it is not, or what is weaker than it could be.
-    notes: Vec<Note>,
+    notes: Vec<BackendNote>,
     /// Who runs there as things are configured.
     used_by: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
-struct Note {
+struct BackendNote {
     what: String,
     remedy: Option<String>,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &BackendsArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     let installation = app::installation(config.home())?;
     let rows = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?
         .block_on(join_all(
             BackendKind::ALL.map(|kind| look(&config, &installation, kind)),
         ));
@@ -59,17 +59,18 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     } else {
         output::print(&as_text(&rows))?;
     }
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
-async fn look(config: &Config, installation: &InstallationId, kind: BackendKind) -> Row {
-    let (available, notes) = match app::backend(config, installation, kind, Caller::Onlooker) {
-        Err(failure) => (false, vec![Note::of(&failure)]),
+async fn look(config: &Config, installation: &InstallationId, kind: BackendKind) -> BackendRow {
+    let (available, notes) = match app::backend(config, installation, kind, BackendCaller::Onlooker)
+    {
+        Err(failure) => (false, vec![BackendNote::of(&failure)]),
         Ok(backend) => {
             let readiness = backend.readiness().await;
             match readiness.missing() {
                 Some(layer) => {
-                    let note = Note {
+                    let note = BackendNote {
                         what: format!("{}: {}", layer.name, layer.detail),
                         remedy: layer.remedy.clone(),
                     };
@@ -79,7 +80,7 @@ async fn look(config: &Config, installation: &InstallationId, kind: BackendKind)
             }
         }
     };
-    Row {
+    BackendRow {
         backend: kind,
         boundary: app::boundary(kind),
         available,
@@ -103,8 +104,8 @@ fn used_by(config: &Config, kind: BackendKind) -> Vec<&'static str> {
     users
 }
 
-impl Note {
-    fn of(failure: &app::Failure) -> Self {
+impl BackendNote {
+    fn of(failure: &app::AppFailure) -> Self {
         Self {
             what: failure.to_string(),
             remedy: Some(failure.remedy().to_owned()),
@@ -112,7 +113,7 @@ impl Note {
     }
 }
 
-fn as_text(rows: &[Row]) -> String {
+fn as_text(rows: &[BackendRow]) -> String {
     let mut text = String::new();
     for row in rows {
         let state = match (row.available, row.boundary) {

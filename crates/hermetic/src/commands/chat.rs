@@ -17,13 +17,13 @@ use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_types::{BackendKind, Boundary, ConversationKey, RunId};
 use tracing::warn;
 
-use self::keyboard::{Keyboard, Nobody};
-use self::talk::Talk;
+use self::keyboard::{KeyboardPrompts, NobodyThere};
+use self::talk::TerminalTalk;
 use super::{load, on_runtime};
 use crate::by_hand;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ Examples:
   hermetic chat
   hermetic chat --session work
   hermetic chat -q 'what does this traceback mean?'")]
-pub(crate) struct Args {
+pub(crate) struct ChatArgs {
     /// Ask this one question, print the answer and exit
     #[arg(short, long, value_name = "TEXT")]
     query: Option<String>,
@@ -53,15 +53,15 @@ pub(crate) struct Args {
     backend: Option<BackendKind>,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandFailure> {
     on_runtime(chat(cli, args))
 }
 
-async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+async fn chat(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     if args.query.is_some() && config.model().name.is_none() {
-        let failure = Failure::new("no model is configured", NoModel::REMEDY);
-        return Err(failure.with(Exit::BAD_CONFIG));
+        let failure = CommandFailure::new("no model is configured", NoModel::REMEDY);
+        return Err(failure.with(ExitReason::BAD_CONFIG));
     }
     let kind = match args.backend {
         Some(kind) => kind,
@@ -77,35 +77,35 @@ async fn chat(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             (ConversationKey::new(passing), false)
         }
     };
-    let (keyboard, signs) = Keyboard::new();
+    let (keyboard, signs) = KeyboardPrompts::new();
     let screen: Arc<dyn ApprovalPrompt> = match may_ask(&config, args) {
         true => Arc::new(keyboard),
-        false => Arc::new(Nobody),
+        false => Arc::new(NobodyThere),
     };
     let redactor = app::redactor(&config);
     log::hide(&redactor);
-    let person = app::Keyboard {
+    let person = app::KeyboardPerson {
         name: by_hand::who(),
         screen,
         progress: output::progress,
     };
-    let mut desk = app::keyboard_chat(&config, kind, &conversation, person, redactor).await?;
+    let mut keyboard = app::keyboard_chat(&config, kind, &conversation, person, redactor).await?;
     if app::boundary(kind) == Boundary::Sealed {
-        let reach = desk.sandboxes.reach_of(&conversation).await;
-        desk.facts.network = hermetic_gateway::network(reach);
+        let reach = keyboard.sandboxes.reach_of(&conversation).await;
+        keyboard.facts.network = hermetic_gateway::network(reach);
     }
-    let talk = Talk::new(&desk, conversation, signs)?;
+    let talk = TerminalTalk::new(&keyboard, conversation, signs)?;
     let ended = match &args.query {
         Some(text) => talk.once(text).await,
         None => Box::pin(talk.until_left()).await,
     };
     let tidied = if kept { Ok(()) } else { talk.forget().await };
-    desk.sandboxes.drain().await;
+    keyboard.sandboxes.drain().await;
     ended.and_then(|exit| tidied.map(|()| exit))
 }
 
 /// Only a person at a terminal can say yes: no pipe, and nothing that the agent itself started.
-fn may_ask(config: &Config, args: &Args) -> bool {
+fn may_ask(config: &Config, args: &ChatArgs) -> bool {
     args.query.is_none() && std::io::stdin().is_terminal() && by_hand::or_refuse(config).is_ok()
 }
 

@@ -10,9 +10,9 @@ use hermetic_egress::deploy::{ComposeFile, ComposeVariant, dockerfile, squid_all
 use hermetic_egress::{CompiledRules, RulesText};
 
 use super::load;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -25,10 +25,10 @@ Examples:
   hermetic compose --into deploy
   hermetic compose --variant plain --print
   hermetic compose --allow api.openai.com --allow api.telegram.org --squid")]
-pub(crate) struct Args {
+pub(crate) struct ComposeArgs {
     /// Choose what has access to the network
-    #[arg(long, value_enum, default_value_t = Which::Tight)]
-    variant: Which,
+    #[arg(long, value_enum, default_value_t = ComposeKind::Tight)]
+    variant: ComposeKind,
     /// Write into this folder
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     into: PathBuf,
@@ -56,7 +56,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Which {
+enum ComposeKind {
     /// Only the proxy reaches the network
     Tight,
     /// The gateway reaches the network as well
@@ -67,19 +67,20 @@ enum Which {
 const USUAL_PRESET: &str = "llm";
 const TELEGRAM: &str = "api.telegram.org";
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &ComposeArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     let (allow, presets) = hosts(&config, args);
     let rules = RulesText {
         presets: presets.clone(),
         ..RulesText::allowing(allow.iter().cloned())
     };
-    CompiledRules::compile(&rules)
-        .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress serve --help`"))?;
+    CompiledRules::compile(&rules).map_err(|error| {
+        CommandFailure::new(error.to_string(), "see `hermetic egress serve --help`")
+    })?;
     let compose = ComposeFile {
         variant: match args.variant {
-            Which::Tight => ComposeVariant::Tight,
-            Which::Plain => ComposeVariant::Plain,
+            ComposeKind::Tight => ComposeVariant::Tight,
+            ComposeKind::Plain => ComposeVariant::Plain,
         },
         image: args.image.clone(),
         allow,
@@ -88,7 +89,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     };
     if args.print {
         output::print(&compose.yaml())?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
     let mut files = vec![
         ("docker-compose.yml", compose.yaml()),
@@ -96,7 +97,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     ];
     if args.squid {
         let list = squid_allowlist(&rules, &[])
-            .map_err(|error| Failure::caused(&error, "leave --squid out"))?;
+            .map_err(|error| CommandFailure::caused(&error, "leave --squid out"))?;
         files.push(("squid-allowlist.conf", list));
     }
     for (name, text) in &files {
@@ -110,11 +111,11 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         args.into.display(),
         args.image,
     ))?;
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
 /// What was asked for, and in any case where the configured chats are: without them the gateway is deaf.
-fn hosts(config: &Config, args: &Args) -> (Vec<String>, Vec<String>) {
+fn hosts(config: &Config, args: &ComposeArgs) -> (Vec<String>, Vec<String>) {
     let (mut allow, mut presets) = (args.allow.clone(), args.preset.clone());
     let nothing_asked = allow.is_empty() && presets.is_empty();
     if nothing_asked {
@@ -155,7 +156,7 @@ fn rule_for(url: &str) -> Option<String> {
     })
 }
 
-fn write(folder: &Path, name: &str, text: &str, force: bool) -> Result<(), Failure> {
+fn write(folder: &Path, name: &str, text: &str, force: bool) -> Result<(), CommandFailure> {
     let path = folder.join(name);
     let mut options = OpenOptions::new();
     options.write(true);
@@ -168,11 +169,11 @@ fn write(folder: &Path, name: &str, text: &str, force: bool) -> Result<(), Failu
         .and_then(|()| options.open(&path))
         .and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Failure::new(
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(CommandFailure::new(
             format!("{} is there already", path.display()),
             "choose another folder with --into, or pass --force",
         )),
-        other => other.map_err(|error| Failure::file("write", &path, &error)),
+        other => other.map_err(|error| CommandFailure::file("write", &path, &error)),
     }
 }
 

@@ -7,13 +7,13 @@ mod show;
 use clap::Subcommand;
 
 use super::inputs;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     command: ConfigCommand,
 }
@@ -21,9 +21,9 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
     /// Report every mistake and every unused key
-    Check(check::Args),
+    Check(check::ConfigCheckArgs),
     /// Print every value and where it came from
-    Show(show::Args),
+    Show(show::ConfigShowArgs),
     /// Print a JSON Schema that editors can use
     #[command(after_help = SCHEMA_EXAMPLE)]
     Schema,
@@ -46,20 +46,20 @@ Example:
   and as the first line of config.yaml:
   # yaml-language-server: $schema=./hermetic.schema.json";
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &ConfigArgs) -> Result<ExitReason, CommandFailure> {
     match &args.command {
         ConfigCommand::Check(args) => check::run(cli, args),
         ConfigCommand::Show(args) => show::run(cli, args),
         ConfigCommand::Schema => {
             output::print_json(&hermetic_config::json_schema())?;
-            Ok(Exit::Ok)
+            Ok(ExitReason::Ok)
         }
         ConfigCommand::Path(args) => path(cli, args),
         ConfigCommand::Init => init::run(cli),
     }
 }
 
-fn path(cli: &Cli, args: &PathArgs) -> Result<Exit, Failure> {
+fn path(cli: &CommandLine, args: &PathArgs) -> Result<ExitReason, CommandFailure> {
     let inputs = inputs(cli)?;
     let home = &inputs.home;
     let files = [
@@ -78,7 +78,7 @@ fn path(cli: &Cli, args: &PathArgs) -> Result<Exit, Failure> {
             })
             .collect();
         output::print_json(&files)?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
     let mut text = String::new();
     for (name, path) in files {
@@ -86,5 +86,5 @@ fn path(cli: &Cli, args: &PathArgs) -> Result<Exit, Failure> {
         text.push_str(&format!("{name:8} {}{missing}\n", path.display()));
     }
     output::print(&text)?;
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }

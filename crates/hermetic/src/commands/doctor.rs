@@ -2,55 +2,64 @@
 
 mod attack;
 pub(crate) mod chats;
+mod production;
 
 use std::fmt::Write as _;
 
-use hermetic_app::{self as app, Caller};
+use hermetic_app::{self as app, BackendCaller};
 use hermetic_config::resolve_gateway_backend;
-use hermetic_sandbox::{LayerState, Readiness};
+use hermetic_sandbox::{BackendReadiness, LayerState};
 use hermetic_types::BackendKind;
 use serde_json::json;
 
 use self::chats::CheckedAccount;
 use super::load;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output::{self, BOLD, DIM};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Also asks the chat platforms whether they know the configured accounts; not with --backend or
---attack.
+Also asks the chat platforms whether they know the configured accounts; not with --backend, --attack
+or --production.
 
-Exits with 1 if a required layer is missing, an account does not work or an attack got through.
+Exits with 1 if a required layer is missing, an account does not work, an attack got through or
+--production found something weak.
 
 Examples:
   hermetic doctor --backend native
-  hermetic doctor --attack")]
-pub(crate) struct Args {
+  hermetic doctor --attack
+  hermetic doctor --production")]
+pub(crate) struct DoctorArgs {
     /// Examine this backend instead of the gateway's
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
     /// Attack a fresh sandbox from inside and report what held
     #[arg(long)]
     attack: bool,
+    /// Check this machine and configuration against the production checklist
+    #[arg(long, conflicts_with_all = ["attack", "backend"])]
+    production: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &DoctorArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     let kind = match args.backend {
         Some(kind) => kind,
         None => resolve_gateway_backend(&config)?.backend,
     };
+    if args.production {
+        return production::run(&runtime()?, &config, args.json);
+    }
     if args.attack {
         return attack::run(&runtime()?, &config, kind, args.json);
     }
     let installation = app::installation(config.home())?;
-    let backend = app::backend(&config, &installation, kind, Caller::Onlooker)?;
+    let backend = app::backend(&config, &installation, kind, BackendCaller::Onlooker)?;
     let runtime = runtime()?;
     let readiness = runtime.block_on(backend.readiness());
     let accounts = match args.backend {
@@ -69,17 +78,21 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         output::print(&chats::as_text(&accounts))?;
     }
     let fine = readiness.missing().is_none() && accounts.iter().all(CheckedAccount::works);
-    Ok(if fine { Exit::Ok } else { Exit::Failed })
+    Ok(if fine {
+        ExitReason::Ok
+    } else {
+        ExitReason::Failed
+    })
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+fn runtime() -> Result<tokio::runtime::Runtime, CommandFailure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))
 }
 
-fn as_text(kind: BackendKind, readiness: &Readiness) -> String {
+fn as_text(kind: BackendKind, readiness: &BackendReadiness) -> String {
     let mut text = format!("{BOLD}{kind}{BOLD:#}\n");
     let width = readiness
         .layers

@@ -8,12 +8,12 @@ mod verify;
 
 use clap::Subcommand;
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct EgressArgs {
     #[command(subcommand)]
     command: EgressCommand,
 }
@@ -22,34 +22,34 @@ pub(crate) struct Args {
 enum EgressCommand {
     /// Run an allowlist proxy on a port: HTTP CONNECT, plain HTTP and SOCKS5
     #[command(after_help = serve::HELP)]
-    Serve(serve::Args),
+    Serve(serve::EgressServeArgs),
     /// Let sandboxes reach a host; a running gateway applies it at once
     #[command(after_help = rules::HELP)]
-    Allow(rules::Change),
+    Allow(rules::RuleChangeArgs),
     /// Forbid a host, whatever else is allowed
-    Deny(rules::Change),
+    Deny(rules::RuleChangeArgs),
     /// Remove a rule that `allow` or `deny` added
-    Forget(rules::Change),
+    Forget(rules::RuleChangeArgs),
     /// List every rule and where it is written
-    Rules(rules::List),
+    Rules(rules::RuleListArgs),
     /// Show which hosts were reached and refused
-    Log(log::Args),
+    Log(log::EgressLogArgs),
     /// Try every way out, from inside a real sandbox of each configured backend
-    Verify(verify::Args),
+    Verify(verify::EgressVerifyArgs),
     /// Show the named lists of hosts
-    Presets(presets::Args),
+    Presets(presets::EgressPresetsArgs),
     /// Print the configured rules as an allowlist for Squid
     Squid,
 }
 
-impl Args {
+impl EgressArgs {
     /// Whether it goes on by itself and its log is what a person has of it.
     pub(crate) fn serves(&self) -> bool {
         matches!(self.command, EgressCommand::Serve(_))
     }
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &EgressArgs) -> Result<ExitReason, CommandFailure> {
     match &args.command {
         EgressCommand::Serve(args) => serve::run(args)?,
         EgressCommand::Allow(change) => rules::allow(cli, change)?,
@@ -61,5 +61,5 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         EgressCommand::Presets(args) => presets::run(args)?,
         EgressCommand::Squid => rules::squid(cli)?,
     }
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }

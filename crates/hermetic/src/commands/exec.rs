@@ -10,25 +10,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_app::{self as app, Caller};
+use hermetic_app::{self as app, BackendCaller, PendingHeadStart};
 use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_egress::Egress;
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{
-    Backend, FoundState, Lifeline, Mount, MountMode, Network, PassingSandbox, Sandbox, Spec,
-    SystemView,
+    Backend, FoundState, HostMount, MountMode, NetworkMode, PassingSandbox, Sandbox,
+    SandboxLifeline, SandboxSpec, SystemView,
 };
-use hermetic_session::{LeaseError, Outlet, PROXY_PORT};
-use hermetic_types::{BackendKind, Command, ConversationKey, SandboxId, Stdin};
+use hermetic_session::{EgressPort, LeaseError, PROXY_PORT};
+use hermetic_types::{BackendKind, Command, CommandInput, ConversationKey, SandboxId};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use self::leaving::Leaving;
-use super::{load, on_runtime, on_this_thread};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use self::leaving::ExecEgressArgs;
+use super::{inputs, on_runtime, on_this_thread};
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,7 @@ Examples:
   hermetic exec --session work -- bash -c 'echo kept > note'
   hermetic exec --mount ~/data:/data -- ls /data
   hermetic exec --preset python -- pip install --user httpx")]
-pub(crate) struct Args {
+pub(crate) struct ExecArgs {
     /// Run it on this backend, instead of terminal.backend
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
@@ -60,15 +60,15 @@ pub(crate) struct Args {
     /// Run it in the sandbox of this session, which is kept, instead of a fresh one
     #[arg(long, value_name = "NAME", value_parser = session_name)]
     session: Option<String>,
-    /// Kill the command after SECONDS
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    timeout: Option<u64>,
+    /// Kill the command after this time: 90, 90s, 5m, 2h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
     /// Set a variable; may be repeated
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
     /// Show a host folder inside, read-only unless it ends in :rw; may be repeated
     #[arg(long = "mount", value_name = "HOST:INSIDE[:rw]", value_parser = mount)]
-    mounts: Vec<Mount>,
+    mounts: Vec<HostMount>,
     /// Make the current folder the workspace, writable
     #[arg(long, conflicts_with = "session")]
     here: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     #[arg(long, short = 'w', value_name = "FOLDER")]
     workdir: Option<String>,
     #[command(flatten)]
-    leaving: Leaving,
+    leaving: ExecEgressArgs,
     /// Run it without asking, where local or ssh would ask a person first
     #[arg(long)]
     yes: bool,
@@ -88,20 +88,47 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-const CALLER: Caller = Caller::CommandLine(output::progress);
+const CALLER: BackendCaller = BackendCaller::CommandLine(output::progress);
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &ExecArgs) -> Result<ExitReason, CommandFailure> {
     let work = exec(cli, args);
     // A proxy has connections of its own to serve.
     let ran = match args.leaving.is_asked_for() {
         true => on_runtime(work),
         false => on_this_thread(work),
     };
-    ran.map_err(Failure::of_exec)
+    let ran = ran.map_err(|failure| match failure.exit() {
+        ExitReason::Passed(127) => no_program(&args.command),
+        _ => failure,
+    });
+    ran.map_err(CommandFailure::of_exec)
 }
 
-async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
-    let config = load(cli)?;
+/// Names what is not there. A whole line in one word was meant for a shell.
+fn no_program(command: &[String]) -> CommandFailure {
+    let program = command.first().map(String::as_str).unwrap_or_default();
+    let is_line = command.len() == 1 && program.contains([' ', '|', ';', '&', '>', '<', '$']);
+    let failure = match is_line {
+        true => CommandFailure::new(
+            format!("`{program}` is a line for a shell, and no program"),
+            "say which shell: hermetic exec -- bash -c '…'",
+        ),
+        false => CommandFailure::new(
+            format!("there is no program `{program}` in the sandbox"),
+            "check its name; a native sandbox has the programs of this machine under /usr, others those of \
+             their --image",
+        ),
+    };
+    failure.with(127)
+}
+
+async fn exec(cli: &CommandLine, args: &ExecArgs) -> Result<ExitReason, CommandFailure> {
+    let inputs = inputs(cli)?;
+    let begun = match (args.backend, &args.session) {
+        (None | Some(BackendKind::Native), None) => app::begin_native(&inputs.home),
+        _ => PendingHeadStart::none(),
+    };
+    let config = hermetic_config::load(&inputs)?;
     let kind = match args.backend {
         Some(kind) => kind,
         None => resolve_cli_backend(&config)?,
@@ -138,7 +165,7 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             }
             let image = args.image.as_deref().zip(system.as_ref());
             let made = app::store(&config).await?.ledger().find(lease.id()).await?;
-            let made = made.and_then(|entry| serde_json::from_str::<Spec>(&entry.spec).ok());
+            let made = made.and_then(|entry| serde_json::from_str::<SandboxSpec>(&entry.spec).ok());
             let lacking = made.and_then(|made| made_with::lacking(&made, image, &args.mounts));
             if let Some(what) = lacking {
                 return Err(made_without(name, lease.id(), &what));
@@ -151,16 +178,17 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             ran
         }
         None => {
-            let backend = app::backend_to_create(&config, &installation, kind, CALLER)?;
+            let backend = app::backend_to_create(&config, &installation, kind, CALLER, begun)?;
             let mut spec = spec(&config, args, kind, installation)?;
             if let Some(gate) = &gate {
-                spec.network = Network::Proxied { port: PROXY_PORT };
+                spec.network = NetworkMode::Proxied { port: PROXY_PORT };
                 spec.env = gate.env(&spec.conversation, PROXY_PORT);
             }
             let sandbox = PassingSandbox::create(&backend, &spec).await?;
-            let ran = run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty).await;
+            let running = run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty);
+            // Beside the command, which leaves this process nothing to do: nobody waits for it at the end.
+            let (ran, ()) = tokio::join!(running, sweep(backend.as_ref()));
             sandbox.destroy().await?;
-            sweep(backend.as_ref()).await;
             ran
         }
     }
@@ -169,48 +197,48 @@ async fn exec(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
 /// The way out lasts as long as the command.
 async fn run_leaving(
     sandbox: &Sandbox,
-    spec: &Spec,
+    spec: &SandboxSpec,
     gate: Option<&Arc<Egress>>,
     cleared: Cleared,
     tty: bool,
-) -> Result<Exit, Failure> {
+) -> Result<ExitReason, CommandFailure> {
     let works = TaskTracker::new();
-    let outlet = match gate {
+    let egress_port = match gate {
         Some(gate) => {
             let stop = CancellationToken::new();
             let whose = &spec.conversation;
-            Some(Outlet::open(sandbox, whose, gate, None, PROXY_PORT, &works, &stop).await)
+            Some(EgressPort::open(sandbox, whose, gate, None, PROXY_PORT, &works, &stop).await)
         }
         None => None,
     };
     let ran = relay::run(sandbox, cleared, tty).await;
-    if let Some(outlet) = outlet {
-        outlet.close().await;
+    if let Some(egress_port) = egress_port {
+        egress_port.close().await;
     }
     ran
 }
 
-fn no_lease(error: &LeaseError) -> Failure {
+fn no_lease(error: &LeaseError) -> CommandFailure {
     match error {
-        LeaseError::NotBack { id, .. } => Failure::caused(
+        LeaseError::NotBack { id, .. } => CommandFailure::caused(
             error,
             format!("try again; `hermetic sandbox destroy {id}` gives its files up"),
         ),
-        _ => Failure::caused(error, "`hermetic doctor` tells what is missing"),
+        _ => CommandFailure::caused(error, "`hermetic doctor` tells what is missing"),
     }
 }
 
-fn made_without(name: &str, id: &SandboxId, what: &str) -> Failure {
-    Failure::new(
+fn made_without(name: &str, id: &SandboxId, what: &str) -> CommandFailure {
+    CommandFailure::new(
         format!("the sandbox of session {name} was made without {what}"),
         format!("use another --session, or destroy it first: hermetic sandbox destroy {id}"),
     )
 }
 
 /// Nothing of this machine is copied to another, or back, unasked.
-fn refuse_what_a_host_has_not(kind: BackendKind, args: &Args) -> Result<(), Failure> {
+fn refuse_what_a_host_has_not(kind: BackendKind, args: &ExecArgs) -> Result<(), CommandFailure> {
     if kind == BackendKind::Ssh && (args.here || !args.mounts.is_empty()) {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "a folder of this machine cannot be shown on the remote host",
             "leave --here and --mount out, and copy what is needed yourself",
         ));
@@ -221,7 +249,7 @@ fn refuse_what_a_host_has_not(kind: BackendKind, args: &Args) -> Result<(), Fail
 /// Removes what earlier ones left that were killed. Their processes are gone already.
 async fn sweep(backend: &dyn Backend) {
     for found in backend.list().await.unwrap_or_default() {
-        if (found.state, found.lifeline) == (FoundState::Broken, Some(Lifeline::Creator))
+        if (found.state, found.lifeline) == (FoundState::Broken, Some(SandboxLifeline::Creator))
             && let Err(error) = backend.destroy(&found.id).await
         {
             warn!(sandbox = %found.id, %error, "the rest of an earlier sandbox could not be removed");
@@ -231,10 +259,10 @@ async fn sweep(backend: &dyn Backend) {
 
 fn spec(
     config: &Config,
-    args: &Args,
+    args: &ExecArgs,
     kind: BackendKind,
     installation: hermetic_types::InstallationId,
-) -> Result<Spec, Failure> {
+) -> Result<SandboxSpec, CommandFailure> {
     let mut spec = app::passing(config, kind, installation, "cli");
     if let Some(image) = &args.image {
         spec.system = system_of(kind, image)?;
@@ -246,10 +274,10 @@ fn spec(
     Ok(spec)
 }
 
-fn system_of(kind: BackendKind, image: &str) -> Result<SystemView, Failure> {
+fn system_of(kind: BackendKind, image: &str) -> Result<SystemView, CommandFailure> {
     match kind {
         BackendKind::Native => Ok(SystemView::Rootfs(PathBuf::from(image))),
-        BackendKind::Local | BackendKind::Ssh => Err(Failure::new(
+        BackendKind::Local | BackendKind::Ssh => Err(CommandFailure::new(
             format!("the {kind} backend has no images"),
             "leave --image out",
         )),
@@ -257,27 +285,45 @@ fn system_of(kind: BackendKind, image: &str) -> Result<SystemView, Failure> {
     }
 }
 
-fn command(args: &Args) -> Command {
+fn command(args: &ExecArgs) -> Command {
     let mut command = Command::words(args.command.iter().cloned());
     command.workdir = args.workdir.clone();
     command.env = args.env.iter().cloned().collect();
-    command.stdin = Stdin::Open;
+    command.stdin = CommandInput::Open;
     command.pty = args.tty.then(terminal::size);
-    command.timeout = args.timeout.map(Duration::from_secs);
+    command.timeout = args.timeout;
     command
 }
 
 fn session_name(text: &str) -> Result<String, String> {
-    const MOST_BYTES: usize = 200;
+    const MOST_NAME_BYTES: usize = 200;
     if text.trim().is_empty() {
         return Err("a session needs a name".to_owned());
     }
-    if text.len() > MOST_BYTES || text.chars().any(char::is_control) {
+    if text.len() > MOST_NAME_BYTES || text.chars().any(char::is_control) {
         return Err(format!(
-            "expected a name of at most {MOST_BYTES} bytes, without control characters"
+            "expected a name of at most {MOST_NAME_BYTES} bytes, without control characters"
         ));
     }
     Ok(text.to_owned())
+}
+
+/// Seconds, or a number with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected seconds, or a number with s, m or h behind it: 90, 5m".to_owned();
+    let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let time = number.checked_mul(seconds).filter(|time| *time > 0);
+    time.map(Duration::from_secs).ok_or_else(wrong)
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -287,7 +333,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn mount(text: &str) -> Result<Mount, String> {
+fn mount(text: &str) -> Result<HostMount, String> {
     let wrong = || "expected HOST:INSIDE, with :rw at the end to allow writing".to_owned();
     let (rest, mode) = match text.strip_suffix(":rw") {
         Some(rest) => (rest, MountMode::ReadWrite),
@@ -301,9 +347,33 @@ fn mount(text: &str) -> Result<Mount, String> {
         return Err(wrong());
     }
     let source = std::path::absolute(source).map_err(|error| error.to_string())?;
-    Ok(Mount {
+    Ok(HostMount {
         source,
         target: target.into(),
         mode,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_may_have_a_unit() {
+        for (text, seconds) in [("90", 90), ("90s", 90), ("1m", 60), ("2h", 7200)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in [
+            "",
+            "0",
+            "m",
+            "1d",
+            "1.5m",
+            "-1",
+            "99999999999999999999",
+            "18446744073709551615h",
+        ] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
 }

@@ -1,22 +1,25 @@
 //! `hermetic gateway …`.
 
-mod chronicle;
-mod install;
+pub(crate) mod install;
+mod logs;
+mod patient_start;
+mod room_probe;
 mod run;
-mod setup;
-mod start;
+pub(crate) mod setup;
+pub(crate) mod start;
+mod state_recorder;
 mod status;
 mod stop;
 mod watchdog;
 
 use clap::Subcommand;
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GatewayArgs {
     #[command(subcommand)]
     command: GatewayCommand,
 }
@@ -29,18 +32,20 @@ SIGTERM or SIGINT (Ctrl-C) stops it; it then exits with 0. One gateway runs for 
 
 Example:
   hermetic gateway run --log-format json")]
-    Run(run::Args),
+    Run(run::GatewayRunArgs),
     /// Start it in the background and wait until it is ready
-    Start(start::Args),
+    Start(start::GatewayStartArgs),
     /// Stop the gateway of this home and wait until it is gone
-    Stop(stop::Args),
+    Stop(stop::GatewayStopArgs),
     /// Stop, then start
-    Restart(stop::Args),
+    Restart(stop::GatewayStopArgs),
     /// Show whether it runs and how its platforms are
     #[command(
         after_help = "Exits with 0 if it serves, 3 if it does not, 4 if that cannot be told."
     )]
-    Status(status::Args),
+    Status(status::GatewayStatusArgs),
+    /// Show the end of its log
+    Logs(logs::Args),
     /// Connect a chat platform: asks for its token, tries it, and writes .env
     #[command(after_help = "\
 A value that is in .env or the environment already is kept unless you say otherwise. Nothing is written
@@ -50,30 +55,31 @@ Examples:
   hermetic gateway setup
   hermetic gateway setup telegram
   TELEGRAM_BOT_TOKEN=... hermetic gateway setup telegram --non-interactive --allow 4711")]
-    Setup(setup::Args),
+    Setup(setup::GatewaySetupArgs),
     /// Install a systemd unit that starts it with the machine and after a failure
-    Install(install::Args),
+    Install(install::GatewayInstallArgs),
     /// Remove the systemd unit
     Uninstall,
 }
 
-impl Args {
+impl GatewayArgs {
     /// Whether it is the gateway itself, and not somebody who talks about one.
     pub(crate) fn serves(&self) -> bool {
         matches!(self.command, GatewayCommand::Run(_))
     }
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &GatewayArgs) -> Result<ExitReason, CommandFailure> {
     match &args.command {
         GatewayCommand::Run(args) => run::run(cli, args),
         GatewayCommand::Start(args) => start::run(cli, args),
         GatewayCommand::Stop(args) => stop::run(cli, args),
         GatewayCommand::Restart(args) => {
             stop::run(cli, args)?;
-            start::run(cli, &start::Args::default())
+            start::run(cli, &start::GatewayStartArgs::default())
         }
         GatewayCommand::Status(args) => status::run(cli, args),
+        GatewayCommand::Logs(args) => logs::run(cli, args),
         GatewayCommand::Setup(args) => setup::run(cli, args),
         GatewayCommand::Install(args) => install::install(cli, args),
         GatewayCommand::Uninstall => install::uninstall(cli),

@@ -5,25 +5,25 @@ use std::path::PathBuf;
 
 use clap::CommandFactory;
 
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
   hermetic man ~/.local/share/man/man1")]
-pub(crate) struct Args {
+pub(crate) struct ManArgs {
     /// The folder for the pages; created if missing
     folder: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &ManArgs) -> Result<ExitReason, CommandFailure> {
     fs::create_dir_all(&args.folder)
-        .map_err(|error| Failure::file("make", &args.folder, &error))?;
-    clap_mangen::generate_to(Cli::command(), &args.folder)
-        .map_err(|error| Failure::file("write to", &args.folder, &error))?;
+        .map_err(|error| CommandFailure::file("make", &args.folder, &error))?;
+    clap_mangen::generate_to(CommandLine::command(), &args.folder)
+        .map_err(|error| CommandFailure::file("write to", &args.folder, &error))?;
     output::print(&format!("manual pages are in {}\n", args.folder.display()))?;
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }

@@ -6,21 +6,21 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use hermetic_app::{self as app, Caller};
+use hermetic_app::{self as app, BackendCaller};
 use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_mcp::{
-    ClientLimits, ClientSandboxes, EndpointError, HttpEndpoint, over_http, over_stdio,
+    ClientLimits, ClientSandboxes, HttpEndpoint, HttpEndpointError, over_http, over_stdio,
 };
-use hermetic_sandbox::{Network, Spec};
-use hermetic_types::{BackendKind, Boundary, RunId, Secret};
+use hermetic_sandbox::{NetworkMode, SandboxSpec};
+use hermetic_types::{BackendKind, Boundary, RunId, Secret, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{load, on_runtime};
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ Examples:
   hermetic mcp
   hermetic mcp --here
   hermetic mcp --listen 127.0.0.1:8765 --token-file ~/.hermetic-mcp-token")]
-pub(crate) struct Args {
+pub(crate) struct McpArgs {
     /// Run clients' commands on this backend, instead of terminal.backend
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
@@ -48,16 +48,16 @@ pub(crate) struct Args {
     token_file: Option<PathBuf>,
 }
 
-const CALLER: Caller = Caller::CommandLine(output::progress);
+const CALLER: BackendCaller = BackendCaller::CommandLine(output::progress);
 /// Clients with a sandbox at once, where the file does not say.
-const MOST: usize = 64;
+const MOST_MCP_CLIENTS: usize = 64;
 const SHORTEST_TOKEN: usize = 16;
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, CommandFailure> {
     on_runtime(serve(cli, args))
 }
 
-async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+async fn serve(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     let kind = match args.backend {
         Some(kind) => kind,
@@ -70,12 +70,16 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let backend = app::backend(&config, &installation, kind, CALLER)?;
     let spec = spec(&config, args, kind, installation)?;
     let most = config.gateway().max_sandboxes;
-    let most = most.unwrap_or_else(|| app::SandboxBounds::of(&config).all.min(MOST));
+    let most = most.unwrap_or_else(|| {
+        app::SandboxBounds::of(&config)
+            .max_sandboxes
+            .min(MOST_MCP_CLIENTS)
+    });
     let gate = match app::boundary(kind) {
         Boundary::Sealed => app::gate(&config, None)?,
         Boundary::Judged => None,
     };
-    let gate = gate.filter(|gate| app::network(&config, kind, Some(gate)) != Network::Closed);
+    let gate = gate.filter(|gate| app::network(&config, kind, Some(gate)) != NetworkMode::Closed);
     let bounds = ClientLimits {
         most,
         patience: config.approvals().timeout,
@@ -83,43 +87,52 @@ async fn serve(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let redactor = app::redactor(&config);
     log::hide(&redactor);
     let kit = app::clients_kit(&config, kind, &redactor);
-    let sandboxes = ClientSandboxes::new(kit, backend, spec, gate, app::audit(&config)?, bounds);
+    let sandboxes = ClientSandboxes::new(
+        kit,
+        backend,
+        spec,
+        gate,
+        app::audit(&config)?,
+        bounds,
+        SystemClock::shared(),
+    );
     let stop = stop_on_signal()?;
     match args.listen {
         None => {
             let served = over_stdio(sandboxes, stop).await;
-            served.map_err(|error| Failure::caused(&error, "start it from an MCP client"))?;
+            served
+                .map_err(|error| CommandFailure::caused(&error, "start it from an MCP client"))?;
         }
         Some(at) => {
             let token = token(args)?;
             let endpoint = HttpEndpoint::open(at, &token).await;
             let endpoint = endpoint.map_err(|error| {
                 let remedy = match &error {
-                    EndpointError::NotLoopback(at) => format!(
+                    HttpEndpointError::NotLoopback(at) => format!(
                         "write 127.0.0.1:{}; clients elsewhere come by `ssh -L` or a proxy of yours",
                         at.port()
                     ),
-                    EndpointError::Listen { .. } => "choose another port".to_owned(),
+                    HttpEndpointError::Listen { .. } => "choose another port".to_owned(),
                 };
-                Failure::caused(&error, remedy)
+                CommandFailure::caused(&error, remedy)
             })?;
             let at = endpoint.address();
-            let at = at.map_err(|error| Failure::caused(&error, "choose another port"))?;
+            let at = at.map_err(|error| CommandFailure::caused(&error, "choose another port"))?;
             info!("MCP on http://{at}/mcp");
             let idle = config.terminal().lifetime;
             let served = over_http(sandboxes, endpoint, idle, stop).await;
-            served.map_err(|error| Failure::caused(&error, "start it again"))?;
+            served.map_err(|error| CommandFailure::caused(&error, "start it again"))?;
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
 fn spec(
     config: &Config,
-    args: &Args,
+    args: &McpArgs,
     kind: BackendKind,
     installation: hermetic_types::InstallationId,
-) -> Result<Spec, Failure> {
+) -> Result<SandboxSpec, CommandFailure> {
     let mut spec = app::passing(config, kind, installation, "mcp");
     if args.here {
         spec.mounts.push(app::this_folder()?);
@@ -128,7 +141,7 @@ fn spec(
 }
 
 /// Read from its file; made, and put there for its owner only, if there is none.
-fn token(args: &Args) -> Result<Secret, Failure> {
+fn token(args: &McpArgs) -> Result<Secret, CommandFailure> {
     let Some(path) = &args.token_file else {
         let token = format!("{}{}", RunId::random(), RunId::random());
         anstream::eprintln!("token: {token}");
@@ -136,7 +149,7 @@ fn token(args: &Args) -> Result<Secret, Failure> {
     };
     match std::fs::read_to_string(path) {
         Ok(text) if text.trim().len() >= SHORTEST_TOKEN => Ok(Secret::new(text.trim())),
-        Ok(_) => Err(Failure::new(
+        Ok(_) => Err(CommandFailure::new(
             format!(
                 "{} holds no token of {SHORTEST_TOKEN} characters",
                 path.display()
@@ -145,10 +158,11 @@ fn token(args: &Args) -> Result<Secret, Failure> {
         )),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let token = format!("{}{}", RunId::random(), RunId::random());
-            write_private(path, &token).map_err(|error| Failure::file("write", path, &error))?;
+            write_private(path, &token)
+                .map_err(|error| CommandFailure::file("write", path, &error))?;
             Ok(Secret::new(token))
         }
-        Err(error) => Err(Failure::file("read", path, &error)),
+        Err(error) => Err(CommandFailure::file("read", path, &error)),
     }
 }
 
@@ -161,8 +175,9 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     writeln!(file, "{text}")
 }
 
-fn stop_on_signal() -> Result<CancellationToken, Failure> {
-    let failed = |error: io::Error| Failure::caused(&error, "free some memory or descriptors");
+fn stop_on_signal() -> Result<CancellationToken, CommandFailure> {
+    let failed =
+        |error: io::Error| CommandFailure::caused(&error, "free some memory or descriptors");
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let stop = CancellationToken::new();

@@ -1,24 +1,22 @@
 //! `hermetic pairing …`: strangers who ask to be let in, and people who were.
 
 use std::fmt::Write as _;
-use std::time::SystemTime;
 
 use clap::Subcommand;
-use hermetic_access::Pairing;
+use hermetic_access::PairingService;
 use hermetic_app as app;
 use hermetic_config::Config;
-use hermetic_types::{Platform, UserId};
-use jiff::Timestamp;
+use hermetic_types::{Clock as _, Platform, SystemClock, Timestamp, UserId};
 use serde_json::json;
 
 use super::load;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PairingArgs {
     #[command(subcommand)]
     command: PairingCommand,
 }
@@ -44,20 +42,20 @@ enum PairingCommand {
     },
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &PairingArgs) -> Result<ExitReason, CommandFailure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?
         .block_on(act(cli, &args.command))
 }
 
-async fn act(cli: &Cli, command: &PairingCommand) -> Result<Exit, Failure> {
+async fn act(cli: &CommandLine, command: &PairingCommand) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     // Makes the state folder where there is none yet.
     app::installation(config.home())?;
     let pairing = app::pairing(&app::store(&config).await?);
-    let now = Timestamp::now();
+    let now = SystemClock.now();
     let note = |platform, act, user: &str| note(&config, platform, act, user);
     match command {
         PairingCommand::List { json } => list(&pairing, now, *json).await?,
@@ -66,22 +64,26 @@ async fn act(cli: &Cli, command: &PairingCommand) -> Result<Exit, Failure> {
             let approved = serde_json::to_value(&approved).unwrap_or_default();
             note(
                 *platform,
-                hermetic_audit::Pairing::Approved,
+                hermetic_audit::PairingEvent::Approved,
                 &who(&approved),
             )?;
             output::print(&format!("{} may write on {platform} now\n", who(&approved)))?;
         }
         PairingCommand::Revoke { platform, user } => {
             let id = UserId::new(user.as_str()).map_err(|error| {
-                Failure::caused(&error, "`hermetic pairing list` names the users")
+                CommandFailure::caused(&error, "`hermetic pairing list` names the users")
             })?;
             if !pairing.revoke(*platform, &id).await? {
-                return Err(Failure::new(
+                return Err(CommandFailure::new(
                     format!("{id} was not let in by a code on {platform}"),
                     "`hermetic pairing list` names who was; allowlists are in the configuration",
                 ));
             }
-            note(*platform, hermetic_audit::Pairing::Revoked, id.as_str())?;
+            note(
+                *platform,
+                hermetic_audit::PairingEvent::Revoked,
+                id.as_str(),
+            )?;
             output::print(&format!("{id} is out on {platform}\n"))?;
         }
         PairingCommand::Clear { platform } => {
@@ -94,7 +96,7 @@ async fn act(cli: &Cli, command: &PairingCommand) -> Result<Exit, Failure> {
                 if cleared > 0 {
                     note(
                         one,
-                        hermetic_audit::Pairing::Cleared,
+                        hermetic_audit::PairingEvent::Cleared,
                         &format!("{cleared} codes"),
                     )?;
                 }
@@ -103,29 +105,33 @@ async fn act(cli: &Cli, command: &PairingCommand) -> Result<Exit, Failure> {
             output::print(&format!("{void} codes are void\n"))?;
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
 /// In the record of this home.
 fn note(
     config: &Config,
     platform: Platform,
-    act: hermetic_audit::Pairing,
+    act: hermetic_audit::PairingEvent,
     user: &str,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let redactor = app::redactor(config);
     log::hide(&redactor);
-    let event = hermetic_audit::Event::Pairing {
+    let event = hermetic_audit::AuditEvent::Pairing {
         platform,
         act,
         user: redactor.redact(user).into(),
-        by: hermetic_audit::Words::constant("the command line"),
+        by: hermetic_audit::AuditText::constant("the command line"),
     };
-    app::audit(config)?.append(&event, SystemTime::now().into())?;
+    app::audit(config)?.append(&event, SystemClock.now())?;
     Ok(())
 }
 
-async fn list(pairing: &Pairing, now: Timestamp, as_json: bool) -> Result<(), Failure> {
+async fn list(
+    pairing: &PairingService,
+    now: Timestamp,
+    as_json: bool,
+) -> Result<(), CommandFailure> {
     let mut all = serde_json::Map::new();
     let mut text = String::new();
     for platform in Platform::ALL {

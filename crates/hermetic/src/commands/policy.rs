@@ -7,19 +7,19 @@ use std::io::{self, BufRead, Write};
 use clap::Subcommand;
 use hermetic_app as app;
 use hermetic_config::Config;
-use hermetic_policy::{Context, Explanation, explain, judge_line};
+use hermetic_policy::{JudgementContext, VerdictExplanation, explain, judge_line};
 use hermetic_types::{BackendDescription, BackendKind, Command};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::load;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output::{self, BOLD, printable};
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct PolicyArgs {
     #[command(subcommand)]
     command: PolicyCommand,
 }
@@ -54,11 +54,11 @@ Example:
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct CommandJson {
     cmd: String,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &PolicyArgs) -> Result<ExitReason, CommandFailure> {
     match &args.command {
         PolicyCommand::Explain {
             command,
@@ -76,18 +76,19 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         }
         PolicyCommand::Judge { .. } => judge(&context_here())?,
     }
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
-fn judge(context: &Context) -> Result<(), Failure> {
+fn judge(context: &JudgementContext) -> Result<(), CommandFailure> {
     let mut out = io::stdout().lock();
     for (number, line) in io::stdin().lock().lines().enumerate() {
-        let line = line.map_err(|error| Failure::caused(&error, "check what is piped in"))?;
+        let line =
+            line.map_err(|error| CommandFailure::caused(&error, "check what is piped in"))?;
         if line.trim().is_empty() {
             continue;
         }
-        let Line { cmd } = serde_json::from_str(&line).map_err(|error| {
-            Failure::new(
+        let CommandJson { cmd } = serde_json::from_str(&line).map_err(|error| {
+            CommandFailure::new(
                 format!("line {} is not {{\"cmd\": …}}: {error}", number + 1),
                 "write one JSON object a line",
             )
@@ -108,20 +109,20 @@ fn judge(context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-fn context(config: &Config, backend: BackendKind) -> Context {
+fn context(config: &Config, backend: BackendKind) -> JudgementContext {
     let mut context = context_here();
     context.backend = backend;
     context.own_home = config.home().root().display().to_string();
     context
 }
 
-fn context_here() -> Context {
+fn context_here() -> JudgementContext {
     let here = env::current_dir().map_or_else(|_| "/".into(), |path| path.display().to_string());
     let home = env::var("HOME").unwrap_or_else(|_| "/root".to_owned());
-    Context::new(BackendDescription::judged(BackendKind::Local), here, home)
+    JudgementContext::new(BackendDescription::judged(BackendKind::Local), here, home)
 }
 
-fn as_text(explanation: &Explanation) -> String {
+fn as_text(explanation: &VerdictExplanation) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,

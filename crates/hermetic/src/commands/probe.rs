@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
   hermetic probe http://127.0.0.1:9119/health")]
-pub(crate) struct Args {
+pub(crate) struct ProbeArgs {
     /// A plain http:// address that answers with a 2xx when all is well
     url: String,
     /// Wait this long for the answer
@@ -17,15 +17,15 @@ pub(crate) struct Args {
     timeout: u64,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &ProbeArgs) -> Result<ExitReason, CommandFailure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?
         .block_on(hermetic_egress::probe(
             &args.url,
             Duration::from_secs(args.timeout),
         ))
-        .map_err(|error| Failure::caused(&error, "look at that server's own log"))?;
-    Ok(Exit::Ok)
+        .map_err(|error| CommandFailure::caused(&error, "look at that server's own log"))?;
+    Ok(ExitReason::Ok)
 }

@@ -7,20 +7,29 @@ use std::fmt::Write as _;
 use clap::Subcommand;
 use hermetic_app as app;
 use hermetic_sandbox::Sandbox;
-use hermetic_types::{RunId, SandboxId};
-use hermetic_warden::client::Event;
+use hermetic_types::{Clock as _, RunId, SystemClock};
+use hermetic_warden::client::RunEvent;
 use serde_json::json;
 
-use self::rows::{Row, State};
+use self::rows::{RowState, SandboxRow};
 use super::load;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::gateway_state::{Seen, look};
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
+use crate::gateway_state::{ObservedGateway, look};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+#[command(after_help = "\
+A sandbox is named by its id, by as much of its beginning as no other has, by the name of a session, or by
+the end of its conversation's key.
+
+Examples:
+  hermetic sandbox list
+  hermetic sandbox inspect 3f9
+  hermetic sandbox stop work
+  hermetic sandbox destroy telegram:dm:42")]
+pub(crate) struct SandboxArgs {
     #[command(subcommand)]
     command: SandboxCommand,
 }
@@ -36,26 +45,31 @@ enum SandboxCommand {
     },
     /// Show one sandbox: its settings, processes and state
     Inspect {
-        id: SandboxId,
+        #[arg(value_name = "SANDBOX")]
+        id: String,
         /// Print JSON (this is the default)
         #[arg(long)]
         json: bool,
     },
     /// Show what ran in it lately; with the id of a run, the output of that run
     Logs {
-        id: SandboxId,
+        #[arg(value_name = "SANDBOX")]
+        id: String,
         run: Option<RunId>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// End its processes; a kept sandbox keeps its files
-    Stop { id: SandboxId },
+    Stop {
+        #[arg(value_name = "SANDBOX")]
+        id: String,
+    },
     /// End it and remove all of its files
     #[command(visible_alias = "rm")]
     Destroy {
-        #[arg(required = true)]
-        ids: Vec<SandboxId>,
+        #[arg(required = true, value_name = "SANDBOX")]
+        ids: Vec<String>,
     },
     /// Destroy sandboxes that are broken or that no conversation uses any more
     Prune {
@@ -68,15 +82,15 @@ enum SandboxCommand {
     },
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &SandboxArgs) -> Result<ExitReason, CommandFailure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?
         .block_on(act(cli, &args.command))
 }
 
-async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
+async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     let installation = app::installation(config.home())?;
     let backends = app::all_backends(&config, &installation);
@@ -84,11 +98,13 @@ async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
     let rows = rows::gather(&backends, &ledger).await?;
     match command {
         SandboxCommand::List { json: true } => output::print_json(&rows)?,
-        SandboxCommand::List { json: false } => output::print(&rows::table(&rows))?,
+        SandboxCommand::List { json: false } => {
+            output::print(&rows::table(&rows, SystemClock.now()))?;
+        }
         SandboxCommand::Inspect { id, .. } => {
             let row = rows::find(&rows, id)?;
             let info = match row.state {
-                State::Running => Some(reach(row).await?.warden().info().await?),
+                RowState::Running => Some(reach(row).await?.warden().info().await?),
                 _ => None,
             };
             output::print_json(&json!({
@@ -108,21 +124,22 @@ async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
         }
         SandboxCommand::Stop { id } => {
             let row = rows::find(&rows, id)?;
-            row.backend()?.stop(id).await?;
+            row.backend()?.stop(&row.id).await?;
             ledger
-                .mark(id, hermetic_store::LedgerState::Stopped)
+                .mark(&row.id, hermetic_store::LedgerState::Stopped)
                 .await?;
         }
         SandboxCommand::Destroy { ids } => {
-            for id in ids {
-                let row = rows::find(&rows, id)?;
-                row.backend()?.destroy(id).await?;
-                ledger.forget(id).await?;
+            // All of them are found before the first is destroyed.
+            let meant = ids.iter().map(|id| rows::find(&rows, id));
+            for row in meant.collect::<Result<Vec<_>, _>>()? {
+                row.backend()?.destroy(&row.id).await?;
+                ledger.forget(&row.id).await?;
             }
         }
         SandboxCommand::Prune { stopped, json } => {
-            if matches!(look(config.home()), Seen::Running(_)) {
-                return Err(Failure::new(
+            if matches!(look(config.home()), ObservedGateway::Running(_)) {
+                return Err(CommandFailure::new(
                     "the gateway is running and keeps house itself",
                     "stop it first, or destroy a sandbox by its id",
                 ));
@@ -139,12 +156,12 @@ async fn act(cli: &Cli, command: &SandboxCommand) -> Result<Exit, Failure> {
             }
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
-async fn logs(row: &Row, run: Option<&RunId>, json: bool) -> Result<(), Failure> {
-    if row.state != State::Running {
-        return Err(Failure::new(
+async fn logs(row: &SandboxRow, run: Option<&RunId>, json: bool) -> Result<(), CommandFailure> {
+    if row.state != RowState::Running {
+        return Err(CommandFailure::new(
             format!("sandbox {} is {}", row.id, row.state.name()),
             "a sandbox keeps what its commands wrote only while it lives",
         ));
@@ -181,12 +198,12 @@ async fn logs(row: &Row, run: Option<&RunId>, json: bool) -> Result<(), Failure>
     let mut told = Vec::new();
     while let Some(event) = running.next().await? {
         match event {
-            Event::Out(bytes) | Event::Err(bytes) => told.extend_from_slice(&bytes),
-            Event::Skipped(lost) => {
+            RunEvent::Out(bytes) | RunEvent::Err(bytes) => told.extend_from_slice(&bytes),
+            RunEvent::Skipped(lost) => {
                 told.extend_from_slice(format!("\n[{lost} bytes not kept]\n").as_bytes());
             }
-            Event::Started { .. } => {}
-            Event::Ended(_) => break,
+            RunEvent::Started { .. } => {}
+            RunEvent::Ended(_) => break,
         }
     }
     // A sandbox's bytes go to a person's terminal: no escape sequence of its may act there.
@@ -197,12 +214,12 @@ async fn logs(row: &Row, run: Option<&RunId>, json: bool) -> Result<(), Failure>
     output::print(&text)
 }
 
-async fn reach(row: &Row) -> Result<Sandbox, Failure> {
+async fn reach(row: &SandboxRow) -> Result<Sandbox, CommandFailure> {
     let backend = row.backend()?;
     let link = backend.connect(&row.id).await?;
     Sandbox::greet(&row.id, backend.description(), link)
         .await
         .map_err(|error| {
-            Failure::caused(&error, "destroy it: a sandbox that does not answer is lost")
+            CommandFailure::caused(&error, "destroy it: a sandbox that does not answer is lost")
         })
 }

@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use hermetic_app as app;
-use hermetic_config::{Config, Resolved, resolve_gateway_backend};
+use hermetic_config::{Config, ResolvedBackend, resolve_gateway_backend};
 use hermetic_egress::RuleMode;
-use hermetic_types::{ConversationKey, PartHealth, Timestamp};
+use hermetic_types::{Clock as _, ConversationKey, PartHealth, SystemClock};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::load;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::gateway_state::{GatewayState, Seen, look};
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
+use crate::gateway_state::{GatewayState, ObservedGateway, look};
 use crate::output::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &StatusArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     let resolved = resolve_gateway_backend(&config)?;
     let seen = look(config.home());
@@ -36,10 +36,10 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     } else {
         output::print(&as_text(&config, &resolved, &seen))?;
     }
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
-fn as_text(config: &Config, resolved: &Resolved, seen: &Seen) -> String {
+fn as_text(config: &Config, resolved: &ResolvedBackend, seen: &ObservedGateway) -> String {
     let limits = &config.terminal().limits;
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -97,11 +97,15 @@ fn as_text(config: &Config, resolved: &Resolved, seen: &Seen) -> String {
     text
 }
 
-fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Value {
+fn as_json(
+    config: &Config,
+    resolved: &ResolvedBackend,
+    seen: &ObservedGateway,
+) -> serde_json::Value {
     let (running, state) = match seen {
-        Seen::Stopped(_) => (Some(false), None),
-        Seen::Running(state) => (Some(true), state.as_ref()),
-        Seen::Unknown(_) => (None, None),
+        ObservedGateway::Stopped(_) => (Some(false), None),
+        ObservedGateway::Running(state) => (Some(true), state.as_ref()),
+        ObservedGateway::Unknown(_) => (None, None),
     };
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -127,12 +131,12 @@ fn as_json(config: &Config, resolved: &Resolved, seen: &Seen) -> serde_json::Val
     })
 }
 
-fn gateway(seen: &Seen) -> String {
+fn gateway(seen: &ObservedGateway) -> String {
     match seen {
-        Seen::Stopped(_) => "not running".to_owned(),
-        Seen::Unknown(error) => format!("unknown: its lock cannot be read ({error})"),
-        Seen::Running(None) => "starting".to_owned(),
-        Seen::Running(Some(state)) => format!(
+        ObservedGateway::Stopped(_) => "not running".to_owned(),
+        ObservedGateway::Unknown(error) => format!("unknown: its lock cannot be read ({error})"),
+        ObservedGateway::Running(None) => "starting".to_owned(),
+        ObservedGateway::Running(Some(state)) => format!(
             "{} (pid {}, since {} s, version {})",
             state.stage.name(),
             state.pid,
@@ -144,8 +148,8 @@ fn gateway(seen: &Seen) -> String {
 
 /// Parts of a running gateway that do not do all of their work, and why. It is asked itself: on a disk
 /// that is full it cannot write down how it is.
-fn degraded(config: &Config, seen: &Seen) -> Vec<(String, String)> {
-    let Seen::Running(described) = seen else {
+fn degraded(config: &Config, seen: &ObservedGateway) -> Vec<(String, String)> {
+    let ObservedGateway::Running(described) = seen else {
         return Vec::new();
     };
     let parts = live_parts(config).or_else(|| Some(described.as_ref()?.parts.clone()));
@@ -154,7 +158,7 @@ fn degraded(config: &Config, seen: &Seen) -> Vec<(String, String)> {
         .filter_map(|(name, health)| match health {
             PartHealth::Ok => None,
             PartHealth::Degraded { why, since } => {
-                let now: Timestamp = SystemTime::now().into();
+                let now = SystemClock.now();
                 let seconds = now.since(since).as_secs();
                 Some((name, format!("{why}, since {seconds} s")))
             }
@@ -164,27 +168,30 @@ fn degraded(config: &Config, seen: &Seen) -> Vec<(String, String)> {
 
 /// What the gateway answers on its health port.
 fn live_parts(config: &Config) -> Option<BTreeMap<String, PartHealth>> {
-    const PATIENCE: Duration = Duration::from_secs(2);
+    const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
     /// Far more than it ever says.
-    const MOST: u64 = 1 << 20;
+    const MOST_HEALTH_BYTES: u64 = 1 << 20;
     let dashboard = &config.gateway().dashboard;
     let address = (dashboard.host.as_str(), dashboard.port);
     let address = address.to_socket_addrs().ok()?.next()?;
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut stream = TcpStream::connect_timeout(&address, HEALTH_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(HEALTH_TIMEOUT)).ok()?;
     stream
         .write_all(b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n")
         .ok()?;
     let mut answer = String::new();
-    stream.take(MOST).read_to_string(&mut answer).ok()?;
+    stream
+        .take(MOST_HEALTH_BYTES)
+        .read_to_string(&mut answer)
+        .ok()?;
     let (_, body) = answer.split_once("\r\n\r\n")?;
-    let health: Health = serde_json::from_str(body).ok()?;
+    let health: HealthReply = serde_json::from_str(body).ok()?;
     let parts = health.parts.into_iter();
     Some(parts.map(|part| (part.name, part.health)).collect())
 }
 
 #[derive(Deserialize)]
-struct Health {
+struct HealthReply {
     parts: Vec<LivePart>,
 }
 
@@ -196,7 +203,7 @@ struct LivePart {
 }
 
 /// What a sandbox of everybody's can reach; `hermetic egress rules` has the rest.
-fn egress(config: &Config, resolved: &Resolved) -> String {
+fn egress(config: &Config, resolved: &ResolvedBackend) -> String {
     if app::boundary(resolved.backend) == hermetic_types::Boundary::Judged {
         return "not filtered: commands have the network of the machine".to_owned();
     }
@@ -234,14 +241,14 @@ fn egress(config: &Config, resolved: &Resolved) -> String {
     }
 }
 
-fn boundary(resolved: &Resolved) -> &'static str {
+fn boundary(resolved: &ResolvedBackend) -> &'static str {
     match app::boundary(resolved.backend) {
         hermetic_types::Boundary::Sealed => "sealed",
         hermetic_types::Boundary::Judged => "not sealed: commands are judged",
     }
 }
 
-fn warnings(config: &Config, resolved: &Resolved, seen: &Seen) -> Vec<String> {
+fn warnings(config: &Config, resolved: &ResolvedBackend, seen: &ObservedGateway) -> Vec<String> {
     let mut warnings = resolved.warnings(app::boundary);
     warnings.extend(
         config
@@ -253,7 +260,7 @@ fn warnings(config: &Config, resolved: &Resolved, seen: &Seen) -> Vec<String> {
             }),
     );
     // The file may have changed since the gateway read it.
-    if let Seen::Running(Some(state)) = seen
+    if let ObservedGateway::Running(Some(state)) = seen
         && (state.backend != resolved.backend.name() || state.image != resolved.image)
     {
         warnings.push(format!(

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use hermetic_types::PartHealth;
+use hermetic_types::{Clock as _, PartHealth, SystemClock};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +18,7 @@ pub(crate) struct GatewayState {
     pub(crate) backend: String,
     pub(crate) image: Option<String>,
     #[serde(rename = "gateway_state")]
-    pub(crate) stage: Stage,
+    pub(crate) stage: LifeStage,
     pub(crate) exit_reason: Option<String>,
     /// Conversations with a turn at work.
     pub(crate) active_agents: usize,
@@ -33,7 +32,7 @@ pub(crate) struct GatewayState {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Stage {
+pub(crate) enum LifeStage {
     Starting,
     Running,
     Draining,
@@ -58,7 +57,7 @@ impl GatewayState {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             backend,
             image,
-            stage: Stage::Starting,
+            stage: LifeStage::Starting,
             exit_reason: None,
             active_agents: 0,
             platforms: BTreeMap::new(),
@@ -68,9 +67,7 @@ impl GatewayState {
     }
 
     pub(crate) fn now() -> u64 {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs())
+        u64::try_from(SystemClock.now().seconds()).unwrap_or_default()
     }
 
     /// Whether the process of this number is the one that said this.
@@ -79,7 +76,7 @@ impl GatewayState {
     }
 }
 
-impl Stage {
+impl LifeStage {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",

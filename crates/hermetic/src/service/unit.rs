@@ -7,15 +7,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hermetic_config::Home;
+use hermetic_config::HomeFolder;
 
-use super::{Keeper, Service, VARIABLE};
+use super::{SystemdScope, SystemdService, VARIABLE};
 
 #[derive(Debug)]
-pub(crate) struct Unit<'a> {
-    pub(crate) service: &'a Service,
+pub(crate) struct SystemdUnit<'a> {
+    pub(crate) service: &'a SystemdService,
     pub(crate) program: &'a Path,
-    pub(crate) home: &'a Home,
+    pub(crate) home: &'a HomeFolder,
     /// Both units are in it and nothing else is.
     pub(crate) slice: &'a str,
     /// Of a system unit; root if nobody is named.
@@ -23,12 +23,12 @@ pub(crate) struct Unit<'a> {
     /// How long turns may go on when it is stopped.
     pub(crate) grace: Duration,
     pub(crate) watchdog: Option<Duration>,
-    pub(crate) commands: Commands,
+    pub(crate) commands: CommandPlace,
 }
 
 /// Where commands run, which is what the gateway's own rights have to suffice for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Commands {
+pub(crate) enum CommandPlace {
     /// In sandboxes, or on other machines.
     Apart,
     /// On this host as the gateway's own children: what binds it binds them.
@@ -77,11 +77,11 @@ CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETPCAP CAP_SETUID CAP_SYS_ADMIN CAP_SYS_PTR
 /// A plain user's are built with the powers that a user namespace gives.
 const CONFINED_USER: &str = "CapabilityBoundingSet=\n";
 
-impl Unit<'_> {
+impl SystemdUnit<'_> {
     pub(crate) fn text(&self) -> String {
         let wanted_by = match self.service.keeper {
-            Keeper::User => "default.target",
-            Keeper::System => "multi-user.target",
+            SystemdScope::User => "default.target",
+            SystemdScope::System => "multi-user.target",
         };
         let watchdog = self.watchdog.map_or_else(String::new, |every| {
             format!(
@@ -141,10 +141,10 @@ WantedBy={wanted_by}
             )
         });
         let confined = match self.service.keeper {
-            Keeper::System => {
+            SystemdScope::System => {
                 "CapabilityBoundingSet=\nPrivateNetwork=yes\nProtectHome=yes\nProtectSystem=strict\n"
             }
-            Keeper::User => "",
+            SystemdScope::User => "",
         };
         format!(
             "\
@@ -185,14 +185,14 @@ SystemCallFilter=@system-service
     }
 
     fn confined(&self) -> String {
-        if self.commands == Commands::Here {
+        if self.commands == CommandPlace::Here {
             return "# Commands run on this host as its children: what would bind it would bind them.\n"
                 .to_owned();
         }
         let more = match (self.service.keeper, self.run_as) {
-            (Keeper::User, _) => [""; 2],
-            (Keeper::System, None) => [CONFINED_BY_SYSTEM, CONFINED_ROOT],
-            (Keeper::System, Some(_)) => [CONFINED_BY_SYSTEM, CONFINED_USER],
+            (SystemdScope::User, _) => [""; 2],
+            (SystemdScope::System, None) => [CONFINED_BY_SYSTEM, CONFINED_ROOT],
+            (SystemdScope::System, Some(_)) => [CONFINED_BY_SYSTEM, CONFINED_USER],
         };
         format!("{CONFINED}{}", more.concat())
     }
@@ -208,7 +208,7 @@ SystemCallFilter=@system-service
     }
 
     /// Whether a unit of this text is for this home.
-    pub(crate) fn serves(text: &str, home: &Home) -> bool {
+    pub(crate) fn serves(text: &str, home: &HomeFolder) -> bool {
         let home = format!("--home {} gateway run", quoted(home.root()));
         text.lines()
             .any(|line| line.starts_with("ExecStart=") && line.ends_with(&home))

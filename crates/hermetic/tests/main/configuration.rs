@@ -88,12 +88,17 @@ fn check_reports_all_errors_and_ends_with_78() {
 
 #[test]
 fn check_lists_what_is_not_used() {
-    let hermetic =
-        Hermetic::with("terminal: {backend: local}\nmemory: {enabled: true}\nx-mine: 1\n");
+    let hermetic = Hermetic::with(
+        "terminal: {backend: local}\nmemory: {enabled: true}\nhooks: {}\nx-mine: 1\n",
+    );
     insta::assert_snapshot!(hermetic.run(&["config", "check"]).out, @r"
-    Keys that have no effect here:
+    Features that this configuration asks for and that are not here:
       memory                                   ~/.hermes/config.yaml:2
-      x-mine                                   ~/.hermes/config.yaml:3
+        = nothing is remembered across conversations
+
+    Other keys that have no effect here:
+      hooks                                    ~/.hermes/config.yaml:3
+      x-mine                                   ~/.hermes/config.yaml:4
 
     ~/.hermes/config.yaml is right
     chats run on native: terminal.backend is local (~/.hermes/config.yaml:1), which holds for the command line only
@@ -105,7 +110,7 @@ fn check_lists_what_is_not_used() {
 /// Each is refused by `gateway run` on whatever machine, or by neither.
 const REFUSED: [(&str, &str); 16] = [
     (
-        "model: {default: m, provider: anthropic}\n",
+        "model: {default: m, provider: azure}\n",
         "no endpoint is known",
     ),
     (
@@ -184,6 +189,7 @@ fn what_check_likes_runs() {
     for config in [
         "",
         "model: {default: m, provider: anthropic, base_url: 'http://127.0.0.1:9/v1'}\n",
+        "model: {default: claude-opus-4-6, provider: anthropic}\nfallback_model: {provider: gemini, model: gemini-2.5-flash}\n",
         "api_server: {enabled: true, key: a-key-of-some-length}\nterminal: {native_mounts: ['/usr/share:/data']}\n",
         "terminal: {native_mounts: ['/etc:/data'], native_accept_risks: []}\n",
         "auxiliary: {transient_retries: 2, approval: {provider: auto}}\n",

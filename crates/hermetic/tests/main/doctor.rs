@@ -1,5 +1,8 @@
 //! `hermetic doctor --attack`.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::hermetic::Hermetic;
 
 #[test]
@@ -64,4 +67,53 @@ fn where_there_is_no_boundary_it_says_so() {
     let ended = Hermetic::new().run(&["doctor", "--attack", "--backend", "local"]);
     assert_eq!(ended.code, 1, "{}", ended.out);
     assert!(ended.out.contains("OPEN"), "{}", ended.out);
+}
+
+#[test]
+fn planted_weaknesses_are_found_on_this_machine() {
+    let config = "approvals: {mode: off}\n\
+         terminal: {container_memory: 9000000000, container_disk: 9000000000}\n\
+         gateway: {terminal_backend: local, disk_reserve: 10, dashboard: {host: 0.0.0.0}, \
+         egress: {mode: open, allow_private: true}}\n\
+         security: {redact_secrets: false}\n\
+         telegram: {token: '1:a', allowed_users: ['*', '7']}\n";
+    let hermetic = Hermetic::with(config).file(".env", "X=1\n");
+    let dotenv = hermetic.path(".env");
+    fs::set_permissions(dotenv, fs::Permissions::from_mode(0o644)).unwrap();
+    let ended = hermetic.run(&["doctor", "--production", "--json"]);
+    assert_eq!(ended.code, 1, "{}", ended.err);
+    let said = ended.json();
+    assert_eq!(said["ready"], false);
+    let weak: Vec<_> = said["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|line| line["state"] == "weak")
+        .map(|line| line["check"].as_str().unwrap())
+        .collect();
+    for check in [
+        "sandbox",
+        "egress",
+        "approvals",
+        "secrets",
+        "limits",
+        "people",
+        "roles",
+        "modes",
+        "ports",
+        "disk",
+        "backups",
+        "audit",
+    ] {
+        assert!(weak.contains(&check), "{check}: {weak:?}");
+    }
+    // What is mended is not called weak any more.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backup.tar");
+    assert_eq!(hermetic.run(&["backup", file.to_str().unwrap()]).code, 0);
+    let dotenv = hermetic.path(".env");
+    fs::set_permissions(dotenv, fs::Permissions::from_mode(0o600)).unwrap();
+    let said = hermetic.run(&["doctor", "--production"]).out;
+    assert!(!said.contains("WEAK    backups"), "{said}");
+    assert!(!said.contains("WEAK    modes"), "{said}");
 }

@@ -1,10 +1,8 @@
 //! The whole flow with the real program, where the program is the subject: kills, stops, disks, the command
 //! line, and a happy path for each platform and backend. Other stories of the flow are in `crates/app/tests`.
 
-mod accounts;
 mod answers;
 mod approvals;
-mod attacks;
 mod clerk;
 mod clock;
 mod commits;
@@ -19,6 +17,7 @@ mod gate;
 mod hosts;
 mod instance;
 pub(crate) mod lab;
+mod no_byte_left;
 mod others;
 mod places;
 mod processes;

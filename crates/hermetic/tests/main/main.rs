@@ -8,12 +8,14 @@
 )]
 
 mod audit;
+mod backup;
 mod chat;
 mod configuration;
 mod daytona;
 #[path = "../../../backends/daytona/tests/server/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "its own tests use the rest")]
 mod daytona_server;
+mod demo;
 mod deployment;
 mod docker;
 mod doctor;
@@ -24,10 +26,12 @@ mod git_ssh;
 mod half_open;
 mod hermetic;
 mod mcp;
+mod migrate;
 mod modal;
 #[path = "../../../backends/modal/tests/service/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "its own tests use the rest")]
 mod modal_service;
+mod models;
 mod probes;
 mod service;
 mod setup;

@@ -1,10 +1,11 @@
-//! `hermetic gateway setup`, and what `doctor` says about the account afterwards.
+//! `hermetic setup`, `hermetic gateway setup`, and what `doctor` says about the account afterwards.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::process::{Child, Stdio};
 
+use hermetic_testkit::model::{Reply, ScriptedServer};
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -151,6 +152,100 @@ async fn doctor_asks_the_platform_about_the_account() {
     assert_eq!(ended.code, 1, "{}", ended.out);
     assert!(ended.out.contains("FAILS   telegram"), "{}", ended.out);
     assert!(!ended.out.contains("42:another"), "{}", ended.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_nothing_to_a_bot_that_answers() {
+    let telegram = TelegramServer::start().await.unwrap();
+    let model = ScriptedServer::start([Reply::streams(&["ready"]), Reply::streams(&["Hello."])])
+        .await
+        .unwrap();
+    let config = format!(
+        "platforms: {{telegram: {{base_url: '{}'}}}}\n",
+        telegram.url()
+    );
+    let hermetic = Hermetic::with(&config);
+    if !hermetic.has_sandboxes("from_nothing_to_a_bot_that_answers") {
+        return;
+    }
+    let mut person = AtTerminal::start(&hermetic, &["setup"]);
+    person.answer("number, name or address › ", &model.base_url());
+    person.answer("model › ", "some/model");
+    person.answer("Does it need a key? [y/N] › ", "y");
+    person.answer("not shown) › ", "sk-of-ada");
+    person.answer("number or name › ", "telegram");
+    person.answer("not shown) › ", TOKEN);
+    person.answer("TELEGRAM_ALLOWED_USERS › ", "7");
+    person.answer("nothing for none › ", "python");
+    person.answer("[y/N] › ", "n");
+    let shown = person.end();
+    assert!(shown.contains("it answers: ready"), "{shown}");
+    assert!(shown.contains("@HermeticTestBot"), "{shown}");
+    assert!(
+        !shown.contains("sk-of-ada") && !shown.contains(TOKEN),
+        "{shown}"
+    );
+    let expected =
+        format!("OPENAI_API_KEY=sk-of-ada\nTELEGRAM_BOT_TOKEN={TOKEN}\nTELEGRAM_ALLOWED_USERS=7\n");
+    assert_eq!(dotenv(&hermetic), expected);
+    let written = fs::read_to_string(hermetic.path("config.yaml")).unwrap();
+    assert!(written.starts_with(&config), "{written}");
+    assert!(hermetic.run(&["egress", "rules"]).out.contains("pypi.org"));
+    let asked = model.received().remove(0);
+    assert_eq!(asked.body["model"], "some/model");
+
+    let (_gateway, _) = hermetic.gateway(&[]);
+    telegram.says(7, "hi");
+    let answered = telegram.wait_for("sendMessage", 1).await.remove(0);
+    assert!(answered.params["text"].as_str().unwrap().contains("Hello"));
+
+    // What is there stays, and nothing is asked but whether it is to be started.
+    model.will_reply([Reply::streams(&["ready"])]);
+    let mut person = AtTerminal::start(&hermetic, &["setup"]);
+    person.answer("nothing for none › ", "");
+    person.answer("[y/N] › ", "");
+    let shown = person.end();
+    assert!(
+        shown.contains("some/model is set already and stays"),
+        "{shown}"
+    );
+    assert_eq!(dotenv(&hermetic), expected);
+    assert_eq!(
+        fs::read_to_string(hermetic.path("config.yaml")).unwrap(),
+        written
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_does_not_answer_is_not_written() {
+    let refusal = serde_json::json!({"error": {"message": "no such key"}});
+    let model = ScriptedServer::start([Reply::json(401, &refusal)])
+        .await
+        .unwrap();
+    let hermetic = Hermetic::new().variable("OPENAI_API_KEY", "sk-wrong");
+    if !hermetic.has_sandboxes("a_model_that_does_not_answer_is_not_written") {
+        return;
+    }
+    let url = model.base_url();
+    let arguments = [
+        "setup",
+        "--non-interactive",
+        "--model",
+        "m",
+        "--base-url",
+        &url,
+    ];
+    let ended = hermetic.run(&arguments);
+    assert_eq!(ended.code, 1, "{}", ended.out);
+    assert!(ended.err.contains("--unchecked"), "{}", ended.err);
+    assert!(!ended.err.contains("sk-wrong"), "{}", ended.err);
+    assert!(!hermetic.path("config.yaml").exists() && !hermetic.path(".env").exists());
+    // Nobody listens any more; the operator says that it is right all the same.
+    drop(model);
+    let ended = hermetic.run(&[&arguments[..], &["--unchecked"]].concat());
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(dotenv(&hermetic).contains("sk-wrong"));
+    assert_eq!(hermetic.run(&["config", "check"]).code, 0);
 }
 
 /// A person whose terminal it is.

@@ -14,6 +14,43 @@ fn the_version_is_the_packages() {
 }
 
 #[test]
+fn help_and_version_are_commands_too() {
+    let hermetic = Hermetic::new();
+    assert_eq!(
+        hermetic.run(&["version"]).out,
+        hermetic.run(&["--version"]).out
+    );
+    let ended = hermetic.run(&["help", "gateway", "run"]);
+    assert!(
+        ended.out.contains("Serve the chats in the foreground"),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn exec_names_what_it_cannot_find() {
+    let hermetic = Hermetic::new();
+    if !hermetic.has_sandboxes("exec_names_what_it_cannot_find") {
+        return;
+    }
+    let ended = hermetic.run(&["exec", "nosuchprogram", "x"]);
+    assert_eq!(ended.code, 127);
+    assert!(
+        ended.err.contains("no program `nosuchprogram`"),
+        "{}",
+        ended.err
+    );
+    let ended = hermetic.run(&["exec", "echo a | wc -l"]);
+    assert_eq!(ended.code, 127);
+    assert!(ended.err.contains("bash -c"), "{}", ended.err);
+    // One that the command itself could not find is its own.
+    let ended = hermetic.run(&["exec", "--timeout", "1m", "sh", "-c", "nosuchprogram"]);
+    assert_eq!(ended.code, 127);
+    assert!(!ended.err.contains("no program `sh`"), "{}", ended.err);
+}
+
+#[test]
 fn nonsense_ends_with_2() {
     let hermetic = Hermetic::new();
     for arguments in [

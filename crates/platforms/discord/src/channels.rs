@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hermetic_chat::{AdapterState, AdapterStateError, Saving};
-use hermetic_types::{ChatId, ChatKind, Place};
+use hermetic_chat::{AdapterState, AdapterStateError, SaveDurability};
+use hermetic_types::{ChatId, ChatKind, ChatPlace};
 
 use crate::dispatch::RawChannel;
 use crate::snowflake::Snowflake;
@@ -16,15 +16,17 @@ use crate::snowflake::Snowflake;
 const PREFIX: &str = "thread:";
 /// Forgotten all at once beyond this; what is needed is asked for again.
 const MOST_KNOWN: usize = 50_000;
+/// Threads in which we take part, each a row.
+const MOST_JOINED: usize = 10_000;
 
 #[derive(Debug)]
-pub(crate) struct Channels {
+pub(crate) struct KnownChannels {
     state: Arc<dyn AdapterState>,
-    known: Mutex<Known>,
+    known: Mutex<ChannelFacts>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ChannelFacts {
     kinds: HashMap<Snowflake, ChannelKind>,
     /// Threads in which we take part.
     ours: HashSet<Snowflake>,
@@ -46,7 +48,7 @@ pub(crate) enum ChannelKind {
 
 /// A channel in which something was said.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Channel {
+pub(crate) struct DiscordChannel {
     pub(crate) id: Snowflake,
     pub(crate) kind: ChannelKind,
     /// A thread in which we take part.
@@ -55,7 +57,7 @@ pub(crate) struct Channel {
     pub(crate) threadless: bool,
 }
 
-impl Channels {
+impl KnownChannels {
     pub(crate) fn new(state: Arc<dyn AdapterState>) -> Self {
         Self {
             state,
@@ -91,10 +93,10 @@ impl Channels {
         }
     }
 
-    pub(crate) fn find(&self, id: Snowflake) -> Option<Channel> {
+    pub(crate) fn find(&self, id: Snowflake) -> Option<DiscordChannel> {
         let known = self.lock();
         let kind = *known.kinds.get(&id)?;
-        Some(Channel {
+        Some(DiscordChannel {
             id,
             kind,
             ours: known.ours.contains(&id),
@@ -108,16 +110,22 @@ impl Channels {
         thread: Snowflake,
         parent: Snowflake,
     ) -> Result<(), AdapterStateError> {
-        {
+        let oldest = {
             let mut known = self.lock();
             known.kinds.insert(thread, ChannelKind::Thread { parent });
             if !known.ours.insert(thread) {
                 return Ok(());
             }
-        }
-        let key = format!("{PREFIX}{thread}");
+            known.forget_oldest()
+        };
         let parent = parent.to_string();
-        self.state.save(&key, &parent, Saving::Soon).await
+        self.state
+            .save(&key(thread), &parent, SaveDurability::Soon)
+            .await?;
+        match oldest {
+            Some(oldest) => self.state.remove(&key(oldest)).await,
+            None => Ok(()),
+        }
     }
 
     /// Answers are given in the channel itself until a restart.
@@ -129,12 +137,26 @@ impl Channels {
         self.lock().threadless.contains(&channel)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, ChannelFacts> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Channel {
+fn key(thread: Snowflake) -> String {
+    format!("{PREFIX}{thread}")
+}
+
+impl ChannelFacts {
+    /// The oldest thread in which we take part, if there is one too many: in it our name is needed again.
+    fn forget_oldest(&mut self) -> Option<Snowflake> {
+        let oldest = self.ours.iter().min().copied();
+        let oldest = oldest.filter(|_| self.ours.len() > MOST_JOINED)?;
+        self.ours.remove(&oldest);
+        Some(oldest)
+    }
+}
+
+impl DiscordChannel {
     pub(crate) fn private(id: Snowflake) -> Self {
         Self {
             id,
@@ -146,7 +168,7 @@ impl Channel {
 
     /// The conversation that is had here. A thread is named after its channel and itself, so that it is
     /// the same before and after it exists.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> ChatPlace {
         match self.kind {
             ChannelKind::Private => place(self.id, ChatKind::Dm, None),
             ChannelKind::Server { .. } => place(self.id, ChatKind::Group, None),
@@ -155,7 +177,7 @@ impl Channel {
     }
 
     /// The thread that a message of this channel has, or will have: Discord names it after the message.
-    pub(crate) fn thread_of(&self, message: Snowflake) -> Place {
+    pub(crate) fn thread_of(&self, message: Snowflake) -> ChatPlace {
         place(self.id, ChatKind::Thread, Some(message))
     }
 
@@ -185,10 +207,31 @@ impl RawChannel {
     }
 }
 
-fn place(chat: Snowflake, kind: ChatKind, thread: Option<Snowflake>) -> Place {
-    Place {
+fn place(chat: Snowflake, kind: ChatKind, thread: Option<Snowflake>) -> ChatPlace {
+    ChatPlace {
         chat: chat.into(),
         kind,
         thread: thread.map(Into::into),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hermetic_chat::InMemoryState;
+
+    #[tokio::test]
+    async fn beyond_the_most_the_oldest_thread_is_forgotten() {
+        let state: Arc<dyn AdapterState> = Arc::new(InMemoryState::default());
+        let channels = KnownChannels::new(Arc::clone(&state));
+        let parent = Snowflake::from_position(1);
+        for thread in 0..=MOST_JOINED as u64 {
+            let thread = Snowflake::from_position(100 + thread);
+            channels.join(thread, parent).await.unwrap();
+        }
+        let again = KnownChannels::new(Arc::clone(&state));
+        again.load().await.unwrap();
+        let is_ours = |thread| again.find(Snowflake::from_position(thread)).is_some();
+        assert_eq!((is_ours(100), is_ours(101)), (false, true));
     }
 }

@@ -2,7 +2,7 @@
 
 /// How a connection ended, as far as it matters for the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum ConnectionEnd {
     /// The session lives on: what was missed comes again.
     Resumable { why: String },
     /// The session is gone: a new one, and a look into the histories.
@@ -14,7 +14,7 @@ pub(crate) enum Ended {
 /// The code that we close with. The ones below 2000 would end the session with the connection.
 pub(crate) const KEEPS_SESSION: u16 = 4000;
 
-impl Ended {
+impl ConnectionEnd {
     pub(crate) fn by_code(code: u16) -> Self {
         let why = match code {
             4004 => "the bot token is not valid; copy it anew from Discord's developer portal",
@@ -53,16 +53,24 @@ mod tests {
     #[test]
     fn every_code_has_its_consequence() {
         for code in [4004, 4010, 4011, 4012, 4013, 4014] {
-            assert!(matches!(Ended::by_code(code), Ended::Final { why } if !why.is_empty()));
+            assert!(
+                matches!(ConnectionEnd::by_code(code), ConnectionEnd::Final { why } if !why.is_empty())
+            );
         }
         for code in [4007, 4009] {
-            assert!(matches!(Ended::by_code(code), Ended::SessionLost { .. }));
+            assert!(matches!(
+                ConnectionEnd::by_code(code),
+                ConnectionEnd::SessionLost { .. }
+            ));
         }
         for code in [
             1000, 1001, 1006, 1011, 4000, 4001, 4002, 4003, 4005, 4008, 4999,
         ] {
             assert!(
-                matches!(Ended::by_code(code), Ended::Resumable { .. }),
+                matches!(
+                    ConnectionEnd::by_code(code),
+                    ConnectionEnd::Resumable { .. }
+                ),
                 "{code}"
             );
         }

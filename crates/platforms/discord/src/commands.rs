@@ -3,16 +3,16 @@
 //! Discord counts how often commands are made and shows changes late, so they are written only where
 //! they differ. What was announced last is remembered: most starts ask for nothing at all.
 
-use hermetic_chat::Saving;
+use hermetic_chat::SaveDurability;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tracing::{info, warn};
 
-use crate::route::Route;
+use crate::route::ApiRoute;
 use crate::snowflake::Snowflake;
-use crate::wire::CallError;
-use crate::{CommandSync, Discord, SlashCommand};
+use crate::wire::DiscordCallError;
+use crate::{CommandSync, DiscordAdapter, SlashCommand};
 
 /// Where the hash of what was announced last is kept.
 const KEY: &str = "commands";
@@ -26,7 +26,7 @@ struct RawId {
     id: Snowflake,
 }
 
-impl Discord {
+impl DiscordAdapter {
     /// Once in the life of a process. What goes wrong costs nobody a message, so it is only said.
     pub(crate) async fn announce_commands(&self) {
         if self.command_sync == CommandSync::Off || self.commands.is_empty() {
@@ -41,7 +41,7 @@ impl Discord {
         self.announced.get_or_init(announce).await;
     }
 
-    async fn announce(&self) -> Result<(), CallError> {
+    async fn announce(&self) -> Result<(), DiscordCallError> {
         let wanted: Vec<_> = self.commands.iter().map(described).collect();
         let fingerprint = self.fingerprint(&wanted);
         if let Ok(Some(kept)) = self.store.load(KEY).await
@@ -49,19 +49,23 @@ impl Discord {
         {
             return Ok(());
         }
-        let route = Route::get("/applications/@me", &[]);
+        let route = ApiRoute::get("/applications/@me", &[]);
         let application: RawId = self.wire.patiently(&route, |r| r).await?;
         let application = application.id;
         match self.command_sync {
             CommandSync::Off => return Ok(()),
             CommandSync::Bulk => {
-                let route = Route::put("/applications/{}/commands", &[&application]);
+                let route = ApiRoute::put("/applications/{}/commands", &[&application]);
                 let _: Value = self.wire.patiently(&route, |r| r.json(&wanted)).await?;
             }
             CommandSync::Safe => self.write_what_differs(application, &wanted).await?,
         }
         info!(account = %self.account, commands = wanted.len(), "our commands are announced");
-        if let Err(error) = self.store.save(KEY, &fingerprint, Saving::Soon).await {
+        if let Err(error) = self
+            .store
+            .save(KEY, &fingerprint, SaveDurability::Soon)
+            .await
+        {
             warn!(%error, "it was not kept that our commands are announced");
         }
         Ok(())
@@ -71,13 +75,13 @@ impl Discord {
         &self,
         application: Snowflake,
         wanted: &[Value],
-    ) -> Result<(), CallError> {
-        let route = Route::get("/applications/{}/commands", &[&application]);
+    ) -> Result<(), DiscordCallError> {
+        let route = ApiRoute::get("/applications/{}/commands", &[&application]);
         let there: Vec<Value> = self.wire.patiently(&route, |r| r).await?;
         for command in wanted {
             if !there.iter().any(|other| says_the_same(command, other)) {
                 // One of the same name is replaced.
-                let route = Route::post("/applications/{}/commands", &[&application]);
+                let route = ApiRoute::post("/applications/{}/commands", &[&application]);
                 let _: Value = self.wire.patiently(&route, |r| r.json(command)).await?;
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hermetic_types::{AccountId, ChatId, Platform, Secret, SharedClock, SystemClock};
+use hermetic_types::{AccountId, ChatId, Platform, Secret, SharedClock};
 use thiserror::Error;
 
 /// Where Discord's own servers are.
@@ -16,23 +16,25 @@ pub struct DiscordConfig {
     /// Of the HTTP API with its version; the gateway's address is asked for there.
     pub base_url: String,
     pub proxy: Option<String>,
-    pub hearing: Hearing,
+    pub hearing: DiscordHearing,
     /// Whether Discord is asked for the text of messages that are neither private nor mention us. It
     /// gives it only to bots for which that is switched on.
     pub message_content: bool,
-    pub backfill: Backfill,
+    /// Whether people are let in by their roles, which histories do not tell.
+    pub needs_roles: bool,
+    pub backfill: BackfillLimits,
     /// `DISCORD_MAX_ATTACHMENT_BYTES`.
     pub max_attachment_bytes: u64,
     pub commands: Vec<SlashCommand>,
     pub command_sync: CommandSync,
     pub clock: SharedClock,
-    pub timing: Timing,
+    pub timing: DiscordTiming,
 }
 
 /// What in a server is meant for us, and where it is answered. A list that holds `*` holds every channel;
 /// a thread is listed by its own id or by its channel's.
 #[derive(Clone, Debug)]
-pub struct Hearing {
+pub struct DiscordHearing {
     /// `DISCORD_REQUIRE_MENTION`: in channels only what names us or replies to us.
     pub require_mention: bool,
     /// `DISCORD_THREAD_REQUIRE_MENTION`: the same in threads in which we take part.
@@ -54,7 +56,7 @@ pub struct Hearing {
 /// How much of what was said while we were away is read from the histories:
 /// `missed_message_backfill`.
 #[derive(Clone, Copy, Debug)]
-pub struct Backfill {
+pub struct BackfillLimits {
     pub enabled: bool,
     /// What is older stays unanswered.
     pub window: Duration,
@@ -94,7 +96,7 @@ pub enum CommandSync {
 }
 
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct DiscordTiming {
     pub request: Duration,
     /// First and longest wait after a failure that may pass.
     pub retry: (Duration, Duration),
@@ -121,25 +123,26 @@ pub enum DiscordConfigError {
 }
 
 impl DiscordConfig {
-    pub fn new(token: Secret) -> Self {
+    pub fn new(token: Secret, clock: SharedClock) -> Self {
         Self {
             account: Platform::Discord.into(),
             token,
             base_url: BASE_URL.to_owned(),
             proxy: None,
-            hearing: Hearing::default(),
+            hearing: DiscordHearing::default(),
             message_content: true,
-            backfill: Backfill::default(),
+            needs_roles: false,
+            backfill: BackfillLimits::default(),
             max_attachment_bytes: 32 << 20,
             commands: Vec::new(),
             command_sync: CommandSync::default(),
-            clock: SystemClock::shared(),
-            timing: Timing::default(),
+            clock,
+            timing: DiscordTiming::default(),
         }
     }
 }
 
-impl Default for Hearing {
+impl Default for DiscordHearing {
     fn default() -> Self {
         Self {
             require_mention: true,
@@ -154,7 +157,7 @@ impl Default for Hearing {
     }
 }
 
-impl Default for Backfill {
+impl Default for BackfillLimits {
     fn default() -> Self {
         Self {
             enabled: true,
@@ -165,7 +168,7 @@ impl Default for Backfill {
     }
 }
 
-impl Default for Timing {
+impl Default for DiscordTiming {
     fn default() -> Self {
         Self {
             request: Duration::from_secs(30),

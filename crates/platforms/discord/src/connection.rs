@@ -15,13 +15,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 
-use crate::close_code::{Ended, KEEPS_SESSION};
-use crate::dispatch::Dispatch;
-use crate::interactions::Interactions;
-use crate::socket::{Frame, Socket, SocketError};
+use crate::close_code::{ConnectionEnd, KEEPS_SESSION};
+use crate::dispatch::DispatchEvent;
+use crate::interactions::OpenInteractions;
+use crate::socket::{GatewaySocket, SocketError, SocketFrame};
 
 /// Events that wait to be taken.
-const MOST_WAITING: usize = 64;
+const MOST_WAITING_EVENTS: usize = 64;
 /// Nothing beats faster or slower because the gateway says so.
 const BEATS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(600));
 /// How long saying goodbye may take.
@@ -29,22 +29,22 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The events of a connection. The connection ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    events: mpsc::Receiver<Numbered>,
-    task: JoinHandle<Ended>,
+pub(crate) struct GatewayConnection {
+    events: mpsc::Receiver<NumberedEvent>,
+    task: JoinHandle<ConnectionEnd>,
     stop: DropGuard,
 }
 
 /// An event, and its number within the session.
 #[derive(Debug)]
-pub(crate) struct Numbered {
+pub(crate) struct NumberedEvent {
     pub(crate) number: u64,
-    pub(crate) event: Dispatch,
+    pub(crate) event: DispatchEvent,
 }
 
 /// The first thing we say.
 #[derive(Debug)]
-pub(crate) enum Greeting {
+pub(crate) enum GatewayGreeting {
     Identify {
         token: Secret,
         intents: u32,
@@ -56,16 +56,16 @@ pub(crate) enum Greeting {
     },
 }
 
-impl Connection {
+impl GatewayConnection {
     pub(crate) fn start(
-        socket: Socket,
-        greeting: Greeting,
-        interactions: Arc<Interactions>,
+        socket: GatewaySocket,
+        greeting: GatewayGreeting,
+        interactions: Arc<OpenInteractions>,
         hello: Duration,
     ) -> Self {
-        let (sender, events) = mpsc::channel(MOST_WAITING);
+        let (sender, events) = mpsc::channel(MOST_WAITING_EVENTS);
         let stop = CancellationToken::new();
-        let speaker = Speaker {
+        let speaker = GatewaySpeaker {
             socket,
             events: sender,
             interactions,
@@ -78,7 +78,7 @@ impl Connection {
             let mut speaker = speaker;
             let ended = tokio::select! {
                 ended = speaker.talk(greeting, hello) => ended,
-                () = stopped.cancelled() => Ended::Resumable { why: "we left".to_owned() },
+                () = stopped.cancelled() => ConnectionEnd::Resumable { why: "we left".to_owned() },
             };
             // Also where the other side ended it: a socket that stays open would be a second ear.
             let _ = timeout(FAREWELL, speaker.socket.close(KEEPS_SESSION)).await;
@@ -92,42 +92,42 @@ impl Connection {
     }
 
     /// The next event; `None` when the connection is over.
-    pub(crate) async fn next(&mut self) -> Option<Numbered> {
+    pub(crate) async fn next(&mut self) -> Option<NumberedEvent> {
         self.events.recv().await
     }
 
     /// Ends it, if it has not ended, in a way that leaves the session alive.
-    pub(crate) async fn end(self) -> Ended {
+    pub(crate) async fn end(self) -> ConnectionEnd {
         drop(self.stop);
         drop(self.events);
         self.task.await.unwrap_or_else(|error| broken(&error))
     }
 
     /// How it ended by itself.
-    pub(crate) async fn ended(self) -> Ended {
+    pub(crate) async fn ended(self) -> ConnectionEnd {
         self.task.await.unwrap_or_else(|error| broken(&error))
     }
 }
 
-fn broken(error: &JoinError) -> Ended {
-    Ended::Resumable {
+fn broken(error: &JoinError) -> ConnectionEnd {
+    ConnectionEnd::Resumable {
         why: error.to_string(),
     }
 }
 
-struct Speaker {
-    socket: Socket,
-    events: mpsc::Sender<Numbered>,
-    interactions: Arc<Interactions>,
+struct GatewaySpeaker {
+    socket: GatewaySocket,
+    events: mpsc::Sender<NumberedEvent>,
+    interactions: Arc<OpenInteractions>,
     /// The last number that was seen, which is what a beat tells.
     sequence: Option<u64>,
-    waiting: Option<Numbered>,
+    waiting: Option<NumberedEvent>,
     /// The last beat was not answered yet.
     unanswered: bool,
 }
 
 #[derive(Deserialize)]
-struct Payload {
+struct GatewayPayload {
     op: u8,
     #[serde(default)]
     d: Value,
@@ -135,8 +135,8 @@ struct Payload {
     t: Option<String>,
 }
 
-impl Speaker {
-    async fn talk(&mut self, greeting: Greeting, hello: Duration) -> Ended {
+impl GatewaySpeaker {
+    async fn talk(&mut self, greeting: GatewayGreeting, hello: Duration) -> ConnectionEnd {
         let interval = match timeout(hello, self.hello()).await {
             Ok(Ok(interval)) => interval,
             Ok(Err(ended)) => return ended,
@@ -172,7 +172,7 @@ impl Speaker {
         }
     }
 
-    async fn hello(&mut self) -> Result<Duration, Ended> {
+    async fn hello(&mut self) -> Result<Duration, ConnectionEnd> {
         loop {
             let payload = match self
                 .socket
@@ -180,10 +180,10 @@ impl Speaker {
                 .await
                 .map_err(|error| resumable(error.to_string()))?
             {
-                Frame::Closed(code) => return Err(closed(code)),
-                Frame::Text(text) => serde_json::from_str::<Payload>(&text),
+                SocketFrame::Closed(code) => return Err(closed(code)),
+                SocketFrame::Text(text) => serde_json::from_str::<GatewayPayload>(&text),
             };
-            if let Ok(Payload { op: 10, d, .. }) = payload {
+            if let Ok(GatewayPayload { op: 10, d, .. }) = payload {
                 let every = d["heartbeat_interval"].as_u64().unwrap_or(41_250);
                 return Ok(Duration::from_millis(every).clamp(BEATS.0, BEATS.1));
             }
@@ -192,7 +192,7 @@ impl Speaker {
 
     /// Tells the gateway that we are here. One that did not answer the last beat is dead, although its
     /// connection is open; unless it was not listened to, because an event waits.
-    async fn beat(&mut self) -> Result<(), Ended> {
+    async fn beat(&mut self) -> Result<(), ConnectionEnd> {
         if self.unanswered && self.waiting.is_none() {
             return Err(resumable("the gateway does not answer any more"));
         }
@@ -204,12 +204,12 @@ impl Speaker {
             .map_err(|error| resumable(error.to_string()))
     }
 
-    async fn take(&mut self, frame: Result<Frame, SocketError>) -> Result<(), Ended> {
+    async fn take(&mut self, frame: Result<SocketFrame, SocketError>) -> Result<(), ConnectionEnd> {
         let text = match frame.map_err(|error| resumable(error.to_string()))? {
-            Frame::Closed(code) => return Err(closed(code)),
-            Frame::Text(text) => text,
+            SocketFrame::Closed(code) => return Err(closed(code)),
+            SocketFrame::Text(text) => text,
         };
-        let Ok(payload) = serde_json::from_str::<Payload>(&text) else {
+        let Ok(payload) = serde_json::from_str::<GatewayPayload>(&text) else {
             debug!("the gateway sent something we cannot read; skipped");
             return Ok(());
         };
@@ -225,7 +225,7 @@ impl Speaker {
                 return Err(resumable("the gateway did not take the session now"));
             }
             9 => {
-                return Err(Ended::SessionLost {
+                return Err(ConnectionEnd::SessionLost {
                     why: "the gateway does not know the session".to_owned(),
                 });
             }
@@ -235,23 +235,23 @@ impl Speaker {
         Ok(())
     }
 
-    fn dispatch(&mut self, payload: Payload) {
+    fn dispatch(&mut self, payload: GatewayPayload) {
         let Some(number) = payload.s else {
             debug!("the gateway sent an event without a number; skipped");
             return;
         };
         self.sequence = self.sequence.max(Some(number));
         let kind = payload.t.unwrap_or_default();
-        let event = Dispatch::read(&kind, payload.d);
-        if let Dispatch::Interaction(interaction) = &event {
+        let event = DispatchEvent::read(&kind, payload.d);
+        if let DispatchEvent::Interaction(interaction) = &event {
             // At once: whoever takes the events may be waiting for a disk.
             self.interactions.arrived(interaction);
         }
-        self.waiting = Some(Numbered { number, event });
+        self.waiting = Some(NumberedEvent { number, event });
     }
 }
 
-impl Greeting {
+impl GatewayGreeting {
     fn payload(&self) -> Value {
         match self {
             Self::Identify { token, intents } => json!({ "op": 2, "d": {
@@ -272,12 +272,12 @@ impl Greeting {
     }
 }
 
-fn closed(code: Option<u16>) -> Ended {
-    code.map_or_else(|| resumable("the connection ended"), Ended::by_code)
+fn closed(code: Option<u16>) -> ConnectionEnd {
+    code.map_or_else(|| resumable("the connection ended"), ConnectionEnd::by_code)
 }
 
-fn resumable(why: impl Into<String>) -> Ended {
-    Ended::Resumable { why: why.into() }
+fn resumable(why: impl Into<String>) -> ConnectionEnd {
+    ConnectionEnd::Resumable { why: why.into() }
 }
 
 /// Between 0 and 1.

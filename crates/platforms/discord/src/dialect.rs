@@ -4,7 +4,7 @@
 //! third level, only backticks fence code, and a sign that means nothing in the source may mean something
 //! to Discord, so it is escaped.
 
-use hermetic_chat::markdown::{Inline, LineKind, Style, read_inline};
+use hermetic_chat::markdown::{InlineNode, LineKind, TextStyle, read_inline};
 
 /// A space without width, which keeps backticks inside a block from ending it.
 const APART: &str = "`\u{200b}`\u{200b}`";
@@ -55,25 +55,25 @@ fn mark(line: &str) -> usize {
     found.map_or(0, |mark| mark.len())
 }
 
-fn inlines(inlines_read: &[Inline<'_>], out: &mut String) {
+fn inlines(inlines_read: &[InlineNode<'_>], out: &mut String) {
     for inline in inlines_read {
         match inline {
-            Inline::Text(text) => escape(text, out),
-            Inline::Code(code) => {
+            InlineNode::Text(text) => escape(text, out),
+            InlineNode::Code(code) => {
                 // Two signs around code that holds one.
                 let sign = if code.contains('`') { "``" } else { "`" };
                 out.push_str(sign);
                 out.push_str(code);
                 out.push_str(sign);
             }
-            Inline::Link { label, url } => {
+            InlineNode::Link { label, url } => {
                 out.push('[');
                 escape(label, out);
                 out.push_str("](");
                 out.push_str(url);
                 out.push(')');
             }
-            Inline::Styled(style, inner) => {
+            InlineNode::Styled(style, inner) => {
                 let sign = sign(*style);
                 out.push_str(sign);
                 inlines(inner, out);
@@ -83,12 +83,12 @@ fn inlines(inlines_read: &[Inline<'_>], out: &mut String) {
     }
 }
 
-fn sign(style: Style) -> &'static str {
+fn sign(style: TextStyle) -> &'static str {
     match style {
-        Style::Bold => "**",
-        Style::Italic => "*",
-        Style::Strike => "~~",
-        Style::Spoiler => "||",
+        TextStyle::Bold => "**",
+        TextStyle::Italic => "*",
+        TextStyle::Strike => "~~",
+        TextStyle::Spoiler => "||",
     }
 }
 

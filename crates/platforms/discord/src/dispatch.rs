@@ -2,17 +2,23 @@
 //!
 //! Only the fields used are read, and unknown ones are no error: Discord adds some every month.
 
+use hermetic_types::RoleId;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use crate::snowflake::Snowflake;
 
+/// A server has at most 250.
+const MOST_ROLES: usize = 250;
+
 #[derive(Debug)]
-pub(crate) enum Dispatch {
+pub(crate) enum DispatchEvent {
     Ready(RawReady),
     Resumed,
-    Message(Box<RawMessage>),
+    Message(Box<DiscordMessage>),
+    /// A message as it reads now.
+    Edited(Box<DiscordMessage>),
     Interaction(Box<RawInteraction>),
     Deleted(RawDeletion),
     /// Channels and threads that are there, or changed.
@@ -22,12 +28,16 @@ pub(crate) enum Dispatch {
     Malformed(String),
 }
 
-impl Dispatch {
+impl DispatchEvent {
     pub(crate) fn read(kind: &str, data: Value) -> Self {
         match kind {
             "READY" => read(data, Self::Ready),
             "RESUMED" => Self::Resumed,
             "MESSAGE_CREATE" => read(data, |message| Self::Message(Box::new(message))),
+            // Discord tells the same way that a link got its preview.
+            "MESSAGE_UPDATE" if data["edited_timestamp"].is_string() => {
+                read(data, |message| Self::Edited(Box::new(message)))
+            }
             "INTERACTION_CREATE" => read(data, |raw| Self::Interaction(Box::new(raw))),
             "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => read(data, Self::Deleted),
             "GUILD_CREATE" | "THREAD_LIST_SYNC" => read(data, |guild: RawGuild| {
@@ -44,10 +54,10 @@ impl Dispatch {
     }
 }
 
-fn read<T: DeserializeOwned>(data: Value, make: impl FnOnce(T) -> Dispatch) -> Dispatch {
+fn read<T: DeserializeOwned>(data: Value, make: impl FnOnce(T) -> DispatchEvent) -> DispatchEvent {
     match serde_json::from_value(data) {
         Ok(read) => make(read),
-        Err(error) => Dispatch::Malformed(error.to_string()),
+        Err(error) => DispatchEvent::Malformed(error.to_string()),
     }
 }
 
@@ -75,21 +85,25 @@ pub(crate) struct RawChannel {
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct RawMessage {
+pub(crate) struct DiscordMessage {
     pub(crate) id: Snowflake,
     pub(crate) channel_id: Snowflake,
     /// Absent in private, and in every history.
     pub(crate) guild_id: Option<Snowflake>,
     #[serde(rename = "type", default)]
     pub(crate) kind: u8,
-    pub(crate) author: Option<RawUser>,
+    pub(crate) author: Option<DiscordUser>,
+    /// Who they are in the server. Absent in private, and in every history.
+    pub(crate) member: Option<RawRoles>,
     pub(crate) webhook_id: Option<IgnoredAny>,
+    /// When it was changed last.
+    pub(crate) edited_timestamp: Option<String>,
     #[serde(default)]
     pub(crate) content: String,
     #[serde(default)]
-    pub(crate) mentions: Vec<RawMention>,
+    pub(crate) mentions: Vec<DiscordMention>,
     #[serde(default)]
-    pub(crate) attachments: Vec<RawAttachment>,
+    pub(crate) attachments: Vec<DiscordAttachment>,
     #[serde(default)]
     pub(crate) flags: u64,
     pub(crate) message_reference: Option<RawReference>,
@@ -117,7 +131,7 @@ impl RawDeletion {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct RawUser {
+pub(crate) struct DiscordUser {
     pub(crate) id: Snowflake,
     #[serde(default)]
     pub(crate) bot: bool,
@@ -127,7 +141,7 @@ pub(crate) struct RawUser {
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct RawMention {
+pub(crate) struct DiscordMention {
     pub(crate) id: Snowflake,
 }
 
@@ -148,11 +162,11 @@ pub(crate) struct RawSnapshotMessage {
     #[serde(default)]
     pub(crate) content: String,
     #[serde(default)]
-    pub(crate) attachments: Vec<RawAttachment>,
+    pub(crate) attachments: Vec<DiscordAttachment>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct RawAttachment {
+pub(crate) struct DiscordAttachment {
     pub(crate) id: Snowflake,
     pub(crate) filename: Option<String>,
     pub(crate) content_type: Option<String>,
@@ -169,22 +183,40 @@ pub(crate) struct RawInteraction {
     pub(crate) kind: u8,
     /// Opens the answer to this interaction, for a quarter of an hour.
     pub(crate) token: String,
-    pub(crate) data: Option<RawData>,
+    pub(crate) data: Option<InteractionData>,
     pub(crate) channel_id: Option<Snowflake>,
     pub(crate) channel: Option<RawChannel>,
     pub(crate) guild_id: Option<Snowflake>,
     pub(crate) member: Option<RawMember>,
-    pub(crate) user: Option<RawUser>,
-    pub(crate) message: Option<RawMention>,
+    pub(crate) user: Option<DiscordUser>,
+    pub(crate) message: Option<DiscordMention>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct RawMember {
-    pub(crate) user: RawUser,
+    pub(crate) user: DiscordUser,
+    #[serde(flatten)]
+    pub(crate) roles: RawRoles,
+}
+
+/// The roles of a member; what cannot be read is none.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct RawRoles {
+    #[serde(default)]
+    roles: Vec<Value>,
+}
+
+impl RawRoles {
+    pub(crate) fn ids(&self) -> Vec<RoleId> {
+        let roles = self.roles.iter().take(MOST_ROLES);
+        let ids = roles.filter_map(|role| Snowflake::parse(role.as_str()?));
+        ids.filter_map(|role| RoleId::new(role.to_string()).ok())
+            .collect()
+    }
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct RawData {
+pub(crate) struct InteractionData {
     pub(crate) custom_id: Option<String>,
     pub(crate) name: Option<String>,
     #[serde(default)]

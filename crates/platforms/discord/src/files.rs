@@ -7,19 +7,19 @@ use hermetic_chat::{
     AttachmentStream, DOWNLOAD_STALL, DownloadError, OutgoingFile, SendError, SendFailure,
     bounded_download,
 };
-use hermetic_types::{Attachment, AttachmentId, MessageId, Place};
+use hermetic_types::{Attachment, AttachmentId, ChatPlace, MessageId};
 use reqwest::Url;
 use reqwest::multipart::{Form, Part};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::dispatch::RawMessage;
+use crate::dispatch::DiscordMessage;
 use crate::requests::CreateMessage;
-use crate::route::Route;
-use crate::send::Sent;
+use crate::route::ApiRoute;
+use crate::send::DiscordSent;
 use crate::snowflake::Snowflake;
-use crate::wire::CallError;
-use crate::{Discord, MESSAGE};
+use crate::wire::DiscordCallError;
+use crate::{DiscordAdapter, MESSAGE};
 
 /// What a bot may upload in a server that nobody boosts.
 pub(crate) const UPLOAD_BYTES: usize = 10 << 20;
@@ -27,10 +27,10 @@ const TRANSFER: Duration = Duration::from_secs(300);
 /// Where Discord keeps files.
 const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
-impl Discord {
+impl DiscordAdapter {
     pub(crate) async fn send_attachment(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         file: &OutgoingFile,
     ) -> Result<MessageId, SendError> {
         let too_long = |limit, unit| SendFailure::TooLong { limit, unit };
@@ -56,10 +56,10 @@ impl Discord {
                 .part("files[0]", part)
         };
         let channel = self.target(place).await?.channel;
-        let route = Route::post("/channels/{}/messages", &[&channel]);
+        let route = ApiRoute::post("/channels/{}/messages", &[&channel]);
         let upload = self
             .wire
-            .patiently::<Sent>(&route, |r| r.multipart(form()).timeout(TRANSFER));
+            .patiently::<DiscordSent>(&route, |r| r.multipart(form()).timeout(TRANSFER));
         let sent = upload.await.map_err(SendFailure::from)?;
         Ok(sent.id.into())
     }
@@ -77,7 +77,7 @@ impl Discord {
         let url = self.file_url(&attachment.id).await?;
         let asked = timeout(DOWNLOAD_STALL, self.wire.get_elsewhere(url).send()).await;
         let response = match asked {
-            Ok(response) => response.map_err(|error| failed(CallError::of(error)))?,
+            Ok(response) => response.map_err(|error| failed(DiscordCallError::of(error)))?,
             Err(stalled) => return Err(DownloadError::Failed(Box::new(stalled))),
         };
         if !response.status().is_success() {
@@ -101,8 +101,8 @@ impl Discord {
         else {
             return Err(refused("it is no file of discord"));
         };
-        let route = Route::get("/channels/{}/messages/{}", &[&channel, &message]);
-        let message = self.wire.patiently::<RawMessage>(&route, |r| r).await;
+        let route = ApiRoute::get("/channels/{}/messages/{}", &[&channel, &message]);
+        let message = self.wire.patiently::<DiscordMessage>(&route, |r| r).await;
         let found = message.map_err(failed)?.find_attachment(file);
         let url = found.and_then(|file| Url::parse(&file.url).ok());
         url.filter(|url| self.is_file_url(url))
@@ -117,9 +117,9 @@ impl Discord {
     }
 }
 
-fn failed(error: CallError) -> DownloadError {
+fn failed(error: DiscordCallError) -> DownloadError {
     match error {
-        CallError::Refused { description, .. } => DownloadError::Refused { description },
+        DiscordCallError::Refused { description, .. } => DownloadError::Refused { description },
         error => DownloadError::Failed(Box::new(error)),
     }
 }

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use hermetic_chat::Event;
+use hermetic_chat::ChatEvent;
 use hermetic_types::{
-    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, Incoming, Place, Press, Quoted,
-    Sender,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ButtonPress, ChatId, ChatPlace,
+    IncomingMessage, QuotedMessage, Sender, Timestamp, UpdateId,
 };
-use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::Hearing;
-use crate::channels::{Channel, ChannelKind};
-use crate::dispatch::{RawAttachment, RawInteraction, RawMessage, RawSnapshot, RawUser};
+use crate::DiscordHearing;
+use crate::channels::{ChannelKind, DiscordChannel};
+use crate::dispatch::{
+    DiscordAttachment, DiscordMessage, DiscordUser, RawInteraction, RawRoles, RawSnapshot,
+};
 use crate::interactions::{COMMAND, PRESS};
 use crate::snowflake::Snowflake;
 
@@ -25,56 +26,58 @@ const FORWARD: u8 = 1;
 const VOICE: u64 = 1 << 13;
 /// How much of a name is kept.
 const NAME_CHARACTERS: usize = 128;
+/// As long as Discord writes a moment, and some more.
+const STAMP_CHARACTERS: usize = 40;
 
 #[derive(Debug)]
-pub(crate) enum Heard {
-    Event(Box<Event>),
+pub(crate) enum HeardEvent {
+    Event(Box<ChatEvent>),
     /// Not for us, with the reason.
     Nothing(&'static str),
 }
 
-/// Whom something is read for.
+/// The bot for which an event is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bot<'a> {
+pub(crate) struct DiscordBot<'a> {
     pub(crate) account: &'a AccountId,
     pub(crate) id: Snowflake,
-    pub(crate) hearing: &'a Hearing,
+    pub(crate) hearing: &'a DiscordHearing,
 }
 
 pub(crate) fn hear_message(
-    mut raw: RawMessage,
-    channel: &Channel,
-    bot: Bot<'_>,
+    mut raw: DiscordMessage,
+    channel: &DiscordChannel,
+    bot: DiscordBot<'_>,
     now: Timestamp,
-) -> Heard {
+) -> HeardEvent {
     if !matches!(raw.kind, WRITTEN | REPLY) {
-        return Heard::Nothing("nobody wrote it");
+        return HeardEvent::Nothing("nobody wrote it");
     }
     let Some(author) = raw.author.take().filter(|_| raw.webhook_id.is_none()) else {
-        return Heard::Nothing("whoever sent it does not show who they are");
+        return HeardEvent::Nothing("whoever sent it does not show who they are");
     };
     if author.id == bot.id || author.bot && !bot.hearing.bots {
-        return Heard::Nothing("a bot sent it");
+        return HeardEvent::Nothing("a bot sent it");
     }
     let attachments = raw.take_attachments();
     let text = raw.words(bot.id);
     if text.trim().is_empty() && attachments.is_empty() {
-        return Heard::Nothing("it says nothing");
+        return HeardEvent::Nothing("it says nothing");
     }
     let reply_to = raw.quoted(bot.id);
     let replies_to_us = reply_to.as_ref().is_some_and(|quoted| quoted.from_us);
     let is_private = channel.kind == ChannelKind::Private;
     let mentions_us = is_private || replies_to_us || raw.mentions(bot.id);
     if let Some(why) = bot.hearing.ignores(channel, mentions_us) {
-        return Heard::Nothing(why);
+        return HeardEvent::Nothing(why);
     }
     let place = bot.hearing.place(channel, raw.id, replies_to_us);
-    Heard::Event(Box::new(Event::Message(Incoming {
+    HeardEvent::Event(Box::new(ChatEvent::Message(IncomingMessage {
         account: bot.account.clone(),
         update: raw.id.into(),
         message: raw.id.into(),
         place,
-        sender: author.sender(),
+        sender: author.sender(raw.member.as_ref()),
         text,
         reply_to,
         mentions_us,
@@ -83,33 +86,66 @@ pub(crate) fn hear_message(
     })))
 }
 
+/// The same for a message that was changed.
+pub(crate) fn hear_edit(
+    raw: DiscordMessage,
+    channel: &DiscordChannel,
+    bot: DiscordBot<'_>,
+    now: Timestamp,
+) -> HeardEvent {
+    let changed = raw.edited_timestamp.as_deref().unwrap_or_default();
+    let changed: String = changed.chars().take(STAMP_CHARACTERS).collect();
+    let Ok(update) = UpdateId::new(format!("edited:{}:{changed}", raw.id)) else {
+        return HeardEvent::Nothing("a change without a time");
+    };
+    let HeardEvent::Event(event) = hear_message(raw, channel, bot, now) else {
+        return HeardEvent::Nothing("a change of something that is not for us");
+    };
+    match *event {
+        ChatEvent::Message(message) => {
+            HeardEvent::Event(Box::new(ChatEvent::Edited(IncomingMessage {
+                update,
+                ..message
+            })))
+        }
+        _ => HeardEvent::Nothing("no message was changed"),
+    }
+}
+
 /// A press, or a command as if it had been written.
 pub(crate) fn hear_interaction(
     raw: RawInteraction,
-    channel: &Channel,
-    bot: Bot<'_>,
+    channel: &DiscordChannel,
+    bot: DiscordBot<'_>,
     now: Timestamp,
-) -> Heard {
+) -> HeardEvent {
+    let roles = raw.member.as_ref().map(|member| member.roles.clone());
     let user = raw.member.map(|member| member.user).or(raw.user);
     let (Some(user), Some(data)) = (user, raw.data) else {
-        return Heard::Nothing("nobody did it");
+        return HeardEvent::Nothing("nobody did it");
     };
     let place = channel.place();
-    let (account, update, sender) = (bot.account.clone(), raw.id.into(), user.sender());
+    let (account, update, sender) = (
+        bot.account.clone(),
+        raw.id.into(),
+        user.sender(roles.as_ref()),
+    );
     match (raw.kind, data.custom_id, data.name, raw.message) {
-        (PRESS, Some(data), _, Some(message)) => Heard::Event(Box::new(Event::Press(Press {
-            account,
-            update,
-            query: raw.id.to_string(),
-            place,
-            message: message.id.into(),
-            sender,
-            data,
-            received_at: now,
-        }))),
+        (PRESS, Some(data), _, Some(message)) => {
+            HeardEvent::Event(Box::new(ChatEvent::Press(ButtonPress {
+                account,
+                update,
+                query: raw.id.to_string(),
+                place,
+                message: message.id.into(),
+                sender,
+                data,
+                received_at: now,
+            })))
+        }
         (COMMAND, _, Some(name), _) => {
             if let Some(why) = bot.hearing.ignores(channel, true) {
-                return Heard::Nothing(why);
+                return HeardEvent::Nothing(why);
             }
             let argument = data
                 .options
@@ -119,7 +155,7 @@ pub(crate) fn hear_interaction(
                 Some(argument) => format!("/{name} {argument}"),
                 None => format!("/{name}"),
             };
-            Heard::Event(Box::new(Event::Message(Incoming {
+            HeardEvent::Event(Box::new(ChatEvent::Message(IncomingMessage {
                 account,
                 update,
                 message: raw.id.into(),
@@ -132,12 +168,12 @@ pub(crate) fn hear_interaction(
                 received_at: now,
             })))
         }
-        _ => Heard::Nothing("neither a press nor a command"),
+        _ => HeardEvent::Nothing("neither a press nor a command"),
     }
 }
 
-impl Hearing {
-    fn ignores(&self, channel: &Channel, mentions_us: bool) -> Option<&'static str> {
+impl DiscordHearing {
+    fn ignores(&self, channel: &DiscordChannel, mentions_us: bool) -> Option<&'static str> {
         let needs_mention = match channel.kind {
             ChannelKind::Private => return None,
             ChannelKind::Thread { .. } if channel.ours => self.thread_require_mention,
@@ -152,7 +188,12 @@ impl Hearing {
 
     /// Where a message is answered. Its thread may not exist yet: it is made when something is sent
     /// there, so that nobody who may not speak causes one.
-    fn place(&self, channel: &Channel, message: Snowflake, replies_to_us: bool) -> Place {
+    fn place(
+        &self,
+        channel: &DiscordChannel,
+        message: Snowflake,
+        replies_to_us: bool,
+    ) -> ChatPlace {
         let makes_thread = self.auto_thread
             && channel.kind == (ChannelKind::Server { threads: true })
             && !channel.threadless
@@ -169,12 +210,12 @@ impl Hearing {
     }
 }
 
-fn lists(list: &BTreeSet<ChatId>, channel: &Channel) -> bool {
+fn lists(list: &BTreeSet<ChatId>, channel: &DiscordChannel) -> bool {
     list.iter().any(|listed| listed.as_str() == "*")
         || channel.names().iter().any(|name| list.contains(name))
 }
 
-impl RawMessage {
+impl DiscordMessage {
     fn mentions(&self, us: Snowflake) -> bool {
         self.mentions.iter().any(|mention| mention.id == us)
             || names_of(us).iter().any(|name| self.content.contains(name))
@@ -202,10 +243,10 @@ impl RawMessage {
         kept
     }
 
-    fn quoted(&mut self, us: Snowflake) -> Option<Quoted> {
+    fn quoted(&mut self, us: Snowflake) -> Option<QuotedMessage> {
         let quoted = self.referenced_message.take()?;
         let mut quoted = Self::deserialize(quoted).ok()?;
-        Some(Quoted {
+        Some(QuotedMessage {
             message: quoted.id.into(),
             from_us: quoted.author.as_ref().is_some_and(|author| author.id == us),
             text: quoted.words(us),
@@ -230,7 +271,7 @@ impl RawMessage {
     }
 
     /// The file with this id, its own or one that was passed on.
-    pub(crate) fn find_attachment(mut self, id: Snowflake) -> Option<RawAttachment> {
+    pub(crate) fn find_attachment(mut self, id: Snowflake) -> Option<DiscordAttachment> {
         let own = std::mem::take(&mut self.attachments).into_iter();
         let mut all = own.chain(
             self.snapshots()
@@ -240,7 +281,7 @@ impl RawMessage {
     }
 }
 
-impl RawAttachment {
+impl DiscordAttachment {
     /// Known by where it hangs: the address that comes with it is good for a day only.
     fn attachment(
         self,
@@ -266,14 +307,15 @@ impl RawAttachment {
     }
 }
 
-impl RawUser {
-    fn sender(self) -> Sender {
+impl DiscordUser {
+    fn sender(self, member: Option<&RawRoles>) -> Sender {
         let name = self.global_name.filter(|name| !name.trim().is_empty());
         let name = name.unwrap_or(self.username);
         Sender {
             id: self.id.into(),
             display: name.chars().take(NAME_CHARACTERS).collect(),
             is_bot: self.bot,
+            roles: member.map(RawRoles::ids).unwrap_or_default(),
         }
     }
 }

@@ -18,9 +18,9 @@ use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use crate::dispatch::RawInteraction;
-use crate::route::Route;
+use crate::route::ApiRoute;
 use crate::snowflake::Snowflake;
-use crate::wire::{CallError, Wire};
+use crate::wire::{DiscordApi, DiscordCallError};
 
 /// Their tokens live a quarter of an hour, and few are pressed at once.
 const OPEN_INTERACTIONS: usize = 1000;
@@ -47,17 +47,17 @@ const UNKNOWN_INTERACTION: u32 = 10062;
 const ALREADY_ACKNOWLEDGED: u32 = 40060;
 
 #[derive(Debug)]
-pub(crate) struct Interactions {
-    wire: Arc<Wire>,
+pub(crate) struct OpenInteractions {
+    wire: Arc<DiscordApi>,
     patience: Duration,
     /// The words that are offered behind each command.
     words: BTreeMap<String, Vec<String>>,
-    open: Mutex<RecentKeys<Snowflake, Open>>,
+    open: Mutex<RecentKeys<Snowflake, OpenInteraction>>,
     tasks: Mutex<JoinSet<()>>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenInteraction {
     application: Snowflake,
     token: Secret,
     acknowledged: bool,
@@ -67,7 +67,7 @@ struct Open {
 
 /// What it takes to answer.
 #[derive(Clone, Debug)]
-struct Claim {
+struct InteractionClaim {
     id: Snowflake,
     application: Snowflake,
     token: Secret,
@@ -75,9 +75,9 @@ struct Claim {
     late: bool,
 }
 
-impl Interactions {
+impl OpenInteractions {
     pub(crate) fn new(
-        wire: Arc<Wire>,
+        wire: Arc<DiscordApi>,
         patience: Duration,
         words: BTreeMap<String, Vec<String>>,
     ) -> Self {
@@ -93,7 +93,7 @@ impl Interactions {
     /// Sees to it that this one is acknowledged in time.
     pub(crate) fn arrived(self: &Arc<Self>, raw: &RawInteraction) {
         let (stored, is_stored) = oneshot::channel();
-        let open = Open {
+        let open = OpenInteraction {
             application: raw.application_id,
             token: Secret::new(raw.token.clone()),
             acknowledged: false,
@@ -124,7 +124,7 @@ impl Interactions {
     }
 
     /// Ends the wait of who pressed, without a word. Once is enough.
-    pub(crate) async fn acknowledge(&self, id: Snowflake) -> Result<(), CallError> {
+    pub(crate) async fn acknowledge(&self, id: Snowflake) -> Result<(), DiscordCallError> {
         match self.claim(id) {
             Some(claim) if !claim.late => {
                 let answer = json!({ "type": ACKNOWLEDGED });
@@ -135,7 +135,11 @@ impl Interactions {
     }
 
     /// Says something to who pressed. `None` if the interaction is none of this process.
-    pub(crate) async fn say(&self, id: Snowflake, text: &str) -> Option<Result<(), CallError>> {
+    pub(crate) async fn say(
+        &self,
+        id: Snowflake,
+        text: &str,
+    ) -> Option<Result<(), DiscordCallError>> {
         let claim = self.claim(id)?;
         let message = json!({
             "content": text,
@@ -146,7 +150,7 @@ impl Interactions {
             let answer = json!({ "type": SAY, "data": message });
             return Some(self.first_answer(&claim, answer).await);
         }
-        let route = Route::post(
+        let route = ApiRoute::post(
             "/webhooks/{}/{}",
             &[&claim.application, &claim.token.expose()],
         );
@@ -179,7 +183,7 @@ impl Interactions {
         }
         let _ = timeout(TOKEN_LIVES, stored).await;
         let token = claim.token.expose();
-        let route = Route::delete(
+        let route = ApiRoute::delete(
             "/webhooks/{}/{}/messages/@original",
             &[&claim.application, &token],
         );
@@ -212,10 +216,10 @@ impl Interactions {
     }
 
     /// The right to give the first answer is taken once.
-    fn claim(&self, id: Snowflake) -> Option<Claim> {
+    fn claim(&self, id: Snowflake) -> Option<InteractionClaim> {
         let mut open = lock(&self.open);
         let open = open.get_mut(&id)?;
-        let claim = Claim {
+        let claim = InteractionClaim {
             id,
             application: open.application,
             token: open.token.clone(),
@@ -225,9 +229,13 @@ impl Interactions {
         Some(claim)
     }
 
-    async fn first_answer(&self, claim: &Claim, answer: Value) -> Result<(), CallError> {
+    async fn first_answer(
+        &self,
+        claim: &InteractionClaim,
+        answer: Value,
+    ) -> Result<(), DiscordCallError> {
         let token = claim.token.expose();
-        let route = Route::post("/interactions/{}/{}/callback", &[&claim.id, &token]);
+        let route = ApiRoute::post("/interactions/{}/{}/callback", &[&claim.id, &token]);
         // Worth nothing late: no waiting, no second try.
         forgiving(self.wire.call::<Value>(&route, |r| r.json(&answer)).await)
     }
@@ -240,7 +248,7 @@ impl Interactions {
 }
 
 /// The person waited longer than Discord did; nothing is left to answer.
-fn forgiving(answered: Result<Value, CallError>) -> Result<(), CallError> {
+fn forgiving(answered: Result<Value, DiscordCallError>) -> Result<(), DiscordCallError> {
     match answered {
         Err(error)
             if matches!(

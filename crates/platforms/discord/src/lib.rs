@@ -18,6 +18,9 @@ mod files;
 mod hearing;
 mod interactions;
 mod listener;
+mod members;
+#[doc(hidden)]
+pub mod parser;
 mod presses;
 mod rate_limits;
 mod receive;
@@ -39,22 +42,25 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
-    AccountCheck, AdapterState, AttachmentStream, Button, ButtonLimits, Capabilities,
-    ChannelPositions, Chat, ChatState, CheckError, DownloadError, Outgoing, OutgoingFile,
-    ReceiveError, Received, Redelivery, Reply, ReplyRule, SendError, TextLimit,
+    AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, ChannelPositions,
+    Chat, ChatReply, ChatState, CheckError, DownloadError, OutgoingFile, OutgoingText,
+    ReceiveError, ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError,
+    TextLimit,
 };
-use hermetic_types::{AccountId, Attachment, MessageId, Place, Press, Secret, SharedClock, UserId};
+use hermetic_types::{
+    AccountId, Attachment, ButtonPress, ChatPlace, MessageId, Secret, SharedClock, UserId,
+};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use channels::Channels;
-use interactions::Interactions;
+use channels::KnownChannels;
+use interactions::OpenInteractions;
 use snowflake::Snowflake;
-use wire::Wire;
+use wire::DiscordApi;
 
 pub use config::{
-    Backfill, CommandArgument, CommandSync, DiscordConfig, DiscordConfigError, Hearing,
-    SlashCommand, Timing,
+    BackfillLimits, CommandArgument, CommandSync, DiscordConfig, DiscordConfigError,
+    DiscordHearing, DiscordTiming, SlashCommand,
 };
 
 /// What Discord takes in one message.
@@ -63,6 +69,7 @@ pub(crate) const MESSAGE: TextLimit = TextLimit::characters(2000);
 const CAPABILITIES: Capabilities = Capabilities {
     text: MESSAGE,
     edits: true,
+    reports_changes: ReportedChanges::ALL,
     buttons: Some(ButtonLimits {
         most: requests::ROWS * requests::BUTTONS_IN_ROW,
         data_bytes: 100,
@@ -79,44 +86,45 @@ const CAPABILITIES: Capabilities = Capabilities {
 };
 
 #[derive(Debug)]
-pub struct Discord {
+pub struct DiscordAdapter {
     account: AccountId,
     capabilities: Capabilities,
     token: Secret,
-    wire: Arc<Wire>,
-    hearing: Hearing,
+    wire: Arc<DiscordApi>,
+    hearing: DiscordHearing,
     message_content: bool,
-    backfill: Backfill,
+    needs_roles: bool,
+    backfill: BackfillLimits,
     max_attachment_bytes: u64,
     commands: Vec<SlashCommand>,
     command_sync: CommandSync,
     clock: SharedClock,
-    timing: Timing,
+    timing: DiscordTiming,
     store: Arc<dyn AdapterState>,
     state: Mutex<ChatState>,
     /// Who we are, once Discord told us.
     me: OnceLock<Snowflake>,
-    channels: Channels,
+    channels: KnownChannels,
     positions: OnceCell<ChannelPositions>,
-    interactions: Arc<Interactions>,
+    interactions: Arc<OpenInteractions>,
     /// What makes nonces of this store unlike those of another.
     salt: OnceCell<String>,
     /// Our commands were announced, or could not be.
     announced: OnceCell<()>,
 }
 
-impl Discord {
+impl DiscordAdapter {
     pub fn new(
         config: DiscordConfig,
         state: Arc<dyn AdapterState>,
     ) -> Result<Self, DiscordConfigError> {
-        let wire = Arc::new(Wire::new(&config)?);
+        let wire = Arc::new(DiscordApi::new(&config)?);
         let with_words = config.commands.iter().filter_map(|command| {
             let words = command.argument.as_ref()?.words.clone();
             Some((command.name.clone(), words))
         });
         let patience = config.timing.acknowledge;
-        let interactions = Interactions::new(Arc::clone(&wire), patience, with_words.collect());
+        let interactions = OpenInteractions::new(Arc::clone(&wire), patience, with_words.collect());
         Ok(Self {
             account: config.account,
             capabilities: Capabilities {
@@ -127,13 +135,14 @@ impl Discord {
             wire,
             hearing: config.hearing,
             message_content: config.message_content,
+            needs_roles: config.needs_roles,
             backfill: config.backfill,
             max_attachment_bytes: config.max_attachment_bytes,
             commands: config.commands,
             command_sync: config.command_sync,
             clock: config.clock,
             timing: config.timing,
-            channels: Channels::new(Arc::clone(&state)),
+            channels: KnownChannels::new(Arc::clone(&state)),
             store: state,
             state: Mutex::new(ChatState::Starting),
             me: OnceLock::new(),
@@ -149,7 +158,7 @@ impl Discord {
     }
 }
 
-impl Chat for Discord {
+impl Chat for DiscordAdapter {
     fn account(&self) -> &AccountId {
         &self.account
     }
@@ -167,56 +176,62 @@ impl Chat for Discord {
         self.check_account().boxed()
     }
 
-    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(
+        &self,
+        stop: CancellationToken,
+    ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         listener::stream(self, stop)
     }
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         self.send_reply(place, reply).boxed()
     }
 
     fn edit<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         message: &'a MessageId,
-        text: &'a Outgoing,
-        buttons: &'a [Vec<Button>],
+        text: &'a OutgoingText,
+        buttons: &'a [Vec<ReplyButton>],
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.edit_message(place, message, text, buttons).boxed()
     }
 
     fn refresh<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         message: &'a MessageId,
-        text: &'a Outgoing,
+        text: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.refresh_message(place, message, text).boxed()
     }
 
-    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+    fn typing<'a>(&'a self, place: &'a ChatPlace) -> BoxFuture<'a, Result<(), SendError>> {
         self.show_typing(place).boxed()
     }
 
-    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+    fn acknowledge_press<'a>(
+        &'a self,
+        press: &'a ButtonPress,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
         self.acknowledge(press).boxed()
     }
 
     fn answer_press<'a>(
         &'a self,
-        press: &'a Press,
-        notice: &'a Outgoing,
+        press: &'a ButtonPress,
+        notice: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.answer(press, notice).boxed()
     }
 
     fn send_file<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
         self.send_attachment(place, file).boxed()
@@ -230,7 +245,10 @@ impl Chat for Discord {
         self.fetch(attachment, limit).boxed()
     }
 
-    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+    fn private_place<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<ChatPlace, SendError>> {
         self.open_private(user).boxed()
     }
 }

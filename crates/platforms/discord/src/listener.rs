@@ -10,23 +10,23 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use hermetic_chat::{
-    Backoff, ChatState, Event, Receipt, ReceiveError, Received, RecentKeys, Saving,
+    Backoff, ChatEvent, ChatState, Receipt, ReceiveError, ReceivedEvent, RecentKeys, SaveDurability,
 };
 use hermetic_types::UpdateId;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::Discord;
-use crate::close_code::Ended;
-use crate::connection::{Connection, Numbered};
-use crate::dispatch::{Dispatch, RawReady};
-use crate::hearing::Heard;
-use crate::session::{Sequence, Session};
-use crate::settlement::{Origin, Settled, deletion, settle};
+use crate::DiscordAdapter;
+use crate::close_code::ConnectionEnd;
+use crate::connection::{GatewayConnection, NumberedEvent};
+use crate::dispatch::{DispatchEvent, RawReady};
+use crate::hearing::HeardEvent;
+use crate::session::{EventSequence, GatewaySession};
+use crate::settlement::{EventOrigin, SettledEvent, deletion, settle};
 use crate::snowflake::Snowflake;
-use crate::sweep::Sweep;
-use crate::trouble::Trouble;
+use crate::sweep::HistorySweep;
+use crate::trouble::ReceiveTrouble;
 
 /// More than a resumed session hands over again.
 const KNOWN_EVENTS: usize = 1000;
@@ -37,10 +37,10 @@ const GOOD: Duration = Duration::from_secs(60);
 const MOST_RESUMES: u32 = 5;
 
 pub(crate) fn stream(
-    discord: &Discord,
+    discord: &DiscordAdapter,
     stop: CancellationToken,
-) -> BoxStream<'_, Result<Received, ReceiveError>> {
-    let listener = Listener::new(discord);
+) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
+    let listener = DiscordListener::new(discord);
     stream::unfold((listener, stop), |(mut listener, stop)| async move {
         let next = stop.run_until_cancelled(listener.next()).await.flatten();
         if next.is_none() && stop.is_cancelled() {
@@ -51,21 +51,21 @@ pub(crate) fn stream(
     .boxed()
 }
 
-struct Listener<'a> {
-    discord: &'a Discord,
+struct DiscordListener<'a> {
+    discord: &'a DiscordAdapter,
     loaded: bool,
-    connection: Option<(Connection, Instant)>,
-    session: Option<Session>,
+    connection: Option<(GatewayConnection, Instant)>,
+    session: Option<GatewaySession>,
     /// Attempts to resume in a row that did not get through.
     failed_resumes: u32,
-    sequence: Sequence,
+    sequence: EventSequence,
     /// Tells settlements of this connection from those of earlier ones.
     round: u64,
-    settling: FuturesUnordered<BoxFuture<'a, Settled>>,
-    ready: VecDeque<Received>,
+    settling: FuturesUnordered<BoxFuture<'a, SettledEvent>>,
+    ready: VecDeque<ReceivedEvent>,
     /// What was stored lately: a session that is resumed repeats itself.
     stored: RecentKeys<UpdateId, ()>,
-    sweep: Option<Sweep>,
+    sweep: Option<HistorySweep>,
     backoff: Backoff,
     identifying: Backoff,
     /// No new session before this.
@@ -73,8 +73,8 @@ struct Listener<'a> {
     dead: bool,
 }
 
-impl<'a> Listener<'a> {
-    fn new(discord: &'a Discord) -> Self {
+impl<'a> DiscordListener<'a> {
+    fn new(discord: &'a DiscordAdapter) -> Self {
         let timing = &discord.timing;
         Self {
             discord,
@@ -82,7 +82,7 @@ impl<'a> Listener<'a> {
             connection: None,
             session: None,
             failed_resumes: 0,
-            sequence: Sequence::default(),
+            sequence: EventSequence::default(),
             round: 0,
             settling: FuturesUnordered::new(),
             ready: VecDeque::new(),
@@ -95,7 +95,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    async fn next(&mut self) -> Option<Result<Received, ReceiveError>> {
+    async fn next(&mut self) -> Option<Result<ReceivedEvent, ReceiveError>> {
         loop {
             if let Some(received) = self.ready.pop_front() {
                 return Some(Ok(received));
@@ -112,7 +112,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    async fn step(&mut self) -> Result<(), Trouble> {
+    async fn step(&mut self) -> Result<(), ReceiveTrouble> {
         if !self.loaded {
             self.load().await?;
         }
@@ -125,7 +125,7 @@ impl<'a> Listener<'a> {
             let is_over = sweep.is_over();
             if let Some((channel, found)) = found {
                 for heard in found {
-                    self.hand_out(heard, channel, Origin::History).await?;
+                    self.hand_out(heard, channel, EventOrigin::History).await?;
                 }
             }
             if is_over {
@@ -147,22 +147,22 @@ impl<'a> Listener<'a> {
         }
     }
 
-    async fn load(&mut self) -> Result<(), Trouble> {
+    async fn load(&mut self) -> Result<(), ReceiveTrouble> {
         self.discord.learn_own_name().await?;
         self.discord.channels.load().await?;
         self.discord.positions().await?;
-        self.session = Session::load(&*self.discord.store).await?;
+        self.session = GatewaySession::load(&*self.discord.store).await?;
         self.loaded = true;
         Ok(())
     }
 
-    async fn connect(&mut self) -> Result<(), Trouble> {
+    async fn connect(&mut self) -> Result<(), ReceiveTrouble> {
         let discord = self.discord;
         let connection = match &self.session {
             Some(session) => {
                 self.failed_resumes += 1;
                 if self.failed_resumes > MOST_RESUMES {
-                    return Err(Trouble::Ended(Ended::SessionLost {
+                    return Err(ReceiveTrouble::Ended(ConnectionEnd::SessionLost {
                         why: "the session cannot be reached any more".to_owned(),
                     }));
                 }
@@ -178,63 +178,76 @@ impl<'a> Listener<'a> {
             }
         };
         let stored = self.session.as_ref().map(|session| session.sequence);
-        self.sequence = Sequence::from(stored.unwrap_or_default());
+        self.sequence = EventSequence::from(stored.unwrap_or_default());
         self.round += 1;
         self.connection = Some((connection, Instant::now()));
         Ok(())
     }
 
-    async fn take(&mut self, Numbered { number, event }: Numbered) -> Result<(), Trouble> {
-        let origin = Origin::Live { number };
+    async fn take(
+        &mut self,
+        NumberedEvent { number, event }: NumberedEvent,
+    ) -> Result<(), ReceiveTrouble> {
+        let origin = EventOrigin::Live { number };
+        self.failed_resumes = 0;
         // What a session hands over again comes before the word that it was resumed.
         self.discord.set_state(ChatState::Connected);
         match event {
-            Dispatch::Ready(ready) => self.begin(ready, number).await?,
-            Dispatch::Resumed => self.resumed().await?,
-            Dispatch::Channels(channels) => {
+            DispatchEvent::Ready(ready) => self.begin(ready, number).await?,
+            DispatchEvent::Resumed => self.resumed().await?,
+            DispatchEvent::Channels(channels) => {
                 let us = self.discord.me.get().copied();
                 self.discord.channels.note(&channels, us);
             }
-            Dispatch::Message(message) => {
+            DispatchEvent::Message(message) => {
                 let channel = self.discord.locate(&message).await?;
                 if let Some(channel) = channel {
                     let heard = self.discord.hear(*message, &channel)?;
                     return self.hand_out(heard, channel.id, origin).await;
                 }
             }
-            Dispatch::Interaction(interaction) => {
+            DispatchEvent::Edited(message) => {
+                if let Some(channel) = self.discord.locate(&message).await? {
+                    let heard = self.discord.hear_edit(*message, &channel)?;
+                    return self.hand_out(heard, channel.id, origin).await;
+                }
+            }
+            DispatchEvent::Interaction(interaction) => {
                 let id = interaction.id;
                 if let Some((heard, channel)) = self.discord.hear_interaction(*interaction)? {
                     return self.hand_out(heard, channel, origin).await;
                 }
                 self.discord.interactions.stored(id);
             }
-            Dispatch::Deleted(deleted) => {
+            DispatchEvent::Deleted(deleted) => {
                 for message in deleted.messages() {
                     let gone = self.discord.hear_deletion(message, &deleted);
                     self.hand_out(gone, deleted.channel_id, origin).await?;
                 }
                 return Ok(());
             }
-            Dispatch::Malformed(why) => {
+            DispatchEvent::Malformed(why) => {
                 warn!(account = %self.discord.account, number, why, "discord sent a malformed event; skipped");
             }
-            Dispatch::Other => {}
+            DispatchEvent::Other => {}
         }
         self.sequence.note(number, false);
         Ok(())
     }
 
     /// A new session: whatever happened since the last one is in the histories.
-    async fn begin(&mut self, ready: RawReady, number: u64) -> Result<(), Trouble> {
-        let session = Session {
+    async fn begin(&mut self, ready: RawReady, number: u64) -> Result<(), ReceiveTrouble> {
+        let session = GatewaySession {
             id: ready.session_id,
             url: ready.resume_gateway_url,
             sequence: number,
             swept: false,
         };
-        session.save(&*self.discord.store, Saving::OnDisk).await?;
-        self.session = Some(session);
+        // Known before it is kept: where the disk is full it is resumed, and nothing said in it is lost.
+        let session = self.session.insert(session);
+        session
+            .save(&*self.discord.store, SaveDurability::OnDisk)
+            .await?;
         info!(account = %self.discord.account, "connected to discord");
         self.begin_sweep().await?;
         self.discord.announce_commands().await;
@@ -242,7 +255,7 @@ impl<'a> Listener<'a> {
     }
 
     /// All that was missed by this session came again before this.
-    async fn resumed(&mut self) -> Result<(), Trouble> {
+    async fn resumed(&mut self) -> Result<(), ReceiveTrouble> {
         info!(account = %self.discord.account, "resumed the session with discord");
         self.failed_resumes = 0;
         self.identifying.reset();
@@ -256,41 +269,49 @@ impl<'a> Listener<'a> {
         Ok(())
     }
 
-    async fn begin_sweep(&mut self) -> Result<(), Trouble> {
+    async fn begin_sweep(&mut self) -> Result<(), ReceiveTrouble> {
         let positions = self.discord.positions().await?;
-        self.sweep = Some(Sweep::new(positions.begin_sweep(), self.discord.backfill));
+        self.sweep = Some(HistorySweep::new(
+            positions.begin_sweep(),
+            self.discord.backfill,
+        ));
         Ok(())
     }
 
     /// Everything that the histories held is handed out.
-    async fn end_sweep(&mut self) -> Result<(), Trouble> {
+    async fn end_sweep(&mut self) -> Result<(), ReceiveTrouble> {
         self.sweep = None;
         self.discord.positions().await?.end_sweep().await?;
         if let Some(session) = &mut self.session {
             session.swept = true;
-            session.save(&*self.discord.store, Saving::Soon).await?;
+            session
+                .save(&*self.discord.store, SaveDurability::Soon)
+                .await?;
         }
         Ok(())
     }
 
     async fn hand_out(
         &mut self,
-        heard: Heard,
+        heard: HeardEvent,
         channel: Snowflake,
-        origin: Origin,
-    ) -> Result<(), Trouble> {
+        origin: EventOrigin,
+    ) -> Result<(), ReceiveTrouble> {
         let event = match heard {
-            Heard::Event(event) => *event,
-            Heard::Nothing(why) => {
+            HeardEvent::Event(event) => *event,
+            HeardEvent::Nothing(why) => {
                 debug!(why, "an event is not for us");
                 self.note(origin, false);
                 return Ok(());
             }
         };
         let (update, message) = match &event {
-            Event::Message(message) => (message.update.clone(), true),
-            Event::Press(press) => (press.update.clone(), false),
-            Event::Deleted(deleted) => (deletion(&deleted.message), false),
+            ChatEvent::Message(message) => (message.update.clone(), true),
+            ChatEvent::Press(press) => (press.update.clone(), false),
+            ChatEvent::Edited(edited) => (edited.update.clone(), false),
+            ChatEvent::Deleted(deleted) => (deletion(&deleted.message), false),
+            // Discord tells at once what it does not deliver.
+            ChatEvent::Undelivered(_) => return Ok(()),
         };
         if self.stored.contains(&update) {
             debug!(%update, "an event came again; skipped");
@@ -307,8 +328,8 @@ impl<'a> Listener<'a> {
         }
         self.note(origin, true);
         let (receipt, counterfoil) = Receipt::pair();
-        self.ready.push_back(Received { event, receipt });
-        let settled = Settled {
+        self.ready.push_back(ReceivedEvent { event, receipt });
+        let settled = SettledEvent {
             origin,
             round: self.round,
             update,
@@ -320,20 +341,20 @@ impl<'a> Listener<'a> {
         Ok(())
     }
 
-    fn note(&mut self, origin: Origin, handed_out: bool) {
-        if let Origin::Live { number } = origin {
+    fn note(&mut self, origin: EventOrigin, handed_out: bool) {
+        if let EventOrigin::Live { number } = origin {
             self.sequence.note(number, handed_out);
         }
     }
 
-    async fn settle(&mut self, settled: Settled) -> Result<(), Trouble> {
+    async fn settle(&mut self, settled: SettledEvent) -> Result<(), ReceiveTrouble> {
         let is_current = settled.round == self.round;
         if !settled.stored {
-            let Settled { update, origin, .. } = settled;
+            let SettledEvent { update, origin, .. } = settled;
             return match origin {
                 // It has come again by a later connection.
-                Origin::Live { .. } if !is_current => Ok(()),
-                origin => Err(Trouble::NotStored { update, origin }),
+                EventOrigin::Live { .. } if !is_current => Ok(()),
+                origin => Err(ReceiveTrouble::NotStored { update, origin }),
             };
         }
         self.backoff.reset();
@@ -341,16 +362,16 @@ impl<'a> Listener<'a> {
         if let Some(interaction) = settled.interaction {
             self.discord.interactions.stored(interaction);
         }
-        if let Origin::Live { number } = settled.origin
+        if let EventOrigin::Live { number } = settled.origin
             && is_current
         {
             self.sequence.note_stored(number);
-            self.save_sequence(Saving::Soon).await?;
+            self.save_sequence(SaveDurability::Soon).await?;
         }
         Ok(())
     }
 
-    async fn save_sequence(&mut self, saving: Saving) -> Result<(), Trouble> {
+    async fn save_sequence(&mut self, saving: SaveDurability) -> Result<(), ReceiveTrouble> {
         let stored = self.sequence.stored();
         if let Some(session) = &mut self.session
             && session.sequence < stored
@@ -361,19 +382,19 @@ impl<'a> Listener<'a> {
         Ok(())
     }
 
-    async fn ended(&mut self) -> Trouble {
+    async fn ended(&mut self) -> ReceiveTrouble {
         let Some((connection, begun)) = self.connection.take() else {
-            return Trouble::Ended(Ended::by_code(1006));
+            return ReceiveTrouble::Ended(ConnectionEnd::by_code(1006));
         };
         if begun.elapsed() >= GOOD {
             self.backoff.reset();
             self.identifying.reset();
         }
-        Trouble::Ended(connection.ended().await)
+        ReceiveTrouble::Ended(connection.ended().await)
     }
 
     /// Waits out what may pass. What may not is returned.
-    async fn ride_out(&mut self, trouble: Trouble) -> Option<ReceiveError> {
+    async fn ride_out(&mut self, trouble: ReceiveTrouble) -> Option<ReceiveError> {
         if let Some(why) = trouble.is_final() {
             self.end_connection().await;
             self.discord
@@ -388,12 +409,12 @@ impl<'a> Listener<'a> {
         }
         if trouble.ends_session() {
             self.session = None;
-            if let Err(error) = Session::forget(&*self.discord.store).await {
+            if let Err(error) = GatewaySession::forget(&*self.discord.store).await {
                 warn!(%error, "a session that is over could not be forgotten");
             }
         }
-        if let Trouble::NotStored {
-            origin: Origin::History,
+        if let ReceiveTrouble::NotStored {
+            origin: EventOrigin::History,
             ..
         } = &trouble
             && let Err(error) = self.begin_sweep().await
@@ -422,7 +443,7 @@ impl<'a> Listener<'a> {
                 break;
             }
         }
-        if let Err(error) = self.save_sequence(Saving::Soon).await {
+        if let Err(error) = self.save_sequence(SaveDurability::Soon).await {
             debug!(%error, "how far a session is stored was not kept");
         }
         if let Some((connection, _)) = self.connection.take() {

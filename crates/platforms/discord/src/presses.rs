@@ -1,14 +1,14 @@
 //! Answers to pressed buttons.
 
-use hermetic_chat::{Outgoing, Reply, SendError, SendFailure};
-use hermetic_types::Press;
+use hermetic_chat::{ChatReply, OutgoingText, SendError, SendFailure};
+use hermetic_types::ButtonPress;
 
 use crate::snowflake::Snowflake;
-use crate::{Discord, MESSAGE};
+use crate::{DiscordAdapter, MESSAGE};
 
-impl Discord {
+impl DiscordAdapter {
     /// Ends the wait, and that is all.
-    pub(crate) async fn acknowledge(&self, press: &Press) -> Result<(), SendError> {
+    pub(crate) async fn acknowledge(&self, press: &ButtonPress) -> Result<(), SendError> {
         let Some(id) = Snowflake::parse(&press.query) else {
             return Ok(());
         };
@@ -18,7 +18,11 @@ impl Discord {
 
     /// To who pressed, and seen by nobody else. A press of an earlier process cannot be answered that
     /// way; then the words come as a message.
-    pub(crate) async fn answer(&self, press: &Press, notice: &Outgoing) -> Result<(), SendError> {
+    pub(crate) async fn answer(
+        &self,
+        press: &ButtonPress,
+        notice: &OutgoingText,
+    ) -> Result<(), SendError> {
         let words: String = notice.as_str().chars().take(MESSAGE.length).collect();
         let said = match Snowflake::parse(&press.query) {
             Some(id) => self.interactions.say(id, &words).await,
@@ -27,9 +31,9 @@ impl Discord {
         match said {
             Some(said) => said.map_err(|error| SendFailure::from(error).into()),
             None => {
-                let reply = Reply {
+                let reply = ChatReply {
                     reply_to: Some(press.message.clone()),
-                    ..Reply::text(notice.clone())
+                    ..ChatReply::text(notice.clone())
                 };
                 self.send_reply(&press.place, &reply).await.map(drop)
             }

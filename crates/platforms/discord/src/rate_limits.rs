@@ -20,36 +20,36 @@ const MOST_IN_A_SECOND: u32 = 45;
 const MOST_REFUSALS: u32 = 1000;
 const REFUSALS_COUNTED: Duration = Duration::from_secs(600);
 /// Nobody waits longer because an answer says so.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+const LONGEST_RATE_WAIT: Duration = Duration::from_secs(3600);
 /// Buckets that are over are forgotten once there are so many.
 const MOST_BUCKETS: usize = 1000;
 
 #[derive(Debug, Default)]
-pub(crate) struct RateLimits(Mutex<Counts>);
+pub(crate) struct RateLimits(Mutex<LimitCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct LimitCounts {
     /// Everybody waits until then.
     held_until: Option<Instant>,
-    this_second: Option<Window>,
-    refusals: Option<Window>,
+    this_second: Option<CountWindow>,
+    refusals: Option<CountWindow>,
     /// The bucket of a route, as Discord names it.
     names: HashMap<RouteKey, String>,
-    buckets: HashMap<BucketKey, Bucket>,
+    buckets: HashMap<BucketKey, RateBucket>,
 }
 
 /// A bucket's name, and the channel or webhook that it is counted for.
 type BucketKey = (String, String);
 
 #[derive(Debug)]
-struct Bucket {
+struct RateBucket {
     limit: u32,
     left: u32,
     resets: Instant,
 }
 
 #[derive(Debug)]
-struct Window {
+struct CountWindow {
     ends: Instant,
     count: u32,
 }
@@ -121,7 +121,7 @@ impl RateLimits {
                 global: true,
             }) => counts.held_until = counts.held_until.max(Some(now + bounded(retry_after))),
             Some(TooMany { retry_after, .. }) => {
-                let bucket = Bucket {
+                let bucket = RateBucket {
                     limit: number(headers, "x-ratelimit-limit").unwrap_or(1).max(1),
                     left: 0,
                     resets: now + bounded(retry_after),
@@ -132,7 +132,7 @@ impl RateLimits {
                 let left = number(headers, "x-ratelimit-remaining");
                 let after = text(headers, "x-ratelimit-reset-after").and_then(seconds);
                 if let (Some(left), Some(after)) = (left, after) {
-                    let bucket = Bucket {
+                    let bucket = RateBucket {
                         limit: number(headers, "x-ratelimit-limit").unwrap_or(1).max(1),
                         left,
                         resets: now + bounded(after),
@@ -143,12 +143,12 @@ impl RateLimits {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, LimitCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Counts {
+impl LimitCounts {
     fn bucket_key(&self, route: &RouteKey) -> BucketKey {
         // Until its name is known, a route is a bucket of its own.
         let name = self.names.get(route).cloned();
@@ -172,18 +172,18 @@ pub(crate) fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-fn running(window: &mut Option<Window>, now: Instant, length: Duration) -> &mut Window {
+fn running(window: &mut Option<CountWindow>, now: Instant, length: Duration) -> &mut CountWindow {
     if window.as_ref().is_some_and(|window| window.ends <= now) {
         *window = None;
     }
-    window.get_or_insert(Window {
+    window.get_or_insert(CountWindow {
         ends: now + length,
         count: 0,
     })
 }
 
 fn bounded(wait: Duration) -> Duration {
-    wait.min(LONGEST_WAIT)
+    wait.min(LONGEST_RATE_WAIT)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -1,10 +1,10 @@
 use super::*;
-use crate::route::Route;
+use crate::route::ApiRoute;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn message_to(channel: u32) -> RouteKey {
-    Route::post("/channels/{}/messages", &[&channel]).key
+    ApiRoute::post("/channels/{}/messages", &[&channel]).key
 }
 
 fn headers(of: &[(&'static str, &str)]) -> HeaderMap {

@@ -3,23 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_chat::{AdapterStateError, ChannelPositions, Event};
-use hermetic_types::DeletedMessage;
-use jiff::Timestamp;
+use hermetic_chat::{AdapterStateError, ChannelPositions, ChatEvent};
+use hermetic_types::{DeletedMessage, Timestamp};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::Discord;
-use crate::channels::Channel;
-use crate::connection::{Connection, Greeting};
-use crate::dispatch::{RawChannel, RawDeletion, RawInteraction, RawMention, RawMessage};
-use crate::hearing::{self, Bot, Heard};
-use crate::route::Route;
-use crate::session::Session;
+use crate::DiscordAdapter;
+use crate::channels::DiscordChannel;
+use crate::connection::{GatewayConnection, GatewayGreeting};
+use crate::dispatch::{DiscordMention, DiscordMessage, RawChannel, RawDeletion, RawInteraction};
+use crate::hearing::{self, DiscordBot, HeardEvent};
+use crate::route::ApiRoute;
+use crate::session::GatewaySession;
 use crate::snowflake::Snowflake;
-use crate::socket::{Socket, SocketError};
-use crate::trouble::Trouble;
-use crate::wire::CallError;
+use crate::socket::{GatewaySocket, SocketError};
+use crate::trouble::ReceiveTrouble;
+use crate::wire::DiscordCallError;
 
 /// Servers with their channels, messages there, private messages.
 const INTENTS: u32 = 1 | 1 << 9 | 1 << 12;
@@ -30,7 +29,7 @@ const MESSAGE_CONTENT: u32 = 1 << 15;
 const SPARE_SESSIONS: u64 = 5;
 
 #[derive(Deserialize)]
-struct RawGateway {
+struct RawGatewayUrl {
     url: String,
     session_start_limit: RawStartLimit,
 }
@@ -42,11 +41,11 @@ struct RawStartLimit {
     reset_after: u64,
 }
 
-impl Discord {
-    pub(crate) async fn learn_own_name(&self) -> Result<(), CallError> {
+impl DiscordAdapter {
+    pub(crate) async fn learn_own_name(&self) -> Result<(), DiscordCallError> {
         if self.me.get().is_none() {
-            let route = Route::get("/users/@me", &[]);
-            let me: RawMention = self.wire.patiently(&route, |r| r).await?;
+            let route = ApiRoute::get("/users/@me", &[]);
+            let me: DiscordMention = self.wire.patiently(&route, |r| r).await?;
             // Whoever learned it first learned the same.
             let _ = self.me.set(me.id);
         }
@@ -59,8 +58,11 @@ impl Discord {
         self.positions.get_or_try_init(load).await
     }
 
-    pub(crate) async fn resume(&self, session: &Session) -> Result<Connection, Trouble> {
-        let greeting = Greeting::Resume {
+    pub(crate) async fn resume(
+        &self,
+        session: &GatewaySession,
+    ) -> Result<GatewayConnection, ReceiveTrouble> {
+        let greeting = GatewayGreeting::Resume {
             token: self.token.clone(),
             session: session.id.clone(),
             sequence: session.sequence,
@@ -69,16 +71,16 @@ impl Discord {
     }
 
     /// Begins a session, if Discord allows one more.
-    pub(crate) async fn identify(&self) -> Result<Connection, Trouble> {
-        let route = Route::get("/gateway/bot", &[]);
+    pub(crate) async fn identify(&self) -> Result<GatewayConnection, ReceiveTrouble> {
+        let route = ApiRoute::get("/gateway/bot", &[]);
         // Asked each time: the number counts what other processes did with this token, too.
-        let gateway: RawGateway = self.wire.patiently(&route, |r| r).await?;
+        let gateway: RawGatewayUrl = self.wire.patiently(&route, |r| r).await?;
         let RawStartLimit {
             remaining,
             reset_after,
         } = gateway.session_start_limit;
         if remaining <= SPARE_SESSIONS {
-            return Err(Trouble::NoSessionsLeft {
+            return Err(ReceiveTrouble::NoSessionsLeft {
                 wait: Duration::from_millis(reset_after),
             });
         }
@@ -87,56 +89,84 @@ impl Discord {
         } else {
             0
         };
-        let greeting = Greeting::Identify {
+        let greeting = GatewayGreeting::Identify {
             token: self.token.clone(),
             intents: INTENTS | content,
         };
         Ok(self.connect(&gateway.url, greeting).await?)
     }
 
-    async fn connect(&self, url: &str, greeting: Greeting) -> Result<Connection, SocketError> {
+    async fn connect(
+        &self,
+        url: &str,
+        greeting: GatewayGreeting,
+    ) -> Result<GatewayConnection, SocketError> {
         let hello = self.timing.hello;
-        let opened = timeout(hello, Socket::open(&self.wire, url)).await;
+        let opened = timeout(hello, GatewaySocket::open(&self.wire, url)).await;
         let socket = opened.unwrap_or(Err(SocketError::Silent))?;
         let interactions = Arc::clone(&self.interactions);
-        Ok(Connection::start(socket, greeting, interactions, hello))
+        Ok(GatewayConnection::start(
+            socket,
+            greeting,
+            interactions,
+            hello,
+        ))
     }
 
     /// Where a message stands. `None` if that is out of our reach.
-    pub(crate) async fn locate(&self, message: &RawMessage) -> Result<Option<Channel>, Trouble> {
+    pub(crate) async fn locate(
+        &self,
+        message: &DiscordMessage,
+    ) -> Result<Option<DiscordChannel>, ReceiveTrouble> {
         // Only the gateway says so, and a history does not come here.
         if message.guild_id.is_none() {
-            return Ok(Some(Channel::private(message.channel_id)));
+            return Ok(Some(DiscordChannel::private(message.channel_id)));
         }
         self.look_up(message.channel_id).await
     }
 
-    pub(crate) async fn look_up(&self, id: Snowflake) -> Result<Option<Channel>, Trouble> {
+    pub(crate) async fn look_up(
+        &self,
+        id: Snowflake,
+    ) -> Result<Option<DiscordChannel>, ReceiveTrouble> {
         if let Some(known) = self.channels.find(id) {
             return Ok(Some(known));
         }
-        let route = Route::get("/channels/{}", &[&id]);
+        let route = ApiRoute::get("/channels/{}", &[&id]);
         match self.wire.patiently::<RawChannel>(&route, |r| r).await {
             Ok(channel) => {
                 self.channels.note(&[channel], self.me.get().copied());
                 Ok(self.channels.find(id))
             }
             Err(error) if error.is_out_of_reach() => Ok(None),
-            Err(error) => Err(Trouble::Lookup(error)),
+            Err(error) => Err(ReceiveTrouble::Lookup(error)),
         }
     }
 
-    pub(crate) fn hear(&self, message: RawMessage, channel: &Channel) -> Result<Heard, Trouble> {
-        let bot = self.bot().ok_or(Trouble::Nameless)?;
+    pub(crate) fn hear(
+        &self,
+        message: DiscordMessage,
+        channel: &DiscordChannel,
+    ) -> Result<HeardEvent, ReceiveTrouble> {
+        let bot = self.bot().ok_or(ReceiveTrouble::Nameless)?;
         Ok(hearing::hear_message(message, channel, bot, self.now()))
+    }
+
+    pub(crate) fn hear_edit(
+        &self,
+        message: DiscordMessage,
+        channel: &DiscordChannel,
+    ) -> Result<HeardEvent, ReceiveTrouble> {
+        let bot = self.bot().ok_or(ReceiveTrouble::Nameless)?;
+        Ok(hearing::hear_edit(message, channel, bot, self.now()))
     }
 
     /// What a press or a command says, and the channel it was done in.
     pub(crate) fn hear_interaction(
         &self,
         interaction: RawInteraction,
-    ) -> Result<Option<(Heard, Snowflake)>, Trouble> {
-        let bot = self.bot().ok_or(Trouble::Nameless)?;
+    ) -> Result<Option<(HeardEvent, Snowflake)>, ReceiveTrouble> {
+        let bot = self.bot().ok_or(ReceiveTrouble::Nameless)?;
         if let Some(channel) = &interaction.channel {
             let us = self.me.get().copied();
             self.channels.note(std::slice::from_ref(channel), us);
@@ -147,7 +177,7 @@ impl Discord {
         };
         let channel = match interaction.guild_id {
             Some(_) => self.channels.find(id),
-            None => Some(Channel::private(id)),
+            None => Some(DiscordChannel::private(id)),
         };
         Ok(channel.map(|channel| {
             let heard = hearing::hear_interaction(interaction, &channel, bot, self.now());
@@ -156,15 +186,15 @@ impl Discord {
     }
 
     /// Of a message that may have been for us. Where nobody knows the channel, nothing was.
-    pub(crate) fn hear_deletion(&self, message: Snowflake, deletion: &RawDeletion) -> Heard {
+    pub(crate) fn hear_deletion(&self, message: Snowflake, deletion: &RawDeletion) -> HeardEvent {
         let channel = match deletion.guild_id {
             Some(_) => self.channels.find(deletion.channel_id),
-            None => Some(Channel::private(deletion.channel_id)),
+            None => Some(DiscordChannel::private(deletion.channel_id)),
         };
         let Some(channel) = channel else {
-            return Heard::Nothing("a channel we know nothing of");
+            return HeardEvent::Nothing("a channel we know nothing of");
         };
-        Heard::Event(Box::new(Event::Deleted(DeletedMessage {
+        HeardEvent::Event(Box::new(ChatEvent::Deleted(DeletedMessage {
             account: self.account.clone(),
             chat: channel.place().chat,
             message: message.into(),
@@ -172,11 +202,11 @@ impl Discord {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        Timestamp::from_millisecond(self.clock.now().millis()).unwrap_or(Timestamp::UNIX_EPOCH)
+        self.clock.now()
     }
 
-    fn bot(&self) -> Option<Bot<'_>> {
-        Some(Bot {
+    fn bot(&self) -> Option<DiscordBot<'_>> {
+        Some(DiscordBot {
             account: &self.account,
             id: *self.me.get()?,
             hearing: &self.hearing,

@@ -1,6 +1,6 @@
 //! What we ask of the HTTP API, field by field as it names them.
 
-use hermetic_chat::Button;
+use hermetic_chat::ReplyButton;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ impl MessageReference {
 }
 
 /// Rows of buttons; one that is longer than Discord shows becomes several.
-pub(crate) fn components(buttons: &[Vec<Button>]) -> Vec<Value> {
+pub(crate) fn components(buttons: &[Vec<ReplyButton>]) -> Vec<Value> {
     let rows = buttons.iter().flat_map(|row| row.chunks(BUTTONS_IN_ROW));
     rows.take(ROWS)
         .map(|row| {
@@ -99,7 +99,7 @@ pub(crate) fn components(buttons: &[Vec<Button>]) -> Vec<Value> {
         .collect()
 }
 
-fn component(button: &Button) -> Value {
+fn component(button: &ReplyButton) -> Value {
     let label: String = button.label().chars().take(LABEL_CHARACTERS).collect();
     json!({ "type": 2, "style": 2, "label": label, "custom_id": button.data() })
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use reqwest::Method;
 
 /// A method and a path. The path of an answer to an interaction holds a token, so it is not shown.
-pub(crate) struct Route {
+pub(crate) struct ApiRoute {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) key: RouteKey,
@@ -20,7 +20,7 @@ pub(crate) struct RouteKey {
     pub(crate) major: String,
 }
 
-impl Route {
+impl ApiRoute {
     /// The ids are put where the braces are; the first of them is the one that is counted for.
     pub(crate) fn new(method: Method, template: &'static str, ids: &[&dyn Display]) -> Self {
         let mut path = String::new();
@@ -72,7 +72,7 @@ impl Route {
     }
 }
 
-impl fmt::Debug for Route {
+impl fmt::Debug for ApiRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.key.method, self.key.template)
     }

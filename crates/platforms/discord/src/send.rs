@@ -1,19 +1,20 @@
 //! Replies out.
 
 use hermetic_chat::{
-    AdapterState, Button, Outgoing, Reply, Saving, SendError, SendFailure, SendKey,
+    AdapterState, ChatReply, OutgoingText, ReplyButton, SaveDurability, SendError, SendFailure,
+    SendKey,
 };
-use hermetic_types::{ChatKind, MessageId, Place, UserId};
+use hermetic_types::{ChatKind, ChatPlace, MessageId, UserId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::dialect::to_dialect;
 use crate::requests::{CreateMessage, EditMessage, MessageReference, components};
-use crate::route::Route;
+use crate::route::ApiRoute;
 use crate::snowflake::Snowflake;
-use crate::threads::{Target, snowflake};
-use crate::{Discord, MESSAGE};
+use crate::threads::{SendTarget, snowflake};
+use crate::{DiscordAdapter, MESSAGE};
 
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
@@ -25,15 +26,15 @@ const SALT_KEY: &str = "nonce-salt";
 /// All we need of the message Discord made; a strict reading would turn an arrived message into a
 /// failed one.
 #[derive(Deserialize)]
-pub(crate) struct Sent {
+pub(crate) struct DiscordSent {
     pub(crate) id: Snowflake,
 }
 
-impl Discord {
+impl DiscordAdapter {
     pub(crate) async fn send_reply(
         &self,
-        place: &Place,
-        reply: &Reply,
+        place: &ChatPlace,
+        reply: &ChatReply,
     ) -> Result<Vec<MessageId>, SendError> {
         let limit = PARTS * MESSAGE.length / 2;
         if MESSAGE.unit.count(reply.text.as_str()) > limit {
@@ -68,8 +69,8 @@ impl Discord {
         channel: Snowflake,
         message: &CreateMessage,
     ) -> Result<MessageId, SendFailure> {
-        let route = Route::post("/channels/{}/messages", &[&channel]);
-        let sent: Sent = self.wire.patiently(&route, |r| r.json(message)).await?;
+        let route = ApiRoute::post("/channels/{}/messages", &[&channel]);
+        let sent: DiscordSent = self.wire.patiently(&route, |r| r.json(message)).await?;
         Ok(sent.id.into())
     }
 
@@ -77,8 +78,8 @@ impl Discord {
     /// reply to it; and a command was never a message.
     fn reference(
         &self,
-        place: &Place,
-        target: Target,
+        place: &ChatPlace,
+        target: SendTarget,
         reply_to: Option<&MessageId>,
     ) -> Option<MessageReference> {
         let to = Snowflake::parse(reply_to?.as_str())?;
@@ -92,10 +93,10 @@ impl Discord {
 
     pub(crate) async fn edit_message(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         message: &MessageId,
-        text: &Outgoing,
-        buttons: &[Vec<Button>],
+        text: &OutgoingText,
+        buttons: &[Vec<ReplyButton>],
     ) -> Result<(), SendError> {
         if !MESSAGE.fits(text.as_str()) {
             return Err(too_long(MESSAGE.length).into());
@@ -115,9 +116,9 @@ impl Discord {
     /// As it is: half a sentence seldom is good Markdown. Neither waits nor tries again.
     pub(crate) async fn refresh_message(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         message: &MessageId,
-        text: &Outgoing,
+        text: &OutgoingText,
     ) -> Result<(), SendError> {
         let channel = self.target(place).await?.channel;
         let route = edit_route(channel, message)?;
@@ -128,9 +129,9 @@ impl Discord {
             .map_err(|error| SendFailure::from(error).into())
     }
 
-    pub(crate) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
+    pub(crate) async fn show_typing(&self, place: &ChatPlace) -> Result<(), SendError> {
         let channel = self.target(place).await?.channel;
-        let route = Route::post("/channels/{}/typing", &[&channel]);
+        let route = ApiRoute::post("/channels/{}/typing", &[&channel]);
         // Worth nothing late: no waiting, no second try.
         let shown = self.wire.call::<Value>(&route, |r| r).await;
         shown
@@ -139,13 +140,16 @@ impl Discord {
     }
 
     /// Opening the private channel with somebody twice opens one.
-    pub(crate) async fn open_private(&self, user: &UserId) -> Result<Place, SendError> {
+    pub(crate) async fn open_private(&self, user: &UserId) -> Result<ChatPlace, SendError> {
         let recipient = snowflake("user", user.as_str())?;
-        let route = Route::post("/users/@me/channels", &[]);
+        let route = ApiRoute::post("/users/@me/channels", &[]);
         let body = json!({ "recipient_id": recipient });
-        let opened = self.wire.patiently::<Sent>(&route, |r| r.json(&body)).await;
+        let opened = self
+            .wire
+            .patiently::<DiscordSent>(&route, |r| r.json(&body))
+            .await;
         let channel = opened.map_err(SendFailure::from)?.id;
-        Ok(Place {
+        Ok(ChatPlace {
             chat: channel.into(),
             kind: ChatKind::Dm,
             thread: None,
@@ -171,13 +175,13 @@ async fn salt(store: &dyn AdapterState) -> Result<String, SendFailure> {
     let random = getrandom::u64().map_err(|error| SendFailure::NotSent(Box::new(error)))?;
     let salt = format!("{random:x}");
     // A nonce that a restart does not make again would show a message twice.
-    let saved = store.save(SALT_KEY, &salt, Saving::OnDisk).await;
+    let saved = store.save(SALT_KEY, &salt, SaveDurability::OnDisk).await;
     saved.map_err(failed)?;
     Ok(salt)
 }
 
 /// In Discord's dialect, or as it is where that would not fit.
-fn formatted(part: &Outgoing) -> String {
+fn formatted(part: &OutgoingText) -> String {
     let formatted = to_dialect(part.as_str());
     if MESSAGE.fits(&formatted) && !formatted.trim().is_empty() {
         formatted
@@ -186,9 +190,9 @@ fn formatted(part: &Outgoing) -> String {
     }
 }
 
-fn edit_route(channel: Snowflake, message: &MessageId) -> Result<Route, SendFailure> {
+fn edit_route(channel: Snowflake, message: &MessageId) -> Result<ApiRoute, SendFailure> {
     let message = snowflake("message", message.as_str())?;
-    Ok(Route::patch(
+    Ok(ApiRoute::patch(
         "/channels/{}/messages/{}",
         &[&channel, &message],
     ))

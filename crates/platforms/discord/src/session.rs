@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use hermetic_chat::{AdapterState, AdapterStateError, Saving};
+use hermetic_chat::{AdapterState, AdapterStateError, SaveDurability};
 use serde::{Deserialize, Serialize};
 
 /// Where it is kept, so that a restart goes on with it too.
 const KEY: &str = "session";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Session {
+pub(crate) struct GatewaySession {
     pub(crate) id: String,
     /// Where it is resumed, which is not where it began.
     pub(crate) url: String,
@@ -25,12 +25,12 @@ pub(crate) struct Session {
 
 /// The numbers of a session's events, and which of them are not stored yet.
 #[derive(Debug, Default)]
-pub(crate) struct Sequence {
+pub(crate) struct EventSequence {
     seen: u64,
     open: BTreeSet<u64>,
 }
 
-impl Session {
+impl GatewaySession {
     pub(crate) async fn load(state: &dyn AdapterState) -> Result<Option<Self>, AdapterStateError> {
         let kept = state.load(KEY).await?;
         // One that cannot be read is one that is over.
@@ -40,7 +40,7 @@ impl Session {
     pub(crate) async fn save(
         &self,
         state: &dyn AdapterState,
-        saving: Saving,
+        saving: SaveDurability,
     ) -> Result<(), AdapterStateError> {
         let text = serde_json::to_string(self).unwrap_or_default();
         state.save(KEY, &text, saving).await
@@ -51,7 +51,7 @@ impl Session {
     }
 }
 
-impl Sequence {
+impl EventSequence {
     /// A connection begins here; what was open before comes again.
     pub(crate) fn from(stored: u64) -> Self {
         Self {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_is_not_stored_is_not_passed() {
-        let mut sequence = Sequence::from(4);
+        let mut sequence = EventSequence::from(4);
         assert_eq!(sequence.stored(), 4);
         sequence.note(5, false);
         sequence.note(6, true);

@@ -1,21 +1,21 @@
 //! What became of an event that was handed out.
 
-use hermetic_chat::Counterfoil;
+use hermetic_chat::ReceiptWaiter;
 use hermetic_types::{MessageId, UpdateId};
 use tracing::warn;
 
-use crate::Discord;
+use crate::DiscordAdapter;
 use crate::snowflake::Snowflake;
 
 /// Where an event came from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Origin {
+pub(crate) enum EventOrigin {
     Live { number: u64 },
     History,
 }
 
-pub(crate) struct Settled {
-    pub(crate) origin: Origin,
+pub(crate) struct SettledEvent {
+    pub(crate) origin: EventOrigin,
     /// The connection by which it came.
     pub(crate) round: u64,
     pub(crate) update: UpdateId,
@@ -26,12 +26,12 @@ pub(crate) struct Settled {
 
 /// Waits for the receipt, and moves the channel's position.
 pub(crate) async fn settle(
-    discord: &Discord,
-    mut settled: Settled,
+    discord: &DiscordAdapter,
+    mut settled: SettledEvent,
     channel: Snowflake,
     at: Option<Snowflake>,
-    counterfoil: Counterfoil,
-) -> Settled {
+    counterfoil: ReceiptWaiter,
+) -> SettledEvent {
     settled.stored = match (at, discord.positions().await) {
         (Some(at), Ok(positions)) => {
             let channel = channel.into();

@@ -4,8 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hermetic_chat::Position;
-use hermetic_types::{ChatId, MessageId, ThreadId, UpdateId, UserId};
-use jiff::Timestamp;
+use hermetic_types::{ChatId, MessageId, ThreadId, Timestamp, UpdateId, UserId};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -31,13 +30,13 @@ impl Snowflake {
 
     /// The lowest id of a moment.
     pub(crate) fn at(time: Timestamp) -> Self {
-        let since = time.as_millisecond().saturating_sub(EPOCH_MS).max(0);
+        let since = time.millis().saturating_sub(EPOCH_MS).max(0);
         Self(since.saturating_mul(1 << TIME_SHIFT).max(1))
     }
 
     /// The lowest id of the moment so long before `now`.
     pub(crate) fn before(now: Timestamp, ago: Duration) -> Self {
-        Self::at(now.checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH))
+        Self::at(now.minus(ago))
     }
 
     pub(crate) fn position(self) -> Position {

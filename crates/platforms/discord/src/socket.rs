@@ -14,15 +14,15 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::wire::{CallError, Wire};
+use crate::wire::{DiscordApi, DiscordCallError};
 
 /// A large server describes itself in some megabytes when the session begins.
-const LONGEST_MESSAGE: usize = 32 << 20;
+const LONGEST_GATEWAY_MESSAGE: usize = 32 << 20;
 
-pub(crate) struct Socket(WebSocketStream<Upgraded>);
+pub(crate) struct GatewaySocket(WebSocketStream<Upgraded>);
 
 /// What came next.
-pub(crate) enum Frame {
+pub(crate) enum SocketFrame {
     Text(String),
     Closed(Option<u16>),
 }
@@ -32,7 +32,7 @@ pub(crate) enum SocketError {
     #[error("the gateway's address is none")]
     Address,
     #[error("the gateway cannot be reached")]
-    Unreachable(#[source] CallError),
+    Unreachable(#[source] DiscordCallError),
     #[error("the gateway answered {status} instead of a websocket")]
     NoSocket { status: u16 },
     #[error("the gateway does not answer")]
@@ -41,9 +41,9 @@ pub(crate) enum SocketError {
     Broken(#[source] Box<Error>),
 }
 
-impl Socket {
+impl GatewaySocket {
     /// The client that asks everything else opens this too: one way out, one TLS, one proxy.
-    pub(crate) async fn open(wire: &Wire, address: &str) -> Result<Self, SocketError> {
+    pub(crate) async fn open(wire: &DiscordApi, address: &str) -> Result<Self, SocketError> {
         let key = generate_key();
         let response = wire
             .get_elsewhere(http_url(address).ok_or(SocketError::Address)?)
@@ -53,7 +53,7 @@ impl Socket {
             .header(SEC_WEBSOCKET_KEY, &key)
             .send()
             .await
-            .map_err(|error| SocketError::Unreachable(CallError::of(error)))?;
+            .map_err(|error| SocketError::Unreachable(DiscordCallError::of(error)))?;
         let status = response.status();
         let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
         let fits = accepted.is_some_and(|said| said == derive_accept_key(key.as_bytes()).as_str());
@@ -63,25 +63,28 @@ impl Socket {
             });
         }
         let upgraded = response.upgrade().await;
-        let upgraded = upgraded.map_err(|error| SocketError::Unreachable(CallError::of(error)))?;
+        let upgraded =
+            upgraded.map_err(|error| SocketError::Unreachable(DiscordCallError::of(error)))?;
         let bounds = WebSocketConfig::default()
-            .max_message_size(Some(LONGEST_MESSAGE))
-            .max_frame_size(Some(LONGEST_MESSAGE));
+            .max_message_size(Some(LONGEST_GATEWAY_MESSAGE))
+            .max_frame_size(Some(LONGEST_GATEWAY_MESSAGE));
         let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(bounds));
         Ok(Self(socket.await))
     }
 
     /// May be dropped while it waits.
-    pub(crate) async fn next(&mut self) -> Result<Frame, SocketError> {
+    pub(crate) async fn next(&mut self) -> Result<SocketFrame, SocketError> {
         loop {
             match self.0.next().await {
-                Some(Ok(Message::Text(text))) => return Ok(Frame::Text(text.as_str().to_owned())),
+                Some(Ok(Message::Text(text))) => {
+                    return Ok(SocketFrame::Text(text.as_str().to_owned()));
+                }
                 Some(Ok(Message::Close(frame))) => {
-                    return Ok(Frame::Closed(frame.map(|frame| frame.code.into())));
+                    return Ok(SocketFrame::Closed(frame.map(|frame| frame.code.into())));
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(SocketError::Broken(Box::new(error))),
-                None => return Ok(Frame::Closed(None)),
+                None => return Ok(SocketFrame::Closed(None)),
             }
         }
     }

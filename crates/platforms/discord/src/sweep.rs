@@ -1,6 +1,6 @@
 //! What was said while we were away, channel by channel.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use hermetic_chat::Position;
 use hermetic_types::ChatId;
@@ -8,28 +8,29 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{debug, info, warn};
 
-use crate::dispatch::RawMessage;
-use crate::hearing::Heard;
-use crate::route::Route;
+use crate::channels::ChannelKind;
+use crate::dispatch::DiscordMessage;
+use crate::hearing::HeardEvent;
+use crate::route::ApiRoute;
 use crate::snowflake::Snowflake;
-use crate::trouble::Trouble;
-use crate::{Backfill, Discord};
+use crate::trouble::ReceiveTrouble;
+use crate::{BackfillLimits, DiscordAdapter};
 
 /// What Discord hands out at once.
 const PAGE: usize = 100;
 
 /// Channels whose histories are still to be read.
 #[derive(Debug)]
-pub(crate) struct Sweep {
+pub(crate) struct HistorySweep {
     channels: VecDeque<(Snowflake, Snowflake)>,
-    bounds: Backfill,
+    bounds: BackfillLimits,
     /// Messages for us that may still be handed out.
     left: usize,
 }
 
-impl Sweep {
+impl HistorySweep {
     /// Of these channels, each from the message after this one.
-    pub(crate) fn new(known: Vec<(ChatId, Position)>, bounds: Backfill) -> Self {
+    pub(crate) fn new(known: Vec<(ChatId, Position)>, bounds: BackfillLimits) -> Self {
         let channels = known.into_iter().filter(|_| bounds.enabled);
         let channels = channels.filter_map(|(chat, stored)| {
             let channel = Snowflake::parse(chat.as_str())?;
@@ -50,8 +51,8 @@ impl Sweep {
     /// stays the next one until it was read.
     pub(crate) async fn next_channel(
         &mut self,
-        discord: &Discord,
-    ) -> Result<Option<(Snowflake, Vec<Heard>)>, Trouble> {
+        discord: &DiscordAdapter,
+    ) -> Result<Option<(Snowflake, Vec<HeardEvent>)>, ReceiveTrouble> {
         let Some((id, stored)) = self.channels.front().copied() else {
             return Ok(None);
         };
@@ -62,7 +63,7 @@ impl Sweep {
         {
             Ok(messages) => messages,
             // We were taken out of it, or it is gone.
-            Err(Trouble::Call(error)) if error.is_out_of_reach() => {
+            Err(ReceiveTrouble::Call(error)) if error.is_out_of_reach() => {
                 debug!(channel = %id, %error, "a history cannot be read any more");
                 Vec::new()
             }
@@ -72,9 +73,13 @@ impl Sweep {
         if !messages.is_empty()
             && let Some(channel) = discord.look_up(id).await?
         {
-            for message in messages {
+            let mut known = HashMap::new();
+            for mut message in messages {
+                if discord.needs_roles && channel.kind != ChannelKind::Private {
+                    message.member = discord.find_member(id, &message, &mut known).await?;
+                }
                 let heard = discord.hear(message, &channel)?;
-                found.extend(matches!(heard, Heard::Event(_)).then_some(heard));
+                found.extend(matches!(heard, HeardEvent::Event(_)).then_some(heard));
             }
         }
         self.channels.pop_front();
@@ -91,25 +96,25 @@ impl Sweep {
     }
 }
 
-impl Discord {
+impl DiscordAdapter {
     /// At most `limit` messages behind `after`, the oldest first.
     async fn read_history(
         &self,
         channel: Snowflake,
         mut after: Snowflake,
         limit: usize,
-    ) -> Result<Vec<RawMessage>, Trouble> {
+    ) -> Result<Vec<DiscordMessage>, ReceiveTrouble> {
         let mut messages = Vec::new();
         while messages.len() < limit {
             let size = PAGE.min(limit - messages.len());
-            let route = Route::get("/channels/{}/messages", &[&channel])
+            let route = ApiRoute::get("/channels/{}/messages", &[&channel])
                 .asking(&format!("after={after}&limit={size}"));
             let page: Vec<Value> = self.wire.patiently(&route, |r| r).await?;
             let found = page.len();
             // One that cannot be read must not cost the others.
             let mut read: Vec<_> = page
                 .into_iter()
-                .filter_map(|message| RawMessage::deserialize(message).ok())
+                .filter_map(|message| DiscordMessage::deserialize(message).ok())
                 .filter(|message| message.id > after)
                 .collect();
             read.sort_by_key(|message| message.id);

@@ -4,15 +4,15 @@
 //! making it twice makes one, and a request whose end is unknown is simply made again.
 
 use hermetic_chat::SendFailure;
-use hermetic_types::Place;
+use hermetic_types::ChatPlace;
 use serde_json::{Value, json};
 use tracing::{debug, warn};
 
-use crate::Discord;
+use crate::DiscordAdapter;
 use crate::dispatch::RawChannel;
-use crate::route::Route;
+use crate::route::ApiRoute;
 use crate::snowflake::Snowflake;
-use crate::wire::CallError;
+use crate::wire::DiscordCallError;
 
 /// What a thread is called. Words of a person would leave unredacted here; the message that it hangs
 /// under says what it is about.
@@ -20,7 +20,7 @@ const NAME: &str = "Conversation";
 /// Minutes of silence after which Discord folds a thread away. Whoever writes there unfolds it.
 const FOLDED_AFTER: u32 = 1440;
 /// How often a request without a known end is made.
-const ATTEMPTS: u32 = 3;
+const THREAD_ATTEMPTS: u32 = 3;
 
 /// Discord's numbers for refusals.
 const THREAD_EXISTS: u32 = 160_004;
@@ -29,24 +29,24 @@ const NO_PERMISSION: u32 = 50_013;
 
 /// Where something is sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct SendTarget {
     pub(crate) channel: Snowflake,
     /// The message to which everything here replies already, as far as people see.
     pub(crate) thread: Option<Snowflake>,
 }
 
-impl Discord {
-    pub(crate) async fn target(&self, place: &Place) -> Result<Target, SendFailure> {
+impl DiscordAdapter {
+    pub(crate) async fn target(&self, place: &ChatPlace) -> Result<SendTarget, SendFailure> {
         let channel = snowflake("channel", place.chat.as_str())?;
         let Some(thread) = &place.thread else {
-            return Ok(Target {
+            return Ok(SendTarget {
                 channel,
                 thread: None,
             });
         };
         let thread = snowflake("thread", thread.as_str())?;
         if self.channels.is_threadless(channel) && self.channels.find(thread).is_none() {
-            return Ok(Target {
+            return Ok(SendTarget {
                 channel,
                 thread: None,
             });
@@ -54,12 +54,12 @@ impl Discord {
         if self.channels.find(thread).is_some_and(|known| known.ours)
             || self.enter(channel, thread).await?
         {
-            return Ok(Target {
+            return Ok(SendTarget {
                 channel: thread,
                 thread: Some(thread),
             });
         }
-        Ok(Target {
+        Ok(SendTarget {
             channel,
             thread: None,
         })
@@ -71,7 +71,7 @@ impl Discord {
         let exists = self.channels.find(thread).is_some();
         if exists {
             // Seeing a thread should be enough to hear it; some bots were deaf until they joined.
-            let route = Route::put("/channels/{}/thread-members/@me", &[&thread]);
+            let route = ApiRoute::put("/channels/{}/thread-members/@me", &[&thread]);
             if let Err(error) = self.wire.call::<Value>(&route, |r| r).await {
                 debug!(%error, "a thread could not be joined");
             }
@@ -89,8 +89,12 @@ impl Discord {
         Ok(true)
     }
 
-    async fn make_thread(&self, channel: Snowflake, message: Snowflake) -> Result<(), CallError> {
-        let route = Route::post("/channels/{}/messages/{}/threads", &[&channel, &message]);
+    async fn make_thread(
+        &self,
+        channel: Snowflake,
+        message: Snowflake,
+    ) -> Result<(), DiscordCallError> {
+        let route = ApiRoute::post("/channels/{}/messages/{}/threads", &[&channel, &message]);
         let body = json!({ "name": NAME, "auto_archive_duration": FOLDED_AFTER });
         let mut attempt = 1;
         loop {
@@ -104,10 +108,12 @@ impl Discord {
             };
             match &error {
                 _ if error.code() == Some(THREAD_EXISTS) => return Ok(()),
-                CallError::Refused { status: 400.., .. } if self.exists(message).await => {
+                DiscordCallError::Refused { status: 400.., .. } if self.exists(message).await => {
                     return Ok(());
                 }
-                CallError::Broken(_) | CallError::Garbled { .. } if attempt < ATTEMPTS => {
+                DiscordCallError::Broken(_) | DiscordCallError::Garbled { .. }
+                    if attempt < THREAD_ATTEMPTS =>
+                {
                     debug!(%error, attempt, "making a thread again");
                     attempt += 1;
                 }
@@ -118,7 +124,7 @@ impl Discord {
 
     /// Whether there is a thread of this id that we have not heard of.
     async fn exists(&self, thread: Snowflake) -> bool {
-        let route = Route::get("/channels/{}", &[&thread]);
+        let route = ApiRoute::get("/channels/{}", &[&thread]);
         self.wire
             .patiently::<RawChannel>(&route, |r| r)
             .await
@@ -127,7 +133,7 @@ impl Discord {
 }
 
 /// Whatever became of the thread, the message certainly did not leave, and it may be tried again.
-fn not_sent(error: CallError) -> SendFailure {
+fn not_sent(error: DiscordCallError) -> SendFailure {
     match SendFailure::from(error) {
         SendFailure::Uncertain(error) => SendFailure::NotSent(error),
         failure => failure,

@@ -6,24 +6,27 @@ use hermetic_chat::AdapterStateError;
 use hermetic_types::UpdateId;
 use thiserror::Error;
 
-use crate::close_code::Ended;
-use crate::settlement::Origin;
+use crate::close_code::ConnectionEnd;
+use crate::settlement::EventOrigin;
 use crate::socket::SocketError;
-use crate::wire::CallError;
+use crate::wire::DiscordCallError;
 
 #[derive(Debug, Error)]
-pub(crate) enum Trouble {
+pub(crate) enum ReceiveTrouble {
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(#[from] DiscordCallError),
     #[error(transparent)]
     Socket(#[from] SocketError),
     #[error("{}", why(.0))]
-    Ended(Ended),
+    Ended(ConnectionEnd),
     /// A channel could not be looked up, and what was said there is in our hands alone.
     #[error("a channel could not be looked up")]
-    Lookup(#[source] CallError),
+    Lookup(#[source] DiscordCallError),
     #[error("the event {update} was not stored")]
-    NotStored { update: UpdateId, origin: Origin },
+    NotStored {
+        update: UpdateId,
+        origin: EventOrigin,
+    },
     /// One session more than Discord allows would reset the token.
     #[error("discord allows no new session for {}s", wait.as_secs())]
     NoSessionsLeft { wait: Duration },
@@ -33,12 +36,12 @@ pub(crate) enum Trouble {
     Nameless,
 }
 
-impl Trouble {
+impl ReceiveTrouble {
     /// Why trying again would end the same, if that is so.
     pub(crate) fn is_final(&self) -> Option<String> {
         match self {
-            Self::Ended(Ended::Final { why }) => Some(why.clone()),
-            Self::Call(CallError::Refused { status: 401, .. }) => Some(
+            Self::Ended(ConnectionEnd::Final { why }) => Some(why.clone()),
+            Self::Call(DiscordCallError::Refused { status: 401, .. }) => Some(
                 "the bot token is not valid; copy it anew from Discord's developer portal"
                     .to_owned(),
             ),
@@ -50,7 +53,7 @@ impl Trouble {
     /// on the connection that is there.
     pub(crate) fn needs_connection(&self) -> bool {
         match self {
-            Self::NotStored { origin, .. } => matches!(origin, Origin::Live { .. }),
+            Self::NotStored { origin, .. } => matches!(origin, EventOrigin::Live { .. }),
             // An event was taken out and could not be handed out.
             Self::State(_) | Self::Nameless | Self::Lookup(_) => true,
             Self::Ended(_) => true,
@@ -59,21 +62,23 @@ impl Trouble {
     }
 
     pub(crate) fn ends_session(&self) -> bool {
-        matches!(self, Self::Ended(Ended::SessionLost { .. }))
+        matches!(self, Self::Ended(ConnectionEnd::SessionLost { .. }))
     }
 
     /// The least wait that was asked for.
     pub(crate) fn wait(&self) -> Option<Duration> {
         match self {
             Self::NoSessionsLeft { wait } => Some(*wait),
-            Self::Call(CallError::Throttled { retry_after }) => Some(*retry_after),
+            Self::Call(DiscordCallError::Throttled { retry_after }) => Some(*retry_after),
             _ => None,
         }
     }
 }
 
-fn why(ended: &Ended) -> &str {
+fn why(ended: &ConnectionEnd) -> &str {
     match ended {
-        Ended::Resumable { why } | Ended::SessionLost { why } | Ended::Final { why } => why,
+        ConnectionEnd::Resumable { why }
+        | ConnectionEnd::SessionLost { why }
+        | ConnectionEnd::Final { why } => why,
     }
 }

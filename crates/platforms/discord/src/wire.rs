@@ -15,13 +15,13 @@ use tokio::time::sleep;
 use tracing::debug;
 
 use crate::rate_limits::{RateLimits, TooMany};
-use crate::route::Route;
-use crate::{DiscordConfig, DiscordConfigError, Timing};
+use crate::route::ApiRoute;
+use crate::{DiscordConfig, DiscordConfigError, DiscordTiming};
 
 /// A hundred messages with all that hangs on them are below this.
 const ANSWER_BYTES: usize = 16 << 20;
 /// How often a request is tried whose end is certain.
-const ATTEMPTS: u32 = 5;
+const REQUEST_ATTEMPTS: u32 = 5;
 /// What Discord wants to be told: who asks, and where they are found.
 const AGENT: &str = concat!(
     "DiscordBot (https://github.com/hermetic-gateway/hermetic, ",
@@ -32,17 +32,17 @@ const AGENT: &str = concat!(
 const SOME_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct DiscordApi {
     client: Client,
     base: Url,
     authorization: Secret,
     limits: RateLimits,
-    timing: Timing,
+    timing: DiscordTiming,
 }
 
 /// No variant shows an address: some hold the token of an interaction.
 #[derive(Debug, Error)]
-pub(crate) enum CallError {
+pub(crate) enum DiscordCallError {
     /// The request never left.
     #[error("discord cannot be reached")]
     Unreachable(#[source] reqwest::Error),
@@ -63,7 +63,7 @@ pub(crate) enum CallError {
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct DiscordRefusal {
     #[serde(default)]
     message: String,
     #[serde(default)]
@@ -73,7 +73,7 @@ struct Refusal {
     global: bool,
 }
 
-impl Wire {
+impl DiscordApi {
     pub(crate) fn new(config: &DiscordConfig) -> Result<Self, DiscordConfigError> {
         let token = config.token.expose();
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
@@ -117,10 +117,10 @@ impl Wire {
     /// Asks once and waits for no bucket.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
-        route: &Route,
+        route: &ApiRoute,
         fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
-    ) -> Result<T, CallError> {
-        let throttled = |retry_after| CallError::Throttled { retry_after };
+    ) -> Result<T, DiscordCallError> {
+        let throttled = |retry_after| DiscordCallError::Throttled { retry_after };
         self.limits.take(&route.key).map_err(throttled)?;
         let url = format!("{}{}", self.base.as_str().trim_end_matches('/'), route.path);
         let request = self
@@ -129,16 +129,16 @@ impl Wire {
             .header(USER_AGENT, AGENT)
             .header(AUTHORIZATION, self.authorization.expose())
             .timeout(self.timing.request);
-        let response = fill(request).send().await.map_err(CallError::of)?;
+        let response = fill(request).send().await.map_err(DiscordCallError::of)?;
         self.read(route, response).await
     }
 
     /// Tries again what certainly did not happen, and waits where Discord asks for it.
     pub(crate) async fn patiently<T: DeserializeOwned>(
         &self,
-        route: &Route,
+        route: &ApiRoute,
         fill: impl Fn(RequestBuilder) -> RequestBuilder,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, DiscordCallError> {
         let mut backoff = Backoff::new(self.timing.retry.0, self.timing.retry.1);
         let mut attempt = 1;
         loop {
@@ -147,13 +147,15 @@ impl Wire {
                 Err(error) => error,
             };
             let wait = match &error {
-                CallError::Throttled { retry_after } if *retry_after <= self.timing.throttle => {
+                DiscordCallError::Throttled { retry_after }
+                    if *retry_after <= self.timing.throttle =>
+                {
                     *retry_after
                 }
-                CallError::Unreachable(_) => backoff.next_wait(),
+                DiscordCallError::Unreachable(_) => backoff.next_wait(),
                 _ => return Err(error),
             };
-            if attempt == ATTEMPTS {
+            if attempt == REQUEST_ATTEMPTS {
                 return Err(error);
             }
             // Not its path, which may hold the token of an interaction.
@@ -166,13 +168,13 @@ impl Wire {
 
     async fn read<T: DeserializeOwned>(
         &self,
-        route: &Route,
+        route: &ApiRoute,
         response: Response,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, DiscordCallError> {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = body(response).await;
         let refusal = match &body {
-            Ok(body) => serde_json::from_slice::<Refusal>(body).ok(),
+            Ok(body) => serde_json::from_slice::<DiscordRefusal>(body).ok(),
             Err(_) => None,
         };
         let too_many = (status == StatusCode::TOO_MANY_REQUESTS).then(|| TooMany {
@@ -186,27 +188,29 @@ impl Wire {
         self.limits.note(&route.key, status, &headers, too_many);
         let code = status.as_u16();
         match (too_many, refusal) {
-            (Some(TooMany { retry_after, .. }), _) => Err(CallError::Throttled { retry_after }),
+            (Some(TooMany { retry_after, .. }), _) => {
+                Err(DiscordCallError::Throttled { retry_after })
+            }
             (None, _) if status.is_success() => {
                 let body = body?;
                 // Some answers have no body, and nothing is read of them.
                 let text = if body.is_empty() { b"null" } else { &body[..] };
-                serde_json::from_slice(text).map_err(|_| CallError::Garbled { status: code })
+                serde_json::from_slice(text).map_err(|_| DiscordCallError::Garbled { status: code })
             }
-            (None, Some(refusal)) => Err(CallError::Refused {
+            (None, Some(refusal)) => Err(DiscordCallError::Refused {
                 status: code,
                 code: refusal.code,
                 description: refusal.message.chars().take(500).collect(),
             }),
             (None, None) => {
                 body?;
-                Err(CallError::Garbled { status: code })
+                Err(DiscordCallError::Garbled { status: code })
             }
         }
     }
 }
 
-impl CallError {
+impl DiscordCallError {
     pub(crate) fn of(error: reqwest::Error) -> Self {
         let error = error.without_url();
         if error.is_connect() || error.is_builder() {
@@ -230,32 +234,32 @@ impl CallError {
     }
 }
 
-impl From<CallError> for SendFailure {
-    fn from(error: CallError) -> Self {
+impl From<DiscordCallError> for SendFailure {
+    fn from(error: DiscordCallError) -> Self {
         match error {
-            CallError::Throttled { retry_after } => Self::Throttled { retry_after },
+            DiscordCallError::Throttled { retry_after } => Self::Throttled { retry_after },
             // Something on the way gave up; the message may be through.
-            CallError::Refused { status: 500.., .. }
-            | CallError::Garbled {
+            DiscordCallError::Refused { status: 500.., .. }
+            | DiscordCallError::Garbled {
                 status: 500.. | ..=399,
             }
-            | CallError::Broken(_) => Self::Uncertain(Box::new(error)),
-            CallError::Refused { .. } | CallError::Garbled { .. } => Self::Refused {
+            | DiscordCallError::Broken(_) => Self::Uncertain(Box::new(error)),
+            DiscordCallError::Refused { .. } | DiscordCallError::Garbled { .. } => Self::Refused {
                 description: error.to_string(),
             },
-            CallError::Unreachable(_) => Self::NotSent(Box::new(error)),
+            DiscordCallError::Unreachable(_) => Self::NotSent(Box::new(error)),
         }
     }
 }
 
-async fn body(response: Response) -> Result<Vec<u8>, CallError> {
+async fn body(response: Response) -> Result<Vec<u8>, DiscordCallError> {
     let status = response.status().as_u16();
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| CallError::Broken(error.without_url()))?;
+        let chunk = chunk.map_err(|error| DiscordCallError::Broken(error.without_url()))?;
         if body.len() + chunk.len() > ANSWER_BYTES {
-            return Err(CallError::Garbled { status });
+            return Err(DiscordCallError::Garbled { status });
         }
         body.extend_from_slice(&chunk);
     }

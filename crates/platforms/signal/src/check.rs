@@ -1,14 +1,14 @@
 //! Whether the daemon answers, has our account, and leaves messages at Signal's servers while we are away.
 
-use hermetic_chat::{AccountCheck, CheckError, Shortcoming};
+use hermetic_chat::{AccountCheck, AccountShortcoming, CheckError};
 
-use crate::Signal;
-use crate::rpc::CallError;
+use crate::SignalAdapter;
+use crate::rpc::SignalCallError;
 
 /// The first version that reads messages from senders who are not shown, as most are since 2026.
 const READS_ALL: (u32, u32, u32) = (0, 14, 5);
 
-impl Signal {
+impl SignalAdapter {
     pub(crate) async fn check_account(&self) -> Result<AccountCheck, CheckError> {
         if self.daemon.is_socket() {
             // Whoever is connected is handed messages, and this is not the one who answers them.
@@ -30,8 +30,8 @@ impl Signal {
     }
 }
 
-fn not_asked() -> Shortcoming {
-    Shortcoming {
+fn not_asked() -> AccountShortcoming {
+    AccountShortcoming {
         problem: "a daemon on a socket is not asked: it would hand messages to whoever asks"
             .to_owned(),
         remedy: "`hermetic status` shows whether the gateway is connected; start the daemon with \
@@ -40,8 +40,8 @@ fn not_asked() -> Shortcoming {
     }
 }
 
-fn received_elsewhere() -> Shortcoming {
-    Shortcoming {
+fn received_elsewhere() -> AccountShortcoming {
+    AccountShortcoming {
         problem: "signal-cli receives messages already: for this gateway if it runs, and if it does not, for \
                   nobody, and they are lost"
             .to_owned(),
@@ -50,24 +50,24 @@ fn received_elsewhere() -> Shortcoming {
 }
 
 /// One whose version cannot be read is not judged.
-fn too_old(version: &str) -> Option<Shortcoming> {
+fn too_old(version: &str) -> Option<AccountShortcoming> {
     let mut numbers = version.split(['.', '-']).map(str::parse);
     let mut number = || numbers.next()?.ok();
     let found = (number()?, number()?, number().unwrap_or(0));
-    (found < READS_ALL).then(|| Shortcoming {
+    (found < READS_ALL).then(|| AccountShortcoming {
         problem: format!("signal-cli {version} loses messages whose sender is sealed"),
         remedy: "take 0.14.5 or newer".to_owned(),
     })
 }
 
-impl From<CallError> for CheckError {
-    fn from(error: CallError) -> Self {
+impl From<SignalCallError> for CheckError {
+    fn from(error: SignalCallError) -> Self {
         let description = error.to_string();
         match error {
             error if error.lacks_account() => Self::Unauthorized { description },
-            CallError::Refused(_) | CallError::Status { .. } | CallError::Wrapper => {
-                Self::Refused { description }
-            }
+            SignalCallError::Refused(_)
+            | SignalCallError::Status { .. }
+            | SignalCallError::Wrapper => Self::Refused { description },
             other => Self::Unreachable(Box::new(other)),
         }
     }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use serde_json::{Value, json};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::DaemonEndpoint;
 use crate::http::HttpDaemon;
-use crate::rpc::CallError;
+use crate::rpc::SignalCallError;
 use crate::socket::{SocketDaemon, SocketEvents};
 use crate::sse::SseEvents;
 use crate::{SignalConfig, SignalConfigError};
@@ -24,8 +24,8 @@ pub(crate) const LONGEST_EVENT: usize = 4 << 20;
 const PROBING: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(crate) struct Daemon {
-    link: Link,
+pub(crate) struct SignalDaemon {
+    link: DaemonLink,
     /// The number it runs as.
     account: String,
     ids: AtomicU64,
@@ -33,14 +33,14 @@ pub(crate) struct Daemon {
 }
 
 #[derive(Debug)]
-enum Link {
+enum DaemonLink {
     Http(HttpDaemon),
     Socket(SocketDaemon),
 }
 
 /// Something that came over the stream.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Frame {
+pub(crate) enum DaemonFrame {
     /// Nothing but a sign of life.
     Alive,
     Event(Value),
@@ -49,19 +49,19 @@ pub(crate) enum Frame {
 }
 
 #[derive(Debug)]
-pub(crate) enum Events {
+pub(crate) enum DaemonEvents {
     Http(SseEvents),
     Socket(SocketEvents),
 }
 
-impl Daemon {
+impl SignalDaemon {
     pub(crate) fn new(config: &SignalConfig) -> Result<Self, SignalConfigError> {
         let link = match &config.endpoint {
-            Endpoint::Http(url) => {
-                Link::Http(HttpDaemon::new(url.clone(), config.endpoint.is_loopback())?)
+            DaemonEndpoint::Http(url) => {
+                DaemonLink::Http(HttpDaemon::new(url.clone(), config.endpoint.is_loopback())?)
             }
-            Endpoint::Tcp(_) | Endpoint::Unix(_) => {
-                Link::Socket(SocketDaemon::new(config.endpoint.clone()))
+            DaemonEndpoint::Tcp(_) | DaemonEndpoint::Unix(_) => {
+                DaemonLink::Socket(SocketDaemon::new(config.endpoint.clone()))
             }
         };
         Ok(Self {
@@ -74,10 +74,10 @@ impl Daemon {
 
     /// Whether a connection for a call alone would take messages away.
     pub(crate) fn is_socket(&self) -> bool {
-        matches!(self.link, Link::Socket(_))
+        matches!(self.link, DaemonLink::Socket(_))
     }
 
-    pub(crate) async fn call(&self, method: &str, params: Value) -> Result<Value, CallError> {
+    pub(crate) async fn call(&self, method: &str, params: Value) -> Result<Value, SignalCallError> {
         self.call_within(method, params, self.request, LONGEST_EVENT)
             .await
     }
@@ -89,7 +89,7 @@ impl Daemon {
         mut params: Value,
         limit: Duration,
         longest: usize,
-    ) -> Result<Value, CallError> {
+    ) -> Result<Value, SignalCallError> {
         params["account"] = json!(self.account);
         self.call_plainly(method, &params, limit, longest).await
     }
@@ -100,17 +100,17 @@ impl Daemon {
         params: &Value,
         limit: Duration,
         longest: usize,
-    ) -> Result<Value, CallError> {
+    ) -> Result<Value, SignalCallError> {
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         match &self.link {
-            Link::Http(http) => http.call(id, method, params, limit, longest).await,
-            Link::Socket(socket) => socket.call(id, method, params, limit).await,
+            DaemonLink::Http(http) => http.call(id, method, params, limit, longest).await,
+            DaemonLink::Socket(socket) => socket.call(id, method, params, limit).await,
         }
     }
 
     /// Whether messages are received although we are not connected: then those that come while we are
     /// away are lost. Nothing is received by asking, because no message is what is asked for.
-    pub(crate) async fn receives_without_us(&self) -> Result<bool, CallError> {
+    pub(crate) async fn receives_without_us(&self) -> Result<bool, SignalCallError> {
         let nothing = json!({ "timeout": 0, "maxMessages": 0 });
         let asked = match self
             .call_within("receive", nothing.clone(), PROBING, LONGEST_EVENT)
@@ -131,36 +131,36 @@ impl Daemon {
     }
 
     /// Begins to listen.
-    pub(crate) async fn events(&self) -> Result<Events, CallError> {
+    pub(crate) async fn events(&self) -> Result<DaemonEvents, SignalCallError> {
         match &self.link {
-            Link::Http(http) => http.events(&self.account).await.map(Events::Http),
-            Link::Socket(socket) => {
+            DaemonLink::Http(http) => http.events(&self.account).await.map(DaemonEvents::Http),
+            DaemonLink::Socket(socket) => {
                 let events = socket.events().await?;
                 // Started with `--receive-mode=manual` it waits to be told.
                 if !self.receives_without_us().await.unwrap_or(true) {
                     self.call("subscribeReceive", json!({})).await?;
                 }
-                Ok(Events::Socket(events))
+                Ok(DaemonEvents::Socket(events))
             }
         }
     }
 
     /// Has the daemon hand nothing over any more, where it can be told.
     pub(crate) async fn hang_up(&self) {
-        if let Link::Socket(socket) = &self.link {
+        if let DaemonLink::Socket(socket) = &self.link {
             socket.hang_up().await;
         }
     }
 
     /// Asks for something small that only a daemon with our account answers.
-    pub(crate) async fn ping(&self) -> Result<Value, CallError> {
+    pub(crate) async fn ping(&self) -> Result<Value, SignalCallError> {
         self.call("version", json!({})).await
     }
 }
 
-impl Events {
+impl DaemonEvents {
     /// May be dropped and called again; nothing is lost by that.
-    pub(crate) async fn next(&mut self) -> Result<Frame, CallError> {
+    pub(crate) async fn next(&mut self) -> Result<DaemonFrame, SignalCallError> {
         match self {
             Self::Http(events) => events.next().await,
             Self::Socket(events) => events.next().await,
@@ -168,7 +168,7 @@ impl Events {
     }
 
     /// What is here already, or comes before the daemon has ended the connection that it was told to end.
-    pub(crate) async fn rest(&mut self) -> Vec<Frame> {
+    pub(crate) async fn rest(&mut self) -> Vec<DaemonFrame> {
         let mut frames = Vec::new();
         loop {
             let next = match self {

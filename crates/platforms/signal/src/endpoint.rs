@@ -11,7 +11,7 @@ use crate::SignalConfigError;
 
 /// An address of signal-cli's daemon, one for each way in which it can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum DaemonEndpoint {
     /// `--http`: `http://127.0.0.1:8080`.
     Http(Url),
     /// `--tcp`: `tcp://127.0.0.1:7583`.
@@ -20,7 +20,7 @@ pub enum Endpoint {
     Unix(PathBuf),
 }
 
-impl Endpoint {
+impl DaemonEndpoint {
     pub(crate) fn is_loopback(&self) -> bool {
         match self {
             Self::Http(url) => url.host_str().is_some_and(is_loopback),
@@ -32,7 +32,7 @@ impl Endpoint {
     }
 }
 
-impl FromStr for Endpoint {
+impl FromStr for DaemonEndpoint {
     type Err = SignalConfigError;
 
     fn from_str(text: &str) -> Result<Self, SignalConfigError> {
@@ -61,7 +61,7 @@ impl FromStr for Endpoint {
     }
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for DaemonEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // Without what may stand before the host: a proxy in front may want a password.
@@ -102,7 +102,7 @@ mod tests {
                 true,
             ),
         ] {
-            let endpoint: Endpoint = text.parse().unwrap();
+            let endpoint: DaemonEndpoint = text.parse().unwrap();
             assert_eq!(
                 (endpoint.to_string().as_str(), endpoint.is_loopback()),
                 (shown, loopback)
@@ -118,7 +118,7 @@ mod tests {
             "http://a/?b",
         ] {
             assert_eq!(
-                text.parse::<Endpoint>(),
+                text.parse::<DaemonEndpoint>(),
                 Err(SignalConfigError::Address),
                 "{text:?}"
             );

@@ -29,6 +29,7 @@ pub(crate) struct RawEnvelope {
     source_uuid: Option<String>,
     source_name: Option<String>,
     pub(crate) data_message: Option<Value>,
+    pub(crate) edit_message: Option<RawEdit>,
     pub(crate) sync_message: Option<RawSync>,
 }
 
@@ -37,6 +38,15 @@ pub(crate) struct RawEnvelope {
 pub(crate) struct RawSync {
     /// What the owner of the account wrote on another device.
     pub(crate) sent_message: Option<Value>,
+}
+
+/// A message as it reads now.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RawEdit {
+    /// The message that it takes the place of, or the last change of it.
+    pub(crate) target_sent_timestamp: u64,
+    pub(crate) data_message: Value,
 }
 
 /// To whom the owner wrote; nobody where it went to a group.
@@ -49,11 +59,11 @@ pub(crate) struct RawDestination {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct RawData {
+pub(crate) struct RawDataMessage {
     pub(crate) timestamp: u64,
     pub(crate) message: Option<String>,
     pub(crate) group_info: Option<RawGroup>,
-    pub(crate) mentions: Option<Vec<RawMention>>,
+    pub(crate) mentions: Option<Vec<SignalMention>>,
     attachments: Option<Vec<Value>>,
     pub(crate) quote: Option<Value>,
     pub(crate) reaction: Option<RawReaction>,
@@ -69,7 +79,7 @@ pub(crate) struct RawGroup {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct RawMention {
+pub(crate) struct SignalMention {
     number: Option<String>,
     uuid: Option<String>,
     pub(crate) start: usize,
@@ -83,7 +93,7 @@ pub(crate) struct RawQuote {
     author_number: Option<String>,
     author_uuid: Option<String>,
     pub(crate) text: Option<String>,
-    pub(crate) mentions: Option<Vec<RawMention>>,
+    pub(crate) mentions: Option<Vec<SignalMention>>,
 }
 
 #[derive(Deserialize)]
@@ -104,7 +114,7 @@ pub(crate) struct RawDelete {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawAttachment {
+struct SignalAttachment {
     id: AttachmentId,
     content_type: Option<String>,
     filename: Option<String>,
@@ -113,12 +123,12 @@ struct RawAttachment {
 
 /// Somebody, as Signal names them: by an id that stays, and by a number that may be hidden or change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+pub(crate) struct SignalAddress {
     pub(crate) uuid: Option<String>,
     pub(crate) number: Option<String>,
 }
 
-impl Address {
+impl SignalAddress {
     /// Nobody, if neither name is one.
     pub(crate) fn new(uuid: Option<String>, number: Option<String>) -> Option<Self> {
         let uuid = uuid.map(|uuid| uuid.to_ascii_lowercase());
@@ -161,50 +171,50 @@ pub(crate) fn is_number(text: &str) -> bool {
 }
 
 impl RawEnvelope {
-    pub(crate) fn source(&mut self) -> Option<(Address, String)> {
-        let address = Address::new(self.source_uuid.take(), self.source_number.take())?;
+    pub(crate) fn source(&mut self) -> Option<(SignalAddress, String)> {
+        let address = SignalAddress::new(self.source_uuid.take(), self.source_number.take())?;
         Some((address, self.source_name.take().unwrap_or_default()))
     }
 }
 
 impl RawDestination {
-    pub(crate) fn address(self) -> Option<Address> {
-        Address::new(self.destination_uuid, self.destination_number)
+    pub(crate) fn address(self) -> Option<SignalAddress> {
+        SignalAddress::new(self.destination_uuid, self.destination_number)
     }
 }
 
-impl RawMention {
-    pub(crate) fn address(&self) -> Option<Address> {
-        Address::new(self.uuid.clone(), self.number.clone())
+impl SignalMention {
+    pub(crate) fn address(&self) -> Option<SignalAddress> {
+        SignalAddress::new(self.uuid.clone(), self.number.clone())
     }
 }
 
 impl RawQuote {
-    pub(crate) fn author(&self) -> Option<Address> {
-        Address::new(self.author_uuid.clone(), self.author_number.clone())
+    pub(crate) fn author(&self) -> Option<SignalAddress> {
+        SignalAddress::new(self.author_uuid.clone(), self.author_number.clone())
     }
 }
 
 impl RawReaction {
-    pub(crate) fn target(&self) -> Option<Address> {
-        Address::new(
+    pub(crate) fn target(&self) -> Option<SignalAddress> {
+        SignalAddress::new(
             self.target_author_uuid.clone(),
             self.target_author_number.clone(),
         )
     }
 }
 
-impl RawData {
+impl RawDataMessage {
     /// Those that can be read; one without an id was not fetched by the daemon.
     pub(crate) fn attachments(&self) -> Vec<Attachment> {
         let raw = self.attachments.iter().flatten();
-        raw.filter_map(|raw| RawAttachment::deserialize(raw).ok())
-            .map(RawAttachment::attachment)
+        raw.filter_map(|raw| SignalAttachment::deserialize(raw).ok())
+            .map(SignalAttachment::attachment)
             .collect()
     }
 }
 
-impl RawAttachment {
+impl SignalAttachment {
     fn attachment(self) -> Attachment {
         let mime = self.content_type.as_deref().unwrap_or_default();
         let kind = match mime.split('/').next() {

@@ -2,80 +2,100 @@
 
 use std::time::Duration;
 
-use hermetic_chat::{Event, SendError, SendFailure};
+use hermetic_chat::{AdapterStateError, ChatEvent, SendError, SendFailure};
 use hermetic_types::{
-    ChatId, ChatKind, DeletedMessage, Incoming, MessageId, Place, Press, Quoted, Sender, UpdateId,
-    UserId,
+    ButtonPress, ChatId, ChatKind, ChatPlace, DeletedMessage, IncomingMessage, MessageId,
+    QuotedMessage, Sender, UpdateId, UserId,
 };
-use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
-use crate::Signal;
-use crate::hear::{self, Act, Heard, Listener, Quote, Said};
+use crate::SignalAdapter;
+use crate::hear::{self, HeardEnvelope, SignalAct, SignalListener, SignalQuote, SignalUtterance};
 use crate::leftovers;
 use crate::names;
 use crate::people;
-use crate::rpc::CallError;
+use crate::rpc::SignalCallError;
 use crate::send::{message_id, not_ours};
 
 const LOOKING_UP: Duration = Duration::from_secs(10);
 /// What is kept of a message to be quoted: phones show two lines of it.
 const QUOTED_LETTERS: usize = 200;
 
-impl Signal {
-    /// The event that something from the daemon is, if it is one for us.
-    pub(crate) async fn hear(&self, event: &Value) -> Option<Event> {
+impl SignalAdapter {
+    /// The event that something from the daemon is, if it is one for us. An error if that cannot be told
+    /// now and may be later.
+    pub(crate) async fn hear(&self, event: &Value) -> Result<Option<ChatEvent>, AdapterStateError> {
         let us = self.people.us();
-        let listener = Listener {
+        let listener = SignalListener {
             us: &us,
             hearing: &self.hearing,
         };
         match hear::hear(event, listener) {
-            Heard::Said(said) => self.told(*said).await,
-            Heard::Nothing(why) => {
+            HeardEnvelope::Said(said) => self.told(*said).await,
+            HeardEnvelope::Nothing(why) => {
                 debug!(why, "an event is not for us");
-                None
+                Ok(None)
             }
-            Heard::Unreadable { from, why } => {
+            HeardEnvelope::Unreadable { from, why } => {
                 let from = from.map(|from| from.name().to_owned());
                 warn!(account = %self.account, from, why, "signal-cli could not read a message; if their safety number changed, `signal-cli trust` lets it through");
-                None
+                Ok(None)
             }
-            Heard::Malformed(why) => {
+            HeardEnvelope::Malformed(why) => {
                 warn!(account = %self.account, why, "signal-cli sent a malformed event; skipped");
-                None
+                Ok(None)
             }
         }
     }
 
-    async fn told(&self, said: Said) -> Option<Event> {
+    async fn told(&self, said: SignalUtterance) -> Result<Option<ChatEvent>, AdapterStateError> {
         let name = names::theirs(said.timestamp, &said.sender);
-        let update = UpdateId::new(name.as_str()).ok()?;
+        let Ok(update) = UpdateId::new(name.as_str()) else {
+            return Ok(None);
+        };
         if self.seen.contains(&update) || self.sent.contains(&said.timestamp) {
             debug!(%update, "an event came again, or is our own; skipped");
-            return None;
+            return Ok(None);
         }
+        match self.people.user(&said.sender).await? {
+            Some(user) => Ok(self.done_by(user, said, name, update).await),
+            None => Ok(None),
+        }
+    }
+
+    async fn done_by(
+        &self,
+        user: UserId,
+        said: SignalUtterance,
+        name: String,
+        update: UpdateId,
+    ) -> Option<ChatEvent> {
         let sender = Sender {
-            id: self.people.user(&said.sender).await?,
+            id: user,
             display: said.display,
             is_bot: false,
+            roles: Vec::new(),
         };
         let message = MessageId::new(name).ok()?;
-        let received_at = self.now();
+        let received_at = self.clock.now();
         match said.act {
-            Act::Words {
+            SignalAct::Words {
                 text,
                 quote,
                 mentions_us,
                 attachments,
             } => {
                 self.remember(&said.place, &message, said.timestamp, &text);
-                Some(Event::Message(Incoming {
+                let original = said.edits.map(|target| names::theirs(target, &said.sender));
+                let original = original.and_then(|name| MessageId::new(name).ok());
+                let original = original.map(|target| self.original(&message, target));
+                let is_edit = original.is_some();
+                let incoming = IncomingMessage {
                     account: self.account.clone(),
                     update,
-                    message,
+                    message: original.unwrap_or(message),
                     place: said.place,
                     sender,
                     text,
@@ -83,11 +103,15 @@ impl Signal {
                     mentions_us,
                     attachments,
                     received_at,
-                }))
+                };
+                Some(match is_edit {
+                    true => ChatEvent::Edited(incoming),
+                    false => ChatEvent::Message(incoming),
+                })
             }
-            Act::Reaction { emoji, target } => {
+            SignalAct::Reaction { emoji, target } => {
                 let data = self.chosen(&emoji, target).await?;
-                Some(Event::Press(Press {
+                Some(ChatEvent::Press(ButtonPress {
                     account: self.account.clone(),
                     query: update.as_str().to_owned(),
                     update,
@@ -99,12 +123,19 @@ impl Signal {
                 }))
             }
             // Only whoever wrote a message can name it so.
-            Act::Deletion { target } => Some(Event::Deleted(DeletedMessage {
+            SignalAct::Deletion { target } => Some(ChatEvent::Deleted(DeletedMessage {
                 account: self.account.clone(),
                 chat: said.place.chat,
                 message: MessageId::new(names::theirs(target, &said.sender)).ok()?,
             })),
         }
+    }
+
+    /// The first wording of a message that is changed once more: a change may name the one before it.
+    fn original(&self, edit: &MessageId, target: MessageId) -> MessageId {
+        let original = self.originals.get(&target).unwrap_or(target);
+        self.originals.note(edit.clone(), original.clone());
+        original
     }
 
     /// What a reaction to one of our messages means, if it means something.
@@ -118,7 +149,7 @@ impl Signal {
         }
     }
 
-    fn remember(&self, place: &Place, message: &MessageId, timestamp: u64, text: &str) {
+    fn remember(&self, place: &ChatPlace, message: &MessageId, timestamp: u64, text: &str) {
         let beginning = text.chars().take(QUOTED_LETTERS).collect();
         self.texts.note(message.clone(), beginning);
         if place.kind == ChatKind::Dm {
@@ -126,18 +157,14 @@ impl Signal {
         }
     }
 
-    pub(crate) fn note_stored(&self, event: &Event) {
+    pub(crate) fn note_stored(&self, event: &ChatEvent) {
         if let Some(update) = leftovers::update(event) {
             self.seen.note(update.clone(), ());
         }
     }
 
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millisecond(self.clock.now().millis()).unwrap_or(Timestamp::UNIX_EPOCH)
-    }
-
     /// What is worth knowing once, before anything is heard.
-    pub(crate) async fn look_around(&self) -> Result<(), CallError> {
+    pub(crate) async fn look_around(&self) -> Result<(), SignalCallError> {
         let answer = self.daemon.ping().await?;
         let version = answer["version"].as_str().unwrap_or("unknown");
         info!(account = %self.account, version, "signal-cli answers");
@@ -164,7 +191,7 @@ impl Signal {
         Ok(())
     }
 
-    pub(crate) async fn place_of(&self, user: &UserId) -> Result<Place, SendError> {
+    pub(crate) async fn place_of(&self, user: &UserId) -> Result<ChatPlace, SendError> {
         let number = user.as_str();
         let known = match self.people.uuid_of(number).await {
             Some(uuid) => Some(uuid),
@@ -176,7 +203,7 @@ impl Signal {
             None => None,
         };
         let chat = known.and_then(|uuid| ChatId::new(uuid).ok());
-        Ok(Place {
+        Ok(ChatPlace {
             chat: chat.ok_or_else(|| not_ours("user", number))?,
             kind: ChatKind::Dm,
             thread: None,
@@ -184,12 +211,12 @@ impl Signal {
     }
 }
 
-fn quoted(quote: Quote) -> Option<Quoted> {
+fn quoted(quote: SignalQuote) -> Option<QuotedMessage> {
     let message = match quote.from_us {
         true => message_id(quote.timestamp),
         false => MessageId::new(names::theirs(quote.timestamp, &quote.author)).ok()?,
     };
-    Some(Quoted {
+    Some(QuotedMessage {
         message,
         from_us: quote.from_us,
         text: quote.text,

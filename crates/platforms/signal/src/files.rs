@@ -7,13 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use hermetic_chat::{AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure};
-use hermetic_types::{Attachment, MessageId, Place};
+use hermetic_types::{Attachment, ChatPlace, MessageId};
 use serde_json::{Value, json};
 
-use crate::rpc::CallError;
+use crate::rpc::SignalCallError;
 use crate::send::{message_id, too_long};
 use crate::styles::StyledText;
-use crate::{MESSAGE, Signal};
+use crate::{MESSAGE, SignalAdapter};
 
 /// The daemon's JSON reader takes no text longer than 20 million letters, and a file is one.
 pub(crate) const UPLOAD_BYTES: usize = 14 << 20;
@@ -27,10 +27,10 @@ const TRANSFER: Duration = Duration::from_secs(300);
 const PIECE: usize = 64 << 10;
 const LONGEST_NAME: usize = 128;
 
-impl Signal {
+impl SignalAdapter {
     pub(crate) async fn send_attachment(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         file: &OutgoingFile,
     ) -> Result<MessageId, SendError> {
         if file.bytes.is_empty() {
@@ -86,7 +86,7 @@ impl Signal {
 fn decoded(answer: &Value) -> Result<Bytes, DownloadError> {
     // A bare text is what versions before 0.13 answered with.
     let text = answer["data"].as_str().or(answer.as_str());
-    let text = text.ok_or_else(|| failed(CallError::Garbled))?;
+    let text = text.ok_or_else(|| failed(SignalCallError::Garbled))?;
     let bytes = STANDARD
         .decode(text)
         .map_err(|error| DownloadError::Failed(Box::new(error)))?;
@@ -101,9 +101,9 @@ fn in_pieces(bytes: Bytes) -> AttachmentStream {
     pieces.boxed()
 }
 
-fn failed(error: CallError) -> DownloadError {
+fn failed(error: SignalCallError) -> DownloadError {
     match error {
-        CallError::Refused(refusal) => DownloadError::Refused {
+        SignalCallError::Refused(refusal) => DownloadError::Refused {
             description: refusal.to_string(),
         },
         error => DownloadError::Failed(Box::new(error)),

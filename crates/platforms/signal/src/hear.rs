@@ -1,21 +1,23 @@
 //! What an event says, as far as we listen.
 
-use hermetic_types::{Attachment, ChatId, ChatKind, Place};
+use hermetic_types::{Attachment, ChatId, ChatKind, ChatPlace};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Hearing;
-use crate::envelope::{Address, RawData, RawDestination, RawEnvelope, RawEvent, RawQuote};
+use crate::SignalHearing;
+use crate::envelope::{
+    RawDataMessage, RawDestination, RawEdit, RawEnvelope, RawEvent, RawQuote, SignalAddress,
+};
 use crate::mentions;
 
 #[derive(Debug)]
-pub(crate) enum Heard {
-    Said(Box<Said>),
+pub(crate) enum HeardEnvelope {
+    Said(Box<SignalUtterance>),
     /// Not for us, with the reason.
     Nothing(&'static str),
     /// A message that the daemon could not read.
     Unreadable {
-        from: Option<Address>,
+        from: Option<SignalAddress>,
         why: String,
     },
     Malformed(String),
@@ -23,21 +25,23 @@ pub(crate) enum Heard {
 
 /// Something somebody did. Who they are to us is not decided yet.
 #[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) sender: Address,
+pub(crate) struct SignalUtterance {
+    pub(crate) sender: SignalAddress,
     /// What they call themselves.
     pub(crate) display: String,
-    pub(crate) place: Place,
+    pub(crate) place: ChatPlace,
     /// By the sender's clock: with the sender it names the message.
     pub(crate) timestamp: u64,
-    pub(crate) act: Act,
+    /// The message that these are other words for.
+    pub(crate) edits: Option<u64>,
+    pub(crate) act: SignalAct,
 }
 
 #[derive(Debug)]
-pub(crate) enum Act {
+pub(crate) enum SignalAct {
     Words {
         text: String,
-        quote: Option<Quote>,
+        quote: Option<SignalQuote>,
         mentions_us: bool,
         attachments: Vec<Attachment>,
     },
@@ -48,46 +52,50 @@ pub(crate) enum Act {
 }
 
 #[derive(Debug)]
-pub(crate) struct Quote {
-    pub(crate) author: Address,
+pub(crate) struct SignalQuote {
+    pub(crate) author: SignalAddress,
     pub(crate) timestamp: u64,
     pub(crate) from_us: bool,
     pub(crate) text: String,
 }
 
-/// Whom an event is read for.
+/// The account for which an event is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Listener<'a> {
-    pub(crate) us: &'a Address,
-    pub(crate) hearing: &'a Hearing,
+pub(crate) struct SignalListener<'a> {
+    pub(crate) us: &'a SignalAddress,
+    pub(crate) hearing: &'a SignalHearing,
 }
 
-pub(crate) fn hear(event: &Value, listener: Listener<'_>) -> Heard {
+pub(crate) fn hear(event: &Value, listener: SignalListener<'_>) -> HeardEnvelope {
     let event = match RawEvent::deserialize(event) {
         Ok(event) => event,
-        Err(error) => return Heard::Malformed(error.to_string()),
+        Err(error) => return HeardEnvelope::Malformed(error.to_string()),
     };
     // A socket hands over what came to any account of the daemon.
     if event.account.is_some() && event.account != listener.us.number {
-        return Heard::Nothing("it came to another account");
+        return HeardEnvelope::Nothing("it came to another account");
     }
     let Some(mut envelope) = event.envelope else {
-        return Heard::Nothing("nobody sent it");
+        return HeardEnvelope::Nothing("nobody sent it");
     };
     let source = envelope.source();
     if let (Some(exception), None) = (event.exception, &envelope.data_message) {
-        return Heard::Unreadable {
+        return HeardEnvelope::Unreadable {
             from: source.map(|(address, _)| address),
             why: exception.kind,
         };
     }
     let Some((sender, display)) = source else {
-        return Heard::Nothing("whoever sent it is not shown");
+        return HeardEnvelope::Nothing("whoever sent it is not shown");
     };
+    if let Some(edit) = envelope.edit_message.take() {
+        return hear_data(&edit.data_message, sender, display, listener)
+            .into_edit_of(edit.target_sent_timestamp);
+    }
     match (envelope.data_message.take(), own_words(&mut envelope)) {
         (Some(data), _) => hear_data(&data, sender, display, listener),
         (None, Some(sent)) => hear_own(&sent, sender, display, listener),
-        (None, None) => Heard::Nothing("it says nothing"),
+        (None, None) => HeardEnvelope::Nothing("it says nothing"),
     }
 }
 
@@ -97,52 +105,85 @@ fn own_words(envelope: &mut RawEnvelope) -> Option<Value> {
 
 /// What the owner of the account wrote on another device: meant for us where they write to themselves,
 /// and in groups.
-fn hear_own(sent: &Value, sender: Address, display: String, listener: Listener<'_>) -> Heard {
+fn hear_own(
+    sent: &Value,
+    sender: SignalAddress,
+    display: String,
+    listener: SignalListener<'_>,
+) -> HeardEnvelope {
     if !sender.is(listener.us) {
-        return Heard::Nothing("somebody else's device");
+        return HeardEnvelope::Nothing("somebody else's device");
     }
     let destination = RawDestination::deserialize(sent).ok();
     let destination = destination.and_then(RawDestination::address);
     let to_group = sent.get("groupInfo").is_some_and(|group| !group.is_null());
     let to_self = destination.is_some_and(|to| to.is(listener.us));
     if !to_group && !to_self {
-        return Heard::Nothing("the owner wrote to somebody else");
+        return HeardEnvelope::Nothing("the owner wrote to somebody else");
     }
-    hear_data(sent, sender, display, listener)
+    match sent.get("editMessage").map(RawEdit::deserialize) {
+        Some(Ok(edit)) => hear_data(&edit.data_message, sender, display, listener)
+            .into_edit_of(edit.target_sent_timestamp),
+        _ => hear_data(sent, sender, display, listener),
+    }
 }
 
-fn hear_data(data: &Value, sender: Address, display: String, listener: Listener<'_>) -> Heard {
-    let data = match RawData::deserialize(data) {
+impl HeardEnvelope {
+    /// Only words can be changed.
+    fn into_edit_of(self, target: u64) -> Self {
+        match self {
+            Self::Said(said) if matches!(said.act, SignalAct::Words { .. }) => {
+                let edits = Some(target);
+                Self::Said(Box::new(SignalUtterance { edits, ..*said }))
+            }
+            Self::Said(_) => Self::Nothing("a change of something else than words"),
+            other => other,
+        }
+    }
+}
+
+fn hear_data(
+    data: &Value,
+    sender: SignalAddress,
+    display: String,
+    listener: SignalListener<'_>,
+) -> HeardEnvelope {
+    let data = match RawDataMessage::deserialize(data) {
         Ok(data) => data,
-        Err(error) => return Heard::Malformed(error.to_string()),
+        Err(error) => return HeardEnvelope::Malformed(error.to_string()),
     };
     let Some(place) = place(&data, &sender) else {
-        return Heard::Malformed("its place has no name".to_owned());
+        return HeardEnvelope::Malformed("its place has no name".to_owned());
     };
     if data.story_context.is_some() {
-        return Heard::Nothing("a reply to a story");
+        return HeardEnvelope::Nothing("a reply to a story");
     }
     match act(&data, &place, listener) {
-        Ok(act) => Heard::Said(Box::new(Said {
+        Ok(act) => HeardEnvelope::Said(Box::new(SignalUtterance {
             sender,
             display,
             place,
             timestamp: data.timestamp,
+            edits: None,
             act,
         })),
-        Err(why) => Heard::Nothing(why),
+        Err(why) => HeardEnvelope::Nothing(why),
     }
 }
 
-fn act(data: &RawData, place: &Place, listener: Listener<'_>) -> Result<Act, &'static str> {
-    let Listener { us, hearing } = listener;
+fn act(
+    data: &RawDataMessage,
+    place: &ChatPlace,
+    listener: SignalListener<'_>,
+) -> Result<SignalAct, &'static str> {
+    let SignalListener { us, hearing } = listener;
     if place.kind == ChatKind::Group && !hearing.groups.hold(&place.chat) {
         return Err("a group we do not listen to");
     }
     if let Some(reaction) = &data.reaction {
         let ours = reaction.target().is_some_and(|target| target.is(us));
         return match ours && !reaction.is_remove {
-            true => Ok(Act::Reaction {
+            true => Ok(SignalAct::Reaction {
                 emoji: reaction.emoji.clone(),
                 target: reaction.target_sent_timestamp,
             }),
@@ -150,7 +191,7 @@ fn act(data: &RawData, place: &Place, listener: Listener<'_>) -> Result<Act, &'s
         };
     }
     if let Some(delete) = &data.remote_delete {
-        return Ok(Act::Deletion {
+        return Ok(SignalAct::Deletion {
             target: delete.timestamp,
         });
     }
@@ -173,7 +214,7 @@ fn act(data: &RawData, place: &Place, listener: Listener<'_>) -> Result<Act, &'s
         true => words.trim_start().to_owned(),
         false => words,
     };
-    Ok(Act::Words {
+    Ok(SignalAct::Words {
         text,
         quote,
         mentions_us,
@@ -181,24 +222,24 @@ fn act(data: &RawData, place: &Place, listener: Listener<'_>) -> Result<Act, &'s
     })
 }
 
-fn place(data: &RawData, sender: &Address) -> Option<Place> {
+fn place(data: &RawDataMessage, sender: &SignalAddress) -> Option<ChatPlace> {
     let (chat, kind) = match &data.group_info {
         Some(group) => (group.group_id.as_str(), ChatKind::Group),
         None => (sender.name(), ChatKind::Dm),
     };
-    Some(Place {
+    Some(ChatPlace {
         chat: ChatId::new(chat).ok()?,
         kind,
         thread: None,
     })
 }
 
-fn read_quote(quote: &Value, us: &Address) -> Option<Quote> {
+fn read_quote(quote: &Value, us: &SignalAddress) -> Option<SignalQuote> {
     let quote = RawQuote::deserialize(quote).ok()?;
     let author = quote.author()?;
     let text = quote.text.as_deref().unwrap_or_default();
     let mentions = quote.mentions.as_deref().unwrap_or_default();
-    Some(Quote {
+    Some(SignalQuote {
         from_us: author.is(us),
         timestamp: quote.id,
         text: mentions::in_words(text, mentions, us),

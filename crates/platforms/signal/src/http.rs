@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::SignalConfigError;
-use crate::rpc::{self, CallError};
+use crate::rpc::{self, SignalCallError};
 use crate::sse::SseEvents;
 
 /// Until the stream of events begins. Daemons before 0.14 say so with the first sign of life only, which
@@ -42,7 +42,7 @@ impl HttpDaemon {
         params: &Value,
         limit: Duration,
         longest: usize,
-    ) -> Result<Value, CallError> {
+    ) -> Result<Value, SignalCallError> {
         let request = self.client.post(self.path("api/v1/rpc"));
         let request = request
             .timeout(limit)
@@ -50,29 +50,31 @@ impl HttpDaemon {
         let response = request.send().await.map_err(of_request)?;
         self.see_status(&response).await?;
         let body = read(response, longest).await?;
-        let answer = serde_json::from_slice(&body).map_err(|_| CallError::Garbled)?;
+        let answer = serde_json::from_slice(&body).map_err(|_| SignalCallError::Garbled)?;
         rpc::answer(answer).1
     }
 
-    pub(crate) async fn events(&self, account: &str) -> Result<SseEvents, CallError> {
+    pub(crate) async fn events(&self, account: &str) -> Result<SseEvents, SignalCallError> {
         let mut url = self.path("api/v1/events");
         url.query_pairs_mut().append_pair("account", account);
         let opened = timeout(OPENING, self.client.get(url).send()).await;
-        let response = opened.map_err(|_| CallError::Silent)?.map_err(of_request)?;
+        let response = opened
+            .map_err(|_| SignalCallError::Silent)?
+            .map_err(of_request)?;
         self.see_status(&response).await?;
         Ok(SseEvents::new(response.bytes_stream().boxed()))
     }
 
     /// What a status other than success means.
-    async fn see_status(&self, response: &Response) -> Result<(), CallError> {
+    async fn see_status(&self, response: &Response) -> Result<(), SignalCallError> {
         let status = response.status();
         if status.is_success() {
             return Ok(());
         }
         if status.as_u16() == 404 && self.is_wrapper().await {
-            return Err(CallError::Wrapper);
+            return Err(SignalCallError::Wrapper);
         }
-        Err(CallError::Status {
+        Err(SignalCallError::Status {
             status: status.as_u16(),
         })
     }
@@ -98,22 +100,22 @@ impl HttpDaemon {
     }
 }
 
-fn of_request(error: reqwest::Error) -> CallError {
+fn of_request(error: reqwest::Error) -> SignalCallError {
     let error = error.without_url();
     if error.is_connect() || error.is_builder() {
-        CallError::unreachable(error)
+        SignalCallError::unreachable(error)
     } else {
-        CallError::broken(error)
+        SignalCallError::broken(error)
     }
 }
 
-async fn read(response: Response, longest: usize) -> Result<Vec<u8>, CallError> {
+async fn read(response: Response, longest: usize) -> Result<Vec<u8>, SignalCallError> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| CallError::broken(error.without_url()))?;
+        let chunk = chunk.map_err(|error| SignalCallError::broken(error.without_url()))?;
         if body.len() + chunk.len() > longest {
-            return Err(CallError::Garbled);
+            return Err(SignalCallError::Garbled);
         }
         body.extend_from_slice(&chunk);
     }

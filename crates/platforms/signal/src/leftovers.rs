@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use hermetic_chat::{AdapterState, AdapterStateError, Event, Saving};
-use hermetic_types::{Incoming, Press, UpdateId};
+use hermetic_chat::{AdapterState, AdapterStateError, ChatEvent, SaveDurability};
+use hermetic_types::{ButtonPress, IncomingMessage, UpdateId};
 use serde::{Deserialize, Serialize};
 use tracing::{error, warn};
 
@@ -13,44 +13,50 @@ use tracing::{error, warn};
 const PREFIX: &str = "left:";
 
 #[derive(Debug)]
-pub(crate) struct Leftovers {
+pub(crate) struct UnstoredEvents {
     state: Arc<dyn AdapterState>,
 }
 
 #[derive(Serialize, Deserialize)]
-enum Leftover {
-    Message(Incoming),
-    Press(Press),
+enum UnstoredEvent {
+    Message(IncomingMessage),
+    Edited(IncomingMessage),
+    Press(ButtonPress),
 }
 
-impl Leftovers {
+impl UnstoredEvents {
     pub(crate) fn new(state: Arc<dyn AdapterState>) -> Self {
         Self { state }
     }
 
-    pub(crate) async fn keep(&self, event: Event) {
+    pub(crate) async fn keep(&self, event: ChatEvent) {
         let Some(update) = update(&event).cloned() else {
             return;
         };
         let leftover = match event {
-            Event::Message(message) => Leftover::Message(message),
-            Event::Press(press) => Leftover::Press(press),
-            Event::Deleted(_) => return,
+            ChatEvent::Message(message) => UnstoredEvent::Message(message),
+            ChatEvent::Press(press) => UnstoredEvent::Press(press),
+            ChatEvent::Edited(edited) => UnstoredEvent::Edited(edited),
+            ChatEvent::Deleted(_) | ChatEvent::Undelivered(_) => return,
         };
         let value = serde_json::to_string(&leftover).unwrap_or_default();
-        let kept = self.state.save(&key(&update), &value, Saving::OnDisk).await;
+        let kept = self
+            .state
+            .save(&key(&update), &value, SaveDurability::OnDisk)
+            .await;
         if let Err(error) = kept {
             error!(%error, %update, "a message that came while we stopped is lost");
         }
     }
 
     /// What an earlier process left, in the order of its names.
-    pub(crate) async fn load(&self) -> Result<Vec<Event>, AdapterStateError> {
+    pub(crate) async fn load(&self) -> Result<Vec<ChatEvent>, AdapterStateError> {
         let mut events = Vec::new();
         for (key, value) in self.state.load_all(PREFIX).await? {
             match serde_json::from_str(&value) {
-                Ok(Leftover::Message(message)) => events.push(Event::Message(message)),
-                Ok(Leftover::Press(press)) => events.push(Event::Press(press)),
+                Ok(UnstoredEvent::Message(message)) => events.push(ChatEvent::Message(message)),
+                Ok(UnstoredEvent::Edited(edited)) => events.push(ChatEvent::Edited(edited)),
+                Ok(UnstoredEvent::Press(press)) => events.push(ChatEvent::Press(press)),
                 Err(error) => {
                     warn!(%error, key, "a message that an earlier process left cannot be read");
                     self.state.remove(&key).await?;
@@ -60,7 +66,7 @@ impl Leftovers {
         Ok(events)
     }
 
-    pub(crate) async fn forget(&self, event: &Event) {
+    pub(crate) async fn forget(&self, event: &ChatEvent) {
         let Some(update) = update(event) else {
             return;
         };
@@ -72,11 +78,11 @@ impl Leftovers {
 }
 
 /// The name of an event; a deletion has none, and is worth nothing late.
-pub(crate) fn update(event: &Event) -> Option<&UpdateId> {
+pub(crate) fn update(event: &ChatEvent) -> Option<&UpdateId> {
     match event {
-        Event::Message(message) => Some(&message.update),
-        Event::Press(press) => Some(&press.update),
-        Event::Deleted(_) => None,
+        ChatEvent::Message(message) | ChatEvent::Edited(message) => Some(&message.update),
+        ChatEvent::Press(press) => Some(&press.update),
+        ChatEvent::Deleted(_) | ChatEvent::Undelivered(_) => None,
     }
 }
 

@@ -39,25 +39,26 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
-    AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatState,
-    CheckError, DownloadError, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply,
-    ReplyRule, SendError, TextLimit, ThrottledChats,
+    AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply,
+    ChatState, CheckError, DownloadError, OutgoingFile, OutgoingText, ReactionChoices,
+    ReceiveError, ReceivedEvent, Redelivery, ReplyRule, ReportedChanges, SendError, TextLimit,
+    ThrottledChats,
 };
 use hermetic_types::{
-    AccountId, Attachment, ChatId, MessageId, Place, Platform, Press, SharedClock, SystemClock,
+    AccountId, Attachment, ButtonPress, ChatId, ChatPlace, MessageId, Platform, SharedClock,
     UpdateId, UserId,
 };
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use choices::KeptChoices;
-use daemon::Daemon;
-use leftovers::Leftovers;
-use people::People;
-use presence::Presence;
-use recent::Recent;
+use daemon::SignalDaemon;
+use leftovers::UnstoredEvents;
+use people::SignalPeople;
+use presence::PresenceSignals;
+use recent::RecentValues;
 
-pub use endpoint::Endpoint;
+pub use endpoint::DaemonEndpoint;
 
 /// What fits one message. The daemon sends the rest as a file by itself.
 pub(crate) const MESSAGE: TextLimit = TextLimit::bytes(2000);
@@ -67,9 +68,10 @@ const CAPABILITIES: Capabilities = Capabilities {
     // There are edits, but apps show only a few of each message and keep all of them to look at: nothing
     // for an answer that grows.
     edits: false,
+    reports_changes: ReportedChanges::ALL,
     // Reactions.
     buttons: Some(ButtonLimits {
-        most: choices::MOST,
+        most: ReactionChoices::MOST,
         data_bytes: 64,
     }),
     files_in: Some(files::DOWNLOAD_BYTES),
@@ -88,12 +90,12 @@ pub struct SignalConfig {
     pub account: AccountId,
     /// The number that the daemon runs as, with its country: `+4915112345678`.
     pub number: String,
-    pub endpoint: Endpoint,
+    pub endpoint: DaemonEndpoint,
     /// People whom the operator wrote down, by number or by id. Somebody listed twice is called by the
     /// first.
     pub listed: Vec<UserId>,
-    pub hearing: Hearing,
-    pub timing: Timing,
+    pub hearing: SignalHearing,
+    pub timing: SignalTiming,
     /// What has to survive a restart.
     pub state: Arc<dyn AdapterState>,
     pub clock: SharedClock,
@@ -101,16 +103,16 @@ pub struct SignalConfig {
 
 /// What in a group is meant for us.
 #[derive(Clone, Debug, Default)]
-pub struct Hearing {
+pub struct SignalHearing {
     /// `SIGNAL_REQUIRE_MENTION`: in groups only what mentions us or replies to us.
     pub require_mention: bool,
     /// `SIGNAL_GROUP_ALLOWED_USERS`.
-    pub groups: Groups,
+    pub groups: HeardGroups,
 }
 
 /// The groups that are listened to. Who may speak there is up to access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Groups {
+pub enum HeardGroups {
     #[default]
     None,
     All,
@@ -118,7 +120,7 @@ pub enum Groups {
 }
 
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct SignalTiming {
     pub request: Duration,
     /// First and longest wait after a failure that may pass.
     pub retry: (Duration, Duration),
@@ -143,36 +145,38 @@ pub enum SignalConfigError {
 }
 
 #[derive(Debug)]
-pub struct Signal {
+pub struct SignalAdapter {
     account: AccountId,
     number: String,
-    daemon: Daemon,
-    people: People,
-    hearing: Hearing,
-    timing: Timing,
+    daemon: SignalDaemon,
+    people: SignalPeople,
+    hearing: SignalHearing,
+    timing: SignalTiming,
     pace: ThrottledChats,
-    presence: Presence,
+    presence: PresenceSignals,
     choices: KeptChoices,
-    leftovers: Leftovers,
+    leftovers: UnstoredEvents,
     clock: SharedClock,
     state: Mutex<ChatState>,
     /// Events taken over lately: a daemon that was asked twice says everything twice.
-    seen: Recent<UpdateId>,
+    seen: RecentValues<UpdateId>,
     /// Our own messages.
-    sent: Recent<u64>,
+    sent: RecentValues<u64>,
     /// The beginnings of what others wrote, to be quoted.
-    texts: Recent<MessageId, String>,
+    texts: RecentValues<MessageId, String>,
+    /// What was changed lately, and the message that each change goes back to.
+    originals: RecentValues<MessageId, MessageId>,
 }
 
-impl Signal {
+impl SignalAdapter {
     pub fn new(config: SignalConfig) -> Result<Self, SignalConfigError> {
         if !envelope::is_number(&config.number) {
             return Err(SignalConfigError::Number);
         }
         Ok(Self {
-            daemon: Daemon::new(&config)?,
-            people: People::new(&config.number, &config.listed, Arc::clone(&config.state)),
-            leftovers: Leftovers::new(Arc::clone(&config.state)),
+            daemon: SignalDaemon::new(&config)?,
+            people: SignalPeople::new(&config.number, &config.listed, Arc::clone(&config.state)),
+            leftovers: UnstoredEvents::new(Arc::clone(&config.state)),
             choices: KeptChoices::new(config.state),
             account: config.account,
             number: config.number,
@@ -180,11 +184,12 @@ impl Signal {
             timing: config.timing,
             clock: config.clock,
             pace: ThrottledChats::default(),
-            presence: Presence::default(),
+            presence: PresenceSignals::default(),
             state: Mutex::new(ChatState::Starting),
-            seen: Recent::default(),
-            sent: Recent::default(),
-            texts: Recent::default(),
+            seen: RecentValues::default(),
+            sent: RecentValues::default(),
+            texts: RecentValues::default(),
+            originals: RecentValues::default(),
         })
     }
 
@@ -193,7 +198,7 @@ impl Signal {
     }
 }
 
-impl Chat for Signal {
+impl Chat for SignalAdapter {
     fn account(&self) -> &AccountId {
         &self.account
     }
@@ -213,32 +218,35 @@ impl Chat for Signal {
         self.check_account().boxed()
     }
 
-    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(
+        &self,
+        stop: CancellationToken,
+    ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         receive::stream(self, stop)
     }
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         self.send_reply(place, reply).boxed()
     }
 
-    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+    fn typing<'a>(&'a self, place: &'a ChatPlace) -> BoxFuture<'a, Result<(), SendError>> {
         self.show_typing(place).boxed()
     }
 
     /// As a message: a reaction shows no words.
     fn answer_press<'a>(
         &'a self,
-        press: &'a Press,
-        notice: &'a Outgoing,
+        press: &'a ButtonPress,
+        notice: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         async move {
-            let reply = Reply {
+            let reply = ChatReply {
                 reply_to: Some(press.message.clone()),
-                ..Reply::text(notice.clone())
+                ..ChatReply::text(notice.clone())
             };
             self.send_reply(&press.place, &reply).await.map(drop)
         }
@@ -247,7 +255,7 @@ impl Chat for Signal {
 
     fn send_file<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
         self.send_attachment(place, file).boxed()
@@ -262,27 +270,35 @@ impl Chat for Signal {
     }
 
     /// A private chat is named after the person in it.
-    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+    fn private_place<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<ChatPlace, SendError>> {
         self.place_of(user).boxed()
     }
 }
 
 impl SignalConfig {
-    pub fn new(number: &str, endpoint: Endpoint, state: Arc<dyn AdapterState>) -> Self {
+    pub fn new(
+        number: &str,
+        endpoint: DaemonEndpoint,
+        state: Arc<dyn AdapterState>,
+        clock: SharedClock,
+    ) -> Self {
         Self {
             account: Platform::Signal.into(),
             number: number.to_owned(),
             endpoint,
             listed: Vec::new(),
-            hearing: Hearing::default(),
-            timing: Timing::default(),
+            hearing: SignalHearing::default(),
+            timing: SignalTiming::default(),
             state,
-            clock: SystemClock::shared(),
+            clock,
         }
     }
 }
 
-impl Groups {
+impl HeardGroups {
     fn hold(&self, group: &ChatId) -> bool {
         match self {
             Self::None => false,
@@ -292,7 +308,7 @@ impl Groups {
     }
 }
 
-impl Default for Timing {
+impl Default for SignalTiming {
     fn default() -> Self {
         Self {
             request: Duration::from_secs(60),

@@ -12,7 +12,7 @@ pub(crate) struct LineBuffer {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum BoundedLine {
     /// Without its end.
     Whole(Vec<u8>),
     TooLong,
@@ -33,7 +33,7 @@ impl LineBuffer {
     }
 
     /// The next line that is there whole.
-    pub(crate) fn next_line(&mut self) -> Option<Line> {
+    pub(crate) fn next_line(&mut self) -> Option<BoundedLine> {
         let ends = |byte: &u8| *byte == b'\n';
         let Some(found) = self.pending[self.scanned..].iter().position(ends) else {
             self.scanned = self.pending.len();
@@ -53,8 +53,8 @@ impl LineBuffer {
         // What is left of one whose beginning was dropped is no line either.
         let cut = std::mem::take(&mut self.skips);
         Some(match cut || line.len() > self.longest {
-            true => Line::TooLong,
-            false => Line::Whole(line),
+            true => BoundedLine::TooLong,
+            false => BoundedLine::Whole(line),
         })
     }
 }
@@ -75,8 +75,8 @@ mod tests {
                     lines.push(line);
                 }
             }
-            let whole = |text: &str| Line::Whole(text.as_bytes().to_vec());
-            let expected = [whole("one"), whole(""), Line::TooLong, whole("last")];
+            let whole = |text: &str| BoundedLine::Whole(text.as_bytes().to_vec());
+            let expected = [whole("one"), whole(""), BoundedLine::TooLong, whole("last")];
             assert_eq!(lines, expected, "in pieces of {piece}");
             assert!(buffer.pending.is_empty());
         }

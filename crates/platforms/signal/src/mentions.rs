@@ -3,13 +3,13 @@
 //! Positions count UTF-16 units. What stands there is put in as words, because a model and a command
 //! both read words; a mention of us at the beginning is only how we were called and falls away.
 
-use crate::envelope::{Address, RawMention};
+use crate::envelope::{SignalAddress, SignalMention};
 
 /// What stands in a text where somebody is mentioned.
 const PLACEHOLDER: char = '\u{fffc}';
 
 /// The text with names in it.
-pub(crate) fn in_words(text: &str, mentions: &[RawMention], us: &Address) -> String {
+pub(crate) fn in_words(text: &str, mentions: &[SignalMention], us: &SignalAddress) -> String {
     let mut words = String::with_capacity(text.len());
     let mut unit = 0;
     // The end of a mention whose letters are being left out.
@@ -30,7 +30,7 @@ pub(crate) fn in_words(text: &str, mentions: &[RawMention], us: &Address) -> Str
     words
 }
 
-fn put(words: &mut String, mention: &RawMention, us: &Address, letter: char) {
+fn put(words: &mut String, mention: &SignalMention, us: &SignalAddress, letter: char) {
     let address = mention.address();
     let is_us = address.as_ref().is_some_and(|address| address.is(us));
     let calls_us = is_us && words.trim().is_empty();
@@ -44,8 +44,8 @@ fn put(words: &mut String, mention: &RawMention, us: &Address, letter: char) {
     }
 }
 
-pub(crate) fn name_us(mentions: &[RawMention], us: &Address) -> bool {
-    let mut addresses = mentions.iter().filter_map(RawMention::address);
+pub(crate) fn name_us(mentions: &[SignalMention], us: &SignalAddress) -> bool {
+    let mut addresses = mentions.iter().filter_map(SignalMention::address);
     addresses.any(|address| address.is(us))
 }
 
@@ -59,8 +59,8 @@ mod tests {
     const OTHER: &str = "+4915100000002";
 
     fn read(text: &str, mentions: Value) -> String {
-        let mentions: Vec<RawMention> = serde_json::from_value(mentions).unwrap();
-        let us = Address::new(None, Some(US.to_owned())).unwrap();
+        let mentions: Vec<SignalMention> = serde_json::from_value(mentions).unwrap();
+        let us = SignalAddress::new(None, Some(US.to_owned())).unwrap();
         in_words(text, &mentions, &us).trim().to_owned()
     }
 

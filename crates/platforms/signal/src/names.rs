@@ -5,7 +5,7 @@
 
 use hermetic_types::MessageId;
 
-use crate::envelope::Address;
+use crate::envelope::SignalAddress;
 
 /// What a message's name says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,6 @@ impl MessageName {
 }
 
 /// The name of what somebody wrote at that moment, which is the name of that event, too.
-pub(crate) fn theirs(timestamp: u64, author: &Address) -> String {
+pub(crate) fn theirs(timestamp: u64, author: &SignalAddress) -> String {
     format!("{timestamp}/{}", author.name())
 }

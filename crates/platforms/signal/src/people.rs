@@ -9,51 +9,51 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use hermetic_chat::{AdapterState, AdapterStateError, Saving};
+use hermetic_chat::{AdapterState, AdapterStateError, SaveDurability};
 use hermetic_types::UserId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::{debug, warn};
 
-use crate::daemon::Daemon;
-use crate::envelope::{Address, is_number, is_uuid};
-use crate::rpc::CallError;
+use crate::daemon::SignalDaemon;
+use crate::envelope::{SignalAddress, is_number, is_uuid};
+use crate::rpc::SignalCallError;
 
 /// What the keys of pinned numbers begin with.
 const PREFIX: &str = "number:";
 
 #[derive(Debug)]
-pub(crate) struct People {
+pub(crate) struct SignalPeople {
     number: String,
     /// Our own id, once it is known.
     uuid: OnceLock<String>,
     /// In the order in which a person's names are looked for.
-    listed: Vec<Listed>,
+    listed: Vec<ListedPerson>,
     state: Arc<dyn AdapterState>,
     /// Listed numbers and the ids they belong to; nothing before they are loaded.
     pins: Mutex<Option<HashMap<String, String>>>,
 }
 
 #[derive(Debug)]
-struct Listed {
+struct ListedPerson {
     /// As the operator wrote it.
     written: UserId,
-    name: Name,
+    name: ListedName,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Name {
+enum ListedName {
     Uuid(String),
     Number(String),
 }
 
-impl People {
+impl SignalPeople {
     pub(crate) fn new(number: &str, listed: &[UserId], state: Arc<dyn AdapterState>) -> Self {
         let listed = listed.iter().filter_map(|written| {
-            let name = Name::read(written.as_str())?;
+            let name = ListedName::read(written.as_str())?;
             let written = written.clone();
-            Some(Listed { written, name })
+            Some(ListedPerson { written, name })
         });
         Self {
             number: number.to_owned(),
@@ -64,8 +64,8 @@ impl People {
         }
     }
 
-    pub(crate) fn us(&self) -> Address {
-        Address {
+    pub(crate) fn us(&self) -> SignalAddress {
+        SignalAddress {
             uuid: self.uuid.get().cloned(),
             number: Some(self.number.clone()),
         }
@@ -76,44 +76,48 @@ impl People {
         name == self.number || self.uuid.get().is_some_and(|uuid| uuid == name)
     }
 
-    /// The name somebody goes by.
-    pub(crate) async fn user(&self, address: &Address) -> Option<UserId> {
+    /// The name somebody goes by. An error if whose a listed number is cannot be kept now: without that
+    /// somebody who may speak would be a stranger.
+    pub(crate) async fn user(
+        &self,
+        address: &SignalAddress,
+    ) -> Result<Option<UserId>, AdapterStateError> {
         let pins = self.pins().await;
         if let (Some(uuid), Some(number)) = (&address.uuid, &address.number) {
-            self.pin(pins, number, uuid).await;
+            self.pin(pins, number, uuid).await?;
         } else {
             drop(pins);
         }
         for listed in &self.listed {
             let is_theirs = match &listed.name {
-                Name::Uuid(uuid) => address.uuid.as_ref() == Some(uuid),
-                Name::Number(number) => match &address.uuid {
+                ListedName::Uuid(uuid) => address.uuid.as_ref() == Some(uuid),
+                ListedName::Number(number) => match &address.uuid {
                     Some(uuid) => self.pinned(number).await.as_ref() == Some(uuid),
                     None => address.number.as_ref() == Some(number),
                 },
             };
             if is_theirs {
-                return Some(listed.written.clone());
+                return Ok(Some(listed.written.clone()));
             }
         }
-        UserId::new(address.name()).ok()
+        Ok(UserId::new(address.name()).ok())
     }
 
     /// The id behind a name, if it is known: of an id it is that id.
     pub(crate) async fn uuid_of(&self, name: &str) -> Option<String> {
-        match Name::read(name)? {
-            Name::Uuid(uuid) => Some(uuid),
-            Name::Number(number) if number == self.number => self.uuid.get().cloned(),
-            Name::Number(number) => self.pinned(&number).await,
+        match ListedName::read(name)? {
+            ListedName::Uuid(uuid) => Some(uuid),
+            ListedName::Number(number) if number == self.number => self.uuid.get().cloned(),
+            ListedName::Number(number) => self.pinned(&number).await,
         }
     }
 
     /// Asks Signal whose the listed numbers are, where that is not known yet: a sender who hides the
     /// number is known by it then. Not being told is no reason to stop.
-    pub(crate) async fn look_up(&self, daemon: &Daemon) {
+    pub(crate) async fn look_up(&self, daemon: &SignalDaemon) {
         let mut unknown = Vec::new();
         for listed in &self.listed {
-            if let Name::Number(number) = &listed.name
+            if let ListedName::Number(number) = &listed.name
                 && self.pinned(number).await.is_none()
             {
                 unknown.push(number.clone());
@@ -131,16 +135,20 @@ impl People {
     }
 
     /// Asks Signal whose these numbers are.
-    pub(crate) async fn ask(&self, daemon: &Daemon, numbers: &[String]) -> Result<(), CallError> {
+    pub(crate) async fn ask(
+        &self,
+        daemon: &SignalDaemon,
+        numbers: &[String],
+    ) -> Result<(), SignalCallError> {
         let answer = daemon
             .call("getUserStatus", json!({ "recipient": numbers }))
             .await?;
         for status in answer.as_array().into_iter().flatten() {
-            let Ok(status) = RawStatus::deserialize(status) else {
+            let Ok(status) = RawUserStatus::deserialize(status) else {
                 continue;
             };
             let asked = status.number.or(status.recipient);
-            let address = Address::new(status.uuid, asked);
+            let address = SignalAddress::new(status.uuid, asked);
             let Some((Some(uuid), Some(number))) = address.map(|known| (known.uuid, known.number))
             else {
                 continue;
@@ -150,7 +158,9 @@ impl People {
                 let _ = self.uuid.set(uuid);
             } else {
                 let pins = self.pins().await;
-                self.pin(pins, &number, &uuid).await;
+                if let Err(error) = self.pin(pins, &number, &uuid).await {
+                    warn!(%error, "whose a listed number is could not be kept");
+                }
             }
         }
         Ok(())
@@ -167,10 +177,11 @@ impl People {
         mut pins: MutexGuard<'_, Option<HashMap<String, String>>>,
         number: &str,
         uuid: &str,
-    ) {
-        let is_listed = |listed: &Listed| listed.name == Name::Number(number.to_owned());
+    ) -> Result<(), AdapterStateError> {
+        let is_listed =
+            |listed: &ListedPerson| listed.name == ListedName::Number(number.to_owned());
         let Some(pins) = pins.as_mut().filter(|_| self.listed.iter().any(is_listed)) else {
-            return;
+            return Ok(());
         };
         match pins.get(number) {
             Some(known) if known == uuid => {}
@@ -183,12 +194,11 @@ impl People {
             None => {
                 let key = format!("{PREFIX}{number}");
                 // On the disk first, or a restart could give the number to whoever shows it next.
-                match self.state.save(&key, uuid, Saving::OnDisk).await {
-                    Ok(()) => drop(pins.insert(number.to_owned(), uuid.to_owned())),
-                    Err(error) => warn!(%error, "whose a listed number is could not be kept"),
-                }
+                self.state.save(&key, uuid, SaveDurability::OnDisk).await?;
+                pins.insert(number.to_owned(), uuid.to_owned());
             }
         }
+        Ok(())
     }
 
     /// As they are kept. Where they cannot be read, nobody is known by a number.
@@ -212,7 +222,7 @@ impl People {
     }
 }
 
-impl Name {
+impl ListedName {
     fn read(text: &str) -> Option<Self> {
         if is_uuid(text) {
             return Some(Self::Uuid(text.to_ascii_lowercase()));
@@ -229,11 +239,11 @@ impl Name {
 
 /// Whether this is a way to write a person.
 pub(crate) fn names_a_person(text: &str) -> bool {
-    Name::read(text).is_some()
+    ListedName::read(text).is_some()
 }
 
 #[derive(Deserialize)]
-struct RawStatus {
+struct RawUserStatus {
     recipient: Option<String>,
     number: Option<String>,
     uuid: Option<String>,

@@ -7,18 +7,24 @@ const ALICE: &str = "+4915100000002";
 const ALICE_ID: &str = "11111111-1111-4111-8111-111111111111";
 const MALLORY_ID: &str = "22222222-2222-4222-8222-222222222222";
 
-fn people(listed: &[&str], state: &Arc<InMemoryState>) -> People {
+fn people(listed: &[&str], state: &Arc<InMemoryState>) -> SignalPeople {
     let listed: Vec<_> = listed
         .iter()
         .map(|name| UserId::new(*name).unwrap())
         .collect();
-    People::new(OURS, &listed, Arc::clone(state) as Arc<dyn AdapterState>)
+    SignalPeople::new(OURS, &listed, Arc::clone(state) as Arc<dyn AdapterState>)
 }
 
-async fn called(people: &People, uuid: Option<&str>, number: Option<&str>) -> String {
+async fn called(people: &SignalPeople, uuid: Option<&str>, number: Option<&str>) -> String {
     let text = |name: Option<&str>| name.map(str::to_owned);
-    let address = Address::new(text(uuid), text(number)).unwrap();
-    people.user(&address).await.unwrap().as_str().to_owned()
+    let address = SignalAddress::new(text(uuid), text(number)).unwrap();
+    people
+        .user(&address)
+        .await
+        .unwrap()
+        .unwrap()
+        .as_str()
+        .to_owned()
 }
 
 #[tokio::test]

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures::future::join;
 use hermetic_chat::{SendError, SendFailure};
-use hermetic_types::{ChatId, ChatKind, MessageId, Place};
+use hermetic_types::{ChatId, ChatKind, ChatPlace, MessageId};
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::Signal;
+use crate::SignalAdapter;
 use crate::names::MessageName;
 
 /// How long Signal's apps show it after one call.
@@ -24,19 +24,19 @@ const MOST_CHATS: usize = 1000;
 const MOST_MESSAGES: usize = 50;
 
 #[derive(Debug, Default)]
-pub(crate) struct Presence {
-    shown: Mutex<Shown>,
+pub(crate) struct PresenceSignals {
+    shown: Mutex<ShownPresence>,
 }
 
 #[derive(Debug, Default)]
-struct Shown {
+struct ShownPresence {
     /// Where we are seen writing, and since when.
     typing: HashMap<ChatId, Instant>,
     /// Messages of private chats that nobody was told to be read.
     unread: HashMap<ChatId, Vec<u64>>,
 }
 
-impl Presence {
+impl PresenceSignals {
     pub(crate) fn note_unread(&self, chat: &ChatId, timestamp: u64) {
         let mut shown = self.lock();
         if shown.unread.len() >= MOST_CHATS && !shown.unread.contains_key(chat) {
@@ -64,13 +64,13 @@ impl Presence {
         ended.is_some_and(|since| since.elapsed() < TYPING)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shown> {
+    fn lock(&self) -> MutexGuard<'_, ShownPresence> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Signal {
-    pub(crate) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
+impl SignalAdapter {
+    pub(crate) async fn show_typing(&self, place: &ChatPlace) -> Result<(), SendError> {
         let target = self.target(place)?;
         // Nobody watches us write into their own notes, and late it is worth nothing.
         if target.get("noteToSelf").is_some() || !self.pace.wait(&place.chat).is_zero() {
@@ -90,11 +90,11 @@ impl Signal {
     }
 
     /// Says that what is answered now was read, and that we write no longer: the answer comes.
-    pub(crate) async fn show_reading(&self, place: &Place, answered: Option<&MessageId>) {
+    pub(crate) async fn show_reading(&self, place: &ChatPlace, answered: Option<&MessageId>) {
         join(self.tell_read(place, answered), self.stop_typing(place)).await;
     }
 
-    async fn stop_typing(&self, place: &Place) {
+    async fn stop_typing(&self, place: &ChatPlace) {
         if !self.presence.end_typing(&place.chat) {
             return;
         }
@@ -109,7 +109,7 @@ impl Signal {
 
     /// In private all that is unread; in a group the one message that is answered, because the others may
     /// be a stranger's.
-    async fn tell_read(&self, place: &Place, answered: Option<&MessageId>) {
+    async fn tell_read(&self, place: &ChatPlace, answered: Option<&MessageId>) {
         let (reader, read) = match place.kind {
             ChatKind::Dm => (
                 place.chat.as_str().to_owned(),

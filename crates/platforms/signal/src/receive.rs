@@ -9,28 +9,30 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, join};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
-use hermetic_chat::{Backoff, ChatState, Event, Receipt, ReceiveError, Received};
+use hermetic_chat::{Backoff, ChatEvent, ChatState, Receipt, ReceiveError, ReceivedEvent};
 use hermetic_types::UpdateId;
+use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::Signal;
-use crate::daemon::{Events, Frame};
+use crate::SignalAdapter;
+use crate::daemon::{DaemonEvents, DaemonFrame};
 use crate::leftovers;
-use crate::rpc::CallError;
+use crate::rpc::SignalCallError;
 
 /// Events that were handed out and are not stored yet. When they are this many, no more are read.
 const MOST_OPEN: usize = 64;
 
 pub(crate) fn stream(
-    signal: &Signal,
+    signal: &SignalAdapter,
     stop: CancellationToken,
-) -> BoxStream<'_, Result<Received, ReceiveError>> {
-    let receiver = Receiver {
+) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
+    let receiver = SignalReceiver {
         signal,
         events: None,
         ready: VecDeque::new(),
+        postponed: None,
         open: FuturesUnordered::new(),
         heard_at: Instant::now(),
         ping_at: Instant::now(),
@@ -51,12 +53,15 @@ pub(crate) fn stream(
     .boxed()
 }
 
-struct Receiver<'a> {
-    signal: &'a Signal,
-    events: Option<Events>,
-    ready: VecDeque<Event>,
+struct SignalReceiver<'a> {
+    signal: &'a SignalAdapter,
+    events: Option<DaemonEvents>,
+    ready: VecDeque<ChatEvent>,
+    /// What could not be read yet, because the disk has no room for what is to be kept of it. Nothing more
+    /// is read before it.
+    postponed: Option<Value>,
     /// Each ends with the event if it was not stored.
-    open: FuturesUnordered<BoxFuture<'static, Settled>>,
+    open: FuturesUnordered<BoxFuture<'static, SettledSignal>>,
     /// When the daemon was last seen to live.
     heard_at: Instant,
     ping_at: Instant,
@@ -67,24 +72,31 @@ struct Receiver<'a> {
 }
 
 /// What became of an event.
-enum Settled {
-    Stored(Box<Event>),
-    NotStored(Box<Event>),
+enum SettledSignal {
+    Stored(Box<ChatEvent>),
+    NotStored(Box<ChatEvent>),
 }
 
 /// What happens next.
-enum Next {
-    Settled(Option<Settled>),
-    Came(Result<Frame, CallError>),
+enum ReceiveStep {
+    Settled(Option<SettledSignal>),
+    Came(Result<DaemonFrame, SignalCallError>),
     Ping,
 }
 
-impl Receiver<'_> {
+impl SignalReceiver<'_> {
     /// The next event. Trouble is ridden out.
-    async fn next(&mut self) -> Received {
+    async fn next(&mut self) -> ReceivedEvent {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return self.hand_out(event);
+            }
+            if self.postponed.is_some() {
+                sleep(self.backoff.next_wait()).await;
+                self.hear_postponed().await;
+                // Nothing was read meanwhile, which is not the daemon's silence.
+                self.alive();
+                continue;
             }
             if let Err(error) = self.listen().await {
                 self.ride_out(error).await;
@@ -92,20 +104,20 @@ impl Receiver<'_> {
         }
     }
 
-    fn hand_out(&mut self, event: Event) -> Received {
+    fn hand_out(&mut self, event: ChatEvent) -> ReceivedEvent {
         let (receipt, counterfoil) = Receipt::pair();
         let kept = Box::new(event.clone());
         let settled = async move {
             match counterfoil.signed().await {
-                true => Settled::Stored(kept),
-                false => Settled::NotStored(kept),
+                true => SettledSignal::Stored(kept),
+                false => SettledSignal::NotStored(kept),
             }
         };
         self.open.push(settled.boxed());
-        Received { event, receipt }
+        ReceivedEvent { event, receipt }
     }
 
-    async fn listen(&mut self) -> Result<(), CallError> {
+    async fn listen(&mut self) -> Result<(), SignalCallError> {
         if self.events.is_none() {
             let events = self.connect().await?;
             self.events = Some(events);
@@ -113,9 +125,9 @@ impl Receiver<'_> {
             return Ok(());
         }
         match self.wait().await {
-            Next::Settled(settled) => self.settle(settled).await,
-            Next::Came(frame) => self.take(frame?).await,
-            Next::Ping => {
+            ReceiveStep::Settled(settled) => self.settle(settled).await,
+            ReceiveStep::Came(frame) => self.take(frame?).await,
+            ReceiveStep::Ping => {
                 self.ping_at = Instant::now() + self.signal.timing.ping;
                 self.signal.daemon.ping().await?;
                 self.alive();
@@ -124,9 +136,9 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    async fn wait(&mut self) -> Next {
+    async fn wait(&mut self) -> ReceiveStep {
         let Some(events) = &mut self.events else {
-            return Next::Came(Err(CallError::Silent));
+            return ReceiveStep::Came(Err(SignalCallError::Silent));
         };
         let deaf_at = match events.show_life() {
             true => self.heard_at + self.signal.timing.silence,
@@ -135,16 +147,16 @@ impl Receiver<'_> {
         tokio::select! {
             // What was not stored first: it came first.
             biased;
-            settled = self.open.next(), if !self.open.is_empty() => Next::Settled(settled),
-            frame = events.next(), if self.open.len() < MOST_OPEN => Next::Came(frame),
-            () = sleep_until(self.ping_at) => Next::Ping,
+            settled = self.open.next(), if !self.open.is_empty() => ReceiveStep::Settled(settled),
+            frame = events.next(), if self.open.len() < MOST_OPEN => ReceiveStep::Came(frame),
+            () = sleep_until(self.ping_at) => ReceiveStep::Ping,
             () = sleep_until(deaf_at), if self.open.len() < MOST_OPEN => {
-                Next::Came(Err(CallError::Silent))
+                ReceiveStep::Came(Err(SignalCallError::Silent))
             }
         }
     }
 
-    async fn connect(&mut self) -> Result<Events, CallError> {
+    async fn connect(&mut self) -> Result<DaemonEvents, SignalCallError> {
         if !self.has_looked_around {
             self.signal.look_around().await?;
             self.has_looked_around = true;
@@ -162,23 +174,41 @@ impl Receiver<'_> {
         self.heard_at = Instant::now();
     }
 
-    async fn take(&mut self, frame: Frame) {
+    async fn take(&mut self, frame: DaemonFrame) {
         self.alive();
         // It does not only accept connections, it speaks.
         self.backoff.reset();
         match frame {
-            Frame::Alive => {}
-            Frame::Malformed => {
+            DaemonFrame::Alive => {}
+            DaemonFrame::Malformed => {
                 warn!(account = %self.signal.account, "signal-cli sent something malformed; skipped");
             }
-            Frame::Event(event) => self.ready.extend(self.signal.hear(&event).await),
+            DaemonFrame::Event(event) => {
+                self.postponed = Some(event);
+                self.hear_postponed().await;
+            }
         }
     }
 
-    async fn settle(&mut self, settled: Option<Settled>) {
+    async fn hear_postponed(&mut self) {
+        let Some(event) = &self.postponed else {
+            return;
+        };
+        match self.signal.hear(event).await {
+            Ok(heard) => {
+                self.ready.extend(heard);
+                self.postponed = None;
+            }
+            Err(error) => {
+                warn!(account = %self.signal.account, %error, "an event of signal waits for room on the disk");
+            }
+        }
+    }
+
+    async fn settle(&mut self, settled: Option<SettledSignal>) {
         match settled {
             None => {}
-            Some(Settled::Stored(event)) => {
+            Some(SettledSignal::Stored(event)) => {
                 self.signal.note_stored(&event);
                 let was_left =
                     leftovers::update(&event).is_some_and(|update| self.left.remove(update));
@@ -186,7 +216,7 @@ impl Receiver<'_> {
                     self.signal.leftovers.forget(&event).await;
                 }
             }
-            Some(Settled::NotStored(event)) => {
+            Some(SettledSignal::NotStored(event)) => {
                 warn!(account = %self.signal.account, "an event was not stored; handing it out again");
                 // Whatever keeps it from being stored lasts longer than a moment.
                 sleep(self.backoff.next_wait()).await;
@@ -212,18 +242,19 @@ impl Receiver<'_> {
 
     /// Keeps what was received and is not stored. The daemon forgot it when it gave it to us.
     async fn leave(&mut self) {
+        self.hear_postponed().await;
         let mut left: Vec<_> = self.ready.drain(..).collect();
         while let Some(Some(settled)) = self.open.next().now_or_never() {
             match settled {
-                Settled::NotStored(event) => left.push(*event),
-                Settled::Stored(event) => self.signal.note_stored(&event),
+                SettledSignal::NotStored(event) => left.push(*event),
+                SettledSignal::Stored(event) => self.signal.note_stored(&event),
             }
         }
         if let Some(mut events) = self.events.take() {
             let hanging_up = self.signal.daemon.hang_up();
             for frame in join(hanging_up, events.rest()).await.1 {
-                if let Frame::Event(event) = frame {
-                    left.extend(self.signal.hear(&event).await);
+                if let DaemonFrame::Event(event) = frame {
+                    left.extend(self.signal.hear(&event).await.ok().flatten());
                 }
             }
         }
@@ -234,7 +265,7 @@ impl Receiver<'_> {
 
     /// Waits before the next attempt. Nothing here is for good: a daemon is started again, a device is
     /// linked again, an address is mended.
-    async fn ride_out(&mut self, error: CallError) {
+    async fn ride_out(&mut self, error: SignalCallError) {
         self.events = None;
         let wait = self.backoff.next_wait();
         let cause = std::error::Error::source(&error).map(ToString::to_string);

@@ -4,19 +4,19 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The last [`Recent::KEPT`] keys and what is known of each.
+/// The last [`RecentValues::KEPT`] keys and what is known of each.
 #[derive(Debug)]
-pub(crate) struct Recent<K, V = ()> {
-    kept: Mutex<Kept<K, V>>,
+pub(crate) struct RecentValues<K, V = ()> {
+    kept: Mutex<RecentEntries<K, V>>,
 }
 
 #[derive(Debug)]
-struct Kept<K, V> {
+struct RecentEntries<K, V> {
     order: VecDeque<K>,
     known: HashMap<K, V>,
 }
 
-impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
+impl<K: Clone + Eq + Hash, V: Clone> RecentValues<K, V> {
     /// A busy minute of a busy group.
     const KEPT: usize = 1000;
 
@@ -41,15 +41,15 @@ impl<K: Clone + Eq + Hash, V: Clone> Recent<K, V> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept<K, V>> {
+    fn lock(&self) -> MutexGuard<'_, RecentEntries<K, V>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K, V> Default for Recent<K, V> {
+impl<K, V> Default for RecentValues<K, V> {
     fn default() -> Self {
         Self {
-            kept: Mutex::new(Kept {
+            kept: Mutex::new(RecentEntries {
                 order: VecDeque::new(),
                 known: HashMap::new(),
             }),
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_oldest_is_forgotten_first() {
-        let recent = Recent::default();
+        let recent = RecentValues::default();
         for number in 0..=1000 {
             recent.note(number, ());
             recent.note(number, ());

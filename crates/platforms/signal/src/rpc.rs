@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 /// Nobody waits longer because a daemon says so.
-const LONGEST_RETRY: Duration = Duration::from_secs(3600);
+const LONGEST_SIGNAL_RETRY: Duration = Duration::from_secs(3600);
 /// For a rate limit that does not say for how long.
 const USUAL_RETRY: Duration = Duration::from_secs(60);
 /// A description is for a log line and a chat.
@@ -25,7 +25,7 @@ const INVALID_REQUEST: i64 = -32600;
 
 /// Why a call came to nothing.
 #[derive(Debug, Error)]
-pub(crate) enum CallError {
+pub(crate) enum SignalCallError {
     /// The request never left.
     #[error("signal-cli cannot be reached")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
@@ -45,12 +45,12 @@ pub(crate) enum CallError {
     )]
     Wrapper,
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(SignalRefusal),
 }
 
 /// The `error` of an answer.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct SignalRefusal {
     pub(crate) code: i64,
     message: String,
     /// What became of it for each who should have got it.
@@ -72,21 +72,21 @@ pub(crate) fn request(id: u64, method: &str, params: &Value) -> Value {
 }
 
 /// The id of an answer and what it says.
-pub(crate) fn answer(mut answer: Value) -> (Option<u64>, Result<Value, CallError>) {
+pub(crate) fn answer(mut answer: Value) -> (Option<u64>, Result<Value, SignalCallError>) {
     let id = answer["id"].as_u64();
     let error = answer
         .get_mut("error")
         .map(Value::take)
         .filter(|error| !error.is_null());
     let said = match (error, answer.get_mut("result").map(Value::take)) {
-        (Some(error), _) => Err(CallError::Refused(Refusal::read(&error))),
+        (Some(error), _) => Err(SignalCallError::Refused(SignalRefusal::read(&error))),
         (None, Some(result)) => Ok(result),
-        (None, None) => Err(CallError::Garbled),
+        (None, None) => Err(SignalCallError::Garbled),
     };
     (id, said)
 }
 
-impl Refusal {
+impl SignalRefusal {
     fn read(error: &Value) -> Self {
         let message = error["message"].as_str().unwrap_or_default();
         let results = error["data"]["response"]["results"].as_array();
@@ -115,11 +115,11 @@ impl Refusal {
             .iter()
             .filter_map(|result| result.retry_after_seconds);
         let wait = seconds.max().map_or(USUAL_RETRY, Duration::from_secs);
-        wait.min(LONGEST_RETRY)
+        wait.min(LONGEST_SIGNAL_RETRY)
     }
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for SignalRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.code {
             INVALID_PARAMS if self.message.contains("account") => f.write_str(NO_ACCOUNT),
@@ -150,7 +150,7 @@ fn of_status(status: u16) -> String {
     }
 }
 
-impl CallError {
+impl SignalCallError {
     pub(crate) fn unreachable(error: impl Error + Send + Sync + 'static) -> Self {
         Self::Unreachable(Box::new(error))
     }
@@ -194,7 +194,7 @@ impl CallError {
     }
 }
 
-impl Refusal {
+impl SignalRefusal {
     fn is_throttled(&self) -> bool {
         self.code == RATE_LIMIT || self.all_are("RATE_LIMIT_FAILURE")
     }
@@ -207,30 +207,30 @@ impl Refusal {
             },
             // The account may be linked again, and nothing has left.
             INVALID_PARAMS if self.message.contains("account") => {
-                SendFailure::NotSent(Box::new(CallError::Refused(self)))
+                SendFailure::NotSent(Box::new(SignalCallError::Refused(self)))
             }
             // Signal's servers may have it although the daemon was not told.
-            IO | INTERNAL => SendFailure::Uncertain(Box::new(CallError::Refused(self))),
+            IO | INTERNAL => SendFailure::Uncertain(Box::new(SignalCallError::Refused(self))),
             _ if self.all_are("NETWORK_FAILURE") => {
-                SendFailure::Uncertain(Box::new(CallError::Refused(self)))
+                SendFailure::Uncertain(Box::new(SignalCallError::Refused(self)))
             }
             _ => SendFailure::Refused { description },
         }
     }
 }
 
-impl From<CallError> for SendFailure {
-    fn from(error: CallError) -> Self {
+impl From<SignalCallError> for SendFailure {
+    fn from(error: SignalCallError) -> Self {
         match error {
-            CallError::Refused(refusal) => refusal.failure(),
+            SignalCallError::Refused(refusal) => refusal.failure(),
             // Whoever answers so has not read the request.
-            CallError::Unreachable(_)
-            | CallError::Wrapper
-            | CallError::Status { status: ..500 } => Self::NotSent(Box::new(error)),
-            CallError::Broken(_)
-            | CallError::Silent
-            | CallError::Garbled
-            | CallError::Status { .. } => Self::Uncertain(Box::new(error)),
+            SignalCallError::Unreachable(_)
+            | SignalCallError::Wrapper
+            | SignalCallError::Status { status: ..500 } => Self::NotSent(Box::new(error)),
+            SignalCallError::Broken(_)
+            | SignalCallError::Silent
+            | SignalCallError::Garbled
+            | SignalCallError::Status { .. } => Self::Uncertain(Box::new(error)),
         }
     }
 }

@@ -79,8 +79,11 @@ fn an_answer_is_one_or_is_garbled() {
         json!({ "id": 7 }),
         json!("x"),
     ] {
-        assert!(matches!(answer(other), (_, Err(CallError::Garbled))));
+        assert!(matches!(answer(other), (_, Err(SignalCallError::Garbled))));
     }
     let wild = json!({ "error": { "code": "x", "message": 5, "data": [] }, "id": {} });
-    assert!(matches!(answer(wild), (None, Err(CallError::Refused(_)))));
+    assert!(matches!(
+        answer(wild),
+        (None, Err(SignalCallError::Refused(_)))
+    ));
 }

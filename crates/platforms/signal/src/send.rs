@@ -4,34 +4,35 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures::future::join;
-use hermetic_chat::{Backoff, Outgoing, Reply, SendError, SendFailure, TextLimit};
-use hermetic_types::{ChatId, ChatKind, MessageId, Place};
+use hermetic_chat::{
+    Backoff, ChatReply, OutgoingText, ReactionChoices, SendError, SendFailure, TextLimit,
+};
+use hermetic_types::{ChatId, ChatKind, ChatPlace, MessageId};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
-use crate::choices::Choices;
 use crate::names::MessageName;
 use crate::people;
-use crate::rpc::CallError;
+use crate::rpc::SignalCallError;
 use crate::styles::StyledText;
-use crate::{MESSAGE, Signal};
+use crate::{MESSAGE, SignalAdapter};
 
-const ATTEMPTS: u32 = 5;
+const SIGNAL_SEND_ATTEMPTS: u32 = 5;
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
 
-impl Signal {
+impl SignalAdapter {
     pub(crate) async fn send_reply(
         &self,
-        place: &Place,
-        reply: &Reply,
+        place: &ChatPlace,
+        reply: &ChatReply,
     ) -> Result<Vec<MessageId>, SendError> {
         let limit = PARTS * MESSAGE.length / 2;
         if MESSAGE.unit.count(reply.text.as_str()) > limit {
             return Err(too_long(limit, MESSAGE.unit.name()).into());
         }
-        let choices = Choices::of(&reply.buttons);
+        let choices = ReactionChoices::of(&reply.buttons);
         // The words that say what reactions mean have to fit as well.
         let room = choices.as_ref().map_or(0, |(_, words)| words.len());
         let parts = reply.text.split(TextLimit::bytes(MESSAGE.length - room));
@@ -57,10 +58,10 @@ impl Signal {
 
     async fn send_part(
         &self,
-        place: &Place,
-        part: &Outgoing,
+        place: &ChatPlace,
+        part: &OutgoingText,
         quoted: Option<&MessageId>,
-        choices: Option<&(Choices, String)>,
+        choices: Option<&(ReactionChoices, String)>,
     ) -> Result<MessageId, SendFailure> {
         let mut plain = self.target(place)?;
         if let Some(quoted) = quoted {
@@ -97,7 +98,7 @@ impl Signal {
 
     /// Remembers one of our own, so that we do not take it for the owner's words.
     pub(crate) fn note_sent(&self, sent: &Value) -> Result<u64, SendFailure> {
-        let timestamp = sent["timestamp"].as_u64().ok_or(CallError::Garbled)?;
+        let timestamp = sent["timestamp"].as_u64().ok_or(SignalCallError::Garbled)?;
         self.sent.note(timestamp, ());
         Ok(timestamp)
     }
@@ -115,7 +116,7 @@ impl Signal {
     }
 
     /// The fields that say where a message goes.
-    pub(crate) fn target(&self, place: &Place) -> Result<Value, SendFailure> {
+    pub(crate) fn target(&self, place: &ChatPlace) -> Result<Value, SendFailure> {
         let chat = place.chat.as_str();
         let wrong = || not_ours("chat", chat);
         match place.kind {
@@ -133,7 +134,7 @@ impl Signal {
         mut call: impl FnMut() -> F,
     ) -> Result<Value, CallFailure>
     where
-        F: Future<Output = Result<Value, CallError>>,
+        F: Future<Output = Result<Value, SignalCallError>>,
     {
         let mut backoff = Backoff::new(self.timing.retry.0, self.timing.retry.1);
         let mut attempt = 1;
@@ -153,10 +154,10 @@ impl Signal {
                     self.pace.hold(chat, wait);
                     Duration::ZERO
                 }
-                (CallError::Unreachable(_), None) => backoff.next_wait(),
+                (SignalCallError::Unreachable(_), None) => backoff.next_wait(),
                 _ => return Err(error.into()),
             };
-            if attempt == ATTEMPTS {
+            if attempt == SIGNAL_SEND_ATTEMPTS {
                 return Err(error.into());
             }
             debug!(%error, attempt, "trying again");
@@ -173,7 +174,7 @@ pub(crate) enum CallFailure {
     #[error("signal limits us for {}s", .0.as_secs())]
     Held(Duration),
     #[error(transparent)]
-    Call(#[from] CallError),
+    Call(#[from] SignalCallError),
 }
 
 impl CallFailure {

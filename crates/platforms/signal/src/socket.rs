@@ -12,11 +12,11 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::daemon::Frame;
-use crate::endpoint::Endpoint;
+use crate::daemon::DaemonFrame;
+use crate::endpoint::DaemonEndpoint;
 use crate::files::LONGEST_ATTACHMENT_ANSWER;
-use crate::lines::{Line, LineBuffer};
-use crate::rpc::{self, CallError};
+use crate::lines::{BoundedLine, LineBuffer};
+use crate::rpc::{self, SignalCallError};
 use crate::sse::StreamEnded;
 
 const CONNECTING: Duration = Duration::from_secs(10);
@@ -26,33 +26,33 @@ const HANGING_UP: Duration = Duration::from_secs(2);
 const WAITING_EVENTS: usize = 64;
 const WAITING_REQUESTS: usize = 64;
 
-type Answer = Result<Value, CallError>;
+type Answer = Result<Value, SignalCallError>;
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Answer>>>>;
 
 /// One connection for calls and events, opened by whoever needs it first and kept.
 #[derive(Debug)]
 pub(crate) struct SocketDaemon {
-    endpoint: Endpoint,
-    connection: AsyncMutex<Option<Connection>>,
+    endpoint: DaemonEndpoint,
+    connection: AsyncMutex<Option<DaemonConnection>>,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct DaemonConnection {
     requests: mpsc::Sender<Vec<u8>>,
     waiting: Waiting,
     /// Taken by who listens, and left here for the next who does.
-    events: Arc<AsyncMutex<mpsc::Receiver<Frame>>>,
+    events: Arc<AsyncMutex<mpsc::Receiver<DaemonFrame>>>,
     reader: AbortOnDropHandle<()>,
     writer: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug)]
 pub(crate) struct SocketEvents {
-    events: Arc<AsyncMutex<mpsc::Receiver<Frame>>>,
+    events: Arc<AsyncMutex<mpsc::Receiver<DaemonFrame>>>,
 }
 
 impl SocketDaemon {
-    pub(crate) fn new(endpoint: Endpoint) -> Self {
+    pub(crate) fn new(endpoint: DaemonEndpoint) -> Self {
         Self {
             endpoint,
             connection: AsyncMutex::new(None),
@@ -75,20 +75,23 @@ impl SocketDaemon {
             (connection.requests.clone(), Arc::clone(&connection.waiting))
         };
         lock(&waiting).insert(id, answered);
-        let _forget = Forget {
+        let _forget = PendingCall {
             waiting: Arc::clone(&waiting),
             id,
         };
         // Written by a task of its own: half a line, left by a caller who gave up, would spoil the next.
-        requests.send(line).await.map_err(CallError::unreachable)?;
+        requests
+            .send(line)
+            .await
+            .map_err(SignalCallError::unreachable)?;
         match timeout(limit, answer).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(gone)) => Err(CallError::broken(gone)),
-            Err(late) => Err(CallError::broken(late)),
+            Ok(Err(gone)) => Err(SignalCallError::broken(gone)),
+            Err(late) => Err(SignalCallError::broken(late)),
         }
     }
 
-    pub(crate) async fn events(&self) -> Result<SocketEvents, CallError> {
+    pub(crate) async fn events(&self) -> Result<SocketEvents, SignalCallError> {
         let mut connection = self.connection.lock().await;
         let connection = self.connected(&mut connection).await?;
         Ok(SocketEvents {
@@ -102,7 +105,7 @@ impl SocketDaemon {
         let Some(connection) = self.connection.lock().await.take() else {
             return;
         };
-        let Connection {
+        let DaemonConnection {
             requests,
             reader,
             writer,
@@ -119,30 +122,30 @@ impl SocketDaemon {
 
     async fn connected<'a>(
         &self,
-        connection: &'a mut Option<Connection>,
-    ) -> Result<&'a Connection, CallError> {
+        connection: &'a mut Option<DaemonConnection>,
+    ) -> Result<&'a DaemonConnection, SignalCallError> {
         let kept = connection.take().filter(|kept| !kept.reader.is_finished());
         let kept = match kept {
             Some(kept) => kept,
-            None => Connection::open(&self.endpoint).await?,
+            None => DaemonConnection::open(&self.endpoint).await?,
         };
         Ok(connection.insert(kept))
     }
 }
 
 impl SocketEvents {
-    pub(crate) async fn next(&mut self) -> Result<Frame, CallError> {
+    pub(crate) async fn next(&mut self) -> Result<DaemonFrame, SignalCallError> {
         let next = self.events.lock().await.recv().await;
-        next.ok_or_else(|| CallError::broken(StreamEnded))
+        next.ok_or_else(|| SignalCallError::broken(StreamEnded))
     }
 }
 
-impl Connection {
-    async fn open(endpoint: &Endpoint) -> Result<Self, CallError> {
+impl DaemonConnection {
+    async fn open(endpoint: &DaemonEndpoint) -> Result<Self, SignalCallError> {
         let opened = timeout(CONNECTING, halves(endpoint)).await;
         let (read, write) = opened
-            .map_err(CallError::unreachable)?
-            .map_err(CallError::unreachable)?;
+            .map_err(SignalCallError::unreachable)?
+            .map_err(SignalCallError::unreachable)?;
         let waiting = Waiting::default();
         let (events, heard) = mpsc::channel(WAITING_EVENTS);
         let (requests, to_write) = mpsc::channel(WAITING_REQUESTS);
@@ -158,12 +161,12 @@ impl Connection {
 }
 
 /// Takes a call's place away when the caller goes, whatever came of it.
-struct Forget {
+struct PendingCall {
     waiting: Waiting,
     id: u64,
 }
 
-impl Drop for Forget {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         lock(&self.waiting).remove(&self.id);
     }
@@ -172,27 +175,27 @@ impl Drop for Forget {
 type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
 type WriteHalf = Box<dyn AsyncWrite + Send + Unpin>;
 
-async fn halves(endpoint: &Endpoint) -> io::Result<(ReadHalf, WriteHalf)> {
+async fn halves(endpoint: &DaemonEndpoint) -> io::Result<(ReadHalf, WriteHalf)> {
     match endpoint {
-        Endpoint::Unix(path) => {
+        DaemonEndpoint::Unix(path) => {
             let (read, write) = UnixStream::connect(path).await?.into_split();
             Ok((Box::new(read), Box::new(write)))
         }
-        Endpoint::Tcp(address) => {
+        DaemonEndpoint::Tcp(address) => {
             let (read, write) = TcpStream::connect(address).await?.into_split();
             Ok((Box::new(read), Box::new(write)))
         }
-        Endpoint::Http(_) => Err(io::ErrorKind::Unsupported.into()),
+        DaemonEndpoint::Http(_) => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
 /// Ends with the connection. Whoever waits for an answer then learns that there is none.
-async fn read_lines(from: ReadHalf, waiting: Waiting, events: mpsc::Sender<Frame>) {
+async fn read_lines(from: ReadHalf, waiting: Waiting, events: mpsc::Sender<DaemonFrame>) {
     hand_on(from, &waiting, events).await;
     lock(&waiting).clear();
 }
 
-async fn hand_on(mut from: ReadHalf, waiting: &Waiting, events: mpsc::Sender<Frame>) {
+async fn hand_on(mut from: ReadHalf, waiting: &Waiting, events: mpsc::Sender<DaemonFrame>) {
     // An attachment comes as one line, too.
     let mut lines = LineBuffer::new(LONGEST_ATTACHMENT_ANSWER);
     let mut chunk = vec![0; 64 << 10];
@@ -211,24 +214,24 @@ async fn hand_on(mut from: ReadHalf, waiting: &Waiting, events: mpsc::Sender<Fra
 
 /// An answer goes to who waits for it and takes no place among the events: they may have nobody who
 /// listens yet.
-fn sort(line: Line, waiting: &Waiting) -> Option<Frame> {
-    let Line::Whole(line) = line else {
-        return Some(Frame::Malformed);
+fn sort(line: BoundedLine, waiting: &Waiting) -> Option<DaemonFrame> {
+    let BoundedLine::Whole(line) = line else {
+        return Some(DaemonFrame::Malformed);
     };
     let Ok(mut value) = serde_json::from_slice::<Value>(&line) else {
-        return Some(Frame::Malformed);
+        return Some(DaemonFrame::Malformed);
     };
     if value["method"] == "receive" {
         let mut params = value["params"].take();
         // Wrapped, where it was subscribed to.
         let wrapped = params.get_mut("result").map(Value::take);
-        return Some(Frame::Event(wrapped.unwrap_or(params)));
+        return Some(DaemonFrame::Event(wrapped.unwrap_or(params)));
     }
     if value.get("method").is_some() {
         return None;
     }
     let (Some(id), answer) = rpc::answer(value) else {
-        return Some(Frame::Malformed);
+        return Some(DaemonFrame::Malformed);
     };
     if let Some(waits) = lock(waiting).remove(&id) {
         // Whoever waited may have gone meanwhile.

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 
-use crate::daemon::{Frame, LONGEST_EVENT};
-use crate::lines::{Line, LineBuffer};
-use crate::rpc::CallError;
+use crate::daemon::{DaemonFrame, LONGEST_EVENT};
+use crate::lines::{BoundedLine, LineBuffer};
+use crate::rpc::SignalCallError;
 
 pub(crate) struct SseEvents {
     chunks: BoxStream<'static, reqwest::Result<Bytes>>,
@@ -34,15 +34,15 @@ impl SseEvents {
         }
     }
 
-    pub(crate) async fn next(&mut self) -> Result<Frame, CallError> {
+    pub(crate) async fn next(&mut self) -> Result<DaemonFrame, SignalCallError> {
         loop {
             if let Some(frame) = self.reader.next_frame() {
                 return Ok(frame);
             }
             match self.chunks.next().await {
                 Some(Ok(chunk)) => self.reader.lines.push(&chunk),
-                Some(Err(error)) => return Err(CallError::broken(error.without_url())),
-                None => return Err(CallError::broken(StreamEnded)),
+                Some(Err(error)) => return Err(SignalCallError::broken(error.without_url())),
+                None => return Err(SignalCallError::broken(StreamEnded)),
             }
         }
     }
@@ -61,17 +61,19 @@ impl SseReader {
         }
     }
 
-    fn next_frame(&mut self) -> Option<Frame> {
+    fn next_frame(&mut self) -> Option<DaemonFrame> {
         loop {
             match self.lines.next_line()? {
-                Line::TooLong => self.too_long = true,
-                Line::Whole(line) if line.is_empty() => {
+                BoundedLine::TooLong => self.too_long = true,
+                BoundedLine::Whole(line) if line.is_empty() => {
                     if let Some(frame) = self.end_event() {
                         return Some(frame);
                     }
                 }
-                Line::Whole(line) if line.starts_with(b":") => return Some(Frame::Alive),
-                Line::Whole(line) => self.take_field(&line),
+                BoundedLine::Whole(line) if line.starts_with(b":") => {
+                    return Some(DaemonFrame::Alive);
+                }
+                BoundedLine::Whole(line) => self.take_field(&line),
             }
         }
     }
@@ -92,15 +94,15 @@ impl SseReader {
         self.data.extend_from_slice(value);
     }
 
-    fn end_event(&mut self) -> Option<Frame> {
+    fn end_event(&mut self) -> Option<DaemonFrame> {
         let data = std::mem::take(&mut self.data);
         if std::mem::take(&mut self.too_long) {
-            return Some(Frame::Malformed);
+            return Some(DaemonFrame::Malformed);
         }
         if data.is_empty() {
             return None;
         }
-        Some(serde_json::from_slice(&data).map_or(Frame::Malformed, Frame::Event))
+        Some(serde_json::from_slice(&data).map_or(DaemonFrame::Malformed, DaemonFrame::Event))
     }
 }
 
@@ -128,12 +130,12 @@ mod tests {
                 frames.extend(std::iter::from_fn(|| reader.next_frame()));
             }
             let expected = [
-                Frame::Alive,
-                Frame::Alive,
-                Frame::Event(json!({ "a": "é" })),
-                Frame::Event(json!({})),
-                Frame::Malformed,
-                Frame::Event(json!(1)),
+                DaemonFrame::Alive,
+                DaemonFrame::Alive,
+                DaemonFrame::Event(json!({ "a": "é" })),
+                DaemonFrame::Event(json!({})),
+                DaemonFrame::Malformed,
+                DaemonFrame::Event(json!(1)),
             ];
             assert_eq!(frames, expected, "in pieces of {piece}");
         }
@@ -150,6 +152,9 @@ mod tests {
         }
         reader.lines.push(b"\n\ndata:{}\n\n");
         frames.extend(std::iter::from_fn(|| reader.next_frame()));
-        assert_eq!(frames, [Frame::Malformed, Frame::Event(json!({}))]);
+        assert_eq!(
+            frames,
+            [DaemonFrame::Malformed, DaemonFrame::Event(json!({}))]
+        );
     }
 }

@@ -3,7 +3,7 @@
 //! Signal has no markup: a style is a range beside the text, counted in UTF-16 units. What is read is
 //! never longer than the source, so that a message that fits still does.
 
-use hermetic_chat::markdown::{Inline, LineKind, Style, read_inline};
+use hermetic_chat::markdown::{InlineNode, LineKind, TextStyle, read_inline};
 
 /// A text as it is read, and how parts of it look.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) struct StyledText {
 
 impl StyledText {
     pub(crate) fn of(markdown: &str) -> Self {
-        let mut writer = Writer::default();
+        let mut writer = StyleWriter::default();
         let mut fence = None;
         let mut code: Vec<&str> = Vec::new();
         for line in markdown.lines() {
@@ -39,7 +39,7 @@ impl StyledText {
 }
 
 #[derive(Default)]
-struct Writer {
+struct StyleWriter {
     text: String,
     /// The length of the text so far.
     units: usize,
@@ -49,7 +49,7 @@ struct Writer {
 
 const MONOSPACE: &str = "MONOSPACE";
 
-impl Writer {
+impl StyleWriter {
     fn code_block(&mut self, lines: &[&str]) {
         let body = lines.join("\n");
         if body.trim().is_empty() {
@@ -64,18 +64,18 @@ impl Writer {
         match heading(line.trim_start()) {
             Some(heading) => {
                 let inlines = read_inline(heading);
-                self.styled(name(Style::Bold), |writer| writer.inlines(&inlines));
+                self.styled(name(TextStyle::Bold), |writer| writer.inlines(&inlines));
             }
             None => self.inlines(&read_inline(line)),
         }
     }
 
-    fn inlines(&mut self, inlines: &[Inline<'_>]) {
+    fn inlines(&mut self, inlines: &[InlineNode<'_>]) {
         for inline in inlines {
             match inline {
-                Inline::Text(text) => self.push(&unescape(text)),
-                Inline::Code(code) => self.styled(MONOSPACE, |writer| writer.push(code)),
-                Inline::Link { label, url } => {
+                InlineNode::Text(text) => self.push(&unescape(text)),
+                InlineNode::Code(code) => self.styled(MONOSPACE, |writer| writer.push(code)),
+                InlineNode::Link { label, url } => {
                     let label = unescape(label);
                     self.push(&label);
                     if label != *url {
@@ -84,7 +84,7 @@ impl Writer {
                         self.push(")");
                     }
                 }
-                Inline::Styled(style, inner) => {
+                InlineNode::Styled(style, inner) => {
                     self.styled(name(*style), |writer| writer.inlines(inner));
                 }
             }
@@ -113,12 +113,12 @@ impl Writer {
     }
 }
 
-fn name(style: Style) -> &'static str {
+fn name(style: TextStyle) -> &'static str {
     match style {
-        Style::Bold => "BOLD",
-        Style::Italic => "ITALIC",
-        Style::Strike => "STRIKETHROUGH",
-        Style::Spoiler => "SPOILER",
+        TextStyle::Bold => "BOLD",
+        TextStyle::Italic => "ITALIC",
+        TextStyle::Strike => "STRIKETHROUGH",
+        TextStyle::Spoiler => "SPOILER",
     }
 }
 

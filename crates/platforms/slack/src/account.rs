@@ -3,40 +3,47 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use hermetic_chat::{AdapterState, Backoff, ChatState, RecentKeys};
-use hermetic_types::{AccountId, UpdateId};
+use hermetic_chat::{AdapterState, Backoff, ChatState, Position, RecentKeys};
+use hermetic_types::{AccountId, SharedClock, UpdateId};
 
-use crate::config::{Hearing, Intake, SlackConfig, SlackConfigError, Timing};
-use crate::listening::Listening;
-use crate::pace::Pace;
-use crate::wire::Wire;
+use crate::config::{SlackConfig, SlackConfigError, SlackEventIntake, SlackHearing, SlackTiming};
+use crate::listening::ListeningState;
+use crate::names::PeoplesNames;
+use crate::pace::CallPace;
+use crate::wire::SlackApi;
 
 /// Slack repeats an event for some six minutes; the ledger knows all the others.
 const KNOWN_EVENTS: usize = 4000;
 
+/// In microseconds. Slack gives a request up after some six minutes.
+const LOST_REQUESTS: Position = 15 * 60 * 1_000_000;
+
 #[derive(Debug)]
 pub(crate) struct SlackAccount {
     pub(crate) account: AccountId,
-    pub(crate) wire: Wire,
-    pub(crate) intake: Intake,
-    pub(crate) hearing: Hearing,
-    pub(crate) timing: Timing,
-    pub(crate) pace: Pace,
+    pub(crate) wire: SlackApi,
+    pub(crate) intake: SlackEventIntake,
+    pub(crate) hearing: SlackHearing,
+    pub(crate) timing: SlackTiming,
+    pub(crate) clock: SharedClock,
+    pub(crate) pace: CallPace,
     pub(crate) adapter_state: Arc<dyn AdapterState>,
     /// Events that were stored lately: Slack repeats itself when it doubts.
     pub(crate) stored: Arc<Mutex<RecentKeys<UpdateId>>>,
     pub(crate) malformed: Mutex<HashSet<&'static str>>,
     /// Slack does not let this app show that it writes.
     pub(crate) no_status: AtomicBool,
+    pub(crate) names: PeoplesNames,
     state: Mutex<ChatState>,
     /// Whoever listens now.
-    listening: Mutex<Option<Arc<Listening>>>,
+    listening: Mutex<Option<Arc<ListeningState>>>,
 }
 
 /// Takes the listening away again when it ends.
 #[derive(Debug)]
-pub(crate) struct Published<'a>(&'a SlackAccount);
+pub(crate) struct PublishedListening<'a>(&'a SlackAccount);
 
 impl SlackAccount {
     pub(crate) fn new(
@@ -45,16 +52,18 @@ impl SlackAccount {
     ) -> Result<Self, SlackConfigError> {
         config.check_secrets()?;
         Ok(Self {
-            wire: Wire::new(&config)?,
+            wire: SlackApi::new(&config)?,
             account: config.account,
             intake: config.intake,
             hearing: config.hearing,
             timing: config.timing,
-            pace: Pace::default(),
+            clock: config.clock,
+            pace: CallPace::default(),
             adapter_state,
             stored: Arc::new(Mutex::new(RecentKeys::new(KNOWN_EVENTS))),
             malformed: Mutex::default(),
             no_status: AtomicBool::new(false),
+            names: PeoplesNames::default(),
             state: Mutex::new(ChatState::Starting),
             listening: Mutex::default(),
         })
@@ -75,23 +84,42 @@ impl SlackAccount {
         self.state() != ChatState::Connected
     }
 
+    /// Slack's name for this moment.
+    pub(crate) fn position_now(&self) -> Position {
+        self.position_before(Duration::ZERO)
+    }
+
+    /// The same for the moment so long ago.
+    pub(crate) fn position_before(&self, ago: Duration) -> Position {
+        Position::try_from(self.clock.now().minus(ago).micros()).unwrap_or_default()
+    }
+
     pub(crate) fn backoff(&self) -> Backoff {
         Backoff::new(self.timing.retry.0, self.timing.retry.1)
     }
 
-    pub(crate) fn publish(&self, listening: &Arc<Listening>) -> Published<'_> {
+    pub(crate) fn publish(&self, listening: &Arc<ListeningState>) -> PublishedListening<'_> {
         *self
             .listening
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(listening));
-        Published(self)
+        PublishedListening(self)
     }
 
-    pub(crate) fn listening(&self) -> Option<Arc<Listening>> {
+    pub(crate) fn listening(&self) -> Option<Arc<ListeningState>> {
         self.listening
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Where a history is read from. Requests of Slack's may fail one by one, so that something later was
+    /// stored before what is missing; the ledger knows what is found twice.
+    pub(crate) fn look_back(&self, position: Position) -> Position {
+        match self.intake {
+            SlackEventIntake::SocketMode { .. } => position,
+            SlackEventIntake::EventsApi { .. } => position.saturating_sub(LOST_REQUESTS),
+        }
     }
 
     pub(crate) fn may_show_status(&self) -> bool {
@@ -99,7 +127,7 @@ impl SlackAccount {
     }
 }
 
-impl Drop for Published<'_> {
+impl Drop for PublishedListening<'_> {
     fn drop(&mut self) {
         let mut listening = self
             .0

@@ -5,7 +5,7 @@ use tokio::sync::{mpsc, oneshot};
 /// One of them for each time that Slack sent the event. Dropped, it says nothing, and Slack sends the
 /// event again.
 #[derive(Debug)]
-pub(crate) enum Acknowledgement {
+pub(crate) enum EventAcknowledgement {
     /// By the id of the envelope, over the socket on which it came.
     Socket {
         socket: mpsc::UnboundedSender<String>,
@@ -17,7 +17,7 @@ pub(crate) enum Acknowledgement {
     Nobody,
 }
 
-impl Acknowledgement {
+impl EventAcknowledgement {
     pub(crate) fn give(self) {
         match self {
             // A socket that is gone takes no acknowledgement. Slack sends the event again on another,

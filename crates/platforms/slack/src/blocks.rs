@@ -1,6 +1,6 @@
 //! Block Kit: texts with buttons under them, and texts too long for an edit.
 
-use hermetic_chat::Button;
+use hermetic_chat::ReplyButton;
 use serde_json::{Value, json};
 
 /// What Slack takes in one section.
@@ -12,14 +12,14 @@ const LABEL: usize = 75;
 
 /// A message as the API takes it: its text, and blocks where a text alone does not do.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Body {
+pub(crate) struct MessageBody {
     pub(crate) text: String,
     /// Empty where the text says everything.
     pub(crate) blocks: Vec<Value>,
 }
 
-impl Body {
-    pub(crate) fn new(mrkdwn: String, buttons: &[Vec<Button>]) -> Self {
+impl MessageBody {
+    pub(crate) fn new(mrkdwn: String, buttons: &[Vec<ReplyButton>]) -> Self {
         let rows = buttons.iter().filter(|row| !row.is_empty());
         let actions: Vec<_> = rows
             .enumerate()
@@ -48,8 +48,8 @@ impl Body {
     }
 }
 
-fn actions(row_number: usize, row: &[Button]) -> Value {
-    let button = |(number, button): (usize, &Button)| {
+fn actions(row_number: usize, row: &[ReplyButton]) -> Value {
+    let button = |(number, button): (usize, &ReplyButton)| {
         let label: String = button.label().chars().take(LABEL).collect();
         json!({
             "type": "button",
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn a_short_text_needs_no_blocks_and_buttons_do() {
-        let plain = Body::new("hello".to_owned(), &[]);
+        let plain = MessageBody::new("hello".to_owned(), &[]);
         assert_eq!((plain.text.as_str(), plain.blocks.len()), ("hello", 0));
-        let yes = Button::new("y".repeat(100), "q1:yes").unwrap();
-        let asked = Body::new("May I?".to_owned(), &[vec![yes], vec![]]);
+        let yes = ReplyButton::new("y".repeat(100), "q1:yes").unwrap();
+        let asked = MessageBody::new("May I?".to_owned(), &[vec![yes], vec![]]);
         assert_eq!(asked.blocks.len(), 2);
         assert_eq!(asked.blocks[0]["text"]["text"], "May I?");
         let button = &asked.blocks[1]["elements"][0];

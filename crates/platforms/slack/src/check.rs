@@ -1,11 +1,11 @@
 //! Who a token belongs to, and what the bot may not do.
 
-use hermetic_chat::{AccountCheck, CheckError, Shortcoming};
+use hermetic_chat::{AccountCheck, AccountShortcoming, CheckError};
 
 use crate::account::SlackAccount;
-use crate::config::Intake;
-use crate::identity::Identity;
-use crate::wire::CallError;
+use crate::config::SlackEventIntake;
+use crate::identity::BotIdentity;
+use crate::wire::SlackCallError;
 
 /// Scopes of the bot token, and what does not work without each.
 const SCOPES: [(&str, &str); 11] = [
@@ -33,16 +33,16 @@ const SCOPES: [(&str, &str); 11] = [
 
 impl SlackAccount {
     pub(crate) async fn check_account(&self) -> Result<AccountCheck, CheckError> {
-        let identity = Identity::ask(&self.wire).await?;
+        let identity = BotIdentity::ask(&self.wire).await?;
         let mut shortcomings = missing_scopes(&identity);
-        if let Intake::SocketMode { app_token } = &self.intake {
+        if let SlackEventIntake::SocketMode { app_token } = &self.intake {
             // It asks for a socket and does not open it: one that is never opened takes no events away.
             let opened = self
                 .wire
                 .ask_as("apps.connections.open", &[], app_token)
                 .await;
             match opened {
-                Err(error) if error.is_final() => shortcomings.push(Shortcoming {
+                Err(error) if error.is_final() => shortcomings.push(AccountShortcoming {
                     problem: format!("Socket Mode does not take the app token: {error}"),
                     remedy:
                         "switch Socket Mode on and make an app-level token with connections:write"
@@ -59,25 +59,25 @@ impl SlackAccount {
 }
 
 /// None where the server does not tell scopes, as stand-ins do not.
-fn missing_scopes(identity: &Identity) -> Vec<Shortcoming> {
+fn missing_scopes(identity: &BotIdentity) -> Vec<AccountShortcoming> {
     let has = |scope: &str| identity.scopes.iter().any(|granted| granted == scope);
     let missing = SCOPES
         .iter()
         .filter(|(scope, _)| !identity.scopes.is_empty() && !has(scope));
     missing
-        .map(|(scope, problem)| Shortcoming {
+        .map(|(scope, problem)| AccountShortcoming {
             problem: (*problem).to_owned(),
             remedy: format!("add the bot token scope {scope} and install the app again"),
         })
         .collect()
 }
 
-impl From<CallError> for CheckError {
-    fn from(error: CallError) -> Self {
+impl From<SlackCallError> for CheckError {
+    fn from(error: SlackCallError) -> Self {
         let description = error.to_string();
         match error {
             error if error.is_final() => Self::Unauthorized { description },
-            CallError::Refused { .. } => Self::Refused { description },
+            SlackCallError::Refused { .. } => Self::Refused { description },
             other => Self::Unreachable(Box::new(other)),
         }
     }

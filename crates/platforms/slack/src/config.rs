@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hermetic_types::{AccountId, ChatId, Platform, Secret};
+use hermetic_types::{AccountId, ChatId, Platform, Secret, SharedClock};
 use thiserror::Error;
 
 /// Where Slack's own servers are.
@@ -14,17 +14,19 @@ pub struct SlackConfig {
     pub account: AccountId,
     /// `SLACK_BOT_TOKEN` (xoxb).
     pub bot_token: Secret,
-    pub intake: Intake,
+    pub intake: SlackEventIntake,
     /// `https://slack.com/api`, or a stand-in.
     pub api_base: String,
     pub proxy: Option<String>,
-    pub hearing: Hearing,
-    pub timing: Timing,
+    pub hearing: SlackHearing,
+    pub timing: SlackTiming,
+    /// By which a request is fresh or stale, and a sweep reaches back.
+    pub clock: SharedClock,
 }
 
 /// How events come to us.
 #[derive(Clone, Debug)]
-pub enum Intake {
+pub enum SlackEventIntake {
     /// Over websockets that we open with `SLACK_APP_TOKEN` (xapp).
     SocketMode { app_token: Secret },
     /// Slack posts to `url` and signs with `SLACK_SIGNING_SECRET`.
@@ -33,7 +35,7 @@ pub enum Intake {
 
 /// What in a channel is meant for us.
 #[derive(Clone, Debug)]
-pub struct Hearing {
+pub struct SlackHearing {
     /// `SLACK_REQUIRE_MENTION`: in channels only what names us, and threads in which we were named.
     pub require_mention: bool,
     /// `SLACK_STRICT_MENTION`: a thread in which we were named needs our name each time, too.
@@ -42,12 +44,12 @@ pub struct Hearing {
     pub free_response_channels: BTreeSet<ChatId>,
     /// `SLACK_ALLOWED_CHANNELS`: if there are any, only these channels.
     pub allowed_channels: BTreeSet<ChatId>,
-    pub bots: Bots,
+    pub bots: HeardBots,
 }
 
 /// `SLACK_ALLOW_BOTS`; whether such a bot may speak is up to access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bots {
+pub enum HeardBots {
     Ignore,
     /// Only what names us, so that two bots do not talk to each other for ever.
     HearMentions,
@@ -55,7 +57,7 @@ pub enum Bots {
 }
 
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct SlackTiming {
     pub request: Duration,
     /// First and longest wait after a failure that may pass.
     pub retry: (Duration, Duration),
@@ -93,15 +95,16 @@ pub enum SlackConfigError {
 }
 
 impl SlackConfig {
-    pub fn new(bot_token: Secret, intake: Intake) -> Self {
+    pub fn new(bot_token: Secret, intake: SlackEventIntake, clock: SharedClock) -> Self {
         Self {
             account: Platform::Slack.into(),
             bot_token,
             intake,
             api_base: API_BASE.to_owned(),
             proxy: None,
-            hearing: Hearing::default(),
-            timing: Timing::default(),
+            hearing: SlackHearing::default(),
+            timing: SlackTiming::default(),
+            clock,
         }
     }
 
@@ -110,10 +113,10 @@ impl SlackConfig {
             return Err(SlackConfigError::BotToken);
         }
         match &self.intake {
-            Intake::SocketMode { app_token } if !is_token(app_token, "xapp-") => {
+            SlackEventIntake::SocketMode { app_token } if !is_token(app_token, "xapp-") => {
                 Err(SlackConfigError::AppToken)
             }
-            Intake::EventsApi { signing_secret, .. } if signing_secret.is_empty() => {
+            SlackEventIntake::EventsApi { signing_secret, .. } if signing_secret.is_empty() => {
                 Err(SlackConfigError::SigningSecret)
             }
             _ => Ok(()),
@@ -127,19 +130,19 @@ fn is_token(token: &Secret, prefix: &str) -> bool {
     token.len() <= 512 && token.starts_with(prefix) && token.bytes().all(plain)
 }
 
-impl Default for Hearing {
+impl Default for SlackHearing {
     fn default() -> Self {
         Self {
             require_mention: true,
             strict_mention: false,
             free_response_channels: BTreeSet::new(),
             allowed_channels: BTreeSet::new(),
-            bots: Bots::Ignore,
+            bots: HeardBots::Ignore,
         }
     }
 }
 
-impl Default for Timing {
+impl Default for SlackTiming {
     fn default() -> Self {
         Self {
             request: Duration::from_secs(30),

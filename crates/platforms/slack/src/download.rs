@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::account::SlackAccount;
-use crate::pace::Tier;
-use crate::wire::CallError;
+use crate::pace::RateTier;
+use crate::wire::SlackCallError;
 
 /// What Slack lets people upload.
 pub(crate) const DOWNLOAD_BYTES: u64 = 1 << 30;
@@ -28,7 +28,10 @@ impl SlackAccount {
         // Asked for each time: addresses change, and in shared channels an event has none.
         let params = [("file", attachment.id.as_str())];
         let call = || self.wire.ask("files.info", &params);
-        let info = self.patiently(|| Tier::Other, call).await.map_err(failed)?;
+        let info = self
+            .patiently(|| RateTier::Other, call)
+            .await
+            .map_err(failed)?;
         let file = &info.value["file"];
         if too_large(file["size"].as_u64()) {
             return Err(DownloadError::TooLarge { limit });
@@ -73,9 +76,9 @@ fn check(response: &Response, file: &Value) -> Result<(), DownloadError> {
     }
 }
 
-fn failed(error: CallError) -> DownloadError {
+fn failed(error: SlackCallError) -> DownloadError {
     match error {
-        CallError::Refused { error } => DownloadError::Refused { description: error },
+        SlackCallError::Refused { error } => DownloadError::Refused { description: error },
         error => DownloadError::Failed(Box::new(error)),
     }
 }

@@ -1,7 +1,8 @@
 //! Events that Slack posts to us: events as JSON, presses and slash commands as forms.
 //!
 //! A request is answered when what it carries is stored, so a crash in between costs nothing: Slack posts
-//! an event again at once, after a minute and after five. Who does not know the secret learns nothing.
+//! an event again at once, after a minute and after five. That it does says that we were out of reach, and
+//! the histories are read for what it has given up. Who does not know the secret learns nothing.
 
 use std::sync::Arc;
 
@@ -11,7 +12,6 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use jiff::Timestamp;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
@@ -19,12 +19,14 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use crate::account::SlackAccount;
-use crate::acknowledgement::Acknowledgement;
-use crate::config::Intake;
-use crate::listening::Listening;
+use crate::acknowledgement::EventAcknowledgement;
+use crate::config::SlackEventIntake;
+use crate::listening::ListeningState;
 use crate::signature;
 
 const BODY_BYTES: usize = 2 << 20;
+/// Only what Slack posts again has it.
+const RETRY_HEADER: &str = "x-slack-retry-num";
 /// Fields of a form; a slash command has some fifteen.
 const MOST_FIELDS: usize = 64;
 
@@ -36,50 +38,66 @@ pub(crate) fn router(slack: Arc<SlackAccount>) -> Router {
 }
 
 /// What a request carries.
-enum Carried {
+enum RequestPayload {
     Challenge(String),
     Event(Value),
     Interaction(Value),
     Command(Value),
+    /// There was too much for a while, and Slack tells us nothing of it.
+    HeldBack,
     Nothing(&'static str),
 }
 
 async fn take(State(slack): State<Arc<SlackAccount>>, headers: HeaderMap, body: Bytes) -> Response {
-    let Intake::EventsApi { signing_secret, .. } = &slack.intake else {
+    let SlackEventIntake::EventsApi { signing_secret, .. } = &slack.intake else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    if let Err(error) = signature::check(signing_secret, &headers, &body, Timestamp::now()) {
+    if let Err(error) = signature::check(signing_secret, &headers, &body, slack.clock.now()) {
         warn!(account = %slack.account, rule = "slack signature", %error, "refused");
         return StatusCode::NOT_FOUND.into_response();
     }
     let carried = read(&headers, &body);
     match carried {
-        Carried::Challenge(challenge) => Json(json!({ "challenge": challenge })).into_response(),
-        Carried::Nothing(why) => {
+        RequestPayload::Challenge(challenge) => {
+            Json(json!({ "challenge": challenge })).into_response()
+        }
+        RequestPayload::Nothing(why) => {
             debug!(account = %slack.account, why, "slack posted nothing for us");
             StatusCode::OK.into_response()
         }
         // Before we know who we are we cannot tell what is meant for us.
         carried => match slack.listening() {
-            Some(listening) => hand_over(&slack, &listening, &carried)
-                .await
-                .into_response(),
+            Some(listening) => {
+                if headers.contains_key(RETRY_HEADER) || matches!(carried, RequestPayload::HeldBack)
+                {
+                    listening.note_missed();
+                }
+                hand_over(&slack, &listening, &carried)
+                    .await
+                    .into_response()
+            }
             None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
         },
     }
 }
 
-async fn hand_over(slack: &SlackAccount, listening: &Listening, carried: &Carried) -> StatusCode {
+async fn hand_over(
+    slack: &SlackAccount,
+    listening: &ListeningState,
+    carried: &RequestPayload,
+) -> StatusCode {
     let (given, acknowledged) = oneshot::channel();
-    let given = Acknowledgement::Request(given);
+    let given = EventAcknowledgement::Request(given);
     let hearing = async {
         match carried {
-            Carried::Event(payload) => listening.hear_event(slack, payload, given).await,
-            Carried::Interaction(payload) => {
+            RequestPayload::Event(payload) => listening.hear_event(slack, payload, given).await,
+            RequestPayload::Interaction(payload) => {
                 listening.hear_interaction(slack, payload, given).await;
             }
-            Carried::Command(payload) => listening.hear_command(slack, payload, given).await,
-            Carried::Challenge(_) | Carried::Nothing(_) => given.give(),
+            RequestPayload::Command(payload) => listening.hear_command(slack, payload, given).await,
+            RequestPayload::Challenge(_)
+            | RequestPayload::HeldBack
+            | RequestPayload::Nothing(_) => given.give(),
         }
         acknowledged.await
     };
@@ -90,7 +108,7 @@ async fn hand_over(slack: &SlackAccount, listening: &Listening, carried: &Carrie
     }
 }
 
-fn read(headers: &HeaderMap, body: &[u8]) -> Carried {
+fn read(headers: &HeaderMap, body: &[u8]) -> RequestPayload {
     let kind = headers.get(header::CONTENT_TYPE);
     let is_form = kind.is_some_and(|kind| {
         kind.as_bytes()
@@ -102,31 +120,32 @@ fn read(headers: &HeaderMap, body: &[u8]) -> Carried {
     }
 }
 
-fn read_json(body: &[u8]) -> Carried {
+fn read_json(body: &[u8]) -> RequestPayload {
     let Ok(payload) = serde_json::from_slice::<Value>(body) else {
-        return Carried::Nothing("no JSON");
+        return RequestPayload::Nothing("no JSON");
     };
     match payload["type"].as_str() {
         Some("url_verification") => match payload["challenge"].as_str() {
-            Some(challenge) => Carried::Challenge(challenge.to_owned()),
-            None => Carried::Nothing("a challenge without one"),
+            Some(challenge) => RequestPayload::Challenge(challenge.to_owned()),
+            None => RequestPayload::Nothing("a challenge without one"),
         },
-        Some("event_callback") => Carried::Event(payload),
-        _ => Carried::Nothing("neither an event nor a challenge"),
+        Some("event_callback") => RequestPayload::Event(payload),
+        Some("app_rate_limited") => RequestPayload::HeldBack,
+        _ => RequestPayload::Nothing("neither an event nor a challenge"),
     }
 }
 
-fn read_form(body: &[u8]) -> Carried {
+fn read_form(body: &[u8]) -> RequestPayload {
     let Some(fields) = form_fields(body) else {
-        return Carried::Nothing("a form that is none");
+        return RequestPayload::Nothing("a form that is none");
     };
     match fields.get("payload").and_then(Value::as_str) {
         Some(payload) => match serde_json::from_str(payload) {
-            Ok(payload) => Carried::Interaction(payload),
-            Err(_) => Carried::Nothing("an interaction that is no JSON"),
+            Ok(payload) => RequestPayload::Interaction(payload),
+            Err(_) => RequestPayload::Nothing("an interaction that is no JSON"),
         },
-        None if fields.contains_key("command") => Carried::Command(Value::Object(fields)),
-        None => Carried::Nothing("neither an interaction nor a command"),
+        None if fields.contains_key("command") => RequestPayload::Command(Value::Object(fields)),
+        None => RequestPayload::Nothing("neither an interaction nor a command"),
     }
 }
 

@@ -2,26 +2,25 @@
 
 use std::sync::PoisonError;
 
-use hermetic_chat::Event;
+use hermetic_chat::ChatEvent;
 use hermetic_types::{ChatId, DeletedMessage};
-use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{debug, warn};
 
 use crate::account::SlackAccount;
-use crate::acknowledgement::Acknowledgement;
+use crate::acknowledgement::EventAcknowledgement;
 use crate::interactions;
-use crate::listening::Listening;
-use crate::reading::{Heard, HeardMessage, Reader};
-use crate::ts::Ts;
+use crate::listening::ListeningState;
+use crate::reading::{HeardMessage, MessageReader, ReadMessage};
+use crate::ts::SlackTimestamp;
 
-impl Listening {
+impl ListeningState {
     /// An `event_callback`, as sockets and requests carry it.
     pub(crate) async fn hear_event(
         &self,
         slack: &SlackAccount,
         payload: &Value,
-        acknowledgement: Acknowledgement,
+        acknowledgement: EventAcknowledgement,
     ) {
         let event = &payload["event"];
         let kind = event["type"].as_str().unwrap_or_default();
@@ -50,26 +49,33 @@ impl Listening {
         slack: &SlackAccount,
         message: &Value,
         channel: &ChatId,
-        acknowledgement: Acknowledgement,
+        acknowledgement: EventAcknowledgement,
     ) {
         match self.reader(slack).read(message, channel) {
-            Heard::Message(heard) => self.take(*heard, channel, acknowledgement).await,
-            Heard::Deleted(ts) => {
+            ReadMessage::Message(mut heard) => {
+                slack.name(&mut heard.incoming.sender).await;
+                self.take(*heard, channel, acknowledgement).await;
+            }
+            ReadMessage::Deleted(ts) => {
                 let deleted = DeletedMessage {
                     account: slack.account.clone(),
                     chat: channel.clone(),
                     message: ts.message_id(),
                 };
                 // Worth nothing after a restart, when nothing of it runs any more: not waited for.
-                self.inbox.tell(Event::Deleted(deleted)).await;
+                self.inbox.tell(ChatEvent::Deleted(deleted)).await;
                 acknowledgement.give();
             }
-            Heard::Nothing(why) => {
+            ReadMessage::Edited(edited) => {
+                let event = ChatEvent::Edited(*edited);
+                self.inbox.take(event, None, acknowledgement).await;
+            }
+            ReadMessage::Nothing(why) => {
                 debug!(account = %slack.account, %channel, why, "a message is not for us");
                 self.pass_over(message, channel).await;
                 acknowledgement.give();
             }
-            Heard::Malformed(why) => {
+            ReadMessage::Malformed(why) => {
                 slack.warn_of_malformed(why);
                 acknowledgement.give();
             }
@@ -81,7 +87,7 @@ impl Listening {
         &self,
         slack: &SlackAccount,
         payload: &Value,
-        acknowledgement: Acknowledgement,
+        acknowledgement: EventAcknowledgement,
     ) {
         let press = interactions::press(payload, self.reader(slack));
         self.hear_once(slack, press, acknowledgement).await;
@@ -92,7 +98,7 @@ impl Listening {
         &self,
         slack: &SlackAccount,
         payload: &Value,
-        acknowledgement: Acknowledgement,
+        acknowledgement: EventAcknowledgement,
     ) {
         let command = interactions::command(payload, self.reader(slack));
         self.hear_once(slack, command, acknowledgement).await;
@@ -101,8 +107,8 @@ impl Listening {
     async fn hear_once(
         &self,
         slack: &SlackAccount,
-        event: Result<Event, &'static str>,
-        acknowledgement: Acknowledgement,
+        event: Result<ChatEvent, &'static str>,
+        acknowledgement: EventAcknowledgement,
     ) {
         match event {
             Ok(event) => self.inbox.take(event, None, acknowledgement).await,
@@ -113,7 +119,12 @@ impl Listening {
         }
     }
 
-    async fn take(&self, heard: HeardMessage, channel: &ChatId, acknowledgement: Acknowledgement) {
+    async fn take(
+        &self,
+        heard: HeardMessage,
+        channel: &ChatId,
+        acknowledgement: EventAcknowledgement,
+    ) {
         if let Some(thread) = heard.joins
             && let Err(error) = self.threads.join(channel, thread).await
         {
@@ -121,13 +132,13 @@ impl Listening {
             warn!(%error, %channel, "a thread could not be noted");
         }
         let at = Some((channel.clone(), heard.ts.position()));
-        let event = Event::Message(heard.incoming);
+        let event = ChatEvent::Message(heard.incoming);
         self.inbox.take(event, at, acknowledgement).await;
     }
 
     /// Chatter between others moves the position too, or a sweep would read all of it again.
     async fn pass_over(&self, message: &Value, channel: &ChatId) {
-        let Some(ts) = message["ts"].as_str().and_then(Ts::parse) else {
+        let Some(ts) = message["ts"].as_str().and_then(SlackTimestamp::parse) else {
             return;
         };
         if let Err(error) = self.inbox.pass_over(channel, ts.position()).await {
@@ -135,13 +146,13 @@ impl Listening {
         }
     }
 
-    fn reader<'a>(&'a self, slack: &'a SlackAccount) -> Reader<'a> {
-        Reader {
+    fn reader<'a>(&'a self, slack: &'a SlackAccount) -> MessageReader<'a> {
+        MessageReader {
             account: &slack.account,
             identity: &self.identity,
             hearing: &slack.hearing,
             threads: &self.threads,
-            now: Timestamp::now(),
+            now: slack.clock.now(),
         }
     }
 }

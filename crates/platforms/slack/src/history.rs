@@ -6,33 +6,33 @@ use hermetic_types::ChatId;
 use serde_json::Value;
 
 use crate::account::SlackAccount;
-use crate::pace::Tier;
-use crate::ts::Ts;
-use crate::wire::CallError;
+use crate::pace::RateTier;
+use crate::ts::SlackTimestamp;
+use crate::wire::SlackCallError;
 
 /// Messages on one page. Slack gives fewer to apps that are distributed and not listed.
 const PAGE: &str = "200";
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct History<'a> {
+pub(crate) struct ChannelHistory<'a> {
     pub(crate) slack: &'a SlackAccount,
 }
 
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct HistoryPage {
     pub(crate) messages: Vec<Value>,
     /// Where the next page begins.
     pub(crate) next: Option<String>,
 }
 
-impl History<'_> {
+impl ChannelHistory<'_> {
     /// Messages after this one, outside of threads; the newest first.
     pub(crate) async fn after(
         &self,
         channel: &ChatId,
-        since: Ts,
+        since: SlackTimestamp,
         cursor: Option<String>,
-    ) -> Result<Page, CallError> {
+    ) -> Result<HistoryPage, SlackCallError> {
         let since = since.to_string();
         let params = [
             ("channel", channel.as_str()),
@@ -46,8 +46,8 @@ impl History<'_> {
     pub(crate) async fn before(
         &self,
         channel: &ChatId,
-        until: Ts,
-    ) -> Result<Vec<Value>, CallError> {
+        until: SlackTimestamp,
+    ) -> Result<Vec<Value>, SlackCallError> {
         let until = until.to_string();
         let params = [
             ("channel", channel.as_str()),
@@ -63,10 +63,10 @@ impl History<'_> {
     pub(crate) async fn replies(
         &self,
         channel: &ChatId,
-        thread: Ts,
-        since: Ts,
+        thread: SlackTimestamp,
+        since: SlackTimestamp,
         cursor: Option<String>,
-    ) -> Result<Page, CallError> {
+    ) -> Result<HistoryPage, SlackCallError> {
         let (thread, since) = (thread.to_string(), since.to_string());
         let params = [
             ("channel", channel.as_str()),
@@ -78,7 +78,7 @@ impl History<'_> {
     }
 
     /// The channels and private chats in which the bot is, private ones first.
-    pub(crate) async fn channels(&self, most: usize) -> Result<Vec<ChatId>, CallError> {
+    pub(crate) async fn channels(&self, most: usize) -> Result<Vec<ChatId>, SlackCallError> {
         let mut channels = Vec::new();
         for kinds in ["im,mpim", "public_channel,private_channel"] {
             let params = [
@@ -101,7 +101,7 @@ impl History<'_> {
         method: &str,
         params: &[(&str, &str)],
         cursor: Option<String>,
-    ) -> Result<Page, CallError> {
+    ) -> Result<HistoryPage, SlackCallError> {
         let mut params = params.to_vec();
         params.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
         self.wait().await;
@@ -111,17 +111,17 @@ impl History<'_> {
             _ => Vec::new(),
         };
         let next = answer.value["response_metadata"]["next_cursor"].as_str();
-        Ok(Page {
+        Ok(HistoryPage {
             messages,
             next: next.filter(|next| !next.is_empty()).map(str::to_owned),
         })
     }
 
     async fn wait(&self) {
-        let mut wait = self.slack.pace.reserve(Tier::History);
+        let mut wait = self.slack.pace.reserve(RateTier::History);
         while wait > Duration::ZERO {
             tokio::time::sleep(wait).await;
-            wait = self.slack.pace.reserve(Tier::History);
+            wait = self.slack.pace.reserve(RateTier::History);
         }
     }
 }

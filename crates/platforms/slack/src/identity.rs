@@ -8,11 +8,11 @@ use hermetic_types::UserId;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::wire::{Answer, CallError, Wire, read_as};
+use crate::wire::{SlackAnswer, SlackApi, SlackCallError, read_as};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(crate) home: Home,
+pub(crate) struct BotIdentity {
+    pub(crate) home: InstalledIn,
     /// The bot as somebody who can be mentioned.
     pub(crate) user: String,
     /// The bot as an author of messages.
@@ -25,7 +25,7 @@ pub(crate) struct Identity {
 
 /// Where the bot is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Home {
+pub(crate) enum InstalledIn {
     Workspace(String),
     /// In all workspaces of an organisation.
     Organisation(String),
@@ -43,21 +43,21 @@ struct RawIdentity {
     is_enterprise_install: Option<bool>,
 }
 
-impl Identity {
-    pub(crate) async fn ask(wire: &Wire) -> Result<Self, CallError> {
+impl BotIdentity {
+    pub(crate) async fn ask(wire: &SlackApi) -> Result<Self, SlackCallError> {
         Self::read(wire.ask("auth.test", &[]).await?)
     }
 
-    fn read(mut answer: Answer) -> Result<Self, CallError> {
+    fn read(mut answer: SlackAnswer) -> Result<Self, SlackCallError> {
         let scopes = answer.scopes.take().unwrap_or_default();
         let raw: RawIdentity = read_as(answer)?;
         let organisation = raw
             .enterprise_id
             .filter(|_| raw.is_enterprise_install == Some(true));
         let home = match (organisation, raw.team_id) {
-            (Some(organisation), _) => Home::Organisation(organisation),
-            (None, Some(team)) => Home::Workspace(team),
-            (None, None) => return Err(CallError::Garbled { status: 200 }),
+            (Some(organisation), _) => InstalledIn::Organisation(organisation),
+            (None, Some(team)) => InstalledIn::Workspace(team),
+            (None, None) => return Err(SlackCallError::Garbled { status: 200 }),
         };
         let scopes = scopes
             .split(',')
@@ -78,7 +78,7 @@ impl Identity {
     }
 }
 
-impl Home {
+impl InstalledIn {
     pub(crate) fn id(&self) -> &str {
         match self {
             Self::Workspace(id) | Self::Organisation(id) => id,
@@ -125,7 +125,7 @@ impl Home {
     }
 }
 
-/// The id by which Slack knows somebody whom [`Home::person`] named.
+/// The id by which Slack knows somebody whom [`InstalledIn::person`] named.
 pub(crate) fn slack_user(user: &UserId) -> &str {
     let id = user.as_str();
     id.rsplit_once('/').map_or(id, |(_, user)| user)
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn another_workspace_is_not_ours_and_neither_are_its_people() {
-        let home = Home::Workspace("T1".to_owned());
+        let home = InstalledIn::Workspace("T1".to_owned());
         assert!(home.covers(&json!({"team_id": "T1"})));
         assert!(home.covers(&json!({"team_id": "T2", "authorizations": [{"team_id": "T1"}]})));
         for other in [
@@ -153,7 +153,7 @@ mod tests {
         assert!(home.covers_interaction(&json!({"team": {"id": "T1"}})));
         assert!(home.covers_interaction(&json!({"team_id": "T1"})));
         assert!(!home.covers_interaction(&json!({"team": {"id": "T2"}, "team_id": "T1"})));
-        let organisation = Home::Organisation("E1".to_owned());
+        let organisation = InstalledIn::Organisation("E1".to_owned());
         assert!(organisation.covers(&json!({"team_id": "T9", "enterprise_id": "E1"})));
         assert!(!organisation.covers(&json!({"team_id": "E1"})));
 

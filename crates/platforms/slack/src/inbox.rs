@@ -15,16 +15,17 @@ use std::time::Duration;
 use futures::future;
 use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_chat::{
-    AdapterStateError, Backoff, ChannelPositions, Counterfoil, Event, Position, Receipt, Received,
-    RecentKeys,
+    AdapterStateError, Backoff, ChannelPositions, ChatEvent, Position, Receipt, ReceiptWaiter,
+    ReceivedEvent, RecentKeys,
 };
 use hermetic_types::{ChatId, UpdateId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-use crate::acknowledgement::Acknowledgement;
-use crate::config::Timing;
+use crate::acknowledgement::EventAcknowledgement;
+use crate::config::SlackTiming;
+use crate::held_events::{HeldEvent, HeldEvents};
 
 /// Events that wait for their receipts. Beyond that Slack has to wait, and keeps them.
 const MOST_UNSETTLED: usize = 512;
@@ -33,11 +34,12 @@ const MOST_REPETITIONS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct EventInbox {
-    hand_in: mpsc::Sender<Received>,
-    to_settle: mpsc::UnboundedSender<Unsettled>,
+    hand_in: mpsc::Sender<ReceivedEvent>,
+    to_settle: mpsc::UnboundedSender<UnsettledEvent>,
     room: Arc<Semaphore>,
     positions: ChannelPositions,
-    pending: Mutex<HashMap<UpdateId, Vec<Acknowledgement>>>,
+    pending: Mutex<HashMap<UpdateId, Vec<EventAcknowledgement>>>,
+    held: Mutex<HeldEvents>,
     /// Survives the inbox: what was stored before a reconnect is not handed out once more.
     stored: Arc<Mutex<RecentKeys<UpdateId>>>,
     retry: (Duration, Duration),
@@ -49,22 +51,22 @@ pub(crate) type HistoryPlace = Option<(ChatId, Position)>;
 
 /// An event that was handed out and is not stored yet.
 #[derive(Debug)]
-pub(crate) struct Unsettled {
-    event: Event,
+pub(crate) struct UnsettledEvent {
+    event: ChatEvent,
     update: UpdateId,
     at: HistoryPlace,
-    counterfoil: Counterfoil,
+    counterfoil: ReceiptWaiter,
     _room: OwnedSemaphorePermit,
 }
 
-pub(crate) type UnsettledEvents = mpsc::UnboundedReceiver<Unsettled>;
+pub(crate) type UnsettledEvents = mpsc::UnboundedReceiver<UnsettledEvent>;
 
 impl EventInbox {
     pub(crate) fn new(
-        hand_in: mpsc::Sender<Received>,
+        hand_in: mpsc::Sender<ReceivedEvent>,
         positions: ChannelPositions,
         stored: Arc<Mutex<RecentKeys<UpdateId>>>,
-        timing: &Timing,
+        timing: &SlackTiming,
     ) -> (Self, UnsettledEvents) {
         // Bounded by `room`.
         let (to_settle, unsettled) = mpsc::unbounded_channel();
@@ -74,6 +76,7 @@ impl EventInbox {
             room: Arc::new(Semaphore::new(MOST_UNSETTLED)),
             positions,
             pending: Mutex::default(),
+            held: Mutex::default(),
             stored,
             retry: timing.retry,
             acknowledge_within: timing.acknowledge_within,
@@ -85,13 +88,61 @@ impl EventInbox {
         &self.positions
     }
 
-    /// Hands an event out, in the order of the calls. One that is known is acknowledged when it is
-    /// stored, or at once if it is.
+    /// Hands an event out, in the order of the calls; a live one behind what its channel's history has to
+    /// say first. One that is known is acknowledged when it is stored, or at once if it is.
     pub(crate) async fn take(
         &self,
-        event: Event,
+        event: ChatEvent,
         at: HistoryPlace,
-        acknowledgement: Acknowledgement,
+        acknowledgement: EventAcknowledgement,
+    ) {
+        match (at, acknowledgement) {
+            (Some(at), live) if !matches!(live, EventAcknowledgement::Nobody) => {
+                let goes = self.held().hold(event, at, live);
+                self.take_all(goes).await;
+            }
+            (at, acknowledgement) => self.take_now(event, at, acknowledgement).await,
+        }
+    }
+
+    /// A sweep begins: live events wait for it, channel by channel.
+    pub(crate) fn begin_sweep(&self) {
+        self.held().begin_sweep();
+    }
+
+    pub(crate) async fn end_sweep(&self) {
+        let released = self.held().end_sweep();
+        self.take_all(released).await;
+    }
+
+    /// What a channel's history held is handed out.
+    pub(crate) async fn release(&self, chat: &ChatId) {
+        let released = self.held().release(chat);
+        self.take_all(released).await;
+    }
+
+    pub(crate) async fn release_overdue(&self) {
+        let released = self.held().release_overdue();
+        self.take_all(released).await;
+    }
+
+    /// Whether a live event waits for this channel's history.
+    pub(crate) fn holds(&self, chat: &ChatId) -> bool {
+        self.held().holds(chat)
+    }
+
+    async fn take_all(&self, events: impl IntoIterator<Item = HeldEvent>) {
+        for held in events {
+            let at = Some(held.at);
+            self.take_now(held.event, at, held.acknowledgement).await;
+        }
+    }
+
+    async fn take_now(
+        &self,
+        event: ChatEvent,
+        at: HistoryPlace,
+        acknowledgement: EventAcknowledgement,
     ) {
         let Some(update) = update_of(&event).cloned() else {
             return;
@@ -99,7 +150,7 @@ impl EventInbox {
         if !self.begin(&update, acknowledgement) {
             return;
         }
-        let begun = Begun {
+        let begun = BegunEvent {
             inbox: self,
             update: Some(update),
         };
@@ -118,7 +169,7 @@ impl EventInbox {
         let Some(update) = begun.handed_out() else {
             return;
         };
-        let unsettled = Unsettled {
+        let unsettled = UnsettledEvent {
             event,
             update,
             at,
@@ -130,7 +181,7 @@ impl EventInbox {
     }
 
     /// Hands out something that is not stored.
-    pub(crate) async fn tell(&self, event: Event) {
+    pub(crate) async fn tell(&self, event: ChatEvent) {
         // Signed or not: it does not come again.
         let _ = self.hand_out(event).await;
     }
@@ -167,8 +218,8 @@ impl EventInbox {
         }
     }
 
-    async fn settle(&self, one: Unsettled) {
-        let Unsettled {
+    async fn settle(&self, one: UnsettledEvent) {
+        let UnsettledEvent {
             event,
             update,
             at,
@@ -211,7 +262,7 @@ impl EventInbox {
         }
     }
 
-    async fn is_stored(&self, at: &HistoryPlace, counterfoil: Counterfoil) -> bool {
+    async fn is_stored(&self, at: &HistoryPlace, counterfoil: ReceiptWaiter) -> bool {
         let Some((chat, position)) = at else {
             return counterfoil.signed().await;
         };
@@ -225,15 +276,15 @@ impl EventInbox {
         }
     }
 
-    async fn hand_out(&self, event: Event) -> Option<Counterfoil> {
+    async fn hand_out(&self, event: ChatEvent) -> Option<ReceiptWaiter> {
         let (receipt, counterfoil) = Receipt::pair();
-        let received = Received { event, receipt };
+        let received = ReceivedEvent { event, receipt };
         self.hand_in.send(received).await.ok()?;
         Some(counterfoil)
     }
 
     /// Whether the event is new.
-    fn begin(&self, update: &UpdateId, acknowledgement: Acknowledgement) -> bool {
+    fn begin(&self, update: &UpdateId, acknowledgement: EventAcknowledgement) -> bool {
         let mut pending = self.pending();
         if let Some(waiting) = pending.get_mut(update) {
             // Slack repeats three times; whoever plays Slack and repeats more often gets no answer.
@@ -250,8 +301,12 @@ impl EventInbox {
         true
     }
 
-    fn pending(&self) -> MutexGuard<'_, HashMap<UpdateId, Vec<Acknowledgement>>> {
+    fn pending(&self) -> MutexGuard<'_, HashMap<UpdateId, Vec<EventAcknowledgement>>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldEvents> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stored(&self) -> MutexGuard<'_, RecentKeys<UpdateId>> {
@@ -261,18 +316,18 @@ impl EventInbox {
 
 /// An event that is about to be handed out. A request that ends before that takes it along, and the
 /// next repetition is handed out instead.
-struct Begun<'a> {
+struct BegunEvent<'a> {
     inbox: &'a EventInbox,
     update: Option<UpdateId>,
 }
 
-impl Begun<'_> {
+impl BegunEvent<'_> {
     fn handed_out(mut self) -> Option<UpdateId> {
         self.update.take()
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for BegunEvent<'_> {
     fn drop(&mut self) {
         if let Some(update) = &self.update {
             self.inbox.pending().remove(update);
@@ -281,10 +336,10 @@ impl Drop for Begun<'_> {
 }
 
 /// A deletion has no name of its own: it is told, and not taken.
-fn update_of(event: &Event) -> Option<&UpdateId> {
+fn update_of(event: &ChatEvent) -> Option<&UpdateId> {
     match event {
-        Event::Message(message) => Some(&message.update),
-        Event::Press(press) => Some(&press.update),
-        Event::Deleted(_) => None,
+        ChatEvent::Message(message) | ChatEvent::Edited(message) => Some(&message.update),
+        ChatEvent::Press(press) => Some(&press.update),
+        ChatEvent::Deleted(_) | ChatEvent::Undelivered(_) => None,
     }
 }

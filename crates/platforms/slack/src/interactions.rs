@@ -2,18 +2,20 @@
 //!
 //! Slack sends each once and shows the person an error if it is not acknowledged within three seconds.
 
-use hermetic_chat::Event;
-use hermetic_types::{ChatId, Incoming, MessageId, Place, Press, Sender, UpdateId};
+use hermetic_chat::ChatEvent;
+use hermetic_types::{
+    ButtonPress, ChatId, ChatPlace, IncomingMessage, MessageId, Sender, UpdateId,
+};
 use serde_json::Value;
 
-use crate::reading::{Reader, kind};
-use crate::ts::Ts;
+use crate::reading::{MessageReader, kind};
+use crate::ts::SlackTimestamp;
 
 /// Commands that only say whom they are for: what follows is the message.
 const CALLS: [&str; 2] = ["/hermetic", "/hermes"];
 
 /// A `block_actions` payload; why it is not for us, otherwise.
-pub(crate) fn press(payload: &Value, reader: Reader<'_>) -> Result<Event, &'static str> {
+pub(crate) fn press(payload: &Value, reader: MessageReader<'_>) -> Result<ChatEvent, &'static str> {
     if payload["type"] != "block_actions" {
         return Err("not a press of a button");
     }
@@ -31,7 +33,10 @@ pub(crate) fn press(payload: &Value, reader: Reader<'_>) -> Result<Event, &'stat
         .as_str()
         .or(payload["channel"]["id"].as_str());
     let ts = container["message_ts"].as_str().or(message["ts"].as_str());
-    let (Some(channel), Some(ts)) = (channel.and_then(chat_id), ts.and_then(Ts::parse)) else {
+    let (Some(channel), Some(ts)) = (
+        channel.and_then(chat_id),
+        ts.and_then(SlackTimestamp::parse),
+    ) else {
         return Err("a press without a message");
     };
     let (Some(data), Some(pressed_at)) = (action["value"].as_str(), action["action_ts"].as_str())
@@ -42,20 +47,22 @@ pub(crate) fn press(payload: &Value, reader: Reader<'_>) -> Result<Event, &'stat
         .as_str()
         .or(container["thread_ts"].as_str());
     // A message that others answered in a thread carries its own time as the thread's.
-    let thread = thread.and_then(Ts::parse).filter(|thread| *thread != ts);
+    let thread = thread
+        .and_then(SlackTimestamp::parse)
+        .filter(|thread| *thread != ts);
     let user = &payload["user"];
     let sender = sender(reader, &user["id"], &user["team_id"], &user["username"])?;
     let home = reader.identity.home.id();
     let name = format!("press:{home}:{channel}:{ts}:{}:{pressed_at}", sender.id);
     let update = UpdateId::new(name).map_err(|_| "a press with an odd name")?;
-    Ok(Event::Press(Press {
+    Ok(ChatEvent::Press(ButtonPress {
         account: reader.account.clone(),
         query: update.to_string(),
         update,
-        place: Place {
+        place: ChatPlace {
             kind: kind(&channel),
             chat: channel,
-            thread: thread.and_then(Ts::thread_id),
+            thread: thread.and_then(SlackTimestamp::thread_id),
         },
         message: ts.message_id(),
         sender,
@@ -65,7 +72,10 @@ pub(crate) fn press(payload: &Value, reader: Reader<'_>) -> Result<Event, &'stat
 }
 
 /// A slash command; why it is not for us, otherwise.
-pub(crate) fn command(payload: &Value, reader: Reader<'_>) -> Result<Event, &'static str> {
+pub(crate) fn command(
+    payload: &Value,
+    reader: MessageReader<'_>,
+) -> Result<ChatEvent, &'static str> {
     if !reader.identity.home.covers_interaction(payload) {
         return Err("a command in another workspace");
     }
@@ -95,11 +105,11 @@ pub(crate) fn command(payload: &Value, reader: Reader<'_>) -> Result<Event, &'st
     let (Ok(update), Ok(message)) = names else {
         return Err("a command with an odd name");
     };
-    Ok(Event::Message(Incoming {
+    Ok(ChatEvent::Message(IncomingMessage {
         account: reader.account.clone(),
         update,
         message,
-        place: Place {
+        place: ChatPlace {
             kind: kind(&channel),
             chat: channel,
             thread: None,
@@ -124,7 +134,7 @@ fn command_line(command: &str, text: &str) -> String {
 }
 
 fn sender(
-    reader: Reader<'_>,
+    reader: MessageReader<'_>,
     id: &Value,
     team: &Value,
     name: &Value,
@@ -135,6 +145,7 @@ fn sender(
         id: person.ok_or("nobody sent it")?,
         display: name.as_str().unwrap_or(id).to_owned(),
         is_bot: false,
+        roles: Vec::new(),
     })
 }
 

@@ -3,8 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use hermetic_chat::{ChatState, Position, Saving};
-use jiff::Timestamp;
+use hermetic_chat::{ChatState, Position, SaveDurability};
 use tokio::time::sleep;
 use tracing::warn;
 
@@ -16,7 +15,14 @@ const EVERY: Duration = Duration::from_secs(60);
 
 pub(crate) async fn load(slack: &SlackAccount) -> Option<Position> {
     match slack.adapter_state.load(KEY).await {
-        Ok(kept) => kept?.parse().ok(),
+        Ok(kept) => {
+            let since = kept?.parse().ok()?;
+            // Noted by a clock that was ahead, it would hide what was said until then: all is read that a
+            // sweep may read.
+            let latest = u128::from(slack.position_now()) + EVERY.as_micros();
+            let is_ahead = u128::from(since) > latest;
+            Some(if is_ahead { Position::MIN } else { since })
+        }
         Err(error) => {
             warn!(account = %slack.account, %error, "when we were last connected cannot be read");
             None
@@ -29,8 +35,12 @@ pub(crate) async fn keep_noting(slack: &SlackAccount) -> Infallible {
     loop {
         sleep(EVERY).await;
         if slack.state() == ChatState::Connected {
-            let now = Timestamp::now().as_microsecond().to_string();
-            if let Err(error) = slack.adapter_state.save(KEY, &now, Saving::Soon).await {
+            let now = slack.position_now().to_string();
+            if let Err(error) = slack
+                .adapter_state
+                .save(KEY, &now, SaveDurability::Soon)
+                .await
+            {
                 warn!(account = %slack.account, %error, "when we were last connected cannot be noted");
             }
         }

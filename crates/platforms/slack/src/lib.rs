@@ -14,6 +14,7 @@ mod config;
 mod download;
 mod events_api;
 mod hearing;
+mod held_events;
 mod history;
 mod identity;
 mod inbox;
@@ -22,7 +23,10 @@ mod interactions;
 mod last_connected;
 mod listening;
 mod mrkdwn;
+mod names;
 mod pace;
+#[doc(hidden)]
+pub mod parser;
 mod presses;
 mod reading;
 mod send;
@@ -41,16 +45,18 @@ use std::time::Duration;
 use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
-    AccountCheck, AdapterState, AttachmentStream, Button, ButtonLimits, Capabilities, Chat,
-    ChatState, CheckError, DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError,
-    Received, Redelivery, Reply, ReplyRule, SendError, TextLimit,
+    AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply,
+    ChatState, CheckError, DownloadError, HttpIntake, OutgoingFile, OutgoingText, ReceiveError,
+    ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError, TextLimit,
 };
-use hermetic_types::{AccountId, Attachment, MessageId, Place, Press, UserId};
+use hermetic_types::{AccountId, Attachment, ButtonPress, ChatPlace, MessageId, UserId};
 use tokio_util::sync::CancellationToken;
 
 use account::SlackAccount;
 
-pub use config::{Bots, Hearing, Intake, SlackConfig, SlackConfigError, Timing};
+pub use config::{
+    HeardBots, SlackConfig, SlackConfigError, SlackEventIntake, SlackHearing, SlackTiming,
+};
 pub use mrkdwn::to_mrkdwn;
 pub use signature::{SIGNATURE_HEADER, TIMESTAMP_HEADER};
 
@@ -61,6 +67,7 @@ pub(crate) const MESSAGE: TextLimit = TextLimit::characters(3000);
 const CAPABILITIES: Capabilities = Capabilities {
     text: MESSAGE,
     edits: true,
+    reports_changes: ReportedChanges::ALL,
     buttons: Some(ButtonLimits {
         most: 25,
         data_bytes: 2000,
@@ -78,11 +85,11 @@ const CAPABILITIES: Capabilities = Capabilities {
 
 /// One bot in one workspace.
 #[derive(Debug)]
-pub struct Slack {
+pub struct SlackAdapter {
     account: Arc<SlackAccount>,
 }
 
-impl Slack {
+impl SlackAdapter {
     /// `state` is where positions of channels are kept.
     pub fn new(
         config: SlackConfig,
@@ -93,7 +100,7 @@ impl Slack {
     }
 }
 
-impl Chat for Slack {
+impl Chat for SlackAdapter {
     fn account(&self) -> &AccountId {
         &self.account.account
     }
@@ -110,12 +117,15 @@ impl Chat for Slack {
         self.account.check_account().boxed()
     }
 
-    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(
+        &self,
+        stop: CancellationToken,
+    ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         listening::stream(&self.account, stop)
     }
 
     fn intake(self: Arc<Self>) -> Option<HttpIntake> {
-        let Intake::EventsApi { url, .. } = &self.account.intake else {
+        let SlackEventIntake::EventsApi { url, .. } = &self.account.intake else {
             return None;
         };
         let router = events_api::router(Arc::clone(&self.account));
@@ -124,18 +134,18 @@ impl Chat for Slack {
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         self.account.send_reply(place, reply).boxed()
     }
 
     fn edit<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         message: &'a MessageId,
-        text: &'a Outgoing,
-        buttons: &'a [Vec<Button>],
+        text: &'a OutgoingText,
+        buttons: &'a [Vec<ReplyButton>],
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.account
             .edit_message(place, message, text, buttons)
@@ -144,33 +154,36 @@ impl Chat for Slack {
 
     fn refresh<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         message: &'a MessageId,
-        text: &'a Outgoing,
+        text: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.account.refresh_message(place, message, text).boxed()
     }
 
-    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+    fn typing<'a>(&'a self, place: &'a ChatPlace) -> BoxFuture<'a, Result<(), SendError>> {
         self.account.show_typing(place).boxed()
     }
 
-    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+    fn acknowledge_press<'a>(
+        &'a self,
+        press: &'a ButtonPress,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
         self.account.acknowledge(press);
         future::ready(Ok(())).boxed()
     }
 
     fn answer_press<'a>(
         &'a self,
-        press: &'a Press,
-        notice: &'a Outgoing,
+        press: &'a ButtonPress,
+        notice: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.account.answer(press, notice).boxed()
     }
 
     fn send_file<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
         self.account.send_file(place, file).boxed()
@@ -184,7 +197,10 @@ impl Chat for Slack {
         self.account.download(attachment, limit).boxed()
     }
 
-    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+    fn private_place<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<ChatPlace, SendError>> {
         self.account.open_private(user).boxed()
     }
 }

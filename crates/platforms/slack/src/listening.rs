@@ -1,39 +1,45 @@
 //! From the first question who we are to the last event: what runs while somebody listens.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AdapterStateError, Backoff, ChannelPositions, ChatState, ReceiveError, Received,
+    AdapterStateError, Backoff, ChannelPositions, ChatState, ReceiveError, ReceivedEvent,
 };
 use tokio::sync::{Notify, mpsc};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 use crate::account::SlackAccount;
-use crate::config::Intake;
-use crate::identity::Identity;
+use crate::config::SlackEventIntake;
+use crate::identity::BotIdentity;
 use crate::inbox::{EventInbox, UnsettledEvents};
 use crate::threads::JoinedThreads;
-use crate::wire::CallError;
+use crate::wire::SlackCallError;
 use crate::{socket_mode, sweep};
 
 /// Events that wait to be looked at.
 const WAITING: usize = 64;
 
+/// Slack posts again within six minutes, and each sweep costs calls of a narrow tier.
+const BETWEEN_SWEEPS: Duration = Duration::from_secs(300);
+
 /// What is known while somebody listens.
 #[derive(Debug)]
-pub(crate) struct Listening {
-    pub(crate) identity: Identity,
+pub(crate) struct ListeningState {
+    pub(crate) identity: BotIdentity,
     pub(crate) threads: JoinedThreads,
     pub(crate) inbox: EventInbox,
     /// How often nobody was connected.
     pub(crate) gaps: AtomicU64,
     pub(crate) sweep_wanted: Notify,
+    /// When it was last noticed that Slack could not reach us.
+    missed: Mutex<Option<Instant>>,
 }
 
 /// Everything that happens, until `stop`. What listens runs in a task of its own, so that sockets answer
@@ -41,14 +47,17 @@ pub(crate) struct Listening {
 pub(crate) fn stream(
     slack: &Arc<SlackAccount>,
     stop: CancellationToken,
-) -> BoxStream<'_, Result<Received, ReceiveError>> {
-    stream::unfold(Stage::Begin, move |stage| next(slack, stop.clone(), stage)).boxed()
+) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
+    stream::unfold(ListenStage::Begin, move |stage| {
+        next(slack, stop.clone(), stage)
+    })
+    .boxed()
 }
 
-enum Stage {
+enum ListenStage {
     Begin,
     Listen {
-        take_out: mpsc::Receiver<Received>,
+        take_out: mpsc::Receiver<ReceivedEvent>,
         task: AbortOnDropHandle<ReceiveError>,
     },
     Over,
@@ -57,16 +66,16 @@ enum Stage {
 async fn next(
     slack: &Arc<SlackAccount>,
     stop: CancellationToken,
-    stage: Stage,
-) -> Option<(Result<Received, ReceiveError>, Stage)> {
+    stage: ListenStage,
+) -> Option<(Result<ReceivedEvent, ReceiveError>, ListenStage)> {
     let (mut take_out, mut task) = match stage {
-        Stage::Begin => {
+        ListenStage::Begin => {
             let (hand_in, take_out) = mpsc::channel(WAITING);
             let task = tokio::spawn(listen(Arc::clone(slack), hand_in));
             (take_out, AbortOnDropHandle::new(task))
         }
-        Stage::Listen { take_out, task } => (take_out, task),
-        Stage::Over => return None,
+        ListenStage::Listen { take_out, task } => (take_out, task),
+        ListenStage::Over => return None,
     };
     tokio::select! {
         biased;
@@ -79,14 +88,14 @@ async fn next(
             None
         }
         Some(received) = take_out.recv() => {
-            Some((Ok(received), Stage::Listen { take_out, task }))
+            Some((Ok(received), ListenStage::Listen { take_out, task }))
         }
-        ended = &mut task => ended.ok().map(|error| (Err(error), Stage::Over)),
+        ended = &mut task => ended.ok().map(|error| (Err(error), ListenStage::Over)),
     }
 }
 
 /// Ends only with an error that does not pass.
-async fn listen(slack: Arc<SlackAccount>, hand_in: mpsc::Sender<Received>) -> ReceiveError {
+async fn listen(slack: Arc<SlackAccount>, hand_in: mpsc::Sender<ReceivedEvent>) -> ReceiveError {
     let (listening, unsettled) = match prepare(&slack, hand_in).await {
         Ok(prepared) => prepared,
         Err(error) => return error,
@@ -94,10 +103,10 @@ async fn listen(slack: Arc<SlackAccount>, hand_in: mpsc::Sender<Received>) -> Re
     let listening = Arc::new(listening);
     let _published = slack.publish(&listening);
     let intake: BoxFuture<'_, ReceiveError> = match &slack.intake {
-        Intake::SocketMode { app_token } => {
+        SlackEventIntake::SocketMode { app_token } => {
             socket_mode::keep_open(&slack, &listening, app_token).boxed()
         }
-        Intake::EventsApi { .. } => {
+        SlackEventIntake::EventsApi { .. } => {
             // Slack calls us from now on; what it gave up before stands in the histories.
             slack.set_state(ChatState::Connected);
             listening.sweep_wanted.notify_one();
@@ -113,8 +122,8 @@ async fn listen(slack: Arc<SlackAccount>, hand_in: mpsc::Sender<Received>) -> Re
 
 async fn prepare(
     slack: &SlackAccount,
-    hand_in: mpsc::Sender<Received>,
-) -> Result<(Listening, UnsettledEvents), ReceiveError> {
+    hand_in: mpsc::Sender<ReceivedEvent>,
+) -> Result<(ListeningState, UnsettledEvents), ReceiveError> {
     let identity = identify(slack).await?;
     let workspace = &identity.workspace;
     info!(account = %slack.account, workspace, home = identity.home.id(), "connected to slack");
@@ -133,12 +142,13 @@ async fn prepare(
     };
     let stored = Arc::clone(&slack.stored);
     let (inbox, unsettled) = EventInbox::new(hand_in, positions, stored, &slack.timing);
-    let listening = Listening {
+    let listening = ListeningState {
         identity,
         threads,
         inbox,
         gaps: AtomicU64::new(1),
         sweep_wanted: Notify::new(),
+        missed: Mutex::new(None),
     };
     Ok((listening, unsettled))
 }
@@ -151,10 +161,10 @@ async fn recall(
     Ok((positions, threads))
 }
 
-async fn identify(slack: &SlackAccount) -> Result<Identity, ReceiveError> {
+async fn identify(slack: &SlackAccount) -> Result<BotIdentity, ReceiveError> {
     let mut backoff = slack.backoff();
     loop {
-        match Identity::ask(&slack.wire).await {
+        match BotIdentity::ask(&slack.wire).await {
             Ok(identity) => return Ok(identity),
             Err(error) => ride_out(slack, &error, &mut backoff).await?,
         }
@@ -164,7 +174,7 @@ async fn identify(slack: &SlackAccount) -> Result<Identity, ReceiveError> {
 /// Waits out what may pass. What may not is returned.
 pub(crate) async fn ride_out(
     slack: &SlackAccount,
-    error: &CallError,
+    error: &SlackCallError,
     backoff: &mut Backoff,
 ) -> Result<(), ReceiveError> {
     let why = error.to_string();
@@ -176,7 +186,7 @@ pub(crate) async fn ride_out(
         });
     }
     let wait = match error {
-        CallError::Throttled { retry_after } => (*retry_after).max(backoff.next_wait()),
+        SlackCallError::Throttled { retry_after } => (*retry_after).max(backoff.next_wait()),
         _ => backoff.next_wait(),
     };
     let cause = std::error::Error::source(error).map(ToString::to_string);
@@ -189,10 +199,23 @@ pub(crate) async fn ride_out(
     Ok(())
 }
 
-impl Listening {
+impl ListeningState {
     /// Nobody is connected from here on: positions stand still until a sweep has read what was said.
     pub(crate) fn begin_gap(&self) {
         self.gaps.fetch_add(1, Ordering::SeqCst);
         self.inbox.positions().begin_sweep();
+    }
+
+    /// Slack posts something for the second time, or says that it held something back: more may be lost.
+    /// It is not looked for at each such word.
+    pub(crate) fn note_missed(&self) {
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        if missed.is_some_and(|at| at.elapsed() < BETWEEN_SWEEPS) {
+            return;
+        }
+        *missed = Some(Instant::now());
+        drop(missed);
+        self.begin_gap();
+        self.sweep_wanted.notify_one();
     }
 }

@@ -4,7 +4,7 @@
 //! understand it shows as it is. Those three are always escaped, so nothing in a text becomes a mention,
 //! a link or a call to a whole channel but what we write as one.
 
-use hermetic_chat::markdown::{Inline, LineKind, Style, read_inline};
+use hermetic_chat::markdown::{InlineNode, LineKind, TextStyle, read_inline};
 
 /// The same text in mrkdwn.
 pub fn to_mrkdwn(text: &str) -> String {
@@ -51,7 +51,7 @@ fn prose(line: &str, out: &mut String) {
     out.push_str(indent);
     if let Some(heading) = heading(rest) {
         inlines(
-            &[Inline::Styled(Style::Bold, read_inline(heading))],
+            &[InlineNode::Styled(TextStyle::Bold, read_inline(heading))],
             &[],
             out,
         );
@@ -69,13 +69,13 @@ fn prose(line: &str, out: &mut String) {
     }
 }
 
-fn inlines(parts: &[Inline<'_>], within: &[Style], out: &mut String) {
+fn inlines(parts: &[InlineNode<'_>], within: &[TextStyle], out: &mut String) {
     for part in parts {
         match part {
-            Inline::Text(text) => escape(&unescape(text), out),
-            Inline::Code(code) => inline_code(code, out),
-            Inline::Link { label, url } => link(label, url, out),
-            Inline::Styled(style, inner) => {
+            InlineNode::Text(text) => escape(&unescape(text), out),
+            InlineNode::Code(code) => inline_code(code, out),
+            InlineNode::Link { label, url } => link(label, url, out),
+            InlineNode::Styled(style, inner) => {
                 let sign = sign(*style).filter(|_| !within.contains(style));
                 let within: Vec<_> = within.iter().chain([style]).copied().collect();
                 out.extend(sign);
@@ -111,12 +111,12 @@ fn heading(line: &str) -> Option<&str> {
 }
 
 /// Slack hides nothing, so a spoiler is plain text.
-fn sign(style: Style) -> Option<char> {
+fn sign(style: TextStyle) -> Option<char> {
     match style {
-        Style::Bold => Some('*'),
-        Style::Italic => Some('_'),
-        Style::Strike => Some('~'),
-        Style::Spoiler => None,
+        TextStyle::Bold => Some('*'),
+        TextStyle::Italic => Some('_'),
+        TextStyle::Strike => Some('~'),
+        TextStyle::Spoiler => None,
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 /// Calls that are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Tier {
+pub(crate) enum RateTier {
     /// `chat.postMessage`: one a second in a channel, and a few at once.
     Post(ChatId),
     /// `chat.update`: fifty a minute.
@@ -30,43 +30,47 @@ const MOST_COUNTS: usize = 4096;
 const LEFT_BY_REFRESH: f64 = 5.0;
 
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
-    counts: Mutex<HashMap<Tier, Count>>,
+pub(crate) struct CallPace {
+    counts: Mutex<HashMap<RateTier, TierCount>>,
 }
 
 /// How many calls may be made now, and until when none.
 #[derive(Clone, Copy, Debug)]
-struct Count {
+struct TierCount {
     left: f64,
     at: Instant,
     held_until: Instant,
 }
 
-impl Pace {
+impl CallPace {
     /// Takes one call; how long to wait instead, if there is none left.
-    pub(crate) fn reserve(&self, tier: Tier) -> Duration {
+    pub(crate) fn reserve(&self, tier: RateTier) -> Duration {
         self.reserve_leaving(tier, 0.0)
     }
 
     /// The same for an edit that is worth nothing late.
     pub(crate) fn reserve_refresh(&self) -> Duration {
-        self.reserve_leaving(Tier::Update, LEFT_BY_REFRESH)
+        self.reserve_leaving(RateTier::Update, LEFT_BY_REFRESH)
     }
 
     /// None before this time, as Slack asked for.
-    pub(crate) fn hold(&self, tier: Tier, wait: Duration) {
+    pub(crate) fn hold(&self, tier: RateTier, wait: Duration) {
         let now = Instant::now();
         let full = tier.burst();
         let mut counts = self.lock(now);
-        let count = counts.entry(tier).or_insert_with(|| Count::new(full, now));
+        let count = counts
+            .entry(tier)
+            .or_insert_with(|| TierCount::new(full, now));
         count.held_until = count.held_until.max(now + wait);
     }
 
-    fn reserve_leaving(&self, tier: Tier, leaving: f64) -> Duration {
+    fn reserve_leaving(&self, tier: RateTier, leaving: f64) -> Duration {
         let now = Instant::now();
         let (burst, rate) = (tier.burst(), tier.rate());
         let mut counts = self.lock(now);
-        let count = counts.entry(tier).or_insert_with(|| Count::new(burst, now));
+        let count = counts
+            .entry(tier)
+            .or_insert_with(|| TierCount::new(burst, now));
         if count.held_until > now {
             return count.held_until - now;
         }
@@ -82,7 +86,7 @@ impl Pace {
         Duration::ZERO
     }
 
-    fn lock(&self, now: Instant) -> MutexGuard<'_, HashMap<Tier, Count>> {
+    fn lock(&self, now: Instant) -> MutexGuard<'_, HashMap<RateTier, TierCount>> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() >= MOST_COUNTS {
             const QUIET: Duration = Duration::from_secs(60);
@@ -92,7 +96,7 @@ impl Pace {
     }
 }
 
-impl Tier {
+impl RateTier {
     /// Calls at once.
     fn burst(&self) -> f64 {
         match self {
@@ -111,7 +115,7 @@ impl Tier {
     }
 }
 
-impl Count {
+impl TierCount {
     fn new(left: f64, now: Instant) -> Self {
         Self {
             left,
@@ -129,11 +133,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_tier_is_never_exceeded_and_always_goes_on() {
-        let pace = Pace::default();
+        let pace = CallPace::default();
         let begun = Instant::now();
         let mut calls = 0;
         while begun.elapsed() < 10 * MINUTE {
-            match pace.reserve(Tier::Update) {
+            match pace.reserve(RateTier::Update) {
                 Duration::ZERO => calls += 1,
                 wait => tokio::time::advance(wait).await,
             }
@@ -143,8 +147,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_channel_waits_alone_and_growing_answers_leave_some() {
-        let pace = Pace::default();
-        let [one, two] = ["C1", "C2"].map(|id| Tier::Post(ChatId::new(id).unwrap()));
+        let pace = CallPace::default();
+        let [one, two] = ["C1", "C2"].map(|id| RateTier::Post(ChatId::new(id).unwrap()));
         pace.hold(one.clone(), MINUTE);
         assert_eq!(
             (pace.reserve(one.clone()), pace.reserve(two)),
@@ -153,6 +157,6 @@ mod tests {
         tokio::time::advance(MINUTE).await;
         assert_eq!(pace.reserve(one), Duration::ZERO);
         while pace.reserve_refresh().is_zero() {}
-        assert_eq!(pace.reserve(Tier::Update), Duration::ZERO);
+        assert_eq!(pace.reserve(RateTier::Update), Duration::ZERO);
     }
 }

@@ -4,27 +4,28 @@
 //! not the message. A message reads the same whether it came live or was found in a history.
 
 use hermetic_types::{
-    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, Place, Sender,
-    UpdateId,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, ChatPlace,
+    IncomingMessage, Sender, Timestamp, UpdateId,
 };
-use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::config::{Bots, Hearing};
-use crate::identity::Identity;
+use crate::config::{HeardBots, SlackHearing};
+use crate::identity::BotIdentity;
 use crate::incoming_text::{mentions, own_words, passed_on};
 use crate::threads::JoinedThreads;
-use crate::ts::Ts;
+use crate::ts::SlackTimestamp;
 
 /// More files than this do not hang on one message.
 const MOST_FILES: usize = 32;
 
-/// What a message is to us.
+/// What a message turned out to be for this account.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ReadMessage {
     Message(Box<HeardMessage>),
     /// A message was deleted.
-    Deleted(Ts),
+    Deleted(SlackTimestamp),
+    /// A message as it reads now.
+    Edited(Box<IncomingMessage>),
     /// Not for us, with the reason.
     Nothing(&'static str),
     Malformed(&'static str),
@@ -32,24 +33,24 @@ pub(crate) enum Heard {
 
 #[derive(Debug)]
 pub(crate) struct HeardMessage {
-    pub(crate) incoming: Incoming,
-    pub(crate) ts: Ts,
+    pub(crate) incoming: IncomingMessage,
+    pub(crate) ts: SlackTimestamp,
     /// The thread in a channel in which we were named.
-    pub(crate) joins: Option<Ts>,
+    pub(crate) joins: Option<SlackTimestamp>,
 }
 
-/// Whom a message is read for.
+/// Reads Slack's messages for one account.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct MessageReader<'a> {
     pub(crate) account: &'a AccountId,
-    pub(crate) identity: &'a Identity,
-    pub(crate) hearing: &'a Hearing,
+    pub(crate) identity: &'a BotIdentity,
+    pub(crate) hearing: &'a SlackHearing,
     pub(crate) threads: &'a JoinedThreads,
     pub(crate) now: Timestamp,
 }
 
-impl Reader<'_> {
-    pub(crate) fn read(&self, message: &Value, channel: &ChatId) -> Heard {
+impl MessageReader<'_> {
+    pub(crate) fn read(&self, message: &Value, channel: &ChatId) -> ReadMessage {
         match message["subtype"].as_str() {
             None | Some("file_share" | "thread_broadcast" | "me_message" | "bot_message") => {}
             Some("message_deleted") => return deleted(&message["deleted_ts"]),
@@ -57,35 +58,41 @@ impl Reader<'_> {
             Some("message_changed") if message["message"]["subtype"] == "tombstone" => {
                 return deleted(&message["message"]["ts"]);
             }
-            Some(_) => return Heard::Nothing("neither a new message nor a deletion"),
+            // Slack tells the same way that a link got its preview, and that we changed our own words.
+            Some("message_changed") if message["message"]["edited"].is_object() => {
+                return self.read_edit(&message["message"], channel);
+            }
+            Some(_) => return ReadMessage::Nothing("neither a new message nor a change of one"),
         }
-        let Some(ts) = message["ts"].as_str().and_then(Ts::parse) else {
-            return Heard::Malformed("a message without a time");
+        let Some(ts) = message["ts"].as_str().and_then(SlackTimestamp::parse) else {
+            return ReadMessage::Malformed("a message without a time");
         };
         let (user, bot) = (message["user"].as_str(), message["bot_id"].as_str());
         if self.identity.wrote(user, bot) {
-            return Heard::Nothing("we wrote it ourselves");
+            return ReadMessage::Nothing("we wrote it ourselves");
         }
         let Some(sender) = self.sender(message) else {
-            return Heard::Nothing("nobody sent it");
+            return ReadMessage::Nothing("nobody sent it");
         };
-        let thread = message["thread_ts"].as_str().and_then(Ts::parse);
+        let thread = message["thread_ts"]
+            .as_str()
+            .and_then(SlackTimestamp::parse);
         let place = place(channel, ts, thread);
         let named = self.names_us(message);
         let mentions_us = place.kind == ChatKind::Dm || named || self.answers_us(message);
         if let Some(why) = self.ignores(&place, &sender, named, mentions_us, thread) {
-            return Heard::Nothing(why);
+            return ReadMessage::Nothing(why);
         }
         let attachments = attachments(&message["files"]);
         let text = self.words(message);
         if text.is_empty() && attachments.is_empty() {
-            return Heard::Nothing("it says nothing");
+            return ReadMessage::Nothing("it says nothing");
         }
         let Some(update) = self.update_id(channel, ts) else {
-            return Heard::Malformed("a channel without a name");
+            return ReadMessage::Malformed("a channel without a name");
         };
         let joins = (place.kind != ChatKind::Dm && named).then_some(thread.unwrap_or(ts));
-        let incoming = Incoming {
+        let incoming = IncomingMessage {
             account: self.account.clone(),
             update,
             message: ts.message_id(),
@@ -97,16 +104,39 @@ impl Reader<'_> {
             attachments,
             received_at: self.now,
         };
-        Heard::Message(Box::new(HeardMessage {
+        ReadMessage::Message(Box::new(HeardMessage {
             incoming,
             ts,
             joins,
         }))
     }
 
+    fn read_edit(&self, changed: &Value, channel: &ChatId) -> ReadMessage {
+        if changed["edited"]["user"] != changed["user"] {
+            return ReadMessage::Nothing("somebody else changed it");
+        }
+        let Some(at) = changed["edited"]["ts"]
+            .as_str()
+            .and_then(SlackTimestamp::parse)
+        else {
+            return ReadMessage::Malformed("a change without a time");
+        };
+        let ReadMessage::Message(heard) = self.read(changed, channel) else {
+            return ReadMessage::Nothing("a change of something that is not for us");
+        };
+        let update = UpdateId::new(format!("{}:edited:{at}", heard.incoming.update));
+        match update {
+            Ok(update) => ReadMessage::Edited(Box::new(IncomingMessage {
+                update,
+                ..heard.incoming
+            })),
+            Err(_) => ReadMessage::Malformed("a channel without a name"),
+        }
+    }
+
     /// The one key of a message: a mention comes both as `message` and as `app_mention`, and a sweep
     /// finds it a third time.
-    pub(crate) fn update_id(&self, channel: &ChatId, ts: Ts) -> Option<UpdateId> {
+    pub(crate) fn update_id(&self, channel: &ChatId, ts: SlackTimestamp) -> Option<UpdateId> {
         UpdateId::new(format!("{}:{channel}:{ts}", self.identity.home.id())).ok()
     }
 
@@ -128,6 +158,7 @@ impl Reader<'_> {
             id: self.identity.home.person(id, team)?,
             display: display.unwrap_or(id).to_owned(),
             is_bot: bot.is_some(),
+            roles: Vec::new(),
         })
     }
 
@@ -153,13 +184,13 @@ impl Reader<'_> {
 
     fn ignores(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         sender: &Sender,
         named: bool,
         mentions_us: bool,
-        thread: Option<Ts>,
+        thread: Option<SlackTimestamp>,
     ) -> Option<&'static str> {
-        let Hearing {
+        let SlackHearing {
             require_mention,
             strict_mention,
             free_response_channels,
@@ -167,8 +198,8 @@ impl Reader<'_> {
             bots,
         } = self.hearing;
         match bots {
-            Bots::Ignore if sender.is_bot => return Some("a bot sent it"),
-            Bots::HearMentions if sender.is_bot && !named => {
+            HeardBots::Ignore if sender.is_bot => return Some("a bot sent it"),
+            HeardBots::HearMentions if sender.is_bot && !named => {
                 return Some("a bot that does not mention us sent it");
             }
             _ => {}
@@ -190,16 +221,20 @@ impl Reader<'_> {
 
 /// In a channel every thread is a conversation, and a message outside of one begins one: an answer to it
 /// stands below it. In private the chat itself is one, too.
-pub(crate) fn place(channel: &ChatId, ts: Ts, thread: Option<Ts>) -> Place {
+pub(crate) fn place(
+    channel: &ChatId,
+    ts: SlackTimestamp,
+    thread: Option<SlackTimestamp>,
+) -> ChatPlace {
     let kind = kind(channel);
     let thread = match kind {
         ChatKind::Dm => thread.filter(|thread| *thread != ts),
         _ => Some(thread.unwrap_or(ts)),
     };
-    Place {
+    ChatPlace {
         chat: channel.clone(),
         kind,
-        thread: thread.and_then(Ts::thread_id),
+        thread: thread.and_then(SlackTimestamp::thread_id),
     }
 }
 
@@ -212,10 +247,10 @@ pub(crate) fn kind(channel: &ChatId) -> ChatKind {
     }
 }
 
-fn deleted(ts: &Value) -> Heard {
-    match ts.as_str().and_then(Ts::parse) {
-        Some(ts) => Heard::Deleted(ts),
-        None => Heard::Malformed("a deletion of nothing"),
+fn deleted(ts: &Value) -> ReadMessage {
+    match ts.as_str().and_then(SlackTimestamp::parse) {
+        Some(ts) => ReadMessage::Deleted(ts),
+        None => ReadMessage::Malformed("a deletion of nothing"),
     }
 }
 

@@ -3,31 +3,31 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hermetic_chat::{Button, Outgoing, Reply, SendError, SendFailure};
-use hermetic_types::{ChatId, MessageId, Place, UserId};
+use hermetic_chat::{ChatReply, OutgoingText, ReplyButton, SendError, SendFailure};
+use hermetic_types::{ChatId, ChatPlace, MessageId, UserId};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
 use crate::MESSAGE;
 use crate::account::SlackAccount;
-use crate::blocks::Body;
+use crate::blocks::MessageBody;
 use crate::identity::slack_user;
 use crate::mrkdwn::to_mrkdwn;
-use crate::pace::Tier;
+use crate::pace::RateTier;
 use crate::reading::kind;
-use crate::ts::Ts;
-use crate::wire::CallError;
+use crate::ts::SlackTimestamp;
+use crate::wire::SlackCallError;
 
-const ATTEMPTS: u32 = 5;
+const SLACK_SEND_ATTEMPTS: u32 = 5;
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
 
 impl SlackAccount {
     pub(crate) async fn send_reply(
         &self,
-        place: &Place,
-        reply: &Reply,
+        place: &ChatPlace,
+        reply: &ChatReply,
     ) -> Result<Vec<MessageId>, SendError> {
         let limit = PARTS * MESSAGE.length / 2;
         if MESSAGE.unit.count(reply.text.as_str()) > limit {
@@ -52,14 +52,14 @@ impl SlackAccount {
 
     async fn post(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         text: &str,
-        buttons: &[Vec<Button>],
+        buttons: &[Vec<ReplyButton>],
     ) -> Result<MessageId, SendFailure> {
         let thread = thread(place)?;
-        let tier = || Tier::Post(place.chat.clone());
-        let body = Body::new(to_mrkdwn(text), buttons);
-        let post = async |body: &Body| {
+        let tier = || RateTier::Post(place.chat.clone());
+        let body = MessageBody::new(to_mrkdwn(text), buttons);
+        let post = async |body: &MessageBody| {
             let params = message_params(&place.chat, thread, body);
             let call = || self.wire.call::<Value>("chat.postMessage", &params);
             self.patiently(tier, call).await
@@ -71,7 +71,7 @@ impl SlackAccount {
             }
             posted => posted?,
         };
-        let ts = posted["ts"].as_str().and_then(Ts::parse);
+        let ts = posted["ts"].as_str().and_then(SlackTimestamp::parse);
         // Slack said yes: it is there, under a name we do not know.
         let ts = ts.ok_or_else(|| SendFailure::Uncertain(Box::new(unnamed())))?;
         if let Some(thread) = thread {
@@ -85,19 +85,21 @@ impl SlackAccount {
     /// only leaves the thread out of its answer. Such a message is taken back.
     async fn check_thread(
         &self,
-        place: &Place,
-        thread: Ts,
-        ts: Ts,
+        place: &ChatPlace,
+        thread: SlackTimestamp,
+        ts: SlackTimestamp,
         message: &Value,
     ) -> Result<(), SendFailure> {
-        let stands_in = message["thread_ts"].as_str().and_then(Ts::parse);
+        let stands_in = message["thread_ts"]
+            .as_str()
+            .and_then(SlackTimestamp::parse);
         if !message.is_object() || stands_in == Some(thread) {
             return Ok(());
         }
         warn!(account = %self.account, chat = %place.chat, %thread, "a thread is gone; taking the reply back");
         let params = json!({ "channel": place.chat, "ts": ts.to_string() });
         let call = || self.wire.call::<Value>("chat.delete", &params);
-        if let Err(error) = self.patiently(|| Tier::Other, call).await {
+        if let Err(error) = self.patiently(|| RateTier::Other, call).await {
             warn!(account = %self.account, %error, "a reply stands in a channel that was meant for a thread");
         }
         Err(SendFailure::Refused {
@@ -107,16 +109,16 @@ impl SlackAccount {
 
     pub(crate) async fn edit_message(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         message: &MessageId,
-        text: &Outgoing,
-        buttons: &[Vec<Button>],
+        text: &OutgoingText,
+        buttons: &[Vec<ReplyButton>],
     ) -> Result<(), SendError> {
         let (ts, body) = (message_ts(message)?, edited_body(text, buttons)?);
-        let edit = async |body: &Body| {
+        let edit = async |body: &MessageBody| {
             let params = edit_params(&place.chat, ts, body);
             let call = || self.wire.call::<Value>("chat.update", &params);
-            self.patiently(|| Tier::Update, call).await
+            self.patiently(|| RateTier::Update, call).await
         };
         let edited = match edit(&body).await {
             Err(error) if is_about_blocks(&error) && buttons.is_empty() => {
@@ -132,9 +134,9 @@ impl SlackAccount {
     /// Neither waits nor tries again.
     pub(crate) async fn refresh_message(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         message: &MessageId,
-        text: &Outgoing,
+        text: &OutgoingText,
     ) -> Result<(), SendError> {
         let (ts, body) = (message_ts(message)?, edited_body(text, &[])?);
         let params = edit_params(&place.chat, ts, &body);
@@ -144,18 +146,18 @@ impl SlackAccount {
         }
         let edited = self.wire.call::<Value>("chat.update", &params).await;
         edited
-            .map_err(|error| self.note(Tier::Update, error))
+            .map_err(|error| self.note(RateTier::Update, error))
             .map_err(SendFailure::from)?;
         Ok(())
     }
 
     /// Slack shows it in threads, for two minutes or until something is said there.
-    pub(crate) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
+    pub(crate) async fn show_typing(&self, place: &ChatPlace) -> Result<(), SendError> {
         let Some(thread) = thread(place)?.filter(|_| self.may_show_status()) else {
             return Ok(());
         };
         // Worth nothing late: no waiting, no second try.
-        if !self.pace.reserve(Tier::Other).is_zero() {
+        if !self.pace.reserve(RateTier::Other).is_zero() {
             return Ok(());
         }
         let params = json!({
@@ -167,30 +169,30 @@ impl SlackAccount {
             .wire
             .call::<Value>("assistant.threads.setStatus", &params)
             .await;
-        match shown.map_err(|error| self.note(Tier::Other, error)) {
+        match shown.map_err(|error| self.note(RateTier::Other, error)) {
             Err(error) if error.is_final() || error.is_refusal_with("unknown_method") => {
                 debug!(account = %self.account, %error, "slack does not let us show that we write");
                 self.no_status.store(true, Ordering::Relaxed);
                 Ok(())
             }
             // A thread that cannot have a status; the answer comes all the same.
-            Err(CallError::Refused { .. }) | Ok(_) => Ok(()),
+            Err(SlackCallError::Refused { .. }) | Ok(_) => Ok(()),
             Err(error) => Err(SendFailure::from(error).into()),
         }
     }
 
     /// Opens the private chat with a person.
-    pub(crate) async fn open_private(&self, user: &UserId) -> Result<Place, SendError> {
+    pub(crate) async fn open_private(&self, user: &UserId) -> Result<ChatPlace, SendError> {
         let params = json!({ "users": slack_user(user) });
         let call = || self.wire.call::<Value>("conversations.open", &params);
         let opened = self
-            .patiently(|| Tier::Other, call)
+            .patiently(|| RateTier::Other, call)
             .await
             .map_err(not_shown)?;
         let channel = opened["channel"]["id"].as_str();
         let chat = channel.and_then(|id| ChatId::new(id).ok());
         let chat = chat.ok_or_else(|| SendFailure::NotSent(Box::new(unnamed())))?;
-        Ok(Place {
+        Ok(ChatPlace {
             kind: kind(&chat),
             chat,
             thread: None,
@@ -200,11 +202,11 @@ impl SlackAccount {
     /// Tries again what certainly did not arrive, and waits where Slack's tiers or Slack ask for it.
     pub(crate) async fn patiently<T, F>(
         &self,
-        tier: impl Fn() -> Tier,
+        tier: impl Fn() -> RateTier,
         mut call: impl FnMut() -> F,
-    ) -> Result<T, CallError>
+    ) -> Result<T, SlackCallError>
     where
-        F: Future<Output = Result<T, CallError>>,
+        F: Future<Output = Result<T, SlackCallError>>,
     {
         let mut backoff = self.backoff();
         let mut patience = self.timing.throttle;
@@ -213,7 +215,7 @@ impl SlackAccount {
             let wait = self.pace.reserve(tier());
             if wait > Duration::ZERO {
                 let left = patience.checked_sub(wait);
-                patience = left.ok_or(CallError::Throttled { retry_after: wait })?;
+                patience = left.ok_or(SlackCallError::Throttled { retry_after: wait })?;
                 sleep(wait).await;
                 continue;
             }
@@ -223,11 +225,11 @@ impl SlackAccount {
             };
             let wait = match &error {
                 // The tier is held.
-                CallError::Throttled { .. } => Duration::ZERO,
-                CallError::Unreachable(_) => backoff.next_wait(),
+                SlackCallError::Throttled { .. } => Duration::ZERO,
+                SlackCallError::Unreachable(_) => backoff.next_wait(),
                 _ => return Err(error),
             };
-            if attempt == ATTEMPTS {
+            if attempt == SLACK_SEND_ATTEMPTS {
                 return Err(error);
             }
             debug!(%error, attempt, "trying again");
@@ -237,8 +239,8 @@ impl SlackAccount {
     }
 
     /// Remembers how long Slack wants to be left alone.
-    fn note(&self, tier: Tier, error: CallError) -> CallError {
-        if let CallError::Throttled { retry_after } = &error {
+    fn note(&self, tier: RateTier, error: SlackCallError) -> SlackCallError {
+        if let SlackCallError::Throttled { retry_after } = &error {
             self.pace.hold(tier, *retry_after);
         }
         error
@@ -246,15 +248,20 @@ impl SlackAccount {
 }
 
 /// The thread of a place. One that is no time of Slack's is refused here: Slack would post to the channel.
-pub(crate) fn thread(place: &Place) -> Result<Option<Ts>, SendFailure> {
+pub(crate) fn thread(place: &ChatPlace) -> Result<Option<SlackTimestamp>, SendFailure> {
     let Some(thread) = &place.thread else {
         return Ok(None);
     };
-    let ts = Ts::of_thread(thread).ok_or_else(|| not_ours("thread", thread.as_str()))?;
+    let ts =
+        SlackTimestamp::of_thread(thread).ok_or_else(|| not_ours("thread", thread.as_str()))?;
     Ok(Some(ts))
 }
 
-pub(crate) fn message_params(chat: &ChatId, thread: Option<Ts>, body: &Body) -> Value {
+pub(crate) fn message_params(
+    chat: &ChatId,
+    thread: Option<SlackTimestamp>,
+    body: &MessageBody,
+) -> Value {
     let mut params = json!({
         "channel": chat,
         "text": body.text,
@@ -271,11 +278,11 @@ pub(crate) fn message_params(chat: &ChatId, thread: Option<Ts>, body: &Body) -> 
     params
 }
 
-fn message_ts(message: &MessageId) -> Result<Ts, SendFailure> {
-    Ts::of_message(message).ok_or_else(|| not_ours("message", message.as_str()))
+fn message_ts(message: &MessageId) -> Result<SlackTimestamp, SendFailure> {
+    SlackTimestamp::of_message(message).ok_or_else(|| not_ours("message", message.as_str()))
 }
 
-fn edit_params(chat: &ChatId, ts: Ts, body: &Body) -> Value {
+fn edit_params(chat: &ChatId, ts: SlackTimestamp, body: &MessageBody) -> Value {
     json!({
         "channel": chat,
         "ts": ts.to_string(),
@@ -285,17 +292,20 @@ fn edit_params(chat: &ChatId, ts: Ts, body: &Body) -> Value {
     })
 }
 
-fn edited_body(text: &Outgoing, buttons: &[Vec<Button>]) -> Result<Body, SendFailure> {
+fn edited_body(
+    text: &OutgoingText,
+    buttons: &[Vec<ReplyButton>],
+) -> Result<MessageBody, SendFailure> {
     if text.as_str().trim().is_empty() {
         return Err(SendFailure::Empty);
     }
     if !MESSAGE.fits(text.as_str()) {
         return Err(too_long(MESSAGE.length));
     }
-    Ok(Body::new(to_mrkdwn(text.as_str()), buttons))
+    Ok(MessageBody::new(to_mrkdwn(text.as_str()), buttons))
 }
 
-impl Body {
+impl MessageBody {
     fn without_blocks(&self) -> Self {
         Self {
             text: self.text.clone(),
@@ -304,7 +314,7 @@ impl Body {
     }
 }
 
-fn is_about_blocks(error: &CallError) -> bool {
+fn is_about_blocks(error: &SlackCallError) -> bool {
     [
         "invalid_blocks",
         "invalid_blocks_format",
@@ -315,15 +325,15 @@ fn is_about_blocks(error: &CallError) -> bool {
 }
 
 /// A failure of something that nobody sees: it can be done again.
-pub(crate) fn not_shown(error: CallError) -> SendFailure {
+pub(crate) fn not_shown(error: SlackCallError) -> SendFailure {
     match SendFailure::from(error) {
         SendFailure::Uncertain(cause) => SendFailure::NotSent(cause),
         failure => failure,
     }
 }
 
-pub(crate) fn unnamed() -> CallError {
-    CallError::Garbled { status: 200 }
+pub(crate) fn unnamed() -> SlackCallError {
+    SlackCallError::Garbled { status: 200 }
 }
 
 fn too_long(limit: usize) -> SendFailure {

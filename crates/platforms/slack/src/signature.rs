@@ -1,9 +1,10 @@
 //! Whether a request is from Slack: `X-Slack-Signature` over the raw bytes, and its age.
 
+use std::time::Duration;
+
 use axum::http::HeaderMap;
-use hermetic_types::Secret;
+use hermetic_types::{Secret, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
-use jiff::{SignedDuration, Timestamp};
 use sha2::Sha256;
 use thiserror::Error;
 
@@ -11,10 +12,10 @@ pub const SIGNATURE_HEADER: &str = "x-slack-signature";
 pub const TIMESTAMP_HEADER: &str = "x-slack-request-timestamp";
 
 /// What Slack recommends: an older request is one that somebody recorded.
-const WINDOW: SignedDuration = SignedDuration::from_secs(300);
+const WINDOW: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Error, PartialEq, Eq)]
-pub(crate) enum SignatureError {
+pub(crate) enum SlackSignatureError {
     #[error("the header {name} is missing or unreadable")]
     Header { name: &'static str },
     #[error("the signature does not fit")]
@@ -29,33 +30,30 @@ pub(crate) fn check(
     headers: &HeaderMap,
     body: &[u8],
     now: Timestamp,
-) -> Result<(), SignatureError> {
+) -> Result<(), SlackSignatureError> {
     let timestamp = text(headers, TIMESTAMP_HEADER)?;
     let shown = text(headers, SIGNATURE_HEADER)?;
     let shown = shown
         .strip_prefix("v0=")
         .and_then(unhex)
-        .ok_or(SignatureError::Wrong)?;
+        .ok_or(SlackSignatureError::Wrong)?;
     mac(secret, timestamp, body)
         .verify_slice(&shown)
-        .map_err(|_| SignatureError::Wrong)?;
-    let at = timestamp
-        .parse()
-        .ok()
-        .and_then(|second| Timestamp::from_second(second).ok());
-    match at.is_some_and(|at| now.duration_since(at).abs() <= WINDOW) {
+        .map_err(|_| SlackSignatureError::Wrong)?;
+    let at = timestamp.parse().ok().map(Timestamp::from_seconds);
+    match at.is_some_and(|at| now.distance(at) <= WINDOW) {
         true => Ok(()),
-        false => Err(SignatureError::Stale),
+        false => Err(SlackSignatureError::Stale),
     }
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, SignatureError> {
+fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, SlackSignatureError> {
     let mut values = headers.get_all(name).iter();
     let (value, more) = (values.next(), values.next());
     value
         .filter(|_| more.is_none())
         .and_then(|value| value.to_str().ok())
-        .ok_or(SignatureError::Header { name })
+        .ok_or(SlackSignatureError::Header { name })
 }
 
 fn mac(secret: &Secret, timestamp: &str, body: &[u8]) -> Hmac<Sha256> {
@@ -98,11 +96,11 @@ mod tests {
         timestamp: &str,
         body: &str,
         now: i64,
-    ) -> Result<(), SignatureError> {
+    ) -> Result<(), SlackSignatureError> {
         let mut headers = HeaderMap::new();
         headers.insert(SIGNATURE_HEADER, signature.parse().unwrap());
         headers.insert(TIMESTAMP_HEADER, timestamp.parse().unwrap());
-        let now = Timestamp::from_second(now).unwrap();
+        let now = Timestamp::from_seconds(now);
         check(&Secret::new(SECRET), &headers, body.as_bytes(), now)
     }
 
@@ -113,8 +111,8 @@ mod tests {
             (AT, Ok(())),
             (AT + 300, Ok(())),
             (AT - 300, Ok(())),
-            (AT + 301, Err(SignatureError::Stale)),
-            (AT - 301, Err(SignatureError::Stale)),
+            (AT + 301, Err(SlackSignatureError::Stale)),
+            (AT - 301, Err(SlackSignatureError::Stale)),
         ] {
             assert_eq!(checked(SIGNATURE, &at, BODY, now), expected);
         }
@@ -134,12 +132,12 @@ mod tests {
         ] {
             assert_eq!(
                 checked(signature, timestamp, body, AT),
-                Err(SignatureError::Wrong)
+                Err(SlackSignatureError::Wrong)
             );
         }
         let headers = HeaderMap::new();
-        let now = Timestamp::from_second(AT).unwrap();
+        let now = Timestamp::from_seconds(AT);
         let checked = check(&Secret::new(SECRET), &headers, b"", now);
-        assert!(matches!(checked, Err(SignatureError::Header { .. })));
+        assert!(matches!(checked, Err(SlackSignatureError::Header { .. })));
     }
 }

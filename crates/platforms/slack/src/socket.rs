@@ -21,12 +21,12 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tracing::{debug, info, warn};
 
 use crate::account::SlackAccount;
-use crate::acknowledgement::Acknowledgement;
-use crate::listening::Listening;
-use crate::wire::CallError;
+use crate::acknowledgement::EventAcknowledgement;
+use crate::listening::ListeningState;
+use crate::wire::SlackCallError;
 
 /// Slack's own bound for a payload is far below.
-const LONGEST_MESSAGE: usize = 16 << 20;
+const LONGEST_SOCKET_MESSAGE: usize = 16 << 20;
 /// Slack leaves the connection open after it said goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Two during a change of sockets; more are somebody else's, and take events away from us.
@@ -47,7 +47,10 @@ pub(crate) enum SocketEnd {
 
 impl SlackSocket {
     /// Opens a socket and waits until Slack says hello on it.
-    pub(crate) async fn open(slack: &SlackAccount, app_token: &Secret) -> Result<Self, CallError> {
+    pub(crate) async fn open(
+        slack: &SlackAccount,
+        app_token: &Secret,
+    ) -> Result<Self, SlackCallError> {
         let opened = slack
             .wire
             .ask_as("apps.connections.open", &[], app_token)
@@ -67,7 +70,7 @@ impl SlackSocket {
     pub(crate) async fn serve(
         self,
         slack: &SlackAccount,
-        listening: &Listening,
+        listening: &ListeningState,
         successor: &mpsc::UnboundedSender<()>,
     ) -> SocketEnd {
         let (mut sink, mut frames) = self.0.split();
@@ -84,7 +87,7 @@ impl SlackSocket {
                     Ok(Some(Ok(_))) => continue,
                 };
                 let heard = hear(slack, listening, &text, &acknowledge).await;
-                if heard == Heard::Goodbye && drained_at.is_none() {
+                if heard == SocketHeard::Goodbye && drained_at.is_none() {
                     drained_at = Some(Instant::now() + slack.timing.drain);
                     announced.store(true, Ordering::Relaxed);
                     let _ = successor.send(());
@@ -104,34 +107,34 @@ impl SlackSocket {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
+enum SocketHeard {
     Something,
     Goodbye,
 }
 
 async fn hear(
     slack: &SlackAccount,
-    listening: &Listening,
+    listening: &ListeningState,
     text: &str,
     acknowledge: &mpsc::UnboundedSender<String>,
-) -> Heard {
+) -> SocketHeard {
     let Ok(frame) = serde_json::from_str::<Value>(text) else {
         slack.warn_of_malformed("a frame that is no JSON");
-        return Heard::Something;
+        return SocketHeard::Something;
     };
     let kind = frame["type"].as_str().unwrap_or_default();
     if kind == "disconnect" {
         let reason = frame["reason"].as_str().unwrap_or_default();
         info!(account = %slack.account, reason, "slack wants another socket");
-        return Heard::Goodbye;
+        return SocketHeard::Goodbye;
     }
     let Some(envelope) = frame["envelope_id"].as_str() else {
         if kind != "hello" {
             slack.warn_of_malformed("a frame without an envelope");
         }
-        return Heard::Something;
+        return SocketHeard::Something;
     };
-    let acknowledgement = Acknowledgement::Socket {
+    let acknowledgement = EventAcknowledgement::Socket {
         socket: acknowledge.clone(),
         envelope: envelope.to_owned(),
     };
@@ -153,7 +156,7 @@ async fn hear(
             acknowledgement.give();
         }
     }
-    Heard::Something
+    SocketHeard::Something
 }
 
 /// Writes acknowledgements and pings, until the socket takes no more. Whether it lives is told by the
@@ -178,7 +181,7 @@ async fn write(
 }
 
 /// The client that calls the methods asks for this too: one way out, one TLS, one proxy.
-async fn connect(slack: &SlackAccount, url: &str) -> Result<WebSocket, CallError> {
+async fn connect(slack: &SlackAccount, url: &str) -> Result<WebSocket, SlackCallError> {
     let key = generate_key();
     let request = slack.wire.open_socket(url).ok_or_else(no_socket)?;
     let response = request
@@ -188,23 +191,23 @@ async fn connect(slack: &SlackAccount, url: &str) -> Result<WebSocket, CallError
         .header(SEC_WEBSOCKET_KEY, &key)
         .send()
         .await
-        .map_err(CallError::of)?;
+        .map_err(SlackCallError::of)?;
     let status = response.status();
     let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
     let expected = derive_accept_key(key.as_bytes());
     let agreed = accepted.is_some_and(|accepted| accepted == expected.as_str());
     if status != StatusCode::SWITCHING_PROTOCOLS || !agreed {
         let status = status.as_u16();
-        return Err(CallError::Garbled { status });
+        return Err(SlackCallError::Garbled { status });
     }
-    let stream = response.upgrade().await.map_err(CallError::of)?;
+    let stream = response.upgrade().await.map_err(SlackCallError::of)?;
     let bounds = WebSocketConfig::default()
-        .max_message_size(Some(LONGEST_MESSAGE))
-        .max_frame_size(Some(LONGEST_MESSAGE));
+        .max_message_size(Some(LONGEST_SOCKET_MESSAGE))
+        .max_frame_size(Some(LONGEST_SOCKET_MESSAGE));
     Ok(WebSocketStream::from_raw_socket(stream, Role::Client, Some(bounds)).await)
 }
 
-async fn wait_for_hello(socket: &mut WebSocket) -> Result<(), CallError> {
+async fn wait_for_hello(socket: &mut WebSocket) -> Result<(), SlackCallError> {
     loop {
         let text = match socket.next().await {
             Some(Ok(Message::Text(text))) => text,
@@ -226,7 +229,7 @@ async fn wait_for_hello(socket: &mut WebSocket) -> Result<(), CallError> {
             Some("disconnect") => {
                 let reason = frame["reason"].as_str().unwrap_or("no reason given");
                 let error = reason.to_owned();
-                return Err(CallError::Refused { error });
+                return Err(SlackCallError::Refused { error });
             }
             _ => {}
         }
@@ -234,6 +237,6 @@ async fn wait_for_hello(socket: &mut WebSocket) -> Result<(), CallError> {
 }
 
 /// Slack let us ask for a socket and gave us none.
-fn no_socket() -> CallError {
-    CallError::Garbled { status: 101 }
+fn no_socket() -> SlackCallError {
+    SlackCallError::Garbled { status: 101 }
 }

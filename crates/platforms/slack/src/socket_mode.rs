@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use crate::account::SlackAccount;
-use crate::listening::{Listening, ride_out};
+use crate::listening::{ListeningState, ride_out};
 use crate::socket::{SlackSocket, SocketEnd};
 
 /// A socket that lived for less was no success: the next one is not opened at once.
@@ -24,11 +24,11 @@ const SETTLED: Duration = Duration::from_secs(30);
 /// Keeps a socket open; ends only with an error that does not pass.
 pub(crate) async fn keep_open(
     slack: &SlackAccount,
-    listening: &Listening,
+    listening: &ListeningState,
     app_token: &Secret,
 ) -> ReceiveError {
     let (successor, mut successor_wanted) = mpsc::unbounded_channel();
-    let mut sockets = Sockets {
+    let mut sockets = OpenSockets {
         slack,
         listening,
         open: FuturesUnordered::new(),
@@ -74,14 +74,14 @@ async fn open_patiently(
 }
 
 /// The sockets that are open: the newest, and older ones that drain.
-struct Sockets<'a> {
+struct OpenSockets<'a> {
     slack: &'a SlackAccount,
-    listening: &'a Listening,
+    listening: &'a ListeningState,
     open: FuturesUnordered<BoxFuture<'a, SocketEnd>>,
     has_gap: bool,
 }
 
-impl<'a> Sockets<'a> {
+impl<'a> OpenSockets<'a> {
     fn add(&mut self, socket: SlackSocket, successor: &mpsc::UnboundedSender<()>) {
         let (slack, listening) = (self.slack, self.listening);
         let successor = successor.clone();

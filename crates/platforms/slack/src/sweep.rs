@@ -2,38 +2,38 @@
 //!
 //! A channel is read from its position on, its threads too: those in which we were named, those that
 //! begin in what is read, and older ones with newer replies on the last page before. A channel of which
-//! nothing is known yet is read from the moment when somebody was last connected.
+//! nothing is known yet is read from the moment when somebody was last connected. What is said live
+//! meanwhile waits for its channel, so that nothing overtakes what was said before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use hermetic_chat::{Backoff, Position};
 use hermetic_types::{ChatId, ChatKind};
-use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::account::SlackAccount;
-use crate::acknowledgement::Acknowledgement;
-use crate::history::{History, Page};
+use crate::acknowledgement::EventAcknowledgement;
+use crate::held_events::LONGEST_HOLD;
+use crate::history::{ChannelHistory, HistoryPage};
 use crate::last_connected;
-use crate::listening::Listening;
+use crate::listening::ListeningState;
 use crate::reading::kind;
-use crate::ts::Ts;
-use crate::wire::CallError;
+use crate::ts::SlackTimestamp;
+use crate::wire::SlackCallError;
 
 /// Pages that are read of one channel, and of one thread. Who missed more has missed some.
-const MOST_PAGES: usize = 20;
+const MOST_SWEPT_PAGES: usize = 20;
 /// Channels of which nothing is known.
 const MOST_NEW_CHANNELS: usize = 200;
 /// Attempts at one page, before the whole sweep is put off.
-const ATTEMPTS: usize = 5;
+const PAGE_ATTEMPTS: usize = 5;
 
 /// Sweeps after each gap, for as long as it is polled.
-pub(crate) async fn sweep_gaps(slack: &SlackAccount, listening: &Listening) -> Infallible {
+pub(crate) async fn sweep_gaps(slack: &SlackAccount, listening: &ListeningState) -> Infallible {
     loop {
         tokio::select! {
             // First: the sweep reads the time of the last connection, which the other one overwrites.
@@ -42,14 +42,29 @@ pub(crate) async fn sweep_gaps(slack: &SlackAccount, listening: &Listening) -> I
             never = last_connected::keep_noting(slack) => match never {},
         }
         let mut backoff = slack.backoff();
-        while !sweep(slack, listening).await {
+        while !sweep_in_order(slack, listening).await {
             sleep(backoff.next_wait()).await;
         }
     }
 }
 
+async fn sweep_in_order(slack: &SlackAccount, listening: &ListeningState) -> bool {
+    listening.inbox.begin_sweep();
+    let sweeping = sweep(slack, listening);
+    tokio::pin!(sweeping);
+    let swept = loop {
+        tokio::select! {
+            swept = &mut sweeping => break swept,
+            () = sleep(LONGEST_HOLD / 4) => listening.inbox.release_overdue().await,
+        }
+    };
+    // A sweep that is put off may be so for long: nobody waits for that.
+    listening.inbox.end_sweep().await;
+    swept
+}
+
 /// Whether everything was read that can be.
-async fn sweep(slack: &SlackAccount, listening: &Listening) -> bool {
+async fn sweep(slack: &SlackAccount, listening: &ListeningState) -> bool {
     // Positions do not move before the end, so this is where they stood when the gap began.
     let gap = listening.gaps.load(Ordering::SeqCst);
     let mut channels = listening.inbox.positions().begin_sweep();
@@ -57,7 +72,7 @@ async fn sweep(slack: &SlackAccount, listening: &Listening) -> bool {
         .iter()
         .map(|(channel, _)| channel.clone())
         .collect();
-    let reader = History { slack };
+    let reader = ChannelHistory { slack };
     if let Some(since) = last_connected::load(slack).await {
         match patiently(slack, || reader.channels(MOST_NEW_CHANNELS)).await {
             Ok(joined) => {
@@ -74,14 +89,15 @@ async fn sweep(slack: &SlackAccount, listening: &Listening) -> bool {
     }
     // Private chats first: there somebody surely waits.
     channels.sort_by_key(|(channel, _)| (kind(channel) != ChatKind::Dm, channel.clone()));
-    let oldest = window_start(slack.timing.sweep_window);
+    let oldest = slack.position_before(slack.timing.sweep_window);
     let mut found = 0;
-    for (channel, position) in channels {
-        match read_channel(&reader, listening, &channel, position.max(oldest)).await {
+    while let Some((channel, position)) = next_channel(&mut channels, listening) {
+        let since = slack.look_back(position).max(oldest);
+        match read_channel(&reader, listening, &channel, since).await {
             Ok(messages) => {
                 found += messages.len();
                 for message in messages.values() {
-                    let nobody = Acknowledgement::Nobody;
+                    let nobody = EventAcknowledgement::Nobody;
                     listening
                         .hear_message(slack, message, &channel, nobody)
                         .await;
@@ -92,6 +108,7 @@ async fn sweep(slack: &SlackAccount, listening: &Listening) -> bool {
                 warn!(account = %slack.account, %channel, %error, "a channel's history cannot be read; what was said meanwhile is lost");
             }
         }
+        listening.inbox.release(&channel).await;
     }
     if found > 0 {
         info!(account = %slack.account, found, "read what was said meanwhile");
@@ -105,16 +122,29 @@ async fn sweep(slack: &SlackAccount, listening: &Listening) -> bool {
     true
 }
 
+/// One in which somebody waits, if there is one.
+fn next_channel(
+    channels: &mut Vec<(ChatId, Position)>,
+    listening: &ListeningState,
+) -> Option<(ChatId, Position)> {
+    if channels.is_empty() {
+        return None;
+    }
+    let waits = |(channel, _): &(ChatId, Position)| listening.inbox.holds(channel);
+    let next = channels.iter().position(waits).unwrap_or_default();
+    Some(channels.remove(next))
+}
+
 /// The messages after `position`, in order.
 async fn read_channel(
-    reader: &History<'_>,
-    listening: &Listening,
+    reader: &ChannelHistory<'_>,
+    listening: &ListeningState,
     channel: &ChatId,
     position: Position,
-) -> Result<BTreeMap<Ts, Value>, CallError> {
-    let since = Ts::at(position);
+) -> Result<BTreeMap<SlackTimestamp, Value>, SlackCallError> {
+    let since = SlackTimestamp::at(position);
     let mut messages = BTreeMap::new();
-    let mut threads: BTreeSet<Ts> = listening.threads.of(channel).into_iter().collect();
+    let mut threads: BTreeSet<SlackTimestamp> = listening.threads.of(channel).into_iter().collect();
     let slack = reader.slack;
     let before = patiently(slack, || reader.before(channel, since)).await?;
     threads.extend(
@@ -146,15 +176,17 @@ async fn read_channel(
 }
 
 /// The thread that this message begins, if something newer was said in it.
-fn thread_with_news(parent: &Value, since: Ts) -> Option<Ts> {
-    let latest = parent["latest_reply"].as_str().and_then(Ts::parse)?;
-    let thread = parent["ts"].as_str().and_then(Ts::parse)?;
+fn thread_with_news(parent: &Value, since: SlackTimestamp) -> Option<SlackTimestamp> {
+    let latest = parent["latest_reply"]
+        .as_str()
+        .and_then(SlackTimestamp::parse)?;
+    let thread = parent["ts"].as_str().and_then(SlackTimestamp::parse)?;
     (latest > since).then_some(thread)
 }
 
 /// A reply that was also sent to the channel is in both, and a thread begins with its parent.
-fn note(messages: &mut BTreeMap<Ts, Value>, message: Value, since: Ts) {
-    let ts = message["ts"].as_str().and_then(Ts::parse);
+fn note(messages: &mut BTreeMap<SlackTimestamp, Value>, message: Value, since: SlackTimestamp) {
+    let ts = message["ts"].as_str().and_then(SlackTimestamp::parse);
     if let Some(ts) = ts.filter(|ts| *ts > since) {
         messages.insert(ts, message);
     }
@@ -164,12 +196,12 @@ async fn all_pages<F>(
     slack: &SlackAccount,
     channel: &ChatId,
     read: impl Fn(Option<String>) -> F,
-) -> Result<Vec<Value>, CallError>
+) -> Result<Vec<Value>, SlackCallError>
 where
-    F: Future<Output = Result<Page, CallError>>,
+    F: Future<Output = Result<HistoryPage, SlackCallError>>,
 {
     let (mut all, mut cursor) = (Vec::new(), None);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MOST_SWEPT_PAGES {
         let page = patiently(slack, || read(cursor.clone())).await?;
         all.extend(page.messages);
         cursor = page.next;
@@ -182,14 +214,17 @@ where
 }
 
 /// Tries again what may pass, and waits where Slack asks for it: histories have a tier of their own.
-async fn patiently<T, F>(slack: &SlackAccount, mut call: impl FnMut() -> F) -> Result<T, CallError>
+async fn patiently<T, F>(
+    slack: &SlackAccount,
+    mut call: impl FnMut() -> F,
+) -> Result<T, SlackCallError>
 where
-    F: Future<Output = Result<T, CallError>>,
+    F: Future<Output = Result<T, SlackCallError>>,
 {
     let mut backoff: Backoff = slack.backoff();
-    for _ in 1..ATTEMPTS {
+    for _ in 1..PAGE_ATTEMPTS {
         match call().await {
-            Err(CallError::Throttled { retry_after }) => {
+            Err(SlackCallError::Throttled { retry_after }) => {
                 sleep(retry_after.max(backoff.next_wait())).await;
             }
             Err(error) if may_pass(&error) => sleep(backoff.next_wait()).await,
@@ -199,16 +234,10 @@ where
     call().await
 }
 
-fn may_pass(error: &CallError) -> bool {
-    let refused = matches!(error, CallError::Refused { .. });
+fn may_pass(error: &SlackCallError) -> bool {
+    let refused = matches!(error, SlackCallError::Refused { .. });
     !refused
         || ["internal_error", "fatal_error", "service_unavailable"]
             .iter()
             .any(|code| error.is_refusal_with(code))
-}
-
-fn window_start(window: Duration) -> Position {
-    let now = Position::try_from(Timestamp::now().as_microsecond()).unwrap_or_default();
-    let window = Position::try_from(window.as_micros()).unwrap_or(Position::MAX);
-    now.saturating_sub(window)
 }

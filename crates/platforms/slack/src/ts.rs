@@ -10,9 +10,9 @@ use hermetic_types::{MessageId, ThreadId};
 /// Our own ids of messages are written without the dot, as in Slack's permalinks: so they are numbers
 /// that grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Ts(u64);
+pub(crate) struct SlackTimestamp(u64);
 
-impl Ts {
+impl SlackTimestamp {
     const MICROS: u64 = 1_000_000;
 
     /// `None` unless it is written exactly so. Slack takes other spellings for no thread at all and
@@ -59,7 +59,7 @@ impl Ts {
     }
 }
 
-impl fmt::Display for Ts {
+impl fmt::Display for SlackTimestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:06}", self.0 / Self::MICROS, self.0 % Self::MICROS)
     }
@@ -71,11 +71,14 @@ mod tests {
 
     #[test]
     fn a_time_is_written_in_one_way() {
-        let ts = Ts::parse("1700000000.000100").unwrap();
+        let ts = SlackTimestamp::parse("1700000000.000100").unwrap();
         assert_eq!(ts.to_string(), "1700000000.000100");
         assert_eq!(ts.message_id().as_str(), "1700000000000100");
-        assert_eq!(Ts::of_message(&ts.message_id()), Some(ts));
-        assert_eq!(Ts::of_thread(&ts.thread_id().unwrap()), Some(ts));
+        assert_eq!(SlackTimestamp::of_message(&ts.message_id()), Some(ts));
+        assert_eq!(
+            SlackTimestamp::of_thread(&ts.thread_id().unwrap()),
+            Some(ts)
+        );
         for odd in [
             "",
             "1700000000",
@@ -87,7 +90,7 @@ mod tests {
             "9999999999999.000000",
             " 1.000000",
         ] {
-            assert_eq!(Ts::parse(odd), None, "{odd:?}");
+            assert_eq!(SlackTimestamp::parse(odd), None, "{odd:?}");
         }
     }
 }

@@ -3,28 +3,28 @@
 use std::time::Duration;
 
 use hermetic_chat::{OutgoingFile, SendError, SendFailure};
-use hermetic_types::{MessageId, Place};
+use hermetic_types::{ChatPlace, MessageId};
 use serde_json::{Value, json};
 
 use crate::account::SlackAccount;
 use crate::mrkdwn::to_mrkdwn;
-use crate::pace::Tier;
+use crate::pace::RateTier;
 use crate::send::{not_shown, thread, unnamed};
-use crate::wire::CallError;
+use crate::wire::SlackCallError;
 
 /// Slack takes more; we hold it in memory.
 pub(crate) const UPLOAD_BYTES: usize = 100 << 20;
 const TRANSFER: Duration = Duration::from_secs(300);
 
 /// A file that is at Slack and not shown yet.
-struct Uploaded {
+struct UploadedFile {
     id: String,
 }
 
 impl SlackAccount {
     pub(crate) async fn send_file(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         file: &OutgoingFile,
     ) -> Result<MessageId, SendError> {
         if file.bytes.is_empty() {
@@ -50,7 +50,7 @@ impl SlackAccount {
         if let Some(caption) = &file.caption {
             params["initial_comment"] = json!(to_mrkdwn(caption.as_str()));
         }
-        let tier = || Tier::Post(place.chat.clone());
+        let tier = || RateTier::Post(place.chat.clone());
         let call = || {
             self.wire
                 .call::<Value>("files.completeUploadExternal", &params)
@@ -63,12 +63,12 @@ impl SlackAccount {
     }
 
     /// Whatever goes wrong here, nobody has seen a file.
-    async fn upload(&self, name: &str, file: &OutgoingFile) -> Result<Uploaded, SendFailure> {
+    async fn upload(&self, name: &str, file: &OutgoingFile) -> Result<UploadedFile, SendFailure> {
         let length = file.bytes.len().to_string();
         let params = [("filename", name), ("length", &length)];
         let call = || self.wire.ask("files.getUploadURLExternal", &params);
         let asked = self
-            .patiently(|| Tier::Other, call)
+            .patiently(|| RateTier::Other, call)
             .await
             .map_err(not_shown)?;
         let (url, id) = (
@@ -79,27 +79,30 @@ impl SlackAccount {
             return Err(SendFailure::NotSent(Box::new(unnamed())));
         };
         let call = || self.put(url, file);
-        self.patiently(|| Tier::Other, call)
+        self.patiently(|| RateTier::Other, call)
             .await
             .map_err(not_shown)?;
-        Ok(Uploaded { id: id.to_owned() })
+        Ok(UploadedFile { id: id.to_owned() })
     }
 
     /// The address alone is what lets us in: no token goes there.
-    async fn put(&self, url: &str, file: &OutgoingFile) -> Result<(), CallError> {
-        let request = self.wire.post_to(url).ok_or_else(|| CallError::Refused {
-            error: "the address for the file is not at slack".to_owned(),
-        })?;
+    async fn put(&self, url: &str, file: &OutgoingFile) -> Result<(), SlackCallError> {
+        let request = self
+            .wire
+            .post_to(url)
+            .ok_or_else(|| SlackCallError::Refused {
+                error: "the address for the file is not at slack".to_owned(),
+            })?;
         let request = request
             .timeout(TRANSFER)
             .header("content-type", "application/octet-stream")
             .body(file.bytes.clone());
-        let response = request.send().await.map_err(CallError::of)?;
+        let response = request.send().await.map_err(SlackCallError::of)?;
         let status = response.status();
         if status.is_success() {
             return Ok(());
         }
-        Err(CallError::Garbled {
+        Err(SlackCallError::Garbled {
             status: status.as_u16(),
         })
     }

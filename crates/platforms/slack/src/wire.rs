@@ -18,12 +18,12 @@ use crate::config::{SlackConfig, SlackConfigError};
 /// A page of a history is far below this.
 const ANSWER_BYTES: usize = 16 << 20;
 /// Nobody waits longer because a stand-in of Slack says so.
-const LONGEST_RETRY: Duration = Duration::from_secs(3600);
+const LONGEST_SLACK_RETRY: Duration = Duration::from_secs(3600);
 /// What is waited where Slack says that it was too much, and not for how long.
 const USUAL_RETRY: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct SlackApi {
     client: Client,
     base: Url,
     bot_token: Secret,
@@ -31,7 +31,7 @@ pub(crate) struct Wire {
 }
 
 #[derive(Debug, Error)]
-pub(crate) enum CallError {
+pub(crate) enum SlackCallError {
     /// The request never left.
     #[error("slack cannot be reached")]
     Unreachable(#[source] reqwest::Error),
@@ -48,12 +48,12 @@ pub(crate) enum CallError {
 
 /// What Slack said, and which scopes it says that the token has.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct SlackAnswer {
     pub(crate) value: Value,
     pub(crate) scopes: Option<String>,
 }
 
-impl Wire {
+impl SlackApi {
     pub(crate) fn new(config: &SlackConfig) -> Result<Self, SlackConfigError> {
         let mut base = Url::parse(config.api_base.trim_end_matches('/'))
             .map_err(|_| SlackConfigError::ApiBase)?;
@@ -85,7 +85,7 @@ impl Wire {
         &self,
         method: &str,
         params: &impl Serialize,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, SlackCallError> {
         let request = self.method(method, &self.bot_token)?.json(params);
         read_as(answer(request).await?)
     }
@@ -95,7 +95,7 @@ impl Wire {
         &self,
         method: &str,
         params: &[(&str, &str)],
-    ) -> Result<Answer, CallError> {
+    ) -> Result<SlackAnswer, SlackCallError> {
         self.ask_as(method, params, &self.bot_token).await
     }
 
@@ -105,7 +105,7 @@ impl Wire {
         method: &str,
         params: &[(&str, &str)],
         token: &Secret,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<SlackAnswer, SlackCallError> {
         let mut form = self.base.clone();
         form.query_pairs_mut().clear().extend_pairs(params);
         let body = form.query().unwrap_or_default().to_owned();
@@ -145,15 +145,15 @@ impl Wire {
         (url.scheme() == self.base.scheme() && (below || near)).then_some(url)
     }
 
-    fn method(&self, method: &str, token: &Secret) -> Result<RequestBuilder, CallError> {
+    fn method(&self, method: &str, token: &Secret) -> Result<RequestBuilder, SlackCallError> {
         let url = self.base.join(method);
-        let url = url.map_err(|_| CallError::Garbled { status: 0 })?;
+        let url = url.map_err(|_| SlackCallError::Garbled { status: 0 })?;
         let request = self.client.post(url).timeout(self.request);
         Ok(request.bearer_auth(token.expose()))
     }
 }
 
-impl CallError {
+impl SlackCallError {
     pub(crate) fn of(error: reqwest::Error) -> Self {
         let error = error.without_url();
         if error.is_connect() || error.is_builder() {
@@ -195,25 +195,27 @@ impl CallError {
     }
 }
 
-impl From<CallError> for SendFailure {
-    fn from(error: CallError) -> Self {
+impl From<SlackCallError> for SendFailure {
+    fn from(error: SlackCallError) -> Self {
         match error {
-            CallError::Throttled { retry_after } => Self::Throttled { retry_after },
-            CallError::Unreachable(_) => Self::NotSent(Box::new(error)),
-            CallError::Garbled { .. } | CallError::Broken(_) => Self::Uncertain(Box::new(error)),
+            SlackCallError::Throttled { retry_after } => Self::Throttled { retry_after },
+            SlackCallError::Unreachable(_) => Self::NotSent(Box::new(error)),
+            SlackCallError::Garbled { .. } | SlackCallError::Broken(_) => {
+                Self::Uncertain(Box::new(error))
+            }
             error if error.leaves_doubt() => Self::Uncertain(Box::new(error)),
-            CallError::Refused { error } => Self::Refused { description: error },
+            SlackCallError::Refused { error } => Self::Refused { description: error },
         }
     }
 }
 
 /// The answer's fields, as far as they are wanted.
-pub(crate) fn read_as<T: DeserializeOwned>(answer: Answer) -> Result<T, CallError> {
-    serde_json::from_value(answer.value).map_err(|_| CallError::Garbled { status: 200 })
+pub(crate) fn read_as<T: DeserializeOwned>(answer: SlackAnswer) -> Result<T, SlackCallError> {
+    serde_json::from_value(answer.value).map_err(|_| SlackCallError::Garbled { status: 200 })
 }
 
-async fn answer(request: RequestBuilder) -> Result<Answer, CallError> {
-    let response = request.send().await.map_err(CallError::of)?;
+async fn answer(request: RequestBuilder) -> Result<SlackAnswer, SlackCallError> {
+    let response = request.send().await.map_err(SlackCallError::of)?;
     let status = response.status();
     let header = |name: &str| {
         let value = response.headers().get(name)?;
@@ -223,39 +225,40 @@ async fn answer(request: RequestBuilder) -> Result<Answer, CallError> {
     let wait = header(RETRY_AFTER.as_str()).and_then(|seconds| seconds.trim().parse().ok());
     let retry_after = wait
         .map_or(USUAL_RETRY, Duration::from_secs)
-        .min(LONGEST_RETRY);
+        .min(LONGEST_SLACK_RETRY);
     if status == StatusCode::TOO_MANY_REQUESTS {
-        return Err(CallError::Throttled { retry_after });
+        return Err(SlackCallError::Throttled { retry_after });
     }
     let status = status.as_u16();
     let body = bounded_body(response, status).await?;
-    let value: Value = serde_json::from_slice(&body).map_err(|_| CallError::Garbled { status })?;
+    let value: Value =
+        serde_json::from_slice(&body).map_err(|_| SlackCallError::Garbled { status })?;
     match value.get("ok").and_then(Value::as_bool) {
-        Some(true) => Ok(Answer { value, scopes }),
+        Some(true) => Ok(SlackAnswer { value, scopes }),
         Some(false) => Err(refusal(&value, retry_after)),
-        None => Err(CallError::Garbled { status }),
+        None => Err(SlackCallError::Garbled { status }),
     }
 }
 
-fn refusal(value: &Value, retry_after: Duration) -> CallError {
+fn refusal(value: &Value, retry_after: Duration) -> SlackCallError {
     let error = value["error"].as_str().unwrap_or("no reason given");
     if matches!(error, "ratelimited" | "rate_limited") {
-        return CallError::Throttled { retry_after };
+        return SlackCallError::Throttled { retry_after };
     }
     let error = match value["needed"].as_str() {
         Some(scopes) => format!("{error} (needed: {scopes})"),
         None => error.to_owned(),
     };
-    CallError::Refused { error }
+    SlackCallError::Refused { error }
 }
 
-async fn bounded_body(response: Response, status: u16) -> Result<Vec<u8>, CallError> {
+async fn bounded_body(response: Response, status: u16) -> Result<Vec<u8>, SlackCallError> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| CallError::Broken(error.without_url()))?;
+        let chunk = chunk.map_err(|error| SlackCallError::Broken(error.without_url()))?;
         if body.len() + chunk.len() > ANSWER_BYTES {
-            return Err(CallError::Garbled { status });
+            return Err(SlackCallError::Garbled { status });
         }
         body.extend_from_slice(&chunk);
     }
@@ -272,15 +275,19 @@ fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Intake;
+    use crate::config::SlackEventIntake;
 
-    fn wire(base: &str) -> Wire {
-        let intake = Intake::SocketMode {
+    fn wire(base: &str) -> SlackApi {
+        let intake = SlackEventIntake::SocketMode {
             app_token: Secret::new("xapp-1"),
         };
-        let mut config = SlackConfig::new(Secret::new("xoxb-1"), intake);
+        let mut config = SlackConfig::new(
+            Secret::new("xoxb-1"),
+            intake,
+            hermetic_types::SystemClock::shared(),
+        );
         config.api_base = base.to_owned();
-        Wire::new(&config).unwrap()
+        SlackApi::new(&config).unwrap()
     }
 
     #[test]

@@ -1,17 +1,17 @@
 //! Who a token belongs to, and what the bot cannot hear.
 
-use hermetic_chat::{AccountCheck, CheckError, Shortcoming};
+use hermetic_chat::{AccountCheck, AccountShortcoming, CheckError};
 use serde_json::json;
 
-use crate::Telegram;
-use crate::poll::RawMe;
-use crate::wire::CallError;
+use crate::TelegramAdapter;
+use crate::poll::RawBotUser;
+use crate::wire::TelegramCallError;
 
-impl Telegram {
+impl TelegramAdapter {
     pub(crate) async fn check_account(&self) -> Result<AccountCheck, CheckError> {
-        let me: RawMe = self.wire.call("getMe", &json!({})).await?;
+        let me: RawBotUser = self.wire.call("getMe", &json!({})).await?;
         let deaf = !self.hearing.require_mention && me.can_read_all_group_messages == Some(false);
-        let shortcomings = deaf.then(|| Shortcoming {
+        let shortcomings = deaf.then(|| AccountShortcoming {
             problem: "in groups the bot hears only what names it or replies to it".to_owned(),
             remedy: "send /setprivacy to @BotFather and choose Disable, or set \
                      TELEGRAM_REQUIRE_MENTION=true"
@@ -24,16 +24,16 @@ impl Telegram {
     }
 }
 
-impl From<CallError> for CheckError {
-    fn from(error: CallError) -> Self {
+impl From<TelegramCallError> for CheckError {
+    fn from(error: TelegramCallError) -> Self {
         match error {
             // Telegram says "not found" of a token that it never gave out.
-            CallError::Refused {
+            TelegramCallError::Refused {
                 code: 401 | 404,
                 description,
                 ..
             } => Self::Unauthorized { description },
-            CallError::Refused { description, .. } => Self::Refused { description },
+            TelegramCallError::Refused { description, .. } => Self::Refused { description },
             other => Self::Unreachable(Box::new(other)),
         }
     }

@@ -7,14 +7,14 @@ use hermetic_chat::{
     AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure, TextLimit,
     bounded_download,
 };
-use hermetic_types::{Attachment, MessageId, Place};
+use hermetic_types::{Attachment, ChatPlace, MessageId};
 use reqwest::multipart::{Form, Part};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::send::{Sent, chat_id, thread_id};
-use crate::wire::CallError;
-use crate::{API_BASE, Telegram};
+use crate::send::{TelegramSent, chat_id, thread_id};
+use crate::wire::TelegramCallError;
+use crate::{API_BASE, TelegramAdapter};
 
 /// What Telegram's own servers hand out to a bot.
 pub(crate) const DOWNLOAD_BYTES: u64 = 20 << 20;
@@ -25,10 +25,10 @@ pub(crate) const UPLOAD_BYTES: usize = 50 << 20;
 const CAPTION: TextLimit = TextLimit::utf16(1024);
 const TRANSFER: Duration = Duration::from_secs(300);
 
-impl Telegram {
+impl TelegramAdapter {
     pub(crate) async fn send_document(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         file: &OutgoingFile,
     ) -> Result<MessageId, SendError> {
         if file.bytes.is_empty() {
@@ -71,7 +71,8 @@ impl Telegram {
         };
         let sent = self
             .patiently(&place.chat, || {
-                self.wire.upload::<Sent>("sendDocument", form(), TRANSFER)
+                self.wire
+                    .upload::<TelegramSent>("sendDocument", form(), TRANSFER)
             })
             .await
             .map_err(SendFailure::from)?;
@@ -126,9 +127,9 @@ pub(crate) fn most_handed_out(api_base: &str) -> u64 {
     }
 }
 
-fn failed(error: CallError) -> DownloadError {
+fn failed(error: TelegramCallError) -> DownloadError {
     match error {
-        CallError::Refused { description, .. } => DownloadError::Refused { description },
+        TelegramCallError::Refused { description, .. } => DownloadError::Refused { description },
         error => DownloadError::Failed(Box::new(error)),
     }
 }

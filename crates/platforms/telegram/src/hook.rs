@@ -11,7 +11,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use futures::stream::{self, BoxStream, StreamExt};
-use hermetic_chat::{Backoff, ChatState, ReceiveError, Received};
+use hermetic_chat::{Backoff, ChatState, ReceiveError, ReceivedEvent};
 use hermetic_types::Secret;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -22,22 +22,22 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::requests::{ALLOWED_UPDATES, SetWebhook};
-use crate::wire::CallError;
-use crate::{Telegram, TelegramConfigError, update};
+use crate::wire::TelegramCallError;
+use crate::{TelegramAdapter, TelegramConfigError, update};
 
 const BODY_BYTES: usize = 1 << 20;
 const WAITING: usize = 64;
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 
 #[derive(Debug)]
-pub(crate) struct Hook {
+pub(crate) struct WebhookIntake {
     url: String,
     secret: Secret,
-    hand_in: mpsc::Sender<Received>,
-    take_out: Mutex<mpsc::Receiver<Received>>,
+    hand_in: mpsc::Sender<ReceivedEvent>,
+    take_out: Mutex<mpsc::Receiver<ReceivedEvent>>,
 }
 
-impl Hook {
+impl WebhookIntake {
     pub(crate) fn new(url: String, secret: Secret) -> Result<Self, TelegramConfigError> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
         let text = secret.expose();
@@ -60,10 +60,10 @@ impl Hook {
 
     pub(crate) fn stream<'a>(
         &'a self,
-        telegram: &'a Telegram,
+        telegram: &'a TelegramAdapter,
         stop: CancellationToken,
-    ) -> BoxStream<'a, Result<Received, ReceiveError>> {
-        let listen = move |stage: Stage<'a>| {
+    ) -> BoxStream<'a, Result<ReceivedEvent, ReceiveError>> {
+        let listen = move |stage: HookStage<'a>| {
             let stop = stop.clone();
             async move {
                 let next = stop.run_until_cancelled(self.next(telegram, stage)).await;
@@ -75,29 +75,29 @@ impl Hook {
                 next.flatten()
             }
         };
-        stream::unfold(Stage::Register, listen).boxed()
+        stream::unfold(HookStage::Register, listen).boxed()
     }
 
     async fn next<'a>(
         &'a self,
-        telegram: &'a Telegram,
-        stage: Stage<'a>,
-    ) -> Option<(Result<Received, ReceiveError>, Stage<'a>)> {
+        telegram: &'a TelegramAdapter,
+        stage: HookStage<'a>,
+    ) -> Option<(Result<ReceivedEvent, ReceiveError>, HookStage<'a>)> {
         let mut inbox = match stage {
-            Stage::Register => {
+            HookStage::Register => {
                 if let Err(error) = self.register(telegram).await {
-                    return Some((Err(error), Stage::Over));
+                    return Some((Err(error), HookStage::Over));
                 }
                 self.take_out.lock().await
             }
-            Stage::Listen(inbox) => inbox,
-            Stage::Over => return None,
+            HookStage::Listen(inbox) => inbox,
+            HookStage::Over => return None,
         };
         let received = inbox.recv().await?;
-        Some((Ok(received), Stage::Listen(inbox)))
+        Some((Ok(received), HookStage::Listen(inbox)))
     }
 
-    async fn register(&self, telegram: &Telegram) -> Result<(), ReceiveError> {
+    async fn register(&self, telegram: &TelegramAdapter) -> Result<(), ReceiveError> {
         let mut backoff = Backoff::new(telegram.timing.retry.0, telegram.timing.retry.1);
         loop {
             let error = match self.try_register(telegram).await {
@@ -108,7 +108,7 @@ impl Hook {
                 Err(error) => error,
             };
             let why = error.to_string();
-            if let CallError::Refused {
+            if let TelegramCallError::Refused {
                 code: 401 | 404,
                 description,
                 ..
@@ -126,7 +126,7 @@ impl Hook {
         }
     }
 
-    async fn try_register(&self, telegram: &Telegram) -> Result<(), CallError> {
+    async fn try_register(&self, telegram: &TelegramAdapter) -> Result<(), TelegramCallError> {
         telegram.learn_own_name().await?;
         let params = SetWebhook {
             url: &self.url,
@@ -150,13 +150,13 @@ impl Hook {
     }
 }
 
-enum Stage<'a> {
+enum HookStage<'a> {
     Register,
-    Listen(tokio::sync::MutexGuard<'a, mpsc::Receiver<Received>>),
+    Listen(tokio::sync::MutexGuard<'a, mpsc::Receiver<ReceivedEvent>>),
     Over,
 }
 
-pub(crate) fn router(telegram: Arc<Telegram>) -> Router {
+pub(crate) fn router(telegram: Arc<TelegramAdapter>) -> Router {
     Router::new()
         .route("/", post(take_update))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
@@ -164,7 +164,7 @@ pub(crate) fn router(telegram: Arc<Telegram>) -> Router {
 }
 
 async fn take_update(
-    State(telegram): State<Arc<Telegram>>,
+    State(telegram): State<Arc<TelegramAdapter>>,
     headers: HeaderMap,
     body: Bytes,
 ) -> StatusCode {

@@ -25,18 +25,20 @@ use std::time::Duration;
 use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
-    AccountCheck, AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState,
-    CheckError, DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received,
-    RecentKeys, Redelivery, Reply, ReplyRule, SendError, TextLimit, ThrottledChats,
+    AccountCheck, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply, ChatState,
+    CheckError, DownloadError, HttpIntake, OutgoingFile, OutgoingText, ReceiveError, ReceivedEvent,
+    RecentKeys, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError, TextLimit,
+    ThrottledChats,
 };
 use hermetic_types::{
-    AccountId, Attachment, ChatId, MessageId, Place, Platform, Press, Secret, ThreadId, UserId,
+    AccountId, Attachment, ButtonPress, ChatId, ChatPlace, MessageId, Platform, Secret,
+    SharedClock, ThreadId, UserId,
 };
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use hook::Hook;
-use wire::Wire;
+use hook::WebhookIntake;
+use wire::TelegramApi;
 
 pub use markdown_v2::to_markdown_v2;
 
@@ -53,6 +55,11 @@ pub(crate) const MESSAGE: TextLimit = TextLimit::utf16(4096);
 const CAPABILITIES: Capabilities = Capabilities {
     text: MESSAGE,
     edits: true,
+    // Bots are not told of deletions.
+    reports_changes: ReportedChanges {
+        edits: true,
+        deletions: false,
+    },
     buttons: Some(ButtonLimits {
         most: 100,
         data_bytes: 64,
@@ -75,14 +82,15 @@ pub struct TelegramConfig {
     pub api_base: String,
     /// `TELEGRAM_PROXY`.
     pub proxy: Option<String>,
-    pub intake: Intake,
-    pub hearing: Hearing,
-    pub timing: Timing,
+    pub intake: TelegramIntake,
+    pub hearing: TelegramHearing,
+    pub timing: TelegramTiming,
+    pub clock: SharedClock,
 }
 
 /// How updates come to us.
 #[derive(Clone, Debug)]
-pub enum Intake {
+pub enum TelegramIntake {
     LongPoll,
     /// Telegram posts to `url`; only requests that carry `secret` are heard.
     Webhook {
@@ -93,7 +101,7 @@ pub enum Intake {
 
 /// What in a group is meant for us.
 #[derive(Clone, Debug, Default)]
-pub struct Hearing {
+pub struct TelegramHearing {
     /// `TELEGRAM_REQUIRE_MENTION`: in groups only what names us or replies to us.
     pub require_mention: bool,
     /// `TELEGRAM_FREE_RESPONSE_CHATS`: chats where no mention is needed all the same.
@@ -109,7 +117,7 @@ pub struct Hearing {
 }
 
 #[derive(Clone, Debug)]
-pub struct Timing {
+pub struct TelegramTiming {
     /// How long Telegram may hold a poll open.
     pub poll: Duration,
     pub request: Duration,
@@ -138,38 +146,41 @@ pub enum TelegramConfigError {
 }
 
 #[derive(Debug)]
-pub struct Telegram {
+pub struct TelegramAdapter {
     account: AccountId,
     capabilities: Capabilities,
-    wire: Wire,
-    hearing: Hearing,
-    timing: Timing,
+    wire: TelegramApi,
+    hearing: TelegramHearing,
+    timing: TelegramTiming,
+    clock: SharedClock,
     pace: ThrottledChats,
     state: Mutex<ChatState>,
-    me: OnceLock<Me>,
+    me: OnceLock<BotUser>,
     /// Updates taken over lately: Telegram repeats itself when it doubts.
     seen: Mutex<RecentKeys<i64>>,
     /// Presses that were acknowledged without a word.
     acknowledged: Mutex<RecentKeys<String>>,
-    hook: Option<Hook>,
+    hook: Option<WebhookIntake>,
 }
 
 /// Who we are to Telegram.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Me {
+pub(crate) struct BotUser {
     pub(crate) id: i64,
     /// Without the `@`, in lower case.
     pub(crate) username: String,
 }
 
-impl Telegram {
+impl TelegramAdapter {
     pub fn new(config: TelegramConfig) -> Result<Self, TelegramConfigError> {
         let hook = match &config.intake {
-            Intake::LongPoll => None,
-            Intake::Webhook { url, secret } => Some(Hook::new(url.clone(), secret.clone())?),
+            TelegramIntake::LongPoll => None,
+            TelegramIntake::Webhook { url, secret } => {
+                Some(WebhookIntake::new(url.clone(), secret.clone())?)
+            }
         };
         Ok(Self {
-            wire: Wire::new(&config)?,
+            wire: TelegramApi::new(&config)?,
             account: config.account,
             capabilities: Capabilities {
                 files_in: Some(files::most_handed_out(&config.api_base)),
@@ -177,6 +188,7 @@ impl Telegram {
             },
             hearing: config.hearing,
             timing: config.timing,
+            clock: config.clock,
             pace: ThrottledChats::default(),
             state: Mutex::new(ChatState::Starting),
             me: OnceLock::new(),
@@ -203,7 +215,7 @@ impl Telegram {
     }
 }
 
-impl Chat for Telegram {
+impl Chat for TelegramAdapter {
     fn account(&self) -> &AccountId {
         &self.account
     }
@@ -223,7 +235,10 @@ impl Chat for Telegram {
         self.check_account().boxed()
     }
 
-    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(
+        &self,
+        stop: CancellationToken,
+    ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         match &self.hook {
             None => poll::stream(self, stop),
             Some(hook) => hook.stream(self, stop),
@@ -237,50 +252,53 @@ impl Chat for Telegram {
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         self.send_reply(place, reply).boxed()
     }
 
     fn edit<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         message: &'a MessageId,
-        text: &'a Outgoing,
-        buttons: &'a [Vec<Button>],
+        text: &'a OutgoingText,
+        buttons: &'a [Vec<ReplyButton>],
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.edit_message(place, message, text, buttons).boxed()
     }
 
     fn refresh<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         message: &'a MessageId,
-        text: &'a Outgoing,
+        text: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.refresh_message(place, message, text).boxed()
     }
 
-    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+    fn typing<'a>(&'a self, place: &'a ChatPlace) -> BoxFuture<'a, Result<(), SendError>> {
         self.show_typing(place).boxed()
     }
 
-    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+    fn acknowledge_press<'a>(
+        &'a self,
+        press: &'a ButtonPress,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
         self.acknowledge(press).boxed()
     }
 
     fn answer_press<'a>(
         &'a self,
-        press: &'a Press,
-        notice: &'a Outgoing,
+        press: &'a ButtonPress,
+        notice: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.answer(press, notice).boxed()
     }
 
     fn send_file<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
         self.send_document(place, file).boxed()
@@ -295,26 +313,30 @@ impl Chat for Telegram {
     }
 
     /// A private chat is named after the person in it.
-    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+    fn private_place<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<ChatPlace, SendError>> {
         future::ready(send::private_place(user)).boxed()
     }
 }
 
 impl TelegramConfig {
-    pub fn new(token: Secret) -> Self {
+    pub fn new(token: Secret, clock: SharedClock) -> Self {
         Self {
             account: Platform::Telegram.into(),
             token,
             api_base: API_BASE.to_owned(),
             proxy: None,
-            intake: Intake::LongPoll,
-            hearing: Hearing::default(),
-            timing: Timing::default(),
+            intake: TelegramIntake::LongPoll,
+            hearing: TelegramHearing::default(),
+            timing: TelegramTiming::default(),
+            clock,
         }
     }
 }
 
-impl Default for Timing {
+impl Default for TelegramTiming {
     fn default() -> Self {
         Self {
             poll: Duration::from_secs(50),

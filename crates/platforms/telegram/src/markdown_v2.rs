@@ -3,11 +3,11 @@
 //! Whatever is not understood stays visible as text, escaped to the letter, because Telegram refuses a
 //! message for a single stray dot.
 
-use hermetic_chat::markdown::{Inline, LineKind, Style, read_inline};
+use hermetic_chat::markdown::{InlineNode, LineKind, TextStyle, read_inline};
 
 /// The same text in Telegram's MarkdownV2. What the reader sees is never longer than the source.
 pub fn to_markdown_v2(text: &str) -> String {
-    let mut writer = Writer::default();
+    let mut writer = MarkdownWriter::default();
     let mut fence = None;
     let mut code: Vec<&str> = Vec::new();
     for line in text.lines() {
@@ -27,13 +27,13 @@ pub fn to_markdown_v2(text: &str) -> String {
 }
 
 #[derive(Default)]
-struct Writer {
+struct MarkdownWriter {
     out: String,
     begun: bool,
-    open: Vec<Style>,
+    open: Vec<TextStyle>,
 }
 
-impl Writer {
+impl MarkdownWriter {
     fn code_block(&mut self, language: &str, lines: &[&str]) {
         let body = lines.join("\n");
         if body.trim().is_empty() {
@@ -52,7 +52,10 @@ impl Writer {
         let (indent, rest) = line.split_at(line.len() - line.trim_start().len());
         self.out.push_str(indent);
         if let Some(heading) = heading(rest) {
-            self.inlines(&[Inline::Styled(Style::Bold, read_inline(heading))], &[]);
+            self.inlines(
+                &[InlineNode::Styled(TextStyle::Bold, read_inline(heading))],
+                &[],
+            );
         } else if let Some(quoted) = rest.strip_prefix('>').filter(|_| indent.is_empty()) {
             self.out.push('>');
             self.inlines(
@@ -71,21 +74,21 @@ impl Writer {
         self.switch(&[]);
     }
 
-    fn inlines(&mut self, inlines: &[Inline<'_>], styles: &[Style]) {
+    fn inlines(&mut self, inlines: &[InlineNode<'_>], styles: &[TextStyle]) {
         for inline in inlines {
             match inline {
-                Inline::Text(text) => {
+                InlineNode::Text(text) => {
                     self.switch(styles);
                     escape(&unescape(text), is_special, &mut self.out);
                 }
                 // Telegram lets code stand inside nothing: styles end before it.
-                Inline::Code(code) => {
+                InlineNode::Code(code) => {
                     self.switch(&[]);
                     self.out.push('`');
                     escape(code, is_special_in_code, &mut self.out);
                     self.out.push('`');
                 }
-                Inline::Link { label, url } => {
+                InlineNode::Link { label, url } => {
                     self.switch(styles);
                     self.out.push('[');
                     escape(&unescape(label), is_special, &mut self.out);
@@ -93,7 +96,7 @@ impl Writer {
                     escape(url, |c| matches!(c, ')' | '\\'), &mut self.out);
                     self.out.push(')');
                 }
-                Inline::Styled(style, inner) => {
+                InlineNode::Styled(style, inner) => {
                     let mut styles = styles.to_vec();
                     if !styles.contains(style) {
                         styles.push(*style);
@@ -106,7 +109,7 @@ impl Writer {
 
     /// Ends and begins styles until exactly these are open. Done only where something follows, so
     /// that no span is empty and two of the same kind never touch: `__` would be an underline.
-    fn switch(&mut self, wanted: &[Style]) {
+    fn switch(&mut self, wanted: &[TextStyle]) {
         let shared = self
             .open
             .iter()
@@ -139,12 +142,12 @@ fn heading(line: &str) -> Option<&str> {
     ((1..=6).contains(&level) && !text.is_empty()).then_some(text)
 }
 
-fn sign(style: Style) -> &'static str {
+fn sign(style: TextStyle) -> &'static str {
     match style {
-        Style::Bold => "*",
-        Style::Italic => "_",
-        Style::Strike => "~",
-        Style::Spoiler => "||",
+        TextStyle::Bold => "*",
+        TextStyle::Italic => "_",
+        TextStyle::Strike => "~",
+        TextStyle::Spoiler => "||",
     }
 }
 

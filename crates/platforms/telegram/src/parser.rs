@@ -1,26 +1,25 @@
 //! What reads Telegram's bytes, for fuzzing.
 
-use hermetic_chat::Event;
-use hermetic_types::Platform;
-use jiff::Timestamp;
+use hermetic_chat::ChatEvent;
+use hermetic_types::{Platform, Timestamp};
 use serde_json::Value;
 
-use crate::update::{self, Bot, Heard};
-use crate::{Hearing, Me};
+use crate::update::{self, HeardUpdate, TelegramBot};
+use crate::{BotUser, TelegramHearing};
 
 /// What one of Telegram's updates says to the bot with this id and name.
-pub fn read_update(update: &Value, (id, name): (i64, &str)) -> Option<Event> {
-    let me = Me {
+pub fn read_update(update: &Value, (id, name): (i64, &str)) -> Option<ChatEvent> {
+    let me = BotUser {
         id,
         username: name.to_lowercase(),
     };
-    let bot = Bot {
+    let bot = TelegramBot {
         account: &Platform::Telegram.into(),
         me: &me,
-        hearing: &Hearing::default(),
+        hearing: &TelegramHearing::default(),
     };
     match update::hear(update, update::id(update)?, bot, Timestamp::UNIX_EPOCH) {
-        Heard::Event(event) => Some(*event),
-        Heard::Nothing(_) | Heard::Malformed(_) => None,
+        HeardUpdate::Event(event) => Some(*event),
+        HeardUpdate::Nothing(_) | HeardUpdate::Malformed(_) => None,
     }
 }

@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
-use hermetic_chat::{Backoff, ChatState, Counterfoil, Receipt, ReceiveError, Received};
-use jiff::Timestamp;
+use hermetic_chat::{Backoff, ChatState, Receipt, ReceiptWaiter, ReceiveError, ReceivedEvent};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -17,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::requests::{ALLOWED_UPDATES, DeleteWebhook, GetUpdates};
-use crate::update::{self, Bot, Heard};
-use crate::wire::CallError;
-use crate::{Me, Telegram};
+use crate::update::{self, HeardUpdate, TelegramBot};
+use crate::wire::TelegramCallError;
+use crate::{BotUser, TelegramAdapter};
 
 /// After a week without updates Telegram starts counting anew, maybe below our offset.
 const OFFSET_LIVES: Duration = Duration::from_secs(6 * 24 * 3600);
@@ -28,10 +27,10 @@ const SLACK: Duration = Duration::from_secs(15);
 const HELD: Duration = Duration::from_secs(1);
 
 pub(crate) fn stream(
-    telegram: &Telegram,
+    telegram: &TelegramAdapter,
     stop: CancellationToken,
-) -> BoxStream<'_, Result<Received, ReceiveError>> {
-    let poller = Poller {
+) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
+    let poller = UpdatePoller {
         telegram,
         ready: VecDeque::new(),
         handed_out: Vec::new(),
@@ -55,11 +54,11 @@ pub(crate) fn stream(
     .boxed()
 }
 
-struct Poller<'a> {
-    telegram: &'a Telegram,
-    ready: VecDeque<Received>,
+struct UpdatePoller<'a> {
+    telegram: &'a TelegramAdapter,
+    ready: VecDeque<ReceivedEvent>,
     /// In the order of their ids; without a counterfoil there is nothing to wait for.
-    handed_out: Vec<(i64, Option<Counterfoil>)>,
+    handed_out: Vec<(i64, Option<ReceiptWaiter>)>,
     offset: Option<i64>,
     last_update: Instant,
     conflicts: u32,
@@ -69,8 +68,8 @@ struct Poller<'a> {
     pace: PollPace,
 }
 
-impl Poller<'_> {
-    async fn next(&mut self) -> Option<Result<Received, ReceiveError>> {
+impl UpdatePoller<'_> {
+    async fn next(&mut self) -> Option<Result<ReceivedEvent, ReceiveError>> {
         loop {
             if let Some(received) = self.ready.pop_front() {
                 return Some(Ok(received));
@@ -118,7 +117,7 @@ impl Poller<'_> {
         }
     }
 
-    async fn poll(&mut self) -> Result<(), CallError> {
+    async fn poll(&mut self) -> Result<(), TelegramCallError> {
         if !self.greeted {
             self.greet().await?;
         }
@@ -145,9 +144,9 @@ impl Poller<'_> {
         Ok(())
     }
 
-    fn take(&mut self, updates: Vec<Value>) -> Took {
+    fn take(&mut self, updates: Vec<Value>) -> PollResult {
         if updates.is_empty() {
-            return Took::Quiet;
+            return PollResult::Quiet;
         }
         let mut numbered: Vec<(i64, Value)> = Vec::with_capacity(updates.len());
         for update in updates {
@@ -182,18 +181,18 @@ impl Poller<'_> {
             warn!(update, why, "telegram sent malformed updates; skipped");
         }
         if !fresh {
-            return Took::Nothing;
+            return PollResult::Nothing;
         }
         self.last_update = Instant::now();
         if self.ready.is_empty() {
-            Took::Others
+            PollResult::Others
         } else {
-            Took::Some
+            PollResult::Some
         }
     }
 
     /// A webhook and a poll exclude each other; then we learn our own name.
-    async fn greet(&mut self) -> Result<(), CallError> {
+    async fn greet(&mut self) -> Result<(), TelegramCallError> {
         let keep = DeleteWebhook {
             drop_pending_updates: false,
         };
@@ -204,9 +203,9 @@ impl Poller<'_> {
     }
 
     /// Waits out what may pass. What may not is returned.
-    async fn ride_out(&mut self, error: CallError) -> Option<ReceiveError> {
+    async fn ride_out(&mut self, error: TelegramCallError) -> Option<ReceiveError> {
         let wait = match &error {
-            CallError::Refused {
+            TelegramCallError::Refused {
                 code: 401 | 404,
                 description,
                 ..
@@ -219,12 +218,12 @@ impl Poller<'_> {
                     description: description.clone(),
                 });
             }
-            CallError::Refused { code: 409, .. } => {
+            TelegramCallError::Refused { code: 409, .. } => {
                 self.conflicts = (self.conflicts + 1).min(6);
                 self.greeted = false;
                 self.telegram.timing.conflict * self.conflicts
             }
-            CallError::Refused {
+            TelegramCallError::Refused {
                 retry_after: Some(wait),
                 ..
             } => (*wait).max(self.backoff.next_wait()),
@@ -242,7 +241,7 @@ impl Poller<'_> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Took {
+enum PollResult {
     Some,
     /// Something new came, but nothing that is for us.
     Others,
@@ -266,15 +265,15 @@ impl PollPace {
     const FIRST: Duration = Duration::from_millis(100);
     const LONGEST: Duration = Duration::from_secs(5);
 
-    fn after(&mut self, took: Took, lasted: Duration) -> Duration {
+    fn after(&mut self, took: PollResult, lasted: Duration) -> Duration {
         let held = lasted >= HELD;
         match took {
-            Took::Some => self.useless = 0,
-            Took::Others if held => self.useless = 0,
-            Took::Others => return Self::FIRST,
-            Took::Quiet if held => self.useless = 0,
+            PollResult::Some => self.useless = 0,
+            PollResult::Others if held => self.useless = 0,
+            PollResult::Others => return Self::FIRST,
+            PollResult::Quiet if held => self.useless = 0,
             // What came before is not held open for; that it comes again is an error of the server.
-            Took::Quiet | Took::Nothing => {
+            PollResult::Quiet | PollResult::Nothing => {
                 let doubled = Self::FIRST.saturating_mul(1 << self.useless.min(16));
                 self.useless = self.useless.saturating_add(1);
                 return doubled.min(Self::LONGEST);
@@ -284,15 +283,15 @@ impl PollPace {
     }
 }
 
-impl Telegram {
-    pub(crate) async fn learn_own_name(&self) -> Result<(), CallError> {
+impl TelegramAdapter {
+    pub(crate) async fn learn_own_name(&self) -> Result<(), TelegramCallError> {
         if self.me.get().is_some() {
             return Ok(());
         }
-        let me: RawMe = self.wire.call("getMe", &json!({})).await?;
+        let me: RawBotUser = self.wire.call("getMe", &json!({})).await?;
         info!(account = %self.account, bot = %me.username, "connected to telegram");
         // Whoever learned it first learned the same.
-        let _ = self.me.set(Me {
+        let _ = self.me.set(BotUser {
             id: me.id,
             username: me.username.to_lowercase(),
         });
@@ -304,35 +303,35 @@ impl Telegram {
         &self,
         update: &Value,
         id: i64,
-    ) -> Result<Option<(Received, Counterfoil)>, String> {
+    ) -> Result<Option<(ReceivedEvent, ReceiptWaiter)>, String> {
         let Some(me) = self.me.get() else {
             return Ok(None);
         };
-        let bot = Bot {
+        let bot = TelegramBot {
             account: &self.account,
             me,
             hearing: &self.hearing,
         };
-        match update::hear(update, id, bot, Timestamp::now()) {
-            Heard::Event(event) => {
+        match update::hear(update, id, bot, self.clock.now()) {
+            HeardUpdate::Event(event) => {
                 let (receipt, counterfoil) = Receipt::pair();
-                let received = Received {
+                let received = ReceivedEvent {
                     event: *event,
                     receipt,
                 };
                 Ok(Some((received, counterfoil)))
             }
-            Heard::Nothing(why) => {
+            HeardUpdate::Nothing(why) => {
                 debug!(update = id, why, "an update is not for us");
                 Ok(None)
             }
-            Heard::Malformed(why) => Err(why),
+            HeardUpdate::Malformed(why) => Err(why),
         }
     }
 }
 
 #[derive(Deserialize)]
-pub(crate) struct RawMe {
+pub(crate) struct RawBotUser {
     pub(crate) id: i64,
     #[serde(default)]
     pub(crate) username: String,
@@ -347,7 +346,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     /// How many polls an hour has when each lasts so long and brings this.
-    fn polls_in_an_hour(took: Took, lasts: Duration) -> u32 {
+    fn polls_in_an_hour(took: PollResult, lasts: Duration) -> u32 {
         let mut pace = PollPace::default();
         let (mut passed, mut polls) = (Duration::ZERO, 0);
         while passed < HOUR {
@@ -361,14 +360,14 @@ mod tests {
     #[test]
     fn a_server_that_answers_at_once_is_not_asked_at_full_speed() {
         let at_once = Duration::ZERO;
-        for took in [Took::Quiet, Took::Nothing] {
+        for took in [PollResult::Quiet, PollResult::Nothing] {
             let polls = polls_in_an_hour(took, at_once);
             assert!(polls < 800, "{polls} polls with {took:?}");
         }
-        let others = polls_in_an_hour(Took::Others, at_once);
+        let others = polls_in_an_hour(PollResult::Others, at_once);
         assert!(others <= 36_001, "{others}");
         // A server that holds its polls for fifty seconds is never waited for.
-        let held = polls_in_an_hour(Took::Quiet, Duration::from_secs(50));
+        let held = polls_in_an_hour(PollResult::Quiet, Duration::from_secs(50));
         assert_eq!(held, 72);
     }
 
@@ -376,10 +375,16 @@ mod tests {
     fn a_message_ends_the_wait() {
         let mut pace = PollPace::default();
         for _ in 0..100 {
-            pace.after(Took::Quiet, Duration::ZERO);
+            pace.after(PollResult::Quiet, Duration::ZERO);
         }
-        assert_eq!(pace.after(Took::Quiet, Duration::ZERO), PollPace::LONGEST);
-        assert_eq!(pace.after(Took::Some, Duration::ZERO), Duration::ZERO);
-        assert_eq!(pace.after(Took::Quiet, Duration::ZERO), PollPace::FIRST);
+        assert_eq!(
+            pace.after(PollResult::Quiet, Duration::ZERO),
+            PollPace::LONGEST
+        );
+        assert_eq!(pace.after(PollResult::Some, Duration::ZERO), Duration::ZERO);
+        assert_eq!(
+            pace.after(PollResult::Quiet, Duration::ZERO),
+            PollPace::FIRST
+        );
     }
 }

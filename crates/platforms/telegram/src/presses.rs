@@ -5,20 +5,20 @@
 
 use std::sync::PoisonError;
 
-use hermetic_chat::{Outgoing, Reply, SendError, SendFailure};
-use hermetic_types::Press;
+use hermetic_chat::{ChatReply, OutgoingText, SendError, SendFailure};
+use hermetic_types::ButtonPress;
 use serde_json::Value;
 
-use crate::Telegram;
+use crate::TelegramAdapter;
 use crate::requests::AnswerCallbackQuery;
-use crate::wire::CallError;
+use crate::wire::TelegramCallError;
 
 /// How long the words under a press may be.
 const NOTICE_UNITS: usize = 200;
 
-impl Telegram {
+impl TelegramAdapter {
     /// Ends the spinner, and that is all.
-    pub(crate) async fn acknowledge(&self, press: &Press) -> Result<(), SendError> {
+    pub(crate) async fn acknowledge(&self, press: &ButtonPress) -> Result<(), SendError> {
         // Noted first: from here on it is unknown whether Telegram still shows words.
         self.acknowledged
             .lock()
@@ -35,11 +35,15 @@ impl Telegram {
         settled(answered)
     }
 
-    pub(crate) async fn answer(&self, press: &Press, notice: &Outgoing) -> Result<(), SendError> {
+    pub(crate) async fn answer(
+        &self,
+        press: &ButtonPress,
+        notice: &OutgoingText,
+    ) -> Result<(), SendError> {
         if self.was_acknowledged(press) {
-            let reply = Reply {
+            let reply = ChatReply {
                 reply_to: Some(press.message.clone()),
-                ..Reply::text(notice.clone())
+                ..ChatReply::text(notice.clone())
             };
             return self.send_reply(&press.place, &reply).await.map(drop);
         }
@@ -55,7 +59,7 @@ impl Telegram {
         settled(answered)
     }
 
-    fn was_acknowledged(&self, press: &Press) -> bool {
+    fn was_acknowledged(&self, press: &ButtonPress) -> bool {
         let acknowledged = self.acknowledged.lock();
         acknowledged
             .unwrap_or_else(PoisonError::into_inner)
@@ -63,7 +67,7 @@ impl Telegram {
     }
 }
 
-fn settled(answered: Result<Value, CallError>) -> Result<(), SendError> {
+fn settled(answered: Result<Value, TelegramCallError>) -> Result<(), SendError> {
     match answered {
         // The person waited longer than Telegram did; nothing is left to answer.
         Err(error) if error.is_refusal_with("query is too old") => Ok(()),

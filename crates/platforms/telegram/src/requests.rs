@@ -3,11 +3,11 @@
 //! Seven requests of its some hundred and sixty; a library with all of them costs half a minute of every
 //! build. A field that is absent is not sent.
 
-use hermetic_chat::Button;
+use hermetic_chat::ReplyButton;
 use serde::Serialize;
 
 /// The kinds of update that we read. Telegram keeps the rest to itself.
-pub(crate) const ALLOWED_UPDATES: [&str; 2] = ["message", "callback_query"];
+pub(crate) const ALLOWED_UPDATES: [&str; 3] = ["message", "edited_message", "callback_query"];
 
 pub(crate) const MARKDOWN_V2: &str = "MarkdownV2";
 
@@ -60,14 +60,14 @@ pub(crate) struct GetUpdates {
     pub(crate) limit: u32,
     /// Seconds that Telegram may wait for something to happen.
     pub(crate) timeout: u32,
-    pub(crate) allowed_updates: [&'static str; 2],
+    pub(crate) allowed_updates: [&'static str; 3],
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct SetWebhook<'a> {
     pub(crate) url: &'a str,
     pub(crate) secret_token: &'a str,
-    pub(crate) allowed_updates: [&'static str; 2],
+    pub(crate) allowed_updates: [&'static str; 3],
 }
 
 #[derive(Debug, Serialize)]
@@ -114,8 +114,8 @@ impl ReplyParameters {
 
 impl InlineKeyboard {
     /// Nothing where there are no buttons.
-    pub(crate) fn of(buttons: &[Vec<Button>]) -> Option<Self> {
-        let button = |button: &Button| InlineButton {
+    pub(crate) fn of(buttons: &[Vec<ReplyButton>]) -> Option<Self> {
+        let button = |button: &ReplyButton| InlineButton {
             text: button.label().to_owned(),
             callback_data: button.data().to_owned(),
         };

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use hermetic_chat::{Backoff, Button, Outgoing, Reply, SendError, SendFailure};
-use hermetic_types::{ChatId, ChatKind, MessageId, Place, UserId};
+use hermetic_chat::{Backoff, ChatReply, OutgoingText, ReplyButton, SendError, SendFailure};
+use hermetic_types::{ChatId, ChatKind, ChatPlace, MessageId, UserId};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
@@ -15,18 +15,18 @@ use crate::requests::{
     EditMessageText, InlineKeyboard, LinkPreviewOptions, MARKDOWN_V2, ReplyParameters,
     SendChatAction, SendMessage,
 };
-use crate::wire::CallError;
-use crate::{MESSAGE, Telegram};
+use crate::wire::TelegramCallError;
+use crate::{MESSAGE, TelegramAdapter};
 
-const ATTEMPTS: u32 = 5;
+const TELEGRAM_SEND_ATTEMPTS: u32 = 5;
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
 
-impl Telegram {
+impl TelegramAdapter {
     pub(crate) async fn send_reply(
         &self,
-        place: &Place,
-        reply: &Reply,
+        place: &ChatPlace,
+        reply: &ChatReply,
     ) -> Result<Vec<MessageId>, SendError> {
         let limit = PARTS * MESSAGE.length / 2;
         if MESSAGE.unit.count(reply.text.as_str()) > limit {
@@ -55,10 +55,10 @@ impl Telegram {
 
     async fn send_part(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         text: &str,
         reply_to: Option<&MessageId>,
-        buttons: &[Vec<Button>],
+        buttons: &[Vec<ReplyButton>],
     ) -> Result<MessageId, SendFailure> {
         let reply_to = reply_to.map(number).transpose()?;
         let plain = SendMessage {
@@ -75,7 +75,7 @@ impl Telegram {
         formatted.parse_mode = Some(MARKDOWN_V2);
         let send = async |params: SendMessage| {
             self.patiently(&place.chat, || {
-                self.wire.call::<Sent>("sendMessage", &params)
+                self.wire.call::<TelegramSent>("sendMessage", &params)
             })
             .await
         };
@@ -91,10 +91,10 @@ impl Telegram {
 
     pub(crate) async fn edit_message(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         message: &MessageId,
-        text: &Outgoing,
-        buttons: &[Vec<Button>],
+        text: &OutgoingText,
+        buttons: &[Vec<ReplyButton>],
     ) -> Result<(), SendError> {
         if !MESSAGE.fits(text.as_str()) {
             return Err(too_long(MESSAGE.length).into());
@@ -130,9 +130,9 @@ impl Telegram {
     /// Plain: half a sentence seldom is good Markdown. Neither waits nor tries again.
     pub(crate) async fn refresh_message(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         message: &MessageId,
-        text: &Outgoing,
+        text: &OutgoingText,
     ) -> Result<(), SendError> {
         let retry_after = self.pace.wait(&place.chat);
         if !retry_after.is_zero() {
@@ -154,7 +154,7 @@ impl Telegram {
         }
     }
 
-    pub(crate) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
+    pub(crate) async fn show_typing(&self, place: &ChatPlace) -> Result<(), SendError> {
         let params = SendChatAction {
             chat_id: chat_id(&place.chat)?,
             message_thread_id: thread_id(place)?,
@@ -178,16 +178,16 @@ impl Telegram {
         &self,
         chat: &ChatId,
         mut call: impl FnMut() -> F,
-    ) -> Result<T, CallError>
+    ) -> Result<T, TelegramCallError>
     where
-        F: Future<Output = Result<T, CallError>>,
+        F: Future<Output = Result<T, TelegramCallError>>,
     {
         let mut backoff = Backoff::new(self.timing.retry.0, self.timing.retry.1);
         let mut attempt = 1;
         loop {
             let hold = self.pace.wait(chat);
             if hold > self.timing.throttle {
-                return Err(CallError::Refused {
+                return Err(TelegramCallError::Refused {
                     code: 429,
                     description: "too many requests".to_owned(),
                     retry_after: Some(hold),
@@ -199,14 +199,14 @@ impl Telegram {
                 Err(error) => error,
             };
             let wait = match &error {
-                CallError::Refused {
+                TelegramCallError::Refused {
                     retry_after: Some(_),
                     ..
                 } => Duration::ZERO,
-                CallError::Unreachable(_) => backoff.next_wait(),
+                TelegramCallError::Unreachable(_) => backoff.next_wait(),
                 _ => return Err(error),
             };
-            if attempt == ATTEMPTS {
+            if attempt == TELEGRAM_SEND_ATTEMPTS {
                 return Err(error);
             }
             debug!(%error, attempt, "trying again");
@@ -216,8 +216,8 @@ impl Telegram {
     }
 
     /// Remembers how long Telegram wants to be left alone.
-    fn note(&self, chat: &ChatId, error: CallError) -> CallError {
-        if let CallError::Refused {
+    fn note(&self, chat: &ChatId, error: TelegramCallError) -> TelegramCallError {
+        if let TelegramCallError::Refused {
             retry_after: Some(wait),
             ..
         } = &error
@@ -231,16 +231,16 @@ impl Telegram {
 /// All we need of the message Telegram made; a strict reading would turn an arrived message into a
 /// failed one.
 #[derive(Deserialize)]
-pub(crate) struct Sent {
+pub(crate) struct TelegramSent {
     pub(crate) message_id: i64,
 }
 
-pub(crate) fn private_place(user: &UserId) -> Result<Place, SendError> {
+pub(crate) fn private_place(user: &UserId) -> Result<ChatPlace, SendError> {
     let number: i64 = user
         .as_str()
         .parse()
         .map_err(|_| not_ours("user", user.as_str()))?;
-    Ok(Place {
+    Ok(ChatPlace {
         chat: ChatId::from(number),
         kind: ChatKind::Dm,
         thread: None,
@@ -260,7 +260,7 @@ pub(crate) fn chat_id(chat: &ChatId) -> Result<i64, SendFailure> {
         .map_err(|_| not_ours("chat", chat.as_str()))
 }
 
-pub(crate) fn thread_id(place: &Place) -> Result<Option<i32>, SendFailure> {
+pub(crate) fn thread_id(place: &ChatPlace) -> Result<Option<i32>, SendFailure> {
     place
         .thread
         .as_ref()

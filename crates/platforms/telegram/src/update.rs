@@ -4,21 +4,20 @@
 
 use std::fmt;
 
-use hermetic_chat::Event;
+use hermetic_chat::ChatEvent;
 use hermetic_types::{
-    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, MessageId,
-    Place, Press, Quoted, Sender, ThreadId, UpdateId, UserId,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ButtonPress, ChatId, ChatKind, ChatPlace,
+    IncomingMessage, MessageId, QuotedMessage, Sender, ThreadId, Timestamp, UpdateId, UserId,
 };
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::{Hearing, Me};
+use crate::{BotUser, TelegramHearing};
 
 #[derive(Debug)]
-pub(crate) enum Heard {
-    Event(Box<Event>),
+pub(crate) enum HeardUpdate {
+    Event(Box<ChatEvent>),
     /// Not for us, with the reason.
     Nothing(&'static str),
     Malformed(String),
@@ -29,69 +28,80 @@ pub(crate) fn id(update: &Value) -> Option<i64> {
     update.get("update_id")?.as_i64()
 }
 
-/// Whom an update is read for.
+/// The bot for which an update is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bot<'a> {
+pub(crate) struct TelegramBot<'a> {
     pub(crate) account: &'a AccountId,
-    pub(crate) me: &'a Me,
-    pub(crate) hearing: &'a Hearing,
+    pub(crate) me: &'a BotUser,
+    pub(crate) hearing: &'a TelegramHearing,
 }
 
-pub(crate) fn hear(update: &Value, id: i64, bot: Bot<'_>, now: Timestamp) -> Heard {
+pub(crate) fn hear(update: &Value, id: i64, bot: TelegramBot<'_>, now: Timestamp) -> HeardUpdate {
     let update_id = UpdateId::from(id);
     if let Some(message) = update.get("message") {
-        return match RawMessage::deserialize(message) {
+        return match TelegramMessage::deserialize(message) {
             Ok(message) => hear_message(message, update_id, bot, now),
-            Err(error) => Heard::Malformed(error.to_string()),
+            Err(error) => HeardUpdate::Malformed(error.to_string()),
+        };
+    }
+    if let Some(message) = update.get("edited_message") {
+        return match TelegramMessage::deserialize(message) {
+            Ok(message) => hear_message(message, update_id, bot, now).into_edit(),
+            Err(error) => HeardUpdate::Malformed(error.to_string()),
         };
     }
     if let Some(query) = update.get("callback_query") {
         return match RawQuery::deserialize(query) {
             Ok(query) => hear_press(query, update_id, bot.account, now),
-            Err(error) => Heard::Malformed(error.to_string()),
+            Err(error) => HeardUpdate::Malformed(error.to_string()),
         };
     }
-    Heard::Nothing("neither a new message nor a button")
+    HeardUpdate::Nothing("neither a message nor a button")
 }
 
-fn hear_message(mut raw: RawMessage, update: UpdateId, bot: Bot<'_>, now: Timestamp) -> Heard {
-    let Bot {
+fn hear_message(
+    mut raw: TelegramMessage,
+    update: UpdateId,
+    bot: TelegramBot<'_>,
+    now: Timestamp,
+) -> HeardUpdate {
+    let TelegramBot {
         account,
         me,
         hearing,
     } = bot;
     let Some(from) = raw.from.take() else {
-        return Heard::Nothing("nobody sent it");
+        return HeardUpdate::Nothing("nobody sent it");
     };
     if from.is_bot && !hearing.bots || from.id == me.id {
-        return Heard::Nothing("a bot sent it");
+        return HeardUpdate::Nothing("a bot sent it");
     }
     // An anonymous administrator, a channel: `from` is a name that many share, and so would be the
     // conversation.
     if raw.sender_chat.is_some() {
-        return Heard::Nothing("whoever sent it does not show who they are");
+        return HeardUpdate::Nothing("whoever sent it does not show who they are");
     }
     let place = raw.place();
     let attachments = raw.attachments();
     let text = raw.words();
     if text.is_empty() && attachments.is_empty() {
-        return Heard::Nothing("it says nothing");
+        return HeardUpdate::Nothing("it says nothing");
     }
     if meant_for_another(&text, me) {
-        return Heard::Nothing("a command for another bot");
+        return HeardUpdate::Nothing("a command for another bot");
     }
     let reply_to = raw
         .reply_to_message
         .take()
-        .and_then(|quoted| RawMessage::deserialize(quoted).ok())
+        .and_then(|quoted| TelegramMessage::deserialize(quoted).ok())
         .map(|quoted| quoted.quoted(me));
     let mentions_us = place.kind == ChatKind::Dm
         || reply_to.as_ref().is_some_and(|quoted| quoted.from_us)
         || mentions(&text, me);
     if let Some(why) = hearing.ignores(&place, mentions_us) {
-        return Heard::Nothing(why);
+        return HeardUpdate::Nothing(why);
     }
-    Heard::Event(Box::new(Event::Message(Incoming {
+    HeardUpdate::Event(Box::new(ChatEvent::Message(IncomingMessage {
         account: account.clone(),
         update,
         message: MessageId::from(raw.message_id),
@@ -105,11 +115,11 @@ fn hear_message(mut raw: RawMessage, update: UpdateId, bot: Bot<'_>, now: Timest
     })))
 }
 
-fn hear_press(raw: RawQuery, update: UpdateId, account: &AccountId, now: Timestamp) -> Heard {
+fn hear_press(raw: RawQuery, update: UpdateId, account: &AccountId, now: Timestamp) -> HeardUpdate {
     let (Some(message), Some(data)) = (raw.message, raw.data) else {
-        return Heard::Nothing("a button without a message of ours");
+        return HeardUpdate::Nothing("a button without a message of ours");
     };
-    Heard::Event(Box::new(Event::Press(Press {
+    HeardUpdate::Event(Box::new(ChatEvent::Press(ButtonPress {
         account: account.clone(),
         update,
         query: raw.id,
@@ -121,8 +131,21 @@ fn hear_press(raw: RawQuery, update: UpdateId, account: &AccountId, now: Timesta
     })))
 }
 
-impl Hearing {
-    fn ignores(&self, place: &Place, mentions_us: bool) -> Option<&'static str> {
+impl HeardUpdate {
+    /// Of a message that was there before.
+    fn into_edit(self) -> Self {
+        match self {
+            Self::Event(event) => match *event {
+                ChatEvent::Message(message) => Self::Event(Box::new(ChatEvent::Edited(message))),
+                other => Self::Event(Box::new(other)),
+            },
+            nothing => nothing,
+        }
+    }
+}
+
+impl TelegramHearing {
+    fn ignores(&self, place: &ChatPlace, mentions_us: bool) -> Option<&'static str> {
         if place.kind == ChatKind::Dm {
             return None;
         }
@@ -144,7 +167,7 @@ impl Hearing {
 }
 
 /// Whether `@us` stands in the text as a word of its own.
-fn mentions(text: &str, me: &Me) -> bool {
+fn mentions(text: &str, me: &BotUser) -> bool {
     if me.username.is_empty() {
         return false;
     }
@@ -166,7 +189,7 @@ fn without_our_name(text: String) -> String {
 }
 
 /// `/stop@otherbot` is not for us.
-fn meant_for_another(text: &str, me: &Me) -> bool {
+fn meant_for_another(text: &str, me: &BotUser) -> bool {
     // A command is read without the white space around it, so it is looked for without it here.
     text.trim_start()
         .strip_prefix('/')
@@ -176,12 +199,12 @@ fn meant_for_another(text: &str, me: &Me) -> bool {
 }
 
 #[derive(Deserialize)]
-struct RawMessage {
+struct TelegramMessage {
     message_id: i64,
     message_thread_id: Option<i64>,
     #[serde(default)]
     is_topic_message: bool,
-    from: Option<RawUser>,
+    from: Option<TelegramUser>,
     sender_chat: Option<IgnoredAny>,
     chat: RawChat,
     forward_origin: Option<IgnoredAny>,
@@ -192,17 +215,17 @@ struct RawMessage {
     caption: Option<String>,
     /// Read apart: what was quoted must not cost us the message itself.
     reply_to_message: Option<Value>,
-    document: Option<RawFile>,
+    document: Option<TelegramFile>,
     #[serde(default)]
-    photo: Vec<RawFile>,
-    audio: Option<RawFile>,
-    voice: Option<RawFile>,
-    video: Option<RawFile>,
-    sticker: Option<RawFile>,
+    photo: Vec<TelegramFile>,
+    audio: Option<TelegramFile>,
+    voice: Option<TelegramFile>,
+    video: Option<TelegramFile>,
+    sticker: Option<TelegramFile>,
 }
 
 #[derive(Deserialize)]
-struct RawUser {
+struct TelegramUser {
     id: i64,
     #[serde(default)]
     is_bot: bool,
@@ -220,7 +243,7 @@ struct RawChat {
 }
 
 #[derive(Deserialize)]
-struct RawFile {
+struct TelegramFile {
     file_id: AttachmentId,
     file_name: Option<String>,
     mime_type: Option<String>,
@@ -230,19 +253,19 @@ struct RawFile {
 #[derive(Deserialize)]
 struct RawQuery {
     id: String,
-    from: RawUser,
-    message: Option<RawMessage>,
+    from: TelegramUser,
+    message: Option<TelegramMessage>,
     data: Option<String>,
 }
 
-impl RawMessage {
-    fn place(&self) -> Place {
+impl TelegramMessage {
+    fn place(&self) -> ChatPlace {
         let kind = match self.chat.kind.as_str() {
             "private" => ChatKind::Dm,
             "channel" => ChatKind::Channel,
             _ => ChatKind::Group,
         };
-        Place {
+        ChatPlace {
             chat: ChatId::from(self.chat.id),
             kind,
             // Outside of forums a reply carries a thread id too, which is no topic.
@@ -284,8 +307,8 @@ impl RawMessage {
         .collect()
     }
 
-    fn quoted(mut self, me: &Me) -> Quoted {
-        Quoted {
+    fn quoted(mut self, me: &BotUser) -> QuotedMessage {
+        QuotedMessage {
             message: MessageId::from(self.message_id),
             from_us: self.from.as_ref().is_some_and(|from| from.id == me.id),
             text: self.words(),
@@ -293,7 +316,7 @@ impl RawMessage {
     }
 }
 
-impl RawUser {
+impl TelegramUser {
     fn sender(self) -> Sender {
         let name = match self.last_name {
             Some(last) => format!("{} {last}", self.first_name),
@@ -307,11 +330,12 @@ impl RawUser {
                 name
             },
             is_bot: self.is_bot,
+            roles: Vec::new(),
         }
     }
 }
 
-impl RawFile {
+impl TelegramFile {
     fn attachment(self, kind: AttachmentKind) -> Attachment {
         Attachment {
             id: self.file_id,
@@ -323,7 +347,7 @@ impl RawFile {
     }
 }
 
-impl fmt::Display for Heard {
+impl fmt::Display for HeardUpdate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Event(_) => f.write_str("heard"),

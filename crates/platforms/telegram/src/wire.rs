@@ -17,10 +17,10 @@ use crate::{TelegramConfig, TelegramConfigError};
 /// A hundred updates are far below this.
 const ANSWER_BYTES: usize = 16 << 20;
 /// Nobody waits longer because a stand-in of Telegram says so.
-const LONGEST_RETRY: Duration = Duration::from_secs(3600);
+const LONGEST_TELEGRAM_RETRY: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct TelegramApi {
     client: Client,
     /// Both addresses hold the token.
     methods: Secret,
@@ -30,7 +30,7 @@ pub(crate) struct Wire {
 
 /// No variant shows the address, which holds the token.
 #[derive(Debug, Error)]
-pub(crate) enum CallError {
+pub(crate) enum TelegramCallError {
     /// The request never left.
     #[error("telegram cannot be reached")]
     Unreachable(#[source] reqwest::Error),
@@ -48,20 +48,20 @@ pub(crate) enum CallError {
 }
 
 #[derive(Deserialize)]
-struct Answer<T> {
+struct ApiAnswer<T> {
     ok: bool,
     result: Option<T>,
     error_code: Option<u16>,
     description: Option<String>,
-    parameters: Option<Parameters>,
+    parameters: Option<AnswerParameters>,
 }
 
 #[derive(Deserialize)]
-struct Parameters {
+struct AnswerParameters {
     retry_after: Option<u64>,
 }
 
-impl Wire {
+impl TelegramApi {
     pub(crate) fn new(config: &TelegramConfig) -> Result<Self, TelegramConfigError> {
         let token = config.token.expose();
         let plain = |b: u8| b.is_ascii_alphanumeric() || b":_-".contains(&b);
@@ -94,7 +94,7 @@ impl Wire {
         &self,
         method: &str,
         params: &impl Serialize,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, TelegramCallError> {
         self.call_within(method, params, self.request).await
     }
 
@@ -103,13 +103,13 @@ impl Wire {
         method: &str,
         params: &impl Serialize,
         limit: Duration,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, TelegramCallError> {
         let request = self
             .client
             .post(self.method(method))
             .timeout(limit)
             .json(params);
-        read(request.send().await.map_err(CallError::of)?).await
+        read(request.send().await.map_err(TelegramCallError::of)?).await
     }
 
     pub(crate) async fn upload<T: DeserializeOwned>(
@@ -117,19 +117,23 @@ impl Wire {
         method: &str,
         form: reqwest::multipart::Form,
         limit: Duration,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, TelegramCallError> {
         let request = self
             .client
             .post(self.method(method))
             .timeout(limit)
             .multipart(form);
-        read(request.send().await.map_err(CallError::of)?).await
+        read(request.send().await.map_err(TelegramCallError::of)?).await
     }
 
     /// The file at a path that `getFile` named.
-    pub(crate) async fn file(&self, path: &str) -> Result<Response, CallError> {
+    pub(crate) async fn file(&self, path: &str) -> Result<Response, TelegramCallError> {
         let url = format!("{}/{path}", self.files.expose());
-        self.client.get(url).send().await.map_err(CallError::of)
+        self.client
+            .get(url)
+            .send()
+            .await
+            .map_err(TelegramCallError::of)
     }
 
     fn method(&self, method: &str) -> String {
@@ -137,7 +141,7 @@ impl Wire {
     }
 }
 
-impl CallError {
+impl TelegramCallError {
     fn of(error: reqwest::Error) -> Self {
         let error = error.without_url();
         if error.is_connect() || error.is_builder() {
@@ -152,47 +156,49 @@ impl CallError {
     }
 }
 
-impl From<CallError> for SendFailure {
-    fn from(error: CallError) -> Self {
+impl From<TelegramCallError> for SendFailure {
+    fn from(error: TelegramCallError) -> Self {
         match error {
-            CallError::Refused {
+            TelegramCallError::Refused {
                 retry_after: Some(retry_after),
                 ..
             } => Self::Throttled { retry_after },
             // A gateway on the way gave up; the message may be through.
-            CallError::Refused { code: 500.., .. }
-            | CallError::Garbled { .. }
-            | CallError::Broken(_) => Self::Uncertain(Box::new(error)),
-            CallError::Refused { description, .. } => Self::Refused { description },
-            CallError::Unreachable(_) => Self::NotSent(Box::new(error)),
+            TelegramCallError::Refused { code: 500.., .. }
+            | TelegramCallError::Garbled { .. }
+            | TelegramCallError::Broken(_) => Self::Uncertain(Box::new(error)),
+            TelegramCallError::Refused { description, .. } => Self::Refused { description },
+            TelegramCallError::Unreachable(_) => Self::NotSent(Box::new(error)),
         }
     }
 }
 
-async fn read<T: DeserializeOwned>(response: Response) -> Result<T, CallError> {
+async fn read<T: DeserializeOwned>(response: Response) -> Result<T, TelegramCallError> {
     let status = response.status().as_u16();
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| CallError::Broken(error.without_url()))?;
+        let chunk = chunk.map_err(|error| TelegramCallError::Broken(error.without_url()))?;
         if body.len() + chunk.len() > ANSWER_BYTES {
-            return Err(CallError::Garbled { status });
+            return Err(TelegramCallError::Garbled { status });
         }
         body.extend_from_slice(&chunk);
     }
-    let answer: Answer<T> =
-        serde_json::from_slice(&body).map_err(|_| CallError::Garbled { status })?;
+    let answer: ApiAnswer<T> =
+        serde_json::from_slice(&body).map_err(|_| TelegramCallError::Garbled { status })?;
     match answer.result {
         Some(result) if answer.ok => Ok(result),
         // Enough where nothing is read of it; there are servers that say no more.
-        _ if answer.ok => T::deserialize(Value::Null).map_err(|_| CallError::Garbled { status }),
-        _ => Err(CallError::Refused {
+        _ if answer.ok => {
+            T::deserialize(Value::Null).map_err(|_| TelegramCallError::Garbled { status })
+        }
+        _ => Err(TelegramCallError::Refused {
             code: answer.error_code.unwrap_or(status),
             description: answer.description.unwrap_or_default(),
             retry_after: answer
                 .parameters
                 .and_then(|parameters| parameters.retry_after)
-                .map(|seconds| Duration::from_secs(seconds).min(LONGEST_RETRY)),
+                .map(|seconds| Duration::from_secs(seconds).min(LONGEST_TELEGRAM_RETRY)),
         }),
     }
 }

@@ -8,32 +8,35 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use hermetic_chat::{Event, Receipt, Received};
+use hermetic_chat::{ChatEvent, Receipt, ReceivedEvent};
 use hermetic_types::{
-    AccountId, ChatId, ChatKind, Incoming, MessageId, Place, Platform, Press, Sender, ThreadId,
-    UpdateId, UserId,
+    AccountId, ButtonPress, ChatId, ChatKind, ChatPlace, IncomingMessage, MessageId, Platform,
+    Sender, ThreadId, Timestamp, UpdateId, UserId,
 };
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::timeout;
 use tracing::warn;
 
-use crate::nonces::Nonce;
-use crate::{Signature, Webhook};
+use crate::nonces::NonceCheck;
+use crate::{SignedHeaders, WebhookAdapter};
 
 const BODY_BYTES: usize = 1 << 20;
 
-pub(crate) fn router(webhook: Arc<Webhook>) -> Router {
+pub(crate) fn router(webhook: Arc<WebhookAdapter>) -> Router {
     Router::new()
         .route("/", post(take))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .with_state(webhook)
 }
 
-async fn take(State(webhook): State<Arc<Webhook>>, headers: HeaderMap, body: Bytes) -> Response {
-    let now = Timestamp::now();
-    let signature = match Signature::read(&headers).and_then(|signature| {
+async fn take(
+    State(webhook): State<Arc<WebhookAdapter>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let now = webhook.config.clock.now();
+    let signature = match SignedHeaders::read(&headers).and_then(|signature| {
         signature
             .check(&webhook.config.secret, &body, now)
             .map(|()| signature)
@@ -44,7 +47,7 @@ async fn take(State(webhook): State<Arc<Webhook>>, headers: HeaderMap, body: Byt
             return StatusCode::UNAUTHORIZED.into_response();
         }
     };
-    let request: Request = match serde_json::from_slice(&body) {
+    let request: PostedMessage = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, &error.to_string()),
     };
@@ -53,15 +56,15 @@ async fn take(State(webhook): State<Arc<Webhook>>, headers: HeaderMap, body: Byt
         return refuse(StatusCode::BAD_REQUEST, "expected either text or press");
     };
     match webhook.take_nonce(&signature.nonce, now) {
-        Nonce::Fresh => {}
-        Nonce::Used => return refuse(StatusCode::CONFLICT, "this nonce was used"),
-        Nonce::TooMany => return refuse(StatusCode::TOO_MANY_REQUESTS, "too many requests"),
+        NonceCheck::Fresh => {}
+        NonceCheck::Used => return refuse(StatusCode::CONFLICT, "this nonce was used"),
+        NonceCheck::TooMany => return refuse(StatusCode::TOO_MANY_REQUESTS, "too many requests"),
     }
     webhook.hand_over(place, event, &signature.nonce).await
 }
 
-impl Webhook {
-    async fn hand_over(&self, place: Place, event: Event, nonce: &str) -> Response {
+impl WebhookAdapter {
+    async fn hand_over(&self, place: ChatPlace, event: ChatEvent, nonce: &str) -> Response {
         // Before the event is handed over: the reply may be faster than we are.
         let waiter = self
             .config
@@ -69,7 +72,7 @@ impl Webhook {
             .map(|wait| (self.wait_for(place, nonce), wait));
         let (receipt, counterfoil) = Receipt::pair();
         let stored = timeout(self.config.storing, async {
-            let handed = self.hand_in.send(Received { event, receipt }).await;
+            let handed = self.hand_in.send(ReceivedEvent { event, receipt }).await;
             handed.is_ok() && counterfoil.signed().await
         });
         if !stored.await.unwrap_or(false) {
@@ -88,7 +91,7 @@ impl Webhook {
         }
     }
 
-    fn take_nonce(&self, nonce: &str, now: Timestamp) -> Nonce {
+    fn take_nonce(&self, nonce: &str, now: Timestamp) -> NonceCheck {
         self.nonces
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -97,8 +100,8 @@ impl Webhook {
 }
 
 /// What a signed body says.
-pub(crate) fn hear_signed(body: &[u8], nonce: &str, now: Timestamp) -> Option<Event> {
-    let request: Request = serde_json::from_slice(body).ok()?;
+pub(crate) fn hear_signed(body: &[u8], nonce: &str, now: Timestamp) -> Option<ChatEvent> {
+    let request: PostedMessage = serde_json::from_slice(body).ok()?;
     request.event(&Platform::Webhook.into(), nonce, now)
 }
 
@@ -112,7 +115,7 @@ fn refuse(status: StatusCode, error: &str) -> Response {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct PostedMessage {
     chat: ChatId,
     user: UserId,
     thread: Option<ThreadId>,
@@ -130,9 +133,9 @@ struct PressRequest {
     data: String,
 }
 
-impl Request {
-    fn place(&self) -> Place {
-        Place {
+impl PostedMessage {
+    fn place(&self) -> ChatPlace {
+        ChatPlace {
             chat: self.chat.clone(),
             kind: if self.group {
                 ChatKind::Group
@@ -143,16 +146,17 @@ impl Request {
         }
     }
 
-    fn event(self, account: &AccountId, nonce: &str, now: Timestamp) -> Option<Event> {
+    fn event(self, account: &AccountId, nonce: &str, now: Timestamp) -> Option<ChatEvent> {
         let update = UpdateId::new(nonce).ok()?;
         let place = self.place();
         let sender = Sender {
             display: self.display.unwrap_or_else(|| self.user.to_string()),
             id: self.user,
             is_bot: false,
+            roles: Vec::new(),
         };
         match (self.text, self.press) {
-            (Some(text), None) => Some(Event::Message(Incoming {
+            (Some(text), None) => Some(ChatEvent::Message(IncomingMessage {
                 account: account.clone(),
                 message: MessageId::new(nonce).ok()?,
                 update,
@@ -164,7 +168,7 @@ impl Request {
                 attachments: Vec::new(),
                 received_at: now,
             })),
-            (None, Some(press)) => Some(Event::Press(Press {
+            (None, Some(press)) => Some(ChatEvent::Press(ButtonPress {
                 account: account.clone(),
                 query: nonce.to_owned(),
                 update,

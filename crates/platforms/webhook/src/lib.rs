@@ -28,27 +28,30 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    Button, ButtonLimits, Capabilities, Chat, ChatState, HttpIntake, ReceiveError, Received,
-    Redelivery, Reply, ReplyRule, SendError,
+    ButtonLimits, Capabilities, Chat, ChatReply, ChatState, HttpIntake, ReceiveError,
+    ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError,
 };
-use hermetic_types::{AccountId, MessageId, Place, Platform, Secret};
+use hermetic_types::{AccountId, ChatPlace, MessageId, Platform, Secret, SharedClock};
 use reqwest::Url;
 use thiserror::Error;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use nonces::Nonces;
-use reply::Waiting;
+use nonces::UsedNonces;
+use reply::WaitingRequests;
 
-pub use signature::{NONCE_HEADER, SIGNATURE_HEADER, Signature, SignatureError, TIMESTAMP_HEADER};
+pub use signature::{
+    NONCE_HEADER, SIGNATURE_HEADER, SignedHeaders, TIMESTAMP_HEADER, WebhookSignatureError,
+};
 
 /// What a request and its reply can carry.
 const CAPABILITIES: Capabilities = Capabilities {
     text: reply::LIMIT,
     edits: false,
+    reports_changes: ReportedChanges::NONE,
     buttons: Some(ButtonLimits {
         most: 100,
-        data_bytes: Button::DATA_BYTES,
+        data_bytes: ReplyButton::DATA_BYTES,
     }),
     files_in: None,
     files_out: None,
@@ -71,6 +74,8 @@ pub struct WebhookConfig {
     pub callback: Option<String>,
     /// How long a request waits to be stored.
     pub storing: Duration,
+    /// By which a signature is fresh or stale.
+    pub clock: SharedClock,
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -87,32 +92,33 @@ pub enum WebhookConfigError {
 }
 
 #[derive(Debug)]
-pub struct Webhook {
+pub struct WebhookAdapter {
     config: WebhookConfig,
     callback: Option<Url>,
     client: reqwest::Client,
     state: Mutex<ChatState>,
-    nonces: Mutex<Nonces>,
-    waiting: Mutex<Waiting>,
-    hand_in: mpsc::Sender<Received>,
-    take_out: AsyncMutex<mpsc::Receiver<Received>>,
+    nonces: Mutex<UsedNonces>,
+    waiting: Mutex<WaitingRequests>,
+    hand_in: mpsc::Sender<ReceivedEvent>,
+    take_out: AsyncMutex<mpsc::Receiver<ReceivedEvent>>,
 }
 
 impl WebhookConfig {
     pub const SECRET_BYTES: usize = 16;
 
-    pub fn new(secret: Secret) -> Self {
+    pub fn new(secret: Secret, clock: SharedClock) -> Self {
         Self {
             account: Platform::Webhook.into(),
             secret,
             wait: Some(Duration::from_secs(120)),
             callback: None,
             storing: Duration::from_secs(10),
+            clock,
         }
     }
 }
 
-impl Webhook {
+impl WebhookAdapter {
     pub fn new(config: WebhookConfig) -> Result<Self, WebhookConfigError> {
         let bytes = config.secret.expose().len();
         if bytes < WebhookConfig::SECRET_BYTES {
@@ -148,7 +154,7 @@ impl Webhook {
     }
 }
 
-impl Chat for Webhook {
+impl Chat for WebhookAdapter {
     fn account(&self) -> &AccountId {
         &self.config.account
     }
@@ -171,7 +177,10 @@ impl Chat for Webhook {
         })
     }
 
-    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(
+        &self,
+        stop: CancellationToken,
+    ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         let inbox = async move {
             self.set_state(ChatState::Connected);
             let inbox = self.take_out.lock().await;
@@ -190,8 +199,8 @@ impl Chat for Webhook {
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         self.deliver(place, reply).boxed()
     }

@@ -3,32 +3,31 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use hermetic_chat::{Backoff, Button, Reply, SendError, SendFailure, TextLimit};
-use hermetic_types::{MessageId, Place};
-use jiff::Timestamp;
+use hermetic_chat::{Backoff, ChatReply, ReplyButton, SendError, SendFailure, TextLimit};
+use hermetic_types::{ChatPlace, MessageId};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::signature::{NONCE_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
-use crate::{Signature, Webhook};
+use crate::{SignedHeaders, WebhookAdapter};
 
 /// Of one reply.
 pub(crate) const LIMIT: TextLimit = TextLimit::bytes(4 << 20);
-const ATTEMPTS: usize = 3;
+const CALLBACK_ATTEMPTS: usize = 3;
 
 /// The requests that are still open.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting(Vec<Open>);
+pub(crate) struct WaitingRequests(Vec<WaitingRequest>);
 
 #[derive(Debug)]
-struct Open {
-    place: Place,
+struct WaitingRequest {
+    place: ChatPlace,
     nonce: String,
     answer: oneshot::Sender<ReplyBody>,
 }
 
 /// A request's end of the wait. Dropping it is giving up.
-pub(crate) struct Waiter(oneshot::Receiver<ReplyBody>);
+pub(crate) struct ReplyWaiter(oneshot::Receiver<ReplyBody>);
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ReplyBody {
@@ -49,28 +48,28 @@ struct ButtonBody {
     data: String,
 }
 
-impl Waiter {
+impl ReplyWaiter {
     pub(crate) async fn reply(&mut self) -> Option<ReplyBody> {
         (&mut self.0).await.ok()
     }
 }
 
-impl Waiting {
-    fn open(&mut self, place: Place, nonce: &str) -> Waiter {
+impl WaitingRequests {
+    fn open(&mut self, place: ChatPlace, nonce: &str) -> ReplyWaiter {
         let (answer, reply) = oneshot::channel();
         self.0.retain(|open| !open.answer.is_closed());
-        self.0.push(Open {
+        self.0.push(WaitingRequest {
             place,
             nonce: nonce.to_owned(),
             answer,
         });
-        Waiter(reply)
+        ReplyWaiter(reply)
     }
 
     /// The request this reply is for: the one it answers by name, else the oldest in its place.
-    fn close(&mut self, place: &Place, reply_to: Option<&MessageId>) -> Option<Open> {
+    fn close(&mut self, place: &ChatPlace, reply_to: Option<&MessageId>) -> Option<WaitingRequest> {
         self.0.retain(|open| !open.answer.is_closed());
-        let here = |open: &Open| open.place == *place;
+        let here = |open: &WaitingRequest| open.place == *place;
         let index = match reply_to {
             Some(id) => self
                 .0
@@ -82,8 +81,8 @@ impl Waiting {
     }
 }
 
-impl Webhook {
-    pub(crate) fn wait_for(&self, place: Place, nonce: &str) -> Waiter {
+impl WebhookAdapter {
+    pub(crate) fn wait_for(&self, place: ChatPlace, nonce: &str) -> ReplyWaiter {
         self.waiting
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -92,8 +91,8 @@ impl Webhook {
 
     pub(crate) async fn deliver(
         &self,
-        place: &Place,
-        reply: &Reply,
+        place: &ChatPlace,
+        reply: &ChatReply,
     ) -> Result<Vec<MessageId>, SendError> {
         let text = reply.text.as_str();
         if text.trim().is_empty() {
@@ -150,7 +149,7 @@ impl Webhook {
                 }
                 Err(error) => SendFailure::Uncertain(error.without_url().into()),
             };
-            if !failure.is_safe_to_repeat() || attempt == ATTEMPTS {
+            if !failure.is_safe_to_repeat() || attempt == CALLBACK_ATTEMPTS {
                 return Err(failure);
             }
             attempt += 1;
@@ -159,8 +158,8 @@ impl Webhook {
     }
 
     fn signed(&self, url: reqwest::Url, id: &str, json: Vec<u8>) -> reqwest::RequestBuilder {
-        let now = Timestamp::now().as_second();
-        let signature = Signature::sign(&self.config.secret, now, id, &json);
+        let now = self.config.clock.now().seconds();
+        let signature = SignedHeaders::sign(&self.config.secret, now, id, &json);
         self.client
             .post(url)
             .header("content-type", "application/json")
@@ -171,8 +170,8 @@ impl Webhook {
     }
 }
 
-fn body(place: &Place, reply: &Reply, id: &MessageId) -> ReplyBody {
-    let button = |button: &Button| ButtonBody {
+fn body(place: &ChatPlace, reply: &ChatReply, id: &MessageId) -> ReplyBody {
+    let button = |button: &ReplyButton| ButtonBody {
         label: button.label().to_owned(),
         data: button.data().to_owned(),
     };

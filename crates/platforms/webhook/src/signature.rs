@@ -1,9 +1,10 @@
 //! Signing and checking.
 
+use std::time::Duration;
+
 use axum::http::HeaderMap;
-use hermetic_types::Secret;
+use hermetic_types::{Secret, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
-use jiff::{SignedDuration, Timestamp};
 use sha2::Sha256;
 use thiserror::Error;
 
@@ -12,18 +13,18 @@ pub const NONCE_HEADER: &str = "x-hermetic-nonce";
 pub const SIGNATURE_HEADER: &str = "x-hermetic-signature";
 
 /// How far a sender's clock may be off, and so how long a nonce is remembered on either side.
-pub(crate) const WINDOW: SignedDuration = SignedDuration::from_secs(300);
+pub(crate) const WINDOW: Duration = Duration::from_secs(300);
 
 /// The three headers of a signed body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signature {
+pub struct SignedHeaders {
     pub timestamp: i64,
     pub nonce: String,
     pub value: String,
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum SignatureError {
+pub enum WebhookSignatureError {
     #[error("the header {name} is missing or unreadable")]
     Header { name: &'static str },
     #[error("the signature does not fit")]
@@ -32,7 +33,7 @@ pub enum SignatureError {
     Stale,
 }
 
-impl Signature {
+impl SignedHeaders {
     pub fn sign(secret: &Secret, timestamp: i64, nonce: impl Into<String>, body: &[u8]) -> Self {
         let nonce = nonce.into();
         let digest = mac(secret, timestamp, &nonce, body).finalize().into_bytes();
@@ -44,26 +45,26 @@ impl Signature {
         }
     }
 
-    pub fn read(headers: &HeaderMap) -> Result<Self, SignatureError> {
+    pub fn read(headers: &HeaderMap) -> Result<Self, WebhookSignatureError> {
         let text = |name: &'static str| {
             let mut values = headers.get_all(name).iter();
             let (value, more) = (values.next(), values.next());
             value
                 .filter(|_| more.is_none())
                 .and_then(|value| value.to_str().ok())
-                .ok_or(SignatureError::Header { name })
+                .ok_or(WebhookSignatureError::Header { name })
         };
         let nonce = text(NONCE_HEADER)?;
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-".contains(&b);
         if !(1..=128).contains(&nonce.len()) || !nonce.bytes().all(plain) {
-            return Err(SignatureError::Header { name: NONCE_HEADER });
+            return Err(WebhookSignatureError::Header { name: NONCE_HEADER });
         }
         Ok(Self {
-            timestamp: text(TIMESTAMP_HEADER)?
-                .parse()
-                .map_err(|_| SignatureError::Header {
+            timestamp: text(TIMESTAMP_HEADER)?.parse().map_err(|_| {
+                WebhookSignatureError::Header {
                     name: TIMESTAMP_HEADER,
-                })?,
+                }
+            })?,
             nonce: nonce.to_owned(),
             value: text(SIGNATURE_HEADER)?.to_owned(),
         })
@@ -75,21 +76,18 @@ impl Signature {
         secret: &Secret,
         body: &[u8],
         now: Timestamp,
-    ) -> Result<(), SignatureError> {
+    ) -> Result<(), WebhookSignatureError> {
         let shown = self
             .value
             .strip_prefix("v1=")
             .and_then(unhex)
-            .ok_or(SignatureError::Wrong)?;
+            .ok_or(WebhookSignatureError::Wrong)?;
         mac(secret, self.timestamp, &self.nonce, body)
             .verify_slice(&shown)
-            .map_err(|_| SignatureError::Wrong)?;
-        let fresh = Timestamp::from_second(self.timestamp)
-            .is_ok_and(|at| now.duration_since(at).abs() <= WINDOW);
-        if fresh {
-            Ok(())
-        } else {
-            Err(SignatureError::Stale)
+            .map_err(|_| WebhookSignatureError::Wrong)?;
+        match now.distance(Timestamp::from_seconds(self.timestamp)) <= WINDOW {
+            true => Ok(()),
+            false => Err(WebhookSignatureError::Stale),
         }
     }
 }
@@ -127,22 +125,18 @@ mod tests {
     const NOW: i64 = 1_700_000_000;
 
     fn check(
-        signature: &Signature,
+        signature: &SignedHeaders,
         secret: &str,
         body: &[u8],
         at: i64,
-    ) -> Result<(), SignatureError> {
-        signature.check(
-            &Secret::new(secret),
-            body,
-            Timestamp::from_second(at).unwrap(),
-        )
+    ) -> Result<(), WebhookSignatureError> {
+        signature.check(&Secret::new(secret), body, Timestamp::from_seconds(at))
     }
 
     /// Made with `printf 'v1.1700000000.n-1.{}' | openssl dgst -sha256 -hmac secret`.
     #[test]
     fn a_signature_is_what_others_compute() {
-        let signature = Signature::sign(&Secret::new("secret"), NOW, "n-1", b"{}");
+        let signature = SignedHeaders::sign(&Secret::new("secret"), NOW, "n-1", b"{}");
         assert_eq!(
             signature.value,
             "v1=7fcae7388f620a8938b7504988964dcc956c343122a9e71a716d6e749464f5c1"
@@ -151,21 +145,21 @@ mod tests {
 
     #[test]
     fn whatever_is_changed_is_noticed() {
-        let good = Signature::sign(&Secret::new("secret"), NOW, "n-1", b"{}");
+        let good = SignedHeaders::sign(&Secret::new("secret"), NOW, "n-1", b"{}");
         assert_eq!(check(&good, "secret", b"{}", NOW), Ok(()));
-        let late = Signature {
+        let late = SignedHeaders {
             timestamp: NOW + 1,
             ..good.clone()
         };
-        let renamed = Signature {
+        let renamed = SignedHeaders {
             nonce: "n-2".to_owned(),
             ..good.clone()
         };
-        let empty = Signature {
+        let empty = SignedHeaders {
             value: String::new(),
             ..good.clone()
         };
-        let short = Signature {
+        let short = SignedHeaders {
             value: "v1=".to_owned(),
             ..good.clone()
         };
@@ -179,26 +173,26 @@ mod tests {
         ] {
             assert_eq!(
                 check(signature, secret, body, NOW),
-                Err(SignatureError::Wrong)
+                Err(WebhookSignatureError::Wrong)
             );
         }
     }
 
     #[test]
     fn five_minutes_either_way() {
-        let good = Signature::sign(&Secret::new("secret"), NOW, "n-1", b"{}");
+        let good = SignedHeaders::sign(&Secret::new("secret"), NOW, "n-1", b"{}");
         for (at, expected) in [
             (NOW - 300, Ok(())),
             (NOW + 300, Ok(())),
-            (NOW - 301, Err(SignatureError::Stale)),
-            (NOW + 301, Err(SignatureError::Stale)),
+            (NOW - 301, Err(WebhookSignatureError::Stale)),
+            (NOW + 301, Err(WebhookSignatureError::Stale)),
         ] {
             assert_eq!(check(&good, "secret", b"{}", at), expected);
         }
-        let absurd = Signature::sign(&Secret::new("secret"), i64::MAX, "n-1", b"{}");
+        let absurd = SignedHeaders::sign(&Secret::new("secret"), i64::MAX, "n-1", b"{}");
         assert_eq!(
             check(&absurd, "secret", b"{}", NOW),
-            Err(SignatureError::Stale)
+            Err(WebhookSignatureError::Stale)
         );
     }
 }

@@ -16,18 +16,20 @@ use std::time::Duration;
 use futures::future::{self, BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AccountCheck, AdapterState, AttachmentStream, Button, Capabilities, Chat, ChatState,
-    CheckError, DownloadError, Outgoing, OutgoingFile, ReceiveError, Received, Redelivery, Reply,
-    ReplyRule, SendError, SendFailure, Shortcoming, TextLimit,
+    AccountCheck, AccountShortcoming, AdapterState, AttachmentStream, Capabilities, Chat,
+    ChatReply, ChatState, CheckError, DownloadError, OutgoingFile, OutgoingText, ReceiveError,
+    ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError, SendFailure,
+    TextLimit,
 };
-use hermetic_types::{AccountId, Attachment, ChatKind, MessageId, Place, SharedClock, UserId};
-use jiff::Timestamp;
+use hermetic_types::{
+    AccountId, Attachment, ChatKind, ChatPlace, MessageId, SharedClock, Timestamp, UserId,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::Hearing;
-use api::Api;
+use crate::WhatsAppHearing;
+use api::BridgeApi;
 use message::Jid;
-use poll::{Poller, RawHealth};
+use poll::{BridgePoller, RawHealth};
 
 pub use config::{BridgeConfig, BridgeConfigError, BridgeTiming};
 
@@ -38,6 +40,7 @@ const FILE_BYTES: u64 = 100 << 20;
 const CAPABILITIES: Capabilities = Capabilities {
     text: MESSAGE,
     edits: true,
+    reports_changes: ReportedChanges::NONE,
     buttons: None,
     files_in: Some(FILE_BYTES),
     files_out: Some(FILE_BYTES),
@@ -54,10 +57,10 @@ const CAPABILITIES: Capabilities = Capabilities {
 #[derive(Debug)]
 pub struct WhatsAppBridge {
     account: AccountId,
-    api: Api,
+    api: BridgeApi,
     media_folders: Vec<PathBuf>,
     outgoing_folder: PathBuf,
-    hearing: Hearing,
+    hearing: WhatsAppHearing,
     timing: BridgeTiming,
     clock: SharedClock,
     store: Arc<dyn AdapterState>,
@@ -67,7 +70,7 @@ pub struct WhatsAppBridge {
 impl WhatsAppBridge {
     pub fn new(config: BridgeConfig) -> Result<Self, BridgeConfigError> {
         Ok(Self {
-            api: Api::new(&config)?,
+            api: BridgeApi::new(&config)?,
             account: config.account,
             media_folders: config.media_folders,
             outgoing_folder: config.outgoing_folder,
@@ -84,15 +87,14 @@ impl WhatsAppBridge {
     }
 
     fn now(&self) -> Timestamp {
-        let millis = self.clock.now().millis();
-        Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
+        self.clock.now()
     }
 
     async fn check_account(&self) -> Result<AccountCheck, CheckError> {
         let health = self.api.get::<RawHealth>("/health").await;
         let health = health.map_err(|error| CheckError::Unreachable(Box::new(error)))?;
         let lost = health.status != "connected";
-        let shortcomings = lost.then(|| Shortcoming {
+        let shortcomings = lost.then(|| AccountShortcoming {
             problem: format!("the bridge is not connected to WhatsApp: {}", health.status),
             remedy: "look at the bridge's own log, and scan its QR code with the phone".to_owned(),
         });
@@ -121,8 +123,11 @@ impl Chat for WhatsAppBridge {
         self.check_account().boxed()
     }
 
-    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
-        let begun = (Poller::new(self), stop);
+    fn receive(
+        &self,
+        stop: CancellationToken,
+    ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
+        let begun = (BridgePoller::new(self), stop);
         stream::unfold(begun, move |(mut poller, stop)| async move {
             let next = poller.next(&stop).await;
             if next.is_none() {
@@ -137,29 +142,29 @@ impl Chat for WhatsAppBridge {
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         self.send_reply(place, reply).boxed()
     }
 
     fn edit<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         message: &'a MessageId,
-        text: &'a Outgoing,
-        _: &'a [Vec<Button>],
+        text: &'a OutgoingText,
+        _: &'a [Vec<ReplyButton>],
     ) -> BoxFuture<'a, Result<(), SendError>> {
         self.edit_message(place, message, text).boxed()
     }
 
-    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+    fn typing<'a>(&'a self, place: &'a ChatPlace) -> BoxFuture<'a, Result<(), SendError>> {
         self.show_typing(place).boxed()
     }
 
     fn send_file<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
         self.send_media(place, file).boxed()
@@ -174,9 +179,12 @@ impl Chat for WhatsAppBridge {
     }
 
     /// A private chat is named after the person in it.
-    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+    fn private_place<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<ChatPlace, SendError>> {
         let chat = Jid::of(user).and_then(|jid| jid.chat());
-        let place = chat.map(|chat| Place {
+        let place = chat.map(|chat| ChatPlace {
             chat,
             kind: ChatKind::Dm,
             thread: None,

@@ -17,36 +17,38 @@ mod status;
 mod typing;
 mod undelivered;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AccountCheck, AttachmentStream, Backoff, ButtonLimits, Capabilities, Chat, ChatState,
-    CheckError, DownloadError, HttpIntake, Outgoing, OutgoingFile, ReceiveError, Received,
-    RecentKeys, Redelivery, Reply, ReplyRule, SendError, SendFailure, TextLimit,
+    AccountCheck, AttachmentStream, Backoff, ButtonLimits, Capabilities, Chat, ChatReply,
+    ChatState, CheckError, DownloadError, HttpIntake, OutgoingFile, OutgoingText, ReceiveError,
+    ReceivedEvent, RecentKeys, Redelivery, ReplyRule, ReportedChanges, SendError, SendFailure,
+    TextLimit,
 };
 use hermetic_types::{
-    AccountId, Attachment, ChatId, ChatKind, MessageId, Place, Press, Secret, SharedClock, UserId,
+    AccountId, Attachment, ButtonPress, ChatId, ChatKind, ChatPlace, MessageId, Secret,
+    SharedClock, Timestamp, UserId,
 };
-use jiff::Timestamp;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard, mpsc};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::Hearing;
-use crate::pace::Pace;
-use graph::{CallError, Graph};
-use people::People;
-use status::Statuses;
+use crate::WhatsAppHearing;
+use crate::pace::SendPace;
+use graph::{GraphApi, GraphCallError};
+use people::CloudPeople;
+use status::DeliveryStatuses;
 use typing::LastMessage;
-use undelivered::Undelivered;
+use undelivered::UndeliveredNotes;
 
 pub use config::{CloudConfig, CloudConfigError, CloudTiming, GraphVersion, MessageTemplate};
-pub(crate) use message::{Origin, Reader};
-pub(crate) use notification::Notification;
+pub(crate) use message::{CloudReader, CloudSender};
+pub(crate) use notification::CloudNotification;
 
 /// What WhatsApp takes in one message.
 const MESSAGE: TextLimit = TextLimit::utf16(4096);
@@ -56,6 +58,8 @@ const CHOICE_TEXT: TextLimit = TextLimit::utf16(1024);
 const CAPABILITIES: Capabilities = Capabilities {
     text: MESSAGE,
     edits: false,
+    // Of numbers that are used in the WhatsApp Business app as well; of others Meta tells neither.
+    reports_changes: ReportedChanges::ALL,
     buttons: Some(ButtonLimits {
         most: requests::MOST_ROWS,
         data_bytes: requests::ROW_ID_BYTES,
@@ -91,19 +95,23 @@ pub struct WhatsAppCloud {
     webhook_path: String,
     version: GraphVersion,
     template: Option<MessageTemplate>,
-    hearing: Hearing,
+    hearing: WhatsAppHearing,
     timing: CloudTiming,
     clock: SharedClock,
-    graph: Graph,
-    pace: Pace,
-    people: People,
-    statuses: Statuses,
-    undelivered: Undelivered,
+    graph: GraphApi,
+    pace: SendPace,
+    people: CloudPeople,
+    statuses: DeliveryStatuses,
+    undelivered: UndeliveredNotes,
     state: Mutex<ChatState>,
     stored: Mutex<RecentKeys<MessageId, ()>>,
     last: Mutex<RecentKeys<ChatId, LastMessage>>,
-    hand_in: mpsc::Sender<Received>,
-    take_out: AsyncMutex<mpsc::Receiver<Received>>,
+    hand_in: mpsc::Sender<ReceivedEvent>,
+    take_out: AsyncMutex<mpsc::Receiver<ReceivedEvent>>,
+    /// Other numbers of the same app, for which Meta calls here.
+    others: OnceLock<Vec<Arc<Self>>>,
+    /// Meta calls at another number's address for this one.
+    is_answered_for: AtomicBool,
 }
 
 impl WhatsAppCloud {
@@ -115,7 +123,7 @@ impl WhatsAppCloud {
                 "this version of the Graph API has expired; leave api_version out, or write a newer one"
             );
         }
-        let graph = Graph::new(&config)?;
+        let graph = GraphApi::new(&config)?;
         let (hand_in, take_out) = mpsc::channel(WAITING);
         Ok(Self {
             graph,
@@ -131,16 +139,34 @@ impl WhatsAppCloud {
             hearing: config.hearing,
             timing: config.timing,
             clock: config.clock,
-            pace: Pace::default(),
-            people: People::new(config.listed_numbers, Arc::clone(&config.state)),
-            statuses: Statuses::default(),
-            undelivered: Undelivered::new(config.state),
+            pace: SendPace::default(),
+            people: CloudPeople::new(config.listed_numbers, Arc::clone(&config.state)),
+            statuses: DeliveryStatuses::default(),
+            undelivered: UndeliveredNotes::new(config.state),
             state: Mutex::new(ChatState::Starting),
             stored: Mutex::new(RecentKeys::new(KNOWN_MESSAGES)),
             last: Mutex::new(RecentKeys::new(KNOWN_CHATS)),
             hand_in,
             take_out: AsyncMutex::new(take_out),
+            others: OnceLock::new(),
+            is_answered_for: AtomicBool::new(false),
         })
+    }
+
+    /// Takes what is posted for other numbers of the same app, too: Meta has one address for all of them.
+    /// Said once, before anything is served.
+    pub fn answers_for(&self, others: &[Arc<Self>]) {
+        for other in others {
+            other.is_answered_for.store(true, Ordering::SeqCst);
+        }
+        // Whoever said it first is right.
+        let _ = self.others.set(others.to_vec());
+    }
+
+    /// This number, and those that it answers for.
+    fn numbers(&self) -> impl Iterator<Item = &Self> {
+        let others = self.others.get().into_iter().flatten();
+        std::iter::once(self).chain(others.map(|other| &**other))
     }
 
     fn set_state(&self, state: ChatState) {
@@ -148,26 +174,25 @@ impl WhatsAppCloud {
     }
 
     fn now(&self) -> Timestamp {
-        let millis = self.clock.now().millis();
-        Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
+        self.clock.now()
     }
 
     async fn next<'a>(
         &'a self,
-        stage: Stage<'a>,
-    ) -> Option<(Result<Received, ReceiveError>, Stage<'a>)> {
+        stage: CloudStage<'a>,
+    ) -> Option<(Result<ReceivedEvent, ReceiveError>, CloudStage<'a>)> {
         let mut inbox = match stage {
-            Stage::Introduce => {
+            CloudStage::Introduce => {
                 if let Err(error) = self.introduce().await {
-                    return Some((Err(error), Stage::Over));
+                    return Some((Err(error), CloudStage::Over));
                 }
                 self.take_out.lock().await
             }
-            Stage::Listen(inbox) => inbox,
-            Stage::Over => return None,
+            CloudStage::Listen(inbox) => inbox,
+            CloudStage::Over => return None,
         };
         let received = inbox.recv().await?;
-        Some((Ok(received), Stage::Listen(inbox)))
+        Some((Ok(received), CloudStage::Listen(inbox)))
     }
 
     /// Asks Meta who we are, until it answers. What is posted meanwhile waits and is not lost.
@@ -184,7 +209,7 @@ impl WhatsAppCloud {
                 Err(error) => error,
             };
             let why = error.to_string();
-            if let CallError::Refused(refusal) = &error
+            if let GraphCallError::Refused(refusal) = &error
                 && refusal.is_about_the_token()
             {
                 let description = refusal.words();
@@ -201,9 +226,9 @@ impl WhatsAppCloud {
     }
 }
 
-enum Stage<'a> {
+enum CloudStage<'a> {
     Introduce,
-    Listen(AsyncMutexGuard<'a, mpsc::Receiver<Received>>),
+    Listen(AsyncMutexGuard<'a, mpsc::Receiver<ReceivedEvent>>),
     Over,
 }
 
@@ -225,7 +250,10 @@ impl Chat for WhatsAppCloud {
         self.check_account().boxed()
     }
 
-    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(
+        &self,
+        stop: CancellationToken,
+    ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         let listen = move |stage| {
             let stop = stop.clone();
             async move {
@@ -238,10 +266,13 @@ impl Chat for WhatsAppCloud {
                 next.flatten()
             }
         };
-        stream::unfold(Stage::Introduce, listen).boxed()
+        stream::unfold(CloudStage::Introduce, listen).boxed()
     }
 
     fn intake(self: Arc<Self>) -> Option<HttpIntake> {
+        if self.is_answered_for.load(Ordering::SeqCst) {
+            return None;
+        }
         Some(HttpIntake {
             path: self.webhook_path.trim_matches('/').to_owned(),
             router: intake::router(self),
@@ -250,26 +281,26 @@ impl Chat for WhatsAppCloud {
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         self.send_reply(place, reply).boxed()
     }
 
-    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+    fn typing<'a>(&'a self, place: &'a ChatPlace) -> BoxFuture<'a, Result<(), SendError>> {
         self.show_typing(place).boxed()
     }
 
     /// As a message under the question: WhatsApp shows nothing else.
     fn answer_press<'a>(
         &'a self,
-        press: &'a Press,
-        notice: &'a Outgoing,
+        press: &'a ButtonPress,
+        notice: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         async move {
-            let reply = Reply {
+            let reply = ChatReply {
                 reply_to: Some(press.message.clone()),
-                ..Reply::text(notice.clone())
+                ..ChatReply::text(notice.clone())
             };
             self.send_reply(&press.place, &reply).await.map(drop)
         }
@@ -278,7 +309,7 @@ impl Chat for WhatsAppCloud {
 
     fn send_file<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
         self.upload_and_send(place, file).boxed()
@@ -293,13 +324,16 @@ impl Chat for WhatsAppCloud {
     }
 
     /// A private chat is named after the person in it.
-    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+    fn private_place<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<ChatPlace, SendError>> {
         async move {
             let chat = self.people.private_chat(user).await;
             let chat = chat.ok_or_else(|| SendFailure::Refused {
                 description: format!("{:?} is nobody on WhatsApp", user.as_str()),
             })?;
-            Ok(Place {
+            Ok(ChatPlace {
                 chat,
                 kind: ChatKind::Dm,
                 thread: None,

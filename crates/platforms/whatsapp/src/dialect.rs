@@ -3,7 +3,7 @@
 //! WhatsApp refuses no text for its formatting, so there is no plain second try; what it does not know
 //! (links with a label, headings, spoilers) is written so that it reads well as it stands.
 
-use hermetic_chat::markdown::{Inline, LineKind, Style, read_inline};
+use hermetic_chat::markdown::{InlineNode, LineKind, TextStyle, read_inline};
 
 /// The same text as WhatsApp formats it. Never longer than the source.
 pub fn to_whatsapp(text: &str) -> String {
@@ -44,15 +44,15 @@ fn prose(line: &str) -> String {
     out
 }
 
-fn styled(inlines: &[Inline<'_>], out: &mut String) {
+fn styled(inlines: &[InlineNode<'_>], out: &mut String) {
     for inline in inlines {
         match inline {
-            Inline::Styled(style, inner) => {
+            InlineNode::Styled(style, inner) => {
                 let sign = match style {
-                    Style::Bold => "*",
-                    Style::Italic => "_",
-                    Style::Strike => "~",
-                    Style::Spoiler => "",
+                    TextStyle::Bold => "*",
+                    TextStyle::Italic => "_",
+                    TextStyle::Strike => "~",
+                    TextStyle::Spoiler => "",
                 };
                 out.push_str(sign);
                 styled(inner, out);
@@ -63,31 +63,31 @@ fn styled(inlines: &[Inline<'_>], out: &mut String) {
     }
 }
 
-fn plain(inlines: &[Inline<'_>], out: &mut String) {
+fn plain(inlines: &[InlineNode<'_>], out: &mut String) {
     for inline in inlines {
         match inline {
-            Inline::Styled(_, inner) => plain(inner, out),
+            InlineNode::Styled(_, inner) => plain(inner, out),
             other => unstyled(other, out),
         }
     }
 }
 
-fn unstyled(inline: &Inline<'_>, out: &mut String) {
+fn unstyled(inline: &InlineNode<'_>, out: &mut String) {
     match inline {
-        Inline::Text(text) => unescape(text, out),
-        Inline::Code(code) => {
+        InlineNode::Text(text) => unescape(text, out),
+        InlineNode::Code(code) => {
             out.push('`');
             out.push_str(code);
             out.push('`');
         }
-        Inline::Link { label, url } if label == url => out.push_str(url),
-        Inline::Link { label, url } => {
+        InlineNode::Link { label, url } if label == url => out.push_str(url),
+        InlineNode::Link { label, url } => {
             unescape(label, out);
             out.push_str(" (");
             out.push_str(url);
             out.push(')');
         }
-        Inline::Styled(..) => {}
+        InlineNode::Styled(..) => {}
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use hermetic_types::{ChatId, ChatKind, Place};
+use hermetic_types::{ChatId, ChatKind, ChatPlace};
 
 #[derive(Clone, Debug, Default)]
-pub struct Hearing {
+pub struct WhatsAppHearing {
     /// `require_mention`: in groups only what names us or replies to us.
     pub require_mention: bool,
     /// `free_response_chats`: groups where no mention is needed all the same.
@@ -18,9 +18,9 @@ pub struct Hearing {
     pub groups_disabled: bool,
 }
 
-impl Hearing {
+impl WhatsAppHearing {
     /// Why something that was said there is not for us.
-    pub(crate) fn ignores(&self, place: &Place, mentions_us: bool) -> Option<&'static str> {
+    pub(crate) fn ignores(&self, place: &ChatPlace, mentions_us: bool) -> Option<&'static str> {
         let is_private = place.kind == ChatKind::Dm;
         match is_private {
             true if self.private_disabled => return Some("private messages are switched off"),
@@ -65,27 +65,30 @@ mod tests {
 
     #[test]
     fn what_is_switched_off_is_not_heard() {
-        let place = |kind| Place {
+        let place = |kind| ChatPlace {
             chat: ChatId::from(1),
             kind,
             thread: None,
         };
-        let hearing = Hearing {
+        let hearing = WhatsAppHearing {
             private_disabled: true,
             groups_disabled: true,
-            ..Hearing::default()
+            ..WhatsAppHearing::default()
         };
         for kind in [ChatKind::Dm, ChatKind::Group] {
             assert!(hearing.ignores(&place(kind), true).is_some());
-            assert_eq!(Hearing::default().ignores(&place(kind), false), None);
+            assert_eq!(
+                WhatsAppHearing::default().ignores(&place(kind), false),
+                None
+            );
         }
     }
 
     #[test]
     fn a_name_is_a_word_and_not_a_part_of_one() {
-        let hearing = Hearing {
+        let hearing = WhatsAppHearing {
             names: vec!["bot".to_owned(), String::new()],
-            ..Hearing::default()
+            ..WhatsAppHearing::default()
         };
         for (text, named) in [
             ("Bot, help", true),

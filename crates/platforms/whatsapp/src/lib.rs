@@ -21,5 +21,5 @@ pub use cloud::{
     CloudConfig, CloudConfigError, CloudTiming, GraphVersion, MessageTemplate, WhatsAppCloud,
 };
 pub use dialect::to_whatsapp;
-pub use hearing::Hearing;
+pub use hearing::WhatsAppHearing;
 pub use person::{PhoneNumber, person_named};

@@ -8,26 +8,26 @@ use hermetic_types::ChatId;
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
-    holds: Mutex<Holds>,
+pub(crate) struct SendPace {
+    holds: Mutex<PaceHolds>,
 }
 
 #[derive(Debug, Default)]
-struct Holds {
+struct PaceHolds {
     everyone: Option<Instant>,
     chats: HashMap<ChatId, Instant>,
 }
 
-/// Who has to wait.
+/// Says whether one chat or everyone has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whom {
+pub(crate) enum HoldScope {
     /// Messages to this one person.
     Chat,
     /// All of the number.
     Everyone,
 }
 
-impl Pace {
+impl SendPace {
     /// How long this chat has to wait from now on.
     pub(crate) fn wait(&self, chat: &ChatId) -> Duration {
         let holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,14 +37,14 @@ impl Pace {
         })
     }
 
-    pub(crate) fn hold(&self, whom: Whom, chat: &ChatId, wait: Duration) {
+    pub(crate) fn hold(&self, whom: HoldScope, chat: &ChatId, wait: Duration) {
         let now = Instant::now();
         let until = now + wait;
         let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
         holds.chats.retain(|_, until| *until > now);
         match whom {
-            Whom::Everyone => holds.everyone = holds.everyone.max(Some(until)),
-            Whom::Chat => {
+            HoldScope::Everyone => holds.everyone = holds.everyone.max(Some(until)),
+            HoldScope::Chat => {
                 holds.chats.insert(chat.clone(), until);
             }
         }
@@ -59,11 +59,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_person_who_was_sent_too_much_waits_alone() {
-        let pace = Pace::default();
+        let pace = SendPace::default();
         let [one, two] = [1, 2].map(ChatId::from);
-        pace.hold(Whom::Chat, &one, MINUTE);
+        pace.hold(HoldScope::Chat, &one, MINUTE);
         assert_eq!((pace.wait(&one), pace.wait(&two)), (MINUTE, Duration::ZERO));
-        pace.hold(Whom::Everyone, &one, MINUTE);
+        pace.hold(HoldScope::Everyone, &one, MINUTE);
         assert_eq!(pace.wait(&two), MINUTE);
         tokio::time::advance(MINUTE).await;
         assert_eq!(pace.wait(&one) + pace.wait(&two), Duration::ZERO);

@@ -1,9 +1,9 @@
 //! A row of knowledge: this program with these words does that.
 
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 
-pub(crate) struct Act {
+pub(crate) struct HarmfulAct {
     pub(crate) programs: &'static [&'static str],
     /// The first operands, in order; `a|b` is either, an empty list is anything.
     pub(crate) words: &'static [&'static str],
@@ -11,16 +11,16 @@ pub(crate) struct Act {
     pub(crate) flags: &'static [&'static str],
     /// None of these.
     pub(crate) unless: &'static [&'static str],
-    pub(crate) category: Category,
+    pub(crate) category: HarmCategory,
     pub(crate) floor: bool,
     pub(crate) reason: &'static str,
 }
 
-impl Act {
+impl HarmfulAct {
     pub(crate) const fn new(
         programs: &'static [&'static str],
         words: &'static [&'static str],
-        category: Category,
+        category: HarmCategory,
         reason: &'static str,
     ) -> Self {
         Self {
@@ -49,11 +49,11 @@ impl Act {
         self
     }
 
-    fn finding(&self) -> Finding {
+    fn finding(&self) -> HarmFinding {
         if self.floor {
-            Finding::floor(self.category, self.reason)
+            HarmFinding::floor(self.category, self.reason)
         } else {
-            Finding::dangerous(self.category, self.reason)
+            HarmFinding::dangerous(self.category, self.reason)
         }
     }
 }
@@ -92,7 +92,7 @@ const VALUED: &[&str] = &[
     "--log-level",
 ];
 
-pub(crate) fn look_up(acts: &[Act], command: &Effective) -> Vec<Finding> {
+pub(crate) fn look_up(acts: &[HarmfulAct], command: &ReducedCommand) -> Vec<HarmFinding> {
     let program = command.program();
     let version = command.args().len() == 1 && command.has_arg("--version");
     if command.has_arg("--help") || version {
@@ -105,11 +105,11 @@ pub(crate) fn look_up(acts: &[Act], command: &Effective) -> Vec<Finding> {
                 && (act.flags.is_empty() || act.flags.iter().any(|flag| has_flag(command, flag)))
                 && !act.unless.iter().any(|flag| has_flag(command, flag))
         })
-        .map(Act::finding)
+        .map(HarmfulAct::finding)
         .collect()
 }
 
-pub(crate) fn has_flag(command: &Effective, flag: &str) -> bool {
+pub(crate) fn has_flag(command: &ReducedCommand, flag: &str) -> bool {
     if flag.contains('=') {
         return command.has_arg(flag);
     }
@@ -127,7 +127,7 @@ pub(crate) fn has_flag(command: &Effective, flag: &str) -> bool {
 }
 
 /// The operands that are subcommands and their objects.
-pub(crate) fn subcommands(command: &Effective) -> Vec<&str> {
+pub(crate) fn subcommands(command: &ReducedCommand) -> Vec<&str> {
     let mut words = Vec::new();
     let mut skip = false;
     for arg in command.args() {
@@ -147,7 +147,7 @@ pub(crate) fn subcommands(command: &Effective) -> Vec<&str> {
     words
 }
 
-fn words_match(expected: &[&str], command: &Effective) -> bool {
+fn words_match(expected: &[&str], command: &ReducedCommand) -> bool {
     if expected.is_empty() {
         return true;
     }

@@ -1,11 +1,11 @@
 //! Reverse shells, tunnels and tools that exist to attack.
 
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 
-const ACTS: &[Act] = &[
-    Act::new(
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(
         &[
             "msfvenom",
             "msfconsole",
@@ -26,10 +26,10 @@ const ACTS: &[Act] = &[
             "dnscat2",
         ],
         &[],
-        Category::ReverseShell,
+        HarmCategory::ReverseShell,
         "is a tool for breaking in",
     ),
-    Act::new(
+    HarmfulAct::new(
         &[
             "hydra",
             "medusa",
@@ -47,35 +47,48 @@ const ACTS: &[Act] = &[
             "airodump-ng",
         ],
         &[],
-        Category::ReverseShell,
+        HarmCategory::ReverseShell,
         "is a tool for attacking others",
     ),
-    Act::new(
+    HarmfulAct::new(
         &[
             "xmrig", "minerd", "cpuminer", "ethminer", "cgminer", "t-rex", "nbminer",
         ],
         &[],
-        Category::ReverseShell,
+        HarmCategory::ReverseShell,
         "mines coins",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["ngrok", "cloudflared", "localtunnel", "frpc", "bore"],
         &["http|tcp|tunnel|tls|start|local"],
-        Category::Exfiltration,
+        HarmCategory::Exfiltration,
         "opens this machine to the internet",
     ),
 ];
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
     if let Some(tool) = known_tool(command) {
-        findings.push(Finding::dangerous(
-            Category::ReverseShell,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::ReverseShell,
             format!("{tool} is a tool for breaking in"),
         ));
     }
-    let shell = Finding::dangerous(Category::ReverseShell, "connects a shell to the network");
+    if command
+        .args()
+        .iter()
+        .any(|arg| arg.s.contains("stratum+") || arg.s.contains("stratum2+"))
+    {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::ReverseShell,
+            "mines coins",
+        ));
+    }
+    let shell = HarmFinding::dangerous(
+        HarmCategory::ReverseShell,
+        "connects a shell to the network",
+    );
     if matches!(
         program,
         "nc" | "ncat" | "netcat" | "nc.traditional" | "nc.openbsd"
@@ -133,21 +146,21 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     }
     if matches!(program, "bash" | "sh" | "zsh")
         && command.short('i')
-        && (command.input.present && command.input.taint.has(crate::text::Taint::NETWORK))
+        && (command.input.present && command.input.taint.has(crate::text::TaintSet::NETWORK))
     {
         findings.push(shell);
     }
     if program == "ztcp" || program == "zmodload" && command.has_arg("zsh/net/tcp") {
-        findings.push(Finding::dangerous(
-            Category::ReverseShell,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::ReverseShell,
             "opens a network connection of the shell",
         ));
     }
     if program == "ssh"
         && (command.short('R') || command.args().iter().any(|arg| arg.s.starts_with("-R")))
     {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             "opens this machine to another host (ssh -R)",
         ));
     }
@@ -160,18 +173,18 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .is_none_or(|text| text.trim().len() > 16)
         && !command.reads.iter().any(|file| file.s == "/dev/null");
     if program == "openssl" && command.operand(0) == "s_client" && says_something {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             "sends data through a raw TLS connection",
         ));
     }
     if matches!(program, "telnet")
         && command.input.present
         && command.input.known.is_none()
-        && command.input.taint != crate::text::Taint::NONE
+        && command.input.taint != crate::text::TaintSet::NONE
     {
-        findings.push(Finding::dangerous(
-            Category::ReverseShell,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::ReverseShell,
             "connects a command to the network with telnet",
         ));
     }
@@ -180,8 +193,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .operands()
             .any(|text| text.s.contains("/tmp/f") || text.s.contains("backpipe"))
     {
-        findings.push(Finding::dangerous(
-            Category::ReverseShell,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::ReverseShell,
             "makes the pipe of a well-known reverse shell",
         ));
     }
@@ -189,7 +202,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// A script that is known by its name, however it is started.
-fn known_tool(command: &Effective) -> Option<String> {
+fn known_tool(command: &ReducedCommand) -> Option<String> {
     #[rustfmt::skip]
     const TOOLS: &[&str] = &[
         "lazagne", "linpeas", "winpeas", "linenum", "lse", "mimipenguin", "mimipy", "psexec", "smbexec", "wmiexec",

@@ -2,211 +2,211 @@
 
 mod mounts;
 
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 pub(crate) use mounts::as_on_the_host;
 use mounts::{mounts, wide_mount};
 
 const ENGINES: &[&str] = &["docker", "podman", "nerdctl"];
 
-const ACTS: &[Act] = &[
-    Act::new(
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(
         ENGINES,
         &["rm|rmi|kill"],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes containers or images",
     ),
-    Act::new(
+    HarmfulAct::new(
         ENGINES,
         &["container", "rm|kill|prune"],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes containers",
     ),
-    Act::new(
+    HarmfulAct::new(
         ENGINES,
         &["image", "rm|prune"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes images",
     ),
-    Act::new(
+    HarmfulAct::new(
         ENGINES,
         &[
             "volume|network|builder|buildx|secret|config|context|plugin|node|service|stack",
             "rm|prune|remove",
         ],
-        Category::Container,
+        HarmCategory::Container,
         "deletes what containers keep",
     ),
-    Act::new(
+    HarmfulAct::new(
         ENGINES,
         &["system", "prune|reset"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes everything that is not running",
     ),
-    Act::new(
+    HarmfulAct::new(
         ENGINES,
         &["swarm", "leave|init|join"],
-        Category::Container,
+        HarmCategory::Container,
         "changes a cluster",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["docker", "podman", "nerdctl"],
         &["compose", "rm|kill"],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes containers",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["docker", "podman", "nerdctl"],
         &["compose", "down"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes what containers keep",
     )
     .with(&["-v", "--volumes", "--rmi"]),
-    Act::new(
+    HarmfulAct::new(
         &["docker-compose", "podman-compose"],
         &["down"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes what containers keep",
     )
     .with(&["-v", "--volumes", "--rmi"]),
-    Act::new(
+    HarmfulAct::new(
         &["docker-compose", "podman-compose"],
         &["rm|kill"],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes containers",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["kubectl", "oc"],
         &["delete|drain|cordon|taint|evict|replace"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes or empties something in a cluster",
     )
     .unless(&["--dry-run"]),
-    Act::new(
+    HarmfulAct::new(
         &["kubectl", "oc"],
         &["scale"],
-        Category::Container,
+        HarmCategory::Container,
         "stops something in a cluster",
     )
     .with(&["--replicas=0"]),
-    Act::new(
+    HarmfulAct::new(
         &["kubectl", "oc"],
         &["rollout", "undo"],
-        Category::Container,
+        HarmCategory::Container,
         "takes back a change in a cluster",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["kubectl", "oc"],
         &[
             "create|set|adm",
             "clusterrolebinding|rolebinding|policy|serviceaccount",
         ],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes who may do what in a cluster",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["kubectl", "oc"],
         &["patch|edit"],
-        Category::Container,
+        HarmCategory::Container,
         "changes something in a cluster",
     )
     .unless(&["--dry-run"]),
-    Act::new(
+    HarmfulAct::new(
         &["kubectl", "oc"],
         &["run|debug"],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "runs with the rights of a node",
     )
     .with(&["--privileged", "--profile=sysadmin"]),
-    Act::new(
+    HarmfulAct::new(
         &["helm"],
         &["uninstall|delete|rollback|del"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes a release",
     )
     .unless(&["--dry-run"]),
-    Act::new(
+    HarmfulAct::new(
         &["etcdctl"],
         &["del|snapshot"],
-        Category::Container,
+        HarmCategory::Container,
         "changes a cluster's memory",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["kubeadm"],
         &["reset"],
-        Category::Container,
+        HarmCategory::Container,
         "takes a node apart",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["k3s-uninstall.sh", "k3s-killall.sh"],
         &[],
-        Category::Container,
+        HarmCategory::Container,
         "takes a cluster apart",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["kind", "minikube", "k3d"],
         &["delete"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes a cluster",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["kind", "k3d"],
         &["cluster", "delete"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes a cluster",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["vagrant"],
         &["destroy"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes a machine",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["virsh"],
         &["destroy|undefine|vol-delete|pool-delete|shutdown|reboot|snapshot-delete"],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes a machine",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["lxc", "incus", "multipass"],
         &["delete|stop|purge"],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes a container",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["lxc-destroy", "lxc-stop"],
         &[],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes a container",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["ctr", "crictl", "nomad"],
         &["rm|rmi|stop|rmp|stopp|system"],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes containers",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["qm", "pct"],
         &["destroy|stop|shutdown|rollback"],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes a machine",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["VBoxManage"],
         &["unregistervm|closemedium|controlvm"],
-        Category::Container,
+        HarmCategory::Container,
         "stops or deletes a machine",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["podman"],
         &["machine", "rm|reset|stop"],
-        Category::Container,
+        HarmCategory::Container,
         "deletes a machine",
     ),
 ];
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
     // Somebody's own container by name is work; whatever a listing gives is all of them.
@@ -216,8 +216,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .any(|text| matches!(text.s.as_str(), "stop" | "restart" | "pause"))
         && (command.operands().any(|text| !text.is_known()) || command.long("--all"))
     {
-        findings.push(Finding::dangerous(
-            Category::Container,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Container,
             "stops every container that a listing names",
         ));
     }
@@ -230,8 +230,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     {
         let root = mounts(command).iter().any(|source| wide_mount(source));
         if root || privileged(command) {
-            findings.push(Finding::dangerous(
-                Category::Privilege,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::Privilege,
                 "gives a container the rights of this machine",
             ));
         }
@@ -251,17 +251,17 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         _ => false,
     };
     if given {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
             "gives a container the rights of this machine",
         ));
     }
-    let plain_http = |text: &crate::text::Text| text.s.starts_with("http://");
+    let plain_http = |text: &crate::text::ExpandedText| text.s.starts_with("http://");
     if (program == "helm" || ENGINES.contains(&program) && command.has_arg("build"))
         && command.operands().any(plain_http)
     {
-        findings.push(Finding::dangerous(
-            Category::RemoteCode,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::RemoteCode,
             "runs what it downloads in a container",
         ));
     }
@@ -271,8 +271,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .iter()
             .any(|arg| arg.s.contains("docker.sock"))
     {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
             "orders the container engine about",
         ));
     }
@@ -289,9 +289,23 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .any(|right| spec.contains(right))
         })
     {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
             "runs with the rights of a node",
+        ));
+    }
+    let typed = command.input.known.as_deref().unwrap_or_default();
+    let rights = [
+        "cluster-admin",
+        "hostPath",
+        "hostPID",
+        "privileged: true",
+        "\"privileged\":true",
+    ];
+    if matches!(program, "kubectl" | "oc") && rights.iter().any(|right| typed.contains(right)) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
+            "runs with the rights of a node or of the cluster",
         ));
     }
     if matches!(program, "kubectl" | "oc")
@@ -306,8 +320,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .chain(&command.values_of("--filename"))
             .any(|file| file.starts_with("http"));
         if remote {
-            findings.push(Finding::dangerous(
-                Category::RemoteCode,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::RemoteCode,
                 "runs what it downloads in a cluster",
             ));
         }
@@ -316,11 +330,11 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// Whether a container is given something of the host.
-pub(crate) fn reaches_host(command: &Effective) -> bool {
+pub(crate) fn reaches_host(command: &ReducedCommand) -> bool {
     privileged(command) || !mounts(command).is_empty()
 }
 
-fn privileged(command: &Effective) -> bool {
+fn privileged(command: &ReducedCommand) -> bool {
     command.args().iter().any(|arg| {
         let s = arg.s.as_str();
         matches!(

@@ -1,8 +1,8 @@
 //! Databases and the statements that lose data.
 
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 use crate::text::is_hole;
 
 const CLIENTS: &[&str] = &[
@@ -47,92 +47,92 @@ const CLIENTS: &[&str] = &[
     "keydb-cli",
 ];
 
-const ACTS: &[Act] = &[
-    Act::new(
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(
         &["dropdb", "dropuser"],
         &[],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database or its user",
     )
     .unless(&["--help", "--version"]),
-    Act::new(
+    HarmfulAct::new(
         &["mysqladmin"],
         &["drop|shutdown|flush-privileges"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes or stops a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["mysqladmin"],
         &["*", "drop|shutdown"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes or stops a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["pg_dropcluster", "pg_resetwal"],
         &[],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["pg_ctl", "pg_ctlcluster"],
         &["stop|*"],
-        Category::Database,
+        HarmCategory::Database,
         "stops a database",
     )
     .with(&["stop", "immediate"]),
-    Act::new(
+    HarmfulAct::new(
         &["pg_restore", "mongorestore", "mysqlpump"],
         &[],
-        Category::Database,
+        HarmCategory::Database,
         "overwrites a database",
     )
     .with(&["--clean", "-c", "--drop"]),
-    Act::new(
+    HarmfulAct::new(
         &["rails", "rake", "bin/rails"],
         &[
             "db:drop*|db:reset*|db:purge*|db:truncate_all|db:schema:load|db:migrate:reset|db:rollback",
         ],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["prisma"],
         &["migrate", "reset"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["prisma"],
         &["db", "push"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes data of a database",
     )
     .with(&["--force-reset", "--accept-data-loss"]),
-    Act::new(
+    HarmfulAct::new(
         &["sequelize", "sequelize-cli", "knex", "typeorm"],
         &["db:drop|db:migrate:undo:all|schema:drop|migrate:rollback"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["artisan", "migrate"],
         &["migrate:fresh|migrate:reset|db:wipe|drop"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["alembic"],
         &["downgrade", "base"],
-        Category::Database,
+        HarmCategory::Database,
         "takes a database back",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["diesel", "sqlx"],
         &["database|migration", "reset|drop|redo|revert"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &[
             "kafka-topics",
             "kafka-topics.sh",
@@ -140,52 +140,60 @@ const ACTS: &[Act] = &[
             "kafka-delete-records",
         ],
         &[],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a queue",
     )
     .with(&["--delete", "--offset-json-file"]),
-    Act::new(
+    HarmfulAct::new(
         &["rabbitmqctl"],
         &["reset|force_reset|delete_*|purge_queue|stop|stop_app|delete_vhost|delete_user"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes or stops a queue",
     ),
-    Act::new(&["flushall"], &[], Category::Database, "deletes a database"),
-    Act::new(
+    HarmfulAct::new(
+        &["flushall"],
+        &[],
+        HarmCategory::Database,
+        "deletes a database",
+    ),
+    HarmfulAct::new(
         &["influx"],
         &["bucket|delete|org", "delete|*"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes data",
     )
     .with(&["delete"]),
-    Act::new(
+    HarmfulAct::new(
         &["mix"],
         &["ecto.drop|ecto.reset|ecto.rollback"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["supabase"],
         &["db", "reset"],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["edgedb", "gel", "cockroach"],
         &[
             "database|instance|branch|node",
             "drop|wipe|destroy|decommission|drain",
         ],
-        Category::Database,
+        HarmCategory::Database,
         "deletes a database",
     ),
 ];
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
     if matches!(program, "curl" | "http" | "xh") && deletes_an_index(command) {
-        findings.push(Finding::dangerous(Category::Database, "deletes an index"));
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Database,
+            "deletes an index",
+        ));
     }
     if program == "redis-cli"
         && command
@@ -193,8 +201,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .any(|text| text.s.eq_ignore_ascii_case("del"))
         && command.operands().any(|text| !text.is_known())
     {
-        findings.push(Finding::dangerous(
-            Category::Database,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Database,
             "deletes whatever keys a listing names",
         ));
     }
@@ -206,7 +214,10 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             )
         })
     {
-        findings.push(Finding::dangerous(Category::Database, "deletes a database"));
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Database,
+            "deletes a database",
+        ));
     }
     if command
         .args()
@@ -217,7 +228,10 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .iter()
             .any(|arg| matches!(arg.s.as_str(), "flush" | "reset_db" | "sqlflush"))
     {
-        findings.push(Finding::dangerous(Category::Database, "deletes a database"));
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Database,
+            "deletes a database",
+        ));
     }
     // Statements typed where a command belongs.
     let bare = matches!(program, "DROP" | "DELETE" | "TRUNCATE");
@@ -239,15 +253,15 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     statements.extend(command.input.known.clone());
     for statement in &statements {
         if let Some(reason) = destructive_sql(statement) {
-            findings.push(Finding::dangerous(Category::Database, reason));
+            findings.push(HarmFinding::dangerous(HarmCategory::Database, reason));
             break;
         }
     }
     for statement in &statements {
         let lower = statement.to_lowercase();
         if let Some(at) = lower.find("\\!") {
-            findings.push(Finding::dangerous(
-                Category::Injection,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::Injection,
                 format!("runs a command from inside {program}: {}", &statement[at..]),
             ));
             break;
@@ -265,8 +279,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             || lower.contains("pg_read_file")
             || lower.starts_with("system ") && program != "clickhouse-client"
         {
-            findings.push(Finding::dangerous(
-                Category::Injection,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::Injection,
                 format!("reaches out of the database with {program}"),
             ));
             break;
@@ -278,8 +292,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 || lower.contains("slaveof ")
                 || lower.contains("debug segfault"))
         {
-            findings.push(Finding::dangerous(
-                Category::Injection,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::Injection,
                 "makes the database write or load files",
             ));
             break;
@@ -289,7 +303,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// A request that takes data out of a store: `DELETE http://search:9200/name`.
-fn deletes_an_index(command: &Effective) -> bool {
+fn deletes_an_index(command: &ReducedCommand) -> bool {
     /// Where search engines, key stores, time series and brokers listen.
     const STORES: &[&str] = &[
         ":9200", ":7700", ":5984", ":8086", ":6333", ":8983", ":8529", ":7474", ":2379", ":15672",

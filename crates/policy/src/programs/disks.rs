@@ -1,13 +1,42 @@
 //! Disks, partitions, filesystems, volumes.
 
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 use crate::paths;
-use crate::text::{HOLE, Taint};
+use crate::text::{HOLE, TaintSet};
 
-const ACTS: &[Act] = &[
-    Act::new(&["efibootmgr"], &[], Category::Kernel, "changes what boots").with(&[
+/// Tools that lay something onto a disk, or take everything from it.
+#[rustfmt::skip]
+const OVERWRITES: &[HarmfulAct] = &[
+    HarmfulAct::new(&["bcachefs"], &["format"], HarmCategory::Disk, "formats a disk").floor(),
+    HarmfulAct::new(&["mmc"], &["secure-erase|erase|sanitize|secure-trim*"], HarmCategory::Disk, "erases a disk").floor(),
+    HarmfulAct::new(&["mtd"], &["erase|write"], HarmCategory::Disk, "erases the flash memory").floor(),
+    HarmfulAct::new(&["flash_erase", "flash_eraseall", "ubiformat", "nandtest"], &[], HarmCategory::Disk, "erases the flash memory").floor(),
+    HarmfulAct::new(&["virt-format"], &[], HarmCategory::Disk, "formats a disk").floor(),
+    HarmfulAct::new(&["ntfsclone"], &[], HarmCategory::Disk, "overwrites a disk").with(&["--overwrite", "-O", "--restore-image", "-r"]).floor(),
+    HarmfulAct::new(&["fsarchiver"], &["restfs|restdir"], HarmCategory::Disk, "overwrites a disk").floor(),
+    HarmfulAct::new(&["partimage"], &["restore"], HarmCategory::Disk, "overwrites a disk").floor(),
+    HarmfulAct::new(&["ocs-sr", "ocs-onthefly", "usbimager", "rpi-imager", "etcher", "balena-etcher", "woeusb"], &[], HarmCategory::Disk, "overwrites a disk").with(&["restoredisk", "restoreparts", "--cli", "--device", "-f", "--yes"]).floor(),
+    HarmfulAct::new(&["bmaptool"], &["copy"], HarmCategory::Disk, "overwrites a disk").floor(),
+    HarmfulAct::new(&["asr"], &["restore"], HarmCategory::Disk, "overwrites a disk").with(&["--erase", "-erase"]).floor(),
+    HarmfulAct::new(&["balena"], &["local", "flash"], HarmCategory::Disk, "overwrites a disk").floor(),
+    HarmfulAct::new(&["cryptsetup"], &["luksChangeKey|luksAddKey|luksHeaderRestore|luksConvertKey|luksSuspend|tcryptDump|luksDump"], HarmCategory::Disk, "changes or shows the keys of a disk").unless(&["luksDump"]),
+    HarmfulAct::new(&["zfs"], &["set"], HarmCategory::Disk, "changes where a filesystem is, or whether it is").with(&["mountpoint=none", "mountpoint=legacy", "canmount=off", "readonly=on"]),
+    HarmfulAct::new(&["btrfs"], &["filesystem|fi", "resize"], HarmCategory::Disk, "changes the size of a filesystem"),
+    HarmfulAct::new(&["btrfs"], &["device|balance|replace", "remove|delete|start"], HarmCategory::Disk, "takes a disk out of a filesystem"),
+    HarmfulAct::new(&["gpart", "disklabel", "bsdlabel"], &["*"], HarmCategory::Disk, "changes a disk").unless(&["show", "-n", "--dry-run", "list"]),
+    HarmfulAct::new(&["fallocate"], &[], HarmCategory::Destruction, "makes holes in a file").with(&["-p", "--punch-hole", "-z", "--zero-range"]),
+];
+
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(
+        &["efibootmgr"],
+        &[],
+        HarmCategory::Kernel,
+        "changes what boots",
+    )
+    .with(&[
         "-b",
         "-B",
         "-c",
@@ -24,42 +53,47 @@ const ACTS: &[Act] = &[
         "--bootorder",
         "--bootnext",
     ]),
-    Act::new(
+    HarmfulAct::new(
         &["fwupdmgr"],
         &[
             "update|upgrade|install|install-blob|downgrade|reinstall|switch-branch|set-bios-setting|activate|unlock|clear-results|modify-config|block-firmware|disable-remote",
         ],
-        Category::Kernel,
+        HarmCategory::Kernel,
         "writes firmware",
     ),
-    Act::new(&["wipefs"], &[], Category::Disk, "erases a filesystem")
+    HarmfulAct::new(&["wipefs"], &[], HarmCategory::Disk, "erases a filesystem")
         .with(&["-a", "--all", "-o", "--offset"])
         .unless(&["-n", "--no-act"])
         .floor(),
-    Act::new(&["blkdiscard"], &[], Category::Disk, "erases a disk").floor(),
-    Act::new(&["sgdisk"], &[], Category::Disk, "erases a partition table")
-        .with(&[
-            "-Z",
-            "-z",
-            "-o",
-            "--zap-all",
-            "--zap",
-            "--clear",
-            "-d",
-            "--delete",
-        ])
-        .floor(),
-    Act::new(
+    HarmfulAct::new(&["blkdiscard"], &[], HarmCategory::Disk, "erases a disk").floor(),
+    HarmfulAct::new(
+        &["sgdisk"],
+        &[],
+        HarmCategory::Disk,
+        "erases a partition table",
+    )
+    .with(&[
+        "-Z",
+        "-z",
+        "-o",
+        "--zap-all",
+        "--zap",
+        "--clear",
+        "-d",
+        "--delete",
+    ])
+    .floor(),
+    HarmfulAct::new(
         &["sfdisk"],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "changes a partition table",
     )
     .unless(&["-l", "--list", "-d", "--dump", "-V", "-J", "--json"]),
-    Act::new(
+    HarmfulAct::new(
         &["fdisk", "gdisk", "cfdisk", "cgdisk"],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "changes a partition table",
     )
     .unless(&[
@@ -72,20 +106,20 @@ const ACTS: &[Act] = &[
         "--help",
         "-x",
     ]),
-    Act::new(
+    HarmfulAct::new(
         &["cryptsetup"],
         &["luksFormat|luksErase|erase|luksKillSlot|luksRemoveKey|reencrypt"],
-        Category::Disk,
+        HarmCategory::Disk,
         "makes a disk unreadable",
     )
     .floor(),
-    Act::new(
+    HarmfulAct::new(
         &["pvremove", "vgremove", "lvremove", "vgreduce", "lvreduce"],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "deletes a volume",
     ),
-    Act::new(
+    HarmfulAct::new(
         &[
             "pvcreate",
             "vgcreate",
@@ -98,46 +132,46 @@ const ACTS: &[Act] = &[
             "badblocks_w",
         ],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "changes a volume or filesystem",
     )
     .unless(&["-n", "-N", "-V", "-l"]),
-    Act::new(&["badblocks"], &[], Category::Disk, "overwrites a disk")
+    HarmfulAct::new(&["badblocks"], &[], HarmCategory::Disk, "overwrites a disk")
         .with(&["-w"])
         .floor(),
-    Act::new(
+    HarmfulAct::new(
         &["zpool"],
         &["destroy|labelclear|remove"],
-        Category::Disk,
+        HarmCategory::Disk,
         "destroys a storage pool",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["zfs"],
         &["destroy|rollback"],
-        Category::Disk,
+        HarmCategory::Disk,
         "destroys a filesystem",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["btrfs"],
         &["subvolume", "delete"],
-        Category::Disk,
+        HarmCategory::Disk,
         "deletes a subvolume",
     ),
-    Act::new(&["mdadm"], &[], Category::Disk, "takes an array apart").with(&[
+    HarmfulAct::new(&["mdadm"], &[], HarmCategory::Disk, "takes an array apart").with(&[
         "--zero-superblock",
         "--stop",
         "--fail",
         "--remove",
         "-S",
     ]),
-    Act::new(
+    HarmfulAct::new(
         &["nvme"],
         &["format|sanitize|write-zeroes|delete-ns"],
-        Category::Disk,
+        HarmCategory::Disk,
         "erases a disk",
     )
     .floor(),
-    Act::new(&["hdparm"], &[], Category::Disk, "erases a disk")
+    HarmfulAct::new(&["hdparm"], &[], HarmCategory::Disk, "erases a disk")
         .with(&[
             "--security-erase",
             "--security-erase-enhanced",
@@ -146,89 +180,97 @@ const ACTS: &[Act] = &[
             "--make-bad-sector",
         ])
         .floor(),
-    Act::new(
+    HarmfulAct::new(
         &["sg_format", "sg_sanitize", "nwipe", "dban"],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "erases a disk",
     )
     .unless(&["--version", "-V", "--help"])
     .floor(),
-    Act::new(
+    HarmfulAct::new(
         &["diskutil"],
         &["eraseDisk|eraseVolume|zeroDisk|secureErase|partitionDisk|reformat|randomDisk"],
-        Category::Disk,
+        HarmCategory::Disk,
         "erases a disk",
     )
     .floor(),
-    Act::new(
+    HarmfulAct::new(
         &["diskutil"],
         &["apfs", "deleteContainer|deleteVolume|eraseVolume"],
-        Category::Disk,
+        HarmCategory::Disk,
         "erases a disk",
     )
     .floor(),
-    Act::new(
+    HarmfulAct::new(
         &["parted"],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "changes a partition table",
     )
     .with(&["mklabel", "mkpart", "rm", "mktable", "resizepart"])
     .floor(),
-    Act::new(
+    HarmfulAct::new(
         &["swapoff"],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "takes memory away from the machine",
     )
     .with(&["-a"]),
-    Act::new(
+    HarmfulAct::new(
         &["umount"],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "takes mounted folders away",
     )
     .with(&["-a", "-l", "-f", "--all", "--lazy", "--force"]),
-    Act::new(
+    HarmfulAct::new(
         &["format", "format.com", "diskpart"],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "erases a disk",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["dmsetup"],
         &["remove|remove_all|wipe_table"],
-        Category::Disk,
+        HarmCategory::Disk,
         "takes a volume away",
     ),
-    Act::new(&["losetup"], &[], Category::Disk, "detaches loop devices").with(&["-D"]),
-    Act::new(
+    HarmfulAct::new(
+        &["losetup"],
+        &[],
+        HarmCategory::Disk,
+        "detaches loop devices",
+    )
+    .with(&["-D"]),
+    HarmfulAct::new(
         &["debugfs"],
         &[],
-        Category::Disk,
+        HarmCategory::Disk,
         "writes straight into a filesystem",
     )
     .with(&["-w"]),
-    Act::new(
+    HarmfulAct::new(
         &["grub-install", "grub-mkconfig", "update-grub", "bootctl"],
         &[],
-        Category::Kernel,
+        HarmCategory::Kernel,
         "changes what boots",
     )
     .unless(&["--version", "-v", "status", "list"]),
-    Act::new(
+    HarmfulAct::new(
         &["flashrom", "flash_erase", "nandwrite", "mtd_debug"],
         &[],
-        Category::Kernel,
+        HarmCategory::Kernel,
         "writes firmware",
     )
     .unless(&["get-devices", "get-updates", "--version"]),
 ];
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
+    findings.extend(super::acts::look_up(OVERWRITES, command));
     let program = command.program();
+    findings.extend(made_of_disks(command));
     // Told what to do without a person at the keyboard.
     let told = matches!(program, "fdisk" | "gdisk" | "cfdisk")
         && command.input.present
@@ -240,19 +282,25 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         .iter()
         .any(|flag| command.has_arg(flag));
     if (told || rewrites) && command.operands().any(|text| paths::is_disk(&text.s)) {
-        findings.push(Finding::floor(Category::Disk, "rewrites a partition table"));
+        findings.push(HarmFinding::floor(
+            HarmCategory::Disk,
+            "rewrites a partition table",
+        ));
     }
     let each = command
         .args()
         .iter()
-        .any(|arg| arg.taint.has(Taint::EVERY_DISK));
+        .any(|arg| arg.taint.has(TaintSet::EVERY_DISK));
     let destroys = program.starts_with("mkfs")
         || matches!(
             program,
             "dd" | "shred" | "wipefs" | "blkdiscard" | "wipe" | "nwipe" | "sgdisk"
         );
     if each && destroys {
-        findings.push(Finding::floor(Category::Disk, "overwrites every disk"));
+        findings.push(HarmFinding::floor(
+            HarmCategory::Disk,
+            "overwrites every disk",
+        ));
     }
     if program == "mkfs"
         || program.starts_with("mkfs.")
@@ -271,7 +319,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             .iter()
             .any(|arg| matches!(arg.s.as_str(), "--help" | "-V" | "--version" | "-n"));
         if on_disk && !asks {
-            findings.push(Finding::floor(Category::Disk, "formats a disk"));
+            findings.push(HarmFinding::floor(HarmCategory::Disk, "formats a disk"));
         }
     }
     if matches!(
@@ -296,8 +344,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     .is_some_and(|text| paths::is_disk(&paths::absolute(&text.s, &judge.cwd)))
         };
         if onto {
-            findings.push(Finding::floor(
-                Category::Disk,
+            findings.push(HarmFinding::floor(
+                HarmCategory::Disk,
                 "writes straight onto a disk",
             ));
         }
@@ -305,20 +353,48 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     findings
 }
 
-fn dd(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+/// Pools, arrays and groups of volumes begin with whatever was on their disks gone.
+fn made_of_disks(command: &ReducedCommand) -> Option<HarmFinding> {
+    let program = command.program();
+    let makes = match program {
+        "zpool" => command.operand(0) == "create",
+        "mdadm" => command.long("--create") || command.has_arg("-C"),
+        "pvcreate" | "vgcreate" => command.short('f') || command.long("--force"),
+        "e2image" => command.short('a') && command.operands().count() > 1,
+        _ => false,
+    };
+    let disks = || {
+        command
+            .operands()
+            .skip(1)
+            .any(|text| paths::is_disk(&text.s))
+    };
+    let trial = command.short('n') && program == "zpool";
+    let one = program == "pvcreate" && command.operands().any(|text| paths::is_disk(&text.s));
+    (makes && !trial && (disks() || one))
+        .then(|| HarmFinding::floor(HarmCategory::Disk, "overwrites a disk with something new"))
+}
+
+fn dd(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
     for arg in command.args() {
-        if let Some(target) = arg.s.strip_prefix("of=") {
+        let written = ["of=", "wipe=", "hof=", "ofs="];
+        if let Some(target) = written.iter().find_map(|name| arg.s.strip_prefix(name)) {
             let full = paths::absolute(target, &judge.cwd);
-            if paths::is_disk(&full) {
-                findings.push(Finding::floor(
-                    Category::Disk,
+            if full == "/proc/sysrq-trigger" {
+                findings.push(HarmFinding::floor(
+                    HarmCategory::Power,
+                    "orders the kernel to stop or reboot (sysrq)",
+                ));
+            } else if paths::is_disk(&full) {
+                findings.push(HarmFinding::floor(
+                    HarmCategory::Disk,
                     format!("writes straight onto a disk: {target}"),
                 ));
             } else if let Some((category, reason)) =
                 paths::protected(target, &judge.cwd, judge.context)
             {
-                findings.push(Finding::dangerous(category, reason));
+                findings.push(HarmFinding::dangerous(category, reason));
             } else if command.args().iter().any(|arg| {
                 matches!(
                     arg.s.as_str(),
@@ -326,7 +402,9 @@ fn dd(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 )
             }) && matches!(
                 paths::place(target, &judge.cwd, judge.context),
-                paths::Place::Elsewhere | paths::Place::InsideSystem | paths::Place::InsideHome
+                paths::PathLoss::Elsewhere
+                    | paths::PathLoss::InsideSystem
+                    | paths::PathLoss::InsideHome
             ) && target.starts_with('/')
                 && !matches!(
                     target,
@@ -334,13 +412,13 @@ fn dd(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 )
                 && !target.contains("swap")
             {
-                findings.push(Finding::dangerous(
-                    Category::Destruction,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Destruction,
                     format!("overwrites a file: {target}"),
                 ));
             } else if arg.s.contains(HOLE) && target.starts_with(HOLE) {
-                findings.push(Finding::dangerous(
-                    Category::Disk,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Disk,
                     "writes onto something that cannot be known beforehand",
                 ));
             }
@@ -348,8 +426,8 @@ fn dd(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         if let Some(source) = arg.s.strip_prefix("if=")
             && paths::is_disk(source)
         {
-            findings.push(Finding::dangerous(
-                Category::SecretRead,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::SecretRead,
                 format!("reads a whole disk: {source}"),
             ));
         }

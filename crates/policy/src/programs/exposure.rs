@@ -1,37 +1,37 @@
 //! Programs that let others in: tunnels, remote desktops, shells behind a web page, and services that
 //! listen to everybody without a password.
 
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 
 const INTERNET: &str = "opens this machine to the internet";
 const NETWORK: &str = "opens this machine to the network";
 
 #[rustfmt::skip]
-const ACTS: &[Act] = &[
-    Act::new(&["code", "code-insiders", "code-tunnel", "codium", "cursor"], &["tunnel|serve-web"], Category::Exfiltration, INTERNET),
-    Act::new(&["code-server", "openvscode-server"], &[], Category::Exfiltration, NETWORK).with(&["--auth=none", "--bind-addr=0.0.0.0:8080", "--host=0.0.0.0", "--without-connection-token"]),
-    Act::new(&["devtunnel"], &["host"], Category::Exfiltration, INTERNET),
-    Act::new(&["tailscale"], &["funnel|serve"], Category::Exfiltration, INTERNET),
-    Act::new(&["tailscale"], &["up|set"], Category::Exfiltration, NETWORK).with(&["--ssh", "--advertise-exit-node", "--advertise-routes"]),
-    Act::new(&["zrok"], &["share|reserve"], Category::Exfiltration, INTERNET),
-    Act::new(&["lt", "localtunnel", "serveo", "pagekite", "pagekite.py", "pktriot", "inlets", "rathole", "gost", "playit", "telebit", "tunnelmole", "tmole", "expose", "sish", "loophole", "holesail"], &[], Category::Exfiltration, INTERNET).unless(&["--version"]),
-    Act::new(&["frpc", "frps", "bore", "ngrok", "chisel", "ligolo-proxy", "ligolo-agent", "revsocks", "gsocket", "gs-netcat", "nps", "npc", "iodine", "dnscat2", "ptunnel", "wstunnel", "cloudflared"], &[], Category::Exfiltration, INTERNET).unless(&["--version", "version", "-v", "help", "update"]),
-    Act::new(&["ttyd", "gotty", "wetty", "shellinaboxd", "sshx", "tmate", "upterm", "teleconsole", "webssh", "wssh"], &[], Category::ReverseShell, "puts a shell on the network").unless(&["--version", "-v"]),
-    Act::new(&["x11vnc", "vncserver", "tigervncserver", "x0vncserver", "vino-server", "wayvnc", "krfb", "xrdp", "rustdesk", "anydesk", "teamviewer", "TurboVNC"], &[], Category::Exfiltration, "shares the screen with the network").unless(&["--version", "-version", "-list", "-kill"]),
-    Act::new(&["sshd", "dropbear", "telnetd", "in.telnetd", "rshd", "rlogind", "inetd", "xinetd"], &[], Category::ReverseShell, "lets others log in").unless(&["-t", "-T", "-V", "--version", "-G"]),
-    Act::new(&["microsocks", "3proxy", "danted", "sockd", "tinyproxy", "ssocks", "srelay"], &[], Category::Exfiltration, "passes on connections of others").unless(&["-v", "--version"]),
-    Act::new(&["kubectl", "oc"], &["proxy|port-forward"], Category::Exfiltration, NETWORK).with(&["--address=0.0.0.0", "--accept-hosts", "--disable-filter"]),
-    Act::new(&["dockerd", "containerd"], &[], Category::Privilege, "starts a container engine"),
-    Act::new(&["mongod"], &[], Category::Exfiltration, NETWORK).with(&["--bind_ip_all", "--noauth"]),
-    Act::new(&["rclone"], &["serve"], Category::Exfiltration, "shares files with the network"),
-    Act::new(&["smbd", "vsftpd", "proftpd", "pure-ftpd", "nfsd", "exportfs"], &[], Category::Exfiltration, "shares files with the network").unless(&["-v", "-V", "--version"]),
-    Act::new(&["ipmitool"], &["user|chassis|lan|mc|raw|sol"], Category::Privilege, "changes the machine behind this machine").unless(&["list", "status", "info", "print"]),
-    Act::new(&["xhost"], &[], Category::Privilege, "opens the screen to others").with(&["+"]),
-    Act::new(&["xterm", "xeyes", "urxvt"], &[], Category::ReverseShell, "shows a shell on another machine's screen").with(&["-display"]),
-    Act::new(&["nc", "ncat", "netcat"], &[], Category::ReverseShell, "passes on connections of others").with(&["--broker", "--chat", "--proxy-type"]),
-    Act::new(&["socket"], &[], Category::ReverseShell, "connects a program to the network").with(&["-p"]),
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(&["code", "code-insiders", "code-tunnel", "codium", "cursor"], &["tunnel|serve-web"], HarmCategory::Exfiltration, INTERNET),
+    HarmfulAct::new(&["code-server", "openvscode-server"], &[], HarmCategory::Exfiltration, NETWORK).with(&["--auth=none", "--bind-addr=0.0.0.0:8080", "--host=0.0.0.0", "--without-connection-token"]),
+    HarmfulAct::new(&["devtunnel"], &["host"], HarmCategory::Exfiltration, INTERNET),
+    HarmfulAct::new(&["tailscale"], &["funnel|serve"], HarmCategory::Exfiltration, INTERNET),
+    HarmfulAct::new(&["tailscale"], &["up|set"], HarmCategory::Exfiltration, NETWORK).with(&["--ssh", "--advertise-exit-node", "--advertise-routes"]),
+    HarmfulAct::new(&["zrok"], &["share|reserve"], HarmCategory::Exfiltration, INTERNET),
+    HarmfulAct::new(&["lt", "localtunnel", "serveo", "pagekite", "pagekite.py", "pktriot", "inlets", "rathole", "gost", "playit", "telebit", "tunnelmole", "tmole", "expose", "sish", "loophole", "holesail"], &[], HarmCategory::Exfiltration, INTERNET).unless(&["--version"]),
+    HarmfulAct::new(&["frpc", "frps", "bore", "ngrok", "chisel", "ligolo-proxy", "ligolo-agent", "revsocks", "gsocket", "gs-netcat", "nps", "npc", "iodine", "dnscat2", "ptunnel", "wstunnel", "cloudflared"], &[], HarmCategory::Exfiltration, INTERNET).unless(&["--version", "version", "-v", "help", "update"]),
+    HarmfulAct::new(&["ttyd", "gotty", "wetty", "shellinaboxd", "sshx", "tmate", "upterm", "teleconsole", "webssh", "wssh"], &[], HarmCategory::ReverseShell, "puts a shell on the network").unless(&["--version", "-v"]),
+    HarmfulAct::new(&["x11vnc", "vncserver", "tigervncserver", "x0vncserver", "vino-server", "wayvnc", "krfb", "xrdp", "rustdesk", "anydesk", "teamviewer", "TurboVNC"], &[], HarmCategory::Exfiltration, "shares the screen with the network").unless(&["--version", "-version", "-list", "-kill"]),
+    HarmfulAct::new(&["sshd", "dropbear", "telnetd", "in.telnetd", "rshd", "rlogind", "inetd", "xinetd"], &[], HarmCategory::ReverseShell, "lets others log in").unless(&["-t", "-T", "-V", "--version", "-G"]),
+    HarmfulAct::new(&["microsocks", "3proxy", "danted", "sockd", "tinyproxy", "ssocks", "srelay"], &[], HarmCategory::Exfiltration, "passes on connections of others").unless(&["-v", "--version"]),
+    HarmfulAct::new(&["kubectl", "oc"], &["proxy|port-forward"], HarmCategory::Exfiltration, NETWORK).with(&["--address=0.0.0.0", "--accept-hosts", "--disable-filter"]),
+    HarmfulAct::new(&["dockerd", "containerd"], &[], HarmCategory::Privilege, "starts a container engine"),
+    HarmfulAct::new(&["mongod"], &[], HarmCategory::Exfiltration, NETWORK).with(&["--bind_ip_all", "--noauth"]),
+    HarmfulAct::new(&["rclone"], &["serve"], HarmCategory::Exfiltration, "shares files with the network"),
+    HarmfulAct::new(&["smbd", "vsftpd", "proftpd", "pure-ftpd", "nfsd", "exportfs"], &[], HarmCategory::Exfiltration, "shares files with the network").unless(&["-v", "-V", "--version"]),
+    HarmfulAct::new(&["ipmitool"], &["user|chassis|lan|mc|raw|sol"], HarmCategory::Privilege, "changes the machine behind this machine").unless(&["list", "status", "info", "print"]),
+    HarmfulAct::new(&["xhost"], &[], HarmCategory::Privilege, "opens the screen to others").with(&["+"]),
+    HarmfulAct::new(&["xterm", "xeyes", "urxvt"], &[], HarmCategory::ReverseShell, "shows a shell on another machine's screen").with(&["-display"]),
+    HarmfulAct::new(&["nc", "ncat", "netcat"], &[], HarmCategory::ReverseShell, "passes on connections of others").with(&["--broker", "--chat", "--proxy-type"]),
+    HarmfulAct::new(&["socket"], &[], HarmCategory::ReverseShell, "connects a program to the network").with(&["-p"]),
 ];
 
 /// Every address of the machine, as options spell it.
@@ -42,7 +42,7 @@ fn everywhere(value: &str) -> bool {
         || value.contains("://0.0.0.0")
 }
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
     let args = command.args();
@@ -93,7 +93,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         && matches!(command.operand(0), "proxy" | "port-forward")
         && listens;
     if forwarded {
-        findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
+        findings.push(HarmFinding::dangerous(HarmCategory::Exfiltration, NETWORK));
     }
     if matches!(program, "systemctl" | "service")
         && command.operands().any(|text| {
@@ -105,8 +105,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .operands()
             .any(|text| matches!(text.s.as_str(), "start" | "restart" | "enable"))
     {
-        findings.push(Finding::dangerous(
-            Category::ReverseShell,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::ReverseShell,
             "lets others log in",
         ));
     }
@@ -116,20 +116,20 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .iter()
             .any(|name| name.ends_with(".vsix"))
     {
-        findings.push(Finding::dangerous(
-            Category::Persistence,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Persistence,
             "loads code into an editor",
         ));
     }
     if powerful && listens || powerful && unguarded && program != "redis-server" {
-        findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
+        findings.push(HarmFinding::dangerous(HarmCategory::Exfiltration, NETWORK));
     }
     let open = command
         .args()
         .windows(2)
         .any(|pair| pair[0].s == "--protected-mode" && pair[1].s == "no");
     if program == "redis-server" && open {
-        findings.push(Finding::dangerous(Category::Exfiltration, NETWORK));
+        findings.push(HarmFinding::dangerous(HarmCategory::Exfiltration, NETWORK));
     }
     if matches!(program, "npx" | "bunx" | "pnpm")
         && args.iter().any(|arg| {
@@ -139,7 +139,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             )
         })
     {
-        findings.push(Finding::dangerous(Category::Exfiltration, INTERNET));
+        findings.push(HarmFinding::dangerous(HarmCategory::Exfiltration, INTERNET));
     }
     let forwards = program == "autossh"
         && args
@@ -153,9 +153,36 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                     && arg.s.len() < 6
             });
     if forwards {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             "opens this machine to another host (ssh -R)",
+        ));
+    }
+    let opened = matches!(program, "ssh" | "autossh")
+        && ["-L", "-D"]
+            .iter()
+            .flat_map(|flag| command.values_of(flag))
+            .any(|value| everywhere(&value) || value.starts_with("*:"));
+    if opened {
+        findings.push(HarmFinding::dangerous(HarmCategory::Exfiltration, NETWORK));
+    }
+    const DEVICES: &[&str] = &[
+        "x11grab",
+        "alsa",
+        "pulse",
+        "avfoundation",
+        "v4l2",
+        "kmsgrab",
+        "fbdev",
+    ];
+    if program == "ffmpeg"
+        && args
+            .windows(2)
+            .any(|pair| pair[0].s == "-f" && DEVICES.contains(&pair[1].s.as_str()))
+    {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SecretRead,
+            "records the screen, the camera or the microphone",
         ));
     }
     if program == "node"
@@ -163,8 +190,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             .iter()
             .any(|arg| arg.s.starts_with("--inspect") && arg.s.contains("0.0.0.0"))
     {
-        findings.push(Finding::dangerous(
-            Category::ReverseShell,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::ReverseShell,
             "lets others run code in Node",
         ));
     }

@@ -3,19 +3,25 @@
 mod find;
 mod modes;
 
-use super::Judge;
-use crate::effective::{Effective, base_name};
-use crate::finding::{Category, Finding};
-use crate::paths::{self, Place};
-use crate::text::{BELOW, Text};
+use super::ProgramJudge;
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::{HarmCategory, HarmFinding, HarmSeverity};
+use crate::paths::{self, PathLoss};
+use crate::text::{BELOW, ExpandedText};
 use find::find;
 use modes::{modes, sets_id};
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     match command.program() {
-        "rm" | "unlink" | "srm" | "trash" | "grm" | "del" | "rmtree" | "rimraf" => {
+        "rm" | "Remove-Item" | "unlink" | "srm" | "trash" | "grm" | "del" | "rmtree" | "rimraf" => {
             remove(command, judge)
         }
+        // What is in the trash can be had back, unless nothing is left to have it with.
+        "gio" | "trash-put" | "gtrash" => command
+            .operands()
+            .filter_map(|target| removal(target, true, judge))
+            .filter(|finding| finding.severity == HarmSeverity::Floor)
+            .collect(),
         "find" | "fd" => find(command, judge),
         "shred" | "wipe" | "scrub" => shred(command, judge),
         "truncate" => truncate(command, judge),
@@ -37,8 +43,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 .chain(&command.values_of("--mode"))
                 .any(|mode| sets_id(mode)) =>
         {
-            vec![Finding::dangerous(
-                Category::Privilege,
+            vec![HarmFinding::dangerous(
+                HarmCategory::Privilege,
                 "gives a program another user's rights (setuid)",
             )]
         }
@@ -46,7 +52,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     }
 }
 
-fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+fn remove(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let recursive = command.short('r')
         || command.short('R')
         || command.long("--recursive")
@@ -59,8 +65,8 @@ fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let no_preserve = command.long("--no-preserve-root");
     let mut findings = Vec::new();
     if no_preserve {
-        findings.push(Finding::floor(
-            Category::Destruction,
+        findings.push(HarmFinding::floor(
+            HarmCategory::Destruction,
             "rm without the guard for /",
         ));
     }
@@ -75,53 +81,64 @@ fn remove(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     findings
 }
 
-fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding> {
+fn removal(
+    target: &ExpandedText,
+    recursive: bool,
+    judge: &ProgramJudge<'_>,
+) -> Option<HarmFinding> {
     let shown = target.shown();
     let place = paths::place(&target.s, &judge.cwd, judge.context);
     let everything = target.s.ends_with('*');
     // All files below a folder, one by one, are the folder.
     let recursive = recursive || target.s.ends_with("/**");
     let floor = |what: &str| {
-        Some(Finding::floor(
-            Category::Destruction,
+        Some(HarmFinding::floor(
+            HarmCategory::Destruction,
             format!("deletes {what}: {shown}"),
         ))
     };
     let dangerous = |what: &str| {
-        Some(Finding::dangerous(
-            Category::Destruction,
+        Some(HarmFinding::dangerous(
+            HarmCategory::Destruction,
             format!("deletes {what}: {shown}"),
         ))
     };
     match place {
-        Place::Root if recursive || everything => floor("everything on this machine"),
-        Place::System if recursive => floor("a system folder"),
-        Place::System if everything => dangerous("all files of a system folder"),
-        Place::Home if recursive => floor("the whole home folder"),
-        Place::Home if everything => dangerous("the files of the home folder"),
-        Place::Disk => dangerous("a device"),
-        Place::Root | Place::System | Place::Home if !recursive => None,
-        Place::InsideSystem if MADE_AGAIN.iter().any(|cache| target.s.starts_with(cache)) => None,
-        Place::InsideSystem => dangerous("something of the system"),
-        Place::Unknown if recursive => dangerous("a folder whose name cannot be known beforehand"),
-        Place::Temporary if recursive || everything => dangerous("all temporary files"),
-        Place::Workspace if recursive || everything => dangerous("the whole workspace"),
-        Place::History if recursive => dangerous("the history of the project"),
-        Place::InsideHome if recursive => dangerous("a folder of the home folder"),
+        PathLoss::Root if recursive || everything => floor("everything on this machine"),
+        PathLoss::System if recursive => floor("a system folder"),
+        PathLoss::System if everything => dangerous("all files of a system folder"),
+        PathLoss::Home if recursive => floor("the whole home folder"),
+        PathLoss::Home if everything => dangerous("the files of the home folder"),
+        PathLoss::Disk => dangerous("a device"),
+        PathLoss::Root | PathLoss::System | PathLoss::Home if !recursive => None,
+        PathLoss::InsideSystem if MADE_AGAIN.iter().any(|cache| target.s.starts_with(cache)) => {
+            None
+        }
+        PathLoss::InsideSystem => dangerous("something of the system"),
+        PathLoss::Unknown if recursive => {
+            dangerous("a folder whose name cannot be known beforehand")
+        }
+        PathLoss::Temporary if recursive || everything => dangerous("all temporary files"),
+        PathLoss::Workspace if recursive || everything => dangerous("the whole workspace"),
+        PathLoss::History if recursive => dangerous("the history of the project"),
+        PathLoss::InsideHome if is_cache(&target.s, judge) => None,
+        PathLoss::InsideHome if recursive => dangerous("a folder of the home folder"),
         // A name with an ending is a file, whatever the flags say.
-        Place::InsideWorkspace if has_ending(&target.s) => None,
-        Place::InsideWorkspace if recursive => dangerous("a folder with everything in it"),
-        Place::Elsewhere if recursive => dangerous("a folder with everything in it"),
-        Place::Elsewhere | Place::InsideHome if everything && target.s.starts_with('/') => {
+        PathLoss::InsideWorkspace if has_ending(&target.s) => None,
+        PathLoss::InsideWorkspace if recursive => dangerous("a folder with everything in it"),
+        PathLoss::Elsewhere if recursive => dangerous("a folder with everything in it"),
+        PathLoss::Elsewhere | PathLoss::InsideHome if everything && target.s.starts_with('/') => {
             dangerous("all files of a folder")
         }
-        Place::InsideHome if paths::protected(&target.s, &judge.cwd, judge.context).is_some() => {
+        PathLoss::InsideHome
+            if paths::protected(&target.s, &judge.cwd, judge.context).is_some() =>
+        {
             dangerous("a file that others rely on")
         }
-        Place::InsideHome | Place::Elsewhere if target.s.contains(BELOW) => {
+        PathLoss::InsideHome | PathLoss::Elsewhere if target.s.contains(BELOW) => {
             dangerous("what a search finds")
         }
-        Place::InsideWorkspace
+        PathLoss::InsideWorkspace
             if target.s.contains(&format!("/{BELOW}"))
                 && !LEFTOVERS.contains(&base_name(&target.s)) =>
         {
@@ -129,6 +146,30 @@ fn removal(target: &Text, recursive: bool, judge: &Judge<'_>) -> Option<Finding>
         }
         _ => None,
     }
+}
+
+/// Whether it lies in a cache of somebody's own, which is filled again by whoever needs it.
+fn is_cache(target: &str, judge: &ProgramJudge<'_>) -> bool {
+    const CACHES: &[&str] = &[
+        ".cache/",
+        "Library/Caches/",
+        "Library/Developer/Xcode/DerivedData",
+        ".npm/_cacache",
+        ".gradle/caches",
+        ".cargo/registry/cache",
+        ".m2/repository/",
+        ".nuget/packages/",
+        ".pub-cache/",
+    ];
+    let full = paths::absolute(target, &judge.cwd);
+    let home = judge.context.home.trim_end_matches('/');
+    let below = full
+        .strip_prefix(home)
+        .and_then(|rest| rest.strip_prefix('/'));
+    below.is_some_and(|rest| {
+        let known = !rest.contains(crate::text::is_hole);
+        known && CACHES.iter().any(|cache| rest.starts_with(cache))
+    })
 }
 
 /// Caches of package managers, which every image is built without.
@@ -198,9 +239,9 @@ const LEFTOVERS: &[&str] = &[
 ];
 
 /// What goes into an archive and is deleted where it was.
-fn packed_away(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+fn packed_away(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let archive = command.value_of("-f").map_or("", |text| text.s.as_str());
-    let is_archive = |text: &Text| {
+    let is_archive = |text: &ExpandedText| {
         [
             ".tar",
             ".tgz",
@@ -224,7 +265,7 @@ fn packed_away(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// An archive from somewhere else, laid over the machine.
-fn unpacks(command: &Effective, judge: &Judge<'_>) -> Option<Finding> {
+fn unpacks(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Option<HarmFinding> {
     let folder = match command.program() {
         "tar" | "gtar" | "bsdtar" if command.short('x') || command.operand(0).starts_with('x') => {
             command
@@ -239,11 +280,11 @@ fn unpacks(command: &Effective, judge: &Judge<'_>) -> Option<Finding> {
     }?;
     matches!(
         paths::place(&folder.s, &judge.cwd, judge.context),
-        Place::Root | Place::System
+        PathLoss::Root | PathLoss::System
     )
     .then(|| {
-        Finding::dangerous(
-            Category::SystemFile,
+        HarmFinding::dangerous(
+            HarmCategory::SystemFile,
             format!("unpacks an archive over {}", folder.shown()),
         )
     })
@@ -259,26 +300,26 @@ fn has_ending(path: &str) -> bool {
         })
 }
 
-fn shred(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+fn shred(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     command
         .operands()
         .map(|target| {
             if paths::is_disk(&target.s) {
-                Finding::floor(
-                    Category::Disk,
+                HarmFinding::floor(
+                    HarmCategory::Disk,
                     format!("overwrites a disk: {}", target.shown()),
                 )
             } else if matches!(
                 paths::place(&target.s, &judge.cwd, judge.context),
-                Place::Root | Place::System | Place::Home
+                PathLoss::Root | PathLoss::System | PathLoss::Home
             ) {
-                Finding::floor(
-                    Category::Destruction,
+                HarmFinding::floor(
+                    HarmCategory::Destruction,
                     format!("overwrites {}", target.shown()),
                 )
             } else {
-                Finding::dangerous(
-                    Category::Destruction,
+                HarmFinding::dangerous(
+                    HarmCategory::Destruction,
                     format!("overwrites beyond recovery: {}", target.shown()),
                 )
             }
@@ -286,24 +327,39 @@ fn shred(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn truncate(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+fn truncate(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     command
         .operands()
         .filter_map(|target| {
             if paths::is_disk(&target.s) {
-                return Some(Finding::floor(
-                    Category::Disk,
+                return Some(HarmFinding::floor(
+                    HarmCategory::Disk,
                     format!("overwrites a disk: {}", target.shown()),
                 ));
             }
+            if empties_everything(&target.s, judge) {
+                return Some(HarmFinding::floor(
+                    HarmCategory::Destruction,
+                    format!("empties all of {}", target.shown()),
+                ));
+            }
             paths::protected(&target.s, &judge.cwd, judge.context)
-                .map(|(category, reason)| Finding::dangerous(category, reason))
+                .map(|(category, reason)| HarmFinding::dangerous(category, reason))
         })
         .collect()
 }
 
-fn moved(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
-    let operands: Vec<&Text> = command.operands().collect();
+/// Whether every file of the system or of a home is meant.
+pub(super) fn empties_everything(target: &str, judge: &ProgramJudge<'_>) -> bool {
+    (target.ends_with("/**") || target.ends_with("/*"))
+        && matches!(
+            paths::place(target, &judge.cwd, judge.context),
+            PathLoss::Root | PathLoss::System | PathLoss::Home
+        )
+}
+
+fn moved(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
+    let operands: Vec<&ExpandedText> = command.operands().collect();
     let mut findings = Vec::new();
     let target_first = command.value_of("-t").is_some() || command.long("--target-directory");
     let sources = if target_first {
@@ -313,25 +369,27 @@ fn moved(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     };
     for source in sources {
         match paths::place(&source.s, &judge.cwd, judge.context) {
-            Place::Root | Place::System | Place::Home => findings.push(Finding::floor(
-                Category::Destruction,
-                format!("moves away {}", source.shown()),
-            )),
-            Place::InsideSystem => findings.push(Finding::dangerous(
-                Category::SystemFile,
+            PathLoss::Root | PathLoss::System | PathLoss::Home => {
+                findings.push(HarmFinding::floor(
+                    HarmCategory::Destruction,
+                    format!("moves away {}", source.shown()),
+                ));
+            }
+            PathLoss::InsideSystem => findings.push(HarmFinding::dangerous(
+                HarmCategory::SystemFile,
                 format!("moves away something of the system: {}", source.shown()),
             )),
-            Place::InsideHome if super::uploads::personal(&source.s, judge) => {
-                findings.push(Finding::dangerous(
-                    Category::Destruction,
+            PathLoss::InsideHome if super::uploads::personal(&source.s, judge) => {
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Destruction,
                     format!("moves away a personal folder: {}", source.shown()),
                 ));
             }
-            Place::InsideHome
+            PathLoss::InsideHome
                 if paths::protected(&source.s, &judge.cwd, judge.context).is_some() =>
             {
-                findings.push(Finding::dangerous(
-                    Category::Persistence,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Persistence,
                     format!("moves away a file that others rely on: {}", source.shown()),
                 ));
             }
@@ -339,15 +397,15 @@ fn moved(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     if operands.last().is_some_and(|last| last.s == "/dev/null") {
-        findings.push(Finding::dangerous(
-            Category::Destruction,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Destruction,
             "moves files into nothing",
         ));
     }
     findings
 }
 
-fn rsync(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+fn rsync(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let deletes = command
         .args()
         .iter()
@@ -355,17 +413,22 @@ fn rsync(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     if !deletes && !command.long("--remove-source-files") {
         return Vec::new();
     }
-    let target = command.operands().last();
-    let wipes = target.is_some_and(|target| {
+    let takes = command.long("--remove-source-files");
+    let count = command.operands().count();
+    let mut touched = command.operands().enumerate().filter(|(at, _)| {
+        let last = at + 1 == count;
+        if takes { !last } else { last }
+    });
+    let wipes = touched.any(|(_, target)| {
         matches!(
             paths::place(&target.s, &judge.cwd, judge.context),
-            Place::Root | Place::System | Place::Home
+            PathLoss::Root | PathLoss::System | PathLoss::Home
         ) && !target.s.contains(':')
     });
     let reason = "deletes what the other side does not have";
     vec![if wipes {
-        Finding::floor(Category::Destruction, reason)
+        HarmFinding::floor(HarmCategory::Destruction, reason)
     } else {
-        Finding::dangerous(Category::Destruction, reason)
+        HarmFinding::dangerous(HarmCategory::Destruction, reason)
     }]
 }

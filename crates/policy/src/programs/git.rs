@@ -1,9 +1,9 @@
 //! Git: what it can lose, and what it can be made to run.
 
-use super::Judge;
+use super::ProgramJudge;
 use super::injection::is_plain;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 
 /// Settings whose value is a command.
 const RUNS: &[&str] = &[
@@ -45,7 +45,7 @@ pub(super) fn names_a_program(key: &str) -> bool {
         .any(|run| key == *run || (run.ends_with('.') && key.starts_with(run)))
 }
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     if command.program() != "git" {
         return other_tools(command);
     }
@@ -69,7 +69,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         })
         .any(|path| crate::paths::anybodys(path, &judge.cwd, judge.context));
     findings.extend(strange.then(|| inject("makes git run other programs as its own")));
-    let lose = |reason: &str| Finding::dangerous(Category::VersionControl, reason);
+    let lose = |reason: &str| HarmFinding::dangerous(HarmCategory::VersionControl, reason);
     let has = |flags: &[&str]| rest.iter().any(|arg| flags.contains(&arg.as_str()));
     let short = |letter: char| {
         rest.iter()
@@ -113,8 +113,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 .iter()
                 .any(|arg| arg.contains("://") && !arg.starts_with('-'))
             {
-                findings.push(Finding::dangerous(
-                    Category::Exfiltration,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Exfiltration,
                     "sends the repository to an address that is none of its remotes",
                 ));
             }
@@ -167,6 +167,18 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             } else {
                 (first, words.next().cloned())
             };
+            let lasting = has(&["--global", "--system"]);
+            if lasting
+                && key.eq_ignore_ascii_case("http.sslverify")
+                && value
+                    .as_deref()
+                    .is_some_and(|value| matches!(value, "false" | "0"))
+            {
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::SecurityTool,
+                    "lets git believe anybody from now on",
+                ));
+            }
             if let Some(value) = value {
                 findings.extend(setting_finding(&format!("{key}={value}")));
             }
@@ -178,8 +190,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         {
             findings.push(inject("runs a command as a git transport"));
         }
-        "daemon" => findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        "daemon" => findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             "opens a repository to the network",
         )),
         "credential" if has(&["fill"]) => {}
@@ -258,11 +270,11 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     findings
 }
 
-fn inject(reason: &str) -> Finding {
-    Finding::dangerous(Category::Injection, reason)
+fn inject(reason: &str) -> HarmFinding {
+    HarmFinding::dangerous(HarmCategory::Injection, reason)
 }
 
-fn setting_finding(setting: &str) -> Option<Finding> {
+fn setting_finding(setting: &str) -> Option<HarmFinding> {
     let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
     let key = key.to_lowercase();
     if !names_a_program(&key) {
@@ -333,7 +345,7 @@ fn setting_finding(setting: &str) -> Option<Finding> {
 }
 
 /// `-c` settings, the verb, and what follows it.
-fn split(command: &Effective) -> (Vec<String>, String, Vec<String>) {
+fn split(command: &ReducedCommand) -> (Vec<String>, String, Vec<String>) {
     let args: Vec<String> = command.args().iter().map(|arg| arg.s.clone()).collect();
     let mut settings = Vec::new();
     let mut at = 0;
@@ -360,50 +372,55 @@ fn split(command: &Effective) -> (Vec<String>, String, Vec<String>) {
     (settings, verb, rest)
 }
 
-fn other_tools(command: &Effective) -> Vec<Finding> {
+fn other_tools(command: &ReducedCommand) -> Vec<HarmFinding> {
     let acts = [
-        super::Act::new(
+        super::HarmfulAct::new(
             &["gh", "glab", "hub"],
             &["repo", "delete|archive|edit|rename"],
-            Category::VersionControl,
+            HarmCategory::VersionControl,
             "deletes or changes a repository",
         ),
-        super::Act::new(
+        super::HarmfulAct::new(
             &["gh", "glab"],
             &[
                 "release|secret|variable|ssh-key|gpg-key|issue|cache|label|run|codespace|gist",
                 "delete|remove",
             ],
-            Category::VersionControl,
+            HarmCategory::VersionControl,
             "deletes something that others use",
         ),
-        super::Act::new(
+        super::HarmfulAct::new(
             &["gh"],
             &["secret|ssh-key|variable", "set|add"],
-            Category::Persistence,
+            HarmCategory::Persistence,
             "changes who may do what on the forge",
         ),
-        super::Act::new(
+        super::HarmfulAct::new(
             &["hg"],
             &["strip|purge|rollback"],
-            Category::VersionControl,
+            HarmCategory::VersionControl,
             "throws away changes",
         ),
-        super::Act::new(
+        super::HarmfulAct::new(
             &["svn"],
             &["delete|revert"],
-            Category::VersionControl,
+            HarmCategory::VersionControl,
             "throws away changes",
         )
         .with(&["-R", "--recursive", "--force"]),
-        super::Act::new(
+        super::HarmfulAct::new(
             &["jj"],
             &["abandon|op"],
-            Category::VersionControl,
+            HarmCategory::VersionControl,
             "throws away changes",
         )
         .with(&["--all", "abandon", "restore"]),
-        super::Act::new(&["bfg"], &[], Category::VersionControl, "rewrites history"),
+        super::HarmfulAct::new(
+            &["bfg"],
+            &[],
+            HarmCategory::VersionControl,
+            "rewrites history",
+        ),
     ];
     let mut findings = super::acts::look_up(&acts, command);
     if matches!(command.program(), "gh" | "glab") && command.operand(0) == "api" {
@@ -413,8 +430,8 @@ fn other_tools(command: &Effective) -> Vec<Finding> {
             .chain(&command.values_of("--method"))
             .any(|method| method == "DELETE");
         if deletes {
-            findings.push(Finding::dangerous(
-                Category::VersionControl,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::VersionControl,
                 "deletes something through the forge's API",
             ));
         }

@@ -6,11 +6,11 @@ mod hooks;
 mod sed;
 mod tools;
 
-use super::Judge;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::ProgramJudge;
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = hooks::judge(command, judge);
     findings.extend(editors::judge(command));
     findings.extend(tools::judge(command, judge));
@@ -54,10 +54,10 @@ pub(super) fn is_plain(value: &str) -> bool {
     !value.contains([';', '|', '&', '`', '>']) && !value.contains("$(")
 }
 
-fn runs(program: &str) -> Finding {
+fn runs(program: &str) -> HarmFinding {
     injected(format!("makes {program} run a command"))
 }
 
-fn injected(reason: impl Into<String>) -> Finding {
-    Finding::dangerous(Category::Injection, reason)
+fn injected(reason: impl Into<String>) -> HarmFinding {
+    HarmFinding::dangerous(HarmCategory::Injection, reason)
 }

@@ -5,7 +5,7 @@ use crate::effective::base_name;
 /// Nothing they are told changes anything.
 #[rustfmt::skip]
 const ALWAYS: &[&str] = &[
-    "whoami", "id", "ls", "pwd", "echo", "true", "date", "uptime", "df", "du", "free", "ps", "top",
+    "fs_usage", "powermetrics", "sc_usage", "opensnoop", "iosnoop", "execsnoop", "nettop", "spindump", "sysdiagnose", "dtruss", "latency", "whoami", "id", "ls", "pwd", "echo", "true", "date", "uptime", "df", "du", "free", "ps", "top",
     "htop", "uname", "lsof", "ss", "netstat", "lsblk", "blkid", "cat", "head", "tail", "grep",
     "stat", "file", "wc", "which", "test", "lspci", "lsusb", "lsmod", "tree", "ping", "traceroute",
     "lshw", "vmstat", "iostat", "findmnt", "getent", "groups", "last", "lastlog", "lastb",
@@ -65,6 +65,11 @@ const SOMETIMES: &[(&[&str], &[&str])] = &[
     (&["ipmitool"], &["sensor", "sdr", "status", "list", "info", "print"]),
     (&["fwupdmgr"], &["get-devices", "get-history", "get-updates", "get-upgrades", "get-remotes", "get-details", "--version", "security", "get-topology", "get-plugins", "get-releases", "get-results", "verify", "get-approved-firmware", "get-blocked-firmware", "get-bios-setting"]),
     (&["efibootmgr"], &["-v", "--verbose", "--version"]),
+    (&["ldconfig"], &["-p", "--print-cache"]),
+    (&["certbot"], &["certificates", "plugins"]),
+    (&["xcodebuild"], &["-license", "-runFirstLaunch", "-version", "-showsdks"]),
+    (&["xcode-select"], &["-p", "--print-path", "--install", "-s", "--switch", "--reset"]),
+    (&["tmutil", "diskutil", "pmset", "softwareupdate", "systemsetup"], &["status", "list", "info", "-g", "listbackups", "latestbackup", "--list", "-getremotelogin", "-gettimezone"]),
     (&["bootctl"], &["status", "list", "is-installed"]),
     (&["multipath"], &["-ll", "-l", "-t"]),
     (&["perf"], &["top", "list", "report"]),
@@ -125,7 +130,8 @@ pub(super) fn only_looks(program: &str, args: &[&str]) -> bool {
     if args.len() == 1 && args.iter().any(|arg| asks(arg) || *arg == "-h") {
         return true;
     }
-    if ALWAYS.contains(&name) {
+    let trial = |arg: &&str| matches!(*arg, "--dry-run" | "--dryrun" | "--simulate");
+    if ALWAYS.contains(&name) || args.iter().any(trial) {
         return true;
     }
     // The first word of its own decides; options before it do not.

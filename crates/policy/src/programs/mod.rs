@@ -1,7 +1,7 @@
 //! What programs do, as far as anybody could mind.
 //!
 //! One file for each family. Where a program and a subcommand are enough, the knowledge is a
-//! table of [`Act`]s; where arguments decide, it is a function.
+//! table of [`HarmfulAct`]s; where arguments decide, it is a function.
 
 mod acts;
 mod applescript;
@@ -31,13 +31,13 @@ mod system;
 mod unknown;
 mod uploads;
 
-pub(crate) use acts::Act;
+pub(crate) use acts::HarmfulAct;
 
-use crate::context::Context;
-use crate::effective::Effective;
-use crate::finding::Finding;
+use crate::context::JudgementContext;
+use crate::effective::ReducedCommand;
+use crate::finding::HarmFinding;
 
-type Family = fn(&Effective, &Judge<'_>) -> Vec<Finding>;
+type Family = fn(&ReducedCommand, &ProgramJudge<'_>) -> Vec<HarmFinding>;
 
 const FAMILIES: &[Family] = &[
     protected::judge,
@@ -65,13 +65,13 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// What the families look at besides the command.
-pub(crate) struct Judge<'a> {
-    pub(crate) context: &'a Context,
+pub(crate) struct ProgramJudge<'a> {
+    pub(crate) context: &'a JudgementContext,
     pub(crate) cwd: String,
 }
 
-pub(crate) fn judge(command: &Effective, context: &Context) -> Vec<Finding> {
-    let judge = Judge {
+pub(crate) fn judge(command: &ReducedCommand, context: &JudgementContext) -> Vec<HarmFinding> {
+    let judge = ProgramJudge {
         context,
         cwd: command
             .cwd

@@ -1,9 +1,9 @@
 //! What leaves by the network.
 
-use super::Judge;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::text::Taint;
+use super::ProgramJudge;
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::text::TaintSet;
 
 /// Programs that can carry bytes away.
 const SENDERS: &[&str] = &[
@@ -67,7 +67,7 @@ const SENDERS: &[&str] = &[
     "termbin",
 ];
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
     let program = command.program();
     let sends = SENDERS.contains(&program);
@@ -80,48 +80,48 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     {
         taint = taint | word.taint;
     }
-    if (sends || to_network) && taint.has(Taint::SECRET) {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+    if (sends || to_network) && taint.has(TaintSet::SECRET) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("sends a secret away with {}", name(program)),
         ));
     }
-    if (sends || to_network) && taint.has(Taint::ENVIRONMENT) && program != "openssl" {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+    if (sends || to_network) && taint.has(TaintSet::ENVIRONMENT) && program != "openssl" {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("sends the environment away with {}", name(program)),
         ));
     }
     if to_network && command.words.is_empty() {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             "writes to a network connection of the shell",
         ));
     } else if to_network {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             "sends its output to a network connection of the shell",
         ));
     }
     let raw = matches!(program, "nc" | "ncat" | "netcat" | "telnet")
         || program == "socat" && command.args().iter().any(|arg| dials_out(&arg.s));
-    let unseen = command.input.known.is_none() || taint.has(Taint::FILE);
+    let unseen = command.input.known.is_none() || taint.has(TaintSet::FILE);
     if raw && command.input.present && unseen && !local(command) {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("sends what nobody has seen away with {program}"),
         ));
     }
     let uploads = matches!(program, "curl" | "wget" | "http" | "https" | "xh");
-    if uploads && taint.has(Taint::ARCHIVE) && !local(command) {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+    if uploads && taint.has(TaintSet::ARCHIVE) && !local(command) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("sends an archive of the project away with {program}"),
         ));
     }
-    if uploads && taint.has(Taint::CLIPBOARD) && !local(command) {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+    if uploads && taint.has(TaintSet::CLIPBOARD) && !local(command) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("sends what a person copied away with {program}"),
         ));
     }
@@ -134,21 +134,21 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         );
     if names_data
         && command.args().iter().any(|arg| {
-            arg.taint.has(Taint::FILE | Taint::ENVIRONMENT)
+            arg.taint.has(TaintSet::FILE | TaintSet::ENVIRONMENT)
                 && arg.s != crate::text::HOLE.to_string()
         })
     {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("hides file content in a request of {program}"),
         ));
     }
     if matches!(program, "mail" | "mailx" | "mutt" | "sendmail" | "swaks")
-        && taint.has(Taint::FILE)
-        && taint.has(Taint::SECRET)
+        && taint.has(TaintSet::FILE)
+        && taint.has(TaintSet::SECRET)
     {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             "mails a secret away",
         ));
     }
@@ -161,14 +161,25 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             .take(256)
             .map(|word| word.replacen('~', &judge.context.home, usize::from(word.starts_with('~'))))
             .any(|word| crate::paths::secret(&word, &judge.cwd, judge.context).is_some());
+    let everything = matches!(program, "lftp" | "ncftpput" | "sftp" | "smbclient")
+        && [typed]
+            .into_iter()
+            .chain(command.args().iter().map(|arg| arg.s.as_str()))
+            .filter(|text| text.contains("-R") || text.contains("put ") || program == "ncftpput")
+            .flat_map(|text| text.split([' ', '\n', ';', '"', '\'']))
+            .take(64)
+            .any(|word| word.starts_with('/') && is_everything(word, judge));
+    let puts = puts || everything;
     if puts {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("sends a secret away with {program}"),
         ));
     }
     if command.has_arg("http.server")
         || command.has_arg("SimpleHTTPServer")
+        || command.has_arg("pyftpdlib")
+        || command.has_arg("uploadserver")
         || matches!(program, "http-server" | "serve" | "httpd")
         || program == "php" && command.short('S')
         || program == "ruby" && command.has_arg("httpd")
@@ -185,11 +196,13 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         let place = crate::paths::place(shared, &judge.cwd, judge.context);
         if matches!(
             place,
-            crate::paths::Place::Root | crate::paths::Place::Home | crate::paths::Place::System
+            crate::paths::PathLoss::Root
+                | crate::paths::PathLoss::Home
+                | crate::paths::PathLoss::System
         ) || crate::paths::secret(shared, &judge.cwd, judge.context).is_some()
         {
-            findings.push(Finding::dangerous(
-                Category::Exfiltration,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::Exfiltration,
                 format!("shares {shared} with the network"),
             ));
         }
@@ -207,12 +220,20 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 || arg.s.contains("fd00:ec2::254")
         })
     {
-        findings.push(Finding::dangerous(
-            Category::SecretRead,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SecretRead,
             "asks the cloud for this machine's credentials",
         ));
     }
     findings
+}
+
+fn is_everything(path: &str, judge: &ProgramJudge<'_>) -> bool {
+    use crate::paths::PathLoss;
+    matches!(
+        crate::paths::place(path, &judge.cwd, judge.context),
+        PathLoss::Root | PathLoss::Home | PathLoss::System
+    ) || super::uploads::personal(path, judge)
 }
 
 fn name(program: &str) -> &str {
@@ -238,7 +259,7 @@ fn dials_out(address: &str) -> bool {
         && !address.contains(":127.0.0.1:")
 }
 
-fn local(command: &Effective) -> bool {
+fn local(command: &ReducedCommand) -> bool {
     command
         .args()
         .iter()
@@ -248,7 +269,7 @@ fn local(command: &Effective) -> bool {
 }
 
 /// Secret files given as arguments: `-d @~/.ssh/id_rsa`, `-F f=@/etc/shadow`, `scp key host:`.
-fn files(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+fn files(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let program = command.program();
     let mut findings = Vec::new();
     let args = command.args();
@@ -299,8 +320,8 @@ fn files(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 continue;
             }
             if let Some(what) = crate::paths::secret(candidate, &judge.cwd, judge.context) {
-                findings.push(Finding::dangerous(
-                    Category::Exfiltration,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Exfiltration,
                     format!("sends {what} away with {program}"),
                 ));
             }
@@ -310,7 +331,7 @@ fn files(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// Whether a word of `scp`, `rsync` or `sftp` is a file to send rather than a key to use.
-fn sent(command: &Effective, before: &str, word: &str) -> bool {
+fn sent(command: &ReducedCommand, before: &str, word: &str) -> bool {
     matches!(command.program(), "scp" | "rsync" | "sftp")
         && !is_value_of(before, word, &["-i", "-F", "-o", "-e", "--password-file"])
         && !word.starts_with('-')

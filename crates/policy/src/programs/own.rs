@@ -1,13 +1,13 @@
 //! This program's own files, settings and process: the agent cannot edit its own gate.
 
-use super::Judge;
-use crate::context::Context;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::text::Text;
+use super::ProgramJudge;
+use crate::context::JudgementContext;
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::text::ExpandedText;
 
 /// Why writing this file is writing to ourselves.
-pub(crate) fn file(full: &str, context: &Context) -> Option<String> {
+pub(crate) fn file(full: &str, context: &JudgementContext) -> Option<String> {
     let home = context.own_home.trim_end_matches('/');
     let inside = full == home || full.starts_with(&format!("{home}/"));
     let default = format!("{}/.hermes", context.home.trim_end_matches('/'));
@@ -20,7 +20,7 @@ pub(crate) fn file(full: &str, context: &Context) -> Option<String> {
     (inside || in_default || named).then(|| format!("changes this program's own files: {full}"))
 }
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
     let program = command.program();
     let ours = |text: &str| {
@@ -31,7 +31,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             || text.contains("--gateway")
     };
     let about_us = command.args().iter().any(|arg| ours(&arg.s));
-    let finding = |reason: &str| Finding::dangerous(Category::OwnFiles, reason);
+    let finding = |reason: &str| HarmFinding::dangerous(HarmCategory::OwnFiles, reason);
     match program {
         "kill" | "pkill" | "killall" | "skill" if about_us => {
             findings.push(finding("ends this program"));
@@ -108,11 +108,11 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     findings
 }
 
-fn path_like(text: &Text) -> bool {
+fn path_like(text: &ExpandedText) -> bool {
     text.s.contains('/') || text.s.starts_with('.')
 }
 
-fn own_command(command: &Effective) -> Vec<Finding> {
+fn own_command(command: &ReducedCommand) -> Vec<HarmFinding> {
     let words = super::acts::subcommands(command);
     let touches = match words.as_slice() {
         ["gateway", verb, ..] => matches!(
@@ -143,8 +143,8 @@ fn own_command(command: &Effective) -> Vec<Finding> {
         _ => false,
     };
     if touches || command.long("--yolo") {
-        return vec![Finding::dangerous(
-            Category::OwnFiles,
+        return vec![HarmFinding::dangerous(
+            HarmCategory::OwnFiles,
             "changes this program or answers for a person",
         )];
     }

@@ -1,11 +1,11 @@
 //! Package managers: installing into a project is work, other sources and the system are not.
 
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 
-const ACTS: &[Act] = &[
-    Act::new(
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(
         &[
             "apt",
             "apt-get",
@@ -27,21 +27,21 @@ const ACTS: &[Act] = &[
             "scoop",
         ],
         &["remove|purge|autoremove|erase|uninstall|del|delete|rm|dist-upgrade|full-upgrade"],
-        Category::SystemFile,
+        HarmCategory::SystemFile,
         "removes programs from the machine",
     )
-    .unless(&["-s", "--simulate", "--dry-run", "--help"]),
-    Act::new(
+    .unless(&["-s", "--simulate", "--dry-run", "--help", "-n"]),
+    HarmfulAct::new(
         &["pacman", "yay", "paru"],
         &[],
-        Category::SystemFile,
+        HarmCategory::SystemFile,
         "removes programs from the machine",
     )
     .with(&["-R"]),
-    Act::new(
+    HarmfulAct::new(
         &["dpkg", "rpm"],
         &[],
-        Category::SystemFile,
+        HarmCategory::SystemFile,
         "changes the machine's programs",
     )
     .with(&[
@@ -58,24 +58,24 @@ const ACTS: &[Act] = &[
         "--force-all",
         "--nodeps",
     ]),
-    Act::new(
+    HarmfulAct::new(
         &["apt-key", "add-apt-repository", "rpmkeys"],
         &[],
-        Category::Persistence,
+        HarmCategory::Persistence,
         "changes where packages come from",
     )
     .unless(&["list", "--list", "--help"]),
-    Act::new(
+    HarmfulAct::new(
         &["rpm"],
         &[],
-        Category::Persistence,
+        HarmCategory::Persistence,
         "changes where packages come from",
     )
     .with(&["--import"]),
-    Act::new(
+    HarmfulAct::new(
         &["npm"],
         &["config", "set"],
-        Category::Persistence,
+        HarmCategory::Persistence,
         "changes what npm runs or trusts",
     )
     .with(&[
@@ -89,15 +89,15 @@ const ACTS: &[Act] = &[
         "ignore-scripts",
         "strict-ssl",
     ]),
-    Act::new(
+    HarmfulAct::new(
         &["pip", "pip3"],
         &["config", "set"],
-        Category::Persistence,
+        HarmCategory::Persistence,
         "changes where packages come from",
     ),
 ];
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
     let installs = command.args().iter().any(|arg| {
@@ -178,15 +178,15 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 .iter()
                 .any(|arg| arg.s.starts_with("--trusted-host"))
         {
-            findings.push(Finding::dangerous(
-                Category::RemoteCode,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::RemoteCode,
                 "installs and runs packages from an unusual place",
             ));
         }
     }
     if command.has_arg("--break-system-packages") {
-        findings.push(Finding::dangerous(
-            Category::SystemFile,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SystemFile,
             "overwrites the system's packages",
         ));
     }
@@ -200,11 +200,75 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 && !text.s.contains("deno.land/std")
         });
         if remote {
-            findings.push(Finding::dangerous(
-                Category::RemoteCode,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::RemoteCode,
                 "runs what it downloads",
             ));
         }
+    }
+    let plain = |text: &crate::text::ExpandedText| {
+        text.s.starts_with("http://")
+            && !text.s.starts_with("http://localhost")
+            && !text.s.starts_with("http://127.")
+    };
+    let by_address = match program {
+        "flatpak" | "snap" | "apk" | "pkg" | "emerge" => {
+            command.operands().any(|text| text.s.starts_with("http"))
+        }
+        "brew" if matches!(command.operand(0), "install" | "reinstall") => {
+            command.operands().any(|text| text.s.starts_with("http"))
+        }
+        "npm" | "pnpm" | "yarn" | "bun" => command.operands().any(|text| {
+            text.s.starts_with("git+ssh://")
+                && !["github.com", "gitlab.com", "bitbucket.org"]
+                    .iter()
+                    .any(|forge| text.s.contains(forge))
+        }),
+        "brew" => {
+            command.operand(0) == "tap"
+                && command.operands().skip(2).any(|text| {
+                    text.s.contains("://")
+                        && ![
+                            "github.com/",
+                            "gitlab.com/",
+                            "codeberg.org/",
+                            "bitbucket.org/",
+                        ]
+                        .iter()
+                        .any(|forge| text.s.contains(forge))
+                })
+        }
+        "ansible-pull" | "chef-client" | "chef-solo" | "salt-call" => {
+            command.args().iter().any(|arg| arg.s.contains("://"))
+        }
+        "git" => command.operand(0) == "clone" && command.operands().any(plain),
+        "npx" | "bunx" => command.operands().next().is_some_and(|text| {
+            text.s.starts_with("github:")
+                || text.s.starts_with("git+")
+                || text.s.starts_with("gist:")
+        }),
+        "twine" => command
+            .values_of("--repository-url")
+            .iter()
+            .any(|url| !official(url)),
+        _ => false,
+    };
+    if by_address {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::RemoteCode,
+            "gets programs from an unusual place, or puts them there",
+        ));
+    }
+    if program == "puppet"
+        && command
+            .args()
+            .iter()
+            .any(|arg| arg.taint.has(crate::text::TaintSet::NETWORK))
+    {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::RemoteCode,
+            "runs what it downloads",
+        ));
     }
     if matches!(
         program,
@@ -214,8 +278,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
             text.s.starts_with("http") || text.s.ends_with(".deb") || text.s.ends_with(".rpm")
         });
         if from_web {
-            findings.push(Finding::dangerous(
-                Category::RemoteCode,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::RemoteCode,
                 "installs a package that is none of the system's",
             ));
         }

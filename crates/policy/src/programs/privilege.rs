@@ -2,37 +2,42 @@
 
 mod sudo;
 
-use super::{Act, Judge};
-use crate::effective::{Effective, base_name};
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::{HarmCategory, HarmFinding};
 use sudo::sudo;
 
-const ACTS: &[Act] = &[
-    Act::new(
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(
         &[
             "useradd", "adduser", "userdel", "deluser", "groupadd", "addgroup", "groupdel",
             "delgroup", "newusers", "chpasswd",
         ],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes the users of this machine",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["usermod", "gpasswd", "groupmod", "vipw", "vigr"],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes who may do what",
     ),
-    Act::new(&["passwd"], &[], Category::Privilege, "changes a password")
-        .unless(&["-S", "--status", "--help"]),
-    Act::new(
+    HarmfulAct::new(
+        &["passwd"],
+        &[],
+        HarmCategory::Privilege,
+        "changes a password",
+    )
+    .unless(&["-S", "--status", "--help"]),
+    HarmfulAct::new(
         &["chage", "chsh", "chfn"],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes an account",
     )
     .unless(&["-l", "--list", "--help"]),
-    Act::new(
+    HarmfulAct::new(
         &[
             "ldapadd",
             "ldapmodify",
@@ -42,16 +47,16 @@ const ACTS: &[Act] = &[
             "smbpasswd",
         ],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes accounts that others log in with",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["pw"],
         &["useradd|usermod|userdel|groupadd|groupmod|groupdel|user|group"],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes the users of this machine",
     ),
-    Act::new(
+    HarmfulAct::new(
         &[
             "samba-tool",
             "ipa",
@@ -63,53 +68,53 @@ const ACTS: &[Act] = &[
             "realm",
         ],
         &["user*|group*|addprinc|cpw|create|update|join|permit|add*"],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes accounts that others log in with",
     )
     .unless(&["list", "show", "--list"]),
-    Act::new(
+    HarmfulAct::new(
         &["pdbedit"],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes accounts that others log in with",
     )
     .with(&["-a", "-x", "-m"]),
-    Act::new(
+    HarmfulAct::new(
         &["net", "net.exe"],
         &["user|localgroup|group|rpc|ads"],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes the users of this machine",
     )
     .with(&["/add", "/delete", "/active:yes", "add", "join"]),
-    Act::new(
+    HarmfulAct::new(
         &["setcap"],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "gives a program rights of root",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["visudo", "sudoedit"],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes who may do what, as root",
     )
     .unless(&["-c", "--check"]),
-    Act::new(
+    HarmfulAct::new(
         &["setenforce"],
         &["0|Permissive|permissive"],
-        Category::SecurityTool,
+        HarmCategory::SecurityTool,
         "switches SELinux off",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["aa-disable", "aa-complain", "aa-teardown"],
         &[],
-        Category::SecurityTool,
+        HarmCategory::SecurityTool,
         "switches AppArmor off",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["dscl", "dseditgroup", "sysadminctl"],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "changes the users of this machine",
     )
     .unless(&[
@@ -128,29 +133,29 @@ const ACTS: &[Act] = &[
         "checkmember",
         "-secureTokenStatus",
     ]),
-    Act::new(
+    HarmfulAct::new(
         &["loginctl"],
         &["enable-linger"],
-        Category::Persistence,
+        HarmCategory::Persistence,
         "keeps services running without a login",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["xhost"],
         &["+*"],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "opens the screen to everybody",
     ),
-    Act::new(
+    HarmfulAct::new(
         &["pkexec"],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "runs a command as root",
     )
     .unless(&["--version", "--help"]),
-    Act::new(
+    HarmfulAct::new(
         &["nsenter"],
         &[],
-        Category::Privilege,
+        HarmCategory::Privilege,
         "enters another namespace",
     )
     .with(&["-t", "--target", "--all", "-a"]),
@@ -260,14 +265,21 @@ const LOOKS: &[&str] = &[
     "flatpak",
     "ctop",
     "strace",
+    "mysql",
+    "mariadb",
+    "psql",
+    "redis-cli",
+    "mongosh",
+    "dscacheutil",
+    "killall",
 ];
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     match command.program() {
-        "sudo" => findings.extend(sudo(command)),
-        "doas" => findings.push(Finding::dangerous(
-            Category::Privilege,
+        "sudo" => findings.extend(sudo(command, judge)),
+        "doas" => findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
             "runs a command as root",
         )),
         "su" | "runuser"
@@ -277,13 +289,13 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         "su" | "runuser" | "machinectl" | "gosu" | "su-exec"
             if command.program() != "machinectl" || command.has_arg("shell") =>
         {
-            findings.push(Finding::dangerous(
-                Category::Privilege,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::Privilege,
                 "becomes another user",
             ));
         }
-        "chroot" => findings.push(Finding::dangerous(
-            Category::Privilege,
+        "chroot" => findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
             "runs a command in another root",
         )),
         "unshare" if command.short('r') || command.long("--map-root-user") => {}
@@ -293,16 +305,22 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 .iter()
                 .any(|arg| arg.s.starts_with("--uid=0") || arg.s.starts_with("--gid=0")) =>
         {
-            findings.push(Finding::dangerous(Category::Privilege, "becomes root"));
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::Privilege,
+                "becomes root",
+            ));
         }
         "setpriv" if command.args().iter().any(|arg| arg.s.contains("uid=0")) => {
-            findings.push(Finding::dangerous(Category::Privilege, "becomes root"));
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::Privilege,
+                "becomes root",
+            ));
         }
         "newgrp" | "sg"
             if command.has_arg("docker") || command.has_arg("root") || command.has_arg("sudo") =>
         {
-            findings.push(Finding::dangerous(
-                Category::Privilege,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::Privilege,
                 "joins a group that is as good as root",
             ));
         }
@@ -312,7 +330,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// Programs that look or change, depending on their words.
-fn changes(command: &Effective, name: &str) -> bool {
+fn changes(command: &ReducedCommand, name: &str) -> bool {
     let after: Vec<&str> = command
         .args()
         .iter()
@@ -337,6 +355,15 @@ fn changes(command: &Effective, name: &str) -> bool {
             ) || word.starts_with("-iv")
                 || word.starts_with("-Uv")
         }),
+        // A statement is judged for itself; a prompt as root is not one.
+        "mysql" | "mariadb" | "psql" | "mongosh" => !after.iter().any(|word| {
+            matches!(
+                *word,
+                "-e" | "-c" | "--execute" | "--command" | "--eval" | "-l"
+            )
+        }),
+        "redis-cli" => after.is_empty(),
+        "killall" => !any(&["-HUP", "-USR1", "-0", "-INFO"]),
         "nginx" | "apachectl" => !any(&["-t", "configtest", "-v", "-V", "-T"]),
         "ufw" => !any(&["status"]),
         "iptables" => !after.iter().any(|word| {

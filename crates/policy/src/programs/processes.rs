@@ -1,32 +1,65 @@
 //! Ending processes, and the machine.
 
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::text::Taint;
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::text::TaintSet;
 
-const ACTS: &[Act] = &[
-    Act::new(&["reboot", "poweroff", "halt"], &[], Category::Power, "stops or restarts the machine").unless(&["--help", "-w", "--wtmp-only", "--version"]).floor(),
-    Act::new(&["shutdown"], &[], Category::Power, "stops or restarts the machine").unless(&["--help", "-c", "-k", "--show", "--version"]).floor(),
-    Act::new(&["init", "telinit"], &["0|1|6|s|S"], Category::Power, "stops or restarts the machine").floor(),
-    Act::new(&["systemctl"], &["poweroff|reboot|halt|kexec|soft-reboot|emergency|rescue|hibernate|suspend|suspend-then-hibernate|hybrid-sleep|exit"], Category::Power, "stops or restarts the machine").unless(&["--help", "--user"]).floor(),
-    Act::new(&["systemctl"], &["isolate|start|default", "rescue*|emergency*|poweroff*|reboot*|halt*|runlevel0*|runlevel6*|runlevel1*"], Category::Power, "stops or restarts the machine").floor(),
-    Act::new(&["loginctl"], &["poweroff|reboot|halt|suspend|hibernate"], Category::Power, "stops or restarts the machine").floor(),
-    Act::new(&["loginctl"], &["terminate-*|kill-*"], Category::Process, "throws somebody out"),
-    Act::new(&["pm-suspend", "pm-hibernate", "pm-powersave", "rtcwake", "systemd-shutdown"], &[], Category::Power, "stops or restarts the machine").floor(),
-    Act::new(&["kexec"], &[], Category::Power, "boots another kernel").with(&["-e", "-l", "--exec", "--load"]).floor(),
-    Act::new(&["dbus-send", "busctl", "gdbus"], &[], Category::Power, "tells the machine to stop").with(&["org.freedesktop.login1.Manager.PowerOff", "org.freedesktop.login1.Manager.Reboot", "PowerOff", "Reboot", "Halt"]).floor(),
-    Act::new(&["skill", "slay", "killall5"], &[], Category::Process, "ends many processes at once"),
-    Act::new(&["pkill", "killall"], &[], Category::Process, "ends processes by force").with(&["-9", "-KILL", "-SIGKILL", "--signal=KILL", "--signal=9"]),
-    Act::new(&["killall"], &[], Category::Process, "ends processes by pattern").with(&["-r", "--regexp"]).unless(&["-l", "-V"]),
-    Act::new(&["fuser"], &[], Category::Process, "ends whoever uses a file or port").with(&["-k", "--kill"]),
-    Act::new(&["ipcrm"], &[], Category::Process, "takes memory away from running programs").with(&["-a", "--all"]),
-    Act::new(&["xkill"], &[], Category::Process, "ends a window's program").with(&["-a", "-all"]),
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(&["reboot", "poweroff", "halt", "Stop-Computer", "Restart-Computer"], &[], HarmCategory::Power, "stops or restarts the machine").unless(&["--help", "-w", "--wtmp-only", "--version"]).floor(),
+    HarmfulAct::new(&["shutdown"], &[], HarmCategory::Power, "stops or restarts the machine").unless(&["--help", "-c", "-k", "--show", "--version"]).floor(),
+    HarmfulAct::new(&["init", "telinit"], &["0|1|6|s|S"], HarmCategory::Power, "stops or restarts the machine").floor(),
+    HarmfulAct::new(&["systemctl"], &["poweroff|reboot|halt|kexec|soft-reboot|emergency|rescue|hibernate|suspend|suspend-then-hibernate|hybrid-sleep|exit"], HarmCategory::Power, "stops or restarts the machine").unless(&["--help", "--user"]).floor(),
+    HarmfulAct::new(&["systemctl"], &["isolate|start|default", "rescue*|emergency*|poweroff*|reboot*|halt*|runlevel0*|runlevel6*|runlevel1*"], HarmCategory::Power, "stops or restarts the machine").floor(),
+    HarmfulAct::new(&["loginctl"], &["poweroff|reboot|halt|suspend|hibernate"], HarmCategory::Power, "stops or restarts the machine").floor(),
+    HarmfulAct::new(&["s6-linux-init-hpr", "s6-linux-init-shutdown", "s6-halt", "s6-poweroff", "s6-reboot", "openrc-init"], &[], HarmCategory::Power, "stops or restarts the machine").floor(),
+    HarmfulAct::new(&["systemctl"], &["kill", "*"], HarmCategory::Process, "ends every service").with(&["*"]).floor(),
+    HarmfulAct::new(&["loginctl"], &["terminate-*|kill-*"], HarmCategory::Process, "throws somebody out"),
+    HarmfulAct::new(&["pm-suspend", "pm-hibernate", "pm-powersave", "rtcwake", "systemd-shutdown"], &[], HarmCategory::Power, "stops or restarts the machine").floor(),
+    HarmfulAct::new(&["kexec"], &[], HarmCategory::Power, "boots another kernel").with(&["-e", "-l", "--exec", "--load"]).floor(),
+    HarmfulAct::new(&["dbus-send", "busctl", "gdbus"], &[], HarmCategory::Power, "tells the machine to stop").with(&["org.freedesktop.login1.Manager.PowerOff", "org.freedesktop.login1.Manager.Reboot", "PowerOff", "Reboot", "Halt"]).floor(),
+    HarmfulAct::new(&["ipmitool"], &["power", "off|cycle|reset|soft|diag"], HarmCategory::Power, "stops or restarts the machine").floor(),
+    HarmfulAct::new(&["ipmitool"], &["chassis", "power", "off|cycle|reset|soft|diag"], HarmCategory::Power, "stops or restarts the machine").floor(),
+    HarmfulAct::new(&["ipmitool"], &[], HarmCategory::Power, "stops or restarts a machine").with(&["off", "cycle", "reset"]).unless(&["status", "list"]).floor(),
+    HarmfulAct::new(&["ipmipower", "ipmi-chassis"], &[], HarmCategory::Power, "stops or restarts a machine").with(&["--off", "--cycle", "--reset", "--soft", "--chassis-control"]).floor(),
+    HarmfulAct::new(&["racadm"], &["serveraction", "powerdown|powercycle|hardreset|graceshutdown"], HarmCategory::Power, "stops or restarts a machine").floor(),
+    HarmfulAct::new(&["gnome-session-quit", "xfce4-session-logout", "lxqt-leave", "mate-session-save", "cinnamon-session-quit"], &[], HarmCategory::Power, "stops or restarts the machine").with(&["--power-off", "--reboot", "--halt", "--shutdown", "--shutdown-dialog"]).floor(),
+    HarmfulAct::new(&["qdbus", "qdbus6", "qdbus-qt5", "dcop"], &["org.kde.ksmserver|ksmserver"], HarmCategory::Power, "ends the session or the machine").floor(),
+    HarmfulAct::new(&["qdbus", "qdbus6", "qdbus-qt5"], &["org.kde.Shutdown", "*", "logoutAnd*"], HarmCategory::Power, "ends the session or the machine").floor(),
+    HarmfulAct::new(&["ansible"], &[], HarmCategory::Power, "stops or restarts other machines").with(&["reboot"]).floor(),
+    HarmfulAct::new(&["openrc-shutdown", "runit-init", "s6-svscanctl", "shutdown.sh", "uadmin"], &[], HarmCategory::Power, "stops or restarts the machine").unless(&["--help"]).floor(),
+    HarmfulAct::new(&["renice"], &[], HarmCategory::Process, "puts processes before all others").with(&["-20", "-19"]),
+    HarmfulAct::new(&["skill", "slay", "killall5"], &[], HarmCategory::Process, "ends many processes at once"),
+    HarmfulAct::new(&["pkill", "killall"], &[], HarmCategory::Process, "ends processes by force").with(&["-9", "-KILL", "-SIGKILL", "--signal=KILL", "--signal=9"]),
+    HarmfulAct::new(&["killall"], &[], HarmCategory::Process, "ends processes by pattern").with(&["-r", "--regexp"]).unless(&["-l", "-V"]),
+    HarmfulAct::new(&["fuser"], &[], HarmCategory::Process, "ends whoever uses a file or port").with(&["-k", "--kill"]),
+    HarmfulAct::new(&["ipcrm"], &[], HarmCategory::Process, "takes memory away from running programs").with(&["-a", "--all"]),
+    HarmfulAct::new(&["xkill"], &[], HarmCategory::Process, "ends a window's program").with(&["-a", "-all"]),
 ];
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
+    let ends = ["PowerOff", "Reboot", "Halt", "KExec"];
+    if matches!(program, "dbus-send" | "busctl" | "gdbus")
+        && command.args().iter().any(|arg| {
+            arg.s.contains("login1") && ends.iter().any(|end| arg.s.ends_with(&format!(".{end}")))
+        })
+    {
+        findings.push(HarmFinding::floor(
+            HarmCategory::Power,
+            "tells the machine to stop",
+        ));
+    }
+    let of_root = || command.has_arg("root") || command.has_arg("0");
+    if matches!(program, "skill" | "slay") && of_root()
+        || program == "pkill" && (command.has_arg("-v") || command.long("--inverse"))
+    {
+        findings.push(HarmFinding::floor(
+            HarmCategory::Process,
+            "ends every process",
+        ));
+    }
     match program {
         "kill" => findings.extend(kill(command)),
         "pkill" | "killall" | "killall5" => {
@@ -43,10 +76,13 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 || program == "killall5"
                 || of_root
             {
-                findings.push(Finding::floor(Category::Process, "ends every process"));
+                findings.push(HarmFinding::floor(
+                    HarmCategory::Process,
+                    "ends every process",
+                ));
             } else if by_user {
-                findings.push(Finding::dangerous(
-                    Category::Process,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Process,
                     "ends all processes of a user",
                 ));
             }
@@ -69,8 +105,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                     )
             });
             if vital {
-                findings.push(Finding::dangerous(
-                    Category::Process,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Process,
                     "ends something the machine relies on",
                 ));
             }
@@ -78,8 +114,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
                 .value_of("-s")
                 .is_some_and(|signal| matches!(signal.s.as_str(), "9" | "KILL" | "SIGKILL"));
             if by_s {
-                findings.push(Finding::dangerous(
-                    Category::Process,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Process,
                     "ends processes by force",
                 ));
             }
@@ -89,7 +125,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
     findings
 }
 
-fn kill(command: &Effective) -> Vec<Finding> {
+fn kill(command: &ReducedCommand) -> Vec<HarmFinding> {
     let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();
     if args
         .iter()
@@ -111,26 +147,35 @@ fn kill(command: &Effective) -> Vec<Finding> {
     }
     targets.retain(|target| *target != "--");
     let everybody = command.args().iter().any(|arg| {
-        arg.taint.has(Taint::EVERY_PROCESS)
+        arg.taint.has(TaintSet::EVERY_PROCESS)
             || arg.s.contains(['*', '['])
             || arg.s.contains("..") && arg.s.starts_with('{')
     });
     if everybody {
-        return vec![Finding::floor(Category::Process, "ends every process")];
+        return vec![HarmFinding::floor(
+            HarmCategory::Process,
+            "ends every process",
+        )];
     }
     if targets.contains(&"-1") || (!had_signal && args.contains(&"--") && targets.contains(&"-1")) {
-        return vec![Finding::floor(Category::Process, "ends every process")];
+        return vec![HarmFinding::floor(
+            HarmCategory::Process,
+            "ends every process",
+        )];
     }
-    let of_vital = command.args().iter().any(|arg| arg.taint.has(Taint::VITAL));
+    let of_vital = command
+        .args()
+        .iter()
+        .any(|arg| arg.taint.has(TaintSet::VITAL));
     if of_vital {
-        return vec![Finding::dangerous(
-            Category::Process,
+        return vec![HarmFinding::dangerous(
+            HarmCategory::Process,
             "ends something the machine relies on",
         )];
     }
     if targets.contains(&"1") && targets.len() < 3 {
-        return vec![Finding::dangerous(
-            Category::Process,
+        return vec![HarmFinding::dangerous(
+            HarmCategory::Process,
             "sends a signal to the first process of the machine",
         )];
     }

@@ -1,12 +1,12 @@
 //! Tools that write a Mac's property lists, among them those that say what starts at login.
 
-use crate::effective::Effective;
-use crate::text::Text;
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 
 const PLUTIL: &[&str] = &["-replace", "-insert", "-remove", "-create", "-convert"];
 const PLIST_BUDDY: &[&str] = &["add", "set", "delete", "import", "copy", "merge", "clear"];
 
-pub(super) fn changes(command: &Effective) -> bool {
+pub(super) fn changes(command: &ReducedCommand) -> bool {
     match command.program() {
         // With `-o` it writes elsewhere, to a file that is named like any other.
         "plutil" => PLUTIL.iter().any(|flag| command.has_arg(flag)) && !command.has_arg("-o"),
@@ -20,7 +20,7 @@ pub(super) fn changes(command: &Effective) -> bool {
 }
 
 /// Only what is a path: a domain is no file of anybody's.
-pub(super) fn written(operands: &[Text]) -> Vec<Text> {
-    let is_path = |text: &&Text| text.s.starts_with(['/', '~', '.']);
+pub(super) fn written(operands: &[ExpandedText]) -> Vec<ExpandedText> {
+    let is_path = |text: &&ExpandedText| text.s.starts_with(['/', '~', '.']);
     operands.iter().filter(is_path).cloned().collect()
 }

@@ -2,23 +2,27 @@
 
 mod places;
 
-use super::Judge;
+use super::ProgramJudge;
 use super::property_lists;
-use crate::context::Context;
-use crate::effective::{Effective, base_name};
-use crate::finding::{Category, Finding};
+use crate::context::JudgementContext;
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::{HarmCategory, HarmFinding};
 use crate::paths;
-use crate::text::Text;
+use crate::text::ExpandedText;
 use places::{ANYWHERE, HOME};
 
 /// Why writing to `full` matters; `given` is how it was spelled.
-pub(crate) fn reason(full: &str, given: &str, context: &Context) -> Option<(Category, String)> {
+pub(crate) fn reason(
+    full: &str,
+    given: &str,
+    context: &JudgementContext,
+) -> Option<(HarmCategory, String)> {
     if let Some(reason) = super::own::file(full, context) {
-        return Some((Category::OwnFiles, reason));
+        return Some((HarmCategory::OwnFiles, reason));
     }
     if paths::is_disk(full) {
         return Some((
-            Category::Disk,
+            HarmCategory::Disk,
             format!("writes straight onto a disk: {full}"),
         ));
     }
@@ -29,6 +33,10 @@ pub(crate) fn reason(full: &str, given: &str, context: &Context) -> Option<(Cate
         || full.starts_with("/dev/pts/")
         || full.starts_with("/proc/self/fd/")
     {
+        return None;
+    }
+    // Which hosts were met before is written down at every first login.
+    if full.ends_with("/.ssh/known_hosts") {
         return None;
     }
     let home = context.home.trim_end_matches('/');
@@ -50,11 +58,22 @@ pub(crate) fn reason(full: &str, given: &str, context: &Context) -> Option<(Cate
     {
         return Some((*category, format!("writes {given}, which {what}")));
     }
+    if let Some((_, name)) = full
+        .rsplit_once("/.local/bin/")
+        .or_else(|| full.rsplit_once("/bin/"))
+        && full.starts_with(&format!("{home}/"))
+        && SHADOWED.contains(&name)
+    {
+        return Some((
+            HarmCategory::Persistence,
+            format!("writes {given}, which is found before the system's {name}"),
+        ));
+    }
     let workspace = context.workspace.trim_end_matches('/');
     let inside = full.starts_with(&format!("{workspace}/"));
     if let Some(reason) = loaded_by_python(full) {
         return Some((
-            Category::Persistence,
+            HarmCategory::Persistence,
             format!("writes {given}, which {reason}"),
         ));
     }
@@ -69,6 +88,12 @@ pub(crate) fn reason(full: &str, given: &str, context: &Context) -> Option<(Cate
         })
         .map(|(_, category, what)| (*category, format!("writes {given}, which {what}")))
 }
+
+/// Programs that are started without a thought.
+const SHADOWED: &[&str] = &[
+    "sudo", "ls", "cat", "ssh", "su", "git", "bash", "sh", "cd", "ps", "rm", "cp", "login",
+    "passwd", "gpg", "scp", "curl", "python3", "vim", "which", "env",
+];
 
 /// Python runs these whenever it starts.
 fn loaded_by_python(full: &str) -> Option<&'static str> {
@@ -94,8 +119,8 @@ fn listed(rest: &str, path: &str) -> bool {
     }
 }
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
-    let mut targets: Vec<Text> = command.writes.clone();
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
+    let mut targets: Vec<ExpandedText> = command.writes.clone();
     targets.extend(self::targets(command));
     targets.extend(put_into(command));
     targets.extend(super::reach::by_name(command));
@@ -103,49 +128,55 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         .into_iter()
         .filter_map(|target| {
             if paths::is_disk(&paths::absolute(&target.s, &judge.cwd)) {
-                return Some(Finding::floor(
-                    Category::Disk,
+                return Some(HarmFinding::floor(
+                    HarmCategory::Disk,
                     format!("writes straight onto a disk: {}", target.shown()),
+                ));
+            }
+            if super::files::empties_everything(&target.s, judge) && target.s.ends_with("/**") {
+                return Some(HarmFinding::floor(
+                    HarmCategory::Destruction,
+                    format!("overwrites all of {}", target.shown()),
                 ));
             }
             if let Some(finding) = planted(&target) {
                 return Some(finding);
             }
             if target.s == "/proc/sysrq-trigger" {
-                return Some(Finding::floor(
-                    Category::Power,
+                return Some(HarmFinding::floor(
+                    HarmCategory::Power,
                     "orders the kernel to stop or reboot (sysrq)",
                 ));
             }
             let (category, reason) = paths::protected(&target.s, &judge.cwd, judge.context)?;
-            Some(Finding::dangerous(category, reason))
+            Some(HarmFinding::dangerous(category, reason))
         })
         .collect()
 }
 
 /// A file whose name is an option of the program that will be given `*`.
-fn planted(target: &Text) -> Option<Finding> {
+fn planted(target: &ExpandedText) -> Option<HarmFinding> {
     let name = base_name(&target.s);
     let option = target.s.starts_with("-") && target.s.contains(['=', ' '])
         || name.starts_with("--") && name.contains('=')
         || target.s.contains("--checkpoint");
     option.then(|| {
-        Finding::dangerous(
-            Category::Injection,
+        HarmFinding::dangerous(
+            HarmCategory::Injection,
             format!("plants an option as the name of a file: {}", target.shown()),
         )
     })
 }
 
 /// Files and folders that a program writes to, besides what the shell redirects.
-pub(crate) fn targets(command: &Effective) -> Vec<Text> {
+pub(crate) fn targets(command: &ReducedCommand) -> Vec<ExpandedText> {
     let mut targets = written(command);
     targets.extend(super::reach::written(command));
     targets
 }
 
 /// What a copy into a folder makes there, and whatever `-o` or `--output` names.
-fn put_into(command: &Effective) -> Vec<Text> {
+fn put_into(command: &ReducedCommand) -> Vec<ExpandedText> {
     let copies = matches!(
         command.program(),
         "cp" | "mv" | "install" | "ln" | "rsync" | "scp" | "gcp"
@@ -155,10 +186,10 @@ fn put_into(command: &Effective) -> Vec<Text> {
             .iter()
             .flat_map(|flag| command.values_of(flag))
             .filter(|value| value.starts_with('/'))
-            .map(Text::known)
+            .map(ExpandedText::known)
             .collect();
     }
-    let operands: Vec<&Text> = command.operands().collect();
+    let operands: Vec<&ExpandedText> = command.operands().collect();
     let Some((folder, sources)) = operands.split_last() else {
         return Vec::new();
     };
@@ -175,14 +206,14 @@ fn put_into(command: &Effective) -> Vec<Text> {
         .take(8)
         .map(|source| {
             let name = base_name(source.s.trim_end_matches('/'));
-            Text::known(format!("{}/{name}", folder.s.trim_end_matches('/')))
+            ExpandedText::known(format!("{}/{name}", folder.s.trim_end_matches('/')))
         })
         .collect()
 }
 
 /// Operands that a program writes to.
-fn written(command: &Effective) -> Vec<Text> {
-    let operands: Vec<Text> = command.operands().cloned().collect();
+fn written(command: &ReducedCommand) -> Vec<ExpandedText> {
+    let operands: Vec<ExpandedText> = command.operands().cloned().collect();
     let last = || operands.last().cloned().into_iter().collect();
     match command.program() {
         "tee" | "sponge" | "touch" | "ed" | "ex" | "patch" => operands,
@@ -207,9 +238,9 @@ fn written(command: &Effective) -> Vec<Text> {
 }
 
 /// The files behind the script of an edit in place.
-fn edited(command: &Effective) -> Vec<Text> {
+fn edited(command: &ReducedCommand) -> Vec<ExpandedText> {
     let args = command.args();
-    let given = |text: &Text| {
+    let given = |text: &ExpandedText| {
         args.windows(2).any(|pair| {
             std::ptr::eq(&raw const pair[1], text)
                 && pair[0].s.starts_with('-')
@@ -227,7 +258,7 @@ fn edited(command: &Effective) -> Vec<Text> {
         .collect()
 }
 
-pub(super) fn in_place(command: &Effective) -> bool {
+pub(super) fn in_place(command: &ReducedCommand) -> bool {
     command.args().iter().any(|arg| {
         let s = arg.s.as_str();
         s.starts_with("--in-place")
@@ -243,7 +274,7 @@ pub(super) fn in_place(command: &Effective) -> bool {
 }
 
 /// `sed 'w file'` writes, whatever else the script does.
-fn sed_writes(command: &Effective) -> Vec<&Text> {
+fn sed_writes(command: &ReducedCommand) -> Vec<&ExpandedText> {
     command
         .args()
         .iter()

@@ -5,11 +5,11 @@
 
 mod said;
 
-use crate::effective::Effective;
-use crate::text::Text;
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 use said::said;
 
-struct Row {
+struct ReachRow {
     programs: &'static [&'static str],
     /// Values that are files.
     files: &'static [&'static str],
@@ -21,8 +21,8 @@ const fn row(
     programs: &'static [&'static str],
     files: &'static [&'static str],
     folders: &'static [&'static str],
-) -> Row {
-    Row {
+) -> ReachRow {
+    ReachRow {
         programs,
         files,
         folders,
@@ -30,7 +30,7 @@ const fn row(
 }
 
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+const ROWS: &[ReachRow] = &[
     // Captures, traces, transcripts.
     row(&["tcpdump", "tshark", "dumpcap", "ngrep"], &["-w", "-O"], &[]),
     row(&["wget", "wget2"], &["-o", "-O", "-a", "--output-file", "--append-output", "--output-document", "--save-cookies", "--hsts-file", "--warc-file"], &["-P", "--directory-prefix"]),
@@ -115,12 +115,12 @@ const ROWS: &[Row] = &[
 ];
 
 /// Values that the rows name, and operands that are written by their place.
-pub(super) fn written(command: &Effective) -> Vec<Text> {
+pub(super) fn written(command: &ReducedCommand) -> Vec<ExpandedText> {
     let program = command.program();
     let mut targets = Vec::new();
     for row in ROWS.iter().filter(|row| row.programs.contains(&program)) {
         for option in row.files {
-            targets.extend(values(command, option).into_iter().map(Text::known));
+            targets.extend(values(command, option).into_iter().map(ExpandedText::known));
         }
         for option in row.folders {
             targets.extend(values(command, option).iter().map(|folder| inside(folder)));
@@ -133,7 +133,7 @@ pub(super) fn written(command: &Effective) -> Vec<Text> {
 }
 
 /// Long options of any program that say by their name that they write.
-pub(super) fn by_name(command: &Effective) -> Vec<Text> {
+pub(super) fn by_name(command: &ReducedCommand) -> Vec<ExpandedText> {
     const SAYS: &[&str] = &[
         "output",
         "logfile",
@@ -165,23 +165,23 @@ pub(super) fn by_name(command: &Effective) -> Vec<Text> {
             && SAYS.iter().any(|word| name.contains(word))
             && !value.starts_with("/var/log/")
         {
-            targets.push(Text::known(value));
+            targets.push(ExpandedText::known(value));
         }
     }
     targets
 }
 
-fn inside(folder: &str) -> Text {
+fn inside(folder: &str) -> ExpandedText {
     if folder.is_empty() {
-        return Text::default();
+        return ExpandedText::default();
     }
     if folder == "/" {
-        return Text::known("/usr/bin/x");
+        return ExpandedText::known("/usr/bin/x");
     }
-    Text::known(format!("{}/x", folder.trim_end_matches('/')))
+    ExpandedText::known(format!("{}/x", folder.trim_end_matches('/')))
 }
 
-fn values(command: &Effective, option: &str) -> Vec<String> {
+fn values(command: &ReducedCommand, option: &str) -> Vec<String> {
     let args = command.args();
     if option.ends_with('=') {
         return args
@@ -206,15 +206,15 @@ fn values(command: &Effective, option: &str) -> Vec<String> {
 }
 
 /// Operands that are written because of where they stand.
-fn operands(command: &Effective) -> Vec<Text> {
-    let operands: Vec<&Text> = command.operands().collect();
+fn operands(command: &ReducedCommand) -> Vec<ExpandedText> {
+    let operands: Vec<&ExpandedText> = command.operands().collect();
     let last = || operands.last().map(|text| (*text).clone());
-    let local = |text: &Text| !text.s.contains(':');
-    let found: Option<Text> = match command.program() {
+    let local = |text: &ExpandedText| !text.s.contains(':');
+    let found: Option<ExpandedText> = match command.program() {
         "uniq" if operands.len() == 2 => last(),
         "xxd" if operands.len() == 2 => last(),
         "split" => {
-            let files: Vec<&&Text> = operands
+            let files: Vec<&&ExpandedText> = operands
                 .iter()
                 .filter(|text| {
                     !command.args().windows(2).any(|pair| {
@@ -277,20 +277,20 @@ fn operands(command: &Effective) -> Vec<Text> {
         "Out-File" | "Set-Content" | "Add-Content" | "Tee-Object" => last(),
         _ => None,
     };
-    let mut found: Vec<Text> = found.into_iter().collect();
+    let mut found: Vec<ExpandedText> = found.into_iter().collect();
     found.extend(said(command));
     found
 }
 
 /// The word that stands so many places behind another.
-fn after_word(command: &Effective, word: &str, places: usize) -> Option<Text> {
+fn after_word(command: &ReducedCommand, word: &str, places: usize) -> Option<ExpandedText> {
     let args = command.args();
     let at = args.iter().position(|arg| arg.s == word)?;
     args.get(at + places).cloned()
 }
 
 /// Archives are laid out where one stands.
-fn extracted_here(command: &Effective) -> Option<Text> {
+fn extracted_here(command: &ReducedCommand) -> Option<ExpandedText> {
     let first = command.operand_or_flag();
     let extracts = match command.program() {
         "tar" | "gtar" | "bsdtar" => {
@@ -308,6 +308,6 @@ fn extracted_here(command: &Effective) -> Option<Text> {
 }
 
 /// What socat is given last is where it writes to.
-fn is_last(command: &Effective, text: &str) -> bool {
+fn is_last(command: &ReducedCommand, text: &str) -> bool {
     command.operands().last().is_some_and(|last| last.s == text)
 }

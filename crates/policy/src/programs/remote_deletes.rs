@@ -5,9 +5,9 @@
 //! about for that word; tools of this machine, whose words mean something else, are left out.
 
 use super::acts::{has_flag, subcommands};
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 
 const VERBS: &[&str] = &[
     "delete",
@@ -23,11 +23,18 @@ const VERBS: &[&str] = &[
     "del-user",
     "remove-user",
     "remove-secret",
+    "drop",
+    "drop-all",
+    "nuke",
+    "teardown",
+    "obliterate",
 ];
 
 const BEGINNINGS: &[&str] = &[
     "delete-",
     "delete_",
+    "drop-",
+    "drop_",
     "destroy-",
     "destroy_",
     "purge-",
@@ -65,36 +72,50 @@ const OTHERS: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-const ACTS: &[Act] = &[
-    Act::new(&["nats"], &["*", "rm|del"], Category::Cloud, "deletes something at a service"),
-    Act::new(&["mc"], &["admin", "*", "remove|rm|disable|unset|detach"], Category::Cloud, "changes who may use a store"),
-    Act::new(&["mc"], &["rb|rm"], Category::Cloud, "deletes from a cloud store"),
-    Act::new(&["rclone"], &["rmdir"], Category::Cloud, "deletes from a cloud store").unless(&["--dry-run"]),
-    Act::new(&["gsutil"], &[], Category::Cloud, "deletes from a cloud store").with(&["rb", "rm"]),
-    Act::new(&["azcopy"], &["sync"], Category::Cloud, "deletes from a cloud store").with(&["--delete-destination"]),
-    Act::new(&["borg"], &["repo-delete|rdelete|compact"], Category::Destruction, "deletes backups"),
-    Act::new(&["splunk"], &["remove|clean"], Category::Cloud, "deletes what was recorded"),
-    Act::new(&["rabbitmqctl"], &["reset|force_reset|stop_app|stop|remove_user|change_password|set_permissions"], Category::Cloud, "changes a message broker"),
-    Act::new(&["aws"], &["*", "batch-delete*|unsubscribe|update-secret|put-secret-value|change-resource-record-sets|untag-*"], Category::Cloud, "changes something in the cloud").unless(&["help"]),
-    Act::new(&["gcloud", "az"], &["*", "*", "undeploy|untag"], Category::Cloud, "deletes or stops something in the cloud"),
-    Act::new(&["vault"], &["lease", "revoke"], Category::Cloud, "deletes or locks secrets"),
-    Act::new(&["gitlab-rake"], &["gitlab:backup:restore|db:*"], Category::Database, "replaces the data of a service"),
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(&["nats"], &["*", "rm|del"], HarmCategory::Cloud, "deletes something at a service"),
+    HarmfulAct::new(&["mc"], &["admin", "*", "remove|rm|disable|unset|detach"], HarmCategory::Cloud, "changes who may use a store"),
+    HarmfulAct::new(&["mc"], &["rb|rm"], HarmCategory::Cloud, "deletes from a cloud store"),
+    HarmfulAct::new(&["rclone"], &["rmdir"], HarmCategory::Cloud, "deletes from a cloud store").unless(&["--dry-run"]),
+    HarmfulAct::new(&["gsutil"], &[], HarmCategory::Cloud, "deletes from a cloud store").with(&["rb", "rm"]),
+    HarmfulAct::new(&["azcopy"], &["sync"], HarmCategory::Cloud, "deletes from a cloud store").with(&["--delete-destination"]),
+    HarmfulAct::new(&["borg"], &["repo-delete|rdelete|compact"], HarmCategory::Destruction, "deletes backups"),
+    HarmfulAct::new(&["nomad"], &["job|alloc|node", "stop|purge|drain|eligibility"], HarmCategory::Cloud, "stops something in a cluster"),
+    HarmfulAct::new(&["mysqladmin"], &[], HarmCategory::Database, "deletes or stops a database").with(&["drop", "shutdown"]),
+    HarmfulAct::new(&["wp"], &["db|site|user|post", "reset|drop|empty|clean"], HarmCategory::Database, "deletes the data of a site"),
+    HarmfulAct::new(&["drush"], &["sql:drop|sql-drop|site:install|si"], HarmCategory::Database, "deletes the data of a site"),
+    HarmfulAct::new(&["timeshift", "snapper"], &[], HarmCategory::Destruction, "deletes backups").with(&["--delete", "--delete-all", "delete"]),
+    HarmfulAct::new(&["bleachbit"], &[], HarmCategory::Destruction, "deletes beyond recovery").with(&["--clean", "-c", "--shred", "-s", "--wipe-free-space"]),
+    HarmfulAct::new(&["flyway"], &["clean|undo"], HarmCategory::Database, "deletes a database").unless(&["-dryRunOutput"]),
+    HarmfulAct::new(&["heroku"], &["ps:scale|ps:stop|ps:kill|maintenance:on|pg:*|rollback"], HarmCategory::Cloud, "stops or changes an app").unless(&["pg:info", "pg:ps", "pg:psql", "pg:backups", "pg:diagnose"]),
+    HarmfulAct::new(&["gh"], &["auth", "refresh"], HarmCategory::Privilege, "asks for more rights on the forge").with(&["-s", "--scopes"]),
+    HarmfulAct::new(&["svn"], &["delete|rm|remove|del", "http*|svn*|file*"], HarmCategory::VersionControl, "deletes from a repository that others use"),
+    HarmfulAct::new(&["rdiff-backup"], &[], HarmCategory::Destruction, "deletes backups").with(&["--remove-older-than"]),
+    HarmfulAct::new(&["rdiff-backup"], &["remove"], HarmCategory::Destruction, "deletes backups"),
+    HarmfulAct::new(&["ipfs"], &["pin", "rm"], HarmCategory::Cloud, "lets go of what was kept"),
+    HarmfulAct::new(&["ipfs"], &["repo", "gc"], HarmCategory::Cloud, "deletes what nothing holds"),
+    HarmfulAct::new(&["splunk"], &["remove|clean"], HarmCategory::Cloud, "deletes what was recorded"),
+    HarmfulAct::new(&["rabbitmqctl"], &["reset|force_reset|stop_app|stop|remove_user|change_password|set_permissions"], HarmCategory::Cloud, "changes a message broker"),
+    HarmfulAct::new(&["aws"], &["*", "batch-delete*|unsubscribe|update-secret|put-secret-value|change-resource-record-sets|untag-*"], HarmCategory::Cloud, "changes something in the cloud").unless(&["help"]),
+    HarmfulAct::new(&["gcloud", "az"], &["*", "*", "undeploy|untag"], HarmCategory::Cloud, "deletes or stops something in the cloud"),
+    HarmfulAct::new(&["vault"], &["lease", "revoke"], HarmCategory::Cloud, "deletes or locks secrets"),
+    HarmfulAct::new(&["gitlab-rake"], &["gitlab:backup:restore|db:*"], HarmCategory::Database, "replaces the data of a service"),
 ];
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     if only_asks(command) {
         return Vec::new();
     }
     if deletes_at_a_service(command) || alters_a_queue(command) {
-        findings.push(Finding::dangerous(
-            Category::Cloud,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Cloud,
             "deletes something at a service",
         ));
     }
     if let Some(path) = onto_another_machine(command) {
-        findings.push(Finding::dangerous(
-            Category::SystemFile,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SystemFile,
             format!("changes the files of another machine's system: {path}"),
         ));
     }
@@ -102,7 +123,7 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// Asks for help, or for what would happen.
-fn only_asks(command: &Effective) -> bool {
+fn only_asks(command: &ReducedCommand) -> bool {
     let trial = ["--help", "--dry-run", "--dryrun", "--what-if"]
         .iter()
         .any(|word| has_flag(command, word));
@@ -111,7 +132,7 @@ fn only_asks(command: &Effective) -> bool {
     trial || help
 }
 
-fn deletes_at_a_service(command: &Effective) -> bool {
+fn deletes_at_a_service(command: &ReducedCommand) -> bool {
     const FURTHEST: usize = 4;
     let program = command.program();
     if command.transparent || program.len() < 2 || OTHERS.contains(&program) {
@@ -141,7 +162,7 @@ fn is_verb(word: &str) -> bool {
 }
 
 /// Kafka's tools say it by a flag.
-fn alters_a_queue(command: &Effective) -> bool {
+fn alters_a_queue(command: &ReducedCommand) -> bool {
     command.program().starts_with("kafka-")
         && ["--delete", "--remove", "--delete-config", "--reset-offsets"]
             .iter()
@@ -149,7 +170,7 @@ fn alters_a_queue(command: &Effective) -> bool {
 }
 
 /// `scp x host:/etc/` and its kin.
-fn onto_another_machine(command: &Effective) -> Option<String> {
+fn onto_another_machine(command: &ReducedCommand) -> Option<String> {
     const SYSTEM: &[&str] = &[
         "/etc", "/boot", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/root", "/var/lib",
     ];

@@ -4,10 +4,10 @@ mod places;
 mod printing;
 mod reading;
 
-use super::Judge;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::text::Taint;
+use super::ProgramJudge;
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::text::TaintSet;
 use reading::{left_out, loaded, names_a_key, reads_words, used_as_meant};
 
 pub(crate) use places::holds;
@@ -111,9 +111,13 @@ const HARMLESS: &[&str] = &[
     "mv",
     "install",
     "ln",
+    "evtest",
+    "fftest",
+    "libinput",
+    "udevadm",
 ];
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
     let program = command.program();
     let certificates = program == "openssl"
@@ -213,8 +217,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             continue;
         }
         if let Some(what) = crate::paths::secret(file, &judge.cwd, judge.context) {
-            findings.push(Finding::dangerous(
-                Category::SecretRead,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::SecretRead,
                 format!("reads {what}: {}", crate::text::shown(file)),
             ));
         }
@@ -236,8 +240,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 )
             })
         {
-            findings.push(Finding::dangerous(
-                Category::SecretRead,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::SecretRead,
                 format!("copies {what}: {}", crate::text::shown(file)),
             ));
         }
@@ -247,32 +251,35 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         for source in &operands[..operands.len().saturating_sub(1)] {
             let what = crate::paths::secret(&source.s, &judge.cwd, judge.context);
             if let Some(what) = what.filter(|what| *what != "the project's secrets") {
-                findings.push(Finding::dangerous(
-                    Category::SecretRead,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::SecretRead,
                     format!("moves {what} elsewhere: {}", source.shown()),
                 ));
             }
         }
     }
     if program == "osascript" && asks_for_a_secret(command) {
-        findings.push(Finding::dangerous(
-            Category::SecretRead,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SecretRead,
             "gets at a person's password or data (osascript)",
         ));
     }
     if prints(command) {
-        findings.push(Finding::dangerous(
-            Category::SecretRead,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SecretRead,
             "prints a stored secret",
         ));
     }
     if command
         .words
         .iter()
-        .any(|word| word.taint.has(Taint::SECRET))
+        .any(|word| word.taint.has(TaintSet::SECRET))
         && matches!(program, "echo" | "printf")
     {
-        findings.push(Finding::dangerous(Category::SecretRead, "prints a secret"));
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SecretRead,
+            "prints a secret",
+        ));
     }
     // A search over everything for keys is a search for keys.
     if matches!(program, "grep" | "rg" | "ag" | "egrep")
@@ -302,8 +309,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     .starts_with(&format!("{}/.config", judge.context.home))
         });
         if hunts && wide {
-            findings.push(Finding::dangerous(
-                Category::SecretRead,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::SecretRead,
                 "searches the machine for secrets",
             ));
         }
@@ -345,8 +352,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             ) || text.s.trim_end_matches('/') == judge.context.home
         });
         if hunts && wide {
-            findings.push(Finding::dangerous(
-                Category::SecretRead,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::SecretRead,
                 "searches the machine for secrets",
             ));
         }
@@ -355,7 +362,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// A dialog that hides what is typed, or the stores of other programs.
-fn asks_for_a_secret(command: &Effective) -> bool {
+fn asks_for_a_secret(command: &ReducedCommand) -> bool {
     const TELLING: &[&str] = &[
         "hidden answer",
         "Cookies.binarycookies",

@@ -1,17 +1,17 @@
 //! Services: restarting one's own is work, stopping those that guard or record is not.
 
 use super::acts::subcommands;
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 
 #[rustfmt::skip]
-const ACTS: &[Act] = &[
-    Act::new(&["systemctl"], &["stop|disable|mask|kill|isolate|set-default|edit|revert|set-property|enable|reenable|link|daemon-reexec|unmask"], Category::Service, "changes which services run").unless(&["--help"]),
-    Act::new(&["service", "rc-service"], &["*", "stop"], Category::Service, "changes which services run"),
-    Act::new(&["rc-update", "chkconfig", "update-rc.d", "insserv"], &["*"], Category::Persistence, "changes what starts at boot").unless(&["--list", "show"]),
-    Act::new(&["initctl", "supervisorctl", "sv", "s6-svc", "monit"], &["stop|shutdown|down"], Category::Service, "changes which services run"),
-    Act::new(&["launchctl"], &["load|bootstrap|submit|enable|unload|bootout|stop|disable|remove|kickstart|start"], Category::Persistence, "changes which services run"),
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(&["systemctl"], &["stop|disable|mask|kill|isolate|set-default|edit|revert|set-property|enable|reenable|link|daemon-reexec|unmask"], HarmCategory::Service, "changes which services run").unless(&["--help"]),
+    HarmfulAct::new(&["service", "rc-service"], &["*", "stop"], HarmCategory::Service, "changes which services run"),
+    HarmfulAct::new(&["rc-update", "chkconfig", "update-rc.d", "insserv"], &["*"], HarmCategory::Persistence, "changes what starts at boot").unless(&["--list", "show"]),
+    HarmfulAct::new(&["initctl", "supervisorctl", "sv", "s6-svc", "monit"], &["stop|shutdown|down"], HarmCategory::Service, "changes which services run"),
+    HarmfulAct::new(&["launchctl"], &["load|bootstrap|submit|enable|unload|bootout|stop|disable|remove|start"], HarmCategory::Persistence, "changes which services run"),
 ];
 
 /// Without these nobody gets in, nothing is recorded, or nothing is kept out.
@@ -47,8 +47,26 @@ const VITAL: &[&str] = &[
     "wazuh-agent",
 ];
 
-pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
+    const ORDERS: &[&str] = &[
+        "EnableUnitFiles",
+        "LinkUnitFiles",
+        "StartTransientUnit",
+        "MaskUnitFiles",
+    ];
+    if matches!(command.program(), "busctl" | "gdbus" | "dbus-send")
+        && command.args().iter().any(|arg| {
+            ORDERS
+                .iter()
+                .any(|order| arg.s == *order || arg.s.ends_with(&format!(".{order}")))
+        })
+    {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Persistence,
+            "changes which services run",
+        ));
+    }
     let words = subcommands(command);
     let restarted = match (command.program(), words.as_slice()) {
         (
@@ -65,8 +83,8 @@ pub(super) fn judge(command: &Effective, _: &Judge<'_>) -> Vec<Finding> {
         _ => &[],
     };
     if restarted.iter().any(|service| !is_ordinary(service)) {
-        findings.push(Finding::dangerous(
-            Category::Service,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Service,
             "restarts something the machine relies on",
         ));
     }

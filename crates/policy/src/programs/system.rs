@@ -1,8 +1,8 @@
 //! Schedules, logs, firewall, kernel, security tools.
 
-use super::{Act, Judge};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
+use super::{HarmfulAct, ProgramJudge};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
 use crate::paths;
 
 /// Domains of a Mac's settings that say how things look, and nothing about what may be done.
@@ -20,68 +20,80 @@ const HOW_IT_LOOKS: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-const ACTS: &[Act] = &[
-    Act::new(&["crontab"], &[], Category::Persistence, "changes scheduled jobs").unless(&["-l", "--help", "-V"]),
-    Act::new(&["at", "batch"], &[], Category::Persistence, "schedules a command").unless(&["-l", "-V", "-q", "-c", "-h"]),
-    Act::new(&["systemd-run"], &[], Category::Persistence, "schedules a command").with(&["--on-calendar", "--on-boot", "--on-active", "--on-startup", "--on-unit-active"]),
-    Act::new(&["atrm", "schtasks"], &[], Category::Persistence, "changes scheduled jobs"),
-    Act::new(&["iptables", "ip6tables", "iptables-legacy", "ebtables", "arptables"], &[], Category::Firewall, "changes the firewall").with(&["-F", "-X", "-P", "-A", "-I", "-D", "-R", "-Z", "--flush", "--append", "--insert", "--delete", "--delete-chain", "--new-chain", "--zero", "--policy", "-N", "--replace"]),
-    Act::new(&["iptables-restore", "ip6tables-restore"], &[], Category::Firewall, "changes the firewall"),
-    Act::new(&["nft"], &["flush|add|delete|insert|replace|destroy|reset"], Category::Firewall, "changes the firewall"),
-    Act::new(&["nft"], &[], Category::Firewall, "changes the firewall").with(&["-f", "--file"]),
-    Act::new(&["ufw"], &["disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route|prepend"], Category::Firewall, "changes the firewall"),
-    Act::new(&["ufw"], &[], Category::Firewall, "changes the firewall").with(&["--force"]),
-    Act::new(&["firewall-cmd"], &[], Category::Firewall, "changes the firewall").unless(&["--list-all", "--state", "--get-active-zones", "--list-ports", "--list-services", "--get-zones", "--help", "--get-default-zone", "--list-all-zones", "--version"]),
-    Act::new(&["pfctl"], &[], Category::Firewall, "changes the firewall").with(&["-d", "-F", "-f", "-e"]),
-    Act::new(&["setenforce", "apparmor_parser"], &[], Category::SecurityTool, "changes a security module"),
-    Act::new(&["auditctl"], &[], Category::LogTampering, "changes what is recorded").with(&["-e", "-D", "-d", "-W", "-a"]),
-    Act::new(&["journalctl"], &[], Category::LogTampering, "deletes the machine's records").with(&["--vacuum-size", "--vacuum-time", "--vacuum-files", "--rotate", "--flush"]),
-    Act::new(&["dmesg"], &[], Category::LogTampering, "deletes the kernel's records").with(&["-C", "-c", "--clear", "--read-clear"]),
-    Act::new(&["history"], &[], Category::LogTampering, "deletes the shell history").with(&["-c", "-w", "-d"]),
-    Act::new(&["wevtutil"], &["cl|clear-log"], Category::LogTampering, "deletes the machine's records"),
-    Act::new(&["utmpdump", "logtamper"], &[], Category::LogTampering, "rewrites login records").with(&["-r"]),
-    Act::new(&["faillock", "pam_tally2"], &[], Category::LogTampering, "forgets failed logins").with(&["--reset", "-r"]),
-    Act::new(&["sysctl"], &[], Category::Kernel, "changes the kernel's settings").with(&["-w", "--write", "-p", "--load", "--system"]),
-    Act::new(&["insmod", "rmmod", "kmod_load", "dkms", "depmod"], &[], Category::Kernel, "changes kernel modules").unless(&["status", "--version", "--help"]),
-    Act::new(&["modprobe"], &[], Category::Kernel, "changes kernel modules").unless(&["-n", "--dry-run", "--show-depends", "-c", "--showconfig", "--help", "-D"]),
-    Act::new(&["bpftool"], &["prog", "load|attach|pin"], Category::Kernel, "loads code into the kernel"),
-    Act::new(&["mount"], &[], Category::Kernel, "mounts something").with(&["-o", "--bind", "-t", "--rbind", "--move", "-B"]),
-    Act::new(&["ip"], &["link|addr|address|route|rule|netns|a|l|r", "set|del|delete|flush|add|replace|change"], Category::Firewall, "changes the network"),
-    Act::new(&["route"], &["add|del|delete|flush"], Category::Firewall, "changes the network"),
-    Act::new(&["ifdown", "ifup"], &[], Category::Firewall, "changes the network"),
-    Act::new(&["ifconfig"], &["*", "down|up|*.*.*.*"], Category::Firewall, "changes the network"),
-    Act::new(&["nmcli"], &["connection|con|c|device|dev|d|networking|radio", "delete|down|modify|off|disconnect|add|up"], Category::Firewall, "changes the network"),
-    Act::new(&["resolvectl", "systemd-resolve"], &["dns|domain"], Category::Firewall, "changes where names lead"),
-    Act::new(&["timedatectl"], &["set-*"], Category::SystemFile, "changes the clock"),
-    Act::new(&["hostnamectl"], &["set-*|hostname"], Category::SystemFile, "changes the machine's name"),
-    Act::new(&["hwclock"], &[], Category::SystemFile, "changes the clock").with(&["-s", "-w", "--set", "--hctosys", "--systohc"]),
-    Act::new(&["ntpdate", "ntpdig", "sntp", "rdate", "chronyd"], &[], Category::SystemFile, "changes the clock").unless(&["-q", "-d", "-p", "--version"]),
-    Act::new(&["chronyc"], &["makestep|settime|burst|online|offline|add|delete|manual"], Category::SystemFile, "changes the clock"),
-    Act::new(&["kpatch"], &["load|install|unload"], Category::Kernel, "loads code into the kernel"),
-    Act::new(&["ufw"], &["logging"], Category::LogTampering, "changes what the firewall records"),
-    Act::new(&["trust"], &["anchor|extract-compat"], Category::SecurityTool, "changes whom this machine trusts"),
-    Act::new(&["update-ca-certificates"], &[], Category::SecurityTool, "changes whom this machine trusts").with(&["--fresh"]),
-    Act::new(&["localectl"], &["set-*"], Category::SystemFile, "changes the machine's settings"),
-    Act::new(&["ldconfig", "update-alternatives", "alternatives", "dpkg-divert"], &[], Category::SystemFile, "changes which programs run").unless(&["--list", "--display", "--query", "-p", "-v", "status", "--config_dry", "--get-selections", "list"]),
-    Act::new(&["csrutil", "spctl"], &["disable|--master-disable|--global-disable"], Category::SecurityTool, "switches protection off"),
-    Act::new(&["spctl"], &[], Category::SecurityTool, "switches protection off").with(&["--master-disable", "--global-disable"]),
-    Act::new(&["fail2ban-client"], &["stop|unban|set"], Category::SecurityTool, "switches protection off"),
-    Act::new(&["clamscan"], &[], Category::SecurityTool, "deletes files").with(&["--remove"]),
-    Act::new(&["falcon-sensor", "falconctl"], &[], Category::SecurityTool, "changes a security tool").unless(&["-g", "stats"]),
-    Act::new(&["defaults"], &["write", "com.apple.loginwindow|com.apple.*"], Category::Persistence, "changes the settings of the system").unless(HOW_IT_LOOKS),
-    Act::new(&["reg", "reg.exe"], &["add|delete|import"], Category::Persistence, "changes the registry"),
-    Act::new(&["sc", "sc.exe"], &["create|delete|stop|config"], Category::Service, "changes which services run"),
-    Act::new(&["vssadmin", "wbadmin", "bcdedit", "cipher"], &[], Category::Destruction, "destroys backups"),
-    Act::new(&["ssh-copy-id"], &[], Category::Persistence, "lets a key log in somewhere"),
-    Act::new(&["powershell", "powershell.exe"], &[], Category::Disguise, "runs an encoded command").with(&["-EncodedCommand", "-enc", "-e", "-ec", "-encodedcommand"]),
-    Act::new(&["semodule", "semanage", "setsebool"], &[], Category::SecurityTool, "changes a security module").unless(&["-l", "--list"]),
-    Act::new(&["tc"], &["qdisc|filter|class", "add|del|replace|change"], Category::Firewall, "changes the network"),
-    Act::new(&["swapon"], &[], Category::SystemFile, "changes the machine's memory").with(&["-a"]),
-    Act::new(&["gsettings", "dconf"], &["reset-recursively"], Category::Destruction, "resets settings"),
+const ACTS: &[HarmfulAct] = &[
+    HarmfulAct::new(&["crontab"], &[], HarmCategory::Persistence, "changes scheduled jobs").unless(&["-l", "--help", "-V"]),
+    HarmfulAct::new(&["at", "batch"], &[], HarmCategory::Persistence, "schedules a command").unless(&["-l", "-V", "-q", "-c", "-h"]),
+    HarmfulAct::new(&["systemd-run"], &[], HarmCategory::Persistence, "schedules a command").with(&["--on-calendar", "--on-boot", "--on-active", "--on-startup", "--on-unit-active"]),
+    HarmfulAct::new(&["atrm", "schtasks"], &[], HarmCategory::Persistence, "changes scheduled jobs"),
+    HarmfulAct::new(&["iptables", "ip6tables", "iptables-legacy", "ebtables", "arptables"], &[], HarmCategory::Firewall, "changes the firewall").with(&["-F", "-X", "-P", "-A", "-I", "-D", "-R", "-Z", "--flush", "--append", "--insert", "--delete", "--delete-chain", "--new-chain", "--zero", "--policy", "-N", "--replace"]),
+    HarmfulAct::new(&["iptables-restore", "ip6tables-restore"], &[], HarmCategory::Firewall, "changes the firewall"),
+    HarmfulAct::new(&["nft"], &["flush|add|delete|insert|replace|destroy|reset"], HarmCategory::Firewall, "changes the firewall"),
+    HarmfulAct::new(&["nft"], &[], HarmCategory::Firewall, "changes the firewall").with(&["-f", "--file"]),
+    HarmfulAct::new(&["ufw"], &["disable|enable|allow|deny|delete|reset|reject|limit|default|reload|insert|route|prepend"], HarmCategory::Firewall, "changes the firewall"),
+    HarmfulAct::new(&["ufw"], &[], HarmCategory::Firewall, "changes the firewall").with(&["--force"]),
+    HarmfulAct::new(&["firewall-cmd"], &[], HarmCategory::Firewall, "changes the firewall").unless(&["--list-all", "--state", "--get-active-zones", "--list-ports", "--list-services", "--get-zones", "--help", "--get-default-zone", "--list-all-zones", "--version"]),
+    HarmfulAct::new(&["pfctl"], &[], HarmCategory::Firewall, "changes the firewall").with(&["-d", "-F", "-f", "-e"]),
+    HarmfulAct::new(&["setenforce", "apparmor_parser"], &[], HarmCategory::SecurityTool, "changes a security module"),
+    HarmfulAct::new(&["auditctl"], &[], HarmCategory::LogTampering, "changes what is recorded").with(&["-e", "-D", "-d", "-W", "-a"]),
+    HarmfulAct::new(&["journalctl"], &[], HarmCategory::LogTampering, "deletes the machine's records").with(&["--vacuum-size", "--vacuum-time", "--vacuum-files", "--rotate", "--flush"]),
+    HarmfulAct::new(&["dmesg"], &[], HarmCategory::LogTampering, "deletes the kernel's records").with(&["-C", "-c", "--clear", "--read-clear"]),
+    HarmfulAct::new(&["history"], &[], HarmCategory::LogTampering, "deletes the shell history").with(&["-c", "-w", "-d"]),
+    HarmfulAct::new(&["wevtutil"], &["cl|clear-log"], HarmCategory::LogTampering, "deletes the machine's records"),
+    HarmfulAct::new(&["utmpdump", "logtamper"], &[], HarmCategory::LogTampering, "rewrites login records").with(&["-r"]),
+    HarmfulAct::new(&["faillock", "pam_tally2"], &[], HarmCategory::LogTampering, "forgets failed logins").with(&["--reset", "-r"]),
+    HarmfulAct::new(&["sysctl"], &[], HarmCategory::Kernel, "changes the kernel's settings").with(&["-w", "--write", "-p", "--load", "--system"]),
+    HarmfulAct::new(&["insmod", "rmmod", "kmod_load", "dkms", "depmod"], &[], HarmCategory::Kernel, "changes kernel modules").unless(&["status", "--version", "--help"]),
+    HarmfulAct::new(&["modprobe"], &[], HarmCategory::Kernel, "changes kernel modules").unless(&["-n", "--dry-run", "--show-depends", "-c", "--showconfig", "--help", "-D"]),
+    HarmfulAct::new(&["bpftool"], &["prog", "load|attach|pin"], HarmCategory::Kernel, "loads code into the kernel"),
+    HarmfulAct::new(&["mount"], &[], HarmCategory::Kernel, "mounts something").with(&["-o", "--bind", "-t", "--rbind", "--move", "-B"]),
+    HarmfulAct::new(&["ip"], &["link|addr|address|route|rule|netns|a|l|r", "set|del|delete|flush|add|replace|change"], HarmCategory::Firewall, "changes the network"),
+    HarmfulAct::new(&["route"], &["add|del|delete|flush"], HarmCategory::Firewall, "changes the network"),
+    HarmfulAct::new(&["ifdown", "ifup"], &[], HarmCategory::Firewall, "changes the network"),
+    HarmfulAct::new(&["ifconfig"], &["*", "down|up|*.*.*.*"], HarmCategory::Firewall, "changes the network"),
+    HarmfulAct::new(&["nmcli"], &["connection|con|c|device|dev|d|networking|radio", "del*|down|mod*|off|disc*|add|up|edit|clone"], HarmCategory::Firewall, "changes the network"),
+    HarmfulAct::new(&["resolvectl", "systemd-resolve"], &["dns|domain"], HarmCategory::Firewall, "changes where names lead"),
+    HarmfulAct::new(&["timedatectl"], &["set-*"], HarmCategory::SystemFile, "changes the clock"),
+    HarmfulAct::new(&["hostnamectl"], &["set-*|hostname"], HarmCategory::SystemFile, "changes the machine's name"),
+    HarmfulAct::new(&["hwclock"], &[], HarmCategory::SystemFile, "changes the clock").with(&["-s", "-w", "--set", "--hctosys", "--systohc"]),
+    HarmfulAct::new(&["ntpdate", "ntpdig", "sntp", "rdate", "chronyd"], &[], HarmCategory::SystemFile, "changes the clock").unless(&["-q", "-d", "-p", "--version"]),
+    HarmfulAct::new(&["chronyc"], &["makestep|settime|burst|online|offline|add|delete|manual"], HarmCategory::SystemFile, "changes the clock"),
+    HarmfulAct::new(&["kpatch"], &["load|install|unload"], HarmCategory::Kernel, "loads code into the kernel"),
+    HarmfulAct::new(&["ufw"], &["logging"], HarmCategory::LogTampering, "changes what the firewall records"),
+    HarmfulAct::new(&["trust"], &["anchor|extract-compat"], HarmCategory::SecurityTool, "changes whom this machine trusts"),
+    HarmfulAct::new(&["update-ca-certificates"], &[], HarmCategory::SecurityTool, "changes whom this machine trusts").with(&["--fresh"]),
+    HarmfulAct::new(&["localectl"], &["set-*"], HarmCategory::SystemFile, "changes the machine's settings"),
+    HarmfulAct::new(&["ldconfig", "update-alternatives", "alternatives", "dpkg-divert"], &[], HarmCategory::SystemFile, "changes which programs run").unless(&["--list", "--display", "--query", "-p", "-v", "status", "--config_dry", "--get-selections", "list"]),
+    HarmfulAct::new(&["csrutil", "spctl"], &["disable|--master-disable|--global-disable"], HarmCategory::SecurityTool, "switches protection off"),
+    HarmfulAct::new(&["spctl"], &[], HarmCategory::SecurityTool, "switches protection off").with(&["--master-disable", "--global-disable"]),
+    HarmfulAct::new(&["fail2ban-client"], &["stop|unban|set"], HarmCategory::SecurityTool, "switches protection off"),
+    HarmfulAct::new(&["clamscan"], &[], HarmCategory::SecurityTool, "deletes files").with(&["--remove"]),
+    HarmfulAct::new(&["falcon-sensor", "falconctl"], &[], HarmCategory::SecurityTool, "changes a security tool").unless(&["-g", "stats"]),
+    HarmfulAct::new(&["defaults"], &["write", "com.apple.loginwindow|com.apple.*"], HarmCategory::Persistence, "changes the settings of the system").unless(HOW_IT_LOOKS),
+    HarmfulAct::new(&["reg", "reg.exe"], &["add|delete|import"], HarmCategory::Persistence, "changes the registry"),
+    HarmfulAct::new(&["sc", "sc.exe"], &["create|delete|stop|config"], HarmCategory::Service, "changes which services run"),
+    HarmfulAct::new(&["vssadmin", "wbadmin", "bcdedit", "cipher"], &[], HarmCategory::Destruction, "destroys backups"),
+    HarmfulAct::new(&["ssh-copy-id"], &[], HarmCategory::Persistence, "lets a key log in somewhere"),
+    HarmfulAct::new(&["powershell", "powershell.exe"], &[], HarmCategory::Disguise, "runs an encoded command").with(&["-EncodedCommand", "-enc", "-e", "-ec", "-encodedcommand"]),
+    HarmfulAct::new(&["semodule", "semanage", "setsebool"], &[], HarmCategory::SecurityTool, "changes a security module").unless(&["-l", "--list"]),
+    HarmfulAct::new(&["rfkill"], &["block", "all|wifi|wlan"], HarmCategory::Firewall, "cuts the machine off"),
+    HarmfulAct::new(&["certutil"], &[], HarmCategory::SecurityTool, "changes whom this machine trusts").with(&["-A", "-M"]),
+    HarmfulAct::new(&["update-crypto-policies"], &[], HarmCategory::SecurityTool, "changes what counts as safe").with(&["--set"]),
+    HarmfulAct::new(&["cpupower", "x86_energy_perf_policy"], &["frequency-set|set"], HarmCategory::Kernel, "changes the processor's settings"),
+    HarmfulAct::new(&["logkeys", "lkl", "uberkey"], &[], HarmCategory::SecretRead, "records what is typed").unless(&["--version"]),
+    HarmfulAct::new(&["xinput"], &["test|test-xi2"], HarmCategory::SecretRead, "records what is typed"),
+    HarmfulAct::new(&["imagesnap"], &[], HarmCategory::SecretRead, "takes a picture of whoever sits there").unless(&["-l", "--version"]),
+    HarmfulAct::new(&["masscan", "zmap", "unicornscan"], &[], HarmCategory::ReverseShell, "is a tool for attacking others").unless(&["--version", "--dryrun", "--readscan"]),
+    HarmfulAct::new(&["tc"], &["qdisc|filter|class", "add|del|replace|change"], HarmCategory::Firewall, "changes the network"),
+    HarmfulAct::new(&["swapon"], &[], HarmCategory::SystemFile, "changes the machine's memory").with(&["-a"]),
+    HarmfulAct::new(&["xdg-mime"], &["default", "*", "x-scheme-handler*"], HarmCategory::Persistence, "changes what opens an address"),
+    HarmfulAct::new(&["gsettings", "dconf"], &["set|write", "org.gnome.settings-daemon.plugins.media-keys*|org.gnome.desktop.lockdown*|org.gnome.desktop.media-handling*"], HarmCategory::Persistence, "changes what keys and media start"),
+    HarmfulAct::new(&["gsettings", "dconf"], &["write", "/org/gnome/settings-daemon/plugins/media-keys*|/org/gnome/desktop/lockdown*|/org/gnome/desktop/screensaver*"], HarmCategory::Persistence, "changes what keys start, or what locks the screen"),
+    HarmfulAct::new(&["arpspoof", "dnsspoof", "sslstrip", "slowloris", "dsniff"], &[], HarmCategory::ReverseShell, "is a tool for attacking others").unless(&["--version"]),
+    HarmfulAct::new(&["gsettings", "dconf"], &["reset-recursively"], HarmCategory::Destruction, "resets settings"),
 ];
 
 /// `-s`, `--set`, or the old way: digits for month, day, hour and minute.
-fn sets_the_clock(command: &Effective) -> bool {
+fn sets_the_clock(command: &ReducedCommand) -> bool {
     let sets = |arg: &str| {
         arg == "-s"
             || arg.starts_with("--set")
@@ -99,26 +111,26 @@ fn sets_the_clock(command: &Effective) -> bool {
         || !asks && command.operands().any(|text| digits(&text.s))
 }
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
     if program == "umount"
         && command.operands().any(|text| {
-            use paths::Place;
+            use paths::PathLoss;
             matches!(
                 paths::place(&text.s, &judge.cwd, judge.context),
-                Place::Root | Place::System | Place::Home
+                PathLoss::Root | PathLoss::System | PathLoss::Home
             )
         })
     {
-        findings.push(Finding::dangerous(
-            Category::Kernel,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Kernel,
             "takes away what the machine works with",
         ));
     }
     if program == "date" && sets_the_clock(command) {
-        findings.push(Finding::dangerous(
-            Category::SystemFile,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SystemFile,
             "changes the clock",
         ));
     }
@@ -126,8 +138,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         && command.operands().any(|text| text.s.contains('='))
         && !command.short('w')
     {
-        findings.push(Finding::dangerous(
-            Category::Kernel,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Kernel,
             "changes the kernel's settings",
         ));
     }
@@ -144,8 +156,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             && command.has_arg("+o")
             && command.has_arg("history"));
         if silences {
-            findings.push(Finding::dangerous(
-                Category::LogTampering,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::LogTampering,
                 "stops the shell history",
             ));
         }
@@ -156,8 +168,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             .nth(1)
             .is_some_and(|text| text.s.contains("history") || text.s.starts_with("/var/log"))
     {
-        findings.push(Finding::dangerous(
-            Category::LogTampering,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::LogTampering,
             "replaces records by a link",
         ));
     }
@@ -168,8 +180,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             full.starts_with("/var/log/") || full.ends_with("_history") && full.contains("/.")
         })
     {
-        findings.push(Finding::dangerous(
-            Category::LogTampering,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::LogTampering,
             "deletes or changes records",
         ));
     }
@@ -179,8 +191,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             .operands()
             .any(|text| text.s.starts_with("/var/log/"))
     {
-        findings.push(Finding::dangerous(
-            Category::LogTampering,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::LogTampering,
             "changes the machine's records",
         ));
     }

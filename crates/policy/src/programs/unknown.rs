@@ -7,11 +7,11 @@
 
 mod harmless;
 
-use super::{Judge, protected, uploads};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::paths::{self, Place};
-use crate::text::{BELOW, Taint, Text};
+use super::{ProgramJudge, protected, uploads};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::paths::{self, PathLoss};
+use crate::text::{BELOW, ExpandedText, TaintSet};
 use harmless::{harmless_to_read, harmless_to_write};
 
 /// Programs that print what is in the files they are given.
@@ -132,11 +132,11 @@ const QUIET: &[&str] = &[
     "exec_closed",
 ];
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
     let mut add = |what: &str, text: &str| {
-        findings.push(Finding::dangerous(
-            Category::Unknown,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Unknown,
             format!(
                 "{what} a file that cannot be known beforehand: {}",
                 crate::text::shown(text)
@@ -144,8 +144,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         ));
     };
     let program = command.program();
-    let read = |text: &Text| is_open(text, judge, harmless_to_read);
-    let written = |text: &Text| is_open(text, judge, harmless_to_write);
+    let read = |text: &ExpandedText| is_open(text, judge, harmless_to_read);
+    let written = |text: &ExpandedText| is_open(text, judge, harmless_to_write);
     for file in command.writes.iter().filter(|file| written(file)) {
         add("writes", &file.s);
     }
@@ -181,7 +181,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     for file in uploads::sent(command) {
-        if read(&Text::known(file.clone())) {
+        if read(&ExpandedText::known(file.clone())) {
             add("sends away", &file);
         }
     }
@@ -196,17 +196,17 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// Whether it is one of the files that a search of the machine or a whole home finds.
-fn below_the_machine(text: &Text, judge: &Judge<'_>) -> bool {
+fn below_the_machine(text: &ExpandedText, judge: &ProgramJudge<'_>) -> bool {
     text.s.split_once(BELOW).is_some_and(|(folder, _)| {
         folder.starts_with('/')
             && matches!(
                 paths::place(folder, &judge.cwd, judge.context),
-                Place::Root | Place::System | Place::InsideSystem | Place::Home
+                PathLoss::Root | PathLoss::System | PathLoss::InsideSystem | PathLoss::Home
             )
     })
 }
 
-fn is_open(text: &Text, judge: &Judge<'_>, harmless: fn(&str) -> bool) -> bool {
+fn is_open(text: &ExpandedText, judge: &ProgramJudge<'_>, harmless: fn(&str) -> bool) -> bool {
     if text.s.starts_with("/dev/fd/") {
         return false;
     }
@@ -220,15 +220,15 @@ fn is_open(text: &Text, judge: &Judge<'_>, harmless: fn(&str) -> bool) -> bool {
                 &text.s
             }
         });
-    text.taint.has(Taint::OPEN) && !harmless(crate::effective::base_name(path))
+    text.taint.has(TaintSet::OPEN) && !harmless(crate::effective::base_name(path))
         || paths::may_be_anything(path, &judge.cwd, harmless)
 }
 
 /// Operands whose content ends up on the screen or in a copy.
-fn shown(command: &Effective) -> Vec<&Text> {
+fn shown(command: &ReducedCommand) -> Vec<&ExpandedText> {
     let program = command.program();
-    let operands: Vec<&Text> = command.operands().collect();
-    let operands: Vec<&Text> = operands
+    let operands: Vec<&ExpandedText> = command.operands().collect();
+    let operands: Vec<&ExpandedText> = operands
         .into_iter()
         .filter(|text| !is_option_value(command, text))
         .collect();
@@ -261,7 +261,7 @@ fn shown(command: &Effective) -> Vec<&Text> {
 }
 
 /// `grep -m 1`, `awk -F: -v x=y`, `jq --arg n v`.
-fn is_option_value(command: &Effective, text: &Text) -> bool {
+fn is_option_value(command: &ReducedCommand, text: &ExpandedText) -> bool {
     let valued: &[&str] = match command.program() {
         "head" | "tail" | "strings" => &["-n", "-c", "--lines", "--bytes"],
         "cut" => &["-c", "-f", "-d", "-b", "--fields", "--delimiter"],
@@ -313,7 +313,7 @@ fn is_option_value(command: &Effective, text: &Text) -> bool {
     })
 }
 
-fn to_stdout(command: &Effective) -> bool {
+fn to_stdout(command: &ReducedCommand) -> bool {
     let makes = command.short('c') || command.operand_or_flag().starts_with('c');
     let named = command.args().iter().any(|arg| {
         let s = arg.s.as_str();
@@ -324,7 +324,7 @@ fn to_stdout(command: &Effective) -> bool {
     makes && (!named || command.has_arg("-") || command.has_arg("/dev/stdout"))
 }
 
-fn deleted(command: &Effective) -> Vec<&Text> {
+fn deleted(command: &ReducedCommand) -> Vec<&ExpandedText> {
     match command.program() {
         "rm" | "unlink" | "shred" | "srm" | "wipe" => command.operands().collect(),
         "find" if command.has_arg("-delete") => command
@@ -336,7 +336,7 @@ fn deleted(command: &Effective) -> Vec<&Text> {
     }
 }
 
-fn started(command: &Effective) -> Option<&Text> {
+fn started(command: &ReducedCommand) -> Option<&ExpandedText> {
     if !RUNNERS.contains(&command.program()) {
         return None;
     }
@@ -348,7 +348,7 @@ fn started(command: &Effective) -> Option<&Text> {
 }
 
 /// A variable whose usual value everybody counts on, and this judge too.
-fn relied_on(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+fn relied_on(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let stays = command.words.is_empty()
         || matches!(
             command.program(),
@@ -377,8 +377,8 @@ fn relied_on(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                     || value.contains("..") && value.contains('/'))
         })
         .map(|(name, _)| {
-            Finding::dangerous(
-                Category::Unknown,
+            HarmFinding::dangerous(
+                HarmCategory::Unknown,
                 format!("changes a variable that others rely on: {name}"),
             )
         })

@@ -3,11 +3,11 @@
 //! Sending what a project made is everyday work, so what matters is where the file lies and what it
 //! is called. Host names with somebody's data in them are the same act by other means.
 
-use super::Judge;
-use crate::effective::{Effective, base_name};
-use crate::finding::{Category, Finding};
-use crate::paths::{self, Place};
-use crate::text::{HOLE, NAME, Taint};
+use super::ProgramJudge;
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::paths::{self, PathLoss};
+use crate::text::{HOLE, NAME, TaintSet};
 
 /// Words in a file's name that say it was not made for others.
 const TELLING: &[&str] = &[
@@ -26,7 +26,7 @@ const TELLING: &[&str] = &[
     ".sql",
 ];
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
     let program = command.program();
     if !to_this_machine(command) {
@@ -37,14 +37,14 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             };
             let secret = paths::secret(&file, &judge.cwd, judge.context);
             if let Some(what) = secret.filter(|_| file.starts_with('/')) {
-                findings.push(Finding::dangerous(
-                    Category::Exfiltration,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Exfiltration,
                     format!("sends {what} away with {program}"),
                 ));
             }
             if let Some(what) = not_for_others(&file, judge) {
-                findings.push(Finding::dangerous(
-                    Category::Exfiltration,
+                findings.push(HarmFinding::dangerous(
+                    HarmCategory::Exfiltration,
                     format!(
                         "sends {what} away with {program}: {}",
                         crate::text::shown(&file)
@@ -54,8 +54,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         }
     }
     if !sent(command).is_empty() && names_a_drop_site(command) {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("publishes a file at a place for everybody with {program}"),
         ));
     }
@@ -65,11 +65,11 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     ) && (program != "logger" || command.value_of("-n").is_some())
         && command.args().iter().any(|arg| {
             arg.taint
-                .has(Taint::FILE | Taint::SECRET | Taint::ENVIRONMENT)
+                .has(TaintSet::FILE | TaintSet::SECRET | TaintSet::ENVIRONMENT)
         })
     {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("hides data in what {program} asks for"),
         ));
     }
@@ -81,18 +81,18 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         && command.operands().any(|text| {
             matches!(
                 paths::place(&text.s, &judge.cwd, judge.context),
-                Place::Home | Place::Root | Place::System
+                PathLoss::Home | PathLoss::Root | PathLoss::System
             ) || personal(&text.s, judge)
         })
     {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("copies what is somebody's own to another machine with {program}"),
         ));
     }
     if program == "ping" && command.value_of("-p").is_some_and(|text| !text.is_known()) {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             "hides data in pings",
         ));
     }
@@ -104,8 +104,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         .iter()
         .any(|arg| arg.s.contains(&format!("{HOLE}.")) || arg.s.contains(&format!("{NAME}.")))
     {
-        findings.push(Finding::dangerous(
-            Category::Exfiltration,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
             format!("hides data in a name that {program} asks for"),
         ));
     }
@@ -113,7 +113,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
 }
 
 /// Places where anybody may leave a file and whoever knows the address may have it.
-fn names_a_drop_site(command: &Effective) -> bool {
+fn names_a_drop_site(command: &ReducedCommand) -> bool {
     #[rustfmt::skip]
     const SITES: &[&str] = &[
         "transfer.sh", "file.io", "0x0.st", "ix.io", "sprunge.us", "termbin.com", "paste.rs", "dpaste.", "pastebin.",
@@ -143,7 +143,7 @@ fn names_a_drop_site(command: &Effective) -> bool {
 }
 
 /// What the program is told to send, as the command line names it.
-pub(super) fn sent(command: &Effective) -> Vec<String> {
+pub(super) fn sent(command: &ReducedCommand) -> Vec<String> {
     let valued = |flags: &[&str]| -> Vec<String> {
         flags
             .iter()
@@ -200,7 +200,7 @@ pub(super) fn sent(command: &Effective) -> Vec<String> {
 }
 
 /// Copies to another host: of a whole home, of the system, of folders where people keep their own.
-fn copied(command: &Effective, judge: &Judge<'_>) -> Option<Finding> {
+fn copied(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Option<HarmFinding> {
     if !matches!(command.program(), "rsync" | "scp" | "sftp" | "unison") {
         return None;
     }
@@ -213,14 +213,14 @@ fn copied(command: &Effective, judge: &Judge<'_>) -> Option<Finding> {
         !source.s.contains(':')
             && (not_for_others(&source.s, judge).is_some() || personal(&source.s, judge))
     })?;
-    Some(Finding::dangerous(
-        Category::Exfiltration,
+    Some(HarmFinding::dangerous(
+        HarmCategory::Exfiltration,
         format!("copies {} to another machine", source.shown()),
     ))
 }
 
 /// Where people keep what is theirs.
-pub(super) fn personal(file: &str, judge: &Judge<'_>) -> bool {
+pub(super) fn personal(file: &str, judge: &ProgramJudge<'_>) -> bool {
     const FOLDERS: &[&str] = &[
         "Documents",
         "Desktop",
@@ -240,19 +240,30 @@ pub(super) fn personal(file: &str, judge: &Judge<'_>) -> bool {
         .is_some_and(|rest| FOLDERS.contains(&rest.trim_end_matches('/')))
 }
 
-fn not_for_others(file: &str, judge: &Judge<'_>) -> Option<&'static str> {
+fn not_for_others(file: &str, judge: &ProgramJudge<'_>) -> Option<&'static str> {
     if file.is_empty() || file == "-" || file.contains("://") {
         return None;
     }
     match paths::place(file, &judge.cwd, judge.context) {
-        Place::Root | Place::Home => return Some("everything of somebody"),
-        Place::System | Place::InsideSystem if !file.contains("/share/") => {
+        PathLoss::Root | PathLoss::Home => return Some("everything of somebody"),
+        PathLoss::System | PathLoss::InsideSystem if !file.contains("/share/") => {
             return Some("a file of the system");
         }
         _ => {}
     }
     if personal(file, judge) {
         return Some("a personal folder");
+    }
+    let packed = [
+        ".tgz", ".tar.gz", ".tar", ".zip", ".7z", ".tar.xz", ".tar.zst", ".gpg", ".wav", ".pcap",
+        ".png", ".jpg", ".mp4", ".mkv", ".mov",
+    ];
+    let shared = matches!(
+        paths::place(file, &judge.cwd, judge.context),
+        PathLoss::InsideTemporary
+    );
+    if shared && packed.iter().any(|end| file.ends_with(end)) {
+        return Some("what somebody packed where everybody may");
     }
     let name = base_name(file.trim_end_matches('/')).to_lowercase();
     TELLING
@@ -261,7 +272,7 @@ fn not_for_others(file: &str, judge: &Judge<'_>) -> Option<&'static str> {
         .then_some("what its name says is not for others")
 }
 
-fn to_this_machine(command: &Effective) -> bool {
+fn to_this_machine(command: &ReducedCommand) -> bool {
     const HERE: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"];
     let host = |text: &str| {
         let rest = text.split_once("://").map_or(text, |(_, rest)| rest);

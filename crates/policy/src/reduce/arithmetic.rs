@@ -4,7 +4,7 @@ const DEEPEST: usize = 24;
 
 /// The value of an expression, if it can be told.
 pub(super) fn value(text: &str, variable: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
-    let mut reader = Reader {
+    let mut reader = ArithmeticReader {
         chars: text
             .chars()
             .filter(|c| !c.is_whitespace())
@@ -18,14 +18,14 @@ pub(super) fn value(text: &str, variable: &dyn Fn(&str) -> Option<i64>) -> Optio
     (reader.at == reader.chars.len()).then_some(value)
 }
 
-struct Reader<'v> {
+struct ArithmeticReader<'v> {
     chars: Vec<char>,
     at: usize,
     depth: usize,
     variable: &'v dyn Fn(&str) -> Option<i64>,
 }
 
-impl Reader<'_> {
+impl ArithmeticReader<'_> {
     fn sum(&mut self) -> Option<i64> {
         let mut total = self.product()?;
         while let Some(op @ ('+' | '-' | '^')) = self.peek() {

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use super::Walker;
-use crate::syntax::{Assign, AssignValue};
-use crate::text::Text;
+use super::ScriptWalker;
+use crate::syntax::{AssignValue, ShellAssignment};
+use crate::text::ExpandedText;
 
-impl Walker<'_> {
-    pub(super) fn assign(&mut self, assign: &Assign) -> Text {
+impl ScriptWalker<'_> {
+    pub(super) fn assign(&mut self, assign: &ShellAssignment) -> ExpandedText {
         if let Some(word) = &assign.inside {
             self.text(word);
         }
@@ -18,7 +18,7 @@ impl Walker<'_> {
                     items.append(&mut self.fields(word));
                 }
                 self.set_array(&assign.name, items, assign.append);
-                Text::default()
+                ExpandedText::default()
             }
             AssignValue::Scalar(word) => {
                 let mut value = self.text(word);
@@ -39,7 +39,7 @@ impl Walker<'_> {
         }
     }
 
-    fn assign_item(&mut self, name: &str, index: &str, value: Text) {
+    fn assign_item(&mut self, name: &str, index: &str, value: ExpandedText) {
         const MOST_ITEMS: usize = 256;
         let name = self.meant(name).to_owned();
         self.changes += 1;
@@ -53,7 +53,7 @@ impl Walker<'_> {
             Rc::make_mut(&mut self.mixed).insert(name.clone());
         } else {
             if items.len() <= at {
-                items.resize(at + 1, Text::default());
+                items.resize(at + 1, ExpandedText::default());
             }
             items[at] = value.clone();
             // `$a` is its first item.

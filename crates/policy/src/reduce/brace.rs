@@ -1,25 +1,25 @@
 //! Brace expansion: `{rm,-rf,/}` is three words.
 
-use crate::syntax::{Part, Word};
+use crate::syntax::{ShellWord, WordPart};
 
 /// More words than this from one are not worth following.
-const MOST: usize = 256;
+const MOST_BRACE_WORDS: usize = 256;
 
 /// Nor is a longer word than this: looking for closing braces is quadratic.
-const LONGEST: usize = 1_024;
+const LONGEST_BRACE_WORD: usize = 1_024;
 
 #[derive(Clone)]
-enum Bit {
+enum BraceToken {
     Char(char),
-    Part(Part),
+    Part(WordPart),
 }
 
 /// `None` if there are more braces than are worth following.
-pub(super) fn expand(word: &Word) -> Option<Vec<Word>> {
+pub(super) fn expand(word: &ShellWord) -> Option<Vec<ShellWord>> {
     let live = |mark: char| {
         word.0
             .iter()
-            .any(|part| matches!(part, Part::Plain(text) if text.contains(mark)))
+            .any(|part| matches!(part, WordPart::Plain(text) if text.contains(mark)))
     };
     if !live('{') || !live('}') {
         return Some(vec![word.clone()]);
@@ -27,19 +27,19 @@ pub(super) fn expand(word: &Word) -> Option<Vec<Word>> {
     let mut bits = Vec::new();
     for part in &word.0 {
         match part {
-            Part::Plain(text) => bits.extend(text.chars().map(Bit::Char)),
-            other => bits.push(Bit::Part(other.clone())),
+            WordPart::Plain(text) => bits.extend(text.chars().map(BraceToken::Char)),
+            other => bits.push(BraceToken::Part(other.clone())),
         }
     }
-    if bits.len() > LONGEST {
+    if bits.len() > LONGEST_BRACE_WORD {
         return None;
     }
-    let mut budget = MOST;
+    let mut budget = MOST_BRACE_WORDS;
     let words = expand_bits(&bits, &mut budget, 0);
     (budget > 0).then(|| words.into_iter().map(|bits| join(&bits)).collect())
 }
 
-fn expand_bits(bits: &[Bit], budget: &mut usize, depth: usize) -> Vec<Vec<Bit>> {
+fn expand_bits(bits: &[BraceToken], budget: &mut usize, depth: usize) -> Vec<Vec<BraceToken>> {
     if depth > 8 || *budget == 0 {
         return vec![bits.to_vec()];
     }
@@ -51,7 +51,7 @@ fn expand_bits(bits: &[Bit], budget: &mut usize, depth: usize) -> Vec<Vec<Bit>> 
             continue;
         };
         let inner = &bits[open + 1..close];
-        let choices: Vec<Vec<Bit>> = if commas.is_empty() {
+        let choices: Vec<Vec<BraceToken>> = if commas.is_empty() {
             match range(inner) {
                 Some(choices) => choices,
                 None => continue,
@@ -75,7 +75,7 @@ fn expand_bits(bits: &[Bit], budget: &mut usize, depth: usize) -> Vec<Vec<Bit>> 
     vec![bits.to_vec()]
 }
 
-fn closing(bits: &[Bit], open: usize) -> Option<(usize, Vec<usize>)> {
+fn closing(bits: &[BraceToken], open: usize) -> Option<(usize, Vec<usize>)> {
     let mut depth = 0_usize;
     let mut commas = Vec::new();
     for (at, bit) in bits.iter().enumerate().skip(open) {
@@ -93,7 +93,7 @@ fn closing(bits: &[Bit], open: usize) -> Option<(usize, Vec<usize>)> {
     None
 }
 
-fn split(bits: &[Bit], open: usize, close: usize, commas: &[usize]) -> Vec<Vec<Bit>> {
+fn split(bits: &[BraceToken], open: usize, close: usize, commas: &[usize]) -> Vec<Vec<BraceToken>> {
     let mut choices = Vec::new();
     let mut from = open + 1;
     for &end in commas.iter().chain([&close]) {
@@ -104,12 +104,12 @@ fn split(bits: &[Bit], open: usize, close: usize, commas: &[usize]) -> Vec<Vec<B
 }
 
 /// `{1..3}` and `{a..c}`.
-fn range(inner: &[Bit]) -> Option<Vec<Vec<Bit>>> {
+fn range(inner: &[BraceToken]) -> Option<Vec<Vec<BraceToken>>> {
     let text: String = inner
         .iter()
         .map(|bit| match bit {
-            Bit::Char(c) => Some(*c),
-            Bit::Part(_) => None,
+            BraceToken::Char(c) => Some(*c),
+            BraceToken::Part(_) => None,
         })
         .collect::<Option<_>>()?;
     let (from, to) = text.split_once("..")?;
@@ -129,7 +129,7 @@ fn range(inner: &[Bit]) -> Option<Vec<Vec<Bit>>> {
     Some(
         words
             .into_iter()
-            .map(|word| word.chars().map(Bit::Char).collect())
+            .map(|word| word.chars().map(BraceToken::Char).collect())
             .collect(),
     )
 }
@@ -140,26 +140,26 @@ fn single(text: &str) -> Option<char> {
     chars.next().is_none().then_some(c)
 }
 
-fn is(bit: &Bit, c: char) -> bool {
-    matches!(bit, Bit::Char(found) if *found == c)
+fn is(bit: &BraceToken, c: char) -> bool {
+    matches!(bit, BraceToken::Char(found) if *found == c)
 }
 
-fn join(bits: &[Bit]) -> Word {
+fn join(bits: &[BraceToken]) -> ShellWord {
     let mut parts = Vec::new();
     let mut plain = String::new();
     for bit in bits {
         match bit {
-            Bit::Char(c) => plain.push(*c),
-            Bit::Part(part) => {
+            BraceToken::Char(c) => plain.push(*c),
+            BraceToken::Part(part) => {
                 if !plain.is_empty() {
-                    parts.push(Part::Plain(std::mem::take(&mut plain)));
+                    parts.push(WordPart::Plain(std::mem::take(&mut plain)));
                 }
                 parts.push(part.clone());
             }
         }
     }
     if !plain.is_empty() {
-        parts.push(Part::Plain(plain));
+        parts.push(WordPart::Plain(plain));
     }
-    Word(parts)
+    ShellWord(parts)
 }

@@ -6,9 +6,9 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::Walker;
+use super::ScriptWalker;
 use super::environment::conventional;
-use crate::text::Text;
+use crate::text::ExpandedText;
 
 /// The folder among the variables with older values; no variable is called so.
 const FOLDER: &str = ".";
@@ -18,16 +18,16 @@ const MOST_JUMPS: usize = 128;
 
 /// All that an assignment or a `cd` changes.
 #[derive(Clone)]
-pub(super) struct State {
-    vars: Rc<HashMap<String, Text>>,
-    older: Rc<HashMap<String, Vec<Text>>>,
+pub(super) struct ShellState {
+    vars: Rc<HashMap<String, ExpandedText>>,
+    older: Rc<HashMap<String, Vec<ExpandedText>>>,
     lost: Rc<HashSet<String>>,
-    arrays: Rc<HashMap<String, Vec<Text>>>,
+    arrays: Rc<HashMap<String, Vec<ExpandedText>>>,
     mixed: Rc<HashSet<String>>,
     cwd: Option<String>,
 }
 
-impl State {
+impl ShellState {
     /// What going through them costs, counted in text.
     fn cost_of_arrays(&self) -> usize {
         let items: usize = self.arrays.values().map(Vec::len).sum();
@@ -36,13 +36,13 @@ impl State {
 }
 
 /// `break`, `continue` or `return`, with what was known there.
-pub(super) struct Jump {
+pub(super) struct LoopJump {
     /// How many loops it leaves.
     loops: usize,
-    state: State,
+    state: ShellState,
 }
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     /// Walks what may or may not run.
     pub(super) fn maybe<T>(&mut self, walk: impl FnOnce(&mut Self) -> T) -> T {
         let folder = self.cwd.clone();
@@ -61,8 +61,8 @@ impl Walker<'_> {
         result
     }
 
-    pub(super) fn state(&self) -> State {
-        State {
+    pub(super) fn state(&self) -> ShellState {
+        ShellState {
             vars: Rc::clone(&self.vars),
             older: Rc::clone(&self.older),
             lost: Rc::clone(&self.lost),
@@ -82,7 +82,7 @@ impl Walker<'_> {
         result
     }
 
-    pub(super) fn return_to(&mut self, state: State) {
+    pub(super) fn return_to(&mut self, state: ShellState) {
         self.vars = state.vars;
         self.older = state.older;
         self.lost = state.lost;
@@ -92,7 +92,7 @@ impl Walker<'_> {
     }
 
     /// From here on the variables may also be as they were in another state.
-    fn join(&mut self, other: &State) {
+    fn join(&mut self, other: &ShellState) {
         if !Rc::ptr_eq(&self.arrays, &other.arrays) {
             self.spend_text(other.cost_of_arrays());
             self.join_arrays(other);
@@ -113,13 +113,13 @@ impl Walker<'_> {
         }
     }
 
-    fn join_values(&mut self, other: &State) {
+    fn join_values(&mut self, other: &ShellState) {
         for (name, value) in other.vars.iter() {
             self.keep_older(name, value);
         }
     }
 
-    fn join_older(&mut self, other: &State) {
+    fn join_older(&mut self, other: &ShellState) {
         for (name, older) in other.older.iter() {
             for value in older {
                 self.keep_older(name, value);
@@ -128,12 +128,12 @@ impl Walker<'_> {
     }
 
     /// What was no variable of the text may have been an array, or one that every shell has.
-    fn join_new(&mut self, other: &State) {
+    fn join_new(&mut self, other: &ShellState) {
         let new = self
             .vars
             .keys()
             .filter(|name| !other.vars.contains_key(*name));
-        let values: Vec<(String, Text)> = new
+        let values: Vec<(String, ExpandedText)> = new
             .filter_map(|name| {
                 let items = other.arrays.get(name);
                 let value = match items {
@@ -149,7 +149,7 @@ impl Walker<'_> {
     }
 
     /// Either of two arrays may be there, so every item counts at every place.
-    fn join_arrays(&mut self, other: &State) {
+    fn join_arrays(&mut self, other: &ShellState) {
         let was = |name: &String| match (other.arrays.get(name), other.vars.get(name)) {
             (Some(items), _) => items.clone(),
             (None, value) => value.cloned().into_iter().collect(),
@@ -187,7 +187,7 @@ impl Walker<'_> {
         }
         let folder = folder.unwrap_or(&self.context.workspace);
         if self.matters(folder) {
-            self.keep_older(FOLDER, &Text::known(folder));
+            self.keep_older(FOLDER, &ExpandedText::known(folder));
         }
     }
 
@@ -201,7 +201,7 @@ impl Walker<'_> {
     pub(super) fn stand_in(&mut self, folder: String) {
         if self.reading.is_some() {
             if self.matters(&folder) {
-                self.keep_older(FOLDER, &Text::known(&folder));
+                self.keep_older(FOLDER, &ExpandedText::known(&folder));
             }
         } else {
             self.forget_older(FOLDER);
@@ -216,7 +216,7 @@ impl Walker<'_> {
         }
         if self.jumps.len() < MOST_JUMPS {
             let state = self.state();
-            self.jumps.push(Jump { loops, state });
+            self.jumps.push(LoopJump { loops, state });
         } else {
             self.doubt("it has more branches than can be followed");
         }
@@ -229,7 +229,7 @@ impl Walker<'_> {
         self.land(0);
         let inner = std::mem::replace(&mut self.jumps, outer);
         let further = inner.into_iter().filter(|jump| jump.loops > 1);
-        self.jumps.extend(further.map(|jump| Jump {
+        self.jumps.extend(further.map(|jump| LoopJump {
             loops: jump.loops - 1,
             ..jump
         }));

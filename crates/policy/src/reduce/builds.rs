@@ -1,14 +1,14 @@
 //! Files that the same text writes and hands to a program that builds and runs them.
 
-use super::Walker;
-use crate::effective::Effective;
-use crate::text::Flow;
+use super::ScriptWalker;
+use crate::effective::ReducedCommand;
+use crate::text::{ByteFlow, TaintSet};
 
-const MOST_LINES: usize = 64;
+const MOST_BUILD_LINES: usize = 64;
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     /// Source, recipes and scripts of a project that this very text wrote.
-    pub(super) fn run_own_project(&mut self, command: &Effective) {
+    pub(super) fn run_own_project(&mut self, command: &ReducedCommand) {
         if self.files.is_empty() {
             return;
         }
@@ -25,9 +25,13 @@ impl Walker<'_> {
         }
     }
 
-    fn run_own_sources(&mut self, command: &Effective) {
+    fn run_own_sources(&mut self, command: &ReducedCommand) {
         let files: Vec<String> = command.operands().map(|text| text.s.clone()).collect();
         for file in files {
+            let taint = self.file(&file).map_or(TaintSet::NONE, |flow| flow.taint);
+            if taint.has(TaintSet::NETWORK) {
+                self.judge_unknown_code(taint, command.program());
+            }
             if let Some(code) = self.file(&file).and_then(|flow| flow.known.clone()) {
                 self.look_inside(&code, "script", command);
                 self.read_own_mentions(&code);
@@ -41,11 +45,11 @@ impl Walker<'_> {
         let words = code.split(|c: char| c.is_whitespace() || "'\"`(){}[]<>,;=".contains(c));
         let secret = words
             .filter(|word| word.starts_with(['/', '~']) && word.len() < 256)
-            .take(MOST_LINES)
+            .take(MOST_BUILD_LINES)
             .any(|word| crate::paths::secret(word, self.workdir(), self.context).is_some());
         if secret {
-            self.find(crate::finding::Finding::dangerous(
-                crate::finding::Category::SecretRead,
+            self.find(crate::finding::HarmFinding::dangerous(
+                crate::finding::HarmCategory::SecretRead,
                 "reads a secret in a file that it writes itself",
             ));
         }
@@ -65,14 +69,14 @@ impl Walker<'_> {
         if !STARTS.iter().any(|word| code.contains(word)) {
             return;
         }
-        for text in code.split('"').skip(1).step_by(2).take(MOST_LINES) {
+        for text in code.split('"').skip(1).step_by(2).take(MOST_BUILD_LINES) {
             if text.contains(' ') {
-                self.run_text(text, "a program it writes", &Flow::default());
+                self.run_text(text, "a program it writes", &ByteFlow::default());
             }
         }
     }
 
-    fn run_own_recipes(&mut self, command: &Effective) {
+    fn run_own_recipes(&mut self, command: &ReducedCommand) {
         let named: Vec<String> = ["-f", "--file", "--makefile"]
             .iter()
             .flat_map(|flag| command.values_of(flag))
@@ -86,15 +90,15 @@ impl Walker<'_> {
                 .lines()
                 .filter(|line| line.starts_with(['\t', ' ']))
                 .map(|line| line.trim_start().trim_start_matches(['@', '-', '+']))
-                .take(MOST_LINES)
+                .take(MOST_BUILD_LINES)
                 .collect();
             for recipe in recipes {
-                self.run_text(recipe, "make", &Flow::default());
+                self.run_text(recipe, "make", &ByteFlow::default());
             }
         }
     }
 
-    fn run_own_package(&mut self, command: &Effective) {
+    fn run_own_package(&mut self, command: &ReducedCommand) {
         for file in ["package.json", "composer.json"] {
             let Some(text) = self.file(file).and_then(|flow| flow.known.clone()) else {
                 continue;
@@ -104,13 +108,13 @@ impl Walker<'_> {
                 .split('"')
                 .skip(1)
                 .step_by(2)
-                .take(MOST_LINES)
+                .take(MOST_BUILD_LINES)
                 .collect();
             for script in texts
                 .into_iter()
                 .filter(|text| text.contains([' ', '/', '|']))
             {
-                self.run_text(script, &name, &Flow::default());
+                self.run_text(script, &name, &ByteFlow::default());
             }
         }
     }

@@ -2,21 +2,21 @@
 
 use std::rc::Rc;
 
-use super::Walker;
+use super::ScriptWalker;
 use super::locals::is_local;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::text::{Flow, HOLE, Taint, Text, is_hole};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::text::{ByteFlow, ExpandedText, HOLE, TaintSet, is_hole};
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     /// `None` if the name is no builtin that matters here.
-    pub(super) fn builtin(&mut self, name: &str, command: &Effective) -> Option<Flow> {
+    pub(super) fn builtin(&mut self, name: &str, command: &ReducedCommand) -> Option<ByteFlow> {
         let args = command.args();
         match name {
             "cd" | "pushd" => {
                 self.judge(command.clone());
                 self.change_folder(args);
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "eval" => {
                 let text = joined(args);
@@ -33,12 +33,12 @@ impl Walker<'_> {
                     self.traps.push(action.clone());
                 }
                 if args.iter().any(|arg| arg.s == "DEBUG") && action.s.contains("BASH_COMMAND") {
-                    self.find(Finding::dangerous(
-                        Category::Persistence,
+                    self.find(HarmFinding::dangerous(
+                        HarmCategory::Persistence,
                         "records every command that is typed",
                     ));
                 }
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "alias" => {
                 self.judge(command.clone());
@@ -55,11 +55,11 @@ impl Walker<'_> {
                 for (name, value) in pairs {
                     self.judge_alias(&name, &value);
                     if !value.contains(is_hole) {
-                        self.run_text(&value, "alias", &Flow::default());
+                        self.run_text(&value, "alias", &ByteFlow::default());
                         self.aliases.insert(name, value);
                     }
                 }
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "export" | "declare" | "typeset" | "local" | "readonly" => {
                 self.judge(command.clone());
@@ -71,7 +71,7 @@ impl Walker<'_> {
                         if is_local(name) {
                             self.make_local(variable, command.short('g'));
                         }
-                        let value = Text {
+                        let value = ExpandedText {
                             s: value.to_owned(),
                             ..arg.clone()
                         };
@@ -92,34 +92,34 @@ impl Walker<'_> {
                 }
                 let lists =
                     args.is_empty() || command.short('p') && command.operands().next().is_none();
-                Some(Flow::unknown(if lists {
-                    Taint::ENVIRONMENT
+                Some(ByteFlow::unknown(if lists {
+                    TaintSet::ENVIRONMENT
                 } else {
-                    Taint::NONE
+                    TaintSet::NONE
                 }))
             }
             "set" => {
                 self.judge(command.clone());
                 if let Some(given) = arguments_of_set(args) {
-                    let mut words = vec![Text::known("bash")];
+                    let mut words = vec![ExpandedText::known("bash")];
                     words.extend_from_slice(given);
                     self.set_arguments(words);
                 }
-                Some(Flow::unknown(if args.is_empty() {
-                    Taint::ENVIRONMENT
+                Some(ByteFlow::unknown(if args.is_empty() {
+                    TaintSet::ENVIRONMENT
                 } else {
-                    Taint::NONE
+                    TaintSet::NONE
                 }))
             }
             "mapfile" | "readarray" => {
                 self.judge(command.clone());
                 self.map_file(command);
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "read" => {
                 self.judge(command.clone());
                 self.read(command);
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "printf" if args.first().is_some_and(|arg| arg.s == "-v") => {
                 let mut shown = command.clone();
@@ -128,17 +128,17 @@ impl Walker<'_> {
                 if let Some(name) = args.get(1) {
                     self.set(&name.s, text);
                 }
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "hash" => {
                 self.judge(command.clone());
                 if command.short('p') {
-                    self.find(Finding::dangerous(
-                        Category::Injection,
+                    self.find(HarmFinding::dangerous(
+                        HarmCategory::Injection,
                         "makes a name stand for another program (hash -p)",
                     ));
                 }
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "shift" => {
                 self.judge(command.clone());
@@ -147,27 +147,27 @@ impl Walker<'_> {
                     Some(number) => number.s.parse().ok(),
                 };
                 self.shift(by);
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "let" => {
                 self.judge(command.clone());
                 for arg in args {
                     self.calculate(&arg.s);
                 }
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "getopts" => {
                 self.judge(command.clone());
                 if let Some(name) = args.get(1) {
-                    self.set(&name.s, Text::unknown(Taint::ARGUMENT));
+                    self.set(&name.s, ExpandedText::unknown(TaintSet::ARGUMENT));
                 }
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "complete" | "compgen" => {
                 self.judge(command.clone());
                 if let Some(action) = command.value_of("-C").cloned() {
                     self.judge_alias("complete", &action.s);
-                    self.run_computed(&action, name, &Flow::default());
+                    self.run_computed(&action, name, &ByteFlow::default());
                 }
                 None
             }
@@ -180,11 +180,11 @@ impl Walker<'_> {
                     Some(number) => number.s.parse().unwrap_or(usize::MAX),
                 };
                 self.jump(loops);
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             ":" | "true" | "false" | "[" | "test" | "wait" | "unalias" => {
                 self.judge(command.clone());
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             "unset" => {
                 for arg in args {
@@ -192,10 +192,10 @@ impl Walker<'_> {
                     if self.reading.is_none() {
                         Rc::make_mut(&mut self.arrays).remove(&arg.s);
                     }
-                    self.set(&arg.s, Text::default());
+                    self.set(&arg.s, ExpandedText::default());
                 }
                 self.judge(command.clone());
-                Some(Flow::known(""))
+                Some(ByteFlow::known(""))
             }
             _ => None,
         }
@@ -209,15 +209,15 @@ impl Walker<'_> {
         let anybodys =
             first.contains('/') && crate::paths::anybodys(first, self.workdir(), self.context);
         if value.contains(HOLE) || elsewhere || anybodys {
-            self.find(Finding::dangerous(
-                Category::Injection,
+            self.find(HarmFinding::dangerous(
+                HarmCategory::Injection,
                 format!("makes the name {name} run something else"),
             ));
         }
     }
 
     /// `declare -n name=other`: from now on the one means the other.
-    fn refer(&mut self, command: &Effective) {
+    fn refer(&mut self, command: &ReducedCommand) {
         for (name, other) in &command.assigns {
             let elsewhere = self.references.get(name).is_some_and(|old| *old != other.s);
             // A function's own name had no other meaning before.
@@ -233,7 +233,7 @@ impl Walker<'_> {
         }
     }
 
-    fn change_folder(&mut self, args: &[Text]) {
+    fn change_folder(&mut self, args: &[ExpandedText]) {
         let target = args
             .iter()
             .find(|arg| !arg.s.starts_with('-') || arg.s == "-");
@@ -247,29 +247,29 @@ impl Walker<'_> {
         self.stand_in(folder);
     }
 
-    fn source(&mut self, command: &Effective) -> Flow {
+    fn source(&mut self, command: &ReducedCommand) -> ByteFlow {
         let Some(file) = command.args().iter().find(|arg| arg.s != "--").cloned() else {
-            return Flow::known("");
+            return ByteFlow::known("");
         };
         self.judge(command.clone());
         let content = self.content_of(&file, &command.input);
         if content.known.is_some() {
             return self.run_flow(&content, "source");
         }
-        if content.taint.has(Taint::NETWORK) || file.taint.has(Taint::NETWORK) {
-            self.find(Finding::dangerous(
-                Category::RemoteCode,
+        if content.taint.has(TaintSet::NETWORK) || file.taint.has(TaintSet::NETWORK) {
+            self.find(HarmFinding::dangerous(
+                HarmCategory::RemoteCode,
                 "sources what it downloads",
             ));
-        } else if content.taint.has(Taint::DECODED) {
+        } else if content.taint.has(TaintSet::DECODED) {
             self.judge_unknown_code(content.taint, "source");
         }
-        Flow::unknown(Taint::NONE)
+        ByteFlow::unknown(TaintSet::NONE)
     }
 }
 
 /// What `set` gives to `$1` and the others, if it gives anything.
-fn arguments_of_set(args: &[Text]) -> Option<&[Text]> {
+fn arguments_of_set(args: &[ExpandedText]) -> Option<&[ExpandedText]> {
     let mut at = 0;
     while let Some(arg) = args.get(at) {
         match arg.s.as_str() {
@@ -282,8 +282,8 @@ fn arguments_of_set(args: &[Text]) -> Option<&[Text]> {
     None
 }
 
-pub(super) fn joined(args: &[Text]) -> Text {
-    let mut text = Text::default();
+pub(super) fn joined(args: &[ExpandedText]) -> ExpandedText {
+    let mut text = ExpandedText::default();
     for (at, arg) in args.iter().enumerate() {
         if at > 0 {
             text.s.push(' ');

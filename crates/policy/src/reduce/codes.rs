@@ -13,41 +13,42 @@ mod vocabulary;
 
 pub(super) use printed::printed;
 
-use super::Walker;
-use super::literals::{Token, tokens};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::text::{Flow, Taint, Text};
-use given::{Given, code_of, language};
+use super::ScriptWalker;
+use super::literals::{CodeToken, tokens};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
+use given::{InterpreterInput, code_of, language};
 
 /// The code on an interpreter's command line.
-pub(super) fn given_code(command: &Effective) -> Option<String> {
+pub(super) fn given_code(command: &ReducedCommand) -> Option<String> {
     let language = language(command.program())?;
     if language == "awk" {
         return None;
     }
     match code_of(command, language) {
-        Some(Given::Code(text)) => Some(text.s),
+        Some(InterpreterInput::Code(text)) => Some(text.s),
         _ => None,
     }
 }
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     /// Looks inside the code of an interpreter, if there is any to see.
-    pub(super) fn code(&mut self, command: &Effective) {
+    pub(super) fn code(&mut self, command: &ReducedCommand) {
         let Some(language) = language(command.program()) else {
             return;
         };
         match code_of(command, language) {
-            Some(Given::Code(text)) => {
+            Some(InterpreterInput::Code(text)) => {
                 let all = text.is_hole();
-                if all || !text.is_known() && text.taint.has(Taint::NETWORK | Taint::DECODED) {
+                if all || !text.is_known() && text.taint.has(TaintSet::NETWORK | TaintSet::DECODED)
+                {
                     self.judge_unknown_code(text.taint, language);
                 }
                 self.look_inside(&text.s, language, command);
             }
-            Some(Given::Input) => self.fed(&command.input.clone(), language, command),
-            Some(Given::File(file)) => {
+            Some(InterpreterInput::Input) => self.fed(&command.input.clone(), language, command),
+            Some(InterpreterInput::File(file)) => {
                 let mut content = self.content_of(&file, &command.input);
                 content.taint = content.taint | file.taint;
                 self.fed(&content, language, command);
@@ -56,17 +57,22 @@ impl Walker<'_> {
         }
     }
 
-    fn fed(&mut self, code: &Flow, language: &'static str, command: &Effective) {
+    fn fed(&mut self, code: &ByteFlow, language: &'static str, command: &ReducedCommand) {
         match &code.known {
             Some(text) => self.look_inside(text, language, command),
-            None if code.present && code.taint.has(Taint::NETWORK | Taint::DECODED) => {
+            None if code.present && code.taint.has(TaintSet::NETWORK | TaintSet::DECODED) => {
                 self.judge_unknown_code(code.taint, language);
             }
             None => {}
         }
     }
 
-    pub(super) fn look_inside(&mut self, code: &str, language: &'static str, command: &Effective) {
+    pub(super) fn look_inside(
+        &mut self,
+        code: &str,
+        language: &'static str,
+        command: &ReducedCommand,
+    ) {
         if self.depth >= super::DEPTH {
             return self.doubt("it is nested too deeply to follow");
         }
@@ -84,9 +90,14 @@ impl Walker<'_> {
     }
 
     /// `exec("""…""")`: a text that is handed to the interpreter again.
-    fn code_in_code(&mut self, tokens: &[Token], language: &'static str, command: &Effective) {
+    fn code_in_code(
+        &mut self,
+        tokens: &[CodeToken],
+        language: &'static str,
+        command: &ReducedCommand,
+    ) {
         const SHORTEST: usize = 16;
-        const MOST: usize = 4;
+        const MOST_CODE_TEXTS: usize = 4;
         let again = names(tokens, usize::MAX).any(|name| {
             matches!(
                 name,
@@ -97,10 +108,12 @@ impl Walker<'_> {
             return;
         }
         let texts = tokens.iter().filter_map(|token| match token {
-            Token::Text(text) if text.len() >= SHORTEST && text.contains(['(', ';']) => Some(text),
+            CodeToken::Text(text) if text.len() >= SHORTEST && text.contains(['(', ';']) => {
+                Some(text)
+            }
             _ => None,
         });
-        for text in texts.take(MOST) {
+        for text in texts.take(MOST_CODE_TEXTS) {
             self.look_inside(text, language, command);
         }
     }
@@ -113,18 +126,26 @@ impl Walker<'_> {
                 .strip_prefix("exec ")
                 .or_else(|| statement.strip_prefix("spawn "));
             if let Some(rest) = rest {
-                self.run_text(rest, "script", &Flow::default());
+                self.run_text(rest, "script", &ByteFlow::default());
+            }
+            // Tcl's own commands for files.
+            let own = [("file delete ", "rm -r "), ("file rename ", "mv ")]
+                .into_iter()
+                .find_map(|(own, shell)| Some((shell, statement.strip_prefix(own)?)));
+            if let Some((shell, rest)) = own {
+                let rest = rest.replace("-force", "-f");
+                self.run_text(&format!("{shell}{rest}"), "script", &ByteFlow::default());
             }
         }
     }
 
     /// Runs what a call amounts to.
-    fn amounts_to(&mut self, words: Vec<Text>) {
-        self.run(Effective {
+    fn amounts_to(&mut self, words: Vec<ExpandedText>) {
+        self.run(ReducedCommand {
             words,
             via: self.via.clone(),
             cwd: self.cwd.clone(),
-            ..Effective::default()
+            ..ReducedCommand::default()
         });
     }
 
@@ -135,8 +156,8 @@ impl Walker<'_> {
         }
     }
 
-    fn found_in_code(&mut self, category: Category, what: &str, language: &str) {
-        self.find(Finding::dangerous(
+    fn found_in_code(&mut self, category: HarmCategory, what: &str, language: &str) {
+        self.find(HarmFinding::dangerous(
             category,
             format!("{what}, in {language}"),
         ));
@@ -144,9 +165,9 @@ impl Walker<'_> {
 }
 
 /// The names among the next few tokens.
-fn names(tokens: &[Token], most: usize) -> impl Iterator<Item = &str> {
+fn names(tokens: &[CodeToken], most: usize) -> impl Iterator<Item = &str> {
     tokens.iter().take(most).filter_map(|token| match token {
-        Token::Name(name) => Some(name.as_str()),
+        CodeToken::Name(name) => Some(name.as_str()),
         _ => None,
     })
 }

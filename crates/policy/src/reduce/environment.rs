@@ -1,10 +1,10 @@
 //! Variables whose value every shell on such a machine knows.
 
-use crate::context::Context;
-use crate::text::Text;
+use crate::context::JudgementContext;
+use crate::text::ExpandedText;
 
 /// What a variable nobody assigned holds by convention.
-pub(super) fn conventional(name: &str, context: &Context) -> Option<Text> {
+pub(super) fn conventional(name: &str, context: &JudgementContext) -> Option<ExpandedText> {
     let value = match name {
         "HOME" => context.home.as_str(),
         "PWD" | "OLDPWD" => context.workspace.as_str(),
@@ -30,12 +30,17 @@ pub(super) fn conventional(name: &str, context: &Context) -> Option<Text> {
         "NPM" => "npm",
         "CARGO" => "cargo",
         "JAVA" => "java",
-        "XDG_CONFIG_HOME" => return Some(Text::known(format!("{}/.config", context.home))),
-        "XDG_DATA_HOME" => return Some(Text::known(format!("{}/.local/share", context.home))),
-        "XDG_CACHE_HOME" => return Some(Text::known(format!("{}/.cache", context.home))),
+        "XDG_CONFIG_HOME" => return Some(ExpandedText::known(format!("{}/.config", context.home))),
+        "XDG_DATA_HOME" => {
+            return Some(ExpandedText::known(format!(
+                "{}/.local/share",
+                context.home
+            )));
+        }
+        "XDG_CACHE_HOME" => return Some(ExpandedText::known(format!("{}/.cache", context.home))),
         _ => return None,
     };
-    Some(Text::known(value))
+    Some(ExpandedText::known(value))
 }
 
 /// Variables that hold a name or a number and never a path.

@@ -2,18 +2,18 @@
 
 mod values;
 
-use super::{Walker, brace, glob};
-use crate::syntax::{Param, ParamOp, Part, Word};
-use crate::text::{HOLE, Shape, Taint, Text};
+use super::{ScriptWalker, brace, glob};
+use crate::syntax::{ParamOp, ShellParameter, ShellWord, WordPart};
+use crate::text::{ExpandedText, HOLE, TaintSet, TextShape};
 use values::{change_case, is_name, slice, trimmed, unassigned};
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     /// All fields that a word becomes.
-    pub(super) fn fields(&mut self, word: &Word) -> Vec<Text> {
+    pub(super) fn fields(&mut self, word: &ShellWord) -> Vec<ExpandedText> {
         let mut fields = Vec::new();
         let Some(words) = brace::expand(word) else {
             self.doubt("it has more braces than can be followed");
-            return vec![Text::unknown(Taint::NONE)];
+            return vec![ExpandedText::unknown(TaintSet::NONE)];
         };
         for word in words {
             self.split_fields(&word, &mut fields);
@@ -22,8 +22,8 @@ impl Walker<'_> {
     }
 
     /// The word as one text, as an assignment or a redirection takes it.
-    pub(super) fn text(&mut self, word: &Word) -> Text {
-        let mut text = Text::default();
+    pub(super) fn text(&mut self, word: &ShellWord) -> ExpandedText {
+        let mut text = ExpandedText::default();
         for (at, part) in word.0.iter().enumerate() {
             let piece = self.part(part, at == 0);
             text.push(&piece);
@@ -31,11 +31,11 @@ impl Walker<'_> {
         self.bounded(text)
     }
 
-    fn split_fields(&mut self, word: &Word, fields: &mut Vec<Text>) {
-        let mut current: Option<Text> = None;
+    fn split_fields(&mut self, word: &ShellWord, fields: &mut Vec<ExpandedText>) {
+        let mut current: Option<ExpandedText> = None;
         for (at, part) in word.0.iter().enumerate() {
-            if let Part::Double(parts) = part
-                && let [Part::Param(param)] = parts.as_slice()
+            if let WordPart::Double(parts) = part
+                && let [WordPart::Param(param)] = parts.as_slice()
                 && param.index.as_deref().unwrap_or(&param.name) == "@"
                 && let Some(items) = self.list_of(param)
             {
@@ -44,22 +44,22 @@ impl Walker<'_> {
             }
             let splits = matches!(
                 part,
-                Part::Param(_) | Part::Command(_) | Part::Arithmetic(_)
+                WordPart::Param(_) | WordPart::Command(_) | WordPart::Arithmetic(_)
             );
-            if let Part::Param(param) = part
+            if let WordPart::Param(param) = part
                 && let Some(items) = self.list_of(param)
             {
                 self.append_list(&items, &mut current, fields);
                 continue;
             }
             let mut piece = self.part(part, at == 0);
-            if let Part::Param(param) = part
+            if let WordPart::Param(param) = part
                 && self.calls.is_empty()
                 && self.positional.is_none()
                 && (matches!(param.name.as_str(), "@" | "*")
                     || param.name.bytes().all(|b| b.is_ascii_digit()) && param.name != "0")
             {
-                piece.taint = piece.taint | Taint::UNSET;
+                piece.taint = piece.taint | TaintSet::UNSET;
             }
             if !splits {
                 current.get_or_insert_default().push(&piece);
@@ -75,7 +75,7 @@ impl Walker<'_> {
                 first = false;
                 if !field.is_empty() {
                     let glob = field.contains(['*', '?', '[']);
-                    current.get_or_insert_default().push(&Text {
+                    current.get_or_insert_default().push(&ExpandedText {
                         s: field.to_owned(),
                         taint: piece.taint,
                         glob,
@@ -89,7 +89,12 @@ impl Walker<'_> {
         }
     }
 
-    fn append_list(&mut self, items: &[Text], current: &mut Option<Text>, fields: &mut Vec<Text>) {
+    fn append_list(
+        &mut self,
+        items: &[ExpandedText],
+        current: &mut Option<ExpandedText>,
+        fields: &mut Vec<ExpandedText>,
+    ) {
         for (at, item) in items.iter().take(256).enumerate() {
             if at > 0
                 && let Some(done) = current.take()
@@ -101,7 +106,7 @@ impl Walker<'_> {
     }
 
     /// `${a[@]}`, `$@` and `$*` as lists, also with something done to each item.
-    fn list_of(&mut self, param: &Param) -> Option<Vec<Text>> {
+    fn list_of(&mut self, param: &ShellParameter) -> Option<Vec<ExpandedText>> {
         if param.length || param.indirect {
             return None;
         }
@@ -133,11 +138,11 @@ impl Walker<'_> {
 
     fn slice_of(
         &self,
-        items: &[Text],
+        items: &[ExpandedText],
         first: usize,
         from: &str,
         length: Option<&str>,
-    ) -> Vec<Text> {
+    ) -> Vec<ExpandedText> {
         let number = |text: &str| {
             super::arithmetic::value(text, &|name| self.number(name))
                 .and_then(|n| usize::try_from(n).ok())
@@ -162,20 +167,20 @@ impl Walker<'_> {
         }
     }
 
-    fn part(&mut self, part: &Part, first: bool) -> Text {
+    fn part(&mut self, part: &WordPart, first: bool) -> ExpandedText {
         match part {
-            Part::Plain(text) => Text {
+            WordPart::Plain(text) => ExpandedText {
                 s: if first {
                     self.tilde(text)
                 } else {
                     text.clone()
                 },
-                taint: Taint::NONE,
+                taint: TaintSet::NONE,
                 glob: text.contains(['*', '?', '[']),
             },
-            Part::Literal(text) => Text::known(text.clone()),
-            Part::Double(parts) => {
-                let mut text = Text::default();
+            WordPart::Literal(text) => ExpandedText::known(text.clone()),
+            WordPart::Double(parts) => {
+                let mut text = ExpandedText::default();
                 for part in parts {
                     let mut piece = self.part(part, false);
                     piece.glob = false;
@@ -183,15 +188,15 @@ impl Walker<'_> {
                 }
                 text
             }
-            Part::Param(param) => self.param(param),
-            Part::Command(script) => self.substitution(script).into_text(),
-            Part::Process { script, reads } => self.process(script, *reads),
-            Part::Arithmetic(word) => {
+            WordPart::Param(param) => self.param(param),
+            WordPart::Command(script) => self.substitution(script).into_text(),
+            WordPart::Process { script, reads } => self.process(script, *reads),
+            WordPart::Arithmetic(word) => {
                 let inner = self.text(word);
                 self.calculate(&inner.s);
                 super::arithmetic::value(&inner.s, &|name| self.number(name)).map_or_else(
-                    || Text::shaped(&Shape::Names, Taint::NONE),
-                    |n| Text::known(n.to_string()),
+                    || ExpandedText::shaped(&TextShape::Names, TaintSet::NONE),
+                    |n| ExpandedText::known(n.to_string()),
                 )
             }
         }
@@ -230,32 +235,32 @@ impl Walker<'_> {
         }
     }
 
-    fn param(&mut self, param: &Param) -> Text {
+    fn param(&mut self, param: &ShellParameter) -> ExpandedText {
         for word in &param.inside {
             self.text(word);
         }
         let mut value = self.value(param);
         // `$0` alone is the shell; what is cut out of it only running tells.
         if param.name == "0" && param.op != ParamOp::None && self.positional.is_none() {
-            value = Some(Text::unknown(Taint::NONE));
+            value = Some(ExpandedText::unknown(TaintSet::NONE));
         }
         if param.indirect {
-            value = match value.filter(Text::is_known) {
+            value = match value.filter(ExpandedText::is_known) {
                 Some(name) => self.variable(&name.s),
-                None => Some(Text::unknown(Taint::NONE)),
+                None => Some(ExpandedText::unknown(TaintSet::NONE)),
             };
         }
         if param.length {
-            return match value.filter(Text::is_known) {
-                Some(text) => Text::known(text.s.chars().count().to_string()),
-                None => Text::shaped(&Shape::Names, Taint::NONE),
+            return match value.filter(ExpandedText::is_known) {
+                Some(text) => ExpandedText::known(text.s.chars().count().to_string()),
+                None => ExpandedText::shaped(&TextShape::Names, TaintSet::NONE),
             };
         }
         self.changed(value, param)
     }
 
     /// What the operator of an expansion makes of a value.
-    fn changed(&mut self, value: Option<Text>, param: &Param) -> Text {
+    fn changed(&mut self, value: Option<ExpandedText>, param: &ShellParameter) -> ExpandedText {
         match &param.op {
             ParamOp::None | ParamOp::Error => value.unwrap_or_else(|| unassigned(&param.name)),
             ParamOp::Default(word) => {
@@ -265,7 +270,7 @@ impl Walker<'_> {
                     _ => {
                         if value.is_none() {
                             default.taint =
-                                default.taint | unassigned(&param.name).taint | Taint::OPEN;
+                                default.taint | unassigned(&param.name).taint | TaintSet::OPEN;
                         }
                         if is_name(&param.name) {
                             self.set(&param.name, default.clone());
@@ -278,19 +283,19 @@ impl Walker<'_> {
                 // Whether it is set only running tells; what matters is that it may be this.
                 let mut text = self.text(word);
                 if value.is_none() {
-                    text.taint = text.taint | Taint::OPEN;
+                    text.taint = text.taint | TaintSet::OPEN;
                 }
                 text
             }
             ParamOp::Replace { pattern, with, all } => {
                 let (pattern, with) = (self.text(pattern), self.text(with));
                 match value {
-                    Some(value) if value.is_known() && pattern.is_known() => Text {
+                    Some(value) if value.is_known() && pattern.is_known() => ExpandedText {
                         s: glob::replace(&value.s, &pattern.s, &with.s, *all),
                         taint: value.taint | with.taint,
                         glob: false,
                     },
-                    _ => Text::unknown(with.taint),
+                    _ => ExpandedText::unknown(with.taint),
                 }
             }
             ParamOp::TrimStart(word, longest) => {
@@ -311,26 +316,28 @@ impl Walker<'_> {
                     (Some(from), Some(Some(length))) => {
                         trimmed(value, |s| slice(s, from, Some(length)))
                     }
-                    _ => Text::unknown(Taint::NONE),
+                    _ => ExpandedText::unknown(TaintSet::NONE),
                 }
             }
             ParamOp::Case { upper, all } => trimmed(value, |s| change_case(s, *upper, *all)),
             // `@E`, `@L` and their kin make something else of it.
-            ParamOp::Other => Text::unknown(value.map_or(Taint::NONE, |text| text.taint)),
+            ParamOp::Other => {
+                ExpandedText::unknown(value.map_or(TaintSet::NONE, |text| text.taint))
+            }
         }
     }
 
-    fn value(&mut self, param: &Param) -> Option<Text> {
+    fn value(&mut self, param: &ShellParameter) -> Option<ExpandedText> {
         if let Some(index) = &param.index {
             let name = self.meant(&param.name);
             let items = self.arrays.get(name)?;
             if index == "@" || index == "*" {
                 let joined: Vec<&str> = items.iter().map(|item| item.s.as_str()).collect();
-                return Some(Text {
+                return Some(ExpandedText {
                     s: joined.join(" "),
                     taint: items
                         .iter()
-                        .fold(Taint::NONE, |taint, item| taint | item.taint),
+                        .fold(TaintSet::NONE, |taint, item| taint | item.taint),
                     glob: false,
                 });
             }
@@ -360,7 +367,7 @@ impl Walker<'_> {
         name
     }
 
-    pub(super) fn variable(&self, name: &str) -> Option<Text> {
+    pub(super) fn variable(&self, name: &str) -> Option<ExpandedText> {
         let name = self.meant(name);
         if let Some(value) = self.older_value(name) {
             return Some(value.clone());
@@ -378,7 +385,7 @@ impl Walker<'_> {
         if let Some(args) = &self.positional {
             if name == "@" || name == "*" {
                 let joined: Vec<&str> = args.iter().skip(1).map(|arg| arg.s.as_str()).collect();
-                return Some(Text::known(joined.join(" ")));
+                return Some(ExpandedText::known(joined.join(" ")));
             }
             if let Ok(at) = name.parse::<usize>() {
                 return Some(args.get(at).cloned().unwrap_or_default());
@@ -387,7 +394,7 @@ impl Walker<'_> {
         super::environment::conventional(name, self.context)
     }
 
-    fn bounded(&mut self, mut text: Text) -> Text {
+    fn bounded(&mut self, mut text: ExpandedText) -> ExpandedText {
         self.spend_text(text.s.len());
         if text.s.len() > super::LONGEST_TEXT {
             text.s = HOLE.to_string();

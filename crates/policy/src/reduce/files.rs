@@ -1,20 +1,20 @@
 //! Files that the same text writes and then runs.
 
-use super::Walker;
-use crate::effective::{Effective, base_name};
-use crate::finding::{Category, Finding};
+use super::ScriptWalker;
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::{HarmCategory, HarmFinding};
 use crate::paths;
-use crate::text::{Flow, Taint, Text};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
-const MOST: usize = 64;
+const MOST_KNOWN_FILES: usize = 64;
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     /// Remembers what a command leaves in files.
-    pub(super) fn remember(&mut self, command: &Effective, output: &Flow) {
+    pub(super) fn remember(&mut self, command: &ReducedCommand, output: &ByteFlow) {
         for file in &command.writes {
             self.keep(&file.s, output.clone());
         }
-        let operands: Vec<&Text> = command.operands().collect();
+        let operands: Vec<&ExpandedText> = command.operands().collect();
         match command.program() {
             "tee" | "sponge" => {
                 for file in operands {
@@ -30,18 +30,18 @@ impl Walker<'_> {
             }
             "curl" | "wget" | "aria2c" | "fetch" | "axel" | "nscurl" => {
                 for file in downloads(command) {
-                    self.keep(&file, Flow::unknown(Taint::NETWORK));
+                    self.keep(&file, ByteFlow::unknown(TaintSet::NETWORK));
                 }
             }
             // What a compiler makes of a source is the source.
             "gcc" | "g++" | "cc" | "c++" | "clang" | "tcc" | "rustc" | "ghc" => {
                 let source = operands.iter().find_map(|text| self.file(&text.s).cloned());
-                if let Some(source) = source.filter(|source| source.taint.has(Taint::NETWORK)) {
+                if let Some(source) = source.filter(|source| source.taint.has(TaintSet::NETWORK)) {
                     let made = command
                         .values_of("-o")
                         .pop()
                         .unwrap_or_else(|| "a.out".to_owned());
-                    self.keep(&made, Flow::unknown(source.taint));
+                    self.keep(&made, ByteFlow::unknown(source.taint));
                 }
             }
             _ => self.forget_changed(command),
@@ -49,7 +49,7 @@ impl Walker<'_> {
     }
 
     /// What an editor leaves in a file that the same text wrote is not what was written.
-    fn forget_changed(&mut self, command: &Effective) {
+    fn forget_changed(&mut self, command: &ReducedCommand) {
         if self.files.is_empty() {
             return;
         }
@@ -57,16 +57,19 @@ impl Walker<'_> {
             .args()
             .iter()
             .filter_map(|arg| arg.s.strip_prefix("of="))
-            .map(Text::known);
+            .map(ExpandedText::known);
         for file in copied.chain(crate::programs::protected::targets(command)) {
             if self.file(&file.s).is_some() {
-                self.keep(&file.s, Flow::unknown(Taint::FILE | Taint::DECODED));
+                self.keep(
+                    &file.s,
+                    ByteFlow::unknown(TaintSet::FILE | TaintSet::DECODED),
+                );
             }
         }
     }
 
     /// What the same text put into a file.
-    pub(super) fn file(&self, path: &str) -> Option<&Flow> {
+    pub(super) fn file(&self, path: &str) -> Option<&ByteFlow> {
         self.files.get(&paths::absolute(path, self.workdir()))
     }
 
@@ -78,18 +81,19 @@ impl Walker<'_> {
         let name = base_name(path).to_owned();
         if content.known.is_some() {
             self.run_flow(&content, &name);
-        } else if content.taint.has(Taint::NETWORK) {
-            self.find(Finding::dangerous(
-                Category::RemoteCode,
+        } else if content.taint.has(TaintSet::NETWORK) {
+            self.find(HarmFinding::dangerous(
+                HarmCategory::RemoteCode,
                 format!("runs what it downloads: {name}"),
             ));
-        } else if content.taint.has(Taint::DECODED) {
+        } else if content.taint.has(TaintSet::DECODED) {
             self.judge_unknown_code(content.taint, &name);
         }
     }
 
-    pub(super) fn keep(&mut self, path: &str, content: Flow) {
-        if self.files.len() < MOST && (!path.starts_with("/dev/") || path.starts_with("/dev/shm/"))
+    pub(super) fn keep(&mut self, path: &str, content: ByteFlow) {
+        if self.files.len() < MOST_KNOWN_FILES
+            && (!path.starts_with("/dev/") || path.starts_with("/dev/shm/"))
         {
             let path = paths::absolute(path, self.workdir());
             let content = match self.files.remove(&path) {
@@ -102,7 +106,7 @@ impl Walker<'_> {
 }
 
 /// Something was written twice: the second time may have added to it, or not have happened.
-fn together(before: Flow, after: Flow) -> Flow {
+fn together(before: ByteFlow, after: ByteFlow) -> ByteFlow {
     let has = |text: &Option<String>, part: &Option<String>| match (text, part) {
         (Some(text), Some(part)) => text.contains(part.as_str()),
         _ => false,
@@ -114,7 +118,7 @@ fn together(before: Flow, after: Flow) -> Flow {
 }
 
 /// Names under which a download is stored.
-fn downloads(command: &Effective) -> Vec<String> {
+fn downloads(command: &ReducedCommand) -> Vec<String> {
     let named: Vec<String> = ["-o", "-O", "--output", "--output-document"]
         .iter()
         .filter(|flag| !matches!((command.program(), **flag), ("curl", "-O") | ("wget", "-o")))

@@ -7,19 +7,19 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     matches_compiled(&pattern, &text)
 }
 
-enum Token {
+enum GlobToken {
     Any,
     One,
     Char(char),
     Set(Vec<(char, char)>, bool),
 }
 
-fn matches_compiled(pattern: &[Token], text: &[char]) -> bool {
+fn matches_compiled(pattern: &[GlobToken], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {
-            Some(Token::Any) => {
+            Some(GlobToken::Any) => {
                 retry = Some((p, t));
                 p += 1;
                 continue;
@@ -38,43 +38,45 @@ fn matches_compiled(pattern: &[Token], text: &[char]) -> bool {
         p = star + 1;
         t = from + 1;
     }
-    pattern[p..].iter().all(|token| matches!(token, Token::Any))
+    pattern[p..]
+        .iter()
+        .all(|token| matches!(token, GlobToken::Any))
 }
 
-fn fits(token: &Token, c: char) -> bool {
+fn fits(token: &GlobToken, c: char) -> bool {
     match token {
-        Token::Any => true,
-        Token::One => true,
-        Token::Char(expected) => *expected == c,
-        Token::Set(ranges, negated) => {
+        GlobToken::Any => true,
+        GlobToken::One => true,
+        GlobToken::Char(expected) => *expected == c,
+        GlobToken::Set(ranges, negated) => {
             ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated
         }
     }
 }
 
-fn compile(pattern: &str) -> Vec<Token> {
+fn compile(pattern: &str) -> Vec<GlobToken> {
     let chars: Vec<char> = pattern.chars().collect();
     let mut tokens = Vec::new();
     let mut at = 0;
     while at < chars.len() {
         match chars[at] {
-            '*' => tokens.push(Token::Any),
-            '?' => tokens.push(Token::One),
+            '*' => tokens.push(GlobToken::Any),
+            '?' => tokens.push(GlobToken::One),
             '[' => match set(&chars, at) {
                 Some((token, end)) => {
                     tokens.push(token);
                     at = end;
                 }
-                None => tokens.push(Token::Char('[')),
+                None => tokens.push(GlobToken::Char('[')),
             },
-            c => tokens.push(Token::Char(c)),
+            c => tokens.push(GlobToken::Char(c)),
         }
         at += 1;
     }
     tokens
 }
 
-fn set(chars: &[char], open: usize) -> Option<(Token, usize)> {
+fn set(chars: &[char], open: usize) -> Option<(GlobToken, usize)> {
     let mut at = open + 1;
     let negated = matches!(chars.get(at), Some('!' | '^'));
     if negated {
@@ -85,7 +87,7 @@ fn set(chars: &[char], open: usize) -> Option<(Token, usize)> {
     loop {
         let c = *chars.get(at)?;
         if c == ']' && at > first {
-            return Some((Token::Set(ranges, negated), at));
+            return Some((GlobToken::Set(ranges, negated), at));
         }
         if chars.get(at + 1) == Some(&'-') && chars.get(at + 2).is_some_and(|end| *end != ']') {
             ranges.push((c, chars[at + 2]));

@@ -4,11 +4,11 @@
 //! it, so whoever is fed by them does to all of them what it does to one. `**` after a folder is all
 //! files below it.
 
-use crate::effective::Effective;
-use crate::text::{BELOW, HOLE, Text};
+use crate::effective::ReducedCommand;
+use crate::text::{BELOW, ExpandedText, HOLE};
 
 /// What a search is told to look at.
-pub(crate) struct Search<'a> {
+pub(crate) struct FileSearch<'a> {
     pub(crate) places: Vec<&'a str>,
     /// The only names that can be found, if there are any.
     names: Vec<&'a str>,
@@ -18,9 +18,9 @@ pub(crate) struct Search<'a> {
     folders: bool,
 }
 
-impl<'a> Search<'a> {
+impl<'a> FileSearch<'a> {
     /// Of `find`'s arguments, up to the first that does something.
-    pub(crate) fn of(args: &'a [Text]) -> Self {
+    pub(crate) fn of(args: &'a [ExpandedText]) -> Self {
         const DOES: &[&str] = &[
             "-exec", "-execdir", "-ok", "-okdir", "-delete", "-print", "-print0", "-printf", "-ls",
             "-fprint", "-fls", "-fprintf", "-quit",
@@ -81,7 +81,7 @@ impl<'a> Search<'a> {
                 "-maxdepth" | "-mindepth" => at += 1,
                 "-name" | "-iname" | "-wholename" | "-path" | "-ipath" | "-regex" | "-iregex" => {
                     narrows = !value.trim_matches(['*', '.', '/', '?']).is_empty();
-                    if matches!(tests[at], "-name" | "-iname") && !negated {
+                    if matches!(tests[at], "-name" | "-iname") && !negated && value != "*" {
                         names.push(value);
                     } else {
                         others = true;
@@ -137,15 +137,15 @@ impl<'a> Search<'a> {
 }
 
 /// What `find` prints.
-pub(super) fn found(command: &Effective) -> Option<String> {
+pub(super) fn found(command: &ReducedCommand) -> Option<String> {
     const OTHERWISE: &[&str] = &[
         "-exec", "-ok", "-printf", "-fprint", "-fls", "-ls", "-delete",
     ];
-    let otherwise = |arg: &Text| OTHERWISE.iter().any(|other| arg.s.starts_with(other));
+    let otherwise = |arg: &ExpandedText| OTHERWISE.iter().any(|other| arg.s.starts_with(other));
     if command.args().iter().any(otherwise) {
         return None;
     }
-    let search = Search::of(command.args());
+    let search = FileSearch::of(command.args());
     let lines: Vec<String> = search
         .places
         .iter()
@@ -155,7 +155,7 @@ pub(super) fn found(command: &Effective) -> Option<String> {
 }
 
 /// What `ls` prints: patterns as they are given, `*` for a folder.
-pub(super) fn listed(command: &Effective) -> String {
+pub(super) fn listed(command: &ReducedCommand) -> String {
     let themselves = command.short('d') || command.long("--directory");
     let mut lines: Vec<String> = command
         .operands()
@@ -176,7 +176,7 @@ pub(super) fn listed(command: &Effective) -> String {
 }
 
 /// The files `grep -l` names.
-pub(super) fn matching(command: &Effective) -> Option<String> {
+pub(super) fn matching(command: &ReducedCommand) -> Option<String> {
     let names = command.short('l') || command.short('L') || command.long("--files-with-matches");
     if !names {
         return None;

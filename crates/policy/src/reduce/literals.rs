@@ -4,7 +4,7 @@
 mod constants;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(super) enum CodeToken {
     Name(String),
     Text(String),
     /// Backquoted: a command in Ruby, Perl and PHP, a template in JavaScript.
@@ -12,15 +12,15 @@ pub(super) enum Token {
     Mark(char),
 }
 
-const MOST: usize = 4_000;
+const MOST_TOKENS: usize = 4_000;
 /// A quote that does not end by then is none; looking on would be quadratic.
 const LONGEST_QUOTE: usize = 512;
 
-pub(super) fn tokens(code: &str) -> Vec<Token> {
+pub(super) fn tokens(code: &str) -> Vec<CodeToken> {
     let chars: Vec<char> = code.chars().take(64 * 1024).collect();
     let mut tokens = Vec::new();
     let mut at = 0;
-    while at < chars.len() && tokens.len() < MOST {
+    while at < chars.len() && tokens.len() < MOST_TOKENS {
         let c = chars[at];
         if c.is_whitespace() {
             at += 1;
@@ -33,9 +33,9 @@ pub(super) fn tokens(code: &str) -> Vec<Token> {
             let open = if triple { 3 } else { 1 };
             let (text, next) = string(&chars, at + open, c, triple);
             tokens.push(if c == '`' {
-                Token::Backquoted(text)
+                CodeToken::Backquoted(text)
             } else {
-                Token::Text(text)
+                CodeToken::Text(text)
             });
             at = next;
         } else if c == '_' || c.is_alphanumeric() {
@@ -47,30 +47,30 @@ pub(super) fn tokens(code: &str) -> Vec<Token> {
             if let Some((text, next)) = perl_quote(&name, &chars, at) {
                 at = next;
                 tokens.push(if name == "qx" {
-                    Token::Backquoted(text)
+                    CodeToken::Backquoted(text)
                 } else {
-                    Token::Text(text)
+                    CodeToken::Text(text)
                 });
             } else {
-                tokens.push(Token::Name(name));
+                tokens.push(CodeToken::Name(name));
             }
         } else if c == '%' && matches!(chars.get(at + 1), Some('x' | 'q' | 'Q')) {
             match perl_quote("q", &chars, at + 2) {
                 Some((text, next)) => {
                     tokens.push(if chars[at + 1] == 'x' {
-                        Token::Backquoted(text)
+                        CodeToken::Backquoted(text)
                     } else {
-                        Token::Text(text)
+                        CodeToken::Text(text)
                     });
                     at = next;
                 }
                 None => {
-                    tokens.push(Token::Mark(c));
+                    tokens.push(CodeToken::Mark(c));
                     at += 1;
                 }
             }
         } else {
-            tokens.push(Token::Mark(c));
+            tokens.push(CodeToken::Mark(c));
             at += 1;
         }
     }
@@ -123,22 +123,22 @@ fn string(chars: &[char], from: usize, quote: char, triple: bool) -> (String, us
 }
 
 /// Joins `'a' + 'b'`, `'a' . 'b'`, `'a' 'b'` and `chr(114)`; undoes `b64decode('…')` and friends.
-fn fold(tokens: &[Token]) -> Vec<Token> {
+fn fold(tokens: &[CodeToken]) -> Vec<CodeToken> {
     let tokens = fold_calls(tokens);
-    let mut out: Vec<Token> = Vec::new();
+    let mut out: Vec<CodeToken> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
-        if let Token::Text(next) = &tokens[at] {
+        if let CodeToken::Text(next) = &tokens[at] {
             let joins = match out.as_slice() {
-                [.., Token::Text(_)] => 1,
-                [.., Token::Text(_), Token::Mark('+' | '.')] => 2,
+                [.., CodeToken::Text(_)] => 1,
+                [.., CodeToken::Text(_), CodeToken::Mark('+' | '.')] => 2,
                 _ => 0,
             };
             if joins > 0 {
                 if joins == 2 {
                     out.pop();
                 }
-                if let Some(Token::Text(text)) = out.last_mut() {
+                if let Some(CodeToken::Text(text)) = out.last_mut() {
                     text.push_str(next);
                     at += 1;
                     continue;
@@ -151,16 +151,16 @@ fn fold(tokens: &[Token]) -> Vec<Token> {
     out
 }
 
-fn fold_calls(tokens: &[Token]) -> Vec<Token> {
+fn fold_calls(tokens: &[CodeToken]) -> Vec<CodeToken> {
     let mut out = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         let folded = match &tokens[at..] {
             [
-                Token::Name(name),
-                Token::Mark('('),
-                Token::Name(number),
-                Token::Mark(')'),
+                CodeToken::Name(name),
+                CodeToken::Mark('('),
+                CodeToken::Name(number),
+                CodeToken::Mark(')'),
                 ..,
             ] if matches!(name.as_str(), "chr" | "fromCharCode" | "char") => number
                 .parse::<u32>()
@@ -168,37 +168,37 @@ fn fold_calls(tokens: &[Token]) -> Vec<Token> {
                 .and_then(char::from_u32)
                 .map(|c| (c.to_string(), 4)),
             [
-                Token::Name(name),
-                Token::Mark('('),
-                Token::Text(text),
-                Token::Mark(')'),
+                CodeToken::Name(name),
+                CodeToken::Mark('('),
+                CodeToken::Text(text),
+                CodeToken::Mark(')'),
                 ..,
             ] => decoded(name, text).map(|text| (text, 4)),
-            [Token::Name(name), Token::Text(text), ..]
+            [CodeToken::Name(name), CodeToken::Text(text), ..]
                 if matches!(name.as_str(), "b" | "r" | "u" | "f") =>
             {
                 Some((text.clone(), 2))
             }
             // `pack("H*", "…")`
             [
-                Token::Name(name),
-                Token::Mark('('),
-                Token::Text(format),
-                Token::Mark(','),
-                Token::Text(text),
-                Token::Mark(')'),
+                CodeToken::Name(name),
+                CodeToken::Mark('('),
+                CodeToken::Text(format),
+                CodeToken::Mark(','),
+                CodeToken::Text(text),
+                CodeToken::Mark(')'),
                 ..,
             ] if name == "pack" && format.starts_with(['H', 'h']) => {
                 super::decode::hex(text).map(|text| (text, 6))
             }
             // `Buffer.from('…', 'base64')`
             [
-                Token::Name(name),
-                Token::Mark('('),
-                Token::Text(text),
-                Token::Mark(','),
-                Token::Text(kind),
-                Token::Mark(')'),
+                CodeToken::Name(name),
+                CodeToken::Mark('('),
+                CodeToken::Text(text),
+                CodeToken::Mark(','),
+                CodeToken::Text(kind),
+                CodeToken::Mark(')'),
                 ..,
             ] if name == "from" => match kind.as_str() {
                 "base64" => super::decode::base64(text).map(|text| (text, 6)),
@@ -206,40 +206,45 @@ fn fold_calls(tokens: &[Token]) -> Vec<Token> {
                 _ => None,
             },
             // `String.fromCharCode(114, 109)`
-            [Token::Name(name), Token::Mark('('), numbers @ ..] if name == "fromCharCode" => {
+            [CodeToken::Name(name), CodeToken::Mark('('), numbers @ ..]
+                if name == "fromCharCode" =>
+            {
                 characters(numbers).map(|(text, taken)| (text, taken + 2))
             }
             // `b64decode(b'…')`
             [
-                Token::Name(name),
-                Token::Mark('('),
-                Token::Name(b),
-                Token::Text(text),
-                Token::Mark(')'),
+                CodeToken::Name(name),
+                CodeToken::Mark('('),
+                CodeToken::Name(b),
+                CodeToken::Text(text),
+                CodeToken::Mark(')'),
                 ..,
             ] if b == "b" => decoded(name, text).map(|text| (text, 5)),
             [
-                Token::Text(text),
-                Token::Mark('['),
-                Token::Mark(':'),
-                Token::Mark(':'),
-                Token::Mark('-'),
-                Token::Name(one),
-                Token::Mark(']'),
+                CodeToken::Text(text),
+                CodeToken::Mark('['),
+                CodeToken::Mark(':'),
+                CodeToken::Mark(':'),
+                CodeToken::Mark('-'),
+                CodeToken::Name(one),
+                CodeToken::Mark(']'),
                 ..,
             ] if one == "1" => Some((text.chars().rev().collect(), 7)),
-            [Token::Text(text), Token::Mark('.'), Token::Name(name), ..] if name == "reverse" => {
-                Some((text.chars().rev().collect(), 3))
-            }
+            [
+                CodeToken::Text(text),
+                CodeToken::Mark('.'),
+                CodeToken::Name(name),
+                ..,
+            ] if name == "reverse" => Some((text.chars().rev().collect(), 3)),
             _ => None,
         };
         match folded {
             Some((text, taken)) => {
                 // `base64.b64decode('…')` is its text, without the module it came from.
-                if matches!(tokens[at], Token::Name(_)) {
+                if matches!(tokens[at], CodeToken::Name(_)) {
                     drop_owner(&mut out);
                 }
-                out.push(Token::Text(text));
+                out.push(CodeToken::Text(text));
                 at += taken;
             }
             None => {
@@ -252,21 +257,21 @@ fn fold_calls(tokens: &[Token]) -> Vec<Token> {
 }
 
 /// Numbers up to the closing bracket, as the text they spell.
-fn characters(tokens: &[Token]) -> Option<(String, usize)> {
+fn characters(tokens: &[CodeToken]) -> Option<(String, usize)> {
     let mut text = String::new();
     for (at, token) in tokens.iter().enumerate() {
         match token {
-            Token::Name(number) => text.push(char::from_u32(number.parse().ok()?)?),
-            Token::Mark(',') => {}
-            Token::Mark(')') => return Some((text, at + 1)),
+            CodeToken::Name(number) => text.push(char::from_u32(number.parse().ok()?)?),
+            CodeToken::Mark(',') => {}
+            CodeToken::Mark(')') => return Some((text, at + 1)),
             _ => return None,
         }
     }
     None
 }
 
-fn drop_owner(out: &mut Vec<Token>) {
-    while let [.., Token::Name(_), Token::Mark('.')] = out.as_slice() {
+fn drop_owner(out: &mut Vec<CodeToken>) {
+    while let [.., CodeToken::Name(_), CodeToken::Mark('.')] = out.as_slice() {
         out.truncate(out.len() - 2);
     }
 }

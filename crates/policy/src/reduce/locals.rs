@@ -2,30 +2,30 @@
 
 use std::rc::Rc;
 
-use super::Walker;
-use crate::syntax::{Simple, Word};
-use crate::text::Text;
+use super::ScriptWalker;
+use crate::syntax::{ShellWord, SimpleCommand};
+use crate::text::ExpandedText;
 
 /// A variable as it was before a command or a function that has it for itself.
 pub(super) struct KeptVariable {
     name: String,
-    value: Option<Text>,
-    older: Option<Vec<Text>>,
+    value: Option<ExpandedText>,
+    older: Option<Vec<ExpandedText>>,
     lost: bool,
-    items: Option<Vec<Text>>,
+    items: Option<Vec<ExpandedText>>,
     mixed: bool,
     /// It may have been the caller's all the time: `[ -e x ] && local f`, `declare -g f`.
     shared: bool,
 }
 
 /// What a function that is being called has for itself, as it was before.
-pub(super) struct Locals {
+pub(super) struct FunctionLocals {
     /// Inside how many branches it was called.
     branches: usize,
     kept: Vec<KeptVariable>,
 }
 
-impl Locals {
+impl FunctionLocals {
     pub(super) fn of(branches: usize) -> Self {
         Self {
             branches,
@@ -38,9 +38,9 @@ impl Locals {
     }
 }
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     /// The values that the variables of an assignment have before it.
-    pub(super) fn as_they_are(&self, simple: &Simple) -> Vec<KeptVariable> {
+    pub(super) fn as_they_are(&self, simple: &SimpleCommand) -> Vec<KeptVariable> {
         let names = simple.assigns.iter().map(|assign| &assign.name);
         names.map(|name| self.as_it_is(name)).collect()
     }
@@ -59,8 +59,12 @@ impl Walker<'_> {
     }
 
     /// `local f=x`, `declare f`: what a function has for itself.
-    pub(super) fn make_locals(&mut self, simple: &Simple) {
-        let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
+    pub(super) fn make_locals(&mut self, simple: &SimpleCommand) {
+        let words: Vec<&str> = simple
+            .words
+            .iter()
+            .filter_map(ShellWord::as_plain)
+            .collect();
         let Some((first, rest)) = words.split_first() else {
             return;
         };

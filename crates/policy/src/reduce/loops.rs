@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use super::Walker;
-use crate::syntax::{Kind, Node, Script, Word};
-use crate::text::{Flow, Shape, Taint, Text};
+use super::ScriptWalker;
+use crate::syntax::{NodeKind, ShellNode, ShellScript, ShellWord};
+use crate::text::{ByteFlow, ExpandedText, TaintSet, TextShape};
 
 /// A `for` over more known words than this is walked with a hole.
 const MOST_ROUNDS: usize = 24;
@@ -12,15 +12,15 @@ const MOST_ROUNDS: usize = 24;
 /// In loops deeper than this one round stands for all.
 const DEEPEST_LOOPS: usize = 2;
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     pub(super) fn for_loop(
         &mut self,
         name: &str,
-        words: Option<&[Word]>,
-        body: &Script,
-        input: &Flow,
-    ) -> Flow {
-        let mut items: Vec<Text> = Vec::new();
+        words: Option<&[ShellWord]>,
+        body: &ShellScript,
+        input: &ByteFlow,
+    ) -> ByteFlow {
+        let mut items: Vec<ExpandedText> = Vec::new();
         let mut first = true;
         self.in_all_readings(|walker| {
             for word in words.unwrap_or_default() {
@@ -30,7 +30,7 @@ impl Walker<'_> {
                     items.extend(fields);
                 } else if items.len() <= MOST_ROUNDS {
                     let new = fields.into_iter().filter(|item| !items.contains(item));
-                    let new: Vec<Text> = new.collect();
+                    let new: Vec<ExpandedText> = new.collect();
                     items.extend(new);
                 }
             }
@@ -38,19 +38,25 @@ impl Walker<'_> {
         });
         for item in &mut items {
             if let Some(span) = long_range(&item.s) {
-                *item = Text::shaped(&Shape::Names, of_numbers(span));
+                *item = ExpandedText::shaped(&TextShape::Names, of_numbers(span));
             }
         }
         if words.is_none() {
-            items = vec![Text::unknown(Taint::ARGUMENT)];
+            items = vec![ExpandedText::unknown(TaintSet::ARGUMENT)];
         } else if items.is_empty() || items.len() > MOST_ROUNDS {
             items = vec![summary(&items)];
         }
         self.leavable(|walker| walker.for_each(name, items, body, input))
     }
 
-    fn for_each(&mut self, name: &str, items: Vec<Text>, body: &Script, input: &Flow) -> Flow {
-        let mut output = Flow::known("");
+    fn for_each(
+        &mut self,
+        name: &str,
+        items: Vec<ExpandedText>,
+        body: &ShellScript,
+        input: &ByteFlow,
+    ) -> ByteFlow {
+        let mut output = ByteFlow::known("");
         for item in items {
             // The items are walked one by one, so none of them is an older value of the next.
             self.forget_older(name);
@@ -64,20 +70,30 @@ impl Walker<'_> {
     }
 
     /// `while`, `until` and `for (( … ))`.
-    pub(super) fn repeat(&mut self, condition: &Script, body: &Script, input: &Flow) -> Flow {
+    pub(super) fn repeat(
+        &mut self,
+        condition: &ShellScript,
+        body: &ShellScript,
+        input: &ByteFlow,
+    ) -> ByteFlow {
         self.leavable(|walker| walker.rounds(condition, body, input))
     }
 
-    fn rounds(&mut self, condition: &Script, body: &Script, input: &Flow) -> Flow {
+    fn rounds(
+        &mut self,
+        condition: &ShellScript,
+        body: &ShellScript,
+        input: &ByteFlow,
+    ) -> ByteFlow {
         if let Some(lines) = lines_for(condition, input) {
-            let mut output = Flow::known("");
+            let mut output = ByteFlow::known("");
             for line in lines {
                 let flow = self.round(condition, body, &line);
                 output = output.then(flow, super::LONGEST_TEXT);
             }
             return output;
         }
-        let mut output = Flow::unknown(Taint::NONE);
+        let mut output = ByteFlow::unknown(TaintSet::NONE);
         let most = if self.rounds < DEEPEST_LOOPS {
             MOST_ROUNDS
         } else {
@@ -100,7 +116,7 @@ impl Walker<'_> {
         output
     }
 
-    fn round(&mut self, condition: &Script, body: &Script, input: &Flow) -> Flow {
+    fn round(&mut self, condition: &ShellScript, body: &ShellScript, input: &ByteFlow) -> ByteFlow {
         let jumps = self.jumps_so_far();
         self.rounds += 1;
         let flow = self.maybe(|walker| {
@@ -114,60 +130,61 @@ impl Walker<'_> {
 }
 
 /// What each round of `while read` gets, if that is known.
-fn lines_for(condition: &Script, input: &Flow) -> Option<Vec<Flow>> {
+fn lines_for(condition: &ShellScript, input: &ByteFlow) -> Option<Vec<ByteFlow>> {
     let text = input.known.as_deref()?;
     if !reads_lines(condition) || text.trim_end().lines().count() < 2 {
         return None;
     }
-    let line = |text: &str| Flow {
+    let line = |text: &str| ByteFlow {
         known: Some(format!("{text}\n")),
         shared: false,
         ..input.clone()
     };
-    let lines: Vec<Flow> = text.lines().take(MOST_ROUNDS + 1).map(line).collect();
+    let lines: Vec<ByteFlow> = text.lines().take(MOST_ROUNDS + 1).map(line).collect();
     if lines.len() > MOST_ROUNDS {
-        return Some(vec![Flow::unknown(input.taint)]);
+        return Some(vec![ByteFlow::unknown(input.taint)]);
     }
     Some(lines)
 }
 
 /// `while read …`.
-pub(super) fn reads_lines(condition: &Script) -> bool {
+pub(super) fn reads_lines(condition: &ShellScript) -> bool {
     condition.pipelines.iter().any(|pipeline| {
-        matches!(pipeline.stages.as_slice(), [Node { kind: Kind::Simple(simple), .. }]
-            if simple.words.first().and_then(Word::as_plain) == Some("read"))
+        matches!(pipeline.stages.as_slice(), [ShellNode { kind: NodeKind::Simple(simple), .. }]
+            if simple.words.first().and_then(ShellWord::as_plain) == Some("read"))
     })
 }
 
 /// One text for more items than are followed one by one.
-fn summary(items: &[Text]) -> Text {
-    let mut taint = Taint::NONE;
+fn summary(items: &[ExpandedText]) -> ExpandedText {
+    let mut taint = TaintSet::NONE;
     for item in items {
         taint = taint | item.taint;
     }
-    let number = |item: &Text| !item.s.is_empty() && item.s.bytes().all(|b| b.is_ascii_digit());
-    let name = |item: &Text| {
+    let number =
+        |item: &ExpandedText| !item.s.is_empty() && item.s.bytes().all(|b| b.is_ascii_digit());
+    let name = |item: &ExpandedText| {
         !item.is_unbounded() && !item.s.contains('/') && !item.s.starts_with(['.', '-'])
     };
     if items.is_empty() {
-        return Text::unknown(taint);
+        return ExpandedText::unknown(taint);
     }
     if items.iter().all(number) {
         taint = taint | of_numbers(items.len());
     }
     if items.iter().all(name) {
-        return Text::shaped(&Shape::Names, taint);
+        return ExpandedText::shaped(&TextShape::Names, taint);
     }
-    Text::unknown(taint)
+    ExpandedText::unknown(taint)
 }
 
 /// So many numbers are the number of every process.
-fn of_numbers(count: usize) -> Taint {
+fn of_numbers(count: usize) -> TaintSet {
     const EVERY_NUMBER: usize = 200;
     if count >= EVERY_NUMBER {
-        Taint::EVERY_PROCESS
+        TaintSet::EVERY_PROCESS
     } else {
-        Taint::NONE
+        TaintSet::NONE
     }
 }
 

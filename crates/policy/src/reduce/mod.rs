@@ -40,11 +40,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::context::Context;
-use crate::effective::Effective;
-use crate::finding::{Finding, Severity};
-use crate::syntax::{self, Script};
-use crate::text::{Flow, Taint, Text};
+use crate::context::JudgementContext;
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmFinding, HarmSeverity};
+use crate::syntax::{self, ShellScript};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
 const STEPS: usize = 700;
 const MOST_WORDS: usize = 512;
@@ -54,21 +54,21 @@ const TEXT_BUDGET: usize = 256 * 1024;
 
 /// All that was understood of a command.
 #[derive(Debug, Default)]
-pub(crate) struct Reduced {
-    pub(crate) commands: Vec<Effective>,
-    pub(crate) findings: Vec<Finding>,
+pub(crate) struct ReducedScript {
+    pub(crate) commands: Vec<ReducedCommand>,
+    pub(crate) findings: Vec<HarmFinding>,
     /// What could not be understood.
     pub(crate) doubts: Vec<String>,
 }
 
 /// `cwd` is where the command starts, where that is not the workspace.
 pub(crate) fn reduce(
-    script: &Script,
-    context: &Context,
-    input: &Flow,
+    script: &ShellScript,
+    context: &JudgementContext,
+    input: &ByteFlow,
     cwd: Option<String>,
-) -> Reduced {
-    let mut walker = Walker::new(context);
+) -> ReducedScript {
+    let mut walker = ScriptWalker::new(context);
     walker.cwd = cwd;
     walker.script(script, input);
     walker.done()
@@ -77,36 +77,36 @@ pub(crate) fn reduce(
 /// Words that no shell looks at.
 pub(crate) fn reduce_words(
     words: &[String],
-    context: &Context,
-    input: Flow,
+    context: &JudgementContext,
+    input: ByteFlow,
     cwd: Option<String>,
-) -> Reduced {
-    let mut walker = Walker::new(context);
+) -> ReducedScript {
+    let mut walker = ScriptWalker::new(context);
     walker.cwd.clone_from(&cwd);
-    walker.run(Effective {
-        words: words.iter().map(Text::known).collect(),
+    walker.run(ReducedCommand {
+        words: words.iter().map(ExpandedText::known).collect(),
         input,
         cwd,
-        ..Effective::default()
+        ..ReducedCommand::default()
     });
     walker.done()
 }
 
-pub(crate) struct Walker<'a> {
-    pub(crate) context: &'a Context,
-    vars: Rc<HashMap<String, Text>>,
+pub(crate) struct ScriptWalker<'a> {
+    pub(crate) context: &'a JudgementContext,
+    vars: Rc<HashMap<String, ExpandedText>>,
     /// Values that a variable still has if some branch was not taken.
-    older: Rc<HashMap<String, Vec<Text>>>,
+    older: Rc<HashMap<String, Vec<ExpandedText>>>,
     /// Variables that had more older values than are kept.
     lost: Rc<HashSet<String>>,
     /// Which of its values each variable has in this walk; the last ones if none are named.
-    reading: Option<HashMap<String, Text>>,
+    reading: Option<HashMap<String, ExpandedText>>,
     /// Variables with older values that the words of a command have met.
     met_older: RefCell<BTreeSet<String>>,
     /// Where the loop or the function that is walked may have been left.
-    jumps: Vec<branches::Jump>,
+    jumps: Vec<branches::LoopJump>,
     /// For each function that is being called.
-    locals: Vec<locals::Locals>,
+    locals: Vec<locals::FunctionLocals>,
     /// How often a variable got another value.
     changes: usize,
     /// Inside how many parts of the text that may not run.
@@ -117,18 +117,18 @@ pub(crate) struct Walker<'a> {
     mixed: Rc<HashSet<String>>,
     /// Variables whose values the shell changes: `declare -l`.
     transformed: HashSet<String>,
-    arrays: Rc<HashMap<String, Vec<Text>>>,
+    arrays: Rc<HashMap<String, Vec<ExpandedText>>>,
     /// `declare -n`: names that stand for another.
     references: HashMap<String, String>,
-    functions: HashMap<String, Rc<Script>>,
+    functions: HashMap<String, Rc<ShellScript>>,
     /// Functions whose definition may not have happened.
     uncertain: HashSet<String>,
     aliases: HashMap<String, String>,
-    positional: Option<Vec<Text>>,
+    positional: Option<Vec<ExpandedText>>,
     /// What `<( … )` would deliver, by number.
-    processes: Vec<Flow>,
+    processes: Vec<ByteFlow>,
     /// What was written to a file by the same text, by absolute path.
-    files: HashMap<String, Flow>,
+    files: HashMap<String, ByteFlow>,
     cwd: Option<String>,
     via: Vec<String>,
     calls: Vec<String>,
@@ -142,16 +142,16 @@ pub(crate) struct Walker<'a> {
     /// What is printed is only counted.
     unseen: bool,
     /// What is to run when the shell or a subshell ends.
-    traps: Vec<Text>,
+    traps: Vec<ExpandedText>,
     /// Inside a function's definition: what is only found because its arguments are not known yet.
-    deferred: Option<Vec<Finding>>,
+    deferred: Option<Vec<HarmFinding>>,
     /// The same, for each function that nobody has called so far.
-    uncalled: HashMap<String, Vec<Finding>>,
-    reduced: Reduced,
+    uncalled: HashMap<String, Vec<HarmFinding>>,
+    reduced: ReducedScript,
 }
 
-impl<'a> Walker<'a> {
-    fn new(context: &'a Context) -> Self {
+impl<'a> ScriptWalker<'a> {
+    fn new(context: &'a JudgementContext) -> Self {
         Self {
             context,
             vars: Rc::default(),
@@ -186,7 +186,7 @@ impl<'a> Walker<'a> {
             traps: Vec::new(),
             deferred: None,
             uncalled: HashMap::new(),
-            reduced: Reduced::default(),
+            reduced: ReducedScript::default(),
         }
     }
 
@@ -196,11 +196,11 @@ impl<'a> Walker<'a> {
             return;
         }
         for action in self.traps.split_off(from).into_iter().take(16) {
-            self.run_computed(&action, "trap", &Flow::default());
+            self.run_computed(&action, "trap", &ByteFlow::default());
         }
     }
 
-    fn done(mut self) -> Reduced {
+    fn done(mut self) -> ReducedScript {
         self.spring_traps(0);
         // A persistent shell may call it later, with anything.
         for finding in std::mem::take(&mut self.uncalled).into_values().flatten() {
@@ -210,10 +210,10 @@ impl<'a> Walker<'a> {
     }
 
     /// Shell text found inside a command, such as the argument of `bash -c`.
-    pub(crate) fn run_text(&mut self, text: &str, via: &str, input: &Flow) -> Flow {
+    pub(crate) fn run_text(&mut self, text: &str, via: &str, input: &ByteFlow) -> ByteFlow {
         if self.depth >= DEPTH || self.steps >= STEPS {
             self.doubt("it is nested too deeply to follow");
-            return Flow::unknown(Taint::NONE);
+            return ByteFlow::unknown(TaintSet::NONE);
         }
         // Reading it costs more than copying it.
         self.spend_text(4 * text.len());
@@ -221,7 +221,7 @@ impl<'a> Walker<'a> {
             Ok(script) => self.below(via, |walker| walker.script(&script, input)),
             Err(doubt) => {
                 self.doubt(format!("the text for {via} cannot be read: {doubt}"));
-                Flow::unknown(Taint::NONE)
+                ByteFlow::unknown(TaintSet::NONE)
             }
         }
     }
@@ -235,9 +235,9 @@ impl<'a> Walker<'a> {
         result
     }
 
-    pub(crate) fn find(&mut self, mut finding: Finding) {
-        if self.contained && finding.severity == Severity::Floor {
-            finding.severity = Severity::Dangerous;
+    pub(crate) fn find(&mut self, mut finding: HarmFinding) {
+        if self.contained && finding.severity == HarmSeverity::Floor {
+            finding.severity = HarmSeverity::Dangerous;
             finding.reason.push_str(" (inside a container)");
         }
         if self.reduced.findings.len() < 64 && !self.reduced.findings.contains(&finding) {

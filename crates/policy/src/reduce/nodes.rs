@@ -2,18 +2,18 @@
 
 use std::rc::Rc;
 
-use super::Walker;
-use super::locals::Locals;
+use super::ScriptWalker;
+use super::locals::FunctionLocals;
 use super::pipelines::{bombs, connects_a_shell, counts, runs_itself};
-use super::redirects::Redirected;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::syntax::{Kind, Node, Pipeline, Script, Simple, Word};
-use crate::text::{Flow, Taint, Text};
+use super::redirects::RedirectEffects;
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::syntax::{NodeKind, Pipeline, ShellNode, ShellScript, ShellWord, SimpleCommand};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
-impl Walker<'_> {
-    pub(super) fn script(&mut self, script: &Script, input: &Flow) -> Flow {
-        let mut output = Flow::known("");
+impl ScriptWalker<'_> {
+    pub(super) fn script(&mut self, script: &ShellScript, input: &ByteFlow) -> ByteFlow {
+        let mut output = ByteFlow::known("");
         // Where the list of `&&` that is walked began.
         let mut folder = self.cwd.clone();
         for pipeline in &script.pipelines {
@@ -41,21 +41,21 @@ impl Walker<'_> {
         output
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, input: Flow) -> Flow {
+    fn pipeline(&mut self, pipeline: &Pipeline, input: ByteFlow) -> ByteFlow {
         let selves = pipeline
             .stages
             .iter()
             .filter(|stage| runs_itself(stage))
             .count();
         if selves > 0 && (pipeline.background || pipeline.stages.len() > 1) {
-            self.find(Finding::floor(
-                Category::ForkBomb,
+            self.find(HarmFinding::floor(
+                HarmCategory::ForkBomb,
                 "starts itself again and again",
             ));
         }
         if connects_a_shell(pipeline) {
-            self.find(Finding::dangerous(
-                Category::ReverseShell,
+            self.find(HarmFinding::dangerous(
+                HarmCategory::ReverseShell,
                 "connects a shell to the network",
             ));
         }
@@ -77,11 +77,11 @@ impl Walker<'_> {
         flow
     }
 
-    fn node(&mut self, node: &Node, input: Flow) -> Flow {
+    fn node(&mut self, node: &ShellNode, input: ByteFlow) -> ByteFlow {
         if !self.step() {
-            return Flow::unknown(Taint::NONE);
+            return ByteFlow::unknown(TaintSet::NONE);
         }
-        if let Kind::Simple(simple) = &node.kind {
+        if let NodeKind::Simple(simple) = &node.kind {
             return self.in_all_readings(|walker| {
                 walker.stand_in_older_folder();
                 let redirected = walker.redirects(&node.redirects);
@@ -94,10 +94,10 @@ impl Walker<'_> {
         self.compound_reads(&node.kind, &redirected);
         let input = redirected.input.clone().unwrap_or(input);
         let output = match &node.kind {
-            Kind::Simple(_) => Flow::default(),
-            Kind::Subshell(script) => self.subshell(script, &input),
-            Kind::Group(scripts) => {
-                let mut output = Flow::known("");
+            NodeKind::Simple(_) => ByteFlow::default(),
+            NodeKind::Subshell(script) => self.subshell(script, &input),
+            NodeKind::Group(scripts) => {
+                let mut output = ByteFlow::known("");
                 for (at, script) in scripts.iter().enumerate() {
                     output = if at == 0 {
                         self.script(script, &input)
@@ -110,9 +110,11 @@ impl Walker<'_> {
                 }
                 output
             }
-            Kind::Loop { condition, body } => self.repeat(condition, body, &input),
-            Kind::For { name, words, body } => self.for_loop(name, words.as_deref(), body, &input),
-            Kind::Case { subject, arms } => {
+            NodeKind::Loop { condition, body } => self.repeat(condition, body, &input),
+            NodeKind::For { name, words, body } => {
+                self.for_loop(name, words.as_deref(), body, &input)
+            }
+            NodeKind::Case { subject, arms } => {
                 self.text(subject);
                 for (patterns, body) in arms {
                     for pattern in patterns {
@@ -120,40 +122,40 @@ impl Walker<'_> {
                     }
                     self.maybe(|walker| walker.script(body, &input));
                 }
-                Flow::unknown(Taint::NONE)
+                ByteFlow::unknown(TaintSet::NONE)
             }
-            Kind::Function { name, body } => self.define(name, body),
-            Kind::Arithmetic(word) => {
+            NodeKind::Function { name, body } => self.define(name, body),
+            NodeKind::Arithmetic(word) => {
                 let expression = self.text(word);
                 self.calculate(&expression.s);
-                Flow::known("")
+                ByteFlow::known("")
             }
-            Kind::Test(words) => {
+            NodeKind::Test(words) => {
                 for word in words {
                     self.text(word);
                 }
-                Flow::known("")
+                ByteFlow::known("")
             }
         };
         if !written.is_empty() {
-            let left = Effective {
+            let left = ReducedCommand {
                 writes: written.clone(),
-                ..Effective::default()
+                ..ReducedCommand::default()
             };
             self.remember(&left, &output);
-            self.judge(Effective {
+            self.judge(ReducedCommand {
                 writes: written,
                 input: output.clone(),
                 cwd: self.cwd.clone(),
                 via: self.via.clone(),
-                ..Effective::default()
+                ..ReducedCommand::default()
             });
         }
         output
     }
 
     /// What is assigned inside is gone afterwards.
-    pub(super) fn subshell(&mut self, script: &Script, input: &Flow) -> Flow {
+    pub(super) fn subshell(&mut self, script: &ShellScript, input: &ByteFlow) -> ByteFlow {
         self.apart(|walker| {
             let traps = walker.traps.len();
             let output = walker.script(script, input);
@@ -162,11 +164,16 @@ impl Walker<'_> {
         })
     }
 
-    fn simple(&mut self, simple: &Simple, redirected: Redirected, input: Flow) -> Flow {
+    fn simple(
+        &mut self,
+        simple: &SimpleCommand,
+        redirected: RedirectEffects,
+        input: ByteFlow,
+    ) -> ByteFlow {
         let declares = simple
             .words
             .first()
-            .and_then(Word::as_plain)
+            .and_then(ShellWord::as_plain)
             .is_some_and(is_declaration);
         let passing = !simple.words.is_empty() && !declares;
         // The words of `F=x cat "$F"` are made before F is set, and only for this command.
@@ -179,7 +186,7 @@ impl Walker<'_> {
             let assigns = self.assigns(simple);
             (self.words(simple), assigns, Vec::new())
         };
-        let output = self.run(Effective {
+        let output = self.run(ReducedCommand {
             words,
             assigns,
             writes: redirected.writes,
@@ -194,7 +201,7 @@ impl Walker<'_> {
         output
     }
 
-    fn assigns(&mut self, simple: &Simple) -> Vec<(String, Text)> {
+    fn assigns(&mut self, simple: &SimpleCommand) -> Vec<(String, ExpandedText)> {
         let mut assigns = Vec::new();
         for assign in &simple.assigns {
             let value = self.assign(assign);
@@ -203,7 +210,7 @@ impl Walker<'_> {
         assigns
     }
 
-    fn words(&mut self, simple: &Simple) -> Vec<Text> {
+    fn words(&mut self, simple: &SimpleCommand) -> Vec<ExpandedText> {
         let mut words = Vec::new();
         for word in &simple.words {
             words.append(&mut self.fields(word));
@@ -217,13 +224,13 @@ impl Walker<'_> {
     }
 
     /// A body is judged where it is defined: a persistent shell may call it later.
-    fn define(&mut self, name: &str, body: &Rc<Script>) -> Flow {
+    fn define(&mut self, name: &str, body: &Rc<ShellScript>) -> ByteFlow {
         if bombs(body, name) {
-            self.find(Finding::floor(
-                Category::ForkBomb,
+            self.find(HarmFinding::floor(
+                HarmCategory::ForkBomb,
                 "a function that starts itself again and again (fork bomb)",
             ));
-            return Flow::known("");
+            return ByteFlow::known("");
         }
         self.functions.insert(name.to_owned(), Rc::clone(body));
         if self.branches > 0 {
@@ -237,9 +244,9 @@ impl Walker<'_> {
         self.calls.push(name.to_owned());
         let body = Rc::clone(body);
         let jumps = self.jumps.len();
-        self.locals.push(Locals::of(self.branches));
+        self.locals.push(FunctionLocals::of(self.branches));
         self.below(name, |walker| {
-            walker.script(&body, &Flow::unknown(Taint::NONE))
+            walker.script(&body, &ByteFlow::unknown(TaintSet::NONE))
         });
         self.locals.pop();
         self.jumps.truncate(jumps);
@@ -248,7 +255,7 @@ impl Walker<'_> {
         self.return_to(kept);
         let found = std::mem::replace(&mut self.deferred, outer).unwrap_or_default();
         self.uncalled.insert(name.to_owned(), found);
-        Flow::known("")
+        ByteFlow::known("")
     }
 }
 

@@ -2,10 +2,10 @@
 
 mod printed;
 
-use super::{Walker, decode, listing, shape};
-use crate::effective::Effective;
-use crate::paths::{self, Place};
-use crate::text::{Flow, Taint, Text};
+use super::{ScriptWalker, decode, listing, shape};
+use crate::effective::ReducedCommand;
+use crate::paths::{self, PathLoss};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
 use printed::{cut, echo, prefixed, printf};
 
 /// Programs that print what they fetch.
@@ -56,8 +56,8 @@ const READERS: &[&str] = &[
     "fmt", "basenc", "uuencode", "hd", "cp", "split", "diff", "comm", "join",
 ];
 
-impl Walker<'_> {
-    pub(super) fn output(&mut self, command: &Effective) -> Flow {
+impl ScriptWalker<'_> {
+    pub(super) fn output(&mut self, command: &ReducedCommand) -> ByteFlow {
         if let Some(text) = self.simulate(command) {
             let mut taint = command.input.taint;
             for word in command.args() {
@@ -65,54 +65,54 @@ impl Walker<'_> {
             }
             // Plain `tr` and `rev` are everyday filters; the result is known and judged.
             if decodes(command) && !matches!(command.program(), "tr" | "rev") {
-                taint = taint | Taint::DECODED;
+                taint = taint | TaintSet::DECODED;
             }
             taint = shape::narrowed(command, taint) | shape::lists_everything(command);
-            return Flow {
+            return ByteFlow {
                 known: Some(text),
                 taint,
                 present: true,
-                ..Flow::default()
+                ..ByteFlow::default()
             };
         }
         let taint =
             shape::narrowed(command, self.output_taint(command)) | shape::lists_everything(command);
-        Flow::shaped(self.output_shape(command), taint)
+        ByteFlow::shaped(self.output_shape(command), taint)
     }
 
-    fn output_taint(&self, command: &Effective) -> Taint {
+    fn output_taint(&self, command: &ReducedCommand) -> TaintSet {
         let name = command.program();
         let mut taint = command.input.taint;
         for word in command.args() {
             taint = taint | word.taint;
         }
         if FETCHERS.contains(&name) || name == "openssl" && command.operand(0) == "s_client" {
-            taint = taint | Taint::NETWORK;
+            taint = taint | TaintSet::NETWORK;
         }
         if prints_environment(command)
             || name == "printenv" && crate::programs::secrets::names_secret(command.operand(0))
         {
-            taint = taint | Taint::ENVIRONMENT;
+            taint = taint | TaintSet::ENVIRONMENT;
         }
         if READERS.contains(&name) {
             for operand in command.operands().chain(&command.reads) {
-                taint = taint | self.content_of(operand, &Flow::default()).taint;
+                taint = taint | self.content_of(operand, &ByteFlow::default()).taint;
             }
         }
         if decodes(command) {
-            taint = taint | Taint::DECODED;
+            taint = taint | TaintSet::DECODED;
         }
         if self.gathers(command) {
-            taint = taint | Taint::SECRET;
+            taint = taint | TaintSet::SECRET;
         }
         let packs = name == "git" && matches!(command.operand(0), "archive" | "bundle");
         if packs || matches!(name, "tar" | "gtar" | "bsdtar" | "zip" | "7z" | "cpio") {
-            taint = taint | Taint::ARCHIVE;
+            taint = taint | TaintSet::ARCHIVE;
         }
         let pastes = matches!(name, "pbpaste" | "wl-paste")
             || matches!(name, "xclip" | "xsel") && (command.short('o') || command.short('b'));
         if pastes {
-            taint = taint | Taint::CLIPBOARD;
+            taint = taint | TaintSet::CLIPBOARD;
         }
         // Whoever writes a text down and changes it before it runs has something to hide.
         if command.input.known.is_some()
@@ -121,11 +121,14 @@ impl Walker<'_> {
                 "sed" | "awk" | "gawk" | "perl" | "cut" | "python3" | "head" | "tail"
             )
         {
-            taint = taint | Taint::DECODED;
+            taint = taint | TaintSet::DECODED;
+        }
+        if cuts_out_of_a_document(command) {
+            taint = taint | TaintSet::DECODED;
         }
         if let Some(code) = super::codes::given_code(command) {
             if code.contains("http://") || code.contains("https://") {
-                taint = taint | Taint::NETWORK;
+                taint = taint | TaintSet::NETWORK;
             }
             if [
                 "b64decode",
@@ -139,20 +142,20 @@ impl Walker<'_> {
             .iter()
             .any(|call| code.contains(call))
             {
-                taint = taint | Taint::DECODED;
+                taint = taint | TaintSet::DECODED;
             }
         }
         if prints_shell(command) {
-            taint = taint | Taint::SHELL_ENV;
+            taint = taint | TaintSet::SHELL_ENV;
         }
         if prints_secrets(command) {
-            taint = taint | Taint::SECRET;
+            taint = taint | TaintSet::SECRET;
         }
         taint
     }
 
     /// A whole database, or an archive of what lies outside the workspace.
-    fn gathers(&self, command: &Effective) -> bool {
+    fn gathers(&self, command: &ReducedCommand) -> bool {
         match command.program() {
             "pg_dump" | "pg_dumpall" | "mysqldump" | "mariadb-dump" | "mongodump" => true,
             "sqlite3" => command.args().iter().any(|arg| arg.s.starts_with(".dump")),
@@ -164,11 +167,11 @@ impl Walker<'_> {
                     .any(|text| {
                         matches!(
                             paths::place(&text.s, cwd, self.context),
-                            Place::Root
-                                | Place::System
-                                | Place::Home
-                                | Place::InsideSystem
-                                | Place::InsideHome
+                            PathLoss::Root
+                                | PathLoss::System
+                                | PathLoss::Home
+                                | PathLoss::InsideSystem
+                                | PathLoss::InsideHome
                         )
                     })
             }
@@ -177,9 +180,9 @@ impl Walker<'_> {
     }
 
     /// Runs the few filters that disguises are made of.
-    fn simulate(&mut self, command: &Effective) -> Option<String> {
+    fn simulate(&mut self, command: &ReducedCommand) -> Option<String> {
         let args = command.args();
-        if args.iter().any(Text::is_unbounded) && command.program() != "ls" {
+        if args.iter().any(ExpandedText::is_unbounded) && command.program() != "ls" {
             return None;
         }
         let strings: Vec<&str> = args.iter().map(|arg| arg.s.as_str()).collect();
@@ -211,7 +214,7 @@ impl Walker<'_> {
             "xxd" if command.short('r') => decode::hex(&input()?),
             "rev" => Some(decode::rev(&input()?)),
             "tr" => {
-                let words: Vec<&Text> = command.operands().collect();
+                let words: Vec<&ExpandedText> = command.operands().collect();
                 let from = &words.first()?.s;
                 Some(decode::tr(
                     &input()?,
@@ -261,12 +264,12 @@ impl Walker<'_> {
     }
 
     /// `head -c5` and `tail -n1` change the text; only what passes it on whole counts.
-    fn plain_copy(&self, command: &Effective) -> bool {
+    fn plain_copy(&self, command: &ReducedCommand) -> bool {
         !matches!(command.program(), "head" | "tail")
     }
 
-    fn input_of(&self, command: &Effective) -> Option<String> {
-        let mut files: Vec<&Text> = command.operands().collect();
+    fn input_of(&self, command: &ReducedCommand) -> Option<String> {
+        let mut files: Vec<&ExpandedText> = command.operands().collect();
         match command.program() {
             "tr" | "sed" | "cut" => files.clear(),
             "openssl" => files.clear(),
@@ -285,7 +288,7 @@ impl Walker<'_> {
 }
 
 /// What `mktemp` makes, which is new and its caller's.
-fn temporary(command: &Effective) -> String {
+fn temporary(command: &ReducedCommand) -> String {
     match command.operands().last() {
         Some(pattern) if pattern.s.contains('/') => format!("{}\n", pattern.s),
         Some(pattern) => format!("/tmp/{}\n", pattern.s),
@@ -294,7 +297,7 @@ fn temporary(command: &Effective) -> String {
 }
 
 /// Variables, or lines that people typed.
-fn prints_environment(command: &Effective) -> bool {
+fn prints_environment(command: &ReducedCommand) -> bool {
     match command.program() {
         "env" | "printenv" | "history" | "set" => command.args().is_empty(),
         "declare" | "typeset" | "export" => command.short('p') || command.short('x'),
@@ -311,7 +314,7 @@ fn prints_environment(command: &Effective) -> bool {
     }
 }
 
-pub(super) fn decodes(command: &Effective) -> bool {
+pub(super) fn decodes(command: &ReducedCommand) -> bool {
     match command.program() {
         "base64" | "gbase64" | "base32" | "basenc" => {
             command.short('d') || command.short('D') || command.long("--decode")
@@ -333,7 +336,7 @@ pub(super) fn decodes(command: &Effective) -> bool {
 }
 
 /// Tools that print shell text for `eval`.
-fn prints_shell(command: &Effective) -> bool {
+fn prints_shell(command: &ReducedCommand) -> bool {
     const TOOLS: &[&str] = &[
         "ssh-agent",
         "keychain",
@@ -395,6 +398,27 @@ fn prints_shell(command: &Effective) -> bool {
     TOOLS.contains(&command.program())
 }
 
-fn prints_secrets(command: &Effective) -> bool {
+fn prints_secrets(command: &ReducedCommand) -> bool {
     paths::prints_secret(command)
+}
+
+/// A script is not kept in pieces of something else: `sed -n 's/^# //p' notes.txt | sh`.
+fn cuts_out_of_a_document(command: &ReducedCommand) -> bool {
+    const SCRIPTS: &[&str] = &[".sh", ".bash", ".zsh", ".env", ".ksh", ".conf"];
+    let name = command.program();
+    if name == "dd" {
+        return command.args().iter().any(|arg| arg.s.starts_with("skip="));
+    }
+    let cuts = matches!(
+        name,
+        "sed" | "gsed" | "grep" | "egrep" | "awk" | "gawk" | "strings" | "cut"
+    );
+    let skipped = usize::from(name != "strings" && name != "cut");
+    let document = |text: &ExpandedText| {
+        let file = crate::effective::base_name(&text.s);
+        file.contains('.')
+            && !file.starts_with('.')
+            && !SCRIPTS.iter().any(|end| file.ends_with(end))
+    };
+    cuts && command.operands().skip(skipped).any(document)
 }

@@ -1,16 +1,20 @@
 //! What can be told from the shape of a pipeline or a function, before its words are known.
 
-use crate::syntax::{Kind, Node, Part, Pipeline, Script, Word};
+use crate::syntax::{NodeKind, Pipeline, ShellNode, ShellScript, ShellWord, WordPart};
 
 /// `nc -l 1 < p | sh > p`, in either order: a shell that nobody types into, and a connection.
 pub(super) fn connects_a_shell(pipeline: &Pipeline) -> bool {
     let mut shell = false;
     let mut connection = false;
     for stage in &pipeline.stages {
-        let Kind::Simple(simple) = &stage.kind else {
+        let NodeKind::Simple(simple) = &stage.kind else {
             continue;
         };
-        let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
+        let words: Vec<&str> = simple
+            .words
+            .iter()
+            .filter_map(ShellWord::as_plain)
+            .collect();
         let Some(first) = words.first() else {
             continue;
         };
@@ -30,11 +34,15 @@ pub(super) fn connects_a_shell(pipeline: &Pipeline) -> bool {
 }
 
 /// Whether a program tells only how much comes in, or a number made of it.
-pub(super) fn counts(node: &Node) -> bool {
-    let Kind::Simple(simple) = &node.kind else {
+pub(super) fn counts(node: &ShellNode) -> bool {
+    let NodeKind::Simple(simple) = &node.kind else {
         return false;
     };
-    let words: Vec<&str> = simple.words.iter().filter_map(Word::as_plain).collect();
+    let words: Vec<&str> = simple
+        .words
+        .iter()
+        .filter_map(ShellWord::as_plain)
+        .collect();
     match words.as_slice() {
         [
             "wc" | "md5sum" | "sha1sum" | "sha256sum" | "sha512sum" | "cksum" | "b2sum",
@@ -48,17 +56,17 @@ pub(super) fn counts(node: &Node) -> bool {
 }
 
 /// `$0 | $0 &`
-pub(super) fn runs_itself(node: &Node) -> bool {
-    let Kind::Simple(simple) = &node.kind else {
+pub(super) fn runs_itself(node: &ShellNode) -> bool {
+    let NodeKind::Simple(simple) = &node.kind else {
         return false;
     };
     simple
         .words
         .first()
         .is_some_and(|word| match word.0.as_slice() {
-            [Part::Param(param)] => param.name == "0",
-            [Part::Double(parts)] => {
-                matches!(parts.as_slice(), [Part::Param(param)] if param.name == "0")
+            [WordPart::Param(param)] => param.name == "0",
+            [WordPart::Double(parts)] => {
+                matches!(parts.as_slice(), [WordPart::Param(param)] if param.name == "0")
             }
             _ => false,
         })
@@ -66,7 +74,7 @@ pub(super) fn runs_itself(node: &Node) -> bool {
 }
 
 /// Whether the body calls its own name in a pipeline, twice, or in the background.
-pub(super) fn bombs(body: &Script, name: &str) -> bool {
+pub(super) fn bombs(body: &ShellScript, name: &str) -> bool {
     let mut calls = 0;
     let mut multiplies = false;
     count_calls(body, name, false, &mut calls, &mut multiplies);
@@ -74,7 +82,7 @@ pub(super) fn bombs(body: &Script, name: &str) -> bool {
 }
 
 fn count_calls(
-    script: &Script,
+    script: &ShellScript,
     name: &str,
     within: bool,
     calls: &mut usize,
@@ -84,24 +92,26 @@ fn count_calls(
         let parallel = within || pipeline.background || pipeline.stages.len() > 1;
         for stage in &pipeline.stages {
             match &stage.kind {
-                Kind::Simple(simple) => {
-                    let called = simple.words.first().and_then(Word::as_plain) == Some(name);
+                NodeKind::Simple(simple) => {
+                    let called = simple.words.first().and_then(ShellWord::as_plain) == Some(name);
                     if called {
                         *calls += 1;
                         *multiplies |= parallel;
                     }
                 }
-                Kind::Subshell(script) => count_calls(script, name, parallel, calls, multiplies),
-                Kind::Group(scripts) => {
+                NodeKind::Subshell(script) => {
+                    count_calls(script, name, parallel, calls, multiplies);
+                }
+                NodeKind::Group(scripts) => {
                     for script in scripts {
                         count_calls(script, name, parallel, calls, multiplies);
                     }
                 }
-                Kind::Loop { condition, body } => {
+                NodeKind::Loop { condition, body } => {
                     count_calls(condition, name, parallel, calls, multiplies);
                     count_calls(body, name, parallel, calls, multiplies);
                 }
-                Kind::For { body, .. } => count_calls(body, name, parallel, calls, multiplies),
+                NodeKind::For { body, .. } => count_calls(body, name, parallel, calls, multiplies),
                 _ => {}
             }
         }

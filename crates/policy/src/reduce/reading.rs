@@ -1,8 +1,8 @@
 //! `read` and `mapfile`: variables out of what comes in.
 
-use super::Walker;
-use crate::effective::Effective;
-use crate::text::{Flow, Text};
+use super::ScriptWalker;
+use crate::effective::ReducedCommand;
+use crate::text::{ByteFlow, ExpandedText};
 
 /// What the options of `read` say.
 #[derive(Default)]
@@ -18,7 +18,7 @@ struct ReadOptions<'c> {
 }
 
 impl<'c> ReadOptions<'c> {
-    fn of(command: &'c Effective) -> Self {
+    fn of(command: &'c ReducedCommand) -> Self {
         let mut options = Self::default();
         let mut args = command.args().iter().map(|arg| arg.s.as_str());
         while let Some(arg) = args.next() {
@@ -52,8 +52,8 @@ impl<'c> ReadOptions<'c> {
     }
 }
 
-impl Walker<'_> {
-    pub(super) fn read(&mut self, command: &Effective) {
+impl ScriptWalker<'_> {
+    pub(super) fn read(&mut self, command: &ReducedCommand) {
         let options = ReadOptions::of(command);
         let line = line_of(&command.input, &options);
         if let Some(array) = options.array {
@@ -67,7 +67,7 @@ impl Walker<'_> {
             several => {
                 let mut fields = self.split_line(&line, several.len(), command).into_iter();
                 for name in several {
-                    let field = fields.next().unwrap_or(Text {
+                    let field = fields.next().unwrap_or(ExpandedText {
                         s: String::new(),
                         ..line.clone()
                     });
@@ -78,7 +78,12 @@ impl Walker<'_> {
     }
 
     /// Up to `most` fields, the last of which is all that is left.
-    fn split_line(&self, line: &Text, most: usize, command: &Effective) -> Vec<Text> {
+    fn split_line(
+        &self,
+        line: &ExpandedText,
+        most: usize,
+        command: &ReducedCommand,
+    ) -> Vec<ExpandedText> {
         const FIELDS: usize = 64;
         let most = most.min(FIELDS);
         if !line.is_known() {
@@ -87,7 +92,7 @@ impl Walker<'_> {
         let own = command.assigns.iter().rfind(|(name, _)| name == "IFS");
         let separators = match own {
             Some((_, ifs)) if ifs.is_known() => ifs.s.chars().collect(),
-            Some(_) => return vec![Text::unknown(line.taint); most.min(8)],
+            Some(_) => return vec![ExpandedText::unknown(line.taint); most.min(8)],
             None => self.separators(),
         };
         let blank = |c: char| c.is_whitespace() && separators.contains(&c);
@@ -102,7 +107,7 @@ impl Walker<'_> {
                 }
                 _ => (rest, ""),
             };
-            fields.push(Text {
+            fields.push(ExpandedText {
                 s: field.to_owned(),
                 taint: line.taint,
                 glob: false,
@@ -112,8 +117,8 @@ impl Walker<'_> {
         fields
     }
 
-    pub(super) fn map_file(&mut self, command: &Effective) {
-        const MOST: usize = 64;
+    pub(super) fn map_file(&mut self, command: &ReducedCommand) {
+        const MOST_READ_NAMES: usize = 64;
         let name = command
             .operands()
             .last()
@@ -122,8 +127,8 @@ impl Walker<'_> {
         let lines = match &command.input.known {
             Some(text) => text
                 .lines()
-                .take(MOST)
-                .map(|line| Text {
+                .take(MOST_READ_NAMES)
+                .map(|line| ExpandedText {
                     s: line.to_owned(),
                     taint: command.input.taint,
                     glob: false,
@@ -135,13 +140,13 @@ impl Walker<'_> {
     }
 }
 
-fn line_of(input: &Flow, options: &ReadOptions<'_>) -> Text {
+fn line_of(input: &ByteFlow, options: &ReadOptions<'_>) -> ExpandedText {
     let Some(text) = &input.known else {
         return input.clone().into_text();
     };
     // Which line it is depends on how many were read before.
     if options.partial || input.shared {
-        return Text::unknown(input.taint);
+        return ExpandedText::unknown(input.taint);
     }
     let line = if options.whole {
         text.trim_end_matches('\n')
@@ -153,7 +158,7 @@ fn line_of(input: &Flow, options: &ReadOptions<'_>) -> Text {
     } else {
         line.replace('\\', "")
     };
-    Text {
+    ExpandedText {
         s: line,
         taint: input.taint,
         glob: false,

@@ -1,21 +1,21 @@
 //! What a command's redirections read, write and feed it with.
 
-use super::Walker;
+use super::ScriptWalker;
 use super::loops::reads_lines;
-use crate::effective::Effective;
+use crate::effective::ReducedCommand;
 use crate::paths;
-use crate::syntax::{Kind, Redirect, RedirectOp};
-use crate::text::{Flow, Taint, Text};
+use crate::syntax::{NodeKind, RedirectOp, ShellRedirect};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
 /// What a command's redirections do.
 #[derive(Default)]
-pub(super) struct Redirected {
-    pub(super) input: Option<Flow>,
-    pub(super) writes: Vec<Text>,
-    pub(super) reads: Vec<Text>,
+pub(super) struct RedirectEffects {
+    pub(super) input: Option<ByteFlow>,
+    pub(super) writes: Vec<ExpandedText>,
+    pub(super) reads: Vec<ExpandedText>,
 }
 
-impl Redirected {
+impl RedirectEffects {
     fn or(&mut self, other: Self) {
         for (mine, others) in [
             (&mut self.writes, other.writes),
@@ -36,26 +36,27 @@ impl Redirected {
     }
 }
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     /// A loop that is fed from a file nobody can name may print it. Where lines are read into a
     /// variable, its use tells whether a secret is printed.
-    pub(super) fn compound_reads(&mut self, kind: &Kind, redirected: &Redirected) {
-        let by_line = matches!(kind, Kind::Loop { condition, .. } if reads_lines(condition));
-        let secret = |file: &Text| paths::secret(&file.s, self.workdir(), self.context).is_some();
-        let printed = |file: &Text| file.is_unbounded() || !by_line && secret(file);
+    pub(super) fn compound_reads(&mut self, kind: &NodeKind, redirected: &RedirectEffects) {
+        let by_line = matches!(kind, NodeKind::Loop { condition, .. } if reads_lines(condition));
+        let secret =
+            |file: &ExpandedText| paths::secret(&file.s, self.workdir(), self.context).is_some();
+        let printed = |file: &ExpandedText| file.is_unbounded() || !by_line && secret(file);
         if redirected.reads.iter().any(printed) {
-            self.judge(Effective {
-                words: vec![Text::known("cat")],
+            self.judge(ReducedCommand {
+                words: vec![ExpandedText::known("cat")],
                 reads: redirected.reads.clone(),
                 cwd: self.cwd.clone(),
                 via: self.via.clone(),
-                ..Effective::default()
+                ..ReducedCommand::default()
             });
         }
     }
 
     /// What reading a file would deliver.
-    pub(super) fn content_of(&self, file: &Text, stdin: &Flow) -> Flow {
+    pub(super) fn content_of(&self, file: &ExpandedText, stdin: &ByteFlow) -> ByteFlow {
         if let Some(number) = file.s.strip_prefix("/dev/fd/<")
             && let Ok(at) = number.trim_end_matches('>').parse::<usize>()
         {
@@ -68,23 +69,26 @@ impl Walker<'_> {
             return stdin.clone();
         }
         if file.s.starts_with("/dev/tcp/") || file.s.starts_with("/dev/udp/") {
-            return Flow::unknown(Taint::NETWORK);
+            return ByteFlow::unknown(TaintSet::NETWORK);
         }
         if let Some(content) = self.file(&file.s) {
             return content.clone();
         }
         let secret = paths::secret(&file.s, self.workdir(), self.context).is_some();
         let taint = if secret {
-            Taint::FILE | Taint::SECRET
+            TaintSet::FILE | TaintSet::SECRET
         } else {
-            Taint::FILE
+            TaintSet::FILE
         };
-        Flow::unknown(taint | file.taint)
+        ByteFlow::unknown(taint | file.taint)
     }
 
     /// The files and the input that a compound command may have, whatever its variables are.
-    pub(super) fn redirects_in_all_readings(&mut self, redirects: &[Redirect]) -> Redirected {
-        let mut all: Option<Redirected> = None;
+    pub(super) fn redirects_in_all_readings(
+        &mut self,
+        redirects: &[ShellRedirect],
+    ) -> RedirectEffects {
+        let mut all: Option<RedirectEffects> = None;
         self.in_all_readings(|walker| {
             let redirected = walker.redirects(redirects);
             match &mut all {
@@ -95,8 +99,8 @@ impl Walker<'_> {
         all.unwrap_or_default()
     }
 
-    pub(super) fn redirects(&mut self, redirects: &[Redirect]) -> Redirected {
-        let mut redirected = Redirected::default();
+    pub(super) fn redirects(&mut self, redirects: &[ShellRedirect]) -> RedirectEffects {
+        let mut redirected = RedirectEffects::default();
         for redirect in redirects {
             match redirect.op {
                 RedirectOp::HereDoc => {
@@ -114,7 +118,7 @@ impl Walker<'_> {
                 }
                 RedirectOp::Read => {
                     let file = self.text(&redirect.target);
-                    redirected.input = Some(self.content_of(&file, &Flow::default()));
+                    redirected.input = Some(self.content_of(&file, &ByteFlow::default()));
                     redirected.reads.push(file);
                 }
                 RedirectOp::Write | RedirectOp::Append => {
@@ -138,15 +142,15 @@ impl Walker<'_> {
     }
 }
 
-fn flow_of(text: &Text) -> Flow {
+fn flow_of(text: &ExpandedText) -> ByteFlow {
     if !text.is_unbounded() {
-        Flow {
+        ByteFlow {
             known: Some(text.s.clone()),
             taint: text.taint,
             present: true,
-            ..Flow::default()
+            ..ByteFlow::default()
         }
     } else {
-        Flow::unknown(text.taint)
+        ByteFlow::unknown(text.taint)
     }
 }

@@ -1,19 +1,19 @@
 //! One command: what is it really, what does it start, what does it print.
 
-use super::Walker;
-use super::locals::Locals;
+use super::ScriptWalker;
+use super::locals::FunctionLocals;
 use super::shells::ShellInput;
-use super::wrappers::{self, Inner};
-use crate::effective::{Effective, base_name};
-use crate::finding::{Category, Finding};
+use super::wrappers::{self, WrappedCommand};
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::{HarmCategory, HarmFinding};
 use crate::programs;
-use crate::text::{Flow, HOLE, Taint, Text, is_hole};
+use crate::text::{ByteFlow, ExpandedText, HOLE, TaintSet, is_hole};
 
-impl Walker<'_> {
-    pub(super) fn run(&mut self, mut command: Effective) -> Flow {
+impl ScriptWalker<'_> {
+    pub(super) fn run(&mut self, mut command: ReducedCommand) -> ByteFlow {
         if !self.step() || self.depth >= super::DEPTH {
             self.doubt("it does too much to follow");
-            return Flow::unknown(Taint::NONE);
+            return ByteFlow::unknown(TaintSet::NONE);
         }
         let Some(first) = command.words.first().cloned() else {
             return self.judge(command);
@@ -50,6 +50,7 @@ impl Walker<'_> {
             // It may still be the program of that name.
             self.call(&name, &body, command.clone());
         }
+        self.run_subscripts(&name, &command);
         if let Some(flow) = self.builtin(&name, &command) {
             return flow;
         }
@@ -71,26 +72,47 @@ impl Walker<'_> {
         output
     }
 
+    /// `test -v 'a[$(cmd)]'`: where a name or a number is expected, the shell runs what is in its index.
+    fn run_subscripts(&mut self, name: &str, command: &ReducedCommand) {
+        if !matches!(
+            name,
+            "test" | "[" | "let" | "printf" | "read" | "unset" | "declare" | "typeset"
+        ) {
+            return;
+        }
+        let texts: Vec<String> = command
+            .args()
+            .iter()
+            .filter_map(|arg| arg.s.split_once("[$(").map(|(_, rest)| rest))
+            .filter_map(|rest| rest.rsplit_once(")]").map(|(text, _)| text.to_owned()))
+            .take(4)
+            .collect();
+        for text in texts {
+            self.run_text(&text, "an index", &ByteFlow::default());
+        }
+    }
+
     /// `rm$IFS$9-rf` is `rm -rf` where nobody gave nine arguments: both readings count.
-    fn with_arguments_unset(&mut self, command: &Effective) {
-        let cut =
-            |word: &Text| word.taint.has(Taint::UNSET) && word.is_unbounded() && !word.is_hole();
+    fn with_arguments_unset(&mut self, command: &ReducedCommand) {
+        let cut = |word: &ExpandedText| {
+            word.taint.has(TaintSet::UNSET) && word.is_unbounded() && !word.is_hole()
+        };
         if !command.words.iter().any(cut) {
             return;
         }
         let mut unset = command.clone();
         for word in unset.words.iter_mut().filter(|word| cut(word)) {
             word.s = word.s.replace(HOLE, "");
-            word.taint = word.taint.without(Taint::UNSET | Taint::ARGUMENT);
+            word.taint = word.taint.without(TaintSet::UNSET | TaintSet::ARGUMENT);
         }
         self.run(unset);
     }
 
     /// Keeps the command and asks the tables about it.
-    pub(super) fn judge(&mut self, command: Effective) -> Flow {
+    pub(super) fn judge(&mut self, command: ReducedCommand) -> ByteFlow {
         if self.shows_a_secret(&command) {
-            self.find(Finding::dangerous(
-                Category::SecretRead,
+            self.find(HarmFinding::dangerous(
+                HarmCategory::SecretRead,
                 "prints a variable that is called like a secret",
             ));
         }
@@ -99,10 +121,10 @@ impl Walker<'_> {
             .iter()
             .chain(&command.writes)
             .chain(&command.reads)
-            .any(|word| word.taint.has(Taint::ARGUMENT));
+            .any(|word| word.taint.has(TaintSet::ARGUMENT));
         for finding in programs::judge(&command, self.context) {
             match &mut self.deferred {
-                Some(deferred) if argument && finding.category == Category::Unknown => {
+                Some(deferred) if argument && finding.category == HarmCategory::Unknown => {
                     deferred.push(finding);
                 }
                 _ => self.find(finding),
@@ -111,47 +133,52 @@ impl Walker<'_> {
         if !command.words.is_empty() || !command.writes.is_empty() {
             self.reduced.commands.push(command);
         }
-        Flow::known("")
+        ByteFlow::known("")
     }
 
     /// Printed for everybody, not handed on to a program that asks for it.
-    fn shows_a_secret(&self, command: &Effective) -> bool {
+    fn shows_a_secret(&self, command: &ReducedCommand) -> bool {
         matches!(command.program(), "echo" | "printf")
             && !self.piped
             && command.writes.is_empty()
             && !self.via.iter().any(|via| via == "$( )")
-            && command.args().iter().any(|arg| arg.taint.has(Taint::NAMED))
+            && command
+                .args()
+                .iter()
+                .any(|arg| arg.taint.has(TaintSet::NAMED))
     }
 
-    fn wrapped(&mut self, command: &Effective, inner: Vec<Inner>) -> Flow {
+    fn wrapped(&mut self, command: &ReducedCommand, inner: Vec<WrappedCommand>) -> ByteFlow {
         let label = command.program().to_owned();
-        let mut output = Flow::unknown(Taint::NONE);
+        let mut output = ByteFlow::unknown(TaintSet::NONE);
         let contained = self.contained;
         let mut outer = command.clone();
         outer.transparent = wrappers::is_transparent(&label);
         self.judge(outer);
         for inner in inner {
             output = match inner {
-                Inner::Words(words) => self.start(words, &label, command),
-                Inner::Contained(words) => {
+                WrappedCommand::Words(words) => self.start(words, &label, command),
+                WrappedCommand::Contained(words) => {
                     self.contained = true;
                     self.start(words, &label, command)
                 }
-                Inner::Script(text) => {
+                WrappedCommand::Script(text) => {
                     self.apart(|walker| walker.run_computed(&text, &label, &command.input))
                 }
-                Inner::Stdin => self.apart(|walker| walker.run_flow(&command.input, &label)),
+                WrappedCommand::Stdin => {
+                    self.apart(|walker| walker.run_flow(&command.input, &label))
+                }
             };
             self.contained = contained;
         }
         output
     }
 
-    fn start(&mut self, words: Vec<Text>, label: &str, outer: &Effective) -> Flow {
+    fn start(&mut self, words: Vec<ExpandedText>, label: &str, outer: &ReducedCommand) -> ByteFlow {
         let via = label.to_owned();
         let outer = outer.clone();
         self.below(&via, |walker| {
-            walker.run(Effective {
+            walker.run(ReducedCommand {
                 words,
                 via: walker.via.clone(),
                 ..outer
@@ -160,104 +187,112 @@ impl Walker<'_> {
     }
 
     /// Text that is about to be run as shell.
-    pub(super) fn run_computed(&mut self, text: &Text, via: &str, input: &Flow) -> Flow {
+    pub(super) fn run_computed(
+        &mut self,
+        text: &ExpandedText,
+        via: &str,
+        input: &ByteFlow,
+    ) -> ByteFlow {
         if text.is_known() {
             return self.run_text(&text.s, via, input);
         }
         let all = text.is_hole();
-        if all || text.taint.has(Taint::NETWORK | Taint::DECODED) {
+        if all || text.taint.has(TaintSet::NETWORK | TaintSet::DECODED) {
             self.judge_unknown_code(text.taint, via);
         }
         // What is readable around the holes still counts.
         let filled = text.s.replace(HOLE, "\"$__unknown\"");
         if all {
-            Flow::unknown(text.taint)
+            ByteFlow::unknown(text.taint)
         } else {
             self.run_text(&filled, via, input)
         }
     }
 
-    pub(super) fn run_flow(&mut self, input: &Flow, via: &str) -> Flow {
+    pub(super) fn run_flow(&mut self, input: &ByteFlow, via: &str) -> ByteFlow {
         match &input.known {
             Some(text) => {
                 let text = text.clone();
-                if input.taint.has(Taint::DECODED) {
-                    self.judge_unknown_code(Taint::DECODED, via);
+                if input.taint.has(TaintSet::DECODED) {
+                    self.judge_unknown_code(TaintSet::DECODED, via);
                 }
-                self.run_text(&text, via, &Flow::default())
+                self.run_text(&text, via, &ByteFlow::default())
             }
             None => {
                 self.judge_unknown_code(input.taint, via);
-                Flow::unknown(input.taint)
+                ByteFlow::unknown(input.taint)
             }
         }
     }
 
-    pub(super) fn judge_unknown_code(&mut self, taint: Taint, via: &str) {
-        let known_tool = taint.has(Taint::SHELL_ENV) && !taint.has(Taint::NETWORK | Taint::DECODED);
+    pub(super) fn judge_unknown_code(&mut self, taint: TaintSet, via: &str) {
+        let known_tool =
+            taint.has(TaintSet::SHELL_ENV) && !taint.has(TaintSet::NETWORK | TaintSet::DECODED);
         if known_tool {
             return;
         }
-        if taint.has(Taint::NETWORK) {
-            self.find(Finding::dangerous(
-                Category::RemoteCode,
+        if taint.has(TaintSet::NETWORK) {
+            self.find(HarmFinding::dangerous(
+                HarmCategory::RemoteCode,
                 format!("runs what it downloads, with {via}"),
             ));
-        } else if taint.has(Taint::DECODED) {
-            self.find(Finding::dangerous(
-                Category::Disguise,
+        } else if taint.has(TaintSet::DECODED) {
+            self.find(HarmFinding::dangerous(
+                HarmCategory::Disguise,
                 format!("decodes something unreadable and runs it, with {via}"),
             ));
-        } else if !taint.has(Taint::FILE) || matches!(via, "eval" | "trap") || via.ends_with(" -c")
+        } else if !taint.has(TaintSet::FILE)
+            || matches!(via, "eval" | "trap")
+            || via.ends_with(" -c")
         {
-            self.find(Finding::dangerous(
-                Category::Disguise,
+            self.find(HarmFinding::dangerous(
+                HarmCategory::Disguise,
                 format!("runs text with {via} that cannot be known beforehand"),
             ));
         }
     }
 
-    fn unknown_program(&mut self, command: Effective, taint: Taint) -> Flow {
-        if taint.has(Taint::NETWORK) {
-            self.find(Finding::dangerous(
-                Category::RemoteCode,
+    fn unknown_program(&mut self, command: ReducedCommand, taint: TaintSet) -> ByteFlow {
+        if taint.has(TaintSet::NETWORK) {
+            self.find(HarmFinding::dangerous(
+                HarmCategory::RemoteCode,
                 "runs what it downloads",
             ));
-        } else if taint.has(Taint::DECODED) {
-            self.find(Finding::dangerous(
-                Category::Disguise,
+        } else if taint.has(TaintSet::DECODED) {
+            self.find(HarmFinding::dangerous(
+                HarmCategory::Disguise,
                 "decodes the name of the program it runs",
             ));
-        } else if taint.has(Taint::ARGUMENT)
+        } else if taint.has(TaintSet::ARGUMENT)
             && let Some(deferred) = &mut self.deferred
         {
-            deferred.push(Finding::dangerous(
-                Category::Unknown,
+            deferred.push(HarmFinding::dangerous(
+                HarmCategory::Unknown,
                 "which program a function runs cannot be known beforehand",
             ));
         } else {
             self.doubt("which program it runs cannot be known beforehand");
         }
-        let args: Vec<Text> = command.args().to_vec();
+        let args: Vec<ExpandedText> = command.args().to_vec();
         self.judge(command);
         // `$cmd rm -rf /` may be any wrapper: look at the rest as if it were one.
         if args
             .first()
             .is_some_and(|arg| programs::is_known(base_name(&arg.s)))
         {
-            return self.start(args, "an unknown program", &Effective::default());
+            return self.start(args, "an unknown program", &ReducedCommand::default());
         }
-        Flow::unknown(Taint::NONE)
+        ByteFlow::unknown(TaintSet::NONE)
     }
 
     /// `/bin/r?` is `/bin/rm` on every machine that has one.
-    fn glob_program(&mut self, command: &mut Effective) {
+    fn glob_program(&mut self, command: &mut ReducedCommand) {
         let pattern = command.words[0].s.clone();
         if pattern.chars().all(|c| c == '[') || pattern == "[" || pattern == "[[" {
             return;
         }
-        self.find(Finding::dangerous(
-            Category::Disguise,
+        self.find(HarmFinding::dangerous(
+            HarmCategory::Disguise,
             format!("names its program by a pattern: {pattern}"),
         ));
         // Longer than the path of any program.
@@ -269,16 +304,17 @@ impl Walker<'_> {
             for folder in folders {
                 let path = format!("{folder}{name}");
                 if super::glob::matches(&pattern, &path) {
-                    command.words[0] = Text::known(path);
+                    command.words[0] = ExpandedText::known(path);
                     return;
                 }
             }
         }
     }
 
-    fn alias(&mut self, command: &Effective) -> Option<Vec<Text>> {
+    fn alias(&mut self, command: &ReducedCommand) -> Option<Vec<ExpandedText>> {
         let value = self.aliases.get(&command.words[0].s)?.clone();
-        let mut words: Vec<Text> = value.split_whitespace().map(Text::known).collect();
+        let mut words: Vec<ExpandedText> =
+            value.split_whitespace().map(ExpandedText::known).collect();
         if words
             .first()
             .is_some_and(|word| word.s == command.words[0].s)
@@ -292,11 +328,11 @@ impl Walker<'_> {
     fn call(
         &mut self,
         name: &str,
-        body: &std::rc::Rc<crate::syntax::Script>,
-        command: Effective,
-    ) -> Flow {
+        body: &std::rc::Rc<crate::syntax::ShellScript>,
+        command: ReducedCommand,
+    ) -> ByteFlow {
         if self.calls.iter().any(|called| called == name) {
-            return Flow::unknown(Taint::NONE);
+            return ByteFlow::unknown(TaintSet::NONE);
         }
         self.uncalled.remove(name);
         let jumps = self.jumps.len();
@@ -304,7 +340,7 @@ impl Walker<'_> {
         self.calls.push(name.to_owned());
         let body = std::rc::Rc::clone(body);
         let input = command.input.clone();
-        self.locals.push(Locals::of(self.branches));
+        self.locals.push(FunctionLocals::of(self.branches));
         let output =
             self.leavable(|walker| walker.below(name, |walker| walker.script(&body, &input)));
         // No `break` leaves a function, and no `return` leaves its caller.
@@ -315,7 +351,7 @@ impl Walker<'_> {
         self.calls.pop();
         self.positional = kept;
         if !command.writes.is_empty() {
-            self.judge(Effective {
+            self.judge(ReducedCommand {
                 words: Vec::new(),
                 input: output.clone(),
                 ..command

@@ -1,8 +1,8 @@
 //! What can be said of a command's output that only running would tell.
 
-use super::Walker;
-use crate::effective::Effective;
-use crate::text::{Flow, Shape, Taint, is_hole};
+use super::ScriptWalker;
+use crate::effective::ReducedCommand;
+use crate::text::{ByteFlow, TaintSet, TextShape, is_hole};
 
 /// Programs that print a name, a number or a date, whatever they are asked.
 const NAMES: &[&str] = &[
@@ -44,20 +44,20 @@ const SIEVES: &[&str] = &[
     "fgrep", "rg", "cut", "fzf", "sponge", "gsort", "ghead", "gtail",
 ];
 
-impl Walker<'_> {
-    pub(super) fn output_shape(&self, command: &Effective) -> Shape {
+impl ScriptWalker<'_> {
+    pub(super) fn output_shape(&self, command: &ReducedCommand) -> TextShape {
         let name = command.program();
         if NAMES.contains(&name) && !reads_a_file(command) {
-            return Shape::Names;
+            return TextShape::Names;
         }
         match name {
             "git" => self.git_shape(command),
             "find" if prints_what_it_finds(command) => {
                 let place = command.operand(0);
                 if place.contains(crate::text::HOLE) {
-                    return Shape::Anything;
+                    return TextShape::Anything;
                 }
-                Shape::Below(
+                TextShape::Below(
                     if place.starts_with(['/', '.']) {
                         place
                     } else {
@@ -80,38 +80,40 @@ impl Walker<'_> {
                             | "-dumpversion"
                     ) =>
             {
-                Shape::Names
+                TextShape::Names
             }
-            "dpkg" if command.has_arg("--print-architecture") => Shape::Names,
-            "openssl" if command.operand(0) == "rand" => Shape::Names,
-            "lsof" | "fuser" if command.short('t') || name == "fuser" => Shape::Names,
+            "dpkg" if command.has_arg("--print-architecture") => TextShape::Names,
+            "openssl" if command.operand(0) == "rand" => TextShape::Names,
+            "lsof" | "fuser" if command.short('t') || name == "fuser" => TextShape::Names,
             "docker" | "podman" | "kubectl" | "systemctl" | "ps" | "lsblk" | "ip" | "ss" => {
-                Shape::Names
+                TextShape::Names
             }
-            "fd" | "fdfind" => Shape::Below(first_folder(command, 1)),
-            "rg" if command.long("--files") => Shape::Below(first_folder(command, 0)),
+            "fd" | "fdfind" => TextShape::Below(first_folder(command, 1)),
+            "rg" if command.long("--files") => TextShape::Below(first_folder(command, 0)),
             _ if passes_on(command) => shape_of(&command.input),
-            _ => Shape::Anything,
+            _ => TextShape::Anything,
         }
     }
 
-    fn git_shape(&self, command: &Effective) -> Shape {
+    fn git_shape(&self, command: &ReducedCommand) -> TextShape {
         match command.operand(0) {
             "rev-parse" if command.has_arg("--show-toplevel") || command.has_arg("--git-dir") => {
-                Shape::Below(self.workdir().to_owned())
+                TextShape::Below(self.workdir().to_owned())
             }
             "rev-parse" | "describe" | "rev-list" | "merge-base" | "hash-object" | "stash" => {
-                Shape::Names
+                TextShape::Names
             }
             "ls-files" | "ls-tree" | "diff" | "status" | "diff-tree" | "branch" | "tag"
-            | "grep" | "log" | "show" | "for-each-ref" | "remote" => Shape::Below(String::new()),
-            _ => Shape::Anything,
+            | "grep" | "log" | "show" | "for-each-ref" | "remote" => {
+                TextShape::Below(String::new())
+            }
+            _ => TextShape::Anything,
         }
     }
 }
 
 /// `date -f`, `wc --files0-from`: what they print then comes out of a file.
-fn reads_a_file(command: &Effective) -> bool {
+fn reads_a_file(command: &ReducedCommand) -> bool {
     match command.program() {
         "date" => command.short('f') || command.long("--file"),
         "wc" => command.long("--files0-from"),
@@ -121,7 +123,7 @@ fn reads_a_file(command: &Effective) -> bool {
 }
 
 /// `-printf`, `-print` after a test that prints nothing itself.
-fn prints_what_it_finds(command: &Effective) -> bool {
+fn prints_what_it_finds(command: &ReducedCommand) -> bool {
     let args = command.args();
     args.iter().enumerate().all(|(at, arg)| {
         !matches!(arg.s.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir")
@@ -145,7 +147,7 @@ fn prints_what_it_finds(command: &Effective) -> bool {
     })
 }
 
-fn first_folder(command: &Effective, nth: usize) -> String {
+fn first_folder(command: &ReducedCommand, nth: usize) -> String {
     let folder = command.operand(nth);
     if folder.contains(is_hole) {
         return String::new();
@@ -154,7 +156,7 @@ fn first_folder(command: &Effective, nth: usize) -> String {
 }
 
 /// Whether each word of the output was a word of the input.
-fn passes_on(command: &Effective) -> bool {
+fn passes_on(command: &ReducedCommand) -> bool {
     let mut operands = command.operands();
     match command.program() {
         "awk" | "gawk" | "mawk" => {
@@ -200,18 +202,18 @@ fn picks_lines(code: &str) -> bool {
 }
 
 /// The shape of what comes in, known or not.
-fn shape_of(input: &Flow) -> Shape {
+fn shape_of(input: &ByteFlow) -> TextShape {
     let Some(text) = &input.known else {
         return input.shape.clone();
     };
     let mut lines = text.lines().filter(|line| !line.is_empty()).peekable();
     let relative = |line: &str| !line.starts_with(['/', '~']) && !line.contains("..");
     if text.contains(crate::text::HOLE) || lines.peek().is_none() {
-        return Shape::Anything;
+        return TextShape::Anything;
     }
     let lines: Vec<&str> = lines.collect();
     if lines.iter().all(|line| relative(line)) {
-        return Shape::Below(String::new());
+        return TextShape::Below(String::new());
     }
     let folder = |line: &str| {
         let end = line.find(['*', '?', '[']).or_else(|| line.find(is_hole));
@@ -226,18 +228,18 @@ fn shape_of(input: &Flow) -> Shape {
         .iter()
         .all(|line| folder(line) == first && line.starts_with('/'))
     {
-        return Shape::Below(if first.is_empty() {
+        return TextShape::Below(if first.is_empty() {
             "/".to_owned()
         } else {
             first
         });
     }
-    Shape::Anything
+    TextShape::Anything
 }
 
 /// What of the input's taints survives: `grep ssh` leaves no list of every process.
-pub(super) fn narrowed(command: &Effective, taint: Taint) -> Taint {
-    let every = Taint::EVERY_PROCESS | Taint::EVERY_DISK;
+pub(super) fn narrowed(command: &ReducedCommand, taint: TaintSet) -> TaintSet {
+    let every = TaintSet::EVERY_PROCESS | TaintSet::EVERY_DISK;
     if !taint.has(every) {
         return taint;
     }
@@ -264,7 +266,7 @@ pub(super) fn narrowed(command: &Effective, taint: Taint) -> Taint {
 }
 
 /// Without these nobody gets in and nothing is recorded.
-fn vital(name: &str) -> Taint {
+fn vital(name: &str) -> TaintSet {
     const VITAL: &[&str] = &[
         "sshd",
         "systemd",
@@ -282,14 +284,14 @@ fn vital(name: &str) -> Taint {
         "systemd-logind",
     ];
     if VITAL.contains(&name) {
-        Taint::VITAL
+        TaintSet::VITAL
     } else {
-        Taint::NONE
+        TaintSet::NONE
     }
 }
 
 /// Whether it lists every process or every disk of the machine.
-pub(super) fn lists_everything(command: &Effective) -> Taint {
+pub(super) fn lists_everything(command: &ReducedCommand) -> TaintSet {
     let args = command.args();
     match command.program() {
         "ps" => {
@@ -304,20 +306,20 @@ pub(super) fn lists_everything(command: &Effective) -> Taint {
                 )
             });
             if args.iter().any(|arg| by(&arg.s)) && !chosen {
-                Taint::EVERY_PROCESS
+                TaintSet::EVERY_PROCESS
             } else {
-                Taint::NONE
+                TaintSet::NONE
             }
         }
-        "pgrep" if vital(command.operand(0)) != Taint::NONE => Taint::VITAL,
+        "pgrep" if vital(command.operand(0)) != TaintSet::NONE => TaintSet::VITAL,
         "pgrep" => {
             let all = command
                 .operands()
                 .any(|text| matches!(text.s.as_str(), "." | "" | ".*"));
             if all || command.short('v') {
-                Taint::EVERY_PROCESS
+                TaintSet::EVERY_PROCESS
             } else {
-                Taint::NONE
+                TaintSet::NONE
             }
         }
         "ls" | "find" => {
@@ -325,18 +327,18 @@ pub(super) fn lists_everything(command: &Effective) -> Taint {
                 matches!(text.s.trim_end_matches('/'), "/proc") || text.s.starts_with("/proc/[0-9]")
             });
             if every {
-                Taint::EVERY_PROCESS
+                TaintSet::EVERY_PROCESS
             } else {
-                Taint::NONE
+                TaintSet::NONE
             }
         }
         "pidof" => vital(command.operand(0)),
         "cat" | "head" => {
             let file = command.operand(0);
             if file.starts_with("/run/") || file.starts_with("/var/run/") {
-                Taint::VITAL
+                TaintSet::VITAL
             } else {
-                Taint::NONE
+                TaintSet::NONE
             }
         }
         "seq" => {
@@ -345,15 +347,19 @@ pub(super) fn lists_everything(command: &Effective) -> Taint {
                 .last()
                 .and_then(|text| text.s.parse::<u64>().ok());
             if last.is_some_and(|last| last >= 1_000) {
-                Taint::EVERY_PROCESS
+                TaintSet::EVERY_PROCESS
             } else {
-                Taint::NONE
+                TaintSet::NONE
             }
         }
         "lsblk" | "fdisk" | "blkid" => {
             let one = command.operands().any(|text| text.s.starts_with("/dev/"));
-            if one { Taint::NONE } else { Taint::EVERY_DISK }
+            if one {
+                TaintSet::NONE
+            } else {
+                TaintSet::EVERY_DISK
+            }
         }
-        _ => Taint::NONE,
+        _ => TaintSet::NONE,
     }
 }

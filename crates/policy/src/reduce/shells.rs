@@ -1,9 +1,9 @@
 //! Shells started by name: their text comes from `-c`, a file or standard input.
 
-use super::Walker;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::text::{Flow, Taint, Text};
+use super::ScriptWalker;
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
 const SHELLS: &[&str] = &[
     "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "fish", "csh", "tcsh", "rbash",
@@ -11,8 +11,8 @@ const SHELLS: &[&str] = &[
 ];
 
 pub(super) enum ShellInput {
-    Text(Text, Vec<Text>),
-    File(Text),
+    Text(ExpandedText, Vec<ExpandedText>),
+    File(ExpandedText),
     Stdin,
 }
 
@@ -21,7 +21,7 @@ pub(super) fn is_shell(name: &str) -> bool {
 }
 
 impl ShellInput {
-    pub(super) fn of(command: &Effective) -> Option<Self> {
+    pub(super) fn of(command: &ReducedCommand) -> Option<Self> {
         if !is_shell(command.program()) {
             return None;
         }
@@ -82,8 +82,8 @@ impl ShellInput {
     }
 }
 
-impl Walker<'_> {
-    pub(super) fn shell(&mut self, shell: ShellInput, command: &Effective) -> Flow {
+impl ScriptWalker<'_> {
+    pub(super) fn shell(&mut self, shell: ShellInput, command: &ReducedCommand) -> ByteFlow {
         let name = command.program().to_owned();
         let mut outer = command.clone();
         outer.transparent = true;
@@ -92,7 +92,7 @@ impl Walker<'_> {
             ShellInput::Text(text, args) => {
                 let mut positional = args;
                 if positional.is_empty() {
-                    positional.push(Text::known(name.clone()));
+                    positional.push(ExpandedText::known(name.clone()));
                 }
                 let kept = self.positional.replace(positional);
                 let flow = self.run_computed(&text, &format!("{name} -c"), &command.input);
@@ -100,13 +100,13 @@ impl Walker<'_> {
                 flow
             }
             ShellInput::File(file) => {
-                if file.taint.has(Taint::NETWORK) && !file.s.starts_with("/dev/fd/<") {
+                if file.taint.has(TaintSet::NETWORK) && !file.s.starts_with("/dev/fd/<") {
                     self.judge_unknown_code(file.taint, &name);
-                    return Flow::unknown(file.taint);
+                    return ByteFlow::unknown(file.taint);
                 }
                 if file.is_unbounded() {
-                    self.find(Finding::dangerous(
-                        Category::Unknown,
+                    self.find(HarmFinding::dangerous(
+                        HarmCategory::Unknown,
                         format!(
                             "runs a file that cannot be known beforehand: {}",
                             file.shown()
@@ -121,7 +121,7 @@ impl Walker<'_> {
                     return self.run_flow(&command.input.clone(), &name);
                 }
                 self.opened_from_inside(&name);
-                Flow::unknown(Taint::NONE)
+                ByteFlow::unknown(TaintSet::NONE)
             }
         }
     }
@@ -151,26 +151,26 @@ impl Walker<'_> {
         ];
         let inside = self.via.last().filter(|via| INSIDE.contains(&via.as_str()));
         if let Some(via) = inside.cloned() {
-            self.find(Finding::dangerous(
-                Category::Injection,
+            self.find(HarmFinding::dangerous(
+                HarmCategory::Injection,
                 format!("opens a shell ({name}) from inside {via}"),
             ));
         }
     }
 
-    fn run_script_file(&mut self, file: &Text, content: &Flow, name: &str) -> Flow {
-        if content.known.is_some() || content.taint.has(Taint::NETWORK | Taint::DECODED) {
+    fn run_script_file(&mut self, file: &ExpandedText, content: &ByteFlow, name: &str) -> ByteFlow {
+        if content.known.is_some() || content.taint.has(TaintSet::NETWORK | TaintSet::DECODED) {
             return self.run_flow(content, name);
         }
         if file.s.starts_with("/dev/fd/<") {
             self.judge_unknown_code(content.taint, name);
         }
         if file.s.starts_with("/dev/tcp/") {
-            self.find(Finding::dangerous(
-                Category::ReverseShell,
+            self.find(HarmFinding::dangerous(
+                HarmCategory::ReverseShell,
                 "a shell fed from the network",
             ));
         }
-        Flow::unknown(Taint::NONE)
+        ByteFlow::unknown(TaintSet::NONE)
     }
 }

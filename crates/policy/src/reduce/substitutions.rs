@@ -2,22 +2,22 @@
 
 use std::rc::Rc;
 
-use super::Walker;
-use crate::effective::Effective;
-use crate::syntax::{Kind, Node, Pipeline, Script, Word};
-use crate::text::{Flow, Taint, Text};
+use super::ScriptWalker;
+use crate::effective::ReducedCommand;
+use crate::syntax::{NodeKind, Pipeline, ShellNode, ShellScript, ShellWord};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
-impl Walker<'_> {
-    pub(super) fn substitution(&mut self, script: &Rc<Script>) -> Flow {
+impl ScriptWalker<'_> {
+    pub(super) fn substitution(&mut self, script: &Rc<ShellScript>) -> ByteFlow {
         if self.depth >= super::DEPTH {
             self.doubt("it is nested too deeply to follow");
-            return Flow::unknown(Taint::NONE);
+            return ByteFlow::unknown(TaintSet::NONE);
         }
         // `$(<file)`
         if let [pipeline] = script.pipelines.as_slice()
             && let [
-                Node {
-                    kind: Kind::Simple(simple),
+                ShellNode {
+                    kind: NodeKind::Simple(simple),
                     redirects,
                 },
             ] = pipeline.stages.as_slice()
@@ -26,27 +26,29 @@ impl Walker<'_> {
             && !redirects.is_empty()
         {
             let redirected = self.redirects(redirects);
-            self.judge(Effective {
-                words: vec![Text::known("cat")],
+            self.judge(ReducedCommand {
+                words: vec![ExpandedText::known("cat")],
                 reads: redirected.reads,
                 writes: redirected.writes,
                 cwd: self.cwd.clone(),
                 via: self.via.clone(),
-                ..Effective::default()
+                ..ReducedCommand::default()
             });
             return redirected.input.unwrap_or_default();
         }
         let script = Rc::clone(script);
-        let mut flow = self.below("$( )", |walker| walker.subshell(&script, &Flow::default()));
+        let mut flow = self.below("$( )", |walker| {
+            walker.subshell(&script, &ByteFlow::default())
+        });
         // `which a || which b` is one program.
         let finds = |pipeline: &Pipeline| match pipeline.stages.as_slice() {
             [
-                Node {
-                    kind: Kind::Simple(simple),
+                ShellNode {
+                    kind: NodeKind::Simple(simple),
                     ..
                 },
             ] => matches!(
-                simple.words.first().and_then(Word::as_plain),
+                simple.words.first().and_then(ShellWord::as_plain),
                 Some("which" | "command" | "type")
             ),
             _ => false,
@@ -59,19 +61,19 @@ impl Walker<'_> {
         flow
     }
 
-    pub(super) fn process(&mut self, script: &Rc<Script>, reads: bool) -> Text {
+    pub(super) fn process(&mut self, script: &Rc<ShellScript>, reads: bool) -> ExpandedText {
         let script = Rc::clone(script);
         // What goes into `>( … )` is only known when it is written.
         let input = if reads {
-            Flow::default()
+            ByteFlow::default()
         } else {
-            Flow::unknown(Taint::NONE)
+            ByteFlow::unknown(TaintSet::NONE)
         };
         let flow = self.below("<( )", |walker| walker.subshell(&script, &input));
-        let taint = if reads { flow.taint } else { Taint::NONE };
+        let taint = if reads { flow.taint } else { TaintSet::NONE };
         self.processes
-            .push(if reads { flow } else { Flow::default() });
-        Text {
+            .push(if reads { flow } else { ByteFlow::default() });
+        ExpandedText {
             s: format!("/dev/fd/<{}>", self.processes.len() - 1),
             taint,
             glob: false,

@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use super::Walker;
-use crate::paths::{self, Place};
-use crate::text::{Shape, Taint, Text};
+use super::ScriptWalker;
+use crate::paths::{self, PathLoss};
+use crate::text::{ExpandedText, TaintSet, TextShape};
 
 /// Older values that are kept for one variable.
 const MOST_OLDER: usize = 4;
@@ -18,11 +18,11 @@ const MOST_OLDER: usize = 4;
 /// Choices of values that one command is walked with.
 const MOST_READINGS: usize = 32;
 
-impl Walker<'_> {
-    pub(super) fn set(&mut self, name: &str, value: Text) {
+impl ScriptWalker<'_> {
+    pub(super) fn set(&mut self, name: &str, value: ExpandedText) {
         let name = self.meant(name).to_owned();
         let value = if self.transformed.contains(&name) && !is_number(&value) {
-            Text::unknown(value.taint)
+            ExpandedText::unknown(value.taint)
         } else {
             value
         };
@@ -40,7 +40,7 @@ impl Walker<'_> {
             && is_number(before)
             && is_number(&value)
         {
-            let number = Text::shaped(&Shape::Names, value.taint | self.counted());
+            let number = ExpandedText::shaped(&TextShape::Names, value.taint | self.counted());
             Rc::make_mut(&mut self.vars).insert(name, number);
             return;
         }
@@ -54,7 +54,7 @@ impl Walker<'_> {
         Rc::make_mut(&mut self.vars).insert(name, value);
     }
 
-    pub(super) fn set_array(&mut self, name: &str, mut items: Vec<Text>, append: bool) {
+    pub(super) fn set_array(&mut self, name: &str, mut items: Vec<ExpandedText>, append: bool) {
         let name = self.meant(name).to_owned();
         self.changes += 1;
         let before = self.items_of(&name);
@@ -82,7 +82,7 @@ impl Walker<'_> {
         }
     }
 
-    pub(super) fn bound_items(&mut self, items: &mut Vec<Text>) {
+    pub(super) fn bound_items(&mut self, items: &mut Vec<ExpandedText>) {
         if items.len() > super::MOST_WORDS {
             self.doubt("it has too many words to follow");
             items.truncate(super::MOST_WORDS);
@@ -90,7 +90,7 @@ impl Walker<'_> {
     }
 
     /// What a name is as an array: a plain variable is one of one item.
-    pub(super) fn items_of(&self, name: &str) -> Vec<Text> {
+    pub(super) fn items_of(&self, name: &str) -> Vec<ExpandedText> {
         match (self.arrays.get(name), self.vars.get(name)) {
             (Some(items), _) => items.clone(),
             (None, Some(value)) => vec![value.clone()],
@@ -110,19 +110,22 @@ impl Walker<'_> {
 
     /// Makes a variable unknown that a builtin sets to something.
     pub(super) fn set_unknown_number(&mut self, name: &str) {
-        self.set(name, Text::shaped(&Shape::Names, self.counted()));
+        self.set(
+            name,
+            ExpandedText::shaped(&TextShape::Names, self.counted()),
+        );
     }
 
     /// A number that a loop counts up may come to be that of every process.
-    fn counted(&self) -> Taint {
+    fn counted(&self) -> TaintSet {
         if self.rounds > 0 {
-            Taint::EVERY_PROCESS
+            TaintSet::EVERY_PROCESS
         } else {
-            Taint::NONE
+            TaintSet::NONE
         }
     }
 
-    pub(super) fn keep_older(&mut self, name: &str, value: &Text) {
+    pub(super) fn keep_older(&mut self, name: &str, value: &ExpandedText) {
         let older = self.older.get(name);
         let known = older.is_some_and(|older| older.contains(value));
         if known || self.vars.get(name) == Some(value) {
@@ -140,7 +143,7 @@ impl Walker<'_> {
     }
 
     /// An older value, if this reading is about one.
-    pub(super) fn older_value(&self, name: &str) -> Option<&Text> {
+    pub(super) fn older_value(&self, name: &str) -> Option<&ExpandedText> {
         if self.older.contains_key(name) {
             self.met_older.borrow_mut().insert(name.to_owned());
         }
@@ -185,8 +188,8 @@ impl Walker<'_> {
         if self.reading.is_some() {
             return Choices::new();
         }
-        let choice = |(name, older): (&String, &Vec<Text>)| {
-            let choice = Choice {
+        let choice = |(name, older): (&String, &Vec<ExpandedText>)| {
+            let choice = VariableValues {
                 current: self.vars.get(name).cloned(),
                 older: older.clone(),
                 lost: self.lost.contains(name),
@@ -197,7 +200,7 @@ impl Walker<'_> {
     }
 
     /// The item that matters most, where any of them may be meant.
-    pub(super) fn worst(&self, items: &[Text]) -> Option<Text> {
+    pub(super) fn worst(&self, items: &[ExpandedText]) -> Option<ExpandedText> {
         items
             .iter()
             .find(|item| item.is_unbounded())
@@ -212,13 +215,17 @@ impl Walker<'_> {
             || paths::protected(path, cwd, self.context).is_some()
             || matches!(
                 paths::place(path, cwd, self.context),
-                Place::Root | Place::System | Place::InsideSystem | Place::Home | Place::Disk
+                PathLoss::Root
+                    | PathLoss::System
+                    | PathLoss::InsideSystem
+                    | PathLoss::Home
+                    | PathLoss::Disk
             )
     }
 
     /// `set -- a b`: the arguments from now on; in a branch, whichever matters more of them and those
     /// before.
-    pub(super) fn set_arguments(&mut self, mut words: Vec<Text>) {
+    pub(super) fn set_arguments(&mut self, mut words: Vec<ExpandedText>) {
         if self.branches > 0
             && let Some(before) = self.positional.take()
         {
@@ -264,20 +271,20 @@ impl Walker<'_> {
 }
 
 /// The values of one variable where a command begins.
-struct Choice {
-    current: Option<Text>,
-    older: Vec<Text>,
+struct VariableValues {
+    current: Option<ExpandedText>,
+    older: Vec<ExpandedText>,
     /// It had more than were kept.
     lost: bool,
 }
 
-impl Choice {
+impl VariableValues {
     fn count(&self) -> usize {
         self.older.len() + 1
     }
 
     /// 0 is the last one.
-    fn value(&self, at: usize) -> Option<&Text> {
+    fn value(&self, at: usize) -> Option<&ExpandedText> {
         match at.checked_sub(1) {
             None => self.current.as_ref(),
             Some(at) => self.older.get(at),
@@ -285,10 +292,10 @@ impl Choice {
     }
 }
 
-type Choices = BTreeMap<String, Choice>;
+type Choices = BTreeMap<String, VariableValues>;
 
 /// The choice of that number: which value each variable has.
-fn chosen(choices: &Choices, number: usize) -> HashMap<String, Text> {
+fn chosen(choices: &Choices, number: usize) -> HashMap<String, ExpandedText> {
     let mut rest = number;
     let mut values = HashMap::new();
     for (name, choice) in choices {
@@ -300,7 +307,7 @@ fn chosen(choices: &Choices, number: usize) -> HashMap<String, Text> {
     values
 }
 
-fn is_number(text: &Text) -> bool {
+fn is_number(text: &ExpandedText) -> bool {
     !text.s.is_empty() && text.s.bytes().all(|b| b.is_ascii_digit())
         || text.s == crate::text::NAME.to_string()
 }

@@ -5,19 +5,28 @@ mod containers;
 mod hosts;
 mod parallel;
 mod terminals;
+mod told;
 
 use super::builtins::joined;
-use super::wrappers::Inner;
-use crate::effective::Effective;
-use crate::text::Text;
+use super::wrappers::WrappedCommand;
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 use containers::container;
 use parallel::parallel;
 use terminals::{capsh, gdb, make_eval, screen, socat, tmux};
 
-pub(super) fn inner(command: &Effective) -> Vec<Inner> {
+pub(super) fn inner(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     match command.program() {
+        "runuser"
+            if args
+                .iter()
+                .any(|arg| matches!(arg.s.as_str(), "-u" | "--user")) =>
+        {
+            after_user(args)
+        }
         "su" | "runuser" => value(command, &["-c", "--command", "--session-command"]),
+        "sg" | "newgrp" => value(command, &["-c"]),
         "script" => value(command, &["-c", "--command"]),
         "scriptlive" => value(command, &["-c"]),
         "gdb" | "lldb" => gdb(command),
@@ -27,7 +36,11 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "lxc" | "lxc-attach" | "incus" | "machinectl" | "apptainer" | "singularity" => {
             after_dashes(command, "exec")
         }
-        "git" => git(args),
+        "git" => {
+            let mut inner = git(args);
+            inner.extend(told::inner(command));
+            inner
+        }
         "op" | "doppler" | "aws-vault" | "chamber" | "dotenv" | "infisical" | "systemd-cat" => {
             match args.iter().position(|arg| arg.s == "--") {
                 Some(at) => words(&args[at + 1..]),
@@ -44,7 +57,7 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         {
             Vec::new()
         }
-        "at" | "batch" => vec![Inner::Stdin],
+        "at" | "batch" => vec![WrappedCommand::Stdin],
         "tmux" => tmux(command),
         "screen" => screen(command),
         "nix-shell" | "nix" => value(command, &["--run", "--command", "-c"]),
@@ -74,16 +87,35 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
                 None => Vec::new(),
             }
         }
-        "crontab" if args.first().is_some_and(|arg| arg.s == "-") => Vec::new(),
-        "osascript" => applescript::shell_texts(command),
+        "osascript" | "osacompile" => applescript::shell_texts(command),
+        "launchctl" if operand(args, 0) == Some("asuser") => {
+            words(args.get(2..).unwrap_or_default())
+        }
         "wsl" | "cygstart" => words(args),
         "socat" => socat(args),
-        _ => hosts::inner(command),
+        _ => {
+            let mut inner = hosts::inner(command);
+            inner.extend(told::inner(command));
+            inner
+        }
     }
 }
 
+/// `runuser -u name -- cmd`.
+fn after_user(args: &[ExpandedText]) -> Vec<WrappedCommand> {
+    let at = args
+        .iter()
+        .position(|arg| matches!(arg.s.as_str(), "-u" | "--user"));
+    let rest = at.and_then(|at| args.get(at + 2..)).unwrap_or_default();
+    let from = rest
+        .iter()
+        .position(|arg| !arg.s.starts_with('-'))
+        .unwrap_or(rest.len());
+    words(&rest[from..])
+}
+
 /// `hermetic exec -- cmd` on a backend that is no boundary is `cmd`.
-fn own_exec(args: &[Text]) -> Vec<Inner> {
+fn own_exec(args: &[ExpandedText]) -> Vec<WrappedCommand> {
     const WITH_VALUE: &[&str] = &[
         "--backend",
         "--image",
@@ -130,7 +162,7 @@ fn own_exec(args: &[Text]) -> Vec<Inner> {
 }
 
 /// `git submodule foreach 'cmd'` and `git bisect run cmd`.
-fn git(args: &[Text]) -> Vec<Inner> {
+fn git(args: &[ExpandedText]) -> Vec<WrappedCommand> {
     let at = args.windows(2).position(|pair| {
         matches!(
             (pair[0].s.as_str(), pair[1].s.as_str()),
@@ -140,7 +172,7 @@ fn git(args: &[Text]) -> Vec<Inner> {
     let Some(at) = at else {
         return Vec::new();
     };
-    let rest: Vec<Text> = args[at + 2..]
+    let rest: Vec<ExpandedText> = args[at + 2..]
         .iter()
         .skip_while(|arg| arg.s.starts_with('-'))
         .cloned()
@@ -148,12 +180,12 @@ fn git(args: &[Text]) -> Vec<Inner> {
     if rest.is_empty() {
         Vec::new()
     } else {
-        vec![Inner::Script(joined(&rest))]
+        vec![WrappedCommand::Script(joined(&rest))]
     }
 }
 
 /// `ip netns exec NAME cmd` and `xdotool exec cmd`.
-fn rest_after_exec(args: &[Text]) -> Vec<Inner> {
+fn rest_after_exec(args: &[ExpandedText]) -> Vec<WrappedCommand> {
     let named = usize::from(args.first().is_some_and(|arg| arg.s == "netns"));
     match args.iter().position(|arg| arg.s == "exec") {
         Some(at) => words(args.get(at + 1 + named..).unwrap_or_default()),
@@ -161,29 +193,29 @@ fn rest_after_exec(args: &[Text]) -> Vec<Inner> {
     }
 }
 
-fn words(rest: &[Text]) -> Vec<Inner> {
+fn words(rest: &[ExpandedText]) -> Vec<WrappedCommand> {
     if rest.is_empty() {
         Vec::new()
     } else {
-        vec![Inner::Words(rest.to_vec())]
+        vec![WrappedCommand::Words(rest.to_vec())]
     }
 }
 
-fn operand(args: &[Text], index: usize) -> Option<&str> {
+fn operand(args: &[ExpandedText], index: usize) -> Option<&str> {
     args.iter()
         .filter(|arg| !arg.s.starts_with('-'))
         .nth(index)
         .map(|arg| arg.s.as_str())
 }
 
-fn value(command: &Effective, flags: &[&str]) -> Vec<Inner> {
+fn value(command: &ReducedCommand, flags: &[&str]) -> Vec<WrappedCommand> {
     let args = command.args();
     for (at, arg) in args.iter().enumerate() {
         for flag in flags {
             if arg.s == *flag || (flag.len() == 2 && short_cluster(&arg.s, flag)) {
                 return args
                     .get(at + 1)
-                    .map_or_else(Vec::new, |text| vec![Inner::Script(text.clone())]);
+                    .map_or_else(Vec::new, |text| vec![WrappedCommand::Script(text.clone())]);
             }
             let glued = if flag.starts_with("--") {
                 arg.s.strip_prefix(&format!("{flag}="))
@@ -191,7 +223,7 @@ fn value(command: &Effective, flags: &[&str]) -> Vec<Inner> {
                 None
             };
             if let Some(text) = glued {
-                return vec![Inner::Script(Text::known(text))];
+                return vec![WrappedCommand::Script(ExpandedText::known(text))];
             }
         }
     }
@@ -208,7 +240,7 @@ fn short_cluster(arg: &str, flag: &str) -> bool {
         && arg[1..].chars().all(|c| c.is_ascii_alphabetic())
 }
 
-fn rest_after(args: &[Text], word: &str) -> Vec<Inner> {
+fn rest_after(args: &[ExpandedText], word: &str) -> Vec<WrappedCommand> {
     let Some(at) = args.iter().position(|arg| arg.s == word) else {
         return Vec::new();
     };
@@ -220,14 +252,14 @@ fn rest_after(args: &[Text], word: &str) -> Vec<Inner> {
     words(&rest[from..])
 }
 
-fn npm_exec(args: &[Text]) -> Vec<Inner> {
+fn npm_exec(args: &[ExpandedText]) -> Vec<WrappedCommand> {
     if let Some(at) = args
         .iter()
         .position(|arg| matches!(arg.s.as_str(), "-c" | "--call"))
     {
         return args
             .get(at + 1)
-            .map_or_else(Vec::new, |text| vec![Inner::Script(text.clone())]);
+            .map_or_else(Vec::new, |text| vec![WrappedCommand::Script(text.clone())]);
     }
     if let Some(at) = args.iter().position(|arg| arg.s == "--") {
         return words(&args[at + 1..]);
@@ -242,7 +274,7 @@ fn npm_exec(args: &[Text]) -> Vec<Inner> {
     words(&args[from..])
 }
 
-fn conda(args: &[Text]) -> Vec<Inner> {
+fn conda(args: &[ExpandedText]) -> Vec<WrappedCommand> {
     let mut at = args
         .iter()
         .position(|arg| arg.s == "run")
@@ -257,7 +289,7 @@ fn conda(args: &[Text]) -> Vec<Inner> {
     words(&args[at..])
 }
 
-fn ssh(command: &Effective) -> Vec<Inner> {
+fn ssh(command: &ReducedCommand) -> Vec<WrappedCommand> {
     const WITH_VALUE: &str = "BbcDEeFIiJLlmOopQRSWw";
     let args = command.args();
     let mut at = 0;
@@ -279,7 +311,7 @@ fn ssh(command: &Effective) -> Vec<Inner> {
             ]
             .contains(&key.to_lowercase().as_str())
         {
-            inner.push(Inner::Script(Text::known(value)));
+            inner.push(WrappedCommand::Script(ExpandedText::known(value)));
         }
         at += if arg.s.len() == 2 && WITH_VALUE.contains(flag) {
             2
@@ -290,18 +322,18 @@ fn ssh(command: &Effective) -> Vec<Inner> {
     match args.get(at + 1..) {
         Some(rest) if !rest.is_empty() => {
             let rest = if rest[0].s == "--" { &rest[1..] } else { rest };
-            inner.push(Inner::Script(joined(rest)));
+            inner.push(WrappedCommand::Script(joined(rest)));
         }
         // Text piped to a remote login shell runs there.
         _ if at < args.len() && command.input.present && command.input.known.is_some() => {
-            inner.push(Inner::Stdin);
+            inner.push(WrappedCommand::Stdin);
         }
         _ => {}
     }
     inner
 }
 
-fn after_dashes(command: &Effective, verb: &str) -> Vec<Inner> {
+fn after_dashes(command: &ReducedCommand, verb: &str) -> Vec<WrappedCommand> {
     let args = command.args();
     if command.program() != "lxc-attach"
         && !args.iter().any(|arg| arg.s == verb || arg.s == "shell")
@@ -313,14 +345,14 @@ fn after_dashes(command: &Effective, verb: &str) -> Vec<Inner> {
         return if rest.is_empty() {
             Vec::new()
         } else {
-            vec![Inner::Contained(rest)]
+            vec![WrappedCommand::Contained(rest)]
         };
     }
     let Some(at) = args.iter().position(|arg| arg.s == verb) else {
         return Vec::new();
     };
     // `kubectl exec pod cmd`, the old spelling.
-    let rest: Vec<Text> = args[at + 1..]
+    let rest: Vec<ExpandedText> = args[at + 1..]
         .iter()
         .skip_while(|arg| arg.s.starts_with('-'))
         .skip(1)
@@ -330,11 +362,11 @@ fn after_dashes(command: &Effective, verb: &str) -> Vec<Inner> {
     if rest.is_empty() {
         Vec::new()
     } else {
-        vec![Inner::Contained(rest)]
+        vec![WrappedCommand::Contained(rest)]
     }
 }
 
-fn after_dashes_or_first(args: &[Text]) -> Vec<Inner> {
+fn after_dashes_or_first(args: &[ExpandedText]) -> Vec<WrappedCommand> {
     if let Some(at) = args.iter().position(|arg| arg.s == "--") {
         return words(&args[at + 1..]);
     }

@@ -6,19 +6,19 @@
 mod table;
 
 use super::builtins::joined;
-use super::listing::Search;
+use super::listing::FileSearch;
 use super::wrap_remote;
-use crate::effective::Effective;
-use crate::text::{BELOW, Text};
+use crate::effective::ReducedCommand;
+use crate::text::{BELOW, ExpandedText};
 use table::{DETAILS, WRAPPERS};
 
 /// A command found inside another.
-pub(super) enum Inner {
-    Words(Vec<Text>),
+pub(super) enum WrappedCommand {
+    Words(Vec<ExpandedText>),
     /// Runs in a container that the outer command names.
-    Contained(Vec<Text>),
+    Contained(Vec<ExpandedText>),
     /// Shell text.
-    Script(Text),
+    Script(ExpandedText),
     /// Shell text on standard input.
     Stdin,
 }
@@ -48,7 +48,7 @@ pub(super) fn is_transparent(name: &str) -> bool {
 }
 
 /// The commands a program would start, from its arguments alone.
-pub(super) fn inner(command: &Effective) -> Vec<Inner> {
+pub(super) fn inner(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let name = command.program();
     match name {
         "env" => env(command),
@@ -56,13 +56,12 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
         "command" if command.short('v') || command.short('V') => Vec::new(),
         "find" | "fd" | "fdfind" => find(command),
         "watch" => script_of_rest(command),
-        "entr" => {
-            after_flags(command).map_or_else(Vec::new, |rest| vec![Inner::Words(rest.to_vec())])
-        }
+        "entr" => after_flags(command)
+            .map_or_else(Vec::new, |rest| vec![WrappedCommand::Words(rest.to_vec())]),
         "hyperfine" => after_flags(command)
             .unwrap_or_default()
             .iter()
-            .map(|arg| Inner::Script(arg.clone()))
+            .map(|arg| WrappedCommand::Script(arg.clone()))
             .collect(),
         "chroot" | "taskset" | "timeout" | "systemd-run" => words_of_rest(command),
         "flock" => flock(command),
@@ -81,22 +80,22 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
     }
 }
 
-fn words_of_rest(command: &Effective) -> Vec<Inner> {
+fn words_of_rest(command: &ReducedCommand) -> Vec<WrappedCommand> {
     match after_flags(command) {
-        Some(rest) if !rest.is_empty() => vec![Inner::Words(rest.to_vec())],
+        Some(rest) if !rest.is_empty() => vec![WrappedCommand::Words(rest.to_vec())],
         _ => Vec::new(),
     }
 }
 
-fn script_of_rest(command: &Effective) -> Vec<Inner> {
+fn script_of_rest(command: &ReducedCommand) -> Vec<WrappedCommand> {
     match after_flags(command) {
-        Some(rest) if !rest.is_empty() => vec![Inner::Script(joined(rest))],
+        Some(rest) if !rest.is_empty() => vec![WrappedCommand::Script(joined(rest))],
         _ => Vec::new(),
     }
 }
 
 /// Everything after the wrapper's own options and words.
-pub(super) fn after_flags(command: &Effective) -> Option<&[Text]> {
+pub(super) fn after_flags(command: &ReducedCommand) -> Option<&[ExpandedText]> {
     let name = command.program();
     let details = DETAILS.iter().find(|wrapper| wrapper.names.contains(&name));
     let (short, long, mut own) = details.map_or(("", &[][..], 0), |d| (d.short, d.long, d.own));
@@ -131,7 +130,7 @@ pub(super) fn after_flags(command: &Effective) -> Option<&[Text]> {
     args.get(at..)
 }
 
-fn env(command: &Effective) -> Vec<Inner> {
+fn env(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     let mut at = 0;
     while let Some(arg) = args.get(at) {
@@ -150,15 +149,15 @@ fn env(command: &Effective) -> Vec<Inner> {
             "-u" | "--unset" | "-C" | "--chdir" | "-a" | "--argv0" => at += 2,
             "--" => at += 1,
             _ if s.starts_with('-') || is_assignment(s) => at += 1,
-            _ => return vec![Inner::Words(args[at..].to_vec())],
+            _ => return vec![WrappedCommand::Words(args[at..].to_vec())],
         }
     }
     Vec::new()
 }
 
 /// `env -S` splits and unquotes much as a shell does, so the shell reader reads it.
-fn split_string(text: &str, rest: &[Text]) -> Vec<Inner> {
-    let mut script = Text::known(text.trim_start());
+fn split_string(text: &str, rest: &[ExpandedText]) -> Vec<WrappedCommand> {
+    let mut script = ExpandedText::known(text.trim_start());
     while let Some((first, after)) = script.s.split_once(char::is_whitespace)
         && (first.starts_with('-') || first == "env")
     {
@@ -171,7 +170,7 @@ fn split_string(text: &str, rest: &[Text]) -> Vec<Inner> {
     if script.s.trim().is_empty() {
         Vec::new()
     } else {
-        vec![Inner::Script(script)]
+        vec![WrappedCommand::Script(script)]
     }
 }
 
@@ -181,7 +180,7 @@ fn is_assignment(s: &str) -> bool {
     })
 }
 
-fn xargs(command: &Effective) -> Vec<Inner> {
+fn xargs(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     let mut at = 0;
     let mut replace: Option<String> = None;
@@ -224,7 +223,7 @@ fn xargs(command: &Effective) -> Vec<Inner> {
                 || s.starts_with("--delim")
                 || s == "-r0"
         });
-    let items: Vec<Text> = match &command.input.known {
+    let items: Vec<ExpandedText> = match &command.input.known {
         Some(text) => text
             .split(|c: char| {
                 if whole_lines {
@@ -235,7 +234,7 @@ fn xargs(command: &Effective) -> Vec<Inner> {
             })
             .filter(|item| !item.is_empty())
             .take(64)
-            .map(|item| Text {
+            .map(|item| ExpandedText {
                 s: item.trim_matches(['\'', '"']).to_owned(),
                 taint: command.input.taint,
                 glob: false,
@@ -243,32 +242,39 @@ fn xargs(command: &Effective) -> Vec<Inner> {
             .collect(),
         None => vec![command.input.clone().into_text()],
     };
-    let items: Vec<Text> = match arg_file(&args[..at]) {
-        Some(_) => vec![Text::unknown(crate::text::Taint::FILE)],
+    let items: Vec<ExpandedText> = match arg_file(&args[..at]) {
+        Some(_) => vec![ExpandedText::unknown(crate::text::TaintSet::FILE)],
         None => items,
     };
     match replace {
         Some(mark) if !mark.is_empty() => items
             .into_iter()
             .map(|item| {
-                let words = words.iter().map(|word| Text {
-                    s: word.s.replace(&mark, &item.s),
-                    taint: word.taint | item.taint,
-                    glob: false,
+                let words = words.iter().map(|word| {
+                    let filled = word.s.contains(&mark);
+                    ExpandedText {
+                        s: word.s.replace(&mark, &item.s),
+                        taint: if filled {
+                            word.taint | item.taint
+                        } else {
+                            word.taint
+                        },
+                        glob: false,
+                    }
                 });
-                Inner::Words(words.collect())
+                WrappedCommand::Words(words.collect())
             })
             .collect(),
         _ => {
             let mut all = words.to_vec();
             all.extend(items);
-            vec![Inner::Words(all)]
+            vec![WrappedCommand::Words(all)]
         }
     }
 }
 
 /// `xargs -a list`: the items come out of a file.
-fn arg_file(own: &[Text]) -> Option<&Text> {
+fn arg_file(own: &[ExpandedText]) -> Option<&ExpandedText> {
     own.iter().find(|arg| {
         arg.s == "-a"
             || arg.s.starts_with("--arg-file")
@@ -277,11 +283,11 @@ fn arg_file(own: &[Text]) -> Option<&Text> {
 }
 
 /// `-exec`, `-execdir`, `-ok` and fd's `-x`: the braces are whatever is found.
-fn find(command: &Effective) -> Vec<Inner> {
+fn find(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     // fd is given its pattern first.
     let before = usize::from(command.program() != "find");
-    let search = Search::of(args);
+    let search = FileSearch::of(args);
     let items: Vec<String> = if before == 1 {
         let place = args
             .iter()
@@ -326,19 +332,19 @@ fn find(command: &Effective) -> Vec<Inner> {
                 .position(|arg| arg.s == ";" || arg.s == "+")
                 .map_or(args.len(), |end| at + 1 + end);
             for item in &items {
-                let mut words: Vec<Text> = args[at + 1..end]
+                let mut words: Vec<ExpandedText> = args[at + 1..end]
                     .iter()
-                    .map(|word| Text {
+                    .map(|word| ExpandedText {
                         s: word.s.replace("{}", item),
                         ..word.clone()
                     })
                     .collect();
                 // fd hands over what it found last, wherever nothing says otherwise.
                 if before == 1 && !args[at + 1..end].iter().any(|word| word.s.contains('{')) {
-                    words.push(Text::known(item.clone()));
+                    words.push(ExpandedText::known(item.clone()));
                 }
                 if !words.is_empty() {
-                    inner.push(Inner::Words(words));
+                    inner.push(WrappedCommand::Words(words));
                 }
             }
             at = end;
@@ -349,7 +355,7 @@ fn find(command: &Effective) -> Vec<Inner> {
 }
 
 /// `fd -t f`, `fd -e rs`, `fd -d 2`: the second word is no pattern.
-fn is_value_of_fd(args: &[Text], word: &Text) -> bool {
+fn is_value_of_fd(args: &[ExpandedText], word: &ExpandedText) -> bool {
     args.windows(2).any(|pair| {
         std::ptr::eq(&raw const pair[1], word)
             && matches!(
@@ -372,7 +378,7 @@ fn is_value_of_fd(args: &[Text], word: &Text) -> bool {
 }
 
 /// Every option of bwrap is long, and each takes as many words as it says.
-fn bwrap(command: &Effective) -> Vec<Inner> {
+fn bwrap(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     let mut at = 0;
     while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with("--")) {
@@ -389,14 +395,14 @@ fn bwrap(command: &Effective) -> Vec<Inner> {
     words_from(args, at)
 }
 
-fn words_from(args: &[Text], at: usize) -> Vec<Inner> {
+fn words_from(args: &[ExpandedText], at: usize) -> Vec<WrappedCommand> {
     match args.get(at..) {
-        Some(rest) if !rest.is_empty() => vec![Inner::Words(rest.to_vec())],
+        Some(rest) if !rest.is_empty() => vec![WrappedCommand::Words(rest.to_vec())],
         _ => Vec::new(),
     }
 }
 
-fn flock(command: &Effective) -> Vec<Inner> {
+fn flock(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     if let Some(at) = args
         .iter()
@@ -404,7 +410,7 @@ fn flock(command: &Effective) -> Vec<Inner> {
     {
         return args
             .get(at + 1)
-            .map_or_else(Vec::new, |text| vec![Inner::Script(text.clone())]);
+            .map_or_else(Vec::new, |text| vec![WrappedCommand::Script(text.clone())]);
     }
     let mut at = 0;
     while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
@@ -415,7 +421,7 @@ fn flock(command: &Effective) -> Vec<Inner> {
         };
     }
     match args.get(at + 1..) {
-        Some(rest) if !rest.is_empty() => vec![Inner::Words(rest.to_vec())],
+        Some(rest) if !rest.is_empty() => vec![WrappedCommand::Words(rest.to_vec())],
         _ => Vec::new(),
     }
 }

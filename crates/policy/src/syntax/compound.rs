@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use super::{Doubt, Kind, Node, Parser, Pipeline, Script, Word};
+use super::{NodeKind, Pipeline, ShellNode, ShellParser, ShellScript, ShellWord, SyntaxDoubt};
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     /// `None` if a simple command comes next.
-    pub(super) fn compound(&mut self) -> Result<Option<Kind>, Doubt> {
+    pub(super) fn compound(&mut self) -> Result<Option<NodeKind>, SyntaxDoubt> {
         if self.looks_at("((") {
             let start = self.at;
             if let Some(kind) = self.arithmetic_command()? {
@@ -17,18 +17,18 @@ impl Parser<'_> {
         if self.take("(") {
             let body = self.script(&[")"])?;
             self.expect(")")?;
-            return Ok(Some(Kind::Subshell(body)));
+            return Ok(Some(NodeKind::Subshell(body)));
         }
         let kind = if self.take_reserved("{") {
             let body = self.script(&["}"])?;
             self.expect_word("}")?;
-            Kind::Group(vec![body])
+            NodeKind::Group(vec![body])
         } else if self.take_reserved("if") {
-            Kind::Group(self.branches()?)
+            NodeKind::Group(self.branches()?)
         } else if self.take_reserved("while") || self.take_reserved("until") {
             let condition = self.script(&["do"])?;
             let body = self.do_group()?;
-            Kind::Loop { condition, body }
+            NodeKind::Loop { condition, body }
         } else if self.take_reserved("for") || self.take_reserved("select") {
             self.for_loop()?
         } else if self.take_reserved("case") {
@@ -58,18 +58,18 @@ impl Parser<'_> {
             let node = self.nested(Self::stage)?;
             let mut script = one(node);
             script.pipelines[0].background = true;
-            Kind::Subshell(script)
+            NodeKind::Subshell(script)
         } else {
             return Ok(None);
         };
         Ok(Some(kind))
     }
 
-    pub(super) fn function_body(&mut self, name: String) -> Result<Node, Doubt> {
+    pub(super) fn function_body(&mut self, name: String) -> Result<ShellNode, SyntaxDoubt> {
         self.skip_newlines()?;
         let body = self.nested(Self::stage)?;
-        Ok(Node {
-            kind: Kind::Function {
+        Ok(ShellNode {
+            kind: NodeKind::Function {
                 name,
                 body: Rc::new(one(body)),
             },
@@ -77,19 +77,19 @@ impl Parser<'_> {
         })
     }
 
-    fn stage(&mut self) -> Result<Node, Doubt> {
+    fn stage(&mut self) -> Result<ShellNode, SyntaxDoubt> {
         self.skip_blanks();
         if let Some(kind) = self.compound()? {
             let mut redirects = Vec::new();
             while let Some(redirect) = self.redirect()? {
                 redirects.push(redirect);
             }
-            return Ok(Node { kind, redirects });
+            return Ok(ShellNode { kind, redirects });
         }
         self.simple_stage()
     }
 
-    fn branches(&mut self) -> Result<Vec<Script>, Doubt> {
+    fn branches(&mut self) -> Result<Vec<ShellScript>, SyntaxDoubt> {
         let mut parts = vec![self.script(&["then"])?];
         self.expect_word("then")?;
         loop {
@@ -106,7 +106,7 @@ impl Parser<'_> {
         }
     }
 
-    fn do_group(&mut self) -> Result<Script, Doubt> {
+    fn do_group(&mut self) -> Result<ShellScript, SyntaxDoubt> {
         self.skip_newlines()?;
         if self.take_reserved("{") {
             let body = self.script(&["}"])?;
@@ -119,20 +119,20 @@ impl Parser<'_> {
         Ok(body)
     }
 
-    fn for_loop(&mut self) -> Result<Kind, Doubt> {
+    fn for_loop(&mut self) -> Result<NodeKind, SyntaxDoubt> {
         self.skip_blanks();
         if self.looks_at("((") {
             let header = self.arithmetic_command()?;
             self.skip_blanks();
             self.take(";");
             let body = self.do_group()?;
-            let condition = header.map_or_else(Script::default, |kind| {
-                one(Node {
+            let condition = header.map_or_else(ShellScript::default, |kind| {
+                one(ShellNode {
                     kind,
                     redirects: Vec::new(),
                 })
             });
-            return Ok(Kind::Loop { condition, body });
+            return Ok(NodeKind::Loop { condition, body });
         }
         let name = self.name();
         if name.is_empty() {
@@ -153,10 +153,10 @@ impl Parser<'_> {
         self.skip_blanks();
         self.take(";");
         let body = self.do_group()?;
-        Ok(Kind::For { name, words, body })
+        Ok(NodeKind::For { name, words, body })
     }
 
-    fn case(&mut self) -> Result<Kind, Doubt> {
+    fn case(&mut self) -> Result<NodeKind, SyntaxDoubt> {
         self.skip_blanks();
         let subject = self.word()?;
         self.skip_newlines()?;
@@ -165,7 +165,7 @@ impl Parser<'_> {
         loop {
             self.skip_newlines()?;
             if self.take_reserved("esac") {
-                return Ok(Kind::Case { subject, arms });
+                return Ok(NodeKind::Case { subject, arms });
             }
             self.take("(");
             let mut patterns = Vec::new();
@@ -184,12 +184,12 @@ impl Parser<'_> {
         }
     }
 
-    fn test(&mut self) -> Result<Kind, Doubt> {
+    fn test(&mut self) -> Result<NodeKind, SyntaxDoubt> {
         let mut words = Vec::new();
         loop {
             self.skip_newlines()?;
             if self.take_reserved("]]") {
-                return Ok(Kind::Test(words));
+                return Ok(NodeKind::Test(words));
             }
             if self.at_end() {
                 return Err(self.doubt("a [[ that does not end"));
@@ -203,17 +203,17 @@ impl Parser<'_> {
     }
 
     /// `(( … ))`, or `None` when the two parentheses turn out to be two subshells.
-    fn arithmetic_command(&mut self) -> Result<Option<Kind>, Doubt> {
+    fn arithmetic_command(&mut self) -> Result<Option<NodeKind>, SyntaxDoubt> {
         if !self.take("((") {
             return Ok(None);
         }
         match self.arithmetic_text() {
-            Ok(text) => Ok(Some(Kind::Arithmetic(Word(text)))),
+            Ok(text) => Ok(Some(NodeKind::Arithmetic(ShellWord(text)))),
             Err(_) => Ok(None),
         }
     }
 
-    pub(super) fn expect(&mut self, token: &str) -> Result<(), Doubt> {
+    pub(super) fn expect(&mut self, token: &str) -> Result<(), SyntaxDoubt> {
         if self.take(token) {
             Ok(())
         } else {
@@ -221,7 +221,7 @@ impl Parser<'_> {
         }
     }
 
-    fn expect_word(&mut self, word: &str) -> Result<(), Doubt> {
+    fn expect_word(&mut self, word: &str) -> Result<(), SyntaxDoubt> {
         self.skip_newlines()?;
         if self.take_reserved(word) {
             Ok(())
@@ -231,8 +231,8 @@ impl Parser<'_> {
     }
 }
 
-fn one(node: Node) -> Script {
-    Script {
+fn one(node: ShellNode) -> ShellScript {
+    ShellScript {
         pipelines: vec![Pipeline {
             stages: vec![node],
             background: false,

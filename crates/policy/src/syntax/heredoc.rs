@@ -3,37 +3,41 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use super::{Doubt, Parser, Part, Redirect, RedirectOp, Word, parse_expanding};
+use super::{
+    RedirectOp, ShellParser, ShellRedirect, ShellWord, SyntaxDoubt, WordPart, parse_expanding,
+};
 
-pub(super) struct Pending {
+pub(super) struct PendingHeredoc {
     delimiter: String,
     expands: bool,
     strips_tabs: bool,
-    body: Rc<OnceCell<Word>>,
+    body: Rc<OnceCell<ShellWord>>,
 }
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     pub(super) fn heredoc(
         &mut self,
         fd: Option<u32>,
         strips_tabs: bool,
-    ) -> Result<Redirect, Doubt> {
+    ) -> Result<ShellRedirect, SyntaxDoubt> {
         self.skip_blanks();
         let target = self.word()?;
         let mut delimiter = String::new();
         let mut expands = true;
         for part in &target.0 {
             match part {
-                Part::Plain(text) => delimiter.push_str(text),
-                Part::Literal(text) => {
+                WordPart::Plain(text) => delimiter.push_str(text),
+                WordPart::Literal(text) => {
                     expands = false;
                     delimiter.push_str(text);
                 }
-                Part::Double(parts) => {
+                WordPart::Double(parts) => {
                     expands = false;
                     for part in parts {
                         match part {
-                            Part::Literal(text) | Part::Plain(text) => delimiter.push_str(text),
+                            WordPart::Literal(text) | WordPart::Plain(text) => {
+                                delimiter.push_str(text);
+                            }
                             _ => return Err(self.doubt("a here-document with a computed end")),
                         }
                     }
@@ -42,13 +46,13 @@ impl Parser<'_> {
             }
         }
         let body = Rc::new(OnceCell::new());
-        self.pending.push(Pending {
+        self.pending.push(PendingHeredoc {
             delimiter,
             expands,
             strips_tabs,
             body: Rc::clone(&body),
         });
-        Ok(Redirect {
+        Ok(ShellRedirect {
             fd,
             op: RedirectOp::HereDoc,
             target,
@@ -57,20 +61,20 @@ impl Parser<'_> {
     }
 
     /// Called right after a newline.
-    pub(super) fn read_heredocs(&mut self) -> Result<(), Doubt> {
+    pub(super) fn read_heredocs(&mut self) -> Result<(), SyntaxDoubt> {
         for pending in std::mem::take(&mut self.pending) {
             let text = self.heredoc_text(&pending);
             let body = if pending.expands {
                 parse_expanding(&text, self.depth + 1)?
             } else {
-                Word(vec![Part::Literal(text)])
+                ShellWord(vec![WordPart::Literal(text)])
             };
             let _ = pending.body.set(body);
         }
         Ok(())
     }
 
-    fn heredoc_text(&mut self, pending: &Pending) -> String {
+    fn heredoc_text(&mut self, pending: &PendingHeredoc) -> String {
         let mut text = String::new();
         while self.at < self.text.len() {
             let rest = &self.text[self.at..];

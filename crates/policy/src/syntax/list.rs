@@ -1,15 +1,15 @@
 //! Lists, pipelines and simple commands.
 
 use super::{
-    Assign, AssignValue, Doubt, Kind, MOST_COMMANDS, Node, Parser, Part, Pipeline, Redirect,
-    RedirectOp, Script, Simple, Word,
+    AssignValue, MOST_COMMANDS, NodeKind, Pipeline, RedirectOp, ShellAssignment, ShellNode,
+    ShellParser, ShellRedirect, ShellScript, ShellWord, SimpleCommand, SyntaxDoubt, WordPart,
 };
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     /// Pipelines up to one of `ends` (a reserved word or a closing operator), which is not taken.
-    pub(super) fn script(&mut self, ends: &[&str]) -> Result<Script, Doubt> {
+    pub(super) fn script(&mut self, ends: &[&str]) -> Result<ShellScript, SyntaxDoubt> {
         self.nested(|parser| {
-            let mut script = Script::default();
+            let mut script = ShellScript::default();
             let mut conditional = false;
             let mut otherwise = false;
             loop {
@@ -44,7 +44,7 @@ impl Parser<'_> {
         })
     }
 
-    fn pipeline(&mut self) -> Result<Pipeline, Doubt> {
+    fn pipeline(&mut self) -> Result<Pipeline, SyntaxDoubt> {
         let mut stages = Vec::new();
         loop {
             self.skip_blanks();
@@ -75,10 +75,12 @@ impl Parser<'_> {
         })
     }
 
-    fn command(&mut self) -> Result<Node, Doubt> {
+    fn command(&mut self) -> Result<ShellNode, SyntaxDoubt> {
         self.commands += 1;
         if self.commands > MOST_COMMANDS {
-            return Err(Doubt("it has more commands than anybody reads".to_owned()));
+            return Err(SyntaxDoubt(
+                "it has more commands than anybody reads".to_owned(),
+            ));
         }
         self.skip_blanks();
         if let Some(kind) = self.compound()? {
@@ -86,13 +88,13 @@ impl Parser<'_> {
             while let Some(redirect) = self.redirect()? {
                 redirects.push(redirect);
             }
-            return Ok(Node { kind, redirects });
+            return Ok(ShellNode { kind, redirects });
         }
         self.simple_stage()
     }
 
-    pub(super) fn simple_stage(&mut self) -> Result<Node, Doubt> {
-        let mut simple = Simple::default();
+    pub(super) fn simple_stage(&mut self) -> Result<ShellNode, SyntaxDoubt> {
+        let mut simple = SimpleCommand::default();
         let mut redirects = Vec::new();
         loop {
             self.skip_blanks();
@@ -138,14 +140,14 @@ impl Parser<'_> {
         if simple.words.is_empty() && simple.assigns.is_empty() && redirects.is_empty() {
             return Err(self.doubt("a command is missing"));
         }
-        Ok(Node {
-            kind: Kind::Simple(simple),
+        Ok(ShellNode {
+            kind: NodeKind::Simple(simple),
             redirects,
         })
     }
 
     /// `name=`, `name+=`, `name[index]=` and their values.
-    fn assign(&mut self) -> Result<Option<Assign>, Doubt> {
+    fn assign(&mut self) -> Result<Option<ShellAssignment>, SyntaxDoubt> {
         let start = self.at;
         let name = self.name();
         if name.is_empty() {
@@ -176,11 +178,11 @@ impl Parser<'_> {
         let value = if self.take("(") {
             AssignValue::Array(self.array_items()?)
         } else if self.at_word_end() && !self.looks_at("<(") && !self.looks_at(">(") {
-            AssignValue::Scalar(Word::default())
+            AssignValue::Scalar(ShellWord::default())
         } else {
             AssignValue::Scalar(self.word()?)
         };
-        Ok(Some(Assign {
+        Ok(Some(ShellAssignment {
             name,
             index,
             append,
@@ -189,7 +191,7 @@ impl Parser<'_> {
         }))
     }
 
-    fn array_items(&mut self) -> Result<Vec<Word>, Doubt> {
+    fn array_items(&mut self) -> Result<Vec<ShellWord>, SyntaxDoubt> {
         let mut items = Vec::new();
         loop {
             self.skip_newlines()?;
@@ -203,7 +205,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn redirect(&mut self) -> Result<Option<Redirect>, Doubt> {
+    pub(super) fn redirect(&mut self) -> Result<Option<ShellRedirect>, SyntaxDoubt> {
         self.skip_blanks();
         let start = self.at;
         let digits = self.digits();
@@ -247,7 +249,7 @@ impl Parser<'_> {
         if self.at_word_end() && !self.looks_at("<(") && !self.looks_at(">(") {
             return Err(self.doubt("a redirection to nowhere"));
         }
-        Ok(Some(Redirect {
+        Ok(Some(ShellRedirect {
             fd: digits.parse().ok(),
             op,
             target: self.word()?,
@@ -292,7 +294,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn skip_newlines(&mut self) -> Result<(), Doubt> {
+    pub(super) fn skip_newlines(&mut self) -> Result<(), SyntaxDoubt> {
         loop {
             self.skip_blanks();
             self.skip_comment();
@@ -303,7 +305,7 @@ impl Parser<'_> {
         }
     }
 
-    fn newline(&mut self) -> Result<(), Doubt> {
+    fn newline(&mut self) -> Result<(), SyntaxDoubt> {
         self.bump();
         self.read_heredocs()
     }
@@ -339,16 +341,16 @@ impl Parser<'_> {
     }
 }
 
-fn declares(word: &Word) -> bool {
+fn declares(word: &ShellWord) -> bool {
     matches!(
         word.as_plain(),
         Some("declare" | "typeset" | "local" | "export" | "readonly" | "alias")
     )
 }
 
-fn function_name(word: &Word) -> Option<String> {
+fn function_name(word: &ShellWord) -> Option<String> {
     match word.0.as_slice() {
-        [Part::Plain(name)] => Some(name.clone()),
+        [WordPart::Plain(name)] => Some(name.clone()),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Our own reader, because judging needs what general parsers leave as raw text: every expansion
 //! operand, heredoc and substitution as words and commands. It is small, linear and bounded in
-//! depth; what it cannot read is a [`Doubt`], and a doubt is asked about. A second, independent
+//! depth; what it cannot read is a [`SyntaxDoubt`], and a doubt is asked about. A second, independent
 //! reader checks it (`crate::second`).
 
 mod compound;
@@ -24,20 +24,20 @@ const MOST_COMMANDS: usize = 1500;
 
 /// Why the text could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Doubt(pub(crate) String);
+pub(crate) struct SyntaxDoubt(pub(crate) String);
 
-impl fmt::Display for Doubt {
+impl fmt::Display for SyntaxDoubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-pub(crate) fn parse(text: &str) -> Result<Script, Doubt> {
+pub(crate) fn parse(text: &str) -> Result<ShellScript, SyntaxDoubt> {
     parse_at_depth(text, 0)
 }
 
-fn parse_at_depth(text: &str, depth: usize) -> Result<Script, Doubt> {
-    let mut parser = Parser::new(text, depth);
+fn parse_at_depth(text: &str, depth: usize) -> Result<ShellScript, SyntaxDoubt> {
+    let mut parser = ShellParser::new(text, depth);
     let script = parser.script(&[])?;
     if parser.at_end() {
         Ok(script)
@@ -47,22 +47,22 @@ fn parse_at_depth(text: &str, depth: usize) -> Result<Script, Doubt> {
 }
 
 /// The text of a double-quoted string or an unquoted heredoc, as parts.
-fn parse_expanding(text: &str, depth: usize) -> Result<Word, Doubt> {
-    let mut parser = Parser::new(text, depth);
-    parser.expanding_text(None).map(Word)
+fn parse_expanding(text: &str, depth: usize) -> Result<ShellWord, SyntaxDoubt> {
+    let mut parser = ShellParser::new(text, depth);
+    parser.expanding_text(None).map(ShellWord)
 }
 
-pub(crate) struct Parser<'t> {
+pub(crate) struct ShellParser<'t> {
     text: &'t str,
     at: usize,
     depth: usize,
     commands: usize,
     /// A `((` was followed to the end of the text in vain; trying again would be quadratic.
     no_arithmetic: bool,
-    pending: Vec<heredoc::Pending>,
+    pending: Vec<heredoc::PendingHeredoc>,
 }
 
-impl<'t> Parser<'t> {
+impl<'t> ShellParser<'t> {
     fn new(text: &'t str, depth: usize) -> Self {
         Self {
             text,
@@ -74,10 +74,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Doubt>) -> Result<T, Doubt> {
+    fn nested<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, SyntaxDoubt>,
+    ) -> Result<T, SyntaxDoubt> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Doubt("it is nested too deeply to follow".to_owned()));
+            return Err(SyntaxDoubt("it is nested too deeply to follow".to_owned()));
         }
         let read = read(self);
         self.depth -= 1;
@@ -121,8 +124,8 @@ impl<'t> Parser<'t> {
         self.peek().is_none()
     }
 
-    fn doubt(&self, what: &str) -> Doubt {
-        Doubt(format!("{what} (at byte {})", self.at))
+    fn doubt(&self, what: &str) -> SyntaxDoubt {
+        SyntaxDoubt(format!("{what} (at byte {})", self.at))
     }
 }
 

@@ -1,10 +1,10 @@
 //! `$name` and `${name…}` in all their forms.
 
-use super::{Doubt, Param, ParamOp, Parser, Part, Word};
+use super::{ParamOp, ShellParameter, ShellParser, ShellWord, SyntaxDoubt, WordPart};
 use crate::syntax::word::flush;
 
-impl Parser<'_> {
-    pub(super) fn short_param(&mut self) -> Option<Param> {
+impl ShellParser<'_> {
+    pub(super) fn short_param(&mut self) -> Option<ShellParameter> {
         let name = self.name();
         if !name.is_empty() {
             return Some(plain(name));
@@ -17,7 +17,7 @@ impl Parser<'_> {
         None
     }
 
-    pub(super) fn braced_param(&mut self) -> Result<Param, Doubt> {
+    pub(super) fn braced_param(&mut self) -> Result<ShellParameter, SyntaxDoubt> {
         self.take("{");
         let length =
             self.looks_at("#") && !self.looks_at("#}") && !self.looks_at("#:") && self.take("#");
@@ -55,7 +55,7 @@ impl Parser<'_> {
             inside.extend(self.expansions_in(length.as_deref().unwrap_or_default())?);
         }
         self.expect("}")?;
-        Ok(Param {
+        Ok(ShellParameter {
             name,
             index,
             length,
@@ -65,12 +65,12 @@ impl Parser<'_> {
         })
     }
 
-    fn param_op(&mut self) -> Result<ParamOp, Doubt> {
+    fn param_op(&mut self) -> Result<ParamOp, SyntaxDoubt> {
         if self.looks_at("}") {
             return Ok(ParamOp::None);
         }
         for (token, make) in [
-            (":-", ParamOp::Default as fn(Word) -> ParamOp),
+            (":-", ParamOp::Default as fn(ShellWord) -> ParamOp),
             (":=", ParamOp::Default),
             ("-", ParamOp::Default),
             ("=", ParamOp::Default),
@@ -109,18 +109,18 @@ impl Parser<'_> {
         Ok(ParamOp::Other)
     }
 
-    fn replacement(&mut self, all: bool) -> Result<ParamOp, Doubt> {
+    fn replacement(&mut self, all: bool) -> Result<ParamOp, SyntaxDoubt> {
         let pattern = self.operand("/}")?;
         let with = if self.take("/") {
             self.operand("}")?
         } else {
-            Word::default()
+            ShellWord::default()
         };
         Ok(ParamOp::Replace { pattern, with, all })
     }
 
     /// Raw text that the shell expands before it takes it as a number.
-    pub(super) fn expansions_in(&self, text: &str) -> Result<Option<Word>, Doubt> {
+    pub(super) fn expansions_in(&self, text: &str) -> Result<Option<ShellWord>, SyntaxDoubt> {
         if text.contains(['$', '`']) {
             super::parse_expanding(text, self.depth + 1).map(Some)
         } else {
@@ -141,7 +141,7 @@ impl Parser<'_> {
     }
 
     /// A word that may hold blanks, up to one of `ends`, which is not taken.
-    fn operand(&mut self, ends: &str) -> Result<Word, Doubt> {
+    fn operand(&mut self, ends: &str) -> Result<ShellWord, SyntaxDoubt> {
         let mut parts = Vec::new();
         let mut plain = String::new();
         while let Some(c) = self.peek() {
@@ -160,17 +160,17 @@ impl Parser<'_> {
             }
         }
         flush(&mut plain, &mut parts);
-        Ok(Word(parts))
+        Ok(ShellWord(parts))
     }
 
     /// One quoted or expanding piece, by reading a word that stops after it.
-    fn quoted_piece(&mut self) -> Result<Vec<Part>, Doubt> {
+    fn quoted_piece(&mut self) -> Result<Vec<WordPart>, SyntaxDoubt> {
         self.nested(|parser| parser.piece())
     }
 }
 
-fn plain(name: String) -> Param {
-    Param {
+fn plain(name: String) -> ShellParameter {
+    ShellParameter {
         name,
         index: None,
         length: false,

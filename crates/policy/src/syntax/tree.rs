@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 /// Commands in the order in which they stand.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Script {
+pub(crate) struct ShellScript {
     pub(crate) pipelines: Vec<Pipeline>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pipeline {
-    pub(crate) stages: Vec<Node>,
+    pub(crate) stages: Vec<ShellNode>,
     /// Ended by `&`.
     pub(crate) background: bool,
     /// After `&&` or `||`: whether it runs at all depends on what ran before.
@@ -21,71 +21,71 @@ pub(crate) struct Pipeline {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
-    pub(crate) kind: Kind,
-    pub(crate) redirects: Vec<Redirect>,
+pub(crate) struct ShellNode {
+    pub(crate) kind: NodeKind,
+    pub(crate) redirects: Vec<ShellRedirect>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind {
-    Simple(Simple),
+pub(crate) enum NodeKind {
+    Simple(SimpleCommand),
     /// `( … )`: what it assigns is lost afterwards.
-    Subshell(Script),
+    Subshell(ShellScript),
     /// `{ … }` and `if`: all parts in order, since any of them may run.
-    Group(Vec<Script>),
+    Group(Vec<ShellScript>),
     /// `while`, `until` and `for (( … ))`: a condition and what runs again and again.
     Loop {
-        condition: Script,
-        body: Script,
+        condition: ShellScript,
+        body: ShellScript,
     },
     For {
         name: String,
-        words: Option<Vec<Word>>,
-        body: Script,
+        words: Option<Vec<ShellWord>>,
+        body: ShellScript,
     },
     Case {
-        subject: Word,
-        arms: Vec<(Vec<Word>, Script)>,
+        subject: ShellWord,
+        arms: Vec<(Vec<ShellWord>, ShellScript)>,
     },
     Function {
         name: String,
-        body: Rc<Script>,
+        body: Rc<ShellScript>,
     },
     /// `(( … ))`.
-    Arithmetic(Word),
+    Arithmetic(ShellWord),
     /// `[[ … ]]`.
-    Test(Vec<Word>),
+    Test(Vec<ShellWord>),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Simple {
-    pub(crate) assigns: Vec<Assign>,
-    pub(crate) words: Vec<Word>,
+pub(crate) struct SimpleCommand {
+    pub(crate) assigns: Vec<ShellAssignment>,
+    pub(crate) words: Vec<ShellWord>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Assign {
+pub(crate) struct ShellAssignment {
     pub(crate) name: String,
     pub(crate) index: Option<String>,
     pub(crate) append: bool,
     /// Expansions inside the index.
-    pub(crate) inside: Option<Word>,
+    pub(crate) inside: Option<ShellWord>,
     pub(crate) value: AssignValue,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AssignValue {
-    Scalar(Word),
-    Array(Vec<Word>),
+    Scalar(ShellWord),
+    Array(Vec<ShellWord>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Redirect {
+pub(crate) struct ShellRedirect {
     pub(crate) fd: Option<u32>,
     pub(crate) op: RedirectOp,
-    pub(crate) target: Word,
+    pub(crate) target: ShellWord,
     /// The body, once the parser has passed it.
-    pub(crate) heredoc: Option<Rc<OnceCell<Word>>>,
+    pub(crate) heredoc: Option<Rc<OnceCell<ShellWord>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,33 +101,33 @@ pub(crate) enum RedirectOp {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Word(pub(crate) Vec<Part>);
+pub(crate) struct ShellWord(pub(crate) Vec<WordPart>);
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum WordPart {
     /// Unquoted: globs, braces and a leading tilde are live.
     Plain(String),
     /// Escaped, `'…'` or `$'…'`: exactly these characters.
     Literal(String),
-    Double(Vec<Part>),
-    Param(Box<Param>),
-    Command(Rc<Script>),
+    Double(Vec<WordPart>),
+    Param(Box<ShellParameter>),
+    Command(Rc<ShellScript>),
     /// `<( … )` or `>( … )`.
     Process {
-        script: Rc<Script>,
+        script: Rc<ShellScript>,
         reads: bool,
     },
-    Arithmetic(Word),
+    Arithmetic(ShellWord),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Param {
+pub(crate) struct ShellParameter {
     pub(crate) name: String,
     pub(crate) index: Option<String>,
     pub(crate) length: bool,
     pub(crate) indirect: bool,
     /// Expansions inside the index or a slice.
-    pub(crate) inside: Vec<Word>,
+    pub(crate) inside: Vec<ShellWord>,
     pub(crate) op: ParamOp,
 }
 
@@ -135,9 +135,9 @@ pub(crate) struct Param {
 pub(crate) enum ParamOp {
     None,
     /// `-`, `:-`, `=`, `:=`.
-    Default(Word),
+    Default(ShellWord),
     /// `+`, `:+`.
-    Alternative(Word),
+    Alternative(ShellWord),
     /// `?`, `:?`.
     Error,
     Slice {
@@ -145,12 +145,12 @@ pub(crate) enum ParamOp {
         length: Option<String>,
     },
     Replace {
-        pattern: Word,
-        with: Word,
+        pattern: ShellWord,
+        with: ShellWord,
         all: bool,
     },
-    TrimStart(Word, bool),
-    TrimEnd(Word, bool),
+    TrimStart(ShellWord, bool),
+    TrimEnd(ShellWord, bool),
     /// `^`, `^^`, `,`, `,,`.
     Case {
         upper: bool,
@@ -160,11 +160,11 @@ pub(crate) enum ParamOp {
     Other,
 }
 
-impl Word {
+impl ShellWord {
     /// The text, if the word is one unquoted literal.
     pub(crate) fn as_plain(&self) -> Option<&str> {
         match self.0.as_slice() {
-            [Part::Plain(text)] => Some(text),
+            [WordPart::Plain(text)] => Some(text),
             _ => None,
         }
     }

@@ -2,19 +2,19 @@
 
 use std::rc::Rc;
 
-use super::{Doubt, Parser, Part, Word, parse_at_depth};
+use super::{ShellParser, ShellWord, SyntaxDoubt, WordPart, parse_at_depth};
 
-impl Parser<'_> {
-    pub(super) fn word(&mut self) -> Result<Word, Doubt> {
+impl ShellParser<'_> {
+    pub(super) fn word(&mut self) -> Result<ShellWord, SyntaxDoubt> {
         self.nested(|parser| parser.word_parts(false))
     }
 
     /// Inside `[[ … ]]` extended globs and regular expressions may hold parentheses and bars.
-    pub(super) fn test_word(&mut self) -> Result<Word, Doubt> {
+    pub(super) fn test_word(&mut self) -> Result<ShellWord, SyntaxDoubt> {
         self.nested(|parser| parser.word_parts(true))
     }
 
-    fn word_parts(&mut self, in_test: bool) -> Result<Word, Doubt> {
+    fn word_parts(&mut self, in_test: bool) -> Result<ShellWord, SyntaxDoubt> {
         let mut parts = Vec::new();
         let mut plain = String::new();
         while let Some(c) = self.peek() {
@@ -24,7 +24,7 @@ impl Parser<'_> {
                 self.bump();
                 let script = Rc::new(self.script(&[")"])?);
                 self.expect(")")?;
-                parts.push(Part::Process { script, reads });
+                parts.push(WordPart::Process { script, reads });
                 continue;
             }
             if c == '('
@@ -41,7 +41,7 @@ impl Parser<'_> {
                 '\'' | '"' | '\\' | '`' | '$' => {
                     let mut piece = self.piece()?;
                     // A lone `$` is text.
-                    if let [Part::Plain(text)] = piece.as_slice() {
+                    if let [WordPart::Plain(text)] = piece.as_slice() {
                         plain.push_str(text);
                     } else {
                         flush(&mut plain, &mut parts);
@@ -55,16 +55,16 @@ impl Parser<'_> {
             }
         }
         flush(&mut plain, &mut parts);
-        Ok(Word(parts))
+        Ok(ShellWord(parts))
     }
 
     /// One piece that starts with a quote, a backslash, a backtick or a dollar.
-    pub(super) fn piece(&mut self) -> Result<Vec<Part>, Doubt> {
+    pub(super) fn piece(&mut self) -> Result<Vec<WordPart>, SyntaxDoubt> {
         let part = match self.peek() {
-            Some('\'') => Part::Literal(self.single_quoted()?),
+            Some('\'') => WordPart::Literal(self.single_quoted()?),
             Some('"') => {
                 self.bump();
-                Part::Double(self.expanding_text(Some('"'))?)
+                WordPart::Double(self.expanding_text(Some('"'))?)
             }
             Some('`') => self.backticks(false)?,
             Some('$') => {
@@ -77,14 +77,14 @@ impl Parser<'_> {
             _ => {
                 self.bump();
                 // A lone backslash at the end of the text stands for itself.
-                Part::Literal(self.bump().unwrap_or('\\').to_string())
+                WordPart::Literal(self.bump().unwrap_or('\\').to_string())
             }
         };
         Ok(vec![part])
     }
 
     /// `@(a|b)` and its kin, kept as text: a pattern runs nothing by itself.
-    fn pattern_group(&mut self, plain: &mut String) -> Result<(), Doubt> {
+    fn pattern_group(&mut self, plain: &mut String) -> Result<(), SyntaxDoubt> {
         let mut open = 0_usize;
         while let Some(c) = self.bump() {
             plain.push(c);
@@ -101,7 +101,7 @@ impl Parser<'_> {
         Err(self.doubt("a pattern that does not end"))
     }
 
-    fn single_quoted(&mut self) -> Result<String, Doubt> {
+    fn single_quoted(&mut self) -> Result<String, SyntaxDoubt> {
         self.bump();
         let rest = &self.text[self.at..];
         let Some(end) = rest.find('\'') else {
@@ -112,7 +112,10 @@ impl Parser<'_> {
     }
 
     /// Double-quoted text up to `end`, or a heredoc's text up to its end.
-    pub(super) fn expanding_text(&mut self, end: Option<char>) -> Result<Vec<Part>, Doubt> {
+    pub(super) fn expanding_text(
+        &mut self,
+        end: Option<char>,
+    ) -> Result<Vec<WordPart>, SyntaxDoubt> {
         self.nested(|parser| {
             let mut parts = Vec::new();
             let mut literal = String::new();
@@ -166,15 +169,15 @@ impl Parser<'_> {
     fn dollar(
         &mut self,
         plain: &mut String,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<WordPart>,
         quoted: bool,
-    ) -> Result<(), Doubt> {
+    ) -> Result<(), SyntaxDoubt> {
         self.bump();
         if self.take("((") {
             let start = self.at;
             if let Ok(text) = self.arithmetic_text() {
                 flush(plain, parts);
-                parts.push(Part::Arithmetic(Word(text)));
+                parts.push(WordPart::Arithmetic(ShellWord(text)));
                 return Ok(());
             }
             // `$( (a) | b )` written without the blank.
@@ -194,7 +197,7 @@ impl Parser<'_> {
                 }
                 text.push(c);
             }
-            parts.push(Part::Arithmetic(super::parse_expanding(
+            parts.push(WordPart::Arithmetic(super::parse_expanding(
                 &text,
                 self.depth + 1,
             )?));
@@ -203,38 +206,42 @@ impl Parser<'_> {
         if self.looks_at("{") {
             flush(plain, parts);
             let param = self.nested(|parser| parser.braced_param())?;
-            parts.push(Part::Param(Box::new(param)));
+            parts.push(WordPart::Param(Box::new(param)));
             return Ok(());
         }
         if !quoted && self.looks_at("'") {
             flush(plain, parts);
-            parts.push(Part::Literal(self.ansi_c_quoted()?));
+            parts.push(WordPart::Literal(self.ansi_c_quoted()?));
             return Ok(());
         }
         if !quoted && self.take("\"") {
             flush(plain, parts);
-            parts.push(Part::Double(self.expanding_text(Some('"'))?));
+            parts.push(WordPart::Double(self.expanding_text(Some('"'))?));
             return Ok(());
         }
         match self.short_param() {
             Some(param) => {
                 flush(plain, parts);
-                parts.push(Part::Param(Box::new(param)));
+                parts.push(WordPart::Param(Box::new(param)));
             }
             None => plain.push('$'),
         }
         Ok(())
     }
 
-    fn substitution(&mut self, plain: &mut String, parts: &mut Vec<Part>) -> Result<(), Doubt> {
+    fn substitution(
+        &mut self,
+        plain: &mut String,
+        parts: &mut Vec<WordPart>,
+    ) -> Result<(), SyntaxDoubt> {
         flush(plain, parts);
         let script = Rc::new(self.script(&[")"])?);
         self.expect(")")?;
-        parts.push(Part::Command(script));
+        parts.push(WordPart::Command(script));
         Ok(())
     }
 
-    fn backticks(&mut self, quoted: bool) -> Result<Part, Doubt> {
+    fn backticks(&mut self, quoted: bool) -> Result<WordPart, SyntaxDoubt> {
         self.bump();
         let mut inner = String::new();
         loop {
@@ -254,11 +261,11 @@ impl Parser<'_> {
             }
         }
         let script = parse_at_depth(&inner, self.depth + 1)?;
-        Ok(Part::Command(Rc::new(script)))
+        Ok(WordPart::Command(Rc::new(script)))
     }
 
     /// Text up to the `))` that closes it.
-    pub(super) fn arithmetic_text(&mut self) -> Result<Vec<Part>, Doubt> {
+    pub(super) fn arithmetic_text(&mut self) -> Result<Vec<WordPart>, SyntaxDoubt> {
         if self.no_arithmetic {
             return Err(self.doubt("arithmetic that does not end"));
         }
@@ -292,7 +299,7 @@ impl Parser<'_> {
                     }
                     '"' => {
                         parser.bump();
-                        parts.push(Part::Double(parser.expanding_text(Some('"'))?));
+                        parts.push(WordPart::Double(parser.expanding_text(Some('"'))?));
                         continue;
                     }
                     _ => {}
@@ -303,7 +310,7 @@ impl Parser<'_> {
         })
     }
 
-    fn ansi_c_quoted(&mut self) -> Result<String, Doubt> {
+    fn ansi_c_quoted(&mut self) -> Result<String, SyntaxDoubt> {
         self.take("'");
         let rest = &self.text[self.at..];
         let mut end = 0;
@@ -319,14 +326,14 @@ impl Parser<'_> {
     }
 }
 
-pub(super) fn flush(plain: &mut String, parts: &mut Vec<Part>) {
+pub(super) fn flush(plain: &mut String, parts: &mut Vec<WordPart>) {
     if !plain.is_empty() {
-        parts.push(Part::Plain(std::mem::take(plain)));
+        parts.push(WordPart::Plain(std::mem::take(plain)));
     }
 }
 
-fn push_literal(literal: &mut String, parts: &mut Vec<Part>) {
+fn push_literal(literal: &mut String, parts: &mut Vec<WordPart>) {
     if !literal.is_empty() {
-        parts.push(Part::Literal(std::mem::take(literal)));
+        parts.push(WordPart::Literal(std::mem::take(literal)));
     }
 }

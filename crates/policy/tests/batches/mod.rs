@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use hermetic_policy::{Context, Label, judge_line};
+use hermetic_policy::{JudgementContext, LineLabel, judge_line};
 use hermetic_types::{BackendDescription, BackendKind};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
 pub(crate) struct Line {
     pub(crate) cmd: String,
-    pub(crate) label: Label,
+    pub(crate) label: LineLabel,
     #[serde(default)]
     pub(crate) category: String,
     #[serde(default)]
@@ -36,9 +36,9 @@ pub(crate) fn read(name: &str, text: &str) -> Result<Vec<Line>, String> {
                 rest.clone_into(&mut category);
                 continue;
             }
-            "! " => Label::Hardline,
-            "- " => Label::Dangerous,
-            "+ " => Label::Safe,
+            "! " => LineLabel::Hardline,
+            "- " => LineLabel::Dangerous,
+            "+ " => LineLabel::Safe,
             _ => return Err(format!("no label on {line:?}")),
         };
         lines.push(Line {
@@ -52,8 +52,8 @@ pub(crate) fn read(name: &str, text: &str) -> Result<Vec<Line>, String> {
 }
 
 /// As the `local` backend of a project of the tests' own would judge.
-pub(crate) fn context() -> Context {
-    Context::new(
+pub(crate) fn context() -> JudgementContext {
+    JudgementContext::new(
         BackendDescription::judged(BackendKind::Local),
         "/home/user/project",
         "/home/user",
@@ -101,7 +101,7 @@ impl Report {
             report.add(line, found.verdict);
             let right = match line.label {
                 // Worse than thought is not wrong here.
-                Label::Dangerous => found.verdict != Label::Safe,
+                LineLabel::Dangerous => found.verdict != LineLabel::Safe,
                 label => found.verdict == label,
             };
             if !right {
@@ -114,20 +114,21 @@ impl Report {
         report
     }
 
-    fn add(&mut self, line: &Line, verdict: Label) {
-        let alarmed = verdict != Label::Safe;
+    fn add(&mut self, line: &Line, verdict: LineLabel) {
+        let alarmed = verdict != LineLabel::Safe;
         let category = line.category.clone();
-        if line.label == Label::Safe {
+        if line.label == LineLabel::Safe {
             let alarms = self.alarms_by_category.entry(category).or_default();
             alarms.add(alarmed);
-            self.safe_called_hardline.add(verdict == Label::Hardline);
+            self.safe_called_hardline
+                .add(verdict == LineLabel::Hardline);
             return;
         }
         self.recall.add(alarmed);
         let recall = self.recall_by_category.entry(category).or_default();
         recall.add(alarmed);
-        if line.label == Label::Hardline {
-            self.hardline_named.add(verdict == Label::Hardline);
+        if line.label == LineLabel::Hardline {
+            self.hardline_named.add(verdict == LineLabel::Hardline);
         }
     }
 

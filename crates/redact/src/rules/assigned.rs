@@ -9,7 +9,7 @@ use crate::byte_class::ByteClass;
 use crate::window::{RuleMatch, TextAhead};
 
 /// Shorter ones are ids and names more often than keys.
-const LEAST: usize = 20;
+const SHORTEST_ASSIGNED: usize = 20;
 
 pub(super) fn look(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     if !is_assigned(behind) {
@@ -18,7 +18,7 @@ pub(super) fn look(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     let end = ahead.run(0, ByteClass::Drawn)?;
     let token = ahead.slice(0..end);
     let line = line_of(behind);
-    let fits = is_random(token, LEAST)
+    let fits = is_random(token, SHORTEST_ASSIGNED)
         && !touches_mask(behind, ahead, end)?
         && !is_uuid(token)
         && !is_placeholder(token)

@@ -13,10 +13,10 @@ use crate::byte_class::ByteClass;
 use crate::window::{NeedMore, RuleMatch, TextAhead};
 
 /// A longer string is a document, not a password.
-const LONGEST: usize = 4096;
+const LONGEST_PASSWORD: usize = 4096;
 
 /// How far the end of a value in a tag, or an escape that ends a line, is looked for.
-const LONGEST_LINE: usize = 256;
+const LONGEST_TAG_LINE: usize = 256;
 
 /// How far behind a telling name a value that looks drawn still belongs to it.
 const NEAR: usize = 64;
@@ -24,6 +24,9 @@ const NEAR: usize = 64;
 /// How long such a value is at the least, and how long right behind the name.
 const LEAST_NEAR: usize = 20;
 const LEAST_NEXT: usize = 12;
+
+/// How long a value in quotes is at the least that only the word `key` tells of.
+const LEAST_MERE: usize = 20;
 
 pub(super) fn look(
     word: &str,
@@ -115,7 +118,9 @@ impl AssignedValue<'_> {
             Some(_) if at > end && after == end && self.takes_space() => {
                 (at, AssignmentSeparator::Space)
             }
-            Some(b'i' | b'w') if at > after => return self.in_prose(at),
+            Some(b'i' | b'w' | b't') if at > after => return self.in_prose(at),
+            // `WITH PASSWORD 'x'`, as SQL has it.
+            Some(b'\'') if at > after && self.is_sql() => (at, AssignmentSeparator::Space),
             _ => return self.beside(after),
         };
         let tight = at == end;
@@ -153,7 +158,7 @@ impl AssignedValue<'_> {
             _ => ahead.run(start, ByteClass::Bare)?,
         };
         let bytes = up_to_escape(ahead.slice(start..end)).trim_ascii_end();
-        if bytes.len() > LONGEST && style == ValueStyle::Bare {
+        if bytes.len() > LONGEST_PASSWORD && style == ValueStyle::Bare {
             return Ok(None);
         }
         // `private_key: PrivatePkcs8KeyDer<'_>` declares one, and so does `SECRET: kind_3 = 1`.
@@ -162,17 +167,24 @@ impl AssignedValue<'_> {
         if declares && !is_random(bytes, LEAST_NEAR) {
             return Ok(None);
         }
+        // `password = base64.b16encode(…)` calls something.
+        let name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+        if bytes.contains(&b'(') && style == ValueStyle::Bare
+            || ahead.at(end)? == Some(b'(') && bytes.iter().all(name)
+        {
+            return Ok(None);
+        }
         // `OTHER_KEY=Some Value`: a key that the name says nothing more of is drawn.
         let mere = self.word == "key" && !self.name.is_of_a_door();
         if mere
             && style == ValueStyle::Environment
-            && !has_digit(&bytes[..bytes.len().min(LONGEST_LINE)])
+            && !has_digit(&bytes[..bytes.len().min(LONGEST_TAG_LINE)])
             && !is_random(bytes, LEAST_NEXT)
         {
             return Ok(None);
         }
         // More than one word after a colon is a sentence.
-        let beginning = &bytes[..bytes.len().min(LONGEST_LINE)];
+        let beginning = &bytes[..bytes.len().min(LONGEST_TAG_LINE)];
         if style == ValueStyle::Line && beginning.contains(&b' ') {
             return Ok(None);
         }
@@ -190,11 +202,17 @@ impl AssignedValue<'_> {
                 && mentions(self.name.behind(), &["login "])
     }
 
+    fn is_sql(&self) -> bool {
+        self.word == "password"
+            && self.end == self.word.len()
+            && mentions(
+                self.name.line_before(),
+                &["user ", "role ", "identified ", "login "],
+            )
+    }
+
     fn quoted(&self, from: usize) -> RuleMatch {
         let ahead = self.ahead;
-        if self.word == "key" && self.claim == NameClaim::Doubtful {
-            return Ok(None);
-        }
         let class = match ahead.slice(from - 1..from) {
             b"\"" => ByteClass::InDouble,
             b"'" => ByteClass::InSingle,
@@ -203,18 +221,26 @@ impl AssignedValue<'_> {
         let escaped = ahead.slice(from.saturating_sub(2)..from - 1) == b"\\";
         let mut end = ahead.run(from, class)?;
         // Within an escaped string the backslash belongs to the closing quote.
-        while !escaped && end - from < LONGEST && ahead.at(end)? == Some(b'\\') {
+        while !escaped && end - from < LONGEST_PASSWORD && ahead.at(end)? == Some(b'\\') {
             end = ahead.run(end + 2, class)?;
         }
         let bytes = ahead.slice(from..end);
-        let fits = bytes.len() <= LONGEST && is_secret(bytes, ValueStyle::Quoted, self.claim);
+        // Many things have a key, and few of those look drawn.
+        let mere_key = self.word == "key" && self.claim == NameClaim::Doubtful;
+        if mere_key
+            && !(bytes.iter().all(u8::is_ascii_alphanumeric) && is_random(bytes, LEAST_MERE))
+        {
+            return Ok(None);
+        }
+        let fits =
+            bytes.len() <= LONGEST_PASSWORD && is_secret(bytes, ValueStyle::Quoted, self.claim);
         Ok(fits.then_some(from..from + bytes.len()))
     }
 
     /// `<password>…</password>`, `<entry key="password">…</entry>`.
     fn in_tag(&self, from: usize) -> RuleMatch {
         let ahead = self.ahead;
-        let end = ahead.short_run(from, LONGEST_LINE, |byte| {
+        let end = ahead.short_run(from, LONGEST_TAG_LINE, |byte| {
             byte != b'<' && byte != b'\n' && byte != b'\r'
         })?;
         let bytes = ahead.slice(from..end);
@@ -241,7 +267,7 @@ impl AssignedValue<'_> {
     fn in_prose(&self, at: usize) -> RuleMatch {
         let ahead = self.ahead;
         let mut from = at;
-        for verb in ["is ", "is:", "was ", "was:"] {
+        for verb in ["is ", "is:", "was ", "was:", "to "] {
             if ahead.folds_to(at, verb)? {
                 from = at + verb.len();
             }
@@ -264,14 +290,22 @@ impl AssignedValue<'_> {
 
     /// `name="PASSWORD" value="…"`, `- name: PASSWORD` with `value: …` on the next line.
     fn beside(&self, from: usize) -> RuleMatch {
-        const WORD: &str = "value";
+        const WORDS: [&str; 2] = ["value", "default"];
         let ahead = self.ahead;
-        let at = ahead.short_run(from, 40, |byte| byte.is_ascii_whitespace() || byte == b',')?;
+        let at = ahead.short_run(from, 40, |byte| {
+            byte.is_ascii_whitespace() || byte == b',' || byte == b'{'
+        })?;
         let at = quote(ahead, at)?;
-        if at == from || !ahead.folds_to(at, WORD)? {
-            return Ok(None);
+        let mut word = None;
+        for known in WORDS {
+            if at > from && ahead.folds_to(at, known)? {
+                word = Some(known);
+            }
         }
-        let at = quote(ahead, at + WORD.len())?;
+        let Some(word) = word else {
+            return Ok(None);
+        };
+        let at = quote(ahead, at + word.len())?;
         let at = spaces(ahead, at)?;
         if !matches!(ahead.at(at)?, Some(b'=' | b':')) {
             return Ok(None);
@@ -290,7 +324,7 @@ impl AssignedValue<'_> {
 /// A line break that is written as an escape ends a line as well.
 fn up_to_escape(value: &[u8]) -> &[u8] {
     let breaks = |pair: &[u8]| pair == b"\\n" || pair == b"\\r";
-    let looked_at = &value[..value.len().min(LONGEST_LINE)];
+    let looked_at = &value[..value.len().min(LONGEST_TAG_LINE)];
     let end = looked_at.windows(2).position(breaks).unwrap_or(value.len());
     &value[..end]
 }
@@ -336,7 +370,14 @@ fn near(ahead: TextAhead<'_>, from: usize, lines: ValueGap) -> RuleMatch {
             !is_constant(token) && (plain || is_random(token, least))
         };
         if fits && !cut {
-            let other = is_of_a_hash(between) || ends_in_another_name(between);
+            // `a_key, NID_X9_62_prime256v1` is a list of names, and `Key5915Der<'_>` a type.
+            let listed = between.trim_ascii() == b"," && !between.contains(&b'"');
+            let typed = matches!(ahead.at(end)?, Some(b'<' | b'(')) || ahead.is(end, "::")?;
+            let other = is_of_a_hash(between)
+                || ends_in_another_name(between)
+                || listed
+                || typed
+                || is_constant_of_parts(token);
             return Ok((!other).then_some(at..end));
         }
         at = end;
@@ -362,6 +403,12 @@ fn is_constant(token: &[u8]) -> bool {
             .all(|part| part.len() < 16)
 }
 
+/// `NID_X9_62_prime256v1`: several short parts, none of which looks drawn.
+fn is_constant_of_parts(token: &[u8]) -> bool {
+    let mut parts = token.split(|byte| *byte == b'_');
+    parts.clone().count() >= 3 && parts.all(|part| part.len() <= 12 && !is_random(part, 8))
+}
+
 /// One run of letters and digits, both of them there.
 fn is_letters_and_digits(token: &[u8]) -> bool {
     token.iter().all(u8::is_ascii_alphanumeric)
@@ -371,26 +418,28 @@ fn is_letters_and_digits(token: &[u8]) -> bool {
 
 /// Checksums look drawn as well, and say what they are.
 pub(super) fn is_of_a_hash(before: &[u8]) -> bool {
-    mentions(
-        before,
-        &[
-            "sha1",
-            "sha2",
-            "sha3",
-            "sha5",
-            "sha-",
-            "md5",
-            "checksum",
-            "integrity",
-            "digest",
-            "commit",
-            "hash",
-            "revision",
-            "fingerprint",
-            "etag",
-            "nonce",
-            "uuid",
-            "btih",
-        ],
-    )
+    // As Go's list of modules has it.
+    before.ends_with(b"h1:")
+        || mentions(
+            before,
+            &[
+                "sha1",
+                "sha2",
+                "sha3",
+                "sha5",
+                "sha-",
+                "md5",
+                "checksum",
+                "integrity",
+                "digest",
+                "commit",
+                "hash",
+                "revision",
+                "fingerprint",
+                "etag",
+                "nonce",
+                "uuid",
+                "btih",
+            ],
+        )
 }

@@ -10,15 +10,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::assignment::{is_of_a_hash, touches_mask};
+use super::azure::is_signed;
 use super::names::{line_of, mentions};
-use super::random::{CharacterMix, is_random, mixture};
+use super::random::{CharacterMix, is_random, is_uuid, mixture};
+use super::services::names_service;
 use super::value::is_placeholder;
 use super::vendor::VendorPrefix;
 use crate::byte_class::ByteClass;
-use crate::window::{NeedMore, TextAhead, ends_in_colour};
+use crate::window::{NeedMore, TextAhead, ends_in_colour, is_token};
 
 /// A longer run is data: an image, a certificate, a program.
-const LONGEST: usize = 400;
+const LONGEST_BARE_RUN: usize = 400;
 
 /// How many characters a generator drew at the least, behind a prefix and without one.
 const LEAST_BEHIND_PREFIX: usize = 20;
@@ -30,6 +32,9 @@ const LEAST_PART_ALONE: usize = 16;
 
 /// Checksums have this many digits and more, and stand behind a name as well, with a dash.
 const LEAST_HEX: usize = 32;
+
+/// A key that only the name of its service gives away is no longer than this.
+const LONGEST_OF_SERVICE: usize = 100;
 
 /// A prefix is short, and so are its parts.
 const LONGEST_PREFIX: usize = 32;
@@ -48,7 +53,7 @@ pub(super) fn look(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usiz
 
 fn drawn_pieces(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
     let end = ahead.run(0, ByteClass::Drawn)?;
-    if end > LONGEST {
+    if end > LONGEST_BARE_RUN {
         return Ok(Vec::new());
     }
     let run = ahead.slice(0..end);
@@ -56,11 +61,18 @@ fn drawn_pieces(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usize>>
     if !run.iter().any(u8::is_ascii_digit) {
         return Ok(Vec::new());
     }
+    if is_signed(run) {
+        let end = ahead.run(0, ByteClass::Base64)?;
+        return Ok(iter::once(0..end).collect());
+    }
     let fills_line =
         starts_line(behind) && matches!(ahead.at(end)?, None | Some(b'\n' | b'\r' | b'=' | b'\\'));
     let folded = fills_line && end >= LEAST_FOLDED && end.is_multiple_of(4);
     if folded && !run.iter().any(|byte| matches!(byte, b'_' | b'-' | b'.')) {
         return Ok(Vec::new());
+    }
+    if follows_number_of_asana(behind, run) {
+        return Ok(iter::once(0..end).collect());
     }
     let start = length_of_escape(behind, run);
     let (mut at, whole) = (start, &run[start..]);
@@ -88,7 +100,62 @@ fn drawn_pieces(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usize>>
             found.push(place);
         }
     }
+    if found.is_empty() && !in_address && is_of_a_service(line, whole) && !is_called(ahead, end)? {
+        found.push(start..end);
+    }
     Ok(found)
+}
+
+/// Whether a service is named shortly before something that looks drawn: `datadog said 8f3k…`.
+fn is_of_a_service(line: &[u8], run: &[u8]) -> bool {
+    // Ids of commits and contents are as long as these, and paths stand behind names of services.
+    let apart = !matches!(
+        line,
+        [.., b'/' | b'.' | b'@' | b'#'] | [.., b'h', b'1', b':']
+    );
+    let plain = run.len() <= LONGEST_OF_SERVICE && run.iter().all(|byte| is_token(*byte));
+    let told = || ends_in_claim(line);
+    let drawn = || match mixture(run) {
+        CharacterMix::Hex => (run.len() == LEAST_HEX || told()) && is_random(run, LEAST_HEX),
+        CharacterMix::Letters => false,
+        _ => is_random(run, LEAST_BEHIND_PREFIX),
+    };
+    let fits = || is_uuid(run) && told() || drawn() && !is_uuid(run);
+    apart && plain && fits() && !is_placeholder(run) && names_service(line)
+}
+
+/// Whether the word before it says that it opens something: `acme ACCESS …`.
+fn ends_in_claim(line: &[u8]) -> bool {
+    const CLAIMS: [&[u8]; 4] = [b"access", b"private", b"login", b"code"];
+    let end = line
+        .iter()
+        .rposition(u8::is_ascii_alphanumeric)
+        .map_or(0, |last| last + 1);
+    CLAIMS.iter().any(|claim| {
+        let from = end.saturating_sub(claim.len());
+        line[from..end].eq_ignore_ascii_case(claim)
+    })
+}
+
+/// A name that is called, or that something is looked up in, is code.
+fn is_called(ahead: TextAhead<'_>, end: usize) -> Result<bool, NeedMore> {
+    Ok(matches!(ahead.at(end)?, Some(b'(' | b'<')) || ahead.is(end, "::")?)
+}
+
+/// `1/1200000000000000:…`: a checksum behind the number of an account.
+fn follows_number_of_asana(behind: &[u8], run: &[u8]) -> bool {
+    let Some(before) = behind.strip_suffix(b":") else {
+        return false;
+    };
+    let digits = before
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    run.len() == LEAST_HEX
+        && run.iter().all(u8::is_ascii_hexdigit)
+        && digits == 16
+        && before[..before.len() - digits].ends_with(b"/")
 }
 
 /// Nothing but indentation stands before it on its line.
@@ -129,7 +196,11 @@ fn is_key(piece: &[u8], stands: RunContext) -> bool {
     if piece.len() < LEAST_BEHIND_PREFIX {
         return false;
     }
-    let PrefixedKey { body, divider } = PrefixedKey::of(piece);
+    let PrefixedKey {
+        body,
+        divider,
+        words,
+    } = PrefixedKey::of(piece);
     if body.len() == piece.len() {
         return stands == RunContext::Alone && (is_drawn_alone(body) || is_mailchimp(body));
     }
@@ -140,7 +211,8 @@ fn is_key(piece: &[u8], stands: RunContext) -> bool {
     };
     let least = match made_of {
         CharacterMix::Cases | CharacterMix::LettersAndDigits => LEAST_BEHIND_PREFIX,
-        CharacterMix::Hex if divider == b'_' => LEAST_HEX,
+        // `NODE_SEA_FUSE_…`: vendors have one word or two.
+        CharacterMix::Hex if divider == b'_' && words <= 2 => LEAST_HEX,
         _ => return false,
     };
     (stands == RunContext::Alone || divider == b'_')
@@ -180,9 +252,17 @@ fn is_mailchimp(body: &[u8]) -> bool {
         return false;
     };
     let number = centre.strip_prefix(b"-us").unwrap_or_default();
-    key.iter().all(u8::is_ascii_hexdigit)
-        && (1..=2).contains(&number.len())
-        && number.iter().all(u8::is_ascii_digit)
+    let numbered = (1..=2).contains(&number.len()) && number.iter().all(u8::is_ascii_digit);
+    key.iter().all(u8::is_ascii_hexdigit) && (numbered || is_mailgun(centre))
+}
+
+/// `…-1a2b3c4d-5e6f7a8b` behind a checksum.
+fn is_mailgun(rest: &[u8]) -> bool {
+    rest.len() == 18
+        && rest.iter().enumerate().all(|(index, byte)| match index {
+            0 | 9 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
 }
 
 /// A key without the words in front of it that tell whose it is.
@@ -190,6 +270,8 @@ struct PrefixedKey<'a> {
     body: &'a [u8],
     /// What stands between them.
     divider: u8,
+    /// How many there are.
+    words: usize,
 }
 
 impl<'a> PrefixedKey<'a> {
@@ -197,6 +279,7 @@ impl<'a> PrefixedKey<'a> {
         let mut prefixed = Self {
             body: piece,
             divider: 0,
+            words: 0,
         };
         while let Some(length) = prefixed.body.iter().position(|byte| b"_-.".contains(byte)) {
             let part = &prefixed.body[..length];
@@ -204,6 +287,7 @@ impl<'a> PrefixedKey<'a> {
                 break;
             }
             prefixed.divider = prefixed.body[length];
+            prefixed.words += 1;
             prefixed.body = &prefixed.body[length + 1..];
         }
         // A single letter in front of a dash is no vendor.

@@ -18,7 +18,7 @@ pub(crate) struct PasswordOption {
     apart: bool,
 }
 
-pub(crate) static OPTIONS: [PasswordOption; 5] = [
+pub(crate) static OPTIONS: [PasswordOption; 13] = [
     PasswordOption {
         text: " -p",
         programs: &["mysql", "mariadb"],
@@ -26,7 +26,7 @@ pub(crate) static OPTIONS: [PasswordOption; 5] = [
     },
     PasswordOption {
         text: " -p",
-        programs: &["sshpass", " login", "htpasswd"],
+        programs: &["sshpass", " login", "htpasswd", "mongo"],
         apart: true,
     },
     PasswordOption {
@@ -41,7 +41,47 @@ pub(crate) static OPTIONS: [PasswordOption; 5] = [
     },
     PasswordOption {
         text: " -P",
-        programs: &["ipmitool", "sqlcmd", "sqoop", "bcp "],
+        programs: &["ipmitool", "sqlcmd", "sqoop", "bcp ", "zip"],
+        apart: true,
+    },
+    PasswordOption {
+        text: " -p",
+        programs: &["7z", "rar "],
+        apart: false,
+    },
+    PasswordOption {
+        text: " -k",
+        programs: &["openssl enc", "openssl aes"],
+        apart: true,
+    },
+    PasswordOption {
+        text: " pass:",
+        programs: &["openssl", "-pass", "gpg"],
+        apart: false,
+    },
+    PasswordOption {
+        text: " -storepass",
+        programs: &["keytool", "jarsigner"],
+        apart: true,
+    },
+    PasswordOption {
+        text: " -keypass",
+        programs: &["keytool", "jarsigner"],
+        apart: true,
+    },
+    PasswordOption {
+        text: "ed by ",
+        programs: &["identifi"],
+        apart: true,
+    },
+    PasswordOption {
+        text: "thin:",
+        programs: &["jdbc:oracle"],
+        apart: false,
+    },
+    PasswordOption {
+        text: "ED BY ",
+        programs: &["identifi"],
         apart: true,
     },
 ];
@@ -148,17 +188,30 @@ pub(super) fn registry_auth(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
 }
 
 /// What the schemes of `crypt` leave in `/etc/shadow` and `.htpasswd`.
-pub(super) static HASHES: [&str; 17] = [
+pub(super) static HASHES: [&str; 20] = [
     "$6$", "$5$", "$1$", "$y$", "$7$", "$gy$", "$2a$", "$2b$", "$2y$", "$2x$", "$apr1$", "$argon2",
-    "$scrypt$", "$pbkdf2", "$sha1$", "$md5", "$P$",
+    "$scrypt$", "$pbkdf2", "$sha1$", "$md5", "$P$", "$8$", "$9$", "$krb5",
 ];
+
+/// A ticket of Kerberos is written out in hexadecimal, and its beginning is enough to make it worthless.
+const LONGEST_TICKET: usize = 1024;
+
+/// How much of a hash is looked at.
+const LOOKED_AT: usize = 256;
 
 pub(super) fn password_hash(start: &str, ahead: TextAhead<'_>) -> RuleMatch {
     if !ahead.is(0, start)? {
         return Ok(None);
     }
-    let end = ahead.run(1, ByteClass::Crypt)?;
-    let value = ahead.slice(0..end);
+    let end = if start == "$krb5" {
+        ahead.short_run(0, LONGEST_TICKET, |byte| {
+            byte.is_ascii_graphic() && byte != b'"'
+        })?
+    } else {
+        ahead.run(1, ByteClass::Crypt)?
+    };
+    // A hash shows what it is at once, and a text may be nothing but beginnings of one.
+    let value = ahead.slice(0..end.min(LOOKED_AT));
     let divided = value.iter().filter(|byte| **byte == b'$').count() >= 3 || start == "$P$";
     Ok((value.len() >= 22 && divided && has_letter(value)).then_some(0..end))
 }

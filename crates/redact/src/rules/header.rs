@@ -47,7 +47,8 @@ pub(super) fn authorization(ahead: TextAhead<'_>) -> RuleMatch {
     }
     let end = ahead.run(at, ByteClass::Credential)?;
     let value = ahead.slice(at..end);
-    Ok((value.len() >= 16 && has_digit(value)).then_some(at..end))
+    let address = value.starts_with(b"http");
+    Ok((value.len() >= 16 && has_digit(value) && !address).then_some(at..end))
 }
 
 /// A user and the password of an example, as `Basic` has them.

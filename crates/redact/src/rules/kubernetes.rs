@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::window::{NeedMore, TextAhead};
 
 /// No Secret has more entries worth a look.
-const MOST: usize = 64;
+const MOST_SECRET_ENTRIES: usize = 64;
 
 /// How a certificate begins in base64. It is public, and stands in a Secret beside its key.
 const CERTIFICATE: &[u8] = b"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t";
@@ -58,7 +58,10 @@ fn document(ahead: TextAhead<'_>) -> Result<&[u8], NeedMore> {
 /// The values of the indented lines from there on.
 fn entries(text: &[u8], from: usize, found: &mut Vec<Range<usize>>) {
     let mut at = from;
-    for line in text[from..].split(|byte| *byte == b'\n').take(MOST) {
+    for line in text[from..]
+        .split(|byte| *byte == b'\n')
+        .take(MOST_SECRET_ENTRIES)
+    {
         let start = at;
         at += line.len() + 1;
         if line.trim_ascii().is_empty() {

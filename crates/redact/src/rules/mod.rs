@@ -5,6 +5,7 @@
 
 mod assigned;
 mod assignment;
+mod azure;
 mod bare;
 mod command;
 mod header;

@@ -125,7 +125,7 @@ static PUBLIC: [&str; 14] = [
 ];
 
 /// Words before `key` that make it one to a door.
-static KEYS: [&str; 30] = [
+static KEYS: [&str; 40] = [
     "api",
     "access",
     "secret",
@@ -156,6 +156,16 @@ static KEYS: [&str; 30] = [
     "function",
     "host",
     "user",
+    "preshared",
+    "unseal",
+    "recovery",
+    "hmac",
+    "fernet",
+    "consumer",
+    "provision",
+    "bearer",
+    "oauth",
+    "gateway",
 ];
 
 /// How much of a name stands behind its telling word.
@@ -216,13 +226,13 @@ pub(super) fn suffix(
 
 /// A value that is joined to the name with a dash, within `suffix`: `acme-secret-5f4dcc3b5aa765d61d83`.
 pub(super) fn joined_value(suffix: &[u8]) -> Option<Range<usize>> {
-    const LEAST: usize = 16;
+    const SHORTEST_NAMED: usize = 16;
     let (b'-' | b'_' | b'.', value) = suffix.split_first()? else {
         return None;
     };
     let made = value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic);
-    let drawn =
-        is_uuid(value) || value.iter().all(u8::is_ascii_alphanumeric) && is_random(value, LEAST);
+    let drawn = is_uuid(value)
+        || value.iter().all(u8::is_ascii_alphanumeric) && is_random(value, SHORTEST_NAMED);
     (made && drawn).then_some(1..suffix.len())
 }
 
@@ -283,7 +293,10 @@ impl<'a> ValueName<'a> {
         if self.behind.ends_with(b"::") {
             return false;
         }
-        let last = self.last_part();
+        let last = match self.last_part() {
+            [] => self.part_before_dot(),
+            last => last,
+        };
         let is = |known: &&str| last.eq_ignore_ascii_case(known.as_bytes());
         if PUBLIC.iter().any(is) {
             return false;
@@ -328,6 +341,23 @@ impl<'a> ValueName<'a> {
         };
         let start = (1..before.len()).rev().find(breaks).unwrap_or(0);
         &before[start..]
+    }
+
+    /// `api` in `openai.api.key`, as files of properties have it.
+    fn part_before_dot(&self) -> &'a [u8] {
+        let Some(before) = self
+            .behind
+            .strip_suffix(b".")
+            .filter(|_| self.before.is_empty())
+        else {
+            return b"";
+        };
+        let length = before
+            .iter()
+            .rev()
+            .take_while(|byte| is_token(**byte))
+            .count();
+        &before[before.len() - length..]
     }
 
     /// The telling word is a word of its own.

@@ -9,107 +9,116 @@
 static SERVICES: &[&str] = &[
     "abuseipdb", "accuweather", "adafruit", "adzuna", "airbrake", "airship", "airtable",
     "airvisual", "aiven", "alchemy", "algolia", "alibaba", "alienvault", "amadeus", "ambee",
-    "amplitude", "anthropic", "apify", "apilayer", "apimetrics", "apitemplate", "appcues",
-    "appdynamics", "appfollow", "apptivo", "artifactory", "asana", "ashby", "assemblyai",
-    "atlassian", "auth0", "autodesk", "autoklose", "aviationstack", "axonaut", "aylien", "ayrshare",
-    "azure",
-    "bannerbear", "baremetrics", "beamer", "beebole", "besttime", "billomat", "bitbucket",
-    "bitfinex", "bitly", "bitmex", "blocknative", "bluesnap", "bombbomb", "boostnote", "borgbase",
-    "braintree", "brandfetch", "browserstack", "browshot", "buddyns", "bugherd", "bugsnag",
-    "buildkite", "bulksms", "buttercms",
+    "amplitude", "anthropic", "anypoint", "apifonica", "apify", "apilayer", "apimetrics",
+    "apitemplate", "appcues", "appdynamics", "appfollow", "apptivo", "artifactory", "asana",
+    "ashby", "assemblyai", "atlassian", "auth0", "autodesk", "autoklose", "aviationstack",
+    "axonaut", "aylien", "ayrshare", "azure",
+    "bannerbear", "baremetrics", "beamer", "beebole", "besttime", "betterstack", "billomat",
+    "bitbar", "bitbucket", "bitfinex", "bitly", "bitmex", "bitrise", "blazemeter", "blocknative",
+    "bluesnap", "bombbomb", "boostnote", "borgbase", "braintree", "brandfetch", "browserstack",
+    "browshot", "buddyns", "budibase", "bugherd", "bugsnag", "buildkite", "bulksms", "buttercms",
     "caflou", "calendarific", "calendly", "campayn", "cannyio", "capsulecrm", "captaindata",
     "carboninterface", "cashboard", "censys", "centralstation", "cexio", "chargebee", "chartmogul",
-    "checkio", "checklyhq", "checkvist", "circleci", "clarifai", "clearbit", "clickhelp",
-    "clicksend", "clickup", "cliengo", "clockify", "cloudconvert", "cloudflare", "cloudimage",
-    "cloudmersive", "cloudplan", "cloudsmith", "cloudways", "cloverly", "codacy", "codeclimate",
-    "codecov", "codemagic", "codequiry", "cohere", "coinapi", "coinbase", "coinlayer", "coinlib",
-    "commercejs", "companyhub", "confluent", "contentful", "conversiontools", "convertapi",
-    "convertkit", "convier", "couchbase", "countrylayer", "coveralls", "craftmypdf", "crowdin",
-    "cryptocompare", "currencyfreaks", "currencylayer", "currencyscoop", "currentsapi",
-    "customerguru", "customerio",
+    "chatfuel", "checkio", "checklyhq", "checkvist", "circleci", "clarifai", "clearbit",
+    "clickhelp", "clicksend", "clickup", "cliengo", "clockify", "cloudconvert", "cloudflare",
+    "cloudimage", "cloudinary", "cloudmersive", "cloudplan", "cloudsmith", "cloudways", "cloverly",
+    "codacy", "codeclimate", "codecov", "codemagic", "codequiry", "codeship", "cohere", "coinapi",
+    "coinbase", "coinlayer", "coinlib", "collect2", "commercejs", "companyhub", "confluent",
+    "contentful", "conversiontools", "convertapi", "convertkit", "convier", "couchbase",
+    "countrylayer", "coveralls", "craftmypdf", "crowdin", "crowdstrike", "cryptocompare",
+    "currencyfreaks", "currencylayer", "currencyscoop", "currentsapi", "customerguru", "customerio",
     "databricks", "datadog", "datafire", "datagov", "deepai", "deepgram", "deepseek", "delighted",
-    "demio", "detectify", "detectlanguage", "dfuse", "diffbot", "diggernaut", "digitalocean",
-    "discord", "disqus", "dnscheck", "docparser", "documo", "docusign", "doppler", "dotmailer",
-    "dovico", "drata", "dronahq", "droneci", "dropbox", "duply", "dwolla", "dynalist", "dynatrace",
-    "dyspatch",
-    "eagleeye", "easyinsight", "ecostruxure", "edamam", "edenai", "eightxeight", "elevenlabs",
-    "enablex", "etherscan", "ethplorer", "eventbrite", "everhour", "exchangerate", "exportsdk",
-    "extractorapi",
-    "facebook", "faceplusplus", "fastforex", "fastly", "feedier", "fetchrss", "fibery", "figma",
-    "fileio", "finage", "financialmodel", "finicity", "finnhub", "firebase", "fixerio", "flatio",
-    "fleetbase", "flickr", "flightapi", "flightlabs", "flightstats", "flutterwave", "formbucket",
-    "formcraft", "formsite", "foursquare", "frameio", "freshbooks", "freshdesk", "freshworks",
-    "fullstory", "fusebill", "fxmarket",
+    "demio", "detectify", "detectlanguage", "dfuse", "dialogflow", "diffbot", "diggernaut",
+    "digitalocean", "discord", "disqus", "dnscheck", "docparser", "documo", "docusign", "doppler",
+    "dotmailer", "dovico", "drata", "dronahq", "droneci", "dropbox", "duply", "dwolla", "dynalist",
+    "dynatrace", "dyspatch",
+    "eagleeye", "easyinsight", "easypost", "ecostruxure", "edamam", "edenai", "eightxeight",
+    "elevenlabs", "enablex", "etherscan", "ethplorer", "eventbrite", "everhour", "exchangerate",
+    "exportsdk", "extractorapi",
+    "facebook", "faceplusplus", "fastforex", "fastly", "fastmail", "feedier", "fetchrss", "fibery",
+    "figma", "fileio", "finage", "financialmodel", "finicity", "finnhub", "firebase", "fireworks",
+    "fixerio", "flagsmith", "flatio", "fleetbase", "flickr", "flightapi", "flightlabs",
+    "flightstats", "flutterwave", "formbucket", "formcraft", "formsite", "foursquare", "frameio",
+    "freshbooks", "freshdesk", "freshworks", "fullstory", "fusebill", "fxmarket",
     "gcloud", "geckoboard", "gengo", "geoapify", "geocodify", "geocodio", "geoipify", "getgeoapi",
-    "getgist", "getresponse", "getsandbox", "github", "gitlab", "gitter", "glitterlyapi",
-    "gocanvas", "gocardless", "godaddy", "goodday", "googleai", "googlemaps", "grafana", "graphcms",
-    "graphhopper", "groovehq", "groq", "gtmetrix", "gumroad", "gyazo",
+    "getgist", "getresponse", "getsandbox", "gitalk", "github", "gitlab", "gitter", "glassnode",
+    "glitterlyapi", "gocanvas", "gocardless", "godaddy", "goodday", "googleai", "googlemaps",
+    "grafana", "grafbase", "graphcms", "graphhopper", "gravatar", "groovehq", "groq", "gtmetrix",
+    "guardianapi", "gumroad", "gyazo",
     "happyscribe", "harvest", "hasura", "hellosign", "helpcrunch", "helpscout", "hereapi", "heroku",
-    "hiveage", "holidayapi", "honeybadger", "honeycomb", "html2pdf", "hubspot", "huggingface",
-    "hunterio", "hybiscus", "hypertrack",
-    "iconfinder", "iexapis", "iexcloud", "imagekit", "imagga", "infobip", "infracost", "infura",
-    "insightly", "instabot", "instagram", "instamojo", "intercom", "interseller", "intra42",
-    "intrinio", "invoiceocean", "ip2location", "ipapi", "ipdata", "ipgeolocation", "ipify",
-    "ipinfo", "ipinfodb", "ipquality", "ipstack",
-    "jiratoken", "jotform", "jumpcloud", "jumpseller",
-    "kairos", "karmacrm", "keenio", "kickbox", "klaviyo", "klipfolio", "knapsackpro", "kontent",
-    "kraken", "kucoin", "kylas",
-    "langfuse", "langsmith", "languagelayer", "larksuite", "launchdarkly", "leadfeeder", "lemlist",
-    "lemonsqueezy", "lendflow", "lessannoying", "lexigram", "linearapi", "linenotify", "linkedin",
-    "liveagent", "livestorm", "loadmill", "locationiq", "loggly", "loginradius", "logz", "lokalise",
-    "loyverse",
-    "m3o", "macaddress", "madkudu", "mailboxlayer", "mailchimp", "mailerlite", "mailgun", "mailjet",
-    "mailmodo", "mailsac", "mandrill", "mapbox", "mapquest", "marketstack", "mattermost",
-    "mavenlink", "maxmind", "meaningcloud", "mediastack", "meistertask", "mesibo", "messagebird",
-    "metaapi", "metabase", "metrilo", "mindmeister", "mistral", "mixmax", "mixpanel", "mockaroo",
-    "mongodb", "monkeylearn", "moonclerk", "moosend", "moralis", "mparticle", "mrticktock",
-    "myfreshworks", "myintervals",
-    "nethunt", "netlify", "netsuite", "neutrino", "newrelic", "newsapi", "newscatcher", "nexmo",
-    "nftport", "ngcapi", "ngrok", "nicereply", "noticeable", "notion", "nozbe", "numverify",
-    "nutritionix", "nylas", "nytimes",
+    "hetzner", "hiveage", "holidayapi", "honeybadger", "honeycomb", "hookdeck", "html2pdf",
+    "hubspot", "hubstaff", "huggingface", "hunterio", "hybiscus", "hypertrack",
+    "ibmcloud", "iconfinder", "iexapis", "iexcloud", "imagekit", "imagga", "imgbb", "infobip",
+    "infracost", "infura", "inngest", "insightly", "instabot", "instagram", "instamojo", "intercom",
+    "interseller", "intra42", "intrinio", "invoiceocean", "ip2location", "ipapi", "ipdata",
+    "ipgeolocation", "ipify", "ipinfo", "ipinfodb", "ipquality", "ipstack",
+    "jenkins", "jfrog", "jiratoken", "jotform", "jumpcloud", "jumpseller",
+    "kairos", "karmacrm", "keenio", "kickbox", "kintone", "klaviyo", "klipfolio", "knapsackpro",
+    "kontent", "kraken", "kucoin", "kylas",
+    "langchain", "langfuse", "langsmith", "languagelayer", "larksuite", "launchdarkly",
+    "leadfeeder", "lemlist", "lemonsqueezy", "lendflow", "lessannoying", "lexigram", "linearapi",
+    "linenotify", "linkedin", "liveagent", "livestorm", "loadmill", "locationiq", "logdna",
+    "loggly", "loginradius", "logrocket", "logz", "lokalise", "loyverse", "lunchmoney",
+    "m3o", "macaddress", "madkudu", "magento", "mailboxlayer", "mailchimp", "mailerlite",
+    "mailersend", "mailgun", "mailjet", "mailmodo", "mailsac", "mailtrap", "mailwizz", "mandrill",
+    "mapbox", "mapquest", "marketstack", "mattermost", "mavenlink", "maxmind", "meaningcloud",
+    "mediastack", "meistertask", "mesibo", "messagebird", "metaapi", "metabase", "metrilo",
+    "mindmeister", "mistral", "mixmax", "mixpanel", "mockaroo", "mongodb", "monkeylearn",
+    "moonclerk", "moosend", "moralis", "mparticle", "mrticktock", "myfreshworks", "myintervals",
+    "nango", "nethunt", "netlify", "netsuite", "neutrino", "newrelic", "newsapi", "newscatcher",
+    "nexmo", "nftport", "ngcapi", "ngrok", "nicereply", "nightfall", "nomics", "noticeable",
+    "notion", "novita", "nozbe", "nuget", "numverify", "nutritionix", "nvidia", "nylas", "nytimes",
     "oanda", "okta", "omnisend", "onedesk", "onelogin", "onesignal", "onwater", "oopspam", "openai",
-    "opencage", "openrouter", "openuv", "openvpn", "openweather", "opsgenie", "optimizely",
-    "owlbot",
-    "packagecloud", "pagarme", "pagerduty", "pandadoc", "pandascore", "paperform", "paralleldots",
-    "parsehub", "parseur", "partnerstack", "passbase", "pastebin", "paymo", "paymongo", "paypal",
-    "paystack", "pdflayer", "pdfshift", "peopledata", "pepipost", "perplexity", "pinata",
-    "pinecone", "pipedream", "pipedrive", "pixabay", "plaid", "planetscale", "planview", "plivo",
-    "pollsapi", "poloniex", "positionstack", "postageapp", "posthog", "postman", "postmark",
-    "powrbot", "prodpad", "proxycrawl", "pubnub", "pulumi", "purestake", "pushbullet", "pusher",
-    "qualaroo", "qubole", "quickmetrics",
-    "rabbitmq", "rapidapi", "rawg", "razorpay", "reachmail", "reallysimple", "rebrandly",
-    "rechargepay", "remotereturn", "replicate", "replyio", "requestfinance", "restpack",
-    "revampcrm", "ringcentral", "ritekit", "robinhood", "rocketreach", "rollbar", "roninapp",
-    "rownd", "rubygems", "runrunit",
+    "opencage", "opencorporates", "openrouter", "openuv", "openvpn", "openweather", "opsgenie",
+    "optimizely", "owlbot",
+    "packagecloud", "pagarme", "pagerduty", "pandadoc", "pandascore", "paperform", "paperspace",
+    "papertrail", "paralleldots", "parsehub", "parseur", "partnerstack", "passbase", "pastebin",
+    "paydirt", "payjunction", "paymo", "paymongo", "paypal", "paystack", "payu", "pdflayer",
+    "pdfshift", "peopledata", "pepipost", "perplexity", "pinata", "pinecone", "pipedream",
+    "pipedrive", "pixabay", "plaid", "planetscale", "planview", "planyo", "plivo", "pollsapi",
+    "poloniex", "polygonio", "portainer", "positionstack", "postageapp", "posthog", "postman",
+    "postmark", "powerbi", "powrbot", "prodpad", "prospectcrm", "proxycrawl", "pubnub", "pulumi",
+    "purestake", "pushbullet", "pusher", "pyowm",
+    "qdrant", "qualaroo", "qubole", "quickmetrics", "quicknode",
+    "rabbitmq", "rapidapi", "rawg", "raygun", "razorpay", "reachmail", "reallysimple", "rebilly",
+    "rebrandly", "rechargepay", "remotereturn", "replicate", "replyio", "requestfinance",
+    "restpack", "revampcrm", "ringcentral", "ritekit", "robinhood", "rocketreach", "rollbar",
+    "roninapp", "rownd", "rubygems", "runpod", "runrunit", "runscope",
     "salesblink", "salescookie", "salesflare", "salesforce", "salesmate", "satismeter", "saucelabs",
     "scalewaykey", "scrapeowl", "scraperapi", "scraperbox", "scrapestack", "scrapfly",
-    "scrapingant", "scrapingbee", "scrutinizer", "securitytrails", "selectpdf", "sendbird",
-    "sendgrid", "sendinblue", "sentry", "serphouse", "serpstack", "sheety", "sherpadesk", "shipday",
-    "shippo", "shodan", "shopify", "shotstack", "shutterstock", "signalwire", "signaturit",
-    "signupgenius", "signzy", "sigopt", "simfin", "simplesat", "simplynoted", "simvoly",
-    "sinchmessage", "siteleaf", "skrappio", "skybiometry", "slack", "smartsheets", "smartystreets",
-    "smooch", "snipcart", "snowflake", "snykkey", "sonarcloud", "sonarqube", "sourcegraph",
-    "sparkpost", "speechtext", "splunk", "spoonacular", "sportradar", "sportsmonk", "spotify",
-    "squarespace", "squareup", "sslmate", "statuscake", "statuspage", "statuspal", "stitchdata",
-    "stockdata", "storecove", "stormboard", "stormglass", "storyblok", "storychief", "strava",
-    "stripe", "stytch", "sugester", "sumologic", "supabase", "supernotes", "swiftype",
+    "scrapingant", "scrapingbee", "screenly", "screenshotapi", "scrutinizer", "seatgeek",
+    "securitytrails", "selectpdf", "sendbird", "sendgrid", "sendinblue", "sendpulse", "sentry",
+    "serpapi", "serphouse", "serpstack", "settlemint", "sheety", "sherpadesk", "shipday", "shippo",
+    "shodan", "shopify", "shortio", "shotstack", "shutterstock", "signalwire", "signaturit",
+    "signupgenius", "signzy", "sigopt", "simfin", "simplesat", "simplynoted", "simvoly", "sinch",
+    "sinchmessage", "sirv", "siteleaf", "skrappio", "skybiometry", "slack", "smartling",
+    "smartsheets", "smartystreets", "smooch", "snipcart", "snowflake", "snyk", "snykkey",
+    "solarwinds", "sonarcloud", "sonarqube", "sonatype", "sourcegraph", "spacelift", "sparkpost",
+    "speechtext", "splunk", "spoonacular", "sportradar", "sportsmonk", "spotify", "squarespace",
+    "squareup", "sslmate", "statuscake", "statuspage", "statuspal", "stitchdata", "stockdata",
+    "storecove", "stormboard", "stormglass", "storyblok", "storychief", "strava", "streakcrm",
+    "stripe", "stytch", "sugester", "sumologic", "sumsub", "supabase", "supernotes", "svix",
+    "swiftype", "synthesia",
     "tailscale", "tallyfy", "tatumio", "tavily", "taxjar", "teamgate", "teamviewer", "teamwork",
-    "telegram", "telesign", "teletype", "telnyx", "terraform", "text2data", "textmagic",
-    "theoddsapi", "thinkific", "thousandeyes", "ticketmaster", "tickettailor", "tiingo", "timecamp",
-    "timezoneapi", "tineswebhook", "tmetric", "todoist", "toggl", "tokeet", "tomorrowio", "tomtom",
-    "tradier", "transferwise", "travelpayouts", "travisci", "trello", "trengo", "twelvedata",
-    "twilio", "twitch", "twitter", "tyntec", "typeform", "typetalk",
-    "ubidots", "unplugg", "unsplash", "upcdatabase", "uplead", "uploadcare", "uptimerobot",
-    "upwave", "urlscan", "userflow", "userstack",
-    "vatlayer", "vercel", "verimail", "veriphone", "versioneye", "viewneo", "virustotal",
-    "visualcrossing", "voiceflow", "voicegain", "vonage", "voodoosms", "vouchery", "vpnapi",
-    "vultr", "vyte",
-    "walkscore", "weatherbit", "weatherstack", "webex", "webflow", "webscraper", "webscraping",
-    "wepay", "whoxy", "wistia", "woocommerce", "worksnaps", "workstack", "worldcoin",
-    "worldweather", "wrike",
+    "technicalanalysis", "telegram", "telesign", "teletype", "telnyx", "temporalio", "tensorboard",
+    "terraform", "text2data", "textmagic", "theoddsapi", "thingsboard", "thinkific", "thousandeyes",
+    "thumbtack", "ticketmaster", "tickettailor", "tiingo", "timecamp", "timescale", "timezoneapi",
+    "tineswebhook", "tinypng", "tmetric", "todoist", "toggl", "tokeet", "tomorrowio", "tomtom",
+    "tradier", "transferwise", "travelpayouts", "travisci", "trello", "trengo", "trustpilot",
+    "twelvedata", "twilio", "twitch", "twitter", "tyntec", "typeform", "typetalk",
+    "ubidots", "uclassify", "unplugg", "unsplash", "upcdatabase", "uplead", "uploadcare", "upstash",
+    "uptimerobot", "upwave", "urlscan", "userflow", "userlist", "userstack", "uservoice",
+    "vagrantcloud", "vatlayer", "vercel", "verimail", "veriphone", "versioneye", "viewneo", "vimeo",
+    "virustotal", "visualcrossing", "voiceflow", "voicegain", "vonage", "voodoosms", "vouchery",
+    "vpnapi", "vultr", "vyte",
+    "wakatime", "walkscore", "wandb", "weatherapi", "weatherbit", "weatherstack", "weaviate",
+    "webex", "webflow", "webscraper", "webscraping", "wepay", "whoxy", "wistia", "wompi",
+    "woocommerce", "workos", "worksnaps", "workstack", "worldcoin", "worldweather", "wrike",
+    "xero",
     "yandex", "yelp", "youneedabudget", "yousign",
-    "zapier", "zendesk", "zenrows", "zenscrape", "zenserp", "zeplin", "zerobounce", "zerotier",
-    "zipapi", "zipbooks", "zoho", "zonkafeedback", "zulip",
+    "zapier", "zencoder", "zendesk", "zenkit", "zenrows", "zenscrape", "zenserp", "zeplin",
+    "zerobounce", "zerotier", "zipapi", "zipbooks", "zipcodeapi", "zipcodebase", "zoho",
+    "zonkafeedback", "zoominfo", "zulip",
 ];
 
 /// General words that say the same: whatever is assigned here opens something.
@@ -129,11 +138,31 @@ static GENERAL: &[&str] = &[
 ];
 
 /// No service's name is longer.
-const LONGEST: usize = 24;
+const LONGEST_SERVICE_NAME: usize = 24;
 
 /// Whether a line names a service, or says that it is about one.
 pub(super) fn is_named_in(line: &[u8]) -> bool {
-    // Words divide names, and nothing else does: `Api_Layer` is `apilayer`.
+    let folded = folded(line);
+    (0..folded.len()).any(|at| {
+        let starts_word = at == 0 || folded[at - 1] == b' ';
+        let rest = &folded[at..folded.len().min(at + LONGEST_SERVICE_NAME)];
+        starts_with_one_of(SERVICES, rest)
+            || starts_word && GENERAL.iter().any(|word| rest.starts_with(word.as_bytes()))
+    })
+}
+
+/// Whether a line names a service where a word begins.
+pub(super) fn names_service(line: &[u8]) -> bool {
+    let folded = folded(line);
+    (0..folded.len()).any(|at| {
+        let starts_word = at == 0 || folded[at - 1] == b' ';
+        let rest = &folded[at..folded.len().min(at + LONGEST_SERVICE_NAME)];
+        starts_word && starts_with_one_of(SERVICES, rest)
+    })
+}
+
+/// Words divide names, and nothing else does: `Api_Layer` is `apilayer`.
+fn folded(line: &[u8]) -> Vec<u8> {
     let mut folded = Vec::with_capacity(line.len());
     for byte in line {
         if byte.is_ascii_alphanumeric() {
@@ -142,12 +171,7 @@ pub(super) fn is_named_in(line: &[u8]) -> bool {
             folded.push(b' ');
         }
     }
-    (0..folded.len()).any(|at| {
-        let rest = &folded[at..folded.len().min(at + LONGEST)];
-        let starts_word = at == 0 || folded[at - 1] == b' ';
-        starts_with_one_of(SERVICES, rest)
-            || starts_word && GENERAL.iter().any(|word| rest.starts_with(word.as_bytes()))
-    })
+    folded
 }
 
 /// Whether this word is the name of such a service, and nothing else.
@@ -180,7 +204,7 @@ mod tests {
         assert!(
             SERVICES
                 .iter()
-                .all(|word| word.len() <= LONGEST && word.len() >= 3)
+                .all(|word| word.len() <= LONGEST_SERVICE_NAME && word.len() >= 3)
         );
     }
 

@@ -4,7 +4,7 @@ use super::value::is_placeholder;
 use crate::window::{RuleMatch, TextAhead};
 
 /// Longer ones are not read as one.
-const LONGEST: usize = 1024;
+const LONGEST_URL: usize = 1024;
 
 pub(super) fn userinfo(ahead: TextAhead<'_>) -> RuleMatch {
     const SEPARATOR: &str = "://";
@@ -12,7 +12,7 @@ pub(super) fn userinfo(ahead: TextAhead<'_>) -> RuleMatch {
         return Ok(None);
     }
     let from = SEPARATOR.len();
-    let end = ahead.short_run(from, LONGEST, |byte| {
+    let end = ahead.short_run(from, LONGEST_URL, |byte| {
         !byte.is_ascii_whitespace() && !b"/?#\"'`<>".contains(&byte)
     })?;
     let authority = ahead.slice(from..end);

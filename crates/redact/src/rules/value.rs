@@ -38,7 +38,7 @@ const LOOKED_AT: usize = 256;
 pub(super) fn is_secret(value: &[u8], style: ValueStyle, claim: NameClaim) -> bool {
     let whole = value;
     let value = &value[..value.len().min(LOOKED_AT)];
-    if value.len() < 4 || is_placeholder(whole) || is_version(value) {
+    if value.len() < 4 || is_placeholder(whole) || is_version(value) || is_address(value) {
         return false;
     }
     if claim == NameClaim::Doubtful {
@@ -54,6 +54,7 @@ pub(super) fn is_secret(value: &[u8], style: ValueStyle, claim: NameClaim) -> bo
     if speaks_of_itself(value) && !drawn && (claim == NameClaim::Key || !has_digit(value)) {
         return style == ValueStyle::Environment && !value.iter().all(u8::is_ascii_alphabetic);
     }
+    let drawn = drawn || claim != NameClaim::Doubtful && is_unbroken(value);
     let made = claim == NameClaim::Password || has_digit(value) || drawn;
     match style {
         ValueStyle::Environment => !is_small_number(value),
@@ -81,6 +82,20 @@ pub(super) fn is_secret(value: &[u8], style: ValueStyle, claim: NameClaim) -> bo
                     && (claim == NameClaim::Password || !is_identifier(value))
         }
     }
+}
+
+/// Where something is, which others may know. What opens it is looked for in addresses as well.
+fn is_address(value: &[u8]) -> bool {
+    value.starts_with(b"http://") || value.starts_with(b"https://")
+}
+
+/// More letters and digits in a row than words are put together of, without a seam between them.
+fn is_unbroken(value: &[u8]) -> bool {
+    const LEAST: usize = 22;
+    let seam = |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
+    value.len() >= LEAST
+        && value.iter().all(u8::is_ascii_alphanumeric)
+        && !value.windows(2).any(seam)
 }
 
 /// What people write where a secret would stand.

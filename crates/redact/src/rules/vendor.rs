@@ -34,7 +34,7 @@ enum PrefixBoundary {
 }
 
 /// A digit is looked for within this.
-const LONGEST: usize = 128;
+const LONGEST_DIGIT_SEARCH: usize = 128;
 
 /// From this length on, capitals and small letters that change all the time need no digit.
 const LEAST_DRAWN: usize = 8;
@@ -71,7 +71,7 @@ impl VendorPrefix {
         if end - from < self.least || self.ends_in_a_word(ahead, end)? {
             return Ok(None);
         }
-        let start = ahead.slice(from..end.min(from + LONGEST));
+        let start = ahead.slice(from..end.min(from + LONGEST_DIGIT_SEARCH));
         Ok((self.begins == Anywhere || self.looks_drawn(start)).then_some(0..end))
     }
 
@@ -85,6 +85,10 @@ impl VendorPrefix {
 
     /// Few letters that nothing divides from the rest are the beginning of many names.
     fn looks_drawn(&self, body: &[u8]) -> bool {
+        // `AKIA` and sixteen more are nothing else, with a digit among them or without.
+        if self.made_of == Upper && self.text.len() == 4 && body.len() == 16 && self.least == 16 {
+            return true;
+        }
         let plain =
             self.text.len() <= 3 && self.text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         looks_drawn(body) && (!plain || is_random(body, LEAST_DRAWN))

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use hermetic_types::{Command, Stdin};
-use hermetic_warden::client::Event;
+use hermetic_types::{Command, CommandInput};
+use hermetic_warden::client::RunEvent;
 use sha2::{Digest, Sha256};
 
 use super::cleared;
-use super::lab::{Candidate, Lab, run, stdout};
+use super::lab::{BackendCandidate, ConformanceLab, run, stdout};
 
-pub async fn exit_codes_and_signals_are_told(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn exit_codes_and_signals_are_told(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     for code in [0, 1, 2, 42, 255] {
         assert_eq!(lab.sh(&format!("exit {code}")).await.code(), code);
     }
@@ -24,8 +24,8 @@ pub async fn exit_codes_and_signals_are_told(candidate: Candidate) {
         Ok(mut running) => loop {
             match running.next().await {
                 Err(_) => break true,
-                Ok(Some(Event::Ended(ended))) => {
-                    break ended.status != hermetic_warden::protocol::Status::Exited(0);
+                Ok(Some(RunEvent::Ended(ended))) => {
+                    break ended.status != hermetic_warden::protocol::ExitState::Exited(0);
                 }
                 Ok(None) => break false,
                 Ok(Some(_)) => {}
@@ -39,11 +39,11 @@ pub async fn exit_codes_and_signals_are_told(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn stdin_reaches_the_command(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn stdin_reaches_the_command(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let mut command = Command::words(["sha256sum"]);
     let input: Vec<u8> = (0..=255).cycle().take(3 << 20).collect();
-    command.stdin = Stdin::Bytes(input.clone());
+    command.stdin = CommandInput::Bytes(input.clone());
     let digest = stdout(&run(&lab.sandbox, command).await);
     assert!(
         digest.starts_with(&hex(&Sha256::digest(&input))),
@@ -52,16 +52,16 @@ pub async fn stdin_reaches_the_command(candidate: Candidate) {
 
     // A command that does not want its input is no failure.
     let mut command = Command::words(["true"]);
-    command.stdin = Stdin::Bytes(input);
+    command.stdin = CommandInput::Bytes(input);
     assert_eq!(run(&lab.sandbox, command).await.code(), 0);
     // No input is the end of input, not a wait.
     assert_eq!(lab.sh("cat").await.code(), 0);
     lab.close().await;
 }
 
-pub async fn binary_output_arrives_whole(candidate: Candidate) {
+pub async fn binary_output_arrives_whole(candidate: BackendCandidate) {
     const SIZE: u64 = 32 << 20;
-    let lab = Lab::open(candidate).await;
+    let lab = ConformanceLab::open(candidate).await;
     let text = format!("head -c {SIZE} /dev/urandom | tee >(sha256sum >&2)");
     let mut running = lab
         .sandbox
@@ -71,13 +71,13 @@ pub async fn binary_output_arrives_whole(candidate: Candidate) {
     let (mut digest, mut total, mut told) = (Sha256::new(), 0, Vec::new());
     while let Some(event) = running.next().await.unwrap() {
         match event {
-            Event::Out(bytes) => {
+            RunEvent::Out(bytes) => {
                 total += bytes.len() as u64;
                 digest.update(&bytes);
             }
-            Event::Err(bytes) => told.extend_from_slice(&bytes),
-            Event::Skipped(_) => panic!("output was lost"),
-            Event::Started { .. } | Event::Ended(_) => {}
+            RunEvent::Err(bytes) => told.extend_from_slice(&bytes),
+            RunEvent::Skipped(_) => panic!("output was lost"),
+            RunEvent::Started { .. } | RunEvent::Ended(_) => {}
         }
     }
     assert_eq!(total, SIZE);
@@ -93,14 +93,14 @@ pub async fn binary_output_arrives_whole(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn a_stalled_reader_costs_bounded_memory(candidate: Candidate) {
+pub async fn a_stalled_reader_costs_bounded_memory(candidate: BackendCandidate) {
     const BOUND: u64 = 16 << 20;
-    let lab = Lab::open(candidate).await;
+    let lab = ConformanceLab::open(candidate).await;
     let command = cleared(Command::words(["yes"]));
     let mut stalled = lab.sandbox.start(command).await.unwrap();
     assert!(matches!(
         stalled.next().await,
-        Ok(Some(Event::Started { .. }))
+        Ok(Some(RunEvent::Started { .. }))
     ));
     // Other commands still run while nobody reads that one; time passes by doing so.
     for _ in 0..50 {
@@ -116,8 +116,8 @@ pub async fn a_stalled_reader_costs_bounded_memory(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn a_thousand_in_a_row(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn a_thousand_in_a_row(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     for turn in 0..1_000 {
         let command = Command::words(["/bin/sh".to_owned(), "-c".into(), format!("echo {turn}")]);
         assert_eq!(
@@ -128,8 +128,8 @@ pub async fn a_thousand_in_a_row(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn fifty_at_once(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn fifty_at_once(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let texts = (0..50).map(|n| format!("read -t 0.2 x < <(sleep 1); echo {n}; exit {n}"));
     let runs = texts.map(|text| run(&lab.sandbox, Command::script(text)));
     for (n, finished) in (0..).zip(join_all(runs).await) {
@@ -138,8 +138,8 @@ pub async fn fifty_at_once(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn nothing_of_the_launcher_is_inherited(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn nothing_of_the_launcher_is_inherited(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let env = stdout(&lab.sh("env").await);
     assert!(env.contains("FROM_SPEC=yes"), "{env}");
     // Set by cargo for every test: whoever sees one sees the launcher's environment.
@@ -159,8 +159,8 @@ pub async fn nothing_of_the_launcher_is_inherited(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn the_shell_keeps_its_state(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn the_shell_keeps_its_state(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let shell = |text: &str| {
         let mut command = Command::shell(text);
         command.timeout = Some(Duration::from_secs(30));

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::story::{begin, sh};
-use crate::{Backend, FoundState, Sandbox, Spec};
+use crate::{Backend, FoundState, Sandbox, SandboxSpec};
 
 const STEPS: [&str; 5] = ["create", "run", "stop", "resume", "destroy"];
 const SIGN: &str = "about to ";
@@ -21,7 +21,7 @@ const MOMENTS: [Duration; 3] = [
 ];
 
 /// Every step of one sandbox's life after the other, for ever. `spec` is of a sandbox that is kept.
-pub async fn play(backend: &dyn Backend, spec: impl Fn() -> Spec) {
+pub async fn play(backend: &dyn Backend, spec: impl Fn() -> SandboxSpec) {
     loop {
         let spec = spec();
         let greet = async |link| {

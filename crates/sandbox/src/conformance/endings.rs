@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use hermetic_types::Command;
-use hermetic_warden::client::{Event, Running};
+use hermetic_warden::client::{RunEvent, RunningCommand};
 use tokio_util::sync::CancellationToken;
 
 use super::cleared;
-use super::lab::{Candidate, Lab, run, until_gone};
+use super::lab::{BackendCandidate, ConformanceLab, run, until_gone};
 
 /// Starts children that leave their session, are orphaned twice over and ignore being asked.
 fn hiding(marker: &str) -> String {
@@ -21,9 +21,9 @@ fn hiding(marker: &str) -> String {
     )
 }
 
-pub async fn a_timeout_ends_the_whole_tree(candidate: Candidate) {
+pub async fn a_timeout_ends_the_whole_tree(candidate: BackendCandidate) {
     const MARKER: &str = "86411.5";
-    let lab = Lab::open(candidate).await;
+    let lab = ConformanceLab::open(candidate).await;
     let mut command = Command::script(hiding(MARKER));
     command.timeout = Some(Duration::from_secs(1));
     let finished = run(&lab.sandbox, command).await;
@@ -33,9 +33,9 @@ pub async fn a_timeout_ends_the_whole_tree(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn an_interrupt_ends_the_whole_tree(candidate: Candidate) {
+pub async fn an_interrupt_ends_the_whole_tree(candidate: BackendCandidate) {
     const MARKER: &str = "86412.5";
-    let lab = Lab::open(candidate).await;
+    let lab = ConformanceLab::open(candidate).await;
     let stop = CancellationToken::new();
     let command = cleared(Command::script(hiding(MARKER)));
     let mut running = Box::pin(lab.sandbox.run(command, 1 << 16, &stop));
@@ -52,9 +52,9 @@ pub async fn an_interrupt_ends_the_whole_tree(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn letting_go_ends_the_command(candidate: Candidate) {
+pub async fn letting_go_ends_the_command(candidate: BackendCandidate) {
     const MARKER: &str = "86413.5";
-    let lab = Lab::open(candidate).await;
+    let lab = ConformanceLab::open(candidate).await;
     let command = cleared(Command::script(hiding(MARKER)));
     let mut running = lab.sandbox.start(command).await.unwrap();
     ready(&mut running).await;
@@ -63,10 +63,10 @@ pub async fn letting_go_ends_the_command(candidate: Candidate) {
     lab.close().await;
 }
 
-async fn ready(running: &mut Running) {
+async fn ready(running: &mut RunningCommand) {
     loop {
         match running.next().await.unwrap() {
-            Some(Event::Out(_)) => return,
+            Some(RunEvent::Out(_)) => return,
             Some(_) => {}
             None => panic!("it ended by itself"),
         }

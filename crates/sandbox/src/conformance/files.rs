@@ -1,13 +1,13 @@
 //! Files in and out.
 
-use hermetic_warden::protocol::{ByteString, PathAt, Read, Write};
+use hermetic_warden::protocol::{ByteString, PathAt, ReadRequest, WriteRequest};
 use sha2::{Digest, Sha256};
 
-use super::lab::{Candidate, Lab, stdout};
+use super::lab::{BackendCandidate, ConformanceLab, stdout};
 use crate::Sandbox;
 
-pub async fn files_of_every_awkward_name(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn files_of_every_awkward_name(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let folder = stdout(&lab.sh("mktemp -d").await).trim_end().to_owned();
     let names: [&[u8]; 12] = [
         b"plain",
@@ -52,7 +52,7 @@ pub async fn files_of_every_awkward_name(candidate: Candidate) {
     lab.sh(&format!("cd {folder}; ln -s /etc/passwd out; mkfifo pipe"))
         .await;
     for name in ["out", "pipe", "../../etc/passwd", "absent"] {
-        let read = Read::whole(PathAt::beneath(folder.as_str(), name));
+        let read = ReadRequest::whole(PathAt::beneath(folder.as_str(), name));
         assert!(
             lab.sandbox.warden().read_file(read).await.is_err(),
             "{name} was read"
@@ -62,8 +62,8 @@ pub async fn files_of_every_awkward_name(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn a_large_file_comes_back_the_same(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn a_large_file_comes_back_the_same(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let folder = stdout(&lab.sh("mktemp -d").await).trim_end().to_owned();
     let content: Vec<u8> = (0..=250).cycle().take(20 << 20).collect();
     let at = PathAt::beneath(folder.as_str(), "large");
@@ -75,13 +75,21 @@ pub async fn a_large_file_comes_back_the_same(candidate: Candidate) {
 }
 
 async fn write(sandbox: &Sandbox, at: PathAt, content: &[u8]) {
-    let mut file = sandbox.warden().write_file(Write::new(at)).await.unwrap();
+    let mut file = sandbox
+        .warden()
+        .write_file(WriteRequest::new(at))
+        .await
+        .unwrap();
     file.write(content).await.unwrap();
     file.finish().await.unwrap();
 }
 
 async fn read(sandbox: &Sandbox, at: PathAt) -> Vec<u8> {
-    let file = sandbox.warden().read_file(Read::whole(at)).await.unwrap();
+    let file = sandbox
+        .warden()
+        .read_file(ReadRequest::whole(at))
+        .await
+        .unwrap();
     file.collect(64 << 20)
         .await
         .unwrap()

@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_types::{Command, ConversationKey, InstallationId, Limits, SandboxId};
+use hermetic_types::{Command, ConversationKey, InstallationId, SandboxId, SandboxLimits};
 use tokio_util::sync::CancellationToken;
 
 use super::cleared;
-use crate::{Backend, Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView};
+use crate::{
+    Backend, FinishedCommand, NetworkMode, Sandbox, SandboxLifeline, SandboxPersistence,
+    SandboxSpec, SystemView,
+};
 
 /// A backend to be examined.
 #[expect(missing_debug_implementations, reason = "nobody prints it")]
-pub struct Candidate {
+pub struct BackendCandidate {
     pub backend: Arc<dyn Backend>,
     /// The same kind of backend for another installation, on the same host.
     pub other: Arc<dyn Backend>,
@@ -29,9 +32,9 @@ pub struct Candidate {
 }
 
 #[expect(missing_debug_implementations, reason = "nobody prints it")]
-pub struct Lab {
-    pub candidate: Candidate,
-    pub spec: Spec,
+pub struct ConformanceLab {
+    pub candidate: BackendCandidate,
+    pub spec: SandboxSpec,
     pub sandbox: Sandbox,
 }
 
@@ -41,24 +44,24 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// What a story may collect of a command's output.
 const BOUND: usize = 1 << 20;
 
-impl Candidate {
-    pub fn spec(&self, conversation: &str, persistence: Persistence) -> Spec {
-        Spec {
+impl BackendCandidate {
+    pub fn spec(&self, conversation: &str, persistence: SandboxPersistence) -> SandboxSpec {
+        SandboxSpec {
             installation: self.installation.clone(),
             conversation: ConversationKey::new(conversation),
             id: SandboxId::random(),
             system: self.system.clone(),
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
             mounts: Vec::new(),
             env: BTreeMap::from([("FROM_SPEC".to_owned(), "yes".to_owned())]),
-            network: Network::Closed,
+            network: NetworkMode::Closed,
             persistence,
-            lifeline: Lifeline::Ledger,
+            lifeline: SandboxLifeline::Ledger,
             lifetime: Duration::from_secs(600),
         }
     }
 
-    pub async fn make(&self, spec: &Spec) -> Sandbox {
+    pub async fn make(&self, spec: &SandboxSpec) -> Sandbox {
         let link = self
             .backend
             .create(spec)
@@ -70,7 +73,7 @@ impl Candidate {
     }
 
     /// A second link to a living sandbox.
-    pub async fn reach(&self, spec: &Spec) -> Sandbox {
+    pub async fn reach(&self, spec: &SandboxSpec) -> Sandbox {
         let link = self
             .backend
             .connect(&spec.id)
@@ -82,9 +85,9 @@ impl Candidate {
     }
 }
 
-impl Lab {
-    pub async fn open(candidate: Candidate) -> Self {
-        let spec = candidate.spec("conformance", Persistence::Ephemeral);
+impl ConformanceLab {
+    pub async fn open(candidate: BackendCandidate) -> Self {
+        let spec = candidate.spec("conformance", SandboxPersistence::Ephemeral);
         let sandbox = candidate.make(&spec).await;
         Self {
             candidate,
@@ -94,7 +97,7 @@ impl Lab {
     }
 
     /// Runs shell text to its end.
-    pub async fn sh(&self, text: &str) -> Finished {
+    pub async fn sh(&self, text: &str) -> FinishedCommand {
         run(&self.sandbox, Command::script(text)).await
     }
 
@@ -117,7 +120,7 @@ impl Lab {
     }
 }
 
-pub(super) async fn run(sandbox: &Sandbox, mut command: Command) -> Finished {
+pub(super) async fn run(sandbox: &Sandbox, mut command: Command) -> FinishedCommand {
     command.timeout.get_or_insert(DEADLINE);
     sandbox
         .run(cleared(command), BOUND, &CancellationToken::new())
@@ -125,7 +128,7 @@ pub(super) async fn run(sandbox: &Sandbox, mut command: Command) -> Finished {
         .expect("a command can be run")
 }
 
-pub(super) fn stdout(finished: &Finished) -> String {
+pub(super) fn stdout(finished: &FinishedCommand) -> String {
     String::from_utf8_lossy(&finished.stdout.clone().into_bytes()).into_owned()
 }
 

@@ -3,16 +3,16 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use hermetic_types::{Command, RunId, SandboxId};
-use hermetic_warden::client::Event;
+use hermetic_warden::client::RunEvent;
 
 use super::cleared;
-use super::lab::{Candidate, Lab, count_marked, run, stdout};
-use crate::{Bond, FoundState, Persistence, Sandbox};
+use super::lab::{BackendCandidate, ConformanceLab, count_marked, run, stdout};
+use crate::{CommandBond, FoundState, Sandbox, SandboxPersistence};
 
 static STORIES_TOLD: AtomicU32 = AtomicU32::new(0);
 
-pub async fn a_sandbox_is_listed_while_it_lives(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn a_sandbox_is_listed_while_it_lives(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let listed = lab.candidate.backend.list().await.unwrap();
     let found = listed
         .iter()
@@ -23,8 +23,8 @@ pub async fn a_sandbox_is_listed_while_it_lives(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn destroying_twice_is_fine(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn destroying_twice_is_fine(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let backend = &lab.candidate.backend;
     let (one, two) = tokio::join!(backend.destroy(&lab.spec.id), backend.destroy(&lab.spec.id));
     one.and(two)
@@ -37,16 +37,16 @@ pub async fn destroying_twice_is_fine(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn destroying_ends_what_runs(candidate: Candidate) {
+pub async fn destroying_ends_what_runs(candidate: BackendCandidate) {
     const MARKER: &str = "86421.5";
-    let lab = Lab::open(candidate).await;
+    let lab = ConformanceLab::open(candidate).await;
     let text = format!("setsid sleep {MARKER} & echo ready; sleep {MARKER}");
     let mut running = lab
         .sandbox
         .start(cleared(Command::script(text)))
         .await
         .unwrap();
-    while !matches!(running.next().await.unwrap(), Some(Event::Out(_))) {}
+    while !matches!(running.next().await.unwrap(), Some(RunEvent::Out(_))) {}
     lab.candidate.backend.destroy(&lab.spec.id).await.unwrap();
     assert_eq!(marked_on_this_host(MARKER), 0);
     // The caller learns that it is over instead of waiting.
@@ -54,19 +54,19 @@ pub async fn destroying_ends_what_runs(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn a_gateway_that_comes_back_finds_its_command(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn a_gateway_that_comes_back_finds_its_command(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let id = RunId::random();
     let text = "echo before; for i in 1 2 3; do sleep 0.2; done; echo after; exit 7";
     let command = cleared(Command::script(text));
     let mut running = lab
         .sandbox
-        .start_as(id.clone(), command, Bond::Sandbox)
+        .start_as(id.clone(), command, CommandBond::Sandbox)
         .await
         .unwrap();
-    while !matches!(running.next().await.unwrap(), Some(Event::Out(_))) {}
+    while !matches!(running.next().await.unwrap(), Some(RunEvent::Out(_))) {}
     drop(running);
-    let Lab {
+    let ConformanceLab {
         candidate,
         spec,
         sandbox,
@@ -77,7 +77,7 @@ pub async fn a_gateway_that_comes_back_finds_its_command(candidate: Candidate) {
     let sandbox = candidate.reach(&spec).await;
     let (output, code) = pick_up(&sandbox, id).await;
     assert_eq!((output.as_str(), code), ("before\nafter\n", 7));
-    Lab {
+    ConformanceLab {
         candidate,
         spec,
         sandbox,
@@ -91,9 +91,9 @@ async fn pick_up(sandbox: &Sandbox, id: RunId) -> (String, i32) {
     let mut output = Vec::new();
     loop {
         match running.next().await.unwrap().expect("it ends with its end") {
-            Event::Out(bytes) => output.extend_from_slice(&bytes),
-            Event::Ended(ended) => {
-                let hermetic_warden::protocol::Status::Exited(code) = ended.status else {
+            RunEvent::Out(bytes) => output.extend_from_slice(&bytes),
+            RunEvent::Ended(ended) => {
+                let hermetic_warden::protocol::ExitState::Exited(code) = ended.status else {
                     panic!("it was ended: {ended:?}");
                 };
                 return (String::from_utf8_lossy(&output).into_owned(), code);
@@ -103,11 +103,11 @@ async fn pick_up(sandbox: &Sandbox, id: RunId) -> (String, i32) {
     }
 }
 
-pub async fn a_kept_sandbox_resumes_with_its_files(candidate: Candidate) {
+pub async fn a_kept_sandbox_resumes_with_its_files(candidate: BackendCandidate) {
     if !candidate.resumes {
         return eprintln!("SKIP: a_kept_sandbox_resumes_with_its_files: the backend cannot");
     }
-    let spec = candidate.spec("kept", Persistence::Kept);
+    let spec = candidate.spec("kept", SandboxPersistence::Kept);
     let sandbox = candidate.make(&spec).await;
     // The same story may be told elsewhere on this machine at the same time, so the sleeper has a length of
     // its own, and this process is not the only one that tells stories.
@@ -130,7 +130,7 @@ pub async fn a_kept_sandbox_resumes_with_its_files(candidate: Candidate) {
         .unwrap();
     let back = run(&sandbox, Command::script("cat note; ls -d a/b; pwd")).await;
     assert_eq!(stdout(&back), format!("mine\na/b\n{place}"));
-    Lab {
+    ConformanceLab {
         candidate,
         spec,
         sandbox,
@@ -139,12 +139,12 @@ pub async fn a_kept_sandbox_resumes_with_its_files(candidate: Candidate) {
     .await;
 }
 
-pub async fn two_conversations_share_nothing(candidate: Candidate) {
+pub async fn two_conversations_share_nothing(candidate: BackendCandidate) {
     if !candidate.is_sealed {
         return eprintln!("SKIP: two_conversations_share_nothing: the backend is no boundary");
     }
-    let lab = Lab::open(candidate).await;
-    let spec = lab.candidate.spec("other", Persistence::Ephemeral);
+    let lab = ConformanceLab::open(candidate).await;
+    let spec = lab.candidate.spec("other", SandboxPersistence::Ephemeral);
     let other = lab.candidate.make(&spec).await;
     lab.sh("echo secret > /tmp/theirs; echo secret > theirs; export THEIRS=secret")
         .await;
@@ -158,8 +158,8 @@ pub async fn two_conversations_share_nothing(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn two_installations_do_not_meet(candidate: Candidate) {
-    let lab = Lab::open(candidate).await;
+pub async fn two_installations_do_not_meet(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
     let others = lab.candidate.other.list().await.unwrap();
     assert!(
         !others.iter().any(|found| found.id == lab.spec.id),

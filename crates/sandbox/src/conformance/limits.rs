@@ -1,12 +1,12 @@
 //! Bounds that hold from inside.
 
-use super::lab::{Candidate, Lab, stdout};
+use super::lab::{BackendCandidate, ConformanceLab, stdout};
 
-pub async fn a_fork_bomb_stays_inside_its_bound(candidate: Candidate) {
+pub async fn a_fork_bomb_stays_inside_its_bound(candidate: BackendCandidate) {
     if !candidate.keeps_limits {
         return eprintln!("SKIP: a_fork_bomb_stays_inside_its_bound: the backend bounds nothing");
     }
-    let lab = Lab::open(candidate).await;
+    let lab = ConformanceLab::open(candidate).await;
     let text = "for i in $(seq 400); do sleep 30 & done 2>/dev/null; ls -d /proc/[0-9]* | wc -l";
     let bombed = lab.sh(text).await;
     let seen = stdout(&bombed);
@@ -16,11 +16,11 @@ pub async fn a_fork_bomb_stays_inside_its_bound(candidate: Candidate) {
     lab.close().await;
 }
 
-pub async fn open_files_are_bounded(candidate: Candidate) {
+pub async fn open_files_are_bounded(candidate: BackendCandidate) {
     if !candidate.keeps_limits {
         return eprintln!("SKIP: open_files_are_bounded: the backend bounds nothing");
     }
-    let lab = Lab::open(candidate).await;
+    let lab = ConformanceLab::open(candidate).await;
     let hard: u32 = stdout(&lab.sh("ulimit -Hn").await)
         .trim()
         .parse()

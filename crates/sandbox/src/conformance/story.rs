@@ -4,52 +4,55 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hermetic_types::{Command, ConversationKey, InstallationId, Limits, SandboxId};
-use hermetic_warden::client::{Event, Running};
+use hermetic_types::{Command, ConversationKey, InstallationId, SandboxId, SandboxLimits};
+use hermetic_warden::client::{RunEvent, RunningCommand};
 use tokio_util::sync::CancellationToken;
 
 use super::cleared;
-use crate::{Finished, Lifeline, Network, Persistence, Sandbox, Spec, SystemView};
+use crate::{
+    FinishedCommand, NetworkMode, Sandbox, SandboxLifeline, SandboxPersistence, SandboxSpec,
+    SystemView,
+};
 
 /// Long enough for a loaded machine; nothing waits for it when all is well.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const STORY_TIMEOUT: Duration = Duration::from_secs(120);
 
 const BOUND: usize = 1 << 20;
 /// How often is looked for what will come, where nothing tells.
-const LOOK: Duration = Duration::from_millis(20);
+const STORY_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A sandbox as most stories want it: closed, with nothing kept, and looked after by a ledger.
-pub fn spec(installation: &InstallationId, system: SystemView) -> Spec {
-    Spec {
+pub fn spec(installation: &InstallationId, system: SystemView) -> SandboxSpec {
+    SandboxSpec {
         installation: installation.clone(),
         conversation: ConversationKey::new("agent:main:telegram:dm:4711"),
         id: SandboxId::random(),
         system,
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Ledger,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Ledger,
         lifetime: Duration::from_secs(600),
     }
 }
 
 /// Limits that are soon reached.
-pub fn small() -> Limits {
-    Limits {
+pub fn small() -> SandboxLimits {
+    SandboxLimits {
         memory_bytes: 256 << 20,
         disk_bytes: 32 << 20,
         inodes: 5000,
         pids: 40,
         open_files: 200,
-        ..Limits::default()
+        ..SandboxLimits::default()
     }
 }
 
-pub async fn finish(sandbox: &Sandbox, text: &str) -> Finished {
+pub async fn finish(sandbox: &Sandbox, text: &str) -> FinishedCommand {
     let mut command = Command::script(text);
-    command.timeout = Some(PATIENCE);
+    command.timeout = Some(STORY_TIMEOUT);
     sandbox
         .run(cleared(command), BOUND, &CancellationToken::new())
         .await
@@ -63,7 +66,7 @@ pub async fn sh(sandbox: &Sandbox, text: &str) -> String {
 }
 
 /// Starts what goes on; it has said a first word, or ended.
-pub async fn begin(sandbox: &Sandbox, text: &str) -> Running {
+pub async fn begin(sandbox: &Sandbox, text: &str) -> RunningCommand {
     let command = cleared(Command::script(text));
     let mut running = sandbox
         .start(command)
@@ -71,7 +74,7 @@ pub async fn begin(sandbox: &Sandbox, text: &str) -> Running {
         .expect("a command can be started");
     while !matches!(
         running.next().await,
-        Ok(Some(Event::Out(_)) | None) | Err(_)
+        Ok(Some(RunEvent::Out(_)) | None) | Err(_)
     ) {}
     running
 }
@@ -80,10 +83,10 @@ pub async fn begin(sandbox: &Sandbox, text: &str) -> Running {
 pub async fn until(what: &str, mut seen: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !seen().await {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(STORY_POLL_INTERVAL).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting)
+    tokio::time::timeout(STORY_TIMEOUT, waiting)
         .await
         .unwrap_or_else(|_| panic!("never came: {what}"));
 }

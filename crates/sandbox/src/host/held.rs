@@ -15,17 +15,17 @@ use std::time::Duration;
 
 use rustix::fs::statfs;
 
-use super::usage::Usage;
+use super::usage::DiskUsage;
 
 /// More descriptors than this, of all threads together, are not looked at one by one.
-const MOST: u64 = 200_000;
+const MOST_SCANNED_DESCRIPTORS: u64 = 200_000;
 /// What still waits or hides after a few of these is kept there on purpose.
 const IN_PASSING: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct HeldFiles {
     /// On the device that was asked about.
-    pub unnamed: Usage,
+    pub unnamed: DiskUsage,
     /// Files without a name that are memory, by what they hold.
     pub in_memory: u64,
     /// The most that buffers of sockets and pipes may hold.
@@ -45,17 +45,17 @@ pub struct OnDevice {
 }
 
 /// Looks at everything these processes hold.
-pub fn look(pids: &[i32], device: OnDevice) -> Held {
-    let mut look = Look {
+pub fn look(pids: &[i32], device: OnDevice) -> HeldFiles {
+    let mut look = HeldFilesScan {
         device,
         memory: memory_device(),
-        buffers: Buffers::of_this_host(),
+        buffers: BufferLimits::of_this_host(),
         seen: HashSet::new(),
-        left: MOST,
+        left: MOST_SCANNED_DESCRIPTORS,
         in_flight: Vec::new(),
         unreadable: Vec::new(),
-        wardens: Wardens::of(pids.first().copied()),
-        held: Held::default(),
+        wardens: WardenProcesses::of(pids.first().copied()),
+        held: HeldFiles::default(),
     };
     for &pid in pids {
         look.process(pid);
@@ -78,22 +78,22 @@ pub fn descriptors(pids: &[i32]) -> u64 {
     count
 }
 
-struct Look {
+struct HeldFilesScan {
     device: OnDevice,
     /// Of all files in memory that never had a name.
     memory: Option<u64>,
-    buffers: Buffers,
+    buffers: BufferLimits,
     seen: HashSet<(u64, u64)>,
     left: u64,
     /// Where descriptors wait in a socket's queue.
     in_flight: Vec<String>,
     /// Processes and threads that could not be looked at.
     unreadable: Vec<String>,
-    wardens: Wardens,
-    held: Held,
+    wardens: WardenProcesses,
+    held: HeldFiles,
 }
 
-impl Look {
+impl HeldFilesScan {
     fn process(&mut self, pid: i32) {
         let root = format!("/proc/{pid}");
         if has_ended(&root) {
@@ -240,13 +240,13 @@ impl Look {
 /// The warden and the processes that it keeps above commands. They hide their memory from everybody
 /// of their own user, so from us too where we are not root.
 #[derive(Debug)]
-struct Wardens {
+struct WardenProcesses {
     first: i32,
     /// The size of the warden's program text.
     text: Option<String>,
 }
 
-impl Wardens {
+impl WardenProcesses {
     fn of(first: Option<i32>) -> Self {
         let first = first.unwrap_or_default();
         Self {
@@ -284,12 +284,12 @@ fn program_text(root: &str) -> Option<String> {
 
 /// The most that one socket and one pipe may hold on this host.
 #[derive(Clone, Copy, Debug)]
-struct Buffers {
+struct BufferLimits {
     socket: u64,
     pipe: u64,
 }
 
-impl Buffers {
+impl BufferLimits {
     fn of_this_host() -> Self {
         let number = |name: &str| {
             let text = fs::read_to_string(format!("/proc/sys/{name}")).ok()?;

@@ -10,12 +10,12 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 /// The program that is started in sandboxes or becomes one.
 #[derive(Debug)]
-pub struct Program {
+pub struct InsideProgram {
     held: OwnedFd,
     is_file: bool,
 }
 
-impl Program {
+impl InsideProgram {
     pub fn seal(bytes: &[u8]) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = match memfd_create("warden", flags | MemfdFlags::EXEC) {

@@ -6,12 +6,12 @@ use std::path::Path;
 use rustix::fs::statvfs;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct DiskUsage {
     pub bytes: u64,
     pub inodes: u64,
 }
 
-impl Usage {
+impl DiskUsage {
     /// Of the whole file system that the path is on: cheap to ask, and the most that can have grown.
     pub fn of_all(path: &Path) -> io::Result<Self> {
         let stat = statvfs(path)?;

@@ -7,8 +7,8 @@ use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch,
 };
 
-use super::{Report, Stopped, bytes, files, only};
-use crate::{Query, Record, Row, Shown};
+use super::{PageWriter, StopReason, bytes, files, only};
+use crate::{MatchRow, SearchQuery, SearchRecord, ShownMatches};
 
 /// Of a compiled expression, and of each of its tables.
 const EXPRESSION_BYTES: usize = 10 << 20;
@@ -18,19 +18,23 @@ const LINE_BYTES: usize = 16 << 20;
 const SHOWN_BYTES: usize = 2000;
 
 pub(super) fn look(
-    query: &Query,
+    query: &SearchQuery,
     pattern: &str,
-    shown: Shown,
+    shown: ShownMatches,
     context: usize,
-    report: &mut Report,
-) -> Result<(), Stopped> {
+    report: &mut PageWriter,
+) -> Result<(), StopReason> {
     let expression = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
         .size_limit(EXPRESSION_BYTES)
         .dfa_size_limit(EXPRESSION_BYTES)
         .build(pattern)
-        .map_err(|error| Stopped::Wrong(error.to_string()))?;
-    let context = if shown == Shown::Lines { context } else { 0 };
+        .map_err(|error| StopReason::Wrong(error.to_string()))?;
+    let context = if shown == ShownMatches::Lines {
+        context
+    } else {
+        0
+    };
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
         .before_context(context)
@@ -57,10 +61,10 @@ fn one_file(
     searcher: &mut Searcher,
     expression: &RegexMatcher,
     path: &[u8],
-    shown: Shown,
-    report: &mut Report,
-) -> Result<bool, Stopped> {
-    let mut finder = Finder {
+    shown: ShownMatches,
+    report: &mut PageWriter,
+) -> Result<bool, StopReason> {
+    let mut finder = ContentFinder {
         path,
         shown,
         report,
@@ -69,42 +73,42 @@ fn one_file(
         pipe: None,
     };
     let searched = searcher.search_path(expression, super::path(path), &mut finder);
-    let Finder {
+    let ContentFinder {
         count,
         mut wanted,
         pipe,
         ..
     } = finder;
     if let Some(error) = pipe {
-        return Err(Stopped::Pipe(error));
+        return Err(StopReason::Pipe(error));
     }
     if searched.is_err() {
         report.unreadable += 1;
     }
     let path = path.to_vec();
     match shown {
-        Shown::Lines => {}
+        ShownMatches::Lines => {}
         _ if count == 0 => {}
-        Shown::Files => wanted = report.result(&Record::File { path })?,
-        Shown::Counts => wanted = report.result(&Record::Count { path, count })?,
+        ShownMatches::Files => wanted = report.result(&SearchRecord::File { path })?,
+        ShownMatches::Counts => wanted = report.result(&SearchRecord::Count { path, count })?,
     }
     Ok(wanted)
 }
 
-struct Finder<'a> {
+struct ContentFinder<'a> {
     path: &'a [u8],
-    shown: Shown,
-    report: &'a mut Report,
+    shown: ShownMatches,
+    report: &'a mut PageWriter,
     count: u64,
     wanted: bool,
     /// Why nothing more can be said.
     pipe: Option<io::Error>,
 }
 
-impl Finder<'_> {
+impl ContentFinder<'_> {
     fn row(&mut self, line: Option<u64>, text: &[u8], matches: bool) -> bool {
         let text = text.strip_suffix(b"\n").unwrap_or(text);
-        let record = Record::Row(Row {
+        let record = SearchRecord::Row(MatchRow {
             path: self.path.to_vec(),
             line: line.unwrap_or(0),
             matches,
@@ -121,15 +125,15 @@ impl Finder<'_> {
     }
 }
 
-impl Sink for Finder<'_> {
+impl Sink for ContentFinder<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.count += 1;
         Ok(match self.shown {
-            Shown::Lines => self.row(found.line_number(), found.bytes(), true),
-            Shown::Counts => true,
-            Shown::Files => false,
+            ShownMatches::Lines => self.row(found.line_number(), found.bytes(), true),
+            ShownMatches::Counts => true,
+            ShownMatches::Files => false,
         })
     }
 

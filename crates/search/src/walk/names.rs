@@ -4,10 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::SystemTime;
 
-use super::{Report, Stopped, bytes, files, only};
-use crate::{Query, Record};
+use super::{PageWriter, StopReason, bytes, files, only};
+use crate::{SearchQuery, SearchRecord};
 
-pub(super) fn look(query: &Query, glob: &str, report: &mut Report) -> Result<(), Stopped> {
+pub(super) fn look(
+    query: &SearchQuery,
+    glob: &str,
+    report: &mut PageWriter,
+) -> Result<(), StopReason> {
     let glob = if glob.contains(['*', '?', '[', '{', '/']) {
         glob.to_owned()
     } else {
@@ -34,7 +38,7 @@ pub(super) fn look(query: &Query, glob: &str, report: &mut Report) -> Result<(),
         }
     }
     for (_, path) in newest.into_sorted_vec() {
-        report.result(&Record::File { path })?;
+        report.result(&SearchRecord::File { path })?;
     }
     report.more = more;
     Ok(())

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Left {
+pub(super) struct SpaceLeft {
     pub(super) total: u64,
     /// For those without privilege.
     pub(super) free: u64,
@@ -18,7 +18,7 @@ pub(super) struct Left {
 
 /// A file whose only use is its size.
 #[derive(Debug)]
-pub(super) struct Ballast {
+pub(super) struct BallastFile {
     path: PathBuf,
     /// What it gave up and should have again.
     released: u64,
@@ -28,7 +28,7 @@ pub(super) struct Ballast {
 /// The store writes little; it needs hours for this much.
 const LARGEST: u64 = 64 << 20;
 
-impl Left {
+impl SpaceLeft {
     pub(super) fn on(folder: &Path) -> io::Result<Self> {
         let stat = statvfs(folder)?;
         Ok(Self {
@@ -43,7 +43,7 @@ impl Left {
     }
 }
 
-impl Ballast {
+impl BallastFile {
     pub(super) fn below(folder: &Path) -> Self {
         let path = folder.join("disk_reserve");
         Self {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_is_kept_takes_room_and_gives_it_up() {
         let folder = tempfile::tempdir().unwrap();
-        let mut ballast = Ballast::below(folder.path());
+        let mut ballast = BallastFile::below(folder.path());
         let reserve = 4 << 20;
         ballast.keep(reserve);
         let kept = fs::metadata(folder.path().join("disk_reserve")).unwrap();

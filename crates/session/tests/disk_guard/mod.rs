@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_sandbox::Persistence;
+use hermetic_sandbox::SandboxPersistence;
 use hermetic_session::DiskBounds;
 use hermetic_store::LedgerState;
 use hermetic_types::{ConversationKey, PartHealth};
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[tokio::test]
 async fn whoever_grew_most_is_stopped_when_all_have_too_much() {
     let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let lab = lab.with_disk_bounds(DiskBounds {
         folder: folder.path().to_owned(),
         reserve_bytes: MEGABYTE,
@@ -63,7 +63,7 @@ async fn whoever_grew_most_is_stopped_when_all_have_too_much() {
 async fn whoever_writes_slowly_is_seen_too() {
     const A_LITTLE: u64 = 200 << 10;
     let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let lab = lab.with_disk_bounds(DiskBounds {
         folder: folder.path().to_owned(),
         reserve_bytes: MEGABYTE,

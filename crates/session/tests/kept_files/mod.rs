@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_sandbox::{FoundState, Persistence};
+use hermetic_sandbox::{FoundState, SandboxPersistence};
 use hermetic_session::{LeaseError, Sandboxes};
 use hermetic_store::LedgerState;
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
@@ -20,7 +20,7 @@ async fn id_of(sandboxes: &Sandboxes) -> SandboxId {
 async fn another_backend_leaves_them_and_coming_back_finds_them() {
     // Alive when the other backend takes over, and long stopped.
     for idle in [false, true] {
-        let lab = Lab::new(Persistence::Kept, 10).await;
+        let lab = Lab::new(SandboxPersistence::Kept, 10).await;
         let old = id_of(&lab.sandboxes).await;
         if idle {
             lab.pass(Duration::from_secs(3600)).await;
@@ -55,7 +55,7 @@ async fn another_backend_leaves_them_and_coming_back_finds_them() {
 
 #[tokio::test]
 async fn both_backends_find_their_own_again_and_again() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     let here = id_of(&lab.sandboxes).await;
     let there = id_of(&elsewhere.sandboxes).await;
@@ -74,7 +74,7 @@ async fn both_backends_find_their_own_again_and_again() {
 
 #[tokio::test]
 async fn a_backend_that_cannot_be_opened_any_more_keeps_its_row_and_blocks_nobody() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let old = id_of(&lab.sandboxes).await;
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     let without = lab.only_with(&elsewhere);
@@ -87,7 +87,7 @@ async fn a_backend_that_cannot_be_opened_any_more_keeps_its_row_and_blocks_nobod
 
 #[tokio::test]
 async fn asked_for_while_its_backend_is_missing_its_end_comes_later() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     id_of(&lab.sandboxes).await;
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     let without = lab.only_with(&elsewhere);
@@ -104,7 +104,7 @@ async fn asked_for_while_its_backend_is_missing_its_end_comes_later() {
 
 #[tokio::test]
 async fn ephemeral_ones_go() {
-    let lab = Lab::new(Persistence::Ephemeral, 10).await;
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     id_of(&lab.sandboxes).await;
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     let key = ConversationKey::new(WHOSE);
@@ -115,7 +115,7 @@ async fn ephemeral_ones_go() {
 
 #[tokio::test]
 async fn one_that_cannot_be_started_again_is_not_replaced() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let old = id_of(&lab.sandboxes).await;
     let again = lab.restart();
     lab.backend.halt(&old);
@@ -135,7 +135,7 @@ async fn one_that_cannot_be_started_again_is_not_replaced() {
 
 #[tokio::test]
 async fn one_whose_stop_failed_comes_back() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let old = id_of(&lab.sandboxes).await;
     lab.backend.fail_stops(true);
     lab.pass(Duration::from_secs(3600)).await;
@@ -152,7 +152,7 @@ async fn one_whose_stop_failed_comes_back() {
 #[tokio::test]
 async fn one_that_its_backend_does_not_find_is_remembered() {
     for settled in [false, true] {
-        let lab = Lab::new(Persistence::Kept, 10).await;
+        let lab = Lab::new(SandboxPersistence::Kept, 10).await;
         let old = id_of(&lab.sandboxes).await;
         lab.backend.hide(&old);
         let again = lab.restart();
@@ -177,7 +177,7 @@ async fn one_that_its_backend_does_not_find_is_remembered() {
 
 #[tokio::test]
 async fn a_ledger_that_was_lost_costs_nobody_his_files() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     lab.backend.make_stray(FoundState::Stopped);
     lab.backend.make_stray(FoundState::Running);
     lab.backend.make_stray(FoundState::Broken);
@@ -188,7 +188,7 @@ async fn a_ledger_that_was_lost_costs_nobody_his_files() {
 
 #[tokio::test]
 async fn a_row_that_cannot_be_read_is_in_doubt_and_kept() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let id = lab.name_only(WHOSE).await;
     lab.ledger().mark(&id, LedgerState::Stopped).await.unwrap();
     lab.backend.halt(&id);
@@ -199,21 +199,21 @@ async fn a_row_that_cannot_be_read_is_in_doubt_and_kept() {
 
 #[tokio::test]
 async fn a_change_of_persistence_is_for_new_ones() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     let old = id_of(&lab.sandboxes).await;
-    let now_ephemeral = lab.with_persistence(Persistence::Ephemeral);
+    let now_ephemeral = lab.with_persistence(SandboxPersistence::Ephemeral);
     now_ephemeral.settle().await.unwrap();
     assert_eq!(id_of(&now_ephemeral).await, old);
     lab.backend.halt(&old);
     assert_eq!(
-        id_of(&lab.with_persistence(Persistence::Ephemeral)).await,
+        id_of(&lab.with_persistence(SandboxPersistence::Ephemeral)).await,
         old
     );
 }
 
 #[tokio::test]
 async fn asked_for_their_end_all_of_them_go() {
-    let lab = Lab::new(Persistence::Kept, 10).await;
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
     id_of(&lab.sandboxes).await;
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     id_of(&elsewhere.sandboxes).await;

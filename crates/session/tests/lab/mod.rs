@@ -4,39 +4,43 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_sandbox::{Backend, Network, Persistence, SystemView};
-use hermetic_session::{DiskBounds, Holder, Lease, LeaseError, Plan, Sandboxes};
-use hermetic_store::{LedgerState, Owner, Store};
+use hermetic_sandbox::{Backend, NetworkMode, SandboxPersistence, SystemView};
+use hermetic_session::{
+    DiskBounds, LeaseError, SandboxHolder, SandboxLease, SandboxPlan, Sandboxes,
+};
+use hermetic_store::{LedgerState, RowOwner, Store};
 use hermetic_testkit::backend::{Commands, StandInBackend};
 use hermetic_types::{
-    BackendDescription, BackendKind, ConversationKey, InstallationId, Limits, Platform, SandboxId,
-    SystemClock, Timestamp,
+    BackendDescription, BackendKind, ConversationKey, InstallationId, Platform, SandboxId,
+    SandboxLimits, SystemClock, Timestamp,
 };
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct Lab {
     pub(crate) backend: Arc<StandInBackend>,
     pub(crate) sandboxes: Sandboxes,
-    plan: Plan,
+    plan: SandboxPlan,
     store: Store,
     folder: Arc<tempfile::TempDir>,
 }
 
 impl Lab {
-    pub(crate) async fn new(persistence: Persistence, most: usize) -> Self {
+    pub(crate) async fn new(persistence: SandboxPersistence, most: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
-        let plan = Plan {
+        let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
+            .await
+            .unwrap();
+        let plan = SandboxPlan {
             backend: BackendKind::Native,
             system: SystemView::Host,
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
             mounts: Vec::new(),
             env: BTreeMap::new(),
-            network: Network::Closed,
+            network: NetworkMode::Closed,
             persistence,
             lifetime: Duration::from_secs(1800),
-            most,
-            most_each: most,
+            max_sandboxes: most,
+            max_sandboxes_per_user: most,
             pool: 0,
         };
         let backend = stand_in(BackendKind::Native, persistence);
@@ -66,7 +70,7 @@ impl Lab {
     /// The same home, where conversations of webhooks run elsewhere; its backend is the one there.
     pub(crate) fn with_webhooks_on(&self, kind: BackendKind) -> Self {
         let elsewhere = stand_in(kind, self.plan.persistence);
-        let own = Plan {
+        let own = SandboxPlan {
             backend: kind,
             ..self.plan.clone()
         };
@@ -78,6 +82,7 @@ impl Lab {
             installation,
             backends,
             self.store.ledger(),
+            SystemClock::shared(),
         )
         .apart([(Platform::Webhook, own)]);
         Self {
@@ -92,15 +97,15 @@ impl Lab {
     /// Keeps house until so many wait.
     pub(crate) async fn warm_up(&self, waiting: usize) {
         let stop = CancellationToken::new();
-        let house = tokio::spawn({
+        let reaper = tokio::spawn({
             let (sandboxes, stop) = (self.sandboxes.clone(), stop.clone());
-            async move { sandboxes.keep_house(stop).await }
+            async move { sandboxes.reap(stop).await }
         });
         while self.waiting().await < waiting {
             tokio::task::yield_now().await;
         }
         stop.cancel();
-        house.await.unwrap();
+        reaper.await.unwrap();
     }
 
     /// Rows of no conversation's that run.
@@ -112,21 +117,25 @@ impl Lab {
         states.iter().filter(nobodys).count()
     }
 
-    pub(crate) async fn lease(&self, who: &str) -> Result<Lease, LeaseError> {
+    pub(crate) async fn lease(&self, who: &str) -> Result<SandboxLease, LeaseError> {
         self.sandboxes.lease(&ConversationKey::new(who)).await
     }
 
     /// The same lab, where one person may have so many.
     pub(crate) fn with_most_each(mut self, most_each: usize) -> Self {
-        self.plan.most_each = most_each;
+        self.plan.max_sandboxes_per_user = most_each;
         self.sandboxes = open(&self.plan, &self.backend, &self.store);
         self
     }
 
     /// A conversation of somebody who may have others.
-    pub(crate) async fn lease_for(&self, who: &str, topic: &str) -> Result<Lease, LeaseError> {
+    pub(crate) async fn lease_for(
+        &self,
+        who: &str,
+        topic: &str,
+    ) -> Result<SandboxLease, LeaseError> {
         let conversation = ConversationKey::new(format!("{who}/{topic}"));
-        let holder = Holder::named(who);
+        let holder = SandboxHolder::named(who);
         self.sandboxes.lease_for(&conversation, &holder).await
     }
 
@@ -137,7 +146,7 @@ impl Lab {
 
     /// The same home with nothing but that other backend, as after the first was uninstalled.
     pub(crate) fn only_with(&self, other: &Self) -> Sandboxes {
-        let plan = Plan {
+        let plan = SandboxPlan {
             backend: other.backend.kind(),
             ..self.plan.clone()
         };
@@ -145,15 +154,15 @@ impl Lab {
     }
 
     /// The same home, where new sandboxes are kept or not.
-    pub(crate) fn with_persistence(&self, persistence: Persistence) -> Sandboxes {
-        let plan = Plan {
+    pub(crate) fn with_persistence(&self, persistence: SandboxPersistence) -> Sandboxes {
+        let plan = SandboxPlan {
             persistence,
             ..self.plan.clone()
         };
         open(&plan, &self.backend, &self.store)
     }
 
-    pub(crate) fn ledger(&self) -> hermetic_store::Ledger {
+    pub(crate) fn ledger(&self) -> hermetic_store::SandboxLedger {
         self.store.ledger()
     }
 
@@ -181,7 +190,7 @@ impl Lab {
         let entries = self
             .store
             .ledger()
-            .entries(Owner::ThisGateway)
+            .entries(RowOwner::ThisGateway)
             .await
             .unwrap();
         entries
@@ -194,9 +203,9 @@ impl Lab {
     /// own, so time only moves between two looks, not during one.
     pub(crate) async fn pass(&self, time: Duration) {
         let stop = CancellationToken::new();
-        let house = tokio::spawn({
+        let reaper = tokio::spawn({
             let (sandboxes, stop) = (self.sandboxes.clone(), stop.clone());
-            async move { sandboxes.keep_house(stop).await }
+            async move { sandboxes.reap(stop).await }
         });
         const STEPS: u32 = 20;
         for _ in 0..STEPS {
@@ -207,29 +216,30 @@ impl Lab {
             for _ in 0..16 {
                 self.store
                     .ledger()
-                    .entries(Owner::ThisGateway)
+                    .entries(RowOwner::ThisGateway)
                     .await
                     .unwrap();
                 tokio::task::yield_now().await;
             }
         }
         stop.cancel();
-        house.await.unwrap();
+        reaper.await.unwrap();
     }
 }
 
-fn stand_in(kind: BackendKind, persistence: Persistence) -> Arc<StandInBackend> {
+fn stand_in(kind: BackendKind, persistence: SandboxPersistence) -> Arc<StandInBackend> {
     let backend = StandInBackend::new(BackendDescription::sealed(kind), Commands::Silent);
-    backend.keep_files(persistence == Persistence::Kept);
+    backend.keep_files(persistence == SandboxPersistence::Kept);
     Arc::new(backend)
 }
 
-fn open(plan: &Plan, backend: &Arc<StandInBackend>, store: &Store) -> Sandboxes {
+fn open(plan: &SandboxPlan, backend: &Arc<StandInBackend>, store: &Store) -> Sandboxes {
     let backend: Arc<dyn Backend> = Arc::clone(backend) as _;
     Sandboxes::new(
         plan.clone(),
         InstallationId::random(),
         [backend],
         store.ledger(),
+        SystemClock::shared(),
     )
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use hermetic_sandbox::{Mount, MountMode};
+use hermetic_sandbox::{HostMount, MountMode};
 
 use super::house::{ALL, House, NEAR};
 use super::lab::{Lab, SECRET, Setup, story};
@@ -181,7 +181,7 @@ async fn cargo_fetches_a_crate() {
     };
     let setup = Setup {
         houses: NEAR,
-        mounts: vec![Mount {
+        mounts: vec![HostMount {
             source: fs::canonicalize(&sysroot).unwrap(),
             target: "/rust".into(),
             mode: MountMode::ReadOnly,

@@ -4,11 +4,13 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hermetic_docker::{Address, Docker, Options, RootView, Tell, User};
+use hermetic_docker::{
+    ContainerOptions, ContainerUser, DockerBackend, EngineAddress, PullListener, RootView,
+};
 use hermetic_native::NativeBackend;
 use hermetic_sandbox::{Backend, SystemView};
-use hermetic_singularity::{Runtime, Singularity};
-use hermetic_types::InstallationId;
+use hermetic_singularity::{ApptainerRuntime, SingularityBackend};
+use hermetic_types::{InstallationId, SystemClock};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, UnixStream};
 
@@ -60,20 +62,20 @@ impl House {
     ) -> Opened {
         match self {
             Self::Native => native(state, installation, certificate).await,
-            Self::Container => docker(near(), installation, Options::default()).await,
+            Self::Container => docker(near(), installation, ContainerOptions::default()).await,
             Self::FarContainer => match far().await {
-                Ok(address) => docker(address, installation, Options::default()).await,
+                Ok(address) => docker(address, installation, ContainerOptions::default()).await,
                 Err(why) => Err(why),
             },
             Self::Instance => instances(state, installation).await,
             Self::StrictContainer => {
-                let strict = Options {
-                    user: User::Host {
+                let strict = ContainerOptions {
+                    user: ContainerUser::Host {
                         uid: 65534,
                         gid: 65534,
                     },
                     root: RootView::ReadOnly,
-                    ..Options::default()
+                    ..ContainerOptions::default()
                 };
                 docker(near(), installation, strict).await
             }
@@ -84,7 +86,7 @@ impl House {
 type Opened = Result<Arc<dyn Backend>, String>;
 
 async fn native(state: &Path, installation: &InstallationId, certificate: &str) -> Opened {
-    let native = NativeBackend::open(hermetic_native::Config {
+    let native = NativeBackend::open(hermetic_native::NativeConfig {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
@@ -103,15 +105,15 @@ async fn instances(state: &Path, installation: &InstallationId) -> Opened {
     if rootfs().is_empty() {
         return Err("no HERMETIC_TEST_ROOTFS; `cargo xtask test` provides one".to_owned());
     }
-    let singularity = Singularity::open(hermetic_singularity::Config {
+    let singularity = SingularityBackend::open(hermetic_singularity::SingularityConfig {
         state: state.to_owned(),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
-        runtime: Runtime::find(&|name| std::env::var_os(name)),
+        runtime: ApptainerRuntime::find(&|name| std::env::var_os(name)),
         image: rootfs(),
         scratch: state.join("scratch"),
         cache: state.join("images"),
-        tell: hermetic_singularity::Tell::default(),
+        tell: hermetic_singularity::BuildListener::default(),
     })
     .unwrap();
     match singularity.readiness().await.missing() {
@@ -120,18 +122,18 @@ async fn instances(state: &Path, installation: &InstallationId) -> Opened {
     }
 }
 
-fn near() -> Address {
-    Address::find(&|name| std::env::var(name).ok()).unwrap()
+fn near() -> EngineAddress {
+    EngineAddress::find(&|name| std::env::var(name).ok()).unwrap()
 }
 
 /// The near engine behind somebody who passes bytes on, for as long as the test's runtime lives.
-async fn far() -> Result<Address, String> {
+async fn far() -> Result<EngineAddress, String> {
     let host = std::env::var("DOCKER_HOST").unwrap_or_default();
     let Some(socket) = host.strip_prefix("unix://").map(PathBuf::from) else {
         return Err("no engine of the tests' own; `cargo xtask test` provides one".to_owned());
     };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let address = Address::Plain(listener.local_addr().unwrap().to_string());
+    let address = EngineAddress::Plain(listener.local_addr().unwrap().to_string());
     tokio::spawn(async move {
         while let Ok((mut near, _)) = listener.accept().await {
             let socket = socket.clone();
@@ -145,11 +147,15 @@ async fn far() -> Result<Address, String> {
     Ok(address)
 }
 
-async fn docker(address: Address, installation: &InstallationId, options: Options) -> Opened {
+async fn docker(
+    address: EngineAddress,
+    installation: &InstallationId,
+    options: ContainerOptions,
+) -> Opened {
     if image().is_empty() {
         return Err("no HERMETIC_TEST_IMAGE; `cargo xtask test` provides one".to_owned());
     }
-    let docker = Docker::open(hermetic_docker::Config {
+    let docker = DockerBackend::open(hermetic_docker::DockerConfig {
         address,
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
@@ -159,7 +165,8 @@ async fn docker(address: Address, installation: &InstallationId, options: Option
         accepted: Vec::new(),
         options,
         client_folder: None,
-        tell: Tell::default(),
+        tell: PullListener::default(),
+        clock: SystemClock::shared(),
     })
     .unwrap();
     match docker.list().await {

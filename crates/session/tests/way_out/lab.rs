@@ -13,12 +13,13 @@ use hermetic_egress::{
     Egress, EgressDecision, EgressEntry, EgressLimits, EgressRecorder, EgressRules, HostName,
     Proxy, Resolver, RulesText, TrustRoots,
 };
-use hermetic_policy::{Context, Policy, Rules, Verdict};
-use hermetic_sandbox::{Backend, Mount, Network, Persistence, RunError, Sandbox};
-use hermetic_session::{Lease, PROXY_PORT, Plan, Sandboxes, Spending};
+use hermetic_policy::{JudgementContext, Policy, PolicyRules, Verdict};
+use hermetic_sandbox::{Backend, HostMount, NetworkMode, RunError, Sandbox, SandboxPersistence};
+use hermetic_session::{PROXY_PORT, SandboxLease, SandboxPlan, Sandboxes, SpendingBook};
 use hermetic_store::Store;
 use hermetic_types::{
     BackendDescription, BackendKind, Command, ConversationKey, InstallationId, SandboxId, Secret,
+    SystemClock,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +39,7 @@ pub(crate) struct Lab {
     pub(crate) record: Arc<Seen>,
     pub(crate) files: PathBuf,
     gate: Arc<Egress>,
-    plan: Plan,
+    plan: SandboxPlan,
     installation: InstallationId,
     pub(crate) house: House,
     backend: Arc<dyn Backend>,
@@ -55,16 +56,16 @@ pub(crate) struct Said {
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) houses: &'static [House],
-    pub(crate) persistence: Persistence,
+    pub(crate) persistence: SandboxPersistence,
     pub(crate) budget: Option<u64>,
-    pub(crate) mounts: Vec<Mount>,
+    pub(crate) mounts: Vec<HostMount>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         Self {
             houses: USUAL,
-            persistence: Persistence::Ephemeral,
+            persistence: SandboxPersistence::Ephemeral,
             budget: None,
             mounts: Vec::new(),
         }
@@ -99,7 +100,7 @@ impl Lab {
         let origin = Origin::serve(&["origin.test", "hers.test"], files.clone()).await;
         let port = origin.at.port();
 
-        let authority = CertificateAuthority::open(&state).unwrap();
+        let authority = CertificateAuthority::open(&state, SystemClock::shared()).unwrap();
         let installation = InstallationId::random();
         let backend = match house
             .open(&state, &installation, authority.certificate())
@@ -128,18 +129,20 @@ impl Lab {
         let gate = Egress::new(proxy, charter(port)).unwrap().trusting(bundle);
         let gate = Arc::new(gate);
 
-        let store = Store::open(&state.join("state.db")).await.unwrap();
-        let plan = Plan {
+        let store = Store::open(&state.join("state.db"), SystemClock::shared())
+            .await
+            .unwrap();
+        let plan = SandboxPlan {
             backend: backend.kind(),
             system: house.system(),
-            limits: hermetic_types::Limits::default(),
+            limits: hermetic_types::SandboxLimits::default(),
             mounts: setup.mounts,
             env: BTreeMap::new(),
-            network: Network::Proxied { port: PROXY_PORT },
+            network: NetworkMode::Proxied { port: PROXY_PORT },
             persistence: setup.persistence,
             lifetime: Duration::from_secs(600),
-            most: 8,
-            most_each: 8,
+            max_sandboxes: 8,
+            max_sandboxes_per_user: 8,
             pool: 0,
         };
         let sandboxes = Sandboxes::new(
@@ -147,8 +150,9 @@ impl Lab {
             installation.clone(),
             [Arc::clone(&backend)],
             store.ledger(),
+            SystemClock::shared(),
         )
-        .leaving_by(Arc::clone(&gate), Spending::in_store(store.documents()));
+        .with_egress(Arc::clone(&gate), SpendingBook::in_store(store.documents()));
         Some(Self {
             sandboxes,
             origin,
@@ -169,7 +173,7 @@ impl Lab {
         format!("https://{host}:{}/{path}", self.origin.at.port())
     }
 
-    pub(crate) async fn lease(&self, who: &str) -> Lease {
+    pub(crate) async fn lease(&self, who: &str) -> SandboxLease {
         self.sandboxes.lease(&key(who)).await.unwrap()
     }
 
@@ -191,10 +195,11 @@ impl Lab {
             self.installation.clone(),
             [Arc::clone(&self.backend)],
             self.store.ledger(),
+            SystemClock::shared(),
         )
-        .leaving_by(
+        .with_egress(
             self.gate_of_a_new_process(),
-            Spending::in_store(self.store.documents()),
+            SpendingBook::in_store(self.store.documents()),
         )
     }
 
@@ -212,7 +217,7 @@ impl Lab {
             .unwrap()
     }
 
-    pub(crate) async fn stop(&self, lease: Lease) {
+    pub(crate) async fn stop(&self, lease: SandboxLease) {
         let id = lease.id().clone();
         self.backend.stop(&id).await.unwrap();
         // Behind the house's back: whoever comes before the link's end is noticed would get the old one.
@@ -244,12 +249,12 @@ pub(crate) async fn try_to_run(sandbox: &Sandbox, text: &str) -> Result<Said, Ru
     let text = format!("exec 2>&1\n{text}");
     let mut command = Command::words(["bash".to_owned(), "-c".to_owned(), text]);
     command.timeout = Some(PATIENCE);
-    let context = Context::new(
+    let context = JudgementContext::new(
         BackendDescription::sealed(BackendKind::Native),
         "/workspace",
         "/root",
     );
-    let Verdict::Run(cleared) = Policy::new(Rules::default()).judge(command, &context) else {
+    let Verdict::Run(cleared) = Policy::new(PolicyRules::default()).judge(command, &context) else {
         panic!("a sandbox without rules takes any command");
     };
     let never = CancellationToken::new();

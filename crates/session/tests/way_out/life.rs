@@ -1,7 +1,7 @@
 //! The way out comes and goes with its sandbox, and with the link to it.
 
 use hermetic_egress::EgressDecision;
-use hermetic_sandbox::Persistence;
+use hermetic_sandbox::SandboxPersistence;
 
 use super::lab::{Lab, Setup, key, run, story, try_to_run};
 
@@ -49,7 +49,7 @@ async fn a_gateway_that_restarts_serves_the_sandboxes_it_finds() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kept_sandbox_that_resumes_has_it_again() {
     let kept = Setup {
-        persistence: Persistence::Kept,
+        persistence: SandboxPersistence::Kept,
         ..Setup::default()
     };
     story(

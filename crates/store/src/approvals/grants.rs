@@ -2,21 +2,21 @@
 
 use hermetic_types::{ConversationKey, RequestId, Timestamp};
 
-use super::{Approvals, Scope, Subject};
+use super::{ApprovalRows, ApprovalScope, StoredSubject};
 use crate::StoreError;
-use crate::database::Durability::OnDisk;
 use crate::database::WithoutRoom::Fail;
-use crate::database::{Row, Statement};
+use crate::database::WriteDurability::OnDisk;
+use crate::database::{DatabaseRow, SqlStatement};
 
-impl Approvals {
+impl ApprovalRows {
     pub async fn is_granted(
         &self,
         conversation: &ConversationKey,
-        subject: Subject,
+        subject: StoredSubject,
         fingerprint: &str,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let query = Statement::new(
+        let query = SqlStatement::new(
             "SELECT EXISTS (SELECT 1 FROM grants
              WHERE conversation = ? AND subject = ? AND fingerprint = ?
                AND (expires_at IS NULL OR expires_at > ?))",
@@ -25,7 +25,7 @@ impl Approvals {
         .bind(subject.name())
         .bind(fingerprint)
         .bind(now.millis());
-        let exists = |row: &Row| row.get(0);
+        let exists = |row: &DatabaseRow| row.get(0);
         self.database
             .read_only("look for a grant", query, exists)
             .await
@@ -33,8 +33,8 @@ impl Approvals {
 
     /// The conversation starts anew: nothing is allowed in it any more.
     pub async fn revoke(&self, conversation: &ConversationKey) -> Result<u64, StoreError> {
-        let delete =
-            Statement::new("DELETE FROM grants WHERE conversation = ?").bind(conversation.as_str());
+        let delete = SqlStatement::new("DELETE FROM grants WHERE conversation = ?")
+            .bind(conversation.as_str());
         self.database
             .change("take grants back", (OnDisk, Fail), delete)
             .await
@@ -43,14 +43,18 @@ impl Approvals {
 
 /// The grant that comes with a yes, if the answer right before was the first; otherwise it writes
 /// nothing. `None` for a yes that holds once.
-pub(super) fn insert_if_won(id: &RequestId, scope: Scope, now: Timestamp) -> Option<Statement> {
-    let granted: Vec<_> = Subject::ALL
+pub(super) fn insert_if_won(
+    id: &RequestId,
+    scope: ApprovalScope,
+    now: Timestamp,
+) -> Option<SqlStatement> {
+    let granted: Vec<_> = StoredSubject::ALL
         .into_iter()
         .filter_map(|subject| Some((subject, scope.grant(subject, now)?)))
         .collect();
     // Where both are granted it is until the same time.
     let ((one, expires), (other, _)) = (granted.first()?, granted.last()?);
-    let statement = Statement::new(
+    let statement = SqlStatement::new(
         "INSERT OR REPLACE INTO grants
          (conversation, subject, fingerprint, request, granted_at, expires_at)
          SELECT conversation, subject, fingerprint, id, ?1, ?2 FROM approvals

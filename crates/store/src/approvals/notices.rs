@@ -3,21 +3,21 @@
 use hermetic_types::RequestId;
 
 use super::request::request;
-use super::{Approvals, Request};
+use super::{ApprovalRequest, ApprovalRows};
 use crate::StoreError;
-use crate::database::Durability::{OnDisk, Soon};
 use crate::database::WithoutRoom::Fail;
-use crate::database::{Row, Statement};
+use crate::database::WriteDurability::{OnDisk, Soon};
+use crate::database::{DatabaseRow, SqlStatement};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct PromptNotice {
     pub account: String,
     /// As the platform's crate wrote it.
     pub place: String,
     pub message: String,
 }
 
-impl Approvals {
+impl ApprovalRows {
     /// Before a question is sent: whoever sees it may answer before it is known which message it is.
     pub async fn showing(
         &self,
@@ -25,7 +25,7 @@ impl Approvals {
         account: &str,
         place: &str,
     ) -> Result<(), StoreError> {
-        let insert = Statement::new(
+        let insert = SqlStatement::new(
             "INSERT INTO approval_notices (request, account, place, message) VALUES (?, ?, ?, '')",
         )
         .bind(id.as_str())
@@ -44,7 +44,7 @@ impl Approvals {
         account: &str,
         place: &str,
     ) -> Result<(), StoreError> {
-        let delete = Statement::new(
+        let delete = SqlStatement::new(
             "DELETE FROM approval_notices
              WHERE request = ? AND account = ? AND place = ? AND message = ''",
         )
@@ -58,15 +58,15 @@ impl Approvals {
     }
 
     /// The message that shows it.
-    pub async fn shown(&self, id: &RequestId, notice: &Notice) -> Result<(), StoreError> {
-        let begun = Statement::new(
+    pub async fn shown(&self, id: &RequestId, notice: &PromptNotice) -> Result<(), StoreError> {
+        let begun = SqlStatement::new(
             "DELETE FROM approval_notices
              WHERE request = ? AND account = ? AND place = ? AND message = ''",
         )
         .bind(id.as_str())
         .bind(&notice.account)
         .bind(&notice.place);
-        let insert = Statement::new(
+        let insert = SqlStatement::new(
             "INSERT INTO approval_notices (request, account, place, message) VALUES (?, ?, ?, ?)",
         )
         .bind(id.as_str())
@@ -81,14 +81,14 @@ impl Approvals {
             .map(drop)
     }
 
-    pub async fn notices(&self, id: &RequestId) -> Result<Vec<Notice>, StoreError> {
-        let query = Statement::new(
+    pub async fn notices(&self, id: &RequestId) -> Result<Vec<PromptNotice>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT account, place, message FROM approval_notices
              WHERE request = ? AND message <> ''",
         )
         .bind(id.as_str());
-        let notice = |row: &Row| {
-            Ok(Notice {
+        let notice = |row: &DatabaseRow| {
+            Ok(PromptNotice {
                 account: row.get("account")?,
                 place: row.get("place")?,
                 message: row.get("message")?,
@@ -105,13 +105,13 @@ impl Approvals {
         account: &str,
         place: &str,
     ) -> Result<Vec<(RequestId, String)>, StoreError> {
-        let query = Statement::new(
+        let query = SqlStatement::new(
             "SELECT request, message FROM approval_notices WHERE account = ? AND place = ?
              ORDER BY rowid DESC LIMIT 100",
         )
         .bind(account)
         .bind(place);
-        let shown = |row: &Row| {
+        let shown = |row: &DatabaseRow| {
             let id = row.parsed("request", |text| text.parse().ok())?;
             Ok((id, row.get("message")?))
         };
@@ -126,7 +126,7 @@ impl Approvals {
         token: &str,
         choice: &str,
     ) -> Result<(), StoreError> {
-        let insert = Statement::new(
+        let insert = SqlStatement::new(
             "INSERT INTO approval_buttons (token, request, choice) VALUES (?, ?, ?)",
         )
         .bind(token)
@@ -139,14 +139,17 @@ impl Approvals {
     }
 
     /// The question under which that button hangs, and what it means.
-    pub async fn pressed(&self, token: &str) -> Result<Option<(Request, String)>, StoreError> {
-        let query = Statement::new(
+    pub async fn pressed(
+        &self,
+        token: &str,
+    ) -> Result<Option<(ApprovalRequest, String)>, StoreError> {
+        let query = SqlStatement::new(
             "SELECT approvals.*, approval_buttons.choice AS choice
              FROM approval_buttons JOIN approvals ON approvals.id = approval_buttons.request
              WHERE token = ?",
         )
         .bind(token);
-        let pressed = |row: &Row| Ok((request(row)?, row.get("choice")?));
+        let pressed = |row: &DatabaseRow| Ok((request(row)?, row.get("choice")?));
         let doing = "look a button up";
         self.database.read_first(doing, query, pressed).await
     }

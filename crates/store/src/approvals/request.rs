@@ -6,27 +6,27 @@ use hermetic_types::{ConversationKey, RequestId, Timestamp};
 use serde::Serialize;
 
 use crate::MessageRow;
-use crate::database::{DatabaseError, Row};
+use crate::database::{DatabaseError, DatabaseRow};
 
 #[derive(Clone, Debug)]
 pub struct NewRequest<'a> {
-    pub subject: Subject,
+    pub subject: StoredSubject,
     pub conversation: &'a ConversationKey,
     pub message: Option<MessageRow>,
     /// Redacted.
     pub what: &'a str,
     pub fingerprint: &'a str,
     pub reasons: &'a [String],
-    pub longest: Scope,
+    pub longest: ApprovalScope,
     pub asker: &'a str,
     pub asked_at: Timestamp,
     pub expires_at: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Request {
+pub struct ApprovalRequest {
     pub id: RequestId,
-    pub subject: Subject,
+    pub subject: StoredSubject,
     pub conversation: ConversationKey,
     #[serde(skip)]
     pub message: Option<MessageRow>,
@@ -34,12 +34,12 @@ pub struct Request {
     pub fingerprint: String,
     pub reasons: Vec<String>,
     /// How long a yes can hold at most; one for longer counts for this long.
-    pub longest: Scope,
+    pub longest: ApprovalScope,
     pub asker: String,
     pub asked_at: Timestamp,
     pub expires_at: Timestamp,
-    pub state: State,
-    pub scope: Option<Scope>,
+    pub state: RequestState,
+    pub scope: Option<ApprovalScope>,
     pub answered_by: Option<String>,
     pub via: Option<String>,
     pub reason: Option<String>,
@@ -50,29 +50,29 @@ pub struct Request {
 
 /// What a person says, and who and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Reply<'a> {
-    pub given: Given,
+pub struct RequestReply<'a> {
+    pub given: GivenAnswer,
     pub by: &'a str,
     pub via: &'a str,
     pub reason: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Given {
-    Yes(Scope),
+pub enum GivenAnswer {
+    Yes(ApprovalScope),
     No,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Subject {
+pub enum StoredSubject {
     Command,
     Host,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum RequestState {
     Pending,
     Approved,
     Denied,
@@ -83,7 +83,7 @@ pub enum State {
 /// How long a yes holds, the shortest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum ApprovalScope {
     Once,
     TenMinutes,
     Session,
@@ -91,7 +91,7 @@ pub enum Scope {
     Always,
 }
 
-impl Subject {
+impl StoredSubject {
     pub(super) const ALL: [Self; 2] = [Self::Command, Self::Host];
 
     pub fn name(self) -> &'static str {
@@ -106,7 +106,7 @@ impl Subject {
     }
 }
 
-impl State {
+impl RequestState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -130,7 +130,7 @@ impl State {
     }
 }
 
-impl Scope {
+impl ApprovalScope {
     pub const ALL: [Self; 4] = [Self::Once, Self::TenMinutes, Self::Session, Self::Always];
     pub const TEN_MINUTES: Duration = Duration::from_secs(600);
 
@@ -148,34 +148,34 @@ impl Scope {
     }
 
     /// When a grant of this scope ends: `Some(None)` is with the conversation.
-    pub(super) fn grant(self, subject: Subject, now: Timestamp) -> Option<Option<Timestamp>> {
+    pub(super) fn grant(self, subject: StoredSubject, now: Timestamp) -> Option<Option<Timestamp>> {
         match (self, subject) {
             (Self::Once, _) => None,
             (Self::TenMinutes, _) => Some(Some(now.plus(Self::TEN_MINUTES))),
             // A host gets a rule instead, and whoever takes that back means it.
-            (Self::Always, Subject::Host) => None,
+            (Self::Always, StoredSubject::Host) => None,
             (Self::Session | Self::Always, _) => Some(None),
         }
     }
 }
 
-impl Given {
+impl GivenAnswer {
     /// A yes for longer than that counts for that long.
-    pub(super) fn at_most(self, longest: Scope) -> Self {
+    pub(super) fn at_most(self, longest: ApprovalScope) -> Self {
         match self {
             Self::Yes(scope) => Self::Yes(scope.min(longest)),
             Self::No => Self::No,
         }
     }
 
-    pub(super) fn state(self) -> State {
+    pub(super) fn state(self) -> RequestState {
         match self {
-            Self::Yes(_) => State::Approved,
-            Self::No => State::Denied,
+            Self::Yes(_) => RequestState::Approved,
+            Self::No => RequestState::Denied,
         }
     }
 
-    pub(super) fn scope(self) -> Option<Scope> {
+    pub(super) fn scope(self) -> Option<ApprovalScope> {
         match self {
             Self::Yes(scope) => Some(scope),
             Self::No => None,
@@ -183,22 +183,22 @@ impl Given {
     }
 }
 
-pub(super) fn request(row: &Row) -> Result<Request, DatabaseError> {
+pub(super) fn request(row: &DatabaseRow) -> Result<ApprovalRequest, DatabaseError> {
     let reasons: &str = row.get("reasons")?;
-    Ok(Request {
+    Ok(ApprovalRequest {
         id: row.parsed("id", |id| id.parse().ok())?,
-        subject: row.parsed("subject", Subject::named)?,
+        subject: row.parsed("subject", StoredSubject::named)?,
         conversation: ConversationKey::new(row.get::<String>("conversation")?),
         message: row.get::<Option<i64>>("message")?.map(MessageRow),
         what: row.get("what")?,
         fingerprint: row.get("fingerprint")?,
         reasons: serde_json::from_str(reasons).unwrap_or_default(),
-        longest: row.parsed("longest", Scope::named)?,
+        longest: row.parsed("longest", ApprovalScope::named)?,
         asker: row.get("asker")?,
         asked_at: row.moment("asked_at")?,
         expires_at: row.moment("expires_at")?,
-        state: row.parsed("state", State::named)?,
-        scope: row.maybe_parsed("scope", Scope::named)?,
+        state: row.parsed("state", RequestState::named)?,
+        scope: row.maybe_parsed("scope", ApprovalScope::named)?,
         answered_by: row.get("answered_by")?,
         via: row.get("via")?,
         reason: row.get("reason")?,

@@ -1,18 +1,21 @@
 use super::*;
 use crate::Store;
+use hermetic_types::SystemClock;
 
 const HOUR: i64 = 3_600_000;
 
 struct Lab {
     _folder: tempfile::TempDir,
-    rows: Approvals,
+    rows: ApprovalRows,
     key: ConversationKey,
 }
 
 impl Lab {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db")).await.unwrap();
+        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
+            .await
+            .unwrap();
         Self {
             _folder: folder,
             rows: store.approvals(),
@@ -22,13 +25,13 @@ impl Lab {
 
     fn question<'a>(&'a self, fingerprint: &'a str) -> NewRequest<'a> {
         NewRequest {
-            subject: Subject::Command,
+            subject: StoredSubject::Command,
             conversation: &self.key,
             message: None,
             what: "rm -rf build",
             fingerprint,
             reasons: &[],
-            longest: Scope::Always,
+            longest: ApprovalScope::Always,
             asker: "telegram:7",
             asked_at: at(0),
             expires_at: at(HOUR),
@@ -42,7 +45,7 @@ impl Lab {
     async fn granted(&self, now: i64) -> bool {
         let granted = self
             .rows
-            .is_granted(&self.key, Subject::Command, "f", at(now));
+            .is_granted(&self.key, StoredSubject::Command, "f", at(now));
         granted.await.unwrap()
     }
 }
@@ -51,9 +54,9 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-fn yes(scope: Scope, by: &str) -> Reply<'_> {
-    Reply {
-        given: Given::Yes(scope),
+fn yes(scope: ApprovalScope, by: &str) -> RequestReply<'_> {
+    RequestReply {
+        given: GivenAnswer::Yes(scope),
         by,
         via: "test",
         reason: None,
@@ -65,16 +68,17 @@ async fn of_two_answers_at_once_one_counts() {
     let lab = Lab::new().await;
     for _ in 0..20 {
         let id = lab.asked().await;
-        let no = Reply {
-            given: Given::No,
-            ..yes(Scope::Once, "bob")
+        let no = RequestReply {
+            given: GivenAnswer::No,
+            ..yes(ApprovalScope::Once, "bob")
         };
         let (one, two) = tokio::join!(
-            lab.rows.answer(&id, yes(Scope::Once, "alice"), at(1)),
+            lab.rows
+                .answer(&id, yes(ApprovalScope::Once, "alice"), at(1)),
             lab.rows.answer(&id, no, at(1))
         );
         let outcomes = [one.unwrap(), two.unwrap()];
-        let first = |outcome: &&Outcome| matches!(outcome, Outcome::First(_));
+        let first = |outcome: &&AnswerOutcome| matches!(outcome, AnswerOutcome::First(_));
         assert_eq!(outcomes.iter().filter(first).count(), 1, "{outcomes:?}");
     }
 }
@@ -83,11 +87,13 @@ async fn of_two_answers_at_once_one_counts() {
 async fn an_answer_after_its_time_does_not_count() {
     let lab = Lab::new().await;
     let id = lab.asked().await;
-    let late = lab.rows.answer(&id, yes(Scope::Session, "alice"), at(HOUR));
-    let Outcome::TooLate(request) = late.await.unwrap() else {
+    let late = lab
+        .rows
+        .answer(&id, yes(ApprovalScope::Session, "alice"), at(HOUR));
+    let AnswerOutcome::TooLate(request) = late.await.unwrap() else {
         panic!("it counted");
     };
-    assert_eq!(request.state, State::Expired);
+    assert_eq!(request.state, RequestState::Expired);
     assert!(!lab.granted(HOUR).await);
     assert!(!lab.rows.spend(&id, at(HOUR)).await.unwrap());
 }
@@ -102,7 +108,7 @@ async fn a_yes_is_spent_once() {
     );
     let _ = lab
         .rows
-        .answer(&id, yes(Scope::Once, "alice"), at(1))
+        .answer(&id, yes(ApprovalScope::Once, "alice"), at(1))
         .await
         .unwrap();
     let (one, two) = tokio::join!(lab.rows.spend(&id, at(2)), lab.rows.spend(&id, at(2)));
@@ -114,23 +120,23 @@ async fn a_yes_is_spent_once() {
 async fn a_grant_is_for_one_thing_in_one_conversation_until_it_ends() {
     let lab = Lab::new().await;
     let id = lab.asked().await;
-    let yes_for_a_while = yes(Scope::TenMinutes, "alice");
+    let yes_for_a_while = yes(ApprovalScope::TenMinutes, "alice");
     let _ = lab.rows.answer(&id, yes_for_a_while, at(1)).await.unwrap();
     assert!(lab.granted(600_000).await && !lab.granted(600_001).await);
 
     let id = lab.asked().await;
     let _ = lab
         .rows
-        .answer(&id, yes(Scope::Session, "alice"), at(1))
+        .answer(&id, yes(ApprovalScope::Session, "alice"), at(1))
         .await
         .unwrap();
     assert!(lab.granted(i64::MAX).await);
     let rows = &lab.rows;
     let other = ConversationKey::new("other");
     for (conversation, subject, fingerprint) in [
-        (&other, Subject::Command, "f"),
-        (&lab.key, Subject::Host, "f"),
-        (&lab.key, Subject::Command, "g"),
+        (&other, StoredSubject::Command, "f"),
+        (&lab.key, StoredSubject::Host, "f"),
+        (&lab.key, StoredSubject::Command, "g"),
     ] {
         let granted = rows.is_granted(conversation, subject, fingerprint, at(2));
         assert!(!granted.await.unwrap(), "{conversation} {fingerprint}");
@@ -152,7 +158,7 @@ async fn what_stands_is_found_again_by_the_same_person_only() {
     assert_eq!(lab.rows.standing(&of_another, at(0)).await.unwrap(), []);
     let _ = lab
         .rows
-        .answer(&id, yes(Scope::Once, "alice"), at(5))
+        .answer(&id, yes(ApprovalScope::Once, "alice"), at(5))
         .await
         .unwrap();
     let fresh = lab.rows.standing(&lab.question("f"), at(5)).await.unwrap();
@@ -172,7 +178,10 @@ async fn a_button_means_what_was_written_down_and_goes_with_its_question() {
     let (request, choice) = lab.rows.pressed("t1").await.unwrap().unwrap();
     assert_eq!((request.id, choice.as_str()), (id.clone(), "once"));
     assert_eq!(lab.rows.pressed("t2").await.unwrap(), None);
-    lab.rows.close(&id, State::Withdrawn, at(1)).await.unwrap();
+    lab.rows
+        .close(&id, RequestState::Withdrawn, at(1))
+        .await
+        .unwrap();
     lab.rows.recorded(&id).await.unwrap();
     lab.rows.prune(at(HOUR)).await.unwrap();
     assert_eq!(lab.rows.pressed("t1").await.unwrap(), None);
@@ -185,35 +194,38 @@ async fn an_answer_that_is_not_recorded_is_not_forgotten() {
     lab.rows.expire(at(HOUR)).await.unwrap();
     assert_eq!(
         lab.rows
-            .pending(Owner::ThisGateway, at(HOUR))
+            .pending(RowOwner::ThisGateway, at(HOUR))
             .await
             .unwrap(),
         []
     );
     lab.rows.prune(at(2 * HOUR)).await.unwrap();
     assert_eq!(
-        lab.rows.unrecorded(Owner::ThisGateway).await.unwrap()[0].id,
+        lab.rows.unrecorded(RowOwner::ThisGateway).await.unwrap()[0].id,
         id
     );
     lab.rows.recorded(&id).await.unwrap();
-    assert_eq!(lab.rows.unrecorded(Owner::ThisGateway).await.unwrap(), []);
+    assert_eq!(
+        lab.rows.unrecorded(RowOwner::ThisGateway).await.unwrap(),
+        []
+    );
 }
 
 /// Whoever answers, and however: what was shown had no such answer.
 #[tokio::test]
 async fn no_yes_is_for_longer_than_its_question_can_take() {
     let lab = Lab::new().await;
-    for asked_for in Scope::ALL {
+    for asked_for in ApprovalScope::ALL {
         let question = NewRequest {
-            longest: Scope::Once,
+            longest: ApprovalScope::Once,
             ..lab.question("f")
         };
         let id = lab.rows.open(&question).await.unwrap().id;
         let answered = lab.rows.answer(&id, yes(asked_for, "bob"), at(1)).await;
-        let Outcome::First(request) = answered.unwrap() else {
+        let AnswerOutcome::First(request) = answered.unwrap() else {
             panic!("it was not the first");
         };
-        assert_eq!(request.scope, Some(Scope::Once), "{asked_for:?}");
+        assert_eq!(request.scope, Some(ApprovalScope::Once), "{asked_for:?}");
         assert!(!lab.granted(2).await, "{asked_for:?}");
     }
 }

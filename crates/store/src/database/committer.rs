@@ -22,9 +22,9 @@ use sqlx::{ConnectOptions, Connection, Either, Executor, Row as _, SqliteConnect
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::failure::{Failure, in_words, is_failed_sync};
-use super::write::{Durability, Job, WithoutRoom, Writer, Written};
-use super::{Row, Statement};
+use super::failure::{WriteFailure, in_words, is_failed_sync};
+use super::write::{StatementResult, StoreWriter, WithoutRoom, WriteDurability, WriteJob};
+use super::{DatabaseRow, SqlStatement};
 
 /// More than this many writes are never in one transaction.
 const MOST_AT_ONCE: usize = 256;
@@ -41,9 +41,9 @@ pub(super) struct Committer {
     log: PathBuf,
     on_disk: Option<SqliteConnection>,
     soon: Option<SqliteConnection>,
-    jobs: mpsc::UnboundedReceiver<Job>,
+    jobs: mpsc::UnboundedReceiver<WriteJob>,
     /// Writes without room.
-    waiting: Vec<Job>,
+    waiting: Vec<WriteJob>,
     may_wait: Arc<AtomicBool>,
     health: HealthReport,
     /// Tells since when the store is in trouble.
@@ -57,7 +57,7 @@ pub(super) struct Committer {
 }
 
 /// What each statement of a job came to, or why the job failed by its own fault.
-type Outcome = Result<Vec<Written>, sqlx::Error>;
+type Outcome = Result<Vec<StatementResult>, sqlx::Error>;
 
 impl Committer {
     /// `first` waits for the disk. The queue has no bound of its own: each caller waits for its write.
@@ -65,9 +65,9 @@ impl Committer {
         options: SqliteConnectOptions,
         first: SqliteConnection,
         clock: SharedClock,
-    ) -> Writer {
+    ) -> StoreWriter {
         let (hand_in, jobs) = mpsc::unbounded_channel();
-        let writer = Writer {
+        let writer = StoreWriter {
             jobs: hand_in,
             waits: Arc::default(),
             health: HealthReport::default(),
@@ -120,7 +120,7 @@ impl Committer {
         }
     }
 
-    fn gather(&mut self, first: Job) -> Vec<Job> {
+    fn gather(&mut self, first: WriteJob) -> Vec<WriteJob> {
         let mut batch = vec![first];
         while batch.len() < MOST_AT_ONCE
             && let Ok(job) = self.jobs.try_recv()
@@ -132,11 +132,15 @@ impl Committer {
 
     /// All in one transaction; should that fail, each on its own, so that one which asks for too much
     /// takes no other with it.
-    async fn commit(&mut self, batch: Vec<Job>) {
+    async fn commit(&mut self, batch: Vec<WriteJob>) {
         if batch.len() > 1 {
             match self.attempt(&batch).await {
                 Ok(outcomes) => return self.answer(batch, outcomes),
-                Err(error) if matches!(Failure::of(&error), Failure::Full | Failure::Disk) => {}
+                Err(error)
+                    if matches!(
+                        WriteFailure::of(&error),
+                        WriteFailure::Full | WriteFailure::Disk
+                    ) => {}
                 Err(error) => {
                     // Whatever it is, it is the same for all of them, and may have taken long to find out.
                     for job in batch {
@@ -156,11 +160,14 @@ impl Committer {
     }
 
     /// Commits these jobs, or changes nothing.
-    async fn attempt(&mut self, jobs: &[Job]) -> Result<Vec<Outcome>, sqlx::Error> {
-        let durability = if jobs.iter().any(|job| job.durability == Durability::OnDisk) {
-            Durability::OnDisk
+    async fn attempt(&mut self, jobs: &[WriteJob]) -> Result<Vec<Outcome>, sqlx::Error> {
+        let durability = if jobs
+            .iter()
+            .any(|job| job.durability == WriteDurability::OnDisk)
+        {
+            WriteDurability::OnDisk
         } else {
-            Durability::Soon
+            WriteDurability::Soon
         };
         let mut connection = self.connection(durability).await?;
         let committed = match jobs {
@@ -175,7 +182,7 @@ impl Committer {
         };
         match &committed {
             Ok(outcomes) => match durability {
-                Durability::OnDisk => {
+                WriteDurability::OnDisk => {
                     self.on_disk = Some(connection);
                     // What changed nothing was not synced, nor was anything before it.
                     let mut written = outcomes.iter().flatten().flatten();
@@ -183,7 +190,7 @@ impl Committer {
                         self.unsynced = None;
                     }
                 }
-                Durability::Soon => {
+                WriteDurability::Soon => {
                     self.soon = Some(connection);
                     self.unsynced.get_or_insert_with(Instant::now);
                 }
@@ -198,11 +205,11 @@ impl Committer {
 
     async fn connection(
         &mut self,
-        durability: Durability,
+        durability: WriteDurability,
     ) -> Result<SqliteConnection, sqlx::Error> {
         let (kept, synchronous) = match durability {
-            Durability::OnDisk => (self.on_disk.take(), SqliteSynchronous::Full),
-            Durability::Soon => (self.soon.take(), SqliteSynchronous::Normal),
+            WriteDurability::OnDisk => (self.on_disk.take(), SqliteSynchronous::Full),
+            WriteDurability::Soon => (self.soon.take(), SqliteSynchronous::Normal),
         };
         let mut connection = match kept {
             Some(connection) => connection,
@@ -229,7 +236,7 @@ impl Committer {
         Ok(connection)
     }
 
-    fn answer(&mut self, jobs: Vec<Job>, outcomes: Vec<Outcome>) {
+    fn answer(&mut self, jobs: Vec<WriteJob>, outcomes: Vec<Outcome>) {
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             // A caller who went away does not undo what was committed.
             let _ = job.answer.send(outcome);
@@ -240,7 +247,7 @@ impl Committer {
         }
     }
 
-    fn fail(&mut self, job: Job, error: sqlx::Error) {
+    fn fail(&mut self, job: WriteJob, error: sqlx::Error) {
         let why = in_words(&error);
         if self.health.degraded(&why, self.clock.now()) {
             tracing::error!(why, "the store cannot be written");
@@ -295,43 +302,43 @@ impl Committer {
 
 async fn together(
     connection: &mut SqliteConnection,
-    jobs: &[Job],
+    jobs: &[WriteJob],
 ) -> Result<Vec<Outcome>, sqlx::Error> {
-    run(connection, &Statement::new("BEGIN IMMEDIATE")).await?;
+    run(connection, &SqlStatement::new("BEGIN IMMEDIATE")).await?;
     let mut outcomes = Vec::with_capacity(jobs.len());
     for job in jobs {
         // A single statement that fails by its own fault has changed nothing.
         let several = job.statements.len() > 1;
         if several {
-            run(connection, &Statement::new("SAVEPOINT one_write")).await?;
+            run(connection, &SqlStatement::new("SAVEPOINT one_write")).await?;
         }
         let outcome = run_all(connection, &job.statements)
             .await
             .map_or_else(by_its_own_fault, |written| Ok(Ok(written)))?;
         if several && outcome.is_err() {
-            run(connection, &Statement::new("ROLLBACK TO one_write")).await?;
+            run(connection, &SqlStatement::new("ROLLBACK TO one_write")).await?;
         }
         if several {
-            run(connection, &Statement::new("RELEASE one_write")).await?;
+            run(connection, &SqlStatement::new("RELEASE one_write")).await?;
         }
         outcomes.push(outcome);
     }
-    run(connection, &Statement::new("COMMIT")).await?;
+    run(connection, &SqlStatement::new("COMMIT")).await?;
     Ok(outcomes)
 }
 
 /// A failure that is the statement's own is an outcome; any other ends the transaction.
 fn by_its_own_fault(error: sqlx::Error) -> Result<Outcome, sqlx::Error> {
-    match Failure::of(&error) {
-        Failure::Statement => Ok(Err(error)),
-        Failure::Full | Failure::Disk | Failure::Store => Err(error),
+    match WriteFailure::of(&error) {
+        WriteFailure::Statement => Ok(Err(error)),
+        WriteFailure::Full | WriteFailure::Disk | WriteFailure::Store => Err(error),
     }
 }
 
 async fn run_all(
     connection: &mut SqliteConnection,
-    statements: &[Statement],
-) -> Result<Vec<Written>, sqlx::Error> {
+    statements: &[SqlStatement],
+) -> Result<Vec<StatementResult>, sqlx::Error> {
     let mut written = Vec::with_capacity(statements.len());
     for statement in statements {
         written.push(run(connection, statement).await?);
@@ -342,31 +349,31 @@ async fn run_all(
 /// To its very end: the last step is the one that commits, and only it says whether that worked.
 async fn run(
     connection: &mut SqliteConnection,
-    statement: &Statement,
-) -> Result<Written, sqlx::Error> {
+    statement: &SqlStatement,
+) -> Result<StatementResult, sqlx::Error> {
     let mut steps = connection.fetch_many(statement.query());
-    let mut written = Written {
+    let mut written = StatementResult {
         rows: Vec::new(),
         affected: 0,
     };
     while let Some(step) = steps.try_next().await? {
         match step {
             Either::Left(done) => written.affected += done.rows_affected(),
-            Either::Right(row) => written.rows.push(Row::new(row)),
+            Either::Right(row) => written.rows.push(DatabaseRow::new(row)),
         }
     }
     Ok(written)
 }
 
-fn probe() -> (Job, tokio::sync::oneshot::Receiver<Outcome>) {
+fn probe() -> (WriteJob, tokio::sync::oneshot::Receiver<Outcome>) {
     let (answer, answered) = tokio::sync::oneshot::channel();
-    let statement = Statement::new(
+    let statement = SqlStatement::new(
         "INSERT INTO documents (name, version, body) VALUES ('store:probe', 1, '')
          ON CONFLICT (name) DO UPDATE SET version = version + 1",
     );
-    let job = Job {
+    let job = WriteJob {
         statements: vec![statement],
-        durability: Durability::OnDisk,
+        durability: WriteDurability::OnDisk,
         without_room: WithoutRoom::Fail,
         answer,
     };

@@ -16,7 +16,7 @@ mod code {
 
 /// Whose fault a failed write is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum WriteFailure {
     /// The rows contradict each other: the statement's own fault, and the store is well.
     Statement,
     /// There is no room.
@@ -27,7 +27,7 @@ pub(super) enum Failure {
     Store,
 }
 
-impl Failure {
+impl WriteFailure {
     pub(super) fn of(error: &sqlx::Error) -> Self {
         match error {
             sqlx::Error::Database(error) => match primary(error.as_ref()) {

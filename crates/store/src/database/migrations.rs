@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 10] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 11] = [
     (
         1,
         "ledger",
@@ -55,6 +55,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 10] = [
         54,
         "owners",
         include_str!("../../migrations/0054_owners.sql"),
+    ),
+    (
+        60,
+        "spending",
+        include_str!("../../migrations/0060_spending.sql"),
     ),
 ];
 

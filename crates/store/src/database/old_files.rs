@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use hermetic_types::ConversationKey;
+use hermetic_types::{ConversationKey, SystemClock};
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use super::migrations::migrator;
-use crate::{Owner, Store};
+use crate::{RowOwner, Store};
 
 /// The version before a message had parts.
 const BEFORE_PARTS: i64 = 22;
@@ -28,13 +28,32 @@ async fn an_old_conversation_is_there_word_for_word() {
     assert!(!Store::is_of_earlier_version(&path).await, "there is none");
     write_old_history(&path, lines).await;
     assert!(Store::is_of_earlier_version(&path).await);
-    let history = Store::open(&path).await.unwrap().history();
+    let history = Store::open(&path, SystemClock::shared())
+        .await
+        .unwrap()
+        .history();
     let found = history.recent(&ConversationKey::new("c"), 100).await;
     let expected: Vec<_> = NEW_LINES.lines().chain(FOREIGN_LINES).collect();
     assert_eq!(found.unwrap(), expected);
     assert!(!Store::is_of_earlier_version(&path).await);
+    // As it was before.
+    let kept = folder.path().join("state.db.22.bak");
+    let mut kept = SqliteConnectOptions::new()
+        .filename(kept)
+        .connect()
+        .await
+        .unwrap();
+    let lines: Vec<String> = sqlx::query_scalar("SELECT message FROM history ORDER BY rowid")
+        .fetch_all(&mut kept)
+        .await
+        .unwrap();
+    let before: Vec<_> = OLD_LINES.lines().chain(FOREIGN_LINES).collect();
+    assert_eq!(lines, before);
     // What is up to date is left alone.
-    let again = Store::open(&path).await.unwrap().history();
+    let again = Store::open(&path, SystemClock::shared())
+        .await
+        .unwrap()
+        .history();
     let found = again.recent(&ConversationKey::new("c"), 100).await;
     assert_eq!(found.unwrap(), expected);
 }
@@ -66,11 +85,11 @@ async fn a_file_from_before_there_were_accounts_keeps_its_rows() {
     }
     old.close().await.unwrap();
 
-    let store = Store::open(&path).await.unwrap();
-    let open = store.inbox().open(Owner::ThisGateway).await.unwrap();
+    let store = Store::open(&path, SystemClock::shared()).await.unwrap();
+    let open = store.inbox().open(RowOwner::ThisGateway).await.unwrap();
     assert_eq!(open[0].account, "telegram");
     assert_eq!(
-        store.deliveries().due(Owner::ThisGateway).await.unwrap()[0].account,
+        store.deliveries().due(RowOwner::ThisGateway).await.unwrap()[0].account,
         "telegram"
     );
     // The update of the platform's own account is known; another bot's of the same number is not.
@@ -92,4 +111,19 @@ async fn old_file(path: &Path, version: i64) -> SqliteConnection {
     let until = Migrator::with_migrations(until.cloned().collect());
     until.run_direct(None, &mut old, false).await.unwrap();
     old
+}
+
+#[tokio::test]
+async fn an_upgrade_without_a_copy_is_no_upgrade() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.db");
+    old_file(&path, BEFORE_PARTS).await.close().await.unwrap();
+    // Nothing can be moved to its place.
+    let in_the_way = folder.path().join("state.db.22.bak");
+    std::fs::create_dir(&in_the_way).unwrap();
+    Store::open(&path, SystemClock::shared()).await.unwrap_err();
+    assert!(Store::is_of_earlier_version(&path).await, "it is as it was");
+    std::fs::remove_dir(&in_the_way).unwrap();
+    Store::open(&path, SystemClock::shared()).await.unwrap();
+    assert!(in_the_way.is_file());
 }

@@ -1,18 +1,19 @@
 //! Opening the file and bringing it up to date.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hermetic_types::{GatewayId, SharedClock};
-use sqlx::ConnectOptions;
 use sqlx::migrate::MigrateError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, SqliteConnection};
 use thiserror::Error;
 
 use super::committer::Committer;
+use super::copying::{CopyError, StoreVersion, copy_by, version};
 use super::error::DAMAGED;
 use super::failure::has_damage;
 use super::migrations::{MIGRATIONS, migrator};
@@ -38,6 +39,8 @@ pub enum OpenError {
         #[source]
         source: DatabaseError,
     },
+    #[error("no copy of the state file can be kept before it is brought up to date")]
+    Keep(#[from] CopyError),
     #[error("cannot bring the state file {} up to date", path.display())]
     Migrate {
         path: PathBuf,
@@ -50,7 +53,7 @@ pub enum OpenError {
 const READERS: u32 = 4;
 
 /// How long a writer waits for another process (the command line next to the gateway).
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Database {
     /// Must be called within a runtime, which has to live as long as the store is written to.
@@ -75,6 +78,7 @@ impl Database {
             .connect()
             .await
             .map_err(opened)?;
+        keep_before_upgrade(&mut first, path).await?;
         migrator()
             .run_direct(None, &mut first, false)
             .await
@@ -93,6 +97,39 @@ impl Database {
             gateway,
         })
     }
+}
+
+/// A file of an earlier version is copied before it is changed: an upgrade that turns out badly can be
+/// taken back. The copy stays until somebody removes it, one for each version.
+async fn keep_before_upgrade(
+    database: &mut SqliteConnection,
+    path: &Path,
+) -> Result<(), OpenError> {
+    let version = version(database).await;
+    let version = version.map_err(|source| OpenError::opening(path, source))?;
+    // One that is new, and one that a newer program wrote, which is refused next.
+    if version == StoreVersion(0) || version >= StoreVersion::ours() {
+        return Ok(());
+    }
+    let kept = kept_path(path, version);
+    let aside = kept.with_extension("partial");
+    // Of an upgrade that was killed; whoever opens the file is alone.
+    let _ = fs::remove_file(&aside);
+    copy_by(database, &aside).await?;
+    let moved = fs::rename(&aside, &kept).and_then(|()| sync_folder(path));
+    moved.map_err(|source| OpenError::opening(path, sqlx::Error::Io(source)))
+}
+
+/// `state.db.22.bak`
+fn kept_path(path: &Path, version: StoreVersion) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.bak", version.0));
+    path.with_file_name(name)
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    File::open(folder)?.sync_all()
 }
 
 /// Whether this is a file of an earlier version, which opening it would change. Changes nothing; what
@@ -144,6 +181,7 @@ impl OpenError {
         match self {
             Self::Damaged { .. } => DAMAGED,
             Self::Newer { .. } => "use the version of the program that wrote it, or a later one",
+            Self::Keep(_) => "make room in the folder, or check its permissions",
             Self::Open { .. } | Self::Migrate { .. } => {
                 "check the folder's permissions and the space left"
             }
@@ -166,21 +204,24 @@ async fn alone(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::database::{Durability, Statement, WithoutRoom};
-    use crate::{Owner, Store};
+    use crate::database::{SqlStatement, WithoutRoom, WriteDurability};
+    use crate::{RowOwner, Store};
 
     #[tokio::test]
     async fn two_first_starts_at_once_both_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
-        let (one, two) = tokio::join!(Store::open(&path), Store::open(&path));
+        let (one, two) = tokio::join!(
+            Store::open(&path, SystemClock::shared()),
+            Store::open(&path, SystemClock::shared())
+        );
         assert_eq!(
             one.unwrap()
                 .ledger()
-                .entries(Owner::AnyGateway)
+                .entries(RowOwner::AnyGateway)
                 .await
                 .unwrap(),
             []
@@ -188,7 +229,7 @@ mod tests {
         assert_eq!(
             two.unwrap()
                 .ledger()
-                .entries(Owner::AnyGateway)
+                .entries(RowOwner::AnyGateway)
                 .await
                 .unwrap(),
             []
@@ -205,7 +246,7 @@ mod tests {
 
         fs::remove_file(&path).unwrap();
         let whole = folder.path().join("whole.db");
-        drop(Store::open(&whole).await.unwrap());
+        drop(Store::open(&whole, SystemClock::shared()).await.unwrap());
         // Folded into one file by whoever was the last to close it.
         let mut bytes = until_whole(&whole).await;
         let page = 4096;
@@ -218,7 +259,7 @@ mod tests {
     }
 
     async fn is_damaged(path: &Path) {
-        let error = Store::open(path).await.unwrap_err();
+        let error = Store::open(path, SystemClock::shared()).await.unwrap_err();
         let text = error.to_string();
         assert!(text.contains("state.db is damaged"), "{text}");
         let remedy = error.remedy();
@@ -240,19 +281,19 @@ mod tests {
     async fn a_file_of_a_newer_version_is_named_as_that() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
-        let store = Store::open(&path).await.unwrap();
-        let later = Statement::new(
+        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
+        let later = SqlStatement::new(
             "INSERT INTO _sqlx_migrations
              (version, description, success, checksum, execution_time)
              VALUES (999, 'later', 1, x'00', 1)",
         );
-        let terms = (Durability::OnDisk, WithoutRoom::Fail);
+        let terms = (WriteDurability::OnDisk, WithoutRoom::Fail);
         store
             .database
             .change("pretend", terms, later)
             .await
             .unwrap();
-        let error = Store::open(&path).await.unwrap_err();
+        let error = Store::open(&path, SystemClock::shared()).await.unwrap_err();
         assert!(error.to_string().contains("newer version"), "{error}");
         assert!(error.remedy().contains("version"), "{}", error.remedy());
     }
@@ -261,7 +302,7 @@ mod tests {
     async fn a_file_that_may_not_be_opened_is_not_called_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("no such folder").join("state.db");
-        let error = Store::open(&path).await.unwrap_err();
+        let error = Store::open(&path, SystemClock::shared()).await.unwrap_err();
         assert!(error.to_string().contains("cannot open"), "{error}");
         assert!(error.remedy().contains("permissions"));
     }

@@ -8,9 +8,9 @@ use super::DatabaseError;
 
 /// A row, whatever database it comes from.
 #[derive(Debug)]
-pub(crate) struct Row(SqliteRow);
+pub(crate) struct DatabaseRow(SqliteRow);
 
-impl Row {
+impl DatabaseRow {
     pub(super) fn new(row: SqliteRow) -> Self {
         Self(row)
     }

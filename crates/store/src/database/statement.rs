@@ -5,20 +5,20 @@ use sqlx::sqlite::{Sqlite, SqliteArguments};
 
 /// Owned and repeatable: it may be run again after a transaction that failed.
 #[derive(Clone, Debug)]
-pub(crate) struct Statement {
+pub(crate) struct SqlStatement {
     sql: &'static str,
-    values: Vec<Value>,
+    values: Vec<SqlValue>,
 }
 
 /// What a row can hold.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub(crate) enum SqlValue {
     Nothing,
     Number(i64),
     Text(String),
 }
 
-impl Statement {
+impl SqlStatement {
     pub(crate) fn new(sql: &'static str) -> Self {
         Self {
             sql,
@@ -27,7 +27,7 @@ impl Statement {
     }
 
     /// Gives the next `?` its value.
-    pub(crate) fn bind(mut self, value: impl Into<Value>) -> Self {
+    pub(crate) fn bind(mut self, value: impl Into<SqlValue>) -> Self {
         self.values.push(value.into());
         self
     }
@@ -35,38 +35,38 @@ impl Statement {
     pub(super) fn query(&self) -> Query<'static, Sqlite, SqliteArguments> {
         let query = sqlx::query(self.sql);
         self.values.iter().fold(query, |query, value| match value {
-            Value::Nothing => query.bind(None::<i64>),
-            Value::Number(number) => query.bind(*number),
-            Value::Text(text) => query.bind(text.clone()),
+            SqlValue::Nothing => query.bind(None::<i64>),
+            SqlValue::Number(number) => query.bind(*number),
+            SqlValue::Text(text) => query.bind(text.clone()),
         })
     }
 }
 
-impl From<i64> for Value {
+impl From<i64> for SqlValue {
     fn from(number: i64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<u32> for Value {
+impl From<u32> for SqlValue {
     fn from(number: u32) -> Self {
         Self::Number(number.into())
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for SqlValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<&String> for Value {
+impl From<&String> for SqlValue {
     fn from(text: &String) -> Self {
         Self::Text(text.clone())
     }
 }
 
-impl<T: Into<Self>> From<Option<T>> for Value {
+impl<T: Into<Self>> From<Option<T>> for SqlValue {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Nothing, Into::into)
     }

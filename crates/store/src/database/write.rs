@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hermetic_types::HealthReport;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{DatabaseError, Row, Statement};
+use super::{DatabaseError, DatabaseRow, SqlStatement};
 
 /// What has to be true of a write when its caller goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Durability {
+pub(crate) enum WriteDurability {
     /// It is on the disk. For what is written before something happens outside that cannot be taken
     /// back: a receipt, a command, a message, a word to a person.
     OnDisk,
@@ -41,28 +41,28 @@ pub(crate) enum WithoutRoom {
 
 /// What one statement of a write came to.
 #[derive(Debug)]
-pub(crate) struct Written {
-    pub(super) rows: Vec<Row>,
+pub(crate) struct StatementResult {
+    pub(super) rows: Vec<DatabaseRow>,
     pub(super) affected: u64,
 }
 
 /// The callers' end. Clones share one committer, which ends when the last of them is gone.
 #[derive(Clone, Debug)]
-pub(super) struct Writer {
-    pub(super) jobs: mpsc::UnboundedSender<Job>,
+pub(super) struct StoreWriter {
+    pub(super) jobs: mpsc::UnboundedSender<WriteJob>,
     pub(super) waits: Arc<AtomicBool>,
     pub(super) health: HealthReport,
 }
 
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) statements: Vec<Statement>,
-    pub(super) durability: Durability,
+pub(super) struct WriteJob {
+    pub(super) statements: Vec<SqlStatement>,
+    pub(super) durability: WriteDurability,
     pub(super) without_room: WithoutRoom,
-    pub(super) answer: oneshot::Sender<Result<Vec<Written>, sqlx::Error>>,
+    pub(super) answer: oneshot::Sender<Result<Vec<StatementResult>, sqlx::Error>>,
 }
 
-impl Writer {
+impl StoreWriter {
     /// Whether writes that may wait for room do.
     pub(super) fn set_waiting(&self, waits: bool) {
         self.waits.store(waits, Ordering::SeqCst);
@@ -75,11 +75,11 @@ impl Writer {
     /// All of these statements or none.
     pub(super) async fn write(
         &self,
-        (durability, without_room): (Durability, WithoutRoom),
-        statements: Vec<Statement>,
-    ) -> Result<Vec<Written>, DatabaseError> {
+        (durability, without_room): (WriteDurability, WithoutRoom),
+        statements: Vec<SqlStatement>,
+    ) -> Result<Vec<StatementResult>, DatabaseError> {
         let (answer, answered) = oneshot::channel();
-        let job = Job {
+        let job = WriteJob {
             statements,
             durability,
             without_room,
@@ -94,14 +94,14 @@ impl Writer {
     }
 }
 
-impl Written {
+impl StatementResult {
     /// How many rows it changed.
     pub(crate) fn affected(&self) -> u64 {
         self.affected
     }
 
     /// The first row that it says it wrote.
-    pub(crate) fn first_row(&self) -> Option<&Row> {
+    pub(crate) fn first_row(&self) -> Option<&DatabaseRow> {
         self.rows.first()
     }
 }

@@ -2,8 +2,9 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_store::{
-    DeliveryRow, End, Given, Handed, MessageRow, NewRequest, NextDelivery, Notice, Owner,
-    ProcessRow, Reply, Request, Scope, State, Store, StoreError, Subject, Tried,
+    ApprovalRequest, ApprovalScope, DeliveryRow, GivenAnswer, MessageEnd, MessageRow, NewRequest,
+    NextDelivery, PartOutcome, PriorAttempt, ProcessRow, PromptNotice, RequestReply, RequestState,
+    RowOwner, Store, StoreError, StoredSubject,
 };
 use hermetic_types::{BackendKind, ConversationKey, RequestId, RunId, SandboxId, Timestamp};
 
@@ -11,10 +12,11 @@ use hermetic_types::{BackendKind, ConversationKey, RequestId, RunId, SandboxId, 
 pub(crate) struct Scene {
     pub(crate) store: Store,
     pub(crate) message: MessageRow,
-    pub(crate) question: Request,
-    pub(crate) answered: Request,
+    pub(crate) question: ApprovalRequest,
+    pub(crate) answered: ApprovalRequest,
     pub(crate) sandbox: SandboxId,
     pub(crate) reply: DeliveryRow,
+    pub(crate) sent: DeliveryRow,
 }
 
 /// A write by its name.
@@ -59,8 +61,11 @@ pub(crate) async fn scene(store: Store) -> Scene {
     let answered_before = answered_before.unwrap().unwrap();
     let written = ("t", "{}", "hi");
     let deliveries = store.deliveries();
-    let reply = deliveries.queue_and_end(answered_before, End::Answered, written, now());
+    let reply = deliveries.queue_and_end(answered_before, MessageEnd::Answered, written, now());
     let reply = reply.await.unwrap();
+    let sent = deliveries.queue_and_end(answered_before, MessageEnd::Answered, written, now());
+    let sent = sent.await.unwrap();
+    deliveries.sent(sent, now()).await.unwrap();
     Scene {
         store,
         message,
@@ -68,6 +73,7 @@ pub(crate) async fn scene(store: Store) -> Scene {
         answered,
         sandbox,
         reply,
+        sent,
     }
 }
 
@@ -93,6 +99,16 @@ pub(crate) fn every_write() -> Vec<Write> {
             }
             .boxed()
         }),
+        on_disk("inbox.rewrite", |scene| {
+            async {
+                scene
+                    .store
+                    .inbox()
+                    .rewrite(scene.message, "{\"a\":1}")
+                    .await
+            }
+            .boxed()
+        }),
         soon("inbox.begin", |scene| {
             async { scene.store.inbox().begin(scene.message).await.map(drop) }.boxed()
         }),
@@ -113,7 +129,9 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("inbox.end", |scene| {
             async {
                 let inbox = scene.store.inbox();
-                inbox.end(scene.message, End::Answered, None, now()).await
+                inbox
+                    .end(scene.message, MessageEnd::Answered, None, now())
+                    .await
             }
             .boxed()
         }),
@@ -156,10 +174,10 @@ pub(crate) fn every_write() -> Vec<Write> {
                     account: "t",
                     address: "{}".to_owned(),
                     text: "hi",
-                    tried: Tried::MaybeSent,
+                    tried: PriorAttempt::MaybeSent,
                 };
                 deliveries
-                    .hand_over(scene.reply, &Handed::Sent, &[next], now())
+                    .hand_over(scene.reply, &PartOutcome::Sent, &[next], now())
                     .await
                     .map(drop)
             }
@@ -178,6 +196,13 @@ pub(crate) fn every_write() -> Vec<Write> {
                     .deliveries()
                     .put_back(scene.reply, "later")
                     .await
+            }
+            .boxed()
+        }),
+        on_disk("deliveries.lost", |scene| {
+            async {
+                let deliveries = scene.store.deliveries();
+                deliveries.lost(scene.sent, "t", "gone").await.map(drop)
             }
             .boxed()
         }),
@@ -207,7 +232,7 @@ pub(crate) fn every_write() -> Vec<Write> {
             async {
                 let approvals = scene.store.approvals();
                 approvals
-                    .close(&scene.question.id, State::Withdrawn, now())
+                    .close(&scene.question.id, RequestState::Withdrawn, now())
                     .await
             }
             .boxed()
@@ -224,7 +249,7 @@ pub(crate) fn every_write() -> Vec<Write> {
         }),
         soon("approvals.shown", |scene| {
             async {
-                let notice = Notice {
+                let notice = PromptNotice {
                     account: "t".to_owned(),
                     place: "{}".to_owned(),
                     message: "9".to_owned(),
@@ -332,7 +357,7 @@ pub(crate) fn every_write() -> Vec<Write> {
             async {
                 let documents = scene.store.documents();
                 let replaced = documents.replace("pairings", "x", 0).await?;
-                assert_eq!(replaced, hermetic_store::Replaced::Yes);
+                assert_eq!(replaced, hermetic_store::ReplaceOutcome::Yes);
                 Ok(())
             }
             .boxed()
@@ -358,24 +383,24 @@ pub(crate) async fn told(store: &Store) -> String {
     let documents = store.documents();
     format!(
         "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-        store.inbox().open(Owner::ThisGateway).await.unwrap(),
+        store.inbox().open(RowOwner::ThisGateway).await.unwrap(),
         store.tool_calls().of(MessageRow(1)).await.unwrap(),
         store.history().recent(&key("scene"), 99).await.unwrap(),
-        store.deliveries().due(Owner::ThisGateway).await.unwrap(),
+        store.deliveries().due(RowOwner::ThisGateway).await.unwrap(),
         approvals
-            .pending(Owner::ThisGateway, Timestamp::from_millis(0))
+            .pending(RowOwner::ThisGateway, Timestamp::from_millis(0))
             .await
             .unwrap(),
-        approvals.unrecorded(Owner::ThisGateway).await.unwrap(),
-        store.ledger().entries(Owner::ThisGateway).await.unwrap(),
-        store.processes().all(Owner::ThisGateway).await.unwrap(),
+        approvals.unrecorded(RowOwner::ThisGateway).await.unwrap(),
+        store.ledger().entries(RowOwner::ThisGateway).await.unwrap(),
+        store.processes().all(RowOwner::ThisGateway).await.unwrap(),
         (
             documents.load("pairings").await.unwrap(),
             documents.load("offset").await.unwrap(),
             store.account_state("t").load_all("").await.unwrap(),
             approvals.pressed("token").await.unwrap(),
             approvals
-                .is_granted(&key("scene"), Subject::Command, "f", now())
+                .is_granted(&key("scene"), StoredSubject::Command, "f", now())
                 .await
                 .unwrap(),
         ),
@@ -395,25 +420,25 @@ pub(crate) fn process(sandbox: &SandboxId) -> ProcessRow {
 async fn reply(scene: &Scene) -> Result<DeliveryRow, StoreError> {
     let deliveries = scene.store.deliveries();
     let reply = ("t", "{}", "hi");
-    let queued = deliveries.queue_and_end(scene.message, End::Answered, reply, now());
+    let queued = deliveries.queue_and_end(scene.message, MessageEnd::Answered, reply, now());
     queued.await
 }
 
-pub(crate) async fn ask(store: &Store) -> Request {
+pub(crate) async fn ask(store: &Store) -> ApprovalRequest {
     let opened = store.approvals().open(&question(&key("scene"))).await;
     opened.unwrap()
 }
 
 async fn answer(store: &Store, id: &RequestId) -> Result<(), StoreError> {
-    let reply = Reply {
-        given: Given::Yes(Scope::Session),
+    let reply = RequestReply {
+        given: GivenAnswer::Yes(ApprovalScope::Session),
         by: "alice",
         via: "chat",
         reason: None,
     };
     let outcome = store.approvals().answer(id, reply, now()).await?;
     assert!(
-        matches!(outcome, hermetic_store::Outcome::First(_)),
+        matches!(outcome, hermetic_store::AnswerOutcome::First(_)),
         "{outcome:?}"
     );
     Ok(())
@@ -421,13 +446,13 @@ async fn answer(store: &Store, id: &RequestId) -> Result<(), StoreError> {
 
 fn question(conversation: &ConversationKey) -> NewRequest<'_> {
     NewRequest {
-        subject: Subject::Command,
+        subject: StoredSubject::Command,
         conversation,
         message: None,
         what: "rm x",
         fingerprint: "f",
         reasons: &[],
-        longest: Scope::Always,
+        longest: ApprovalScope::Always,
         asker: "alice",
         asked_at: now(),
         expires_at: Timestamp::from_millis(60_000),

@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use hermetic_store::{Owner, Store};
-use hermetic_types::PartHealth;
+use hermetic_store::{RowOwner, Store};
+use hermetic_types::{PartHealth, SystemClock};
 use tokio::time::{sleep, timeout};
 
 use crate::disk::{Disk, EIO, ENOSPC, on_a_disk};
@@ -22,7 +22,9 @@ const ALL: u32 = 1_000_000;
 async fn each_write_fails_whole_and_works_later(disk: &Disk, fail: impl Fn(&Disk)) {
     for write in every_write() {
         let folder = tempfile::tempdir_in(disk.folder()).unwrap();
-        let store = Store::open(&folder.path().join("state.db")).await.unwrap();
+        let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
+            .await
+            .unwrap();
         let scene = scene(store).await;
         let before = told(&scene.store).await;
         fail(disk);
@@ -61,7 +63,9 @@ fn what_the_disk_refuses_is_an_error_and_changes_nothing() {
 fn after_a_failed_sync_nothing_that_was_acknowledged_is_lost() {
     let test = "full_disk::after_a_failed_sync_nothing_that_was_acknowledged_is_lost";
     on_a_disk(test, async |disk| {
-        let store = Store::open(&disk.store()).await.unwrap();
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
         let (inbox, history) = (store.inbox(), store.history());
         history.append(&key("k"), "before", now()).await.unwrap();
         disk.fails_syncs(EIO, 1, 1);
@@ -74,11 +78,11 @@ fn after_a_failed_sync_nothing_that_was_acknowledged_is_lost() {
         assert!(taken.is_some(), "taken for one that was there already");
         // All of it is in the file itself: the log before the failure is not needed.
         let (copy, path) = disk.after_a_power_cut();
-        let survived = Store::open(&path).await.unwrap();
+        let survived = Store::open(&path, SystemClock::shared()).await.unwrap();
         assert_eq!(
             survived
                 .inbox()
-                .open(Owner::ThisGateway)
+                .open(RowOwner::ThisGateway)
                 .await
                 .unwrap()
                 .len(),
@@ -94,7 +98,9 @@ fn after_a_failed_sync_nothing_that_was_acknowledged_is_lost() {
 fn trouble_has_a_reason_and_ends_by_itself() {
     let test = "full_disk::trouble_has_a_reason_and_ends_by_itself";
     on_a_disk(test, async |disk| {
-        let store = Store::open(&disk.store()).await.unwrap();
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
         assert_eq!(store.health().health(), PartHealth::Ok);
         disk.fails_commits(ENOSPC, 1, ALL);
         let refused = store.inbox().accept("t", "1", &key("k"), "{}", now()).await;
@@ -118,12 +124,14 @@ fn trouble_has_a_reason_and_ends_by_itself() {
 fn what_was_done_already_waits_for_room() {
     let test = "full_disk::what_was_done_already_waits_for_room";
     on_a_disk(test, async |disk| {
-        let store = Store::open(&disk.store()).await.unwrap();
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
         store.wait_for_room();
         let accepted = store.inbox().accept("t", "1", &key("k"), "{}", now()).await;
         let message = accepted.unwrap().unwrap();
         let reply = ("t", "{}", "the answer");
-        let end = hermetic_store::End::Answered;
+        let end = hermetic_store::MessageEnd::Answered;
         disk.fails_commits(ENOSPC, 1, ALL);
         let queued = {
             let deliveries = store.deliveries();
@@ -134,9 +142,9 @@ fn what_was_done_already_waits_for_room() {
         assert!(!queued.is_finished(), "it did not wait");
         disk.is_well();
         timeout(PATIENCE, queued).await.unwrap().unwrap().unwrap();
-        let due = store.deliveries().due(Owner::ThisGateway).await.unwrap();
+        let due = store.deliveries().due(RowOwner::ThisGateway).await.unwrap();
         assert_eq!(due.len(), 1, "{due:?}");
-        assert_eq!(store.inbox().open(Owner::ThisGateway).await.unwrap(), []);
+        assert_eq!(store.inbox().open(RowOwner::ThisGateway).await.unwrap(), []);
     });
 }
 
@@ -144,7 +152,9 @@ fn what_was_done_already_waits_for_room() {
 fn a_waiting_write_ends_when_nobody_waits_any_more() {
     let test = "full_disk::a_waiting_write_ends_when_nobody_waits_any_more";
     on_a_disk(test, async |disk| {
-        let store = Store::open(&disk.store()).await.unwrap();
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
         store.wait_for_room();
         disk.fails_commits(ENOSPC, 1, ALL);
         let history = store.history();
@@ -202,7 +212,9 @@ async fn fill(folder: &std::path::Path) {
     // Somebody else's file, that can be taken away again.
     let others = folder.join("others");
     fs::write(&others, vec![0; 300_000]).unwrap();
-    let store = Store::open(&folder.join("state.db")).await.unwrap();
+    let store = Store::open(&folder.join("state.db"), SystemClock::shared())
+        .await
+        .unwrap();
     let inbox = store.inbox();
     let payload = "x".repeat(10_000);
     let mut taken = Vec::new();
@@ -217,7 +229,7 @@ async fn fill(folder: &std::path::Path) {
     };
     let health = store.health().health();
     assert!(!health.is_ok(), "{refused:?}");
-    let open = inbox.open(Owner::ThisGateway).await.unwrap();
+    let open = inbox.open(RowOwner::ThisGateway).await.unwrap();
     assert_eq!(open.len(), taken.len(), "what was acknowledged is there");
     fs::remove_file(&others).unwrap();
     let update = taken.len().to_string();

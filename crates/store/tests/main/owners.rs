@@ -1,6 +1,6 @@
 //! Two gateways on one store: each takes up its own work.
 
-use hermetic_store::{End, Owner, Store};
+use hermetic_store::{MessageEnd, RowOwner, Store};
 use hermetic_types::{BackendKind, GatewayId, SandboxId, SystemClock, Timestamp};
 
 use crate::every_write::{ask, key, now, process};
@@ -21,7 +21,7 @@ async fn leave_work(store: &Store, conversation: &str) {
     open.await.unwrap().unwrap();
     let reply = ("t", "{}", "hi");
     let queued = store.deliveries();
-    let queued = queued.queue_and_end(ended, End::Answered, reply, now());
+    let queued = queued.queue_and_end(ended, MessageEnd::Answered, reply, now());
     queued.await.unwrap();
     let id = SandboxId::random();
     let ledger = store.ledger();
@@ -31,7 +31,7 @@ async fn leave_work(store: &Store, conversation: &str) {
     ask(store).await;
 }
 
-async fn counts(store: &Store, owner: Owner) -> [usize; 5] {
+async fn counts(store: &Store, owner: RowOwner) -> [usize; 5] {
     let approvals = store.approvals();
     [
         store.inbox().open(owner).await.unwrap().len(),
@@ -48,10 +48,10 @@ async fn a_gateway_takes_up_its_own_work_only() {
     let path = folder.path().join("state.db");
     let (one, two) = (opened_by(&path, "one").await, opened_by(&path, "two").await);
     leave_work(&one, "a").await;
-    assert_eq!(counts(&two, Owner::ThisGateway).await, [0; 5]);
+    assert_eq!(counts(&two, RowOwner::ThisGateway).await, [0; 5]);
     leave_work(&two, "b").await;
-    assert_eq!(counts(&one, Owner::ThisGateway).await, [1; 5]);
-    assert_eq!(counts(&one, Owner::AnyGateway).await, [2; 5]);
+    assert_eq!(counts(&one, RowOwner::ThisGateway).await, [1; 5]);
+    assert_eq!(counts(&one, RowOwner::AnyGateway).await, [2; 5]);
 }
 
 /// Each records in its own audit record what was answered.
@@ -65,8 +65,8 @@ async fn an_answer_is_recorded_by_who_asked() {
         .expire(Timestamp::from_millis(i64::MAX))
         .await
         .unwrap();
-    let unrecorded = two.approvals().unrecorded(Owner::ThisGateway).await;
+    let unrecorded = two.approvals().unrecorded(RowOwner::ThisGateway).await;
     assert_eq!(unrecorded.unwrap(), []);
-    let unrecorded = one.approvals().unrecorded(Owner::ThisGateway).await;
+    let unrecorded = one.approvals().unrecorded(RowOwner::ThisGateway).await;
     assert_eq!(unrecorded.unwrap().len(), 1);
 }

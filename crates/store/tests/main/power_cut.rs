@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use hermetic_store::{Owner, Store};
+use hermetic_store::{RowOwner, Store};
+use hermetic_types::SystemClock;
 use tokio::time::{sleep, timeout};
 
 use crate::disk::{Disk, on_a_disk};
@@ -16,13 +17,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 fn what_was_written_before_an_act_is_there_after_a_power_cut() {
     let test = "power_cut::what_was_written_before_an_act_is_there_after_a_power_cut";
     on_a_disk(test, async |disk| {
-        let store = Store::open(&disk.store()).await.unwrap();
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
         let scene = scene(store).await;
         // In one store, one after the other: what was written without waiting comes along with the next
         // that waits.
         let order = [
             "history.append",
             "inbox.accept",
+            "inbox.rewrite",
             "inbox.begin",
             "tool_calls.begin",
             "tool_calls.end",
@@ -52,6 +56,7 @@ fn what_was_written_before_an_act_is_there_after_a_power_cut() {
             "deliveries.begin",
             "deliveries.put_back",
             "deliveries.hand_over",
+            "deliveries.lost",
         ];
         let writes = every_write();
         let mut tried = 0;
@@ -62,7 +67,7 @@ fn what_was_written_before_an_act_is_there_after_a_power_cut() {
                 continue;
             }
             let (copy, path) = disk.after_a_power_cut();
-            let survived = Store::open(&path).await.unwrap();
+            let survived = Store::open(&path, SystemClock::shared()).await.unwrap();
             assert_eq!(
                 told(&survived).await,
                 told(&scene.store).await,
@@ -80,7 +85,9 @@ fn what_was_written_before_an_act_is_there_after_a_power_cut() {
 fn what_nobody_waits_for_is_on_the_disk_a_moment_later() {
     let test = "power_cut::what_nobody_waits_for_is_on_the_disk_a_moment_later";
     on_a_disk(test, async |disk| {
-        let store = Store::open(&disk.store()).await.unwrap();
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
         store.history().append(&key("k"), "x", now()).await.unwrap();
         until_on_the_disk(&disk, "x").await;
     });
@@ -90,7 +97,9 @@ fn what_nobody_waits_for_is_on_the_disk_a_moment_later() {
 fn a_write_that_changes_nothing_takes_nobodys_sync() {
     let test = "power_cut::a_write_that_changes_nothing_takes_nobodys_sync";
     on_a_disk(test, async |disk| {
-        let store = Store::open(&disk.store()).await.unwrap();
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
         let accept = || async { store.inbox().accept("t", "1", &key("k"), "{}", now()).await };
         assert!(accept().await.unwrap().is_some());
         store.history().append(&key("k"), "x", now()).await.unwrap();
@@ -103,7 +112,9 @@ fn a_write_that_changes_nothing_takes_nobodys_sync() {
 fn many_messages_at_once_cost_one_sync() {
     let test = "power_cut::many_messages_at_once_cost_one_sync";
     on_a_disk(test, async |disk| {
-        let store = Store::open(&disk.store()).await.unwrap();
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
         let inbox = store.inbox();
         // The first frames of a new log are synced for themselves.
         let first = inbox.accept("t", "first", &key("k"), "{}", now()).await;
@@ -118,11 +129,11 @@ fn many_messages_at_once_cost_one_sync() {
         assert!(rows.into_iter().all(|row| row.unwrap().is_some()));
         assert_eq!(disk.syncs(), 1);
         let (_copy, path) = disk.after_a_power_cut();
-        let survived = Store::open(&path).await.unwrap();
+        let survived = Store::open(&path, SystemClock::shared()).await.unwrap();
         assert_eq!(
             survived
                 .inbox()
-                .open(Owner::ThisGateway)
+                .open(RowOwner::ThisGateway)
                 .await
                 .unwrap()
                 .len(),
@@ -136,7 +147,9 @@ fn many_messages_at_once_cost_one_sync() {
 fn a_turn_waits_twice_for_the_disk() {
     let test = "power_cut::a_turn_waits_twice_for_the_disk";
     on_a_disk(test, async |disk| {
-        let store = Store::open(&disk.store()).await.unwrap();
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
         let first = store
             .inbox()
             .accept("t", "first", &key("k"), "{}", now())
@@ -156,13 +169,13 @@ fn a_turn_waits_twice_for_the_disk() {
         }
         let deliveries = store.deliveries();
         let reply = ("t", "{}", "hi");
-        let end = hermetic_store::End::Answered;
+        let end = hermetic_store::MessageEnd::Answered;
         let queued = deliveries.queue_and_end(row, end, reply, now()).await;
         let delivery = queued.unwrap();
         deliveries.begin(delivery).await.unwrap();
         // A slow machine may have settled something in between.
         assert!((1..=2).contains(&disk.syncs()), "begun to send");
-        let due = deliveries.due(Owner::ThisGateway).await.unwrap();
+        let due = deliveries.due(RowOwner::ThisGateway).await.unwrap();
         assert!(due[0].maybe_sent);
     });
 }
@@ -172,7 +185,7 @@ async fn until_on_the_disk(disk: &Disk, said: &str) {
     let settled = timeout(PATIENCE, async {
         loop {
             let (_copy, path) = disk.after_a_power_cut();
-            let survived = Store::open(&path).await.unwrap();
+            let survived = Store::open(&path, SystemClock::shared()).await.unwrap();
             if survived.history().recent(&key("k"), 9).await.unwrap() == [said] {
                 return;
             }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, FoundState, Link};
+use hermetic_sandbox::{BackendError, FoundState, WardenLink};
 use hermetic_types::{BackendDescription, SandboxId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -200,17 +200,17 @@ impl StandInBackend {
         Ok(())
     }
 
-    fn reach(&self, id: &SandboxId) -> Result<Link, BackendError> {
+    fn reach(&self, id: &SandboxId) -> Result<WardenLink, BackendError> {
         self.answer()?;
         match lock(&self.alive).get(id) {
             Some(FoundState::Running) if self.is(|orders| &orders.is_frozen) => {
-                Ok(Link::new(tokio::io::duplex(1024).0))
+                Ok(WardenLink::new(tokio::io::duplex(1024).0))
             }
             Some(FoundState::Running) => {
                 let (ours, theirs) = tokio::io::duplex(64 << 10);
                 let end = tokio::spawn(warden::play(self.commands.clone(), id.clone(), theirs));
                 lock(&self.ends).push(end);
-                Ok(Link::new(ours))
+                Ok(WardenLink::new(ours))
             }
             _ => Err(missing(id)),
         }

@@ -5,7 +5,10 @@ use std::sync::atomic::Ordering;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hermetic_sandbox::{Backend, BackendError, Found, FoundState, Lifeline, Link, Readiness, Spec};
+use hermetic_sandbox::{
+    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, SandboxLifeline,
+    SandboxSpec, WardenLink,
+};
 use hermetic_types::{BackendDescription, SandboxId};
 
 use super::{StandInBackend, lock, missing};
@@ -15,11 +18,14 @@ impl Backend for StandInBackend {
         self.description
     }
 
-    fn readiness(&self) -> BoxFuture<'_, Readiness> {
-        async { Readiness { layers: Vec::new() } }.boxed()
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
+        async { BackendReadiness { layers: Vec::new() } }.boxed()
     }
 
-    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         async move {
             let time = *lock(&self.create_time);
             tokio::time::sleep(time).await;
@@ -35,7 +41,7 @@ impl Backend for StandInBackend {
         .boxed()
     }
 
-    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         async move { self.reach(id) }.boxed()
     }
 
@@ -56,7 +62,10 @@ impl Backend for StandInBackend {
         .boxed()
     }
 
-    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn resume<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         async move {
             self.answer()?;
             if self.is(|orders| &orders.fail_resumes) {
@@ -95,15 +104,15 @@ impl Backend for StandInBackend {
         .boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
         async move {
             self.answer()?;
             let tied = self.is(|orders| &orders.is_tied);
             let alive = lock(&self.alive);
-            let found = alive.iter().map(|(id, state)| Found {
+            let found = alive.iter().map(|(id, state)| FoundSandbox {
                 id: id.clone(),
                 conversation: None,
-                lifeline: tied.then_some(Lifeline::Creator),
+                lifeline: tied.then_some(SandboxLifeline::Creator),
                 state: *state,
             });
             Ok(found.collect())

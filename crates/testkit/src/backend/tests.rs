@@ -4,41 +4,46 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use hermetic_sandbox::{Backend, Lifeline, Network, PassingSandbox, Persistence, Spec, SystemView};
-use hermetic_types::{BackendDescription, BackendKind, ConversationKey, InstallationId, Limits};
-use hermetic_warden::client::{Event, Warden};
-use hermetic_warden::protocol::{Cut, Ended, Kill, Shell, Status};
+use hermetic_sandbox::{
+    Backend, NetworkMode, PassingSandbox, SandboxLifeline, SandboxPersistence, SandboxSpec,
+    SystemView,
+};
+use hermetic_types::{
+    BackendDescription, BackendKind, ConversationKey, InstallationId, SandboxLimits,
+};
+use hermetic_warden::client::{RunEvent, Warden};
+use hermetic_warden::protocol::{CommandEnd, CutReason, ExitState, KillRequest, ShellRequest};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn spec() -> Spec {
-    Spec {
+fn spec() -> SandboxSpec {
+    SandboxSpec {
         installation: InstallationId::random(),
         conversation: ConversationKey::new("alice"),
         id: SandboxId::random(),
         system: SystemView::Host,
-        limits: Limits::default(),
+        limits: SandboxLimits::default(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Ledger,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Ledger,
         lifetime: PATIENCE,
     }
 }
 
-async fn warden(backend: &StandInBackend, spec: &Spec) -> Warden {
+async fn warden(backend: &StandInBackend, spec: &SandboxSpec) -> Warden {
     let link = backend.create(spec).await.unwrap();
     Warden::greet(link.into_stream(), PATIENCE).await.unwrap()
 }
 
-async fn run(warden: &Warden, text: &str) -> (String, Ended) {
-    let mut running = warden.shell(Shell::new("main", text)).await.unwrap();
+async fn run(warden: &Warden, text: &str) -> (String, CommandEnd) {
+    let mut running = warden.shell(ShellRequest::new("main", text)).await.unwrap();
     let mut output = Vec::new();
     loop {
         match running.next().await.unwrap().unwrap() {
-            Event::Out(bytes) => output.extend_from_slice(&bytes),
-            Event::Ended(ended) => return (String::from_utf8(output).unwrap(), ended),
+            RunEvent::Out(bytes) => output.extend_from_slice(&bytes),
+            RunEvent::Ended(ended) => return (String::from_utf8(output).unwrap(), ended),
             _ => {}
         }
     }
@@ -59,20 +64,20 @@ async fn commands_print_what_was_scripted_and_endless_ones_can_be_ended() {
     let (output, ended) = run(&warden, "ls").await;
     assert_eq!(
         (output.as_str(), ended.status),
-        ("a\nb\n", Status::Exited(0))
+        ("a\nb\n", ExitState::Exited(0))
     );
-    let wait = Shell::new("main", "wait");
+    let wait = ShellRequest::new("main", "wait");
     let id = wait.id.clone();
     let mut running = warden.shell(wait).await.unwrap();
     assert!(matches!(
         running.next().await,
-        Ok(Some(Event::Started { .. }))
+        Ok(Some(RunEvent::Started { .. }))
     ));
-    warden.kill(Kill::Run(id)).await.unwrap();
-    let Ok(Some(Event::Ended(ended))) = running.next().await else {
+    warden.kill(KillRequest::Run(id)).await.unwrap();
+    let Ok(Some(RunEvent::Ended(ended))) = running.next().await else {
         unreachable!("it was ended")
     };
-    assert_eq!(ended.cut, Some(Cut::Killed));
+    assert_eq!(ended.cut, Some(CutReason::Killed));
 }
 
 #[tokio::test]
@@ -85,7 +90,7 @@ async fn a_sandbox_of_bash_has_files_of_its_own_until_it_is_destroyed() {
     let alice = warden(&backend, &alices).await;
     let bob = warden(&backend, &bobs).await;
     assert_eq!(run(&alice, "echo mine > f; cat f").await.0, "mine\n");
-    assert_eq!(run(&bob, "cat f").await.1.status, Status::Exited(1));
+    assert_eq!(run(&bob, "cat f").await.1.status, ExitState::Exited(1));
     assert_eq!((backend.created(), backend.living()), (2, 2));
     for _ in 0..2 {
         backend.destroy(&alices.id).await.unwrap();

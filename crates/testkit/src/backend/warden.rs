@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use hermetic_types::{RunId, SandboxId};
-use hermetic_warden::protocol::frame::Kind;
+use hermetic_warden::protocol::frame::FrameKind;
 use hermetic_warden::protocol::hello::VERSION;
 use hermetic_warden::protocol::{
-    Cut, Ended, Endpoint, Failure, FailureKind, Info, Kill, Listening, Reply, Request, Run, Status,
-    Usage, encode, hello,
+    CommandEnd, CommandUsage, CutReason, ExitState, FailureKind, KillRequest, ListenEndpoint,
+    ListenReply, RunRequest, WardenFailure, WardenInfo, WardenReply, WardenRequest, encode, hello,
 };
-use hermetic_warden::stand_in::{self, Caller};
+use hermetic_warden::stand_in::{self, StandInCaller};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -54,30 +54,32 @@ struct PlayedWarden {
 }
 
 impl PlayedWarden {
-    async fn answer(&self, request: Request, caller: Caller) {
+    async fn answer(&self, request: WardenRequest, caller: StandInCaller) {
         let voice = caller.voice();
         match request {
-            Request::Shell(shell) => {
+            WardenRequest::Shell(shell) => {
                 let text = String::from_utf8_lossy(&shell.text.0).into_owned();
                 self.run(shell.id, &text, shell.timeout, caller).await;
             }
-            Request::Run(run) => {
+            WardenRequest::Run(run) => {
                 let text = text_of(&run);
                 self.run(run.id, &text, run.timeout, caller).await;
             }
-            Request::Kill(Kill::Run(id)) => match self.end(&id) {
-                true => voice.reply(&Reply::Done).await,
+            WardenRequest::Kill(KillRequest::Run(id)) => match self.end(&id) {
+                true => voice.reply(&WardenReply::Done).await,
                 false => voice.fail(&refused("no such run")).await,
             },
-            Request::Runs => voice.reply(&Reply::Runs(Vec::new())).await,
-            Request::Info => voice.reply(&Reply::Info(info())).await,
+            WardenRequest::Runs => voice.reply(&WardenReply::Runs(Vec::new())).await,
+            WardenRequest::Info => voice.reply(&WardenReply::Info(info())).await,
             // Nobody ever connects.
-            Request::Listen(listen) => {
+            WardenRequest::Listen(listen) => {
                 let port = match listen.endpoint {
-                    Endpoint::Tcp(port) => port,
-                    Endpoint::Unix(_) => 0,
+                    ListenEndpoint::Tcp(port) => port,
+                    ListenEndpoint::Unix(_) => 0,
                 };
-                voice.reply(&Reply::Listening(Listening { port })).await;
+                voice
+                    .reply(&WardenReply::Listening(ListenReply { port }))
+                    .await;
             }
             _ => voice.fail(&refused("a stand-in has no files")).await,
         }
@@ -88,34 +90,34 @@ impl PlayedWarden {
         running.get(run).map(CancellationToken::cancel).is_some()
     }
 
-    async fn run(&self, id: RunId, text: &str, limit: Option<Duration>, mut caller: Caller) {
+    async fn run(&self, id: RunId, text: &str, limit: Option<Duration>, mut caller: StandInCaller) {
         let voice = caller.voice();
-        voice.say(Kind::Started, &encode(&1_u32)).await;
+        voice.say(FrameKind::Started, &encode(&1_u32)).await;
         let end = CancellationToken::new();
         lock(&self.running).insert(id.clone(), end.clone());
         let gone = async { while caller.next().await.is_some() {} };
         let run = self.commands.run(&self.sandbox, text);
         let over = tokio::select! {
-            over = timeout(limit.unwrap_or(Duration::MAX), run) => over.map_err(|_| Cut::TimedOut),
-            () = end.cancelled() => Err(Cut::Killed),
-            () = gone => Err(Cut::Killed),
+            over = timeout(limit.unwrap_or(Duration::MAX), run) => over.map_err(|_| CutReason::TimedOut),
+            () = end.cancelled() => Err(CutReason::Killed),
+            () = gone => Err(CutReason::Killed),
         };
         lock(&self.running).remove(&id);
         let (status, cut) = match over {
             Ok((output, code)) => {
                 for chunk in output.as_bytes().chunks(CHUNK) {
-                    voice.say(Kind::Out, chunk).await;
+                    voice.say(FrameKind::Out, chunk).await;
                 }
-                (Status::Exited(code), None)
+                (ExitState::Exited(code), None)
             }
-            Err(cut) => (Status::Signalled(9), Some(cut)),
+            Err(cut) => (ExitState::Signalled(9), Some(cut)),
         };
         voice.ended(&ended(status, cut)).await;
     }
 }
 
 /// `bash -c TEXT`, or a program with its words.
-fn text_of(run: &Run) -> String {
+fn text_of(run: &RunRequest) -> String {
     let words = run.argv.iter().map(|word| String::from_utf8_lossy(&word.0));
     match words.clone().nth(1).as_deref() {
         Some("-c") => words.skip(2).collect(),
@@ -123,11 +125,11 @@ fn text_of(run: &Run) -> String {
     }
 }
 
-fn ended(status: Status, cut: Option<Cut>) -> Ended {
-    Ended {
+fn ended(status: ExitState, cut: Option<CutReason>) -> CommandEnd {
+    CommandEnd {
         status,
         cut,
-        usage: Usage::default(),
+        usage: CommandUsage::default(),
         killed_for_memory: false,
         leftovers: 0,
         cwd: None,
@@ -136,8 +138,8 @@ fn ended(status: Status, cut: Option<Cut>) -> Ended {
     }
 }
 
-fn info() -> Info {
-    Info {
+fn info() -> WardenInfo {
+    WardenInfo {
         version: VERSION,
         pid: 0,
         rss_bytes: 0,
@@ -149,8 +151,8 @@ fn info() -> Info {
     }
 }
 
-fn refused(text: &str) -> Failure {
-    Failure {
+fn refused(text: &str) -> WardenFailure {
+    WardenFailure {
         kind: FailureKind::Refused,
         errno: None,
         text: text.to_owned(),

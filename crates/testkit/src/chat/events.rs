@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermetic_chat::{Counterfoil, Event, Receipt, Received};
+use hermetic_chat::{ChatEvent, Receipt, ReceiptWaiter, ReceivedEvent};
 use hermetic_types::MessageId;
 use tokio::sync::Notify;
 
@@ -29,7 +29,7 @@ struct Kept {
 #[derive(Debug)]
 struct Entry {
     number: UpdateNumber,
-    event: Event,
+    event: ChatEvent,
     state: State,
 }
 
@@ -47,7 +47,7 @@ impl Events {
         UpdateNumber(kept.last)
     }
 
-    pub(super) fn push(&self, number: UpdateNumber, event: Event) {
+    pub(super) fn push(&self, number: UpdateNumber, event: ChatEvent) {
         self.lock().events.push(Entry {
             number,
             event,
@@ -73,8 +73,8 @@ impl Events {
         let kept = self.lock();
         let entry = kept.events.iter().find(|entry| entry.number == number)?;
         match &entry.event {
-            Event::Message(said) => Some(said.message.clone()),
-            Event::Press(_) | Event::Deleted(_) => None,
+            ChatEvent::Message(said) => Some(said.message.clone()),
+            _ => None,
         }
     }
 
@@ -96,14 +96,14 @@ impl Events {
     }
 
     /// The next event in the order they happened, and the half of its receipt to wait for.
-    pub(super) async fn next(&self) -> (Received, UpdateNumber, Counterfoil) {
+    pub(super) async fn next(&self) -> (ReceivedEvent, UpdateNumber, ReceiptWaiter) {
         let (number, event) = self.until(Kept::take).await;
         let (receipt, counterfoil) = Receipt::pair();
-        (Received { event, receipt }, number, counterfoil)
+        (ReceivedEvent { event, receipt }, number, counterfoil)
     }
 
     /// Forgets an event that was signed for. One that was not comes again.
-    pub(super) async fn settle(&self, number: UpdateNumber, counterfoil: Counterfoil) {
+    pub(super) async fn settle(&self, number: UpdateNumber, counterfoil: ReceiptWaiter) {
         if counterfoil.signed().await {
             self.set(number, State::Signed);
         } else {
@@ -142,7 +142,7 @@ impl Events {
 }
 
 impl Kept {
-    fn take(&mut self) -> Option<(UpdateNumber, Event)> {
+    fn take(&mut self) -> Option<(UpdateNumber, ChatEvent)> {
         let waits = |entry: &&mut Entry| entry.state == State::Waiting;
         let entry = self.events.iter_mut().find(waits)?;
         entry.state = State::HandedOver;

@@ -15,8 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hermetic_chat::{SendKey, UndeliveredReply};
 use hermetic_types::{
-    AccountId, AttachmentId, ChatId, DeletedMessage, MessageId, Platform, SharedClock, UserId,
+    AccountId, AttachmentId, ChatId, DeletedMessage, MessageId, Platform, SharedClock, Timestamp,
+    UserId,
 };
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -73,7 +75,7 @@ impl FakeChat {
         let said = speech.incoming(self.0.account.clone(), update, message, self.now());
         self.0
             .events
-            .push(update, hermetic_chat::Event::Message(said));
+            .push(update, hermetic_chat::ChatEvent::Message(said));
         update
     }
 
@@ -103,7 +105,7 @@ impl FakeChat {
         );
         self.0
             .events
-            .push(update, hermetic_chat::Event::Press(press));
+            .push(update, hermetic_chat::ChatEvent::Press(press));
     }
 
     /// Somebody deletes a message of their own.
@@ -116,7 +118,32 @@ impl FakeChat {
         };
         self.0
             .events
-            .push(update, hermetic_chat::Event::Deleted(deleted));
+            .push(update, hermetic_chat::ChatEvent::Deleted(deleted));
+    }
+
+    /// Somebody changes a message of their own in private.
+    pub fn edits(&self, user: impl Into<UserId>, message: &MessageId, text: &str) -> UpdateNumber {
+        let update = self.0.events.next_number();
+        let speech = Speech::by(user, text);
+        let account = self.0.account.clone();
+        let edited = speech.incoming(account, update, message.clone(), self.now());
+        self.0
+            .events
+            .push(update, hermetic_chat::ChatEvent::Edited(edited));
+        update
+    }
+
+    /// The platform says late that a reply did not arrive.
+    pub fn loses(&self, key: SendKey) {
+        let update = self.0.events.next_number();
+        let lost = UndeliveredReply {
+            account: self.0.account.clone(),
+            key,
+            why: "nobody is there".to_owned(),
+        };
+        self.0
+            .events
+            .push(update, hermetic_chat::ChatEvent::Undelivered(lost));
     }
 
     /// The message that an event brought.
@@ -193,9 +220,8 @@ impl FakeChat {
         }
     }
 
-    fn now(&self) -> jiff::Timestamp {
-        let millis = self.0.clock.now().millis();
-        jiff::Timestamp::from_millisecond(millis).unwrap_or_default()
+    fn now(&self) -> Timestamp {
+        self.0.clock.now()
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut Record) -> R) {

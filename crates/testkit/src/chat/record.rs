@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use hermetic_chat::Button;
-use hermetic_types::{AttachmentId, ChatId, ChatKind, MessageId, Place};
+use hermetic_chat::ReplyButton;
+use hermetic_types::{AttachmentId, ChatId, ChatKind, ChatPlace, MessageId};
 
 use super::visible::visible_markdown;
 
@@ -15,7 +15,7 @@ pub struct Record {
     pub edits: Vec<Edit>,
     pub files: Vec<SentFile>,
     /// Where it was shown that an answer is being written, each time.
-    pub typing: Vec<Place>,
+    pub typing: Vec<ChatPlace>,
     /// What people were told who pressed a button.
     pub notices: Vec<Notice>,
     pub(super) uploads: HashMap<AttachmentId, Bytes>,
@@ -25,25 +25,25 @@ pub struct Record {
 #[derive(Clone, Debug)]
 pub struct SentMessage {
     pub id: MessageId,
-    pub place: Place,
+    pub place: ChatPlace,
     /// In common Markdown, as the gateway wrote it.
     pub markdown: String,
     pub reply_to: Option<MessageId>,
-    pub buttons: Vec<Vec<Button>>,
+    pub buttons: Vec<Vec<ReplyButton>>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Edit {
     pub message: MessageId,
-    pub place: Place,
+    pub place: ChatPlace,
     pub markdown: String,
-    pub buttons: Vec<Vec<Button>>,
+    pub buttons: Vec<Vec<ReplyButton>>,
 }
 
 #[derive(Clone, Debug)]
 pub struct SentFile {
     pub id: MessageId,
-    pub place: Place,
+    pub place: ChatPlace,
     pub name: String,
     pub bytes: Bytes,
     pub caption: Option<String>,
@@ -84,9 +84,9 @@ impl Record {
         (message.id.clone(), told.collect())
     }
 
-    pub(super) fn place_of(&self, message: &MessageId) -> Place {
+    pub(super) fn place_of(&self, message: &MessageId) -> ChatPlace {
         let found = self.messages.iter().find(|sent| sent.id == *message);
-        let nowhere = || Place {
+        let nowhere = || ChatPlace {
             chat: ChatId::from(0),
             kind: ChatKind::Dm,
             thread: None,

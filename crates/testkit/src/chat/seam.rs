@@ -7,10 +7,11 @@ use futures::FutureExt;
 use futures::future::{self, BoxFuture};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    AttachmentStream, Button, ButtonLimits, Capabilities, Chat, ChatState, DownloadError, Outgoing,
-    OutgoingFile, ReceiveError, Received, Redelivery, Reply, ReplyRule, SendError, TextLimit,
+    AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply, ChatState, DownloadError,
+    OutgoingFile, OutgoingText, ReceiveError, ReceivedEvent, Redelivery, ReplyButton, ReplyRule,
+    ReportedChanges, SendError, TextLimit,
 };
-use hermetic_types::{AccountId, Attachment, MessageId, Place, Press, UserId};
+use hermetic_types::{AccountId, Attachment, ButtonPress, ChatPlace, MessageId, UserId};
 use tokio_util::sync::CancellationToken;
 
 use super::faults::Left;
@@ -23,9 +24,10 @@ use super::{FakeChat, Operation};
 const CAPABILITIES: Capabilities = Capabilities {
     text: TextLimit::utf16(1 << 20),
     edits: true,
+    reports_changes: ReportedChanges::ALL,
     buttons: Some(ButtonLimits {
         most: 100,
-        data_bytes: Button::DATA_BYTES,
+        data_bytes: ReplyButton::DATA_BYTES,
     }),
     files_in: Some(1 << 30),
     files_out: Some(1 << 30),
@@ -50,7 +52,10 @@ impl Chat for FakeChat {
         ChatState::Connected
     }
 
-    fn receive(&self, stop: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(
+        &self,
+        stop: CancellationToken,
+    ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         self.0.events.begin();
         stream::unfold(stop, move |stop| async move {
             let received = stop.run_until_cancelled(self.next_event()).await?;
@@ -61,8 +66,8 @@ impl Chat for FakeChat {
 
     fn send<'a>(
         &'a self,
-        place: &'a Place,
-        reply: &'a Reply,
+        place: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         let sent = move |id: MessageId| SentMessage {
             id,
@@ -81,10 +86,10 @@ impl Chat for FakeChat {
 
     fn edit<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         message: &'a MessageId,
-        text: &'a Outgoing,
-        buttons: &'a [Vec<Button>],
+        text: &'a OutgoingText,
+        buttons: &'a [Vec<ReplyButton>],
     ) -> BoxFuture<'a, Result<(), SendError>> {
         let edit = move || Edit {
             message: message.clone(),
@@ -98,14 +103,17 @@ impl Chat for FakeChat {
         .boxed()
     }
 
-    fn typing<'a>(&'a self, place: &'a Place) -> BoxFuture<'a, Result<(), SendError>> {
+    fn typing<'a>(&'a self, place: &'a ChatPlace) -> BoxFuture<'a, Result<(), SendError>> {
         self.carry_out(Operation::Typing, move || {
             self.change(|record| record.typing.push(place.clone()));
         })
         .boxed()
     }
 
-    fn acknowledge_press<'a>(&'a self, press: &'a Press) -> BoxFuture<'a, Result<(), SendError>> {
+    fn acknowledge_press<'a>(
+        &'a self,
+        press: &'a ButtonPress,
+    ) -> BoxFuture<'a, Result<(), SendError>> {
         let told = move || Notice {
             query: press.query.clone(),
             text: None,
@@ -116,14 +124,17 @@ impl Chat for FakeChat {
         .boxed()
     }
 
-    fn private_place<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Place, SendError>> {
+    fn private_place<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<ChatPlace, SendError>> {
         future::ready(Ok(private_place(user))).boxed()
     }
 
     fn answer_press<'a>(
         &'a self,
-        press: &'a Press,
-        notice: &'a Outgoing,
+        press: &'a ButtonPress,
+        notice: &'a OutgoingText,
     ) -> BoxFuture<'a, Result<(), SendError>> {
         let told = move || Notice {
             query: press.query.clone(),
@@ -137,7 +148,7 @@ impl Chat for FakeChat {
 
     fn send_file<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a ChatPlace,
         file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
         let sent = move |id: MessageId| SentFile {
@@ -181,7 +192,7 @@ impl Chat for FakeChat {
 }
 
 impl FakeChat {
-    async fn next_event(&self) -> Received {
+    async fn next_event(&self) -> ReceivedEvent {
         let (received, number, counterfoil) = self.0.events.next().await;
         let shared = Arc::clone(&self.0);
         // It ends with the receipt, which is signed or dropped.

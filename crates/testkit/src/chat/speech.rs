@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use hermetic_types::{
-    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, MessageId,
-    Place, Press, Quoted, Sender, ThreadId, UpdateId, UserId,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ButtonPress, ChatId, ChatKind, ChatPlace,
+    IncomingMessage, MessageId, QuotedMessage, Sender, ThreadId, Timestamp, UpdateId, UserId,
 };
 
 use super::UpdateNumber;
@@ -13,9 +13,9 @@ use super::UpdateNumber;
 pub struct Speech {
     user: UserId,
     text: String,
-    place: Place,
+    place: ChatPlace,
     mentions_us: bool,
-    quoted: Option<Quoted>,
+    quoted: Option<QuotedMessage>,
     /// As the platform numbers it; otherwise the next number.
     message: Option<MessageId>,
     pub(super) files: Vec<Upload>,
@@ -58,7 +58,7 @@ impl Speech {
     }
 
     #[must_use]
-    pub fn in_reply_to(mut self, quoted: Quoted) -> Self {
+    pub fn in_reply_to(mut self, quoted: QuotedMessage) -> Self {
         self.quoted = Some(quoted);
         self
     }
@@ -93,9 +93,9 @@ impl Speech {
         account: AccountId,
         update: UpdateNumber,
         next: MessageId,
-        now: jiff::Timestamp,
-    ) -> Incoming {
-        Incoming {
+        now: Timestamp,
+    ) -> IncomingMessage {
+        IncomingMessage {
             account,
             update: UpdateId::from(update.0),
             message: self.message.unwrap_or(next),
@@ -113,11 +113,11 @@ impl Speech {
 pub(super) fn press(
     account: AccountId,
     update: UpdateNumber,
-    (user, place): (UserId, Place),
+    (user, place): (UserId, ChatPlace),
     (message, data): (&MessageId, &str),
-    now: jiff::Timestamp,
-) -> Press {
-    Press {
+    now: Timestamp,
+) -> ButtonPress {
+    ButtonPress {
         account,
         update: UpdateId::from(update.0),
         query: update.0.to_string(),
@@ -154,12 +154,13 @@ fn sender(id: UserId) -> Sender {
         display: format!("person {id}"),
         id,
         is_bot: false,
+        roles: Vec::new(),
     }
 }
 
 /// A private chat is named after the person in it.
-pub(super) fn private_place(user: &UserId) -> Place {
-    Place {
+pub(super) fn private_place(user: &UserId) -> ChatPlace {
+    ChatPlace {
         chat: ChatId::new(user.as_str()).unwrap_or_else(|_| ChatId::from(0)),
         kind: ChatKind::Dm,
         thread: None,

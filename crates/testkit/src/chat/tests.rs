@@ -1,27 +1,28 @@
 use super::*;
 
 use futures::StreamExt;
-use hermetic_chat::{Chat, Event, Outgoing, Received, Reply, SendFailure};
-use hermetic_types::{ChatKind, Place, SystemClock};
+use hermetic_chat::{Chat, ChatEvent, ChatReply, OutgoingText, ReceivedEvent, SendFailure};
+use hermetic_types::{ChatKind, ChatPlace, SystemClock};
 use tokio_util::sync::CancellationToken;
 
 fn chat() -> FakeChat {
     FakeChat::new(Platform::Telegram, SystemClock::shared())
 }
 
-fn place() -> Place {
-    Place {
+fn place() -> ChatPlace {
+    ChatPlace {
         chat: ChatId::from(7),
         kind: ChatKind::Dm,
         thread: None,
     }
 }
 
-fn words(received: &Received) -> &str {
+fn words(received: &ReceivedEvent) -> &str {
     match &received.event {
-        Event::Message(said) => &said.text,
-        Event::Press(press) => &press.data,
-        Event::Deleted(deleted) => deleted.message.as_str(),
+        ChatEvent::Message(said) | ChatEvent::Edited(said) => &said.text,
+        ChatEvent::Press(press) => &press.data,
+        ChatEvent::Deleted(deleted) => deleted.message.as_str(),
+        ChatEvent::Undelivered(lost) => lost.key.as_str(),
     }
 }
 
@@ -56,7 +57,7 @@ async fn sends_fail_as_ordered_and_the_record_tells_what_arrived() {
     ] {
         chat.fail_next(Operation::Send, fault);
     }
-    let reply = Reply::text(Outgoing::constant("**hello**"));
+    let reply = ChatReply::text(OutgoingText::constant("**hello**"));
     let (here, mut failures) = (place(), Vec::new());
     for _ in 0..3 {
         failures.push(chat.send(&here, &reply).await.unwrap_err().failure);
@@ -72,7 +73,7 @@ async fn sends_fail_as_ordered_and_the_record_tells_what_arrived() {
 async fn a_send_that_hangs_goes_on_when_it_is_released() {
     let chat = chat();
     chat.fail_next(Operation::Send, Fault::Hang);
-    let reply = Reply::text(Outgoing::constant("late"));
+    let reply = ChatReply::text(OutgoingText::constant("late"));
     let here = place();
     let release = async {
         chat.tried(Operation::Send, 1).await;

@@ -1,6 +1,6 @@
 //! Common Markdown as a person reads it, once a platform has shown it.
 
-use hermetic_chat::markdown::{Inline, LineKind, read_inline};
+use hermetic_chat::markdown::{InlineNode, LineKind, read_inline};
 
 /// The text without its marks: fences go, code and prose stay, a link shows its label.
 pub(super) fn visible_markdown(text: &str) -> String {
@@ -27,11 +27,11 @@ fn visible_line(line: &str) -> String {
     format!("{indent}{sign}{}", visible(&read_inline(rest)))
 }
 
-fn visible(inlines: &[Inline<'_>]) -> String {
+fn visible(inlines: &[InlineNode<'_>]) -> String {
     let shown = inlines.iter().map(|inline| match inline {
-        Inline::Text(text) => unescaped(text),
-        Inline::Code(text) | Inline::Link { label: text, .. } => (*text).to_owned(),
-        Inline::Styled(_, inner) => visible(inner),
+        InlineNode::Text(text) => unescaped(text),
+        InlineNode::Code(text) | InlineNode::Link { label: text, .. } => (*text).to_owned(),
+        InlineNode::Styled(_, inner) => visible(inner),
     });
     shown.collect()
 }

@@ -46,6 +46,8 @@ pub(super) fn answer(asked: Asked<'_>) -> Result<Value, Refusal> {
                 inner.channels.get(&id(0)).cloned().ok_or(UNKNOWN_CHANNEL)?,
                 0,
             ),
+            "GET /users/@me/guilds" => (guilds(inner), 0),
+            "GET /guilds/{}/members/{}" => (member(inner, id(1)), 0),
             "GET /channels/{}/messages" => (history(inner, id(0), asked.query)?, 0),
             "GET /channels/{}/messages/{}" => (
                 inner
@@ -88,6 +90,23 @@ pub(super) fn answer(asked: Asked<'_>) -> Result<Value, Refusal> {
     };
     asked.world.note(asked.route, call);
     Ok(answer)
+}
+
+fn guilds(inner: &Inner) -> Value {
+    json!([{
+        "id": GUILD.to_string(), "name": "Test", "icon": null, "banner": null, "owner": false,
+        "permissions": inner.permissions.to_string(), "features": [],
+    }])
+}
+
+/// Somebody in the server, by their id.
+pub(super) fn member(inner: &Inner, user: u64) -> Value {
+    let roles = inner.roles.get(&user).into_iter().flatten();
+    let roles: Vec<_> = roles.map(u64::to_string).collect();
+    json!({
+        "user": super::world::person(user), "roles": roles, "nick": null,
+        "joined_at": "2026-01-01T00:00:00+00:00", "deaf": false, "mute": false, "flags": 0,
+    })
 }
 
 fn gateway(inner: &Inner) -> Value {

@@ -179,6 +179,17 @@ impl DiscordServer {
         self.world.change(|inner| inner.early = Some(Vec::new()));
     }
 
+    /// Somebody has these roles in the server.
+    pub fn give_roles(&self, user: u64, roles: &[u64]) {
+        self.world
+            .change(|inner| inner.roles.insert(user, roles.to_vec()));
+    }
+
+    /// The bot may do this in the server and nothing else, by Discord's bits.
+    pub fn permit_only(&self, permissions: u64) {
+        self.world.change(|inner| inner.permissions = permissions);
+    }
+
     pub fn forbid_threads(&self) {
         self.world.change(|inner| inner.may_make_threads = false);
     }

@@ -48,6 +48,24 @@ impl DiscordServer {
         });
     }
 
+    /// Whoever wrote a message changes it.
+    pub fn edits(&self, channel: u64, message: u64, text: &str) {
+        self.world.change(|inner| {
+            let changed = inner.next_id();
+            let is_private = inner.is_private(channel);
+            let Some(kept) = inner.messages.get_mut(&(channel, message)) else {
+                return;
+            };
+            kept["content"] = json!(text);
+            kept["edited_timestamp"] = json!(format!("2026-11-17T12:00:00.{changed:06}+00:00"));
+            let mut told = kept.clone();
+            if !is_private {
+                told["guild_id"] = json!(GUILD.to_string());
+            }
+            inner.dispatch("MESSAGE_UPDATE", told);
+        });
+    }
+
     /// Whoever wrote a message takes it back.
     pub fn deletes(&self, channel: u64, message: u64) {
         self.world.change(|inner| {
@@ -103,6 +121,17 @@ impl DiscordServer {
         })
     }
 
+    /// The same over all channels and threads.
+    pub fn shown_anywhere(&self) -> Vec<String> {
+        let us = BOT_ID.to_string();
+        self.world.look(|inner| {
+            let own = inner.messages.values();
+            own.filter(|message| message["author"]["id"] == us)
+                .map(|message| message["content"].as_str().unwrap_or_default().to_owned())
+                .collect()
+        })
+    }
+
     fn interacts(&self, user: u64, channel: u64, fields: Value) -> u64 {
         self.world.change(|inner| {
             let id = inner.next_id();
@@ -136,10 +165,8 @@ fn describe(inner: &Inner, user: u64, channel: u64) -> Value {
         event["user"] = person(user);
     } else {
         event["guild_id"] = json!(GUILD.to_string());
-        event["member"] = json!({
-            "user": person(user), "roles": [], "joined_at": "2026-01-01T00:00:00+00:00",
-            "deaf": false, "mute": false, "flags": 0, "permissions": "0",
-        });
+        event["member"] = super::methods::member(inner, user);
+        event["member"]["permissions"] = json!("0");
     }
     event
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hermetic_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
@@ -90,6 +91,10 @@ pub(super) struct Inner {
     pub(super) interactions: HashMap<String, Interaction>,
     pub(super) files: HashMap<String, Bytes>,
     pub(super) commands: Vec<Value>,
+    /// The roles of people in the server.
+    pub(super) roles: HashMap<u64, Vec<u64>>,
+    /// What the bot may do in the server.
+    pub(super) permissions: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -137,6 +142,8 @@ impl Default for Inner {
             interactions: HashMap::new(),
             files: HashMap::new(),
             commands: Vec::new(),
+            roles: HashMap::new(),
+            permissions: u64::MAX >> 12,
         }
     }
 }
@@ -225,7 +232,7 @@ impl World {
 impl Inner {
     /// Ids grow with time, as Discord's do.
     pub(super) fn next_id(&mut self) -> u64 {
-        let since = jiff::Timestamp::now().as_millisecond() - EPOCH_MS;
+        let since = SystemClock.now().millis() - EPOCH_MS;
         self.last_id = (since.unsigned_abs() << 22).max(self.last_id + 1);
         self.last_id
     }
@@ -270,6 +277,13 @@ impl Inner {
         message["channel_type"] = kind.cloned().unwrap_or_default();
         if !self.is_private(channel) {
             message["guild_id"] = json!(GUILD.to_string());
+            let author = message["author"]["id"].as_str().unwrap_or_default();
+            let mut member = super::methods::member(self, author.parse().unwrap_or_default());
+            // Who it is stands beside it.
+            if let Some(member) = member.as_object_mut() {
+                member.remove("user");
+            }
+            message["member"] = member;
         }
         self.dispatch("MESSAGE_CREATE", message);
     }

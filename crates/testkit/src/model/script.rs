@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt};
-use hermetic_agent::{Ask, Delta, Deltas, Finish, Fragment, Message, Model, ModelError};
+use hermetic_agent::{
+    CallFragment, Deltas, FinishReason, LanguageModel, Message, ModelError, ModelRequest,
+    ReplyDelta,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Answers each question with the next line of its script. Questions beyond it are refused.
@@ -22,7 +25,7 @@ pub struct Line {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Give(Delta),
+    Give(ReplyDelta),
     Fail(ModelError),
     /// Nothing more until the turn is stopped.
     Stall,
@@ -53,15 +56,15 @@ impl Line {
             .unwrap_or(0);
         let (first, second) = text.split_at(middle);
         Self::deltas([
-            Delta::Text(first.to_owned()),
-            Delta::Text(second.to_owned()),
+            ReplyDelta::Text(first.to_owned()),
+            ReplyDelta::Text(second.to_owned()),
         ])
     }
 
     /// Calls tools, given by name and arguments.
     pub fn calls(calls: &[(&str, &str)]) -> Self {
         Self::deltas(calls.iter().enumerate().map(|(index, (name, arguments))| {
-            Delta::ToolCall(Fragment {
+            ReplyDelta::ToolCall(CallFragment {
                 index,
                 id: None,
                 name: Some((*name).to_owned()),
@@ -71,9 +74,9 @@ impl Line {
     }
 
     /// These pieces and a proper end.
-    pub fn deltas(deltas: impl IntoIterator<Item = Delta>) -> Self {
+    pub fn deltas(deltas: impl IntoIterator<Item = ReplyDelta>) -> Self {
         let mut steps: Vec<_> = deltas.into_iter().map(Step::Give).collect();
-        steps.push(Step::Give(Delta::Finish(Finish::Done)));
+        steps.push(Step::Give(ReplyDelta::Finish(FinishReason::Done)));
         Self { steps }
     }
 
@@ -86,24 +89,27 @@ impl Line {
     /// Says this and then nothing, until stopped.
     pub fn stalls_after(text: &str) -> Self {
         Self {
-            steps: vec![Step::Give(Delta::Text(text.to_owned())), Step::Stall],
+            steps: vec![Step::Give(ReplyDelta::Text(text.to_owned())), Step::Stall],
         }
     }
 
     /// Says this and then fails.
     pub fn breaks_after(text: &str, error: ModelError) -> Self {
         Self {
-            steps: vec![Step::Give(Delta::Text(text.to_owned())), Step::Fail(error)],
+            steps: vec![
+                Step::Give(ReplyDelta::Text(text.to_owned())),
+                Step::Fail(error),
+            ],
         }
     }
 }
 
-impl Model for ScriptedModel {
+impl LanguageModel for ScriptedModel {
     fn name(&self) -> &str {
         "scripted"
     }
 
-    fn complete<'a>(&'a self, ask: Ask<'a>, stop: CancellationToken) -> Deltas<'a> {
+    fn complete<'a>(&'a self, ask: ModelRequest<'a>, stop: CancellationToken) -> Deltas<'a> {
         self.asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
@@ -52,6 +52,8 @@ pub enum Piece {
 /// What a client sent.
 #[derive(Clone, Debug)]
 pub struct Received {
+    /// The path with its query.
+    pub path: String,
     pub headers: HeaderMap,
     pub body: Value,
 }
@@ -213,13 +215,21 @@ impl Reply {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = body["messages"].to_string();
     let beyond = shared.beyond.map(|reply| reply(&body));
-    shared
-        .received
-        .send_modify(|all| all.push(Received { headers, body }));
+    let received = Received {
+        path: uri.to_string(),
+        headers,
+        body,
+    };
+    shared.received.send_modify(|all| all.push(received));
     let reply = shared
         .replies
         .lock()

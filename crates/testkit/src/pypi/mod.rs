@@ -1,9 +1,10 @@
-//! Clients that others wrote, from PyPI: they do not share our reading of a specification.
+//! Servers and clients that others wrote, from PyPI: they do not share our reading of a specification.
 //!
 //! Each package is installed once into the target folder. Where there is no python, no pip or no package,
 //! the reason is returned, and the test that wanted it is skipped aloud.
 
 mod pywa;
+mod synapse;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,15 +15,18 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 pub use pywa::PywaReceiver;
+pub use synapse::{Synapse, SynapseLimits};
 
-const INSTALL_TIMEOUT: Duration = Duration::from_secs(180);
+/// Synapse takes a minute on a machine that does nothing else.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(480);
 
-/// The folder with the package and what it depends on, shared by all tests and runs.
-async fn install(name: &str, version: &str) -> Result<PathBuf, String> {
+/// The folder with the package and what it depends on, shared by all tests and runs. It is there when the
+/// module is.
+async fn install(name: &str, version: &str, module: &str) -> Result<PathBuf, String> {
     let text = |error: std::io::Error| error.to_string();
     let folder = target_folder().join("pypi").join(name).join(version);
     let packages = folder.join("packages");
-    if packages.join(name).exists() {
+    if packages.join(module).exists() {
         return Ok(packages);
     }
     fs::create_dir_all(&folder).map_err(text)?;
@@ -48,7 +52,7 @@ async fn install(name: &str, version: &str) -> Result<PathBuf, String> {
         return Err(format!("pip cannot install {package}"));
     }
     let moved = fs::rename(aside.path().join("packages"), &packages);
-    if moved.is_err() && !packages.join(name).exists() {
+    if moved.is_err() && !packages.join(module).exists() {
         return Err(format!("{package} cannot be put into {}", folder.display()));
     }
     Ok(packages)
@@ -56,9 +60,12 @@ async fn install(name: &str, version: &str) -> Result<PathBuf, String> {
 
 fn target_folder() -> PathBuf {
     let binary = std::env::current_exe().unwrap_or_default();
-    // target/<profile>/deps/<binary>
+    // target/<profile>/deps/<binary>, but for programs: target/<profile>/<binary>
+    let is_test = binary
+        .parent()
+        .is_some_and(|folder| folder.ends_with("deps"));
     binary
         .ancestors()
-        .nth(3)
+        .nth(if is_test { 3 } else { 2 })
         .map_or_else(std::env::temp_dir, Path::to_path_buf)
 }

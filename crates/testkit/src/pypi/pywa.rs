@@ -80,7 +80,7 @@ pub struct PywaReceiver {
 impl PywaReceiver {
     /// An error says why not.
     pub async fn start() -> Result<Self, String> {
-        let packages = install(NAME, VERSION).await?;
+        let packages = install(NAME, VERSION, NAME).await?;
         let mut child = Command::new("python3")
             .args(["-c", SCRIPT])
             .args([PHONE_NUMBER_ID, TOKEN, APP_SECRET, VERIFY_TOKEN])

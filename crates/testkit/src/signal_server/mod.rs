@@ -120,6 +120,14 @@ impl SignalServer {
         timestamp
     }
 
+    /// Somebody changes a message of theirs. Returns the time by which the change is known.
+    pub fn edits(&self, person: Person, message: u64, text: &str) -> u64 {
+        let (timestamp, data) = self.data(json!({ "message": text }));
+        let edit = json!({ "targetSentTimestamp": message, "dataMessage": data });
+        self.event(&envelope(person, timestamp, json!({ "editMessage": edit })));
+        timestamp
+    }
+
     /// Somebody reacts to one of the account's messages.
     pub fn reacts(&self, person: Person, message: u64, emoji: &str) -> u64 {
         self.says_with(person, reaction(message, emoji))
@@ -186,6 +194,11 @@ impl SignalServer {
     /// How often the method was tried so far, with failures.
     pub fn tries(&self, method: &str) -> usize {
         self.world.tries(method)
+    }
+
+    /// Whether a message waits at Signal's servers for somebody to connect.
+    pub fn still_has(&self, timestamp: u64) -> bool {
+        self.world.still_has(timestamp)
     }
 
     /// How many connections take events.

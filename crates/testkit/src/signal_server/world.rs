@@ -101,6 +101,12 @@ impl World {
         });
     }
 
+    pub(super) fn still_has(&self, timestamp: u64) -> bool {
+        let inner = self.lock();
+        let timestamp = timestamp.to_string();
+        inner.waiting.iter().any(|event| event.contains(&timestamp))
+    }
+
     pub(super) fn keep_alive(&self) {
         for listener in &self.lock().listeners {
             let _ = listener.send(Sent::KeepAlive);

@@ -115,6 +115,20 @@ impl SlackServer {
         self.world.deliver("slash_commands", &payload)
     }
 
+    /// Somebody changes a message of theirs.
+    pub fn edits(&self, channel: &str, ts: &str, text: &str) -> String {
+        let at = self.world.next_ts();
+        let before = self.message(channel, ts).unwrap_or_default();
+        let mut changed = before.clone();
+        changed["text"] = json!(text);
+        changed["edited"] = json!({ "user": before["user"], "ts": at });
+        self.world.put(channel, ts, changed.clone());
+        self.event(json!({
+            "type": "message", "subtype": "message_changed", "hidden": true, "channel": channel,
+            "ts": at, "event_ts": at, "message": changed, "previous_message": before,
+        }))
+    }
+
     /// Somebody deletes a message.
     pub fn deletes(&self, channel: &str, ts: &str) -> String {
         let removed = {

@@ -96,7 +96,10 @@ fn carry_out(world: &World, method: &str, params: &Value) -> Done {
         "files.completeUploadExternal" => files::complete(world, params),
         "files.info" => files::info(world, params),
         "assistant.threads.setStatus" => text(params, "thread_ts").map(|_| json!({})),
-        "users.info" => text(params, "user").map(|user| json!({ "user": { "id": user } })),
+        "users.info" => text(params, "user").map(|user| {
+            let name = world.lock().names.get(user).cloned().unwrap_or_default();
+            json!({ "user": { "id": user, "profile": { "display_name": "", "real_name": name } } })
+        }),
         _ => Err("unknown_method"),
     }
 }

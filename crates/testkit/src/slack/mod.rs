@@ -71,6 +71,12 @@ impl SlackServer {
         self.world.lock().while_away = away;
     }
 
+    /// What somebody calls themselves.
+    pub fn call_person(&self, user: &str, name: &str) {
+        let names = &mut self.world.lock().names;
+        names.insert(user.to_owned(), name.to_owned());
+    }
+
     /// Takes a scope away from the bot token.
     pub fn revoke_scope(&self, scope: &str) {
         self.world.lock().revoked.push(scope.to_owned());

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use hermetic_types::{Clock as _, SystemClock};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
@@ -88,6 +88,8 @@ pub(super) struct Inner {
     pub(super) files: HashMap<String, StoredFile>,
     /// What the bot token may not do.
     pub(super) revoked: Vec<String>,
+    /// What people call themselves.
+    pub(super) names: HashMap<String, String>,
     /// The page size of histories.
     pub(super) page: usize,
     calls: HashMap<String, Vec<Value>>,
@@ -142,7 +144,7 @@ impl World {
     /// The time of the next message: now, and later than all before.
     pub(super) fn next_ts(&self) -> String {
         let number = self.number();
-        let seconds = Timestamp::now().as_second();
+        let seconds = SystemClock.now().seconds();
         format!("{seconds}.{:06}", number * 10)
     }
 

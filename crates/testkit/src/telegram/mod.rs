@@ -136,6 +136,11 @@ impl TelegramServer {
         .await
     }
 
+    /// The texts of the bot in a chat, each as it was changed last and as it was sent.
+    pub fn shown(&self, chat: i64) -> Vec<String> {
+        self.world.texts(chat)
+    }
+
     /// How often the method was tried so far, with failures.
     pub fn tries(&self, method: &str) -> usize {
         self.world.tries(method)

@@ -156,6 +156,12 @@ impl World {
         self.lock().texts.get(&(chat, message)).cloned()
     }
 
+    pub(super) fn texts(&self, chat: i64) -> Vec<String> {
+        let inner = self.lock();
+        let own = inner.texts.iter().filter(|((of, _), _)| *of == chat);
+        own.map(|(_, text)| text.clone()).collect()
+    }
+
     pub(super) fn put_file(&self, id: &str, bytes: Bytes) {
         self.lock().files.insert(id.to_owned(), bytes);
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::webhook::Webhook;
 use super::world::{Failure, SentMessage, World};
-use super::{DISPLAY_NUMBER, PHONE_NUMBER_ID, TOKEN, notification};
+use super::{DISPLAY_NUMBER, PHONE_NUMBER_ID, SECOND_NUMBER_ID, TOKEN, notification};
 
 #[derive(Clone)]
 struct Graph {
@@ -121,7 +121,7 @@ async fn look_up(
     if let Some(refused) = check_call(&headers, &version, PHONE_NUMBER_ID) {
         return refused;
     }
-    if node == PHONE_NUMBER_ID {
+    if is_number(&node) {
         return match failed(graph.world.failure("number").as_ref()) {
             Some(failed) => failed,
             None => Json(json!({
@@ -160,7 +160,11 @@ fn check_call(headers: &HeaderMap, version: &str, number: &str) -> Option<Respon
         return Some(refuse(401, 190, None));
     }
     let versioned = version.starts_with('v') && version.ends_with(".0");
-    (!versioned || number != PHONE_NUMBER_ID).then(|| refuse(400, 100, None))
+    (!versioned || !is_number(number)).then(|| refuse(400, 100, None))
+}
+
+fn is_number(node: &str) -> bool {
+    [PHONE_NUMBER_ID, SECOND_NUMBER_ID].contains(&node)
 }
 
 fn is_known(headers: &HeaderMap) -> bool {

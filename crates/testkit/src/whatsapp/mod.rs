@@ -30,6 +30,8 @@ pub use world::{Failure, SentMessage};
 /// The only token the server knows.
 pub const TOKEN: &str = "EAAtest-token";
 pub const PHONE_NUMBER_ID: &str = "106540352242922";
+/// Another number of the same app.
+pub const SECOND_NUMBER_ID: &str = "206540352242922";
 /// The number itself, as people see it.
 pub const DISPLAY_NUMBER: &str = "+1 555-078-3881";
 pub const APP_SECRET: &str = "test-app-secret";

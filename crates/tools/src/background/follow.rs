@@ -4,32 +4,36 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use hermetic_redact::Redacted;
-use hermetic_warden::client::{CallError, Event, Running};
+use hermetic_warden::client::{RunEvent, RunningCommand, WardenCallError};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::Shared;
-use super::notice::{Notice, Noticed};
-use super::process::{End, Process};
-use super::watch::{Hit, Watch};
-use crate::{Held, Tell, ansi};
+use super::BackgroundState;
+use super::notice::{NoticeKind, ProcessNotice};
+use super::process::{BackgroundProcess, ProcessEnd};
+use super::watch::{PatternHit, PatternWatch};
+use crate::{Held, ProcessTell, ansi};
 
 /// A process that floods is slowed down to this: what it writes is read by us, and thrown away.
 const BURST: usize = 4 << 20;
 const BURST_TAKES: Duration = Duration::from_millis(200);
 
 /// Between two tries to reach a process whose link breaks again and again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_REACH_PAUSE: Duration = Duration::from_secs(30);
 
 /// How much of the output a notice shows.
 const SHOWN: usize = 2000;
 
 /// Until its end. Dropping this lets the process be; it goes on in its sandbox.
-pub(super) async fn follow(shared: &Shared, process: &Process, link: Option<(Running, Held)>) {
+pub(super) async fn follow(
+    shared: &BackgroundState,
+    process: &BackgroundProcess,
+    link: Option<(RunningCommand, Held)>,
+) {
     let mut watch = match &process.terms.tell {
-        Tell::Matches(patterns) => Some(Watch::new(patterns.clone())),
-        Tell::Nothing | Tell::End => None,
+        ProcessTell::Matches(patterns) => Some(PatternWatch::new(patterns.clone())),
+        ProcessTell::Nothing | ProcessTell::End => None,
     };
-    let mut tells_end = process.terms.tell == Tell::End;
+    let mut tells_end = process.terms.tell == ProcessTell::End;
     let mut link = link;
     let mut pause = Duration::ZERO;
     let end = loop {
@@ -37,13 +41,13 @@ pub(super) async fn follow(shared: &Shared, process: &Process, link: Option<(Run
             Some((running, held)) => {
                 follow_link(shared, process, running, held, &mut watch, &mut tells_end).await
             }
-            None => Followed::Broken,
+            None => FollowOutcome::Broken,
         };
         match followed {
-            Followed::End(end) => break end,
-            Followed::Broken => {
+            FollowOutcome::End(end) => break end,
+            FollowOutcome::Broken => {
                 sleep(pause).await;
-                pause = (pause * 2).clamp(Duration::from_millis(100), LONGEST_PAUSE);
+                pause = (pause * 2).clamp(Duration::from_millis(100), LONGEST_REACH_PAUSE);
                 match reach(shared, process).await {
                     Ok(again) => link = Some(again),
                     Err(end) => break end,
@@ -55,30 +59,36 @@ pub(super) async fn follow(shared: &Shared, process: &Process, link: Option<(Run
     let code = end.code();
     tracing::info!(process = %process.row.id, code, "a background process has ended");
     if tells_end && process.terms.origin.is_some() {
-        tell(shared, process, "end".to_owned(), Noticed::Ended { code }).await;
+        tell(
+            shared,
+            process,
+            "end".to_owned(),
+            NoticeKind::Ended { code },
+        )
+        .await;
     } else {
         shared.strike_out(&process.row.id).await;
     }
 }
 
-enum Followed {
-    End(End),
+enum FollowOutcome {
+    End(ProcessEnd),
     /// The link is gone; the process may live.
     Broken,
 }
 
 async fn follow_link(
-    shared: &Shared,
-    process: &Process,
-    mut running: Running,
+    shared: &BackgroundState,
+    process: &BackgroundProcess,
+    mut running: RunningCommand,
     held: Held,
-    watch: &mut Option<Watch>,
+    watch: &mut Option<PatternWatch>,
     tells_end: &mut bool,
-) -> Followed {
+) -> FollowOutcome {
     let hold = shared.settings.longest_hold.saturating_sub(process.age());
     let mut let_go = std::pin::pin!(sleep(hold));
     let mut held = Some(held);
-    let mut pace = Pace::begin();
+    let mut pace = FollowPace::begin();
     loop {
         let event = tokio::select! {
             event = running.next() => event,
@@ -88,42 +98,49 @@ async fn follow_link(
             }
         };
         match event {
-            Ok(Some(Event::Started { pid })) => process.set_pid(pid),
-            Ok(Some(Event::Out(bytes) | Event::Err(bytes))) => {
+            Ok(Some(RunEvent::Started { pid })) => process.set_pid(pid),
+            Ok(Some(RunEvent::Out(bytes) | RunEvent::Err(bytes))) => {
                 let total = process.wrote(&bytes);
                 if let Some(hit) = watch.as_mut().and_then(|watch| look(shared, watch, &bytes)) {
-                    *tells_end |= hit == Hit::Enough;
+                    *tells_end |= hit == PatternHit::Enough;
                     tell_hit(shared, process, total, hit).await;
                 }
                 pace.took(bytes.len()).await;
             }
-            Ok(Some(Event::Skipped(count))) => process.lost_output(count),
-            Ok(Some(Event::Ended(ended))) => return Followed::End(End::from(&ended)),
-            Err(CallError::Failed(_)) => {
-                return Followed::End(End::Lost("its sandbox does not know it any more"));
+            Ok(Some(RunEvent::Skipped(count))) => process.lost_output(count),
+            Ok(Some(RunEvent::Ended(ended))) => {
+                return FollowOutcome::End(ProcessEnd::from(&ended));
+            }
+            Err(WardenCallError::Failed(_)) => {
+                return FollowOutcome::End(ProcessEnd::Lost(
+                    "its sandbox does not know it any more",
+                ));
             }
             Ok(None) | Err(_) => {
                 process.unplugged();
-                return Followed::Broken;
+                return FollowOutcome::Broken;
             }
         }
     }
 }
 
 /// To the same sandbox once more, and to the process in it.
-async fn reach(shared: &Shared, process: &Process) -> Result<(Running, Held), End> {
+async fn reach(
+    shared: &BackgroundState,
+    process: &BackgroundProcess,
+) -> Result<(RunningCommand, Held), ProcessEnd> {
     let row = &process.row;
     let living = shared.reach.living(&row.conversation, &row.sandbox).await;
-    let held = living.ok_or(End::Lost("its sandbox is gone"))?;
+    let held = living.ok_or(ProcessEnd::Lost("its sandbox is gone"))?;
     let attached = held.warden().attach(row.id.clone(), process.read_so_far());
     let running = attached
         .await
-        .map_err(|_| End::Lost("its sandbox does not answer"))?;
+        .map_err(|_| ProcessEnd::Lost("its sandbox does not answer"))?;
     process.started(None, running.stdin(), held.warden().clone());
     Ok((running, held))
 }
 
-fn look(shared: &Shared, watch: &mut Watch, bytes: &[u8]) -> Option<Hit> {
+fn look(shared: &BackgroundState, watch: &mut PatternWatch, bytes: &[u8]) -> Option<PatternHit> {
     watch.look(bytes, Instant::now(), |line| {
         let plain = ansi::plain(line);
         let text = String::from_utf8_lossy(&plain);
@@ -131,7 +148,12 @@ fn look(shared: &Shared, watch: &mut Watch, bytes: &[u8]) -> Option<Hit> {
     })
 }
 
-async fn tell_hit(shared: &Shared, process: &Process, total: u64, hit: Hit) {
+async fn tell_hit(
+    shared: &BackgroundState,
+    process: &BackgroundProcess,
+    total: u64,
+    hit: PatternHit,
+) {
     let rings = shared
         .alarm
         .lock()
@@ -141,20 +163,25 @@ async fn tell_hit(shared: &Shared, process: &Process, total: u64, hit: Hit) {
         return;
     }
     let (mark, what) = match hit {
-        Hit::Tell { pattern, untold } => (
+        PatternHit::Tell { pattern, untold } => (
             format!("match-{total}"),
-            Noticed::Matched { pattern, untold },
+            NoticeKind::Matched { pattern, untold },
         ),
-        Hit::Enough => ("enough".to_owned(), Noticed::WatchedEnough),
+        PatternHit::Enough => ("enough".to_owned(), NoticeKind::WatchedEnough),
     };
     tell(shared, process, mark, what).await;
 }
 
-async fn tell(shared: &Shared, process: &Process, mark: String, what: Noticed) {
+async fn tell(
+    shared: &BackgroundState,
+    process: &BackgroundProcess,
+    mark: String,
+    what: NoticeKind,
+) {
     let Some(origin) = process.terms.origin.clone() else {
         return;
     };
-    let notice = Notice {
+    let notice = ProcessNotice {
         conversation: process.row.conversation.clone(),
         process: process.row.id.clone(),
         mark,
@@ -167,7 +194,7 @@ async fn tell(shared: &Shared, process: &Process, mark: String, what: Noticed) {
     let _ = shared.notices.send(notice).await;
 }
 
-fn last_of(shared: &Shared, process: &Process) -> Redacted<String> {
+fn last_of(shared: &BackgroundState, process: &BackgroundProcess) -> Redacted<String> {
     let text = process.output(&shared.redactor);
     let from = text.as_str().len().saturating_sub(SHOWN);
     let last = &text.as_str()[text.as_str().ceil_char_boundary(from)..];
@@ -175,12 +202,12 @@ fn last_of(shared: &Shared, process: &Process) -> Redacted<String> {
 }
 
 /// Keeps a flood from costing a whole core here.
-struct Pace {
+struct FollowPace {
     since: Instant,
     taken: usize,
 }
 
-impl Pace {
+impl FollowPace {
     fn begin() -> Self {
         Self {
             since: Instant::now(),

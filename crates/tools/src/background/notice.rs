@@ -4,21 +4,21 @@ use hermetic_redact::Redacted;
 use hermetic_types::{ConversationKey, RunId};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct ProcessNotice {
     pub conversation: ConversationKey,
     pub process: RunId,
     /// The same for the same event, also when it is told twice because of a restart.
     pub mark: String,
-    /// As [`Workplace::origin`](crate::Workplace::origin) gave it when the process was started.
+    /// As [`ToolWorkplace::origin`](crate::ToolWorkplace::origin) gave it when the process was started.
     pub origin: String,
     pub command: Redacted<String>,
-    pub what: Noticed,
+    pub what: NoticeKind,
     /// The end of its output.
     pub output: Redacted<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Noticed {
+pub enum NoticeKind {
     /// Without a code nobody knows how: its sandbox is gone.
     Ended { code: Option<i32> },
     /// One of its patterns was found.
@@ -31,7 +31,7 @@ pub enum Noticed {
     WatchedEnough,
 }
 
-impl Notice {
+impl ProcessNotice {
     /// As the model knows it.
     pub fn session_id(&self) -> String {
         super::session_id(&self.process)

@@ -6,22 +6,22 @@ use std::time::Duration;
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_store::ProcessRow;
 use hermetic_types::SharedClock;
-use hermetic_warden::client::{Stdin, WardenServices};
-use hermetic_warden::protocol::{Ended, Status};
+use hermetic_warden::client::{StdinStream, WardenServices};
+use hermetic_warden::protocol::{CommandEnd, ExitState};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::rolling::Rolling;
-use crate::Tell;
+use super::rolling::RollingOutput;
+use crate::ProcessTell;
 
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct BackgroundProcess {
     pub(crate) row: ProcessRow,
-    pub(crate) terms: Terms,
+    pub(crate) terms: ProcessTerms,
     clock: SharedClock,
-    state: Mutex<State>,
+    state: Mutex<ProcessState>,
     ended: watch::Sender<bool>,
     /// Nobody wants to know about it any more.
     pub(super) let_be: CancellationToken,
@@ -29,42 +29,42 @@ pub(crate) struct Process {
 
 /// What it is and who wants to know, as the store keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Terms {
+pub(crate) struct ProcessTerms {
     pub(crate) command: String,
-    pub(crate) tell: Tell,
+    pub(crate) tell: ProcessTell,
     /// Whom to tell, in words of whoever keeps the conversation.
     pub(crate) origin: Option<String>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ProcessState {
     pid: Option<u32>,
-    output: Rolling,
-    stdin: Option<Stdin>,
+    output: RollingOutput,
+    stdin: Option<StdinStream>,
     /// The way it is followed by, as long as that is there.
     warden: Option<WardenServices>,
-    end: Option<(End, Instant)>,
+    end: Option<(ProcessEnd, Instant)>,
     /// The model wanted its end.
     killed: bool,
     last_use: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ProcessEnd {
     Exited(i32),
     /// Nobody knows how; the words say why.
     Lost(&'static str),
 }
 
-impl Process {
-    pub(super) fn new(row: ProcessRow, terms: Terms, clock: SharedClock) -> Self {
+impl BackgroundProcess {
+    pub(super) fn new(row: ProcessRow, terms: ProcessTerms, clock: SharedClock) -> Self {
         Self {
             row,
             terms,
             clock,
-            state: Mutex::new(State {
+            state: Mutex::new(ProcessState {
                 pid: None,
-                output: Rolling::default(),
+                output: RollingOutput::default(),
                 stdin: None,
                 warden: None,
                 end: None,
@@ -84,7 +84,7 @@ impl Process {
         self.state().pid
     }
 
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<ProcessEnd> {
         self.state().end.map(|(end, _)| end)
     }
 
@@ -113,7 +113,7 @@ impl Process {
     }
 
     /// Absent when it has ended, or cannot be reached at the moment.
-    pub(crate) fn stdin(&self) -> Option<Stdin> {
+    pub(crate) fn stdin(&self) -> Option<StdinStream> {
         self.state().stdin.clone()
     }
 
@@ -133,7 +133,7 @@ impl Process {
         self.state().warden.clone()
     }
 
-    pub(super) fn started(&self, pid: Option<u32>, stdin: Stdin, warden: WardenServices) {
+    pub(super) fn started(&self, pid: Option<u32>, stdin: StdinStream, warden: WardenServices) {
         let mut state = self.state();
         state.pid = pid.or(state.pid);
         state.stdin = Some(stdin);
@@ -165,7 +165,7 @@ impl Process {
         state.warden = None;
     }
 
-    pub(super) fn ended(&self, end: End) {
+    pub(super) fn ended(&self, end: ProcessEnd) {
         {
             let mut state = self.state();
             state.stdin = None;
@@ -175,12 +175,12 @@ impl Process {
         self.ended.send_replace(true);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ProcessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl End {
+impl ProcessEnd {
     /// As a shell would say it; none where nobody knows.
     pub(crate) fn code(self) -> Option<i32> {
         match self {
@@ -190,12 +190,12 @@ impl End {
     }
 }
 
-impl From<&Ended> for End {
-    fn from(ended: &Ended) -> Self {
+impl From<&CommandEnd> for ProcessEnd {
+    fn from(ended: &CommandEnd) -> Self {
         match ended.status {
-            Status::Exited(code) => Self::Exited(code),
-            Status::Signalled(signal) => Self::Exited(128 + signal),
-            Status::Unknown => Self::Lost("its supervisor was killed"),
+            ExitState::Exited(code) => Self::Exited(code),
+            ExitState::Signalled(signal) => Self::Exited(128 + signal),
+            ExitState::Unknown => Self::Lost("its supervisor was killed"),
         }
     }
 }

@@ -7,25 +7,25 @@ use hermetic_redact::{Redacted, Redactor};
 use crate::ansi;
 
 /// As much as Hermes keeps.
-pub(crate) const MOST_CHARS: usize = 200_000;
+pub(crate) const MOST_ROLLING_CHARS: usize = 200_000;
 /// Most text is ASCII; of other text fewer characters may be kept.
-const MOST_BYTES: usize = 2 * MOST_CHARS;
+const MOST_ROLLING_BYTES: usize = 2 * MOST_ROLLING_CHARS;
 /// Thrown away at the beginning once something was: half a secret may stand there.
 const EDGE: usize = 8 << 10;
 
 /// Raw bytes, in bounded memory: they are made legible when somebody looks, so that a secret that came
 /// in two pieces is seen as one.
 #[derive(Debug, Default)]
-pub(crate) struct Rolling {
+pub(crate) struct RollingOutput {
     bytes: VecDeque<u8>,
     total: u64,
 }
 
-impl Rolling {
+impl RollingOutput {
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        let bytes = &bytes[bytes.len().saturating_sub(MOST_BYTES)..];
-        let over = (self.bytes.len() + bytes.len()).saturating_sub(MOST_BYTES);
+        let bytes = &bytes[bytes.len().saturating_sub(MOST_ROLLING_BYTES)..];
+        let over = (self.bytes.len() + bytes.len()).saturating_sub(MOST_ROLLING_BYTES);
         self.bytes.drain(..over);
         self.bytes.extend(bytes);
     }
@@ -55,7 +55,7 @@ impl Rolling {
         let chars = shown.chars().count();
         if let Some((at, _)) = shown
             .char_indices()
-            .nth(chars.saturating_sub(MOST_CHARS))
+            .nth(chars.saturating_sub(MOST_ROLLING_CHARS))
             .filter(|(at, _)| *at > 0)
         {
             shown = &shown[at..];
@@ -75,31 +75,31 @@ mod tests {
 
     fn redactor() -> Redactor {
         let known = [Secret::new("correct-horse-battery")];
-        Redactor::new(known, hermetic_redact::Settings::default())
+        Redactor::new(known, hermetic_redact::RedactorSettings::default())
     }
 
     #[test]
     fn the_latest_is_kept_in_bounded_memory() {
-        let mut rolling = Rolling::default();
+        let mut rolling = RollingOutput::default();
         for number in 0..200_000 {
             rolling.push(format!("{number}\n").as_bytes());
         }
-        assert!(rolling.bytes.len() <= MOST_BYTES);
+        assert!(rolling.bytes.len() <= MOST_ROLLING_BYTES);
         let text = rolling.text(&redactor());
         assert!(text.as_str().ends_with("199998\n199999\n"));
-        assert!(text.as_str().chars().count() <= MOST_CHARS);
+        assert!(text.as_str().chars().count() <= MOST_ROLLING_CHARS);
     }
 
     #[test]
     fn a_secret_in_two_pieces_or_at_the_edge_does_not_show() {
-        let mut rolling = Rolling::default();
+        let mut rolling = RollingOutput::default();
         rolling.push(b"correct-\x1b[1mhorse");
         rolling.push(b"-battery done");
         assert_eq!(rolling.text(&redactor()).as_str(), "[redacted] done");
         for cut in 0..21 {
-            let mut rolling = Rolling::default();
+            let mut rolling = RollingOutput::default();
             rolling.push(b"correct-horse-battery");
-            rolling.push(&vec![b'.'; MOST_BYTES - cut]);
+            rolling.push(&vec![b'.'; MOST_ROLLING_BYTES - cut]);
             let text = rolling.text(&redactor()).into_inner();
             assert!(text.chars().all(|c| c == '.'), "half of it shows");
         }

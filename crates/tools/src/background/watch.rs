@@ -11,14 +11,14 @@ const STRIKES: u32 = 3;
 /// For all processes together: so many within a span, then silence.
 const MANY: usize = 15;
 const SPAN: Duration = Duration::from_secs(10);
-const SILENCE: Duration = Duration::from_secs(30);
+const ALARM_SILENCE: Duration = Duration::from_secs(30);
 
 /// A line longer than this is looked at in pieces.
-const LONGEST_LINE: usize = 64 << 10;
+const LONGEST_WATCHED_LINE: usize = 64 << 10;
 
-/// One process's patterns.
+/// Looks for one process's patterns in its output.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct PatternWatch {
     patterns: Vec<String>,
     line: Vec<u8>,
     told: Option<Instant>,
@@ -27,23 +27,23 @@ pub(crate) struct Watch {
     strikes: u32,
 }
 
-/// What a hit comes to.
+/// What is done about a line that matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Hit {
+pub(crate) enum PatternHit {
     /// To be told: the pattern, and how many hits were swallowed before it.
     Tell { pattern: String, untold: u32 },
     /// It hits all the time. From now on only the end is told.
     Enough,
 }
 
-/// The bound for all processes together.
+/// Bounds the notices of all processes together.
 #[derive(Debug, Default)]
-pub(crate) struct Alarm {
+pub(crate) struct NoticeLimit {
     lately: Vec<Instant>,
     silent_until: Option<Instant>,
 }
 
-impl Watch {
+impl PatternWatch {
     pub(crate) fn new(patterns: Vec<String>) -> Self {
         Self {
             patterns,
@@ -61,11 +61,11 @@ impl Watch {
         bytes: &[u8],
         now: Instant,
         shown: impl Fn(&[u8]) -> String,
-    ) -> Option<Hit> {
+    ) -> Option<PatternHit> {
         let mut hit = None;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(piece);
-            if piece.ends_with(b"\n") || self.line.len() >= LONGEST_LINE {
+            if piece.ends_with(b"\n") || self.line.len() >= LONGEST_WATCHED_LINE {
                 let line = shown(&std::mem::take(&mut self.line));
                 hit = hit.or(self.look_at_line(&line, now));
             }
@@ -73,7 +73,7 @@ impl Watch {
         hit
     }
 
-    fn look_at_line(&mut self, line: &str, now: Instant) -> Option<Hit> {
+    fn look_at_line(&mut self, line: &str, now: Instant) -> Option<PatternHit> {
         let pattern = self
             .patterns
             .iter()
@@ -86,17 +86,17 @@ impl Watch {
         self.strikes = if self.untold > 0 { self.strikes + 1 } else { 0 };
         if self.strikes >= STRIKES {
             self.patterns.clear();
-            return Some(Hit::Enough);
+            return Some(PatternHit::Enough);
         }
         self.told = Some(now);
-        Some(Hit::Tell {
+        Some(PatternHit::Tell {
             pattern: pattern.clone(),
             untold: std::mem::take(&mut self.untold),
         })
     }
 }
 
-impl Alarm {
+impl NoticeLimit {
     /// Whether one more may be told.
     pub(crate) fn may_ring(&mut self, now: Instant) -> bool {
         if self.silent_until.is_some_and(|until| now < until) {
@@ -106,7 +106,7 @@ impl Alarm {
         self.lately.retain(|at| now.duration_since(*at) < SPAN);
         if self.lately.len() >= MANY {
             self.lately.clear();
-            self.silent_until = Some(now + SILENCE);
+            self.silent_until = Some(now + ALARM_SILENCE);
             return false;
         }
         self.lately.push(now);
@@ -118,18 +118,18 @@ impl Alarm {
 mod tests {
     use super::*;
 
-    fn watch() -> Watch {
-        Watch::new(vec!["ERROR".to_owned(), "ready".to_owned()])
+    fn watch() -> PatternWatch {
+        PatternWatch::new(vec!["ERROR".to_owned(), "ready".to_owned()])
     }
 
-    fn look(watch: &mut Watch, text: &str, now: Instant) -> Option<Hit> {
+    fn look(watch: &mut PatternWatch, text: &str, now: Instant) -> Option<PatternHit> {
         watch.look(text.as_bytes(), now, |line| {
             String::from_utf8_lossy(line).into_owned()
         })
     }
 
-    fn told(pattern: &str, untold: u32) -> Option<Hit> {
-        Some(Hit::Tell {
+    fn told(pattern: &str, untold: u32) -> Option<PatternHit> {
+        Some(PatternHit::Tell {
             pattern: pattern.to_owned(),
             untold,
         })
@@ -160,15 +160,15 @@ mod tests {
             hits.extend(look(&mut watch, "ERROR\n", now));
         }
         assert_eq!(hits.len(), 3, "{hits:?}");
-        assert_eq!(hits[2], Hit::Enough);
+        assert_eq!(hits[2], PatternHit::Enough);
     }
 
     #[test]
     fn an_alarm_that_rings_too_often_is_silent_for_a_while() {
-        let (mut alarm, now) = (Alarm::default(), Instant::now());
+        let (mut alarm, now) = (NoticeLimit::default(), Instant::now());
         let rung = (0..100).filter(|_| alarm.may_ring(now)).count();
         assert_eq!(rung, MANY);
-        assert!(!alarm.may_ring(now + SILENCE - SPAN));
-        assert!(alarm.may_ring(now + SILENCE));
+        assert!(!alarm.may_ring(now + ALARM_SILENCE - SPAN));
+        assert!(alarm.may_ring(now + ALARM_SILENCE));
     }
 }

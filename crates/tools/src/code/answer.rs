@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use hermetic_redact::Redactor;
-use hermetic_sandbox::{Dropped, Finished, HeadTail};
-use hermetic_warden::protocol::Cut;
+use hermetic_sandbox::{DroppedLink, FinishedCommand, HeadTail};
+use hermetic_warden::protocol::CutReason;
 use serde_json::{Value, json};
 
 use crate::output::shown;
 use crate::toolbox::RawAnswer;
-use crate::{Outcome, Terminal};
+use crate::{TerminalOutcome, TerminalTool};
 
 /// How much of what a script prints is shown.
 pub(super) const STDOUT: usize = 50_000;
@@ -22,14 +22,14 @@ pub(super) const NO_PYTHON: &str = "there is no python3 in this sandbox, so no s
 pub(super) const NO_PYTHON_FOR_PEOPLE: &str =
     "there is no python3 in this sandbox; the operator can give it an image that has one";
 
-pub(super) struct Answer {
-    finished: Finished,
+pub(super) struct CodeAnswer {
+    finished: FinishedCommand,
     made: u32,
     timeout: Duration,
 }
 
-impl Answer {
-    pub(super) fn new(finished: Finished, made: u32, timeout: Duration) -> Self {
+impl CodeAnswer {
+    pub(super) fn new(finished: FinishedCommand, made: u32, timeout: Duration) -> Self {
         Self {
             finished,
             made,
@@ -37,7 +37,7 @@ impl Answer {
         }
     }
 
-    pub(super) fn into_outcome(self, terminal: &Terminal) -> Outcome {
+    pub(super) fn into_outcome(self, terminal: &TerminalTool) -> TerminalOutcome {
         terminal.finished(&self.finished, Some(self.timeout))
     }
 
@@ -54,13 +54,13 @@ impl Answer {
         let (status, error) = if finished.interrupted {
             output.push_str("\n[execution interrupted]");
             ("interrupted", None)
-        } else if finished.ended.cut == Some(Cut::TimedOut) {
+        } else if finished.ended.cut == Some(CutReason::TimedOut) {
             let text = format!(
                 "The script was ended after {} seconds, with everything it had started.",
                 timeout.as_secs()
             );
             ("timeout", Some(text))
-        } else if finished.dropped == Some(Dropped::SandboxEnded) {
+        } else if finished.dropped == Some(DroppedLink::SandboxEnded) {
             let text = "The sandbox ended while the script ran: what it did after this output is not known.";
             ("error", Some(text.to_owned()))
         } else if code == 0 {

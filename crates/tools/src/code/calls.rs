@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt};
-use hermetic_warden::client::{Listener, Relay};
+use hermetic_warden::client::{InsideListener, RelayStream};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use subtle::ConstantTimeEq;
@@ -15,23 +15,23 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::place::Place;
-use crate::{Terminal, Toolbox};
+use super::script_folder::ScriptFolder;
+use crate::{ConversationTools, TerminalTool};
 
 /// One request, as long as a file that a script writes.
-const LONGEST: u64 = 8 << 20;
+const LONGEST_CALL: u64 = 8 << 20;
 /// Connections in the life of one script.
-const MOST_CONNECTIONS: u32 = 1000;
+const MOST_SCRIPT_CONNECTIONS: u32 = 1000;
 /// Before what is over a limit is answered.
-const PAUSE: Duration = Duration::from_millis(50);
+const OVER_LIMIT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What only makes sense outside of a script.
 const TERMINAL_ONLY_OUTSIDE: [&str; 4] =
     ["background", "pty", "notify_on_complete", "watch_patterns"];
 
-pub(super) struct Calls<'a> {
-    toolbox: &'a Toolbox<'a>,
-    place: &'a Place,
+pub(super) struct ScriptCalls<'a> {
+    toolbox: &'a ConversationTools<'a>,
+    place: &'a ScriptFolder,
     tools: &'a [&'static str],
     most: u32,
     stop: &'a CancellationToken,
@@ -41,7 +41,7 @@ pub(super) struct Calls<'a> {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct ScriptCall {
     tool: String,
     #[serde(default)]
     args: Map<String, Value>,
@@ -50,15 +50,15 @@ struct Asked {
 }
 
 /// What becomes of a connection after an answer.
-enum After {
+enum ConnectionNext {
     GoOn(Value),
     Close(Value),
 }
 
-impl<'a> Calls<'a> {
+impl<'a> ScriptCalls<'a> {
     pub(super) fn new(
-        toolbox: &'a Toolbox<'a>,
-        place: &'a Place,
+        toolbox: &'a ConversationTools<'a>,
+        place: &'a ScriptFolder,
         tools: &'a [&'static str],
         most: u32,
         stop: &'a CancellationToken,
@@ -80,13 +80,13 @@ impl<'a> Calls<'a> {
     }
 
     /// Until it is dropped, and every call with it.
-    pub(super) async fn serve(&self, listener: &mut Listener) -> Infallible {
+    pub(super) async fn serve(&self, listener: &mut InsideListener) -> Infallible {
         let mut open = FuturesUnordered::new();
         let mut accepted = 0;
         loop {
             tokio::select! {
                 relay = listener.accept() => match relay {
-                    Some(relay) if accepted < MOST_CONNECTIONS => {
+                    Some(relay) if accepted < MOST_SCRIPT_CONNECTIONS => {
                         accepted += 1;
                         open.push(self.converse(relay));
                     }
@@ -101,13 +101,13 @@ impl<'a> Calls<'a> {
         }
     }
 
-    async fn converse(&self, relay: Relay) -> io::Result<()> {
+    async fn converse(&self, relay: RelayStream) -> io::Result<()> {
         let mut relay = BufReader::new(relay);
         let mut line = Vec::new();
         loop {
             line.clear();
             let read = (&mut relay)
-                .take(LONGEST + 1)
+                .take(LONGEST_CALL + 1)
                 .read_until(b'\n', &mut line)
                 .await?;
             if read == 0 {
@@ -116,13 +116,13 @@ impl<'a> Calls<'a> {
             let after = if line.ends_with(b"\n") {
                 self.answer(&line).await
             } else {
-                After::Close(json!({
-                    "error": format!("a request is longer than {LONGEST} bytes"),
+                ConnectionNext::Close(json!({
+                    "error": format!("a request is longer than {LONGEST_CALL} bytes"),
                 }))
             };
             let (answer, go_on) = match after {
-                After::GoOn(answer) => (answer, true),
-                After::Close(answer) => (answer, false),
+                ConnectionNext::GoOn(answer) => (answer, true),
+                ConnectionNext::Close(answer) => (answer, false),
             };
             let mut text = answer.to_string();
             text.push('\n');
@@ -133,32 +133,32 @@ impl<'a> Calls<'a> {
         }
     }
 
-    async fn answer(&self, line: &[u8]) -> After {
-        let Ok(asked) = serde_json::from_slice::<Asked>(line) else {
-            return After::Close(json!({"error": "not a request"}));
+    async fn answer(&self, line: &[u8]) -> ConnectionNext {
+        let Ok(asked) = serde_json::from_slice::<ScriptCall>(line) else {
+            return ConnectionNext::Close(json!({"error": "not a request"}));
         };
         let token = self.place.token().as_bytes();
         if !bool::from(asked.token.as_bytes().ct_eq(token)) {
             tracing::warn!(conversation = %self.toolbox.conversation(), "a wrong token at the tool socket");
-            return After::Close(json!({"error": "the token is not this run's"}));
+            return ConnectionNext::Close(json!({"error": "the token is not this run's"}));
         }
-        After::GoOn(self.call(asked).await)
+        ConnectionNext::GoOn(self.call(asked).await)
     }
 
-    async fn call(&self, asked: Asked) -> Value {
-        let Asked { tool, mut args, .. } = asked;
+    async fn call(&self, asked: ScriptCall) -> Value {
+        let ScriptCall { tool, mut args, .. } = asked;
         if !self.tools.contains(&tool.as_str()) {
             let known = self.tools.join(", ");
             return json!({"error": format!("no tool {tool:?} in scripts; there are {known}")});
         }
         if self.made.fetch_add(1, Ordering::Relaxed) >= self.most {
             self.made.store(self.most, Ordering::Relaxed);
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(OVER_LIMIT_PAUSE).await;
             let most = self.most;
             return json!({"error": format!("a script may call tools {most} times; that many were made")});
         }
         let mut turn = None;
-        if tool == Terminal::NAME {
+        if tool == TerminalTool::NAME {
             for name in TERMINAL_ONLY_OUTSIDE {
                 args.remove(name);
             }

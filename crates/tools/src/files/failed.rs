@@ -1,22 +1,22 @@
 //! Why a file tool did not do it, in words that help the model.
 
-use hermetic_warden::client::CallError;
+use hermetic_warden::client::WardenCallError;
 use hermetic_warden::protocol::FailureKind;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use super::FileTool;
-use crate::{Blocked, NoSandbox};
+use crate::{BlockedCommand, NoSandbox};
 
 #[derive(Debug, Error)]
 #[error("{text}")]
-pub(super) struct Failed {
+pub(super) struct FileToolFailure {
     text: String,
     /// More keys of the result.
     facts: Map<String, Value>,
 }
 
-impl Failed {
+impl FileToolFailure {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -48,8 +48,8 @@ impl Failed {
     }
 
     /// What the warden could not do with a path.
-    pub(super) fn at(path: &str, error: &CallError) -> Self {
-        let CallError::Failed(failure) = error else {
+    pub(super) fn at(path: &str, error: &WardenCallError) -> Self {
+        let WardenCallError::Failed(failure) = error else {
             return Self::new(format!("the sandbox does not answer: {error}"));
         };
         let remedy = match (failure.kind, failure.errno) {
@@ -73,14 +73,14 @@ impl Failed {
     }
 }
 
-impl From<NoSandbox> for Failed {
+impl From<NoSandbox> for FileToolFailure {
     fn from(none: NoSandbox) -> Self {
         Self::new(none.to_string())
     }
 }
 
-impl From<Blocked> for Failed {
-    fn from(blocked: Blocked) -> Self {
+impl From<BlockedCommand> for FileToolFailure {
+    fn from(blocked: BlockedCommand) -> Self {
         Self::new(blocked.for_model()).with("status", "blocked")
     }
 }

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn redactor() -> Redactor {
-        Redactor::new([], hermetic_redact::Settings::default())
+        Redactor::new([], hermetic_redact::RedactorSettings::default())
     }
 
     #[test]

@@ -3,34 +3,34 @@
 //! JSON is read here; Python, TOML and YAML by the python3 that is inside, which looks at nothing but
 //! its stdin. Where it is not there, or does not know the form, nothing is said.
 
-use hermetic_policy::{Cleared, OwnProgram, Syntax};
-use hermetic_warden::protocol::Status;
+use hermetic_policy::{CheckedSyntax, Cleared, OwnProgram};
+use hermetic_warden::protocol::ExitState;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::desk::Desk;
-use super::place::Place;
+use super::file_session::FileSession;
+use super::place::ResolvedPath;
 
 /// Longer ones are data.
-const LONGEST: usize = 1 << 20;
+const LONGEST_LINTED_FILE: usize = 1 << 20;
 const SHOWN_CHARS: usize = 500;
 
-impl Desk<'_> {
+impl FileSession<'_> {
     /// `None` where nobody can tell.
-    pub(super) async fn lint(&self, place: &Place, text: &str) -> Option<Value> {
+    pub(super) async fn lint(&self, place: &ResolvedPath, text: &str) -> Option<Value> {
         let name = place.name();
         let (_, kind) = name.rsplit_once('.')?;
-        if text.len() > LONGEST {
+        if text.len() > LONGEST_LINTED_FILE {
             return None;
         }
         let wrong = match kind {
             "json" => serde_json::from_str::<IgnoredAny>(text)
                 .err()
                 .map(|error| error.to_string()),
-            "py" => self.check_inside(Syntax::Python, text).await?,
-            "toml" => self.check_inside(Syntax::Toml, text).await?,
-            "yaml" | "yml" => self.check_inside(Syntax::Yaml, text).await?,
+            "py" => self.check_inside(CheckedSyntax::Python, text).await?,
+            "toml" => self.check_inside(CheckedSyntax::Toml, text).await?,
+            "yaml" | "yml" => self.check_inside(CheckedSyntax::Yaml, text).await?,
             _ => return None,
         };
         let (status, output) = match wrong {
@@ -40,7 +40,7 @@ impl Desk<'_> {
         Some(json!({"status": status, "output": output}))
     }
 
-    async fn check_inside(&self, of: Syntax, text: &str) -> Option<Option<String>> {
+    async fn check_inside(&self, of: CheckedSyntax, text: &str) -> Option<Option<String>> {
         let text = text.to_owned();
         let cleared = Cleared::own_program(OwnProgram::CheckSyntax { of, text });
         // The call ends with its own timeout, and whoever gives it up drops it.
@@ -51,8 +51,8 @@ impl Desk<'_> {
         let said = finished.stdout.into_bytes();
         let said = String::from_utf8_lossy(&said);
         match status {
-            Status::Exited(0) => Some(None),
-            Status::Exited(1) => Some(Some(said.trim().chars().take(SHOWN_CHARS).collect())),
+            ExitState::Exited(0) => Some(None),
+            ExitState::Exited(1) => Some(Some(said.trim().chars().take(SHOWN_CHARS).collect())),
             _ => None,
         }
     }

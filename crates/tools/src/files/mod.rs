@@ -5,12 +5,12 @@
 //! result keys are those that models trained on Hermes know.
 
 mod arguments;
-mod desk;
 mod failed;
-mod gate;
+mod file_session;
 mod legible;
 mod lint;
 mod patch;
+mod path_policy;
 mod place;
 mod read;
 mod search;
@@ -22,31 +22,31 @@ mod write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hermetic_policy::{Context, Policy};
+use hermetic_policy::{JudgementContext, Policy};
 use hermetic_redact::Redactor;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::toolbox::RawAnswer;
-use crate::{Ask, Described, Workplace};
-use arguments::Arguments;
-use desk::Desk;
-use failed::Failed;
-use gate::Gate;
-use seen::Seen;
+use crate::{CommandApprover, ToolDescription, ToolWorkplace};
+use arguments::FileArguments;
+use failed::FileToolFailure;
+use file_session::FileSession;
+use path_policy::PathPolicy;
+use seen::SeenFiles;
 
 /// The file tools. What they remember of a sandbox is which files its agent has seen.
 #[derive(Clone, Debug)]
-pub struct Files {
-    gate: Gate,
+pub struct FileTools {
+    gate: PathPolicy,
     redactor: Redactor,
-    bounds: Bounds,
-    seen: Arc<Seen>,
+    bounds: ResultBounds,
+    seen: Arc<SeenFiles>,
 }
 
 /// How much a model is shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct ResultBounds {
     /// Lines of one read.
     pub lines: usize,
     /// Characters of one line.
@@ -63,7 +63,7 @@ pub(crate) enum FileTool {
     Search,
 }
 
-impl Default for Bounds {
+impl Default for ResultBounds {
     fn default() -> Self {
         Self {
             lines: 2000,
@@ -95,21 +95,26 @@ impl FileTool {
     }
 }
 
-impl Files {
+impl FileTools {
     /// `context` says where the files are and what the policy protects there.
-    pub fn new(policy: Arc<Policy>, context: Context, redactor: Redactor, bounds: Bounds) -> Self {
+    pub fn new(
+        policy: Arc<Policy>,
+        context: JudgementContext,
+        redactor: Redactor,
+        bounds: ResultBounds,
+    ) -> Self {
         Self {
-            gate: Gate::new(policy, context),
+            gate: PathPolicy::new(policy, context),
             redactor,
             bounds,
             seen: Arc::default(),
         }
     }
 
-    pub(crate) fn described(&self) -> Vec<Described> {
+    pub(crate) fn described(&self) -> Vec<ToolDescription> {
         FileTool::ALL
             .into_iter()
-            .map(|tool| Described {
+            .map(|tool| ToolDescription {
                 name: tool.name(),
                 description: self.description(tool),
                 schema: self.schema(tool),
@@ -121,20 +126,20 @@ impl Files {
         &self,
         tool: FileTool,
         arguments: &Map<String, Value>,
-        workplace: &dyn Workplace,
-        ask: &dyn Ask,
+        workplace: &dyn ToolWorkplace,
+        ask: &dyn CommandApprover,
         stop: &CancellationToken,
     ) -> RawAnswer {
-        let arguments = Arguments(arguments);
+        let arguments = FileArguments(arguments);
         let committing = AtomicBool::new(false);
         let work = async {
             let held = workplace.sandbox().await?;
-            let desk = Desk::new(self, &held, ask, stop, &committing);
+            let session = FileSession::new(self, &held, ask, stop, &committing);
             match tool {
-                FileTool::Read => desk.read(&arguments).await,
-                FileTool::Write => desk.write(&arguments).await,
-                FileTool::Patch => desk.patch(&arguments).await,
-                FileTool::Search => desk.search(&arguments).await,
+                FileTool::Read => session.read(&arguments).await,
+                FileTool::Write => session.write(&arguments).await,
+                FileTool::Patch => session.patch(&arguments).await,
+                FileTool::Search => session.search(&arguments).await,
             }
         };
         let interrupted = async {
@@ -145,7 +150,7 @@ impl Files {
         };
         let done = tokio::select! {
             done = Box::pin(work) => done,
-            () = interrupted => Err(Failed::new("interrupted; nothing was changed")),
+            () = interrupted => Err(FileToolFailure::new("interrupted; nothing was changed")),
         };
         match done {
             Ok(json) => RawAnswer {

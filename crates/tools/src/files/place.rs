@@ -1,23 +1,23 @@
 //! From the path a model writes to the place it leads to.
 
-use hermetic_warden::protocol::{ByteString, FileKind, Metadata, Stamp};
+use hermetic_warden::protocol::{ByteString, FileKind, FileMetadata, FileVersion};
 
-use super::desk::Desk;
-use super::{Failed, similar};
+use super::file_session::FileSession;
+use super::{FileToolFailure, similar};
 
 /// Where a path leads.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct ResolvedPath {
     /// As the model wrote it.
     pub(super) asked: String,
     /// The real one, without symlinks.
     pub(super) path: ByteString,
     /// How many names at its end do not exist.
     pub(super) missing: u32,
-    pub(super) metadata: Option<Metadata>,
+    pub(super) metadata: Option<FileMetadata>,
 }
 
-impl Place {
+impl ResolvedPath {
     /// The real path, to be read.
     pub(super) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.path.0).into_owned()
@@ -27,8 +27,8 @@ impl Place {
         self.metadata.is_some()
     }
 
-    pub(super) fn stamp(&self) -> Option<Stamp> {
-        self.metadata.as_ref().map(Metadata::stamp)
+    pub(super) fn stamp(&self) -> Option<FileVersion> {
+        self.metadata.as_ref().map(FileMetadata::stamp)
     }
 
     /// The folder that would hold it.
@@ -44,29 +44,32 @@ impl Place {
     }
 }
 
-impl Desk<'_> {
+impl FileSession<'_> {
     /// Where a path leads, if that is a file or nothing at all.
-    pub(super) async fn locate(&self, path: &str) -> Result<Place, Failed> {
+    pub(super) async fn locate(&self, path: &str) -> Result<ResolvedPath, FileToolFailure> {
         let place = self.follow(path).await?;
         match place.metadata.as_ref().map(|metadata| metadata.kind) {
             None | Some(FileKind::File) => Ok(place),
-            Some(FileKind::Directory) => Err(Failed::new(format!(
+            Some(FileKind::Directory) => Err(FileToolFailure::new(format!(
                 "{path} is a folder, not a file; search_files with target=files lists one"
             ))),
-            Some(_) => Err(Failed::new(format!(
+            Some(_) => Err(FileToolFailure::new(format!(
                 "{path} is a device, a socket or a pipe, not a file"
             ))),
         }
     }
 
     /// As [`locate`](Self::locate), for a file that must be there.
-    pub(super) async fn locate_existing(&self, path: &str) -> Result<Place, Failed> {
+    pub(super) async fn locate_existing(
+        &self,
+        path: &str,
+    ) -> Result<ResolvedPath, FileToolFailure> {
         let place = self.locate(path).await?;
         if place.exists() {
             return Ok(place);
         }
         let similar = similar::names(self, &place).await;
-        let failed = Failed::new(format!("File not found: {path}"));
+        let failed = FileToolFailure::new(format!("File not found: {path}"));
         Err(if similar.is_empty() {
             failed
         } else {
@@ -75,15 +78,15 @@ impl Desk<'_> {
     }
 
     /// Where a path leads, whatever is there.
-    pub(super) async fn follow(&self, path: &str) -> Result<Place, Failed> {
+    pub(super) async fn follow(&self, path: &str) -> Result<ResolvedPath, FileToolFailure> {
         let resolved = self.sandbox.resolve(path).await;
-        let resolved = resolved.map_err(|error| Failed::at(path, &error))?;
+        let resolved = resolved.map_err(|error| FileToolFailure::at(path, &error))?;
         if is_about_a_process(&resolved.path.0) {
-            return Err(Failed::new(format!(
+            return Err(FileToolFailure::new(format!(
                 "{path}: what /proc tells about a process differs by who asks; use the terminal"
             )));
         }
-        Ok(Place {
+        Ok(ResolvedPath {
             asked: path.to_owned(),
             path: resolved.path,
             missing: resolved.missing,
@@ -108,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_folder_and_the_name() {
-        let place = |path: &str| Place {
+        let place = |path: &str| ResolvedPath {
             asked: path.to_owned(),
             path: path.into(),
             missing: 0,

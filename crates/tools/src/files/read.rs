@@ -1,15 +1,15 @@
 //! read_file.
 
-use hermetic_warden::protocol::{PathAt, Read};
+use hermetic_warden::protocol::{PathAt, ReadRequest};
 use serde_json::{Value, json};
 
-use super::Failed;
-use super::arguments::Arguments;
-use super::desk::Desk;
-use super::gate::Act;
+use super::FileToolFailure;
+use super::arguments::FileArguments;
+use super::file_session::FileSession;
 use super::legible::{cost, is_binary, redacted_lines, shortened};
-use super::place::Place;
-use super::window::Lines;
+use super::path_policy::PathAct;
+use super::place::ResolvedPath;
+use super::window::LineCollector;
 
 const DEFAULT_LINES: usize = 500;
 /// Enough to tell a text from something else.
@@ -21,7 +21,7 @@ const FRAME: usize = 2000;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// What was found in the file.
-struct Found {
+struct ReadWindow {
     lines: Vec<(usize, Vec<u8>)>,
     total: usize,
     counted_all: bool,
@@ -29,14 +29,17 @@ struct Found {
     size: u64,
 }
 
-impl Desk<'_> {
-    pub(super) async fn read(&self, arguments: &Arguments<'_>) -> Result<Value, Failed> {
+impl FileSession<'_> {
+    pub(super) async fn read(
+        &self,
+        arguments: &FileArguments<'_>,
+    ) -> Result<Value, FileToolFailure> {
         let bounds = self.files.bounds;
         let path = arguments.path("path")?;
         let first = arguments.count("offset", 1, (1, usize::MAX / 2))?;
         let limit = arguments.count("limit", DEFAULT_LINES, (1, bounds.lines.max(1)))?;
         let place = self.locate_existing(path).await?;
-        self.clear(Act::Read, &place).await?;
+        self.clear(PathAct::Read, &place).await?;
         let (id, window) = (self.sandbox.id(), (first, limit));
         let stamp = place.stamp();
         if let Some(stamp) = stamp
@@ -46,7 +49,7 @@ impl Desk<'_> {
         }
         let found = self.look(&place, first, limit).await?;
         if found.binary {
-            return Err(Failed::new(format!(
+            return Err(FileToolFailure::new(format!(
                 "{path} is a binary file and cannot be shown as text; use the terminal to inspect it"
             ))
             .with("is_binary", true)
@@ -58,13 +61,18 @@ impl Desk<'_> {
         Ok(self.shown(&found, first, limit))
     }
 
-    async fn look(&self, place: &Place, first: usize, limit: usize) -> Result<Found, Failed> {
-        let read = Read {
+    async fn look(
+        &self,
+        place: &ResolvedPath,
+        first: usize,
+        limit: usize,
+    ) -> Result<ReadWindow, FileToolFailure> {
+        let read = ReadRequest {
             at: PathAt::resolved(place.path.clone()),
             offset: 0,
             length: Some(COUNTED),
         };
-        let mut lines = Lines::new(first, limit, self.files.bounds.line_chars);
+        let mut lines = LineCollector::new(first, limit, self.files.bounds.line_chars);
         let warden = self.sandbox.warden();
         self.patiently(place, async {
             let mut file = warden.read_file(read).await?;
@@ -85,7 +93,7 @@ impl Desk<'_> {
                 lines.push(&piece);
             }
             let (lines, total) = lines.finish();
-            Ok(Found {
+            Ok(ReadWindow {
                 lines,
                 total,
                 counted_all: seen < COUNTED,
@@ -96,7 +104,7 @@ impl Desk<'_> {
         .await
     }
 
-    fn shown(&self, found: &Found, first: usize, limit: usize) -> Value {
+    fn shown(&self, found: &ReadWindow, first: usize, limit: usize) -> Value {
         let bounds = self.files.bounds;
         let last = first.saturating_add(limit - 1);
         let odd = found
@@ -128,7 +136,7 @@ impl Desk<'_> {
             }
             content.push_str(&row);
         }
-        let Found { total, size, .. } = *found;
+        let ReadWindow { total, size, .. } = *found;
         let truncated = next.is_some() || total > last;
         let mut json = json!({
             "content": content,
@@ -168,7 +176,7 @@ impl Desk<'_> {
     }
 }
 
-fn unchanged(place: &Place) -> Value {
+fn unchanged(place: &ResolvedPath) -> Value {
     json!({
         "status": "unchanged",
         "message": "You have read these lines already and the file has not changed since. Use what \

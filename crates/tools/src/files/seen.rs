@@ -7,14 +7,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hermetic_types::SandboxId;
-use hermetic_warden::protocol::{ByteString, Stamp};
+use hermetic_warden::protocol::{ByteString, FileVersion};
 
 /// Beyond this the oldest are forgotten, which costs a warning and no more.
 const MOST_FILES: usize = 4096;
 const MOST_WINDOWS: usize = 32;
 
 #[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<Shelf>);
+pub(super) struct SeenFiles(Mutex<SeenEntries>);
 
 /// First line and number of lines.
 pub(super) type Window = (usize, usize);
@@ -22,20 +22,20 @@ pub(super) type Window = (usize, usize);
 type Key = (SandboxId, ByteString);
 
 #[derive(Debug, Default)]
-struct Shelf {
-    files: HashMap<Key, Known>,
+struct SeenEntries {
+    files: HashMap<Key, SeenFile>,
     order: VecDeque<Key>,
 }
 
 #[derive(Debug)]
-struct Known {
-    stamp: Stamp,
+struct SeenFile {
+    stamp: FileVersion,
     shown: Vec<Window>,
 }
 
-impl Seen {
+impl SeenFiles {
     /// As what the file was last seen or written.
-    pub(super) fn stamp(&self, sandbox: &SandboxId, path: &ByteString) -> Option<Stamp> {
+    pub(super) fn stamp(&self, sandbox: &SandboxId, path: &ByteString) -> Option<FileVersion> {
         let shelf = self.shelf();
         let known = shelf.files.get(&(sandbox.clone(), path.clone()))?;
         Some(known.stamp)
@@ -47,7 +47,7 @@ impl Seen {
         &self,
         sandbox: &SandboxId,
         path: &ByteString,
-        stamp: Stamp,
+        stamp: FileVersion,
         window: Window,
     ) -> bool {
         let mut shelf = self.shelf();
@@ -66,7 +66,7 @@ impl Seen {
         &self,
         sandbox: &SandboxId,
         path: &ByteString,
-        stamp: Stamp,
+        stamp: FileVersion,
         window: Window,
     ) {
         let mut shelf = self.shelf();
@@ -76,17 +76,22 @@ impl Seen {
         }
     }
 
-    pub(super) fn note_written(&self, sandbox: &SandboxId, path: &ByteString, stamp: Stamp) {
+    pub(super) fn note_written(&self, sandbox: &SandboxId, path: &ByteString, stamp: FileVersion) {
         self.shelf().known(sandbox, path, stamp);
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn shelf(&self) -> MutexGuard<'_, SeenEntries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shelf {
-    fn known(&mut self, sandbox: &SandboxId, path: &ByteString, stamp: Stamp) -> &mut Known {
+impl SeenEntries {
+    fn known(
+        &mut self,
+        sandbox: &SandboxId,
+        path: &ByteString,
+        stamp: FileVersion,
+    ) -> &mut SeenFile {
         let key = (sandbox.clone(), path.clone());
         if !self.files.contains_key(&key) {
             self.order.push_back(key.clone());
@@ -96,7 +101,7 @@ impl Shelf {
                 self.files.remove(&oldest);
             }
         }
-        let known = self.files.entry(key).or_insert(Known {
+        let known = self.files.entry(key).or_insert(SeenFile {
             stamp,
             shown: Vec::new(),
         });
@@ -112,8 +117,8 @@ impl Shelf {
 mod tests {
     use super::*;
 
-    fn stamp(size: u64) -> Stamp {
-        Stamp {
+    fn stamp(size: u64) -> FileVersion {
+        FileVersion {
             inode: 1,
             size,
             modified: 0,
@@ -123,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_was_shown_is_not_shown_again_until_asked_twice_or_changed() {
-        let (seen, sandbox, path) = (Seen::default(), SandboxId::random(), "/a".into());
+        let (seen, sandbox, path) = (SeenFiles::default(), SandboxId::random(), "/a".into());
         seen.note_shown(&sandbox, &path, stamp(1), (1, 500));
         assert!(!seen.take_shown(&sandbox, &path, stamp(1), (2, 500)));
         assert!(!seen.take_shown(&sandbox, &path, stamp(2), (1, 500)));
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn it_forgets_the_oldest() {
-        let (seen, sandbox) = (Seen::default(), SandboxId::random());
+        let (seen, sandbox) = (SeenFiles::default(), SandboxId::random());
         for number in 0..=MOST_FILES {
             let path = format!("/{number}").as_str().into();
             seen.note_written(&sandbox, &path, stamp(1));

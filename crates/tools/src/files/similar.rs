@@ -2,20 +2,20 @@
 
 use hermetic_warden::protocol::{FileKind, PathAt};
 
-use super::desk::Desk;
-use super::place::Place;
+use super::file_session::FileSession;
+use super::place::ResolvedPath;
 
-const MOST: usize = 5;
+const MOST_SIMILAR_NAMES: usize = 5;
 /// Below this two names have nothing to do with each other.
 const ALIKE: f64 = 0.5;
 
 /// Files in the same folder whose names are close, best first.
-pub(super) async fn names(desk: &Desk<'_>, place: &Place) -> Vec<String> {
+pub(super) async fn names(session: &FileSession<'_>, place: &ResolvedPath) -> Vec<String> {
     if place.missing != 1 {
         return Vec::new();
     }
     let folder = place.folder();
-    let entries = desk
+    let entries = session
         .sandbox
         .warden()
         .list_dir(PathAt::resolved(folder.clone()));
@@ -43,7 +43,7 @@ fn closest(wanted: &str, names: impl Iterator<Item = impl Into<String>>) -> Vec<
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     scored
         .into_iter()
-        .take(MOST)
+        .take(MOST_SIMILAR_NAMES)
         .map(|(_, name)| name)
         .collect()
 }

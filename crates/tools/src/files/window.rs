@@ -7,7 +7,7 @@ const MARGIN: usize = 80;
 
 /// Takes a file in pieces, counts its lines and keeps those of the window.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineCollector {
     first: usize,
     last: usize,
     /// Of each line no more bytes than this are kept.
@@ -18,7 +18,7 @@ pub(super) struct Lines {
     begun: bool,
 }
 
-impl Lines {
+impl LineCollector {
     /// `first` counts from 1.
     pub(super) fn new(first: usize, count: usize, line_chars: usize) -> Self {
         Self {
@@ -88,7 +88,7 @@ mod tests {
         count: usize,
         piece: usize,
     ) -> (Vec<(usize, String)>, usize) {
-        let mut lines = Lines::new(first, count, 10);
+        let mut lines = LineCollector::new(first, count, 10);
         for piece in text.chunks(piece) {
             lines.push(piece);
         }

@@ -1,32 +1,35 @@
 //! write_file.
 
 use hermetic_redact::MASK;
-use hermetic_warden::protocol::{PathAt, Write};
+use hermetic_warden::protocol::{PathAt, WriteRequest};
 use serde_json::{Value, json};
 
-use super::Failed;
-use super::arguments::Arguments;
-use super::desk::Desk;
-use super::gate::Act;
-use super::place::Place;
+use super::FileToolFailure;
+use super::arguments::FileArguments;
+use super::file_session::FileSession;
+use super::path_policy::PathAct;
+use super::place::ResolvedPath;
 
 /// For a file that is new.
 pub(super) const MODE: u32 = 0o644;
 /// Longer ones are not looked through for what was masked.
 const LOOKED_THROUGH: usize = 16 << 20;
 
-impl Desk<'_> {
-    pub(super) async fn write(&self, arguments: &Arguments<'_>) -> Result<Value, Failed> {
+impl FileSession<'_> {
+    pub(super) async fn write(
+        &self,
+        arguments: &FileArguments<'_>,
+    ) -> Result<Value, FileToolFailure> {
         let path = arguments.path("path")?;
         let content = arguments.needed("content")?;
         let place = self.locate(path).await?;
-        self.clear(Act::Write, &place).await?;
+        self.clear(PathAct::Write, &place).await?;
         self.refuse_masked(&place, content).await?;
         let warning = self.stale_warning(&place);
-        let write = Write {
+        let write = WriteRequest {
             mode: MODE,
             parents: true,
-            ..Write::new(PathAt::resolved(place.path.clone()))
+            ..WriteRequest::new(PathAt::resolved(place.path.clone()))
         };
         self.store(&place, content.as_bytes(), write).await?;
         self.note_written(&place).await;
@@ -47,7 +50,11 @@ impl Desk<'_> {
 
     /// Who writes back what was shown would replace each secret of the file by the word that stood
     /// for it.
-    async fn refuse_masked(&self, place: &Place, content: &str) -> Result<(), Failed> {
+    async fn refuse_masked(
+        &self,
+        place: &ResolvedPath,
+        content: &str,
+    ) -> Result<(), FileToolFailure> {
         if !place.exists() || !content.contains(MASK) {
             return Ok(());
         }
@@ -59,7 +66,7 @@ impl Desk<'_> {
         }
     }
 
-    pub(super) fn stale_warning(&self, place: &Place) -> Option<String> {
+    pub(super) fn stale_warning(&self, place: &ResolvedPath) -> Option<String> {
         let seen = self.files.seen.stamp(self.sandbox.id(), &place.path)?;
         (place.stamp()? != seen).then(|| {
             format!(
@@ -71,7 +78,7 @@ impl Desk<'_> {
     }
 
     /// Remembers the file as it is now, so that the agent's own writing is no surprise to it.
-    pub(super) async fn note_written(&self, place: &Place) {
+    pub(super) async fn note_written(&self, place: &ResolvedPath) {
         let at = PathAt::resolved(place.path.clone());
         if let Ok(metadata) = self.sandbox.warden().stat(at).await {
             let seen = &self.files.seen;
@@ -80,8 +87,8 @@ impl Desk<'_> {
     }
 }
 
-pub(super) fn lost_secret(path: &str) -> Failed {
-    Failed::new(format!(
+pub(super) fn lost_secret(path: &str) -> FileToolFailure {
+    FileToolFailure::new(format!(
         "the new text holds {MASK}, which stands for a secret you were not shown; written to {path} it \
          would replace that secret. Use patch on the other lines. Nothing was written."
     ))

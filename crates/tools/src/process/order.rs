@@ -14,7 +14,7 @@ pub(super) const MOST_LOG_CHARS: usize = 50_000;
 const MOST_DATA: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ProcessOrder {
     List,
     Poll(String),
     Log {
@@ -29,12 +29,12 @@ pub(super) enum Order {
     Kill(String),
     Write {
         id: String,
-        input: Input,
+        input: ProcessInput,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Input {
+pub(super) enum ProcessInput {
     Data(String),
     Close,
 }
@@ -51,7 +51,7 @@ pub(super) enum BadOrder {
     TooLong,
 }
 
-impl Order {
+impl ProcessOrder {
     pub(super) fn read(arguments: &Map<String, Value>) -> Result<Self, BadOrder> {
         let action = text(arguments, "action")?.ok_or(BadOrder::Action)?;
         if action == "list" {
@@ -87,11 +87,11 @@ impl Order {
             "kill" => Self::Kill(id),
             "close" => Self::Write {
                 id,
-                input: Input::Close,
+                input: ProcessInput::Close,
             },
             _ => Self::Write {
                 id,
-                input: Input::Data(data(arguments, action == "submit")?),
+                input: ProcessInput::Data(data(arguments, action == "submit")?),
             },
         })
     }
@@ -153,18 +153,18 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(arguments: &Value) -> Result<Order, BadOrder> {
-        Order::read(arguments.as_object().expect("an object"))
+    fn read(arguments: &Value) -> Result<ProcessOrder, BadOrder> {
+        ProcessOrder::read(arguments.as_object().expect("an object"))
     }
 
     #[test]
     fn orders_are_read() {
         let id = || "proc_1".to_owned();
         for (arguments, expected) in [
-            (json!({"action": "list"}), Order::List),
+            (json!({"action": "list"}), ProcessOrder::List),
             (
                 json!({"action": "log", "session_id": "proc_1", "limit": 5}),
-                Order::Log {
+                ProcessOrder::Log {
                     id: id(),
                     offset: None,
                     limit: 5,
@@ -172,21 +172,21 @@ mod tests {
             ),
             (
                 json!({"action": "submit", "session_id": "proc_1", "data": "y"}),
-                Order::Write {
+                ProcessOrder::Write {
                     id: id(),
-                    input: Input::Data("y\n".to_owned()),
+                    input: ProcessInput::Data("y\n".to_owned()),
                 },
             ),
             (
                 json!({"action": "write", "session_id": 7, "data": 42}),
-                Order::Write {
+                ProcessOrder::Write {
                     id: "7".to_owned(),
-                    input: Input::Data("42".to_owned()),
+                    input: ProcessInput::Data("42".to_owned()),
                 },
             ),
             (
                 json!({"action": "wait", "session_id": "proc_1", "timeout": "9"}),
-                Order::Wait {
+                ProcessOrder::Wait {
                     id: id(),
                     seconds: Some(9),
                 },

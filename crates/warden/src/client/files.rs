@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::warden::{Call, Link};
-use super::{Breach, CallError};
-use crate::protocol::frame::Kind;
-use crate::protocol::{MAX_DATA, Metadata, Read, Reply, Request, Write};
+use super::warden::{ClientCall, ClientLink};
+use super::{ProtocolBreach, WardenCallError};
+use crate::protocol::frame::FrameKind;
+use crate::protocol::{
+    FileMetadata, MAX_DATA, ReadRequest, WardenReply, WardenRequest, WriteRequest,
+};
 
 /// A file being read.
 #[derive(Debug)]
 pub struct FileReader {
-    call: Call,
-    metadata: Metadata,
+    call: ClientCall,
+    metadata: FileMetadata,
     /// How much the warden may still send, where a length was asked for.
     left: Option<u64>,
     done: bool,
@@ -23,54 +25,57 @@ pub struct FileReader {
 /// leaves no trace of it.
 #[derive(Debug)]
 pub struct FileWriter {
-    call: Call,
+    call: ClientCall,
 }
 
 impl FileReader {
-    pub(super) async fn open(link: &Arc<Link>, read: Read) -> Result<Self, CallError> {
+    pub(super) async fn open(
+        link: &Arc<ClientLink>,
+        read: ReadRequest,
+    ) -> Result<Self, WardenCallError> {
         let left = read.length;
-        let mut call = link.call(&Request::Read(read)).await?;
+        let mut call = link.call(&WardenRequest::Read(read)).await?;
         match call.reply().await? {
-            Reply::Metadata(metadata) => Ok(Self {
+            WardenReply::Metadata(metadata) => Ok(Self {
                 call,
                 metadata,
                 left,
                 done: false,
             }),
-            _ => Err(link.breach(Breach::WrongReply)),
+            _ => Err(link.breach(ProtocolBreach::WrongReply)),
         }
     }
 
     /// As it was when the file was opened.
-    pub fn metadata(&self) -> &Metadata {
+    pub fn metadata(&self) -> &FileMetadata {
         &self.metadata
     }
 
     /// The next piece; `None` at the end.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, CallError> {
+    pub async fn next(&mut self) -> Result<Option<Bytes>, WardenCallError> {
         if self.done {
             return Ok(None);
         }
         let frame = self.call.frame().await?;
         match frame.kind {
-            Kind::Data => {
+            FrameKind::Data => {
                 if let Some(left) = &mut self.left {
                     *left = left
                         .checked_sub(frame.payload.len() as u64)
-                        .ok_or_else(|| self.call.link.breach(Breach::TooMuchData))?;
+                        .ok_or_else(|| self.call.link.breach(ProtocolBreach::TooMuchData))?;
                 }
                 Ok(Some(frame.payload))
             }
-            Kind::DataEnd => {
+            FrameKind::DataEnd => {
                 self.done = true;
                 Ok(None)
             }
-            other => Err(self.call.link.breach(Breach::Unexpected(other))),
+            other => Err(self.call.link.breach(ProtocolBreach::Unexpected(other))),
         }
     }
 
     /// The rest of the file, or `None` if it is longer than `bound`.
-    pub async fn collect(mut self, bound: usize) -> Result<Option<Vec<u8>>, CallError> {
+    pub async fn collect(mut self, bound: usize) -> Result<Option<Vec<u8>>, WardenCallError> {
         let mut whole = Vec::new();
         while let Some(piece) = self.next().await? {
             if whole.len() + piece.len() > bound {
@@ -83,17 +88,20 @@ impl FileReader {
 }
 
 impl FileWriter {
-    pub(super) async fn open(link: &Arc<Link>, write: Write) -> Result<Self, CallError> {
-        let mut call = link.call(&Request::Write(write)).await?;
+    pub(super) async fn open(
+        link: &Arc<ClientLink>,
+        write: WriteRequest,
+    ) -> Result<Self, WardenCallError> {
+        let mut call = link.call(&WardenRequest::Write(write)).await?;
         match call.reply().await? {
-            Reply::Done => Ok(Self { call }),
-            _ => Err(link.breach(Breach::WrongReply)),
+            WardenReply::Done => Ok(Self { call }),
+            _ => Err(link.breach(ProtocolBreach::WrongReply)),
         }
     }
 
-    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), CallError> {
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), WardenCallError> {
         for piece in bytes.chunks(MAX_DATA) {
-            if let Err(lost) = self.call.stream.send(Kind::Data, piece).await {
+            if let Err(lost) = self.call.stream.send(FrameKind::Data, piece).await {
                 // A warden that stopped reading has said why, unless it is gone.
                 self.call.frame().await?;
                 return Err(lost.into());
@@ -103,12 +111,12 @@ impl FileWriter {
     }
 
     /// The file takes its place.
-    pub async fn finish(mut self) -> Result<(), CallError> {
+    pub async fn finish(mut self) -> Result<(), WardenCallError> {
         // When this fails the warden has stopped reading, and its answer says why.
-        let _ = self.call.stream.send(Kind::DataEnd, &[]).await;
+        let _ = self.call.stream.send(FrameKind::DataEnd, &[]).await;
         match self.call.reply().await? {
-            Reply::Done => Ok(()),
-            _ => Err(self.call.link.breach(Breach::WrongReply)),
+            WardenReply::Done => Ok(()),
+            _ => Err(self.call.link.breach(ProtocolBreach::WrongReply)),
         }
     }
 }

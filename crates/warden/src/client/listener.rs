@@ -12,11 +12,13 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::warden::{Call, Link};
-use super::{Breach, CallError};
+use super::warden::{ClientCall, ClientLink};
+use super::{ProtocolBreach, WardenCallError};
 use crate::mux::MuxStream;
-use crate::protocol::frame::{Frames, Kind};
-use crate::protocol::{Endpoint, Listen, Listening, Reply, Request, decode};
+use crate::protocol::frame::{FrameCollector, FrameKind};
+use crate::protocol::{
+    ListenEndpoint, ListenReply, ListenRequest, WardenReply, WardenRequest, decode,
+};
 
 /// Accepted connections nobody has taken yet; further ones are closed.
 const BACKLOG: usize = 32;
@@ -25,55 +27,55 @@ const INTRODUCTION: Duration = Duration::from_secs(5);
 
 /// Listens inside the sandbox as long as it lives.
 #[derive(Debug)]
-pub struct Listener {
+pub struct InsideListener {
     /// Ends the listener at the warden's side when it goes.
-    _call: Call,
-    _place: Place,
+    _call: ClientCall,
+    _place: ListenerEntry,
     port: u16,
-    incoming: mpsc::Receiver<Relay>,
+    incoming: mpsc::Receiver<RelayStream>,
 }
 
 /// The entry that leads a relay to its listener.
 #[derive(Debug)]
-struct Place {
-    link: Arc<Link>,
+struct ListenerEntry {
+    link: Arc<ClientLink>,
     id: u32,
 }
 
 /// One connection. Dropping it closes both directions.
 #[derive(Debug)]
-pub struct Relay {
+pub struct RelayStream {
     stream: MuxStream,
     unread: Bytes,
 }
 
-impl Listener {
+impl InsideListener {
     pub(super) async fn open(
-        link: &Arc<Link>,
-        endpoint: Endpoint,
+        link: &Arc<ClientLink>,
+        endpoint: ListenEndpoint,
         concurrent: u16,
-    ) -> Result<Self, CallError> {
+    ) -> Result<Self, WardenCallError> {
         let (give, incoming) = mpsc::channel(BACKLOG);
         let id = link.next_listener.fetch_add(1, Ordering::Relaxed);
         link.listeners().insert(id, give);
-        let place = Place {
+        let place = ListenerEntry {
             link: Arc::clone(link),
             id,
         };
-        let request = Request::Listen(Listen {
+        let request = WardenRequest::Listen(ListenRequest {
             listener: id,
             endpoint,
             concurrent,
         });
         let mut call = link.call(&request).await?;
         match call.reply().await? {
-            Reply::Listening(Listening { port }) => Ok(Self {
+            WardenReply::Listening(ListenReply { port }) => Ok(Self {
                 _call: call,
                 _place: place,
                 port,
                 incoming,
             }),
-            _ => Err(link.breach(Breach::WrongReply)),
+            _ => Err(link.breach(ProtocolBreach::WrongReply)),
         }
     }
 
@@ -83,12 +85,12 @@ impl Listener {
     }
 
     /// The next connection; `None` when the link is gone.
-    pub async fn accept(&mut self) -> Option<Relay> {
+    pub async fn accept(&mut self) -> Option<RelayStream> {
         self.incoming.recv().await
     }
 }
 
-impl Drop for Place {
+impl Drop for ListenerEntry {
     fn drop(&mut self) {
         self.link.listeners().remove(&self.id);
     }
@@ -96,13 +98,13 @@ impl Drop for Place {
 
 /// Finds out which listener a stream that the warden opened belongs to. What belongs to none is
 /// closed: the listener may have been dropped a moment ago.
-pub(super) async fn greet_relay(link: Arc<Link>, stream: MuxStream) {
-    let mut frames = Frames::default();
+pub(super) async fn greet_relay(link: Arc<ClientLink>, stream: MuxStream) {
+    let mut frames = FrameCollector::default();
     let Ok(Ok(Some(frame))) = timeout(INTRODUCTION, stream.receive(&mut frames)).await else {
         return;
     };
-    if frame.kind != Kind::Accepted {
-        link.breach(Breach::Unexpected(frame.kind));
+    if frame.kind != FrameKind::Accepted {
+        link.breach(ProtocolBreach::Unexpected(frame.kind));
         return;
     }
     let Ok(listener) = decode::<u32>(&frame.payload, "listener") else {
@@ -110,13 +112,13 @@ pub(super) async fn greet_relay(link: Arc<Link>, stream: MuxStream) {
     };
     let unread = frames.into_rest();
     stream.taken(unread.len());
-    let relay = Relay { stream, unread };
+    let relay = RelayStream { stream, unread };
     if let Some(listener) = link.listeners().get(&listener) {
         let _ = listener.try_send(relay);
     }
 }
 
-impl AsyncRead for Relay {
+impl AsyncRead for RelayStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -130,7 +132,7 @@ impl AsyncRead for Relay {
     }
 }
 
-impl AsyncBufRead for Relay {
+impl AsyncBufRead for RelayStream {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
         while this.unread.is_empty() {
@@ -147,7 +149,7 @@ impl AsyncBufRead for Relay {
     }
 }
 
-impl AsyncWrite for Relay {
+impl AsyncWrite for RelayStream {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

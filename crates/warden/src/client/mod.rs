@@ -14,39 +14,39 @@ mod warden;
 
 pub use files::{FileReader, FileWriter};
 pub use greet::GreetError;
-pub use listener::{Listener, Relay};
-pub use running::{Event, Running, Stdin};
+pub use listener::{InsideListener, RelayStream};
+pub use running::{RunEvent, RunningCommand, StdinStream};
 pub use warden::{Warden, WardenServices};
 
 use thiserror::Error;
 
 use crate::mux::StreamError;
-use crate::protocol::frame::{FrameError, Kind};
-use crate::protocol::{Failure, Malformed};
+use crate::protocol::frame::{FrameError, FrameKind};
+use crate::protocol::{MalformedMessage, WardenFailure};
 
 /// Why a call did not end well.
 #[derive(Debug, Error)]
-pub enum CallError {
+pub enum WardenCallError {
     /// The warden said no.
     #[error(transparent)]
-    Failed(#[from] Failure),
+    Failed(#[from] WardenFailure),
     #[error("the link to the warden is gone")]
     LinkLost,
     #[error("the warden broke the protocol")]
-    Breach(#[from] Breach),
+    Breach(#[from] ProtocolBreach),
     #[error("a request of {length} bytes is over the bound of {bound}")]
     RequestTooLong { length: usize, bound: usize },
 }
 
 /// What a warden did that no warden of ours does.
 #[derive(Debug, Error)]
-pub enum Breach {
+pub enum ProtocolBreach {
     #[error(transparent)]
     Frame(#[from] FrameError),
     #[error(transparent)]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedMessage),
     #[error("a {0:?} frame where none belongs")]
-    Unexpected(Kind),
+    Unexpected(FrameKind),
     #[error("an answer to another question")]
     WrongReply,
     #[error("more stdin taken than was sent")]
@@ -57,7 +57,7 @@ pub enum Breach {
     Unending,
 }
 
-impl From<StreamError> for CallError {
+impl From<StreamError> for WardenCallError {
     fn from(error: StreamError) -> Self {
         match error {
             StreamError::Frame(error) => Self::Breach(error.into()),
@@ -66,8 +66,8 @@ impl From<StreamError> for CallError {
     }
 }
 
-impl From<Malformed> for CallError {
-    fn from(malformed: Malformed) -> Self {
+impl From<MalformedMessage> for WardenCallError {
+    fn from(malformed: MalformedMessage) -> Self {
         Self::Breach(malformed.into())
     }
 }

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::warden::Link;
+use super::warden::ClientLink;
 
 /// Between two questions. Nobody is asked while nothing waits for an answer.
-const REST: Duration = Duration::from_secs(15);
+const PULSE_INTERVAL: Duration = Duration::from_secs(15);
 /// A warden answers within a millisecond; one on a machine that swaps, or behind a slow line, takes
 /// longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PULSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns when the link deserves no more waiting, or is no longer there.
-pub(super) async fn watch(link: Weak<Link>) {
+pub(super) async fn watch(link: Weak<ClientLink>) {
     loop {
-        sleep(REST).await;
+        sleep(PULSE_INTERVAL).await;
         let Some(link) = link.upgrade() else { return };
         if link.is_idle() {
             continue;
         }
-        if timeout(PATIENCE, link.ping()).await.is_err() {
+        if timeout(PULSE_TIMEOUT, link.ping()).await.is_err() {
             return;
         }
     }

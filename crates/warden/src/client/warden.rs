@@ -15,12 +15,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use super::listener::greet_relay;
-use super::{Breach, CallError, FileReader, FileWriter, Listener, Relay, Running, pulse};
-use crate::mux::{self, MAX_CALLS, MuxStream, Opener, Side};
-use crate::protocol::frame::{Frames, Kind};
+use super::{
+    FileReader, FileWriter, InsideListener, ProtocolBreach, RelayStream, RunningCommand,
+    WardenCallError, pulse,
+};
+use crate::mux::{self, LinkSide, MAX_CALLS, MuxStream, StreamOpener};
+use crate::protocol::frame::{FrameCollector, FrameKind};
 use crate::protocol::{
-    Attach, Endpoint, Entry, Info, Kill, MAX_REQUEST, Metadata, PathAt, Read, Reply, Request,
-    Resolve, Resolved, Run, RunSummary, Shell, Write, decode, encode,
+    AttachRequest, FileMetadata, FolderEntry, KillRequest, ListenEndpoint, MAX_REQUEST, PathAt,
+    ReadRequest, ResolveRequest, ResolvedName, RunRequest, RunSummary, ShellRequest, WardenInfo,
+    WardenReply, WardenRequest, WriteRequest, decode, encode,
 };
 
 /// Far more than a link takes to end once its streams have.
@@ -36,27 +40,27 @@ pub struct Warden {
 /// the link.
 #[derive(Clone, Debug)]
 pub struct WardenServices {
-    link: Arc<Link>,
+    link: Arc<ClientLink>,
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
-    opener: Opener,
+pub(super) struct ClientLink {
+    opener: StreamOpener,
     /// One permit for each open call, so that we never run into yamux's own bound, which would end
     /// the link.
     calls: Arc<Semaphore>,
     pub(super) next_listener: AtomicU32,
-    listeners: Mutex<HashMap<u32, mpsc::Sender<Relay>>>,
+    listeners: Mutex<HashMap<u32, mpsc::Sender<RelayStream>>>,
     breach: watch::Sender<bool>,
     gone: watch::Receiver<bool>,
 }
 
 /// One open stream and the right to have it.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ClientCall {
     pub(super) stream: MuxStream,
-    pub(super) frames: Frames,
-    pub(super) link: Arc<Link>,
+    pub(super) frames: FrameCollector,
+    pub(super) link: Arc<ClientLink>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -65,10 +69,10 @@ impl Warden {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (opener, driver) = mux::over(io, Side::Gateway);
+        let (opener, driver) = mux::over(io, LinkSide::Gateway);
         let (breach, mut breached) = watch::channel(false);
         let (say_gone, gone) = watch::channel(false);
-        let link = Arc::new(Link {
+        let link = Arc::new(ClientLink {
             opener,
             calls: Arc::new(Semaphore::new(MAX_CALLS)),
             next_listener: AtomicU32::new(0),
@@ -105,18 +109,18 @@ impl Warden {
         &self.services
     }
 
-    /// Starts a command. The run goes when [`Running`] is dropped, unless it is a detached one.
-    pub async fn run(&self, run: Run) -> Result<Running, CallError> {
+    /// Starts a command. The run goes when [`RunningCommand`] is dropped, unless it is a detached one.
+    pub async fn run(&self, run: RunRequest) -> Result<RunningCommand, WardenCallError> {
         let timeout = run.timeout;
-        let call = self.link.call(&Request::Run(run)).await?;
-        Ok(Running::new(call, timeout))
+        let call = self.link.call(&WardenRequest::Run(run)).await?;
+        Ok(RunningCommand::new(call, timeout))
     }
 
     /// Runs text in a persistent shell.
-    pub async fn shell(&self, shell: Shell) -> Result<Running, CallError> {
+    pub async fn shell(&self, shell: ShellRequest) -> Result<RunningCommand, WardenCallError> {
         let timeout = shell.timeout;
-        let call = self.link.call(&Request::Shell(shell)).await?;
-        Ok(Running::new(call, timeout))
+        let call = self.link.call(&WardenRequest::Shell(shell)).await?;
+        Ok(RunningCommand::new(call, timeout))
     }
 }
 
@@ -131,78 +135,82 @@ impl Deref for Warden {
 
 impl WardenServices {
     /// Picks up a run of an earlier link, from the byte of output that the caller has not seen.
-    pub async fn attach(&self, id: RunId, from: u64) -> Result<Running, CallError> {
+    pub async fn attach(&self, id: RunId, from: u64) -> Result<RunningCommand, WardenCallError> {
         let call = self
             .link
-            .call(&Request::Attach(Attach { id, from }))
+            .call(&WardenRequest::Attach(AttachRequest { id, from }))
             .await?;
-        Ok(Running::new(call, None))
+        Ok(RunningCommand::new(call, None))
     }
 
     /// What runs, and what ended lately.
-    pub async fn runs(&self) -> Result<Vec<RunSummary>, CallError> {
-        match self.link.ask(&Request::Runs).await? {
-            Reply::Runs(runs) => Ok(runs),
-            _ => Err(self.link.breach(Breach::WrongReply)),
+    pub async fn runs(&self) -> Result<Vec<RunSummary>, WardenCallError> {
+        match self.link.ask(&WardenRequest::Runs).await? {
+            WardenReply::Runs(runs) => Ok(runs),
+            _ => Err(self.link.breach(ProtocolBreach::WrongReply)),
         }
     }
 
     /// Ends a run or a shell with everything it started; returns when nothing of it is left.
-    pub async fn kill(&self, kill: Kill) -> Result<(), CallError> {
-        self.done(&Request::Kill(kill)).await
+    pub async fn kill(&self, kill: KillRequest) -> Result<(), WardenCallError> {
+        self.done(&WardenRequest::Kill(kill)).await
     }
 
-    pub async fn read_file(&self, read: Read) -> Result<FileReader, CallError> {
+    pub async fn read_file(&self, read: ReadRequest) -> Result<FileReader, WardenCallError> {
         FileReader::open(&self.link, read).await
     }
 
-    pub async fn write_file(&self, write: Write) -> Result<FileWriter, CallError> {
+    pub async fn write_file(&self, write: WriteRequest) -> Result<FileWriter, WardenCallError> {
         FileWriter::open(&self.link, write).await
     }
 
     /// Of the path itself: a symlink is not followed.
-    pub async fn stat(&self, at: PathAt) -> Result<Metadata, CallError> {
-        match self.link.ask(&Request::Stat(at)).await? {
-            Reply::Metadata(metadata) => Ok(metadata),
-            _ => Err(self.link.breach(Breach::WrongReply)),
+    pub async fn stat(&self, at: PathAt) -> Result<FileMetadata, WardenCallError> {
+        match self.link.ask(&WardenRequest::Stat(at)).await? {
+            WardenReply::Metadata(metadata) => Ok(metadata),
+            _ => Err(self.link.breach(ProtocolBreach::WrongReply)),
         }
     }
 
     /// Where a path leads, whether or not it exists.
-    pub async fn resolve(&self, resolve: Resolve) -> Result<Resolved, CallError> {
-        match self.link.ask(&Request::Resolve(resolve)).await? {
-            Reply::Resolved(resolved) => Ok(resolved),
-            _ => Err(self.link.breach(Breach::WrongReply)),
+    pub async fn resolve(&self, resolve: ResolveRequest) -> Result<ResolvedName, WardenCallError> {
+        match self.link.ask(&WardenRequest::Resolve(resolve)).await? {
+            WardenReply::Resolved(resolved) => Ok(resolved),
+            _ => Err(self.link.breach(ProtocolBreach::WrongReply)),
         }
     }
 
-    pub async fn list_dir(&self, at: PathAt) -> Result<Vec<Entry>, CallError> {
-        match self.link.ask(&Request::ListDir(at)).await? {
-            Reply::Entries(entries) => Ok(entries),
-            _ => Err(self.link.breach(Breach::WrongReply)),
+    pub async fn list_dir(&self, at: PathAt) -> Result<Vec<FolderEntry>, WardenCallError> {
+        match self.link.ask(&WardenRequest::ListDir(at)).await? {
+            WardenReply::Entries(entries) => Ok(entries),
+            _ => Err(self.link.breach(ProtocolBreach::WrongReply)),
         }
     }
 
     /// With its parents; one that is there already is fine.
-    pub async fn make_dir(&self, at: PathAt) -> Result<(), CallError> {
-        self.done(&Request::MakeDir(at)).await
+    pub async fn make_dir(&self, at: PathAt) -> Result<(), WardenCallError> {
+        self.done(&WardenRequest::MakeDir(at)).await
     }
 
     /// A file, a symlink or an empty directory.
-    pub async fn remove(&self, at: PathAt) -> Result<(), CallError> {
-        self.done(&Request::Remove(at)).await
+    pub async fn remove(&self, at: PathAt) -> Result<(), WardenCallError> {
+        self.done(&WardenRequest::Remove(at)).await
     }
 
-    /// Listens inside the sandbox until the [`Listener`] is dropped, with at most `concurrent`
+    /// Listens inside the sandbox until the [`InsideListener`] is dropped, with at most `concurrent`
     /// connections relayed at once.
-    pub async fn listen(&self, endpoint: Endpoint, concurrent: u16) -> Result<Listener, CallError> {
-        Listener::open(&self.link, endpoint, concurrent).await
+    pub async fn listen(
+        &self,
+        endpoint: ListenEndpoint,
+        concurrent: u16,
+    ) -> Result<InsideListener, WardenCallError> {
+        InsideListener::open(&self.link, endpoint, concurrent).await
     }
 
-    pub async fn info(&self) -> Result<Info, CallError> {
-        match self.link.ask(&Request::Info).await? {
-            Reply::Info(info) => Ok(info),
-            _ => Err(self.link.breach(Breach::WrongReply)),
+    pub async fn info(&self) -> Result<WardenInfo, WardenCallError> {
+        match self.link.ask(&WardenRequest::Info).await? {
+            WardenReply::Info(info) => Ok(info),
+            _ => Err(self.link.breach(ProtocolBreach::WrongReply)),
         }
     }
 
@@ -222,42 +230,48 @@ impl WardenServices {
         self.link.cut();
     }
 
-    async fn done(&self, request: &Request) -> Result<(), CallError> {
+    async fn done(&self, request: &WardenRequest) -> Result<(), WardenCallError> {
         match self.link.ask(request).await? {
-            Reply::Done => Ok(()),
-            _ => Err(self.link.breach(Breach::WrongReply)),
+            WardenReply::Done => Ok(()),
+            _ => Err(self.link.breach(ProtocolBreach::WrongReply)),
         }
     }
 }
 
-impl Link {
-    pub(super) async fn call(self: &Arc<Self>, request: &Request) -> Result<Call, CallError> {
+impl ClientLink {
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        request: &WardenRequest,
+    ) -> Result<ClientCall, WardenCallError> {
         let bytes = encode(request);
         if bytes.len() > MAX_REQUEST {
-            return Err(CallError::RequestTooLong {
+            return Err(WardenCallError::RequestTooLong {
                 length: bytes.len(),
                 bound: MAX_REQUEST,
             });
         }
         let permit = Arc::clone(&self.calls).acquire_owned().await;
-        let permit = permit.map_err(|_| CallError::LinkLost)?;
-        let stream = self.opener.open().await.ok_or(CallError::LinkLost)?;
-        stream.send(Kind::Request, &bytes).await?;
-        Ok(Call {
+        let permit = permit.map_err(|_| WardenCallError::LinkLost)?;
+        let stream = self.opener.open().await.ok_or(WardenCallError::LinkLost)?;
+        stream.send(FrameKind::Request, &bytes).await?;
+        Ok(ClientCall {
             stream,
-            frames: Frames::default(),
+            frames: FrameCollector::default(),
             link: Arc::clone(self),
             _permit: permit,
         })
     }
 
-    async fn ask(self: &Arc<Self>, request: &Request) -> Result<Reply, CallError> {
+    async fn ask(
+        self: &Arc<Self>,
+        request: &WardenRequest,
+    ) -> Result<WardenReply, WardenCallError> {
         self.call(request).await?.reply().await
     }
 
     /// Whatever it says, it is there.
     pub(super) async fn ping(self: &Arc<Self>) {
-        let _ = self.ask(&Request::Info).await;
+        let _ = self.ask(&WardenRequest::Info).await;
     }
 
     /// No call is open.
@@ -266,12 +280,14 @@ impl Link {
     }
 
     /// Ends the link: who breaks the protocol once is not asked again.
-    pub(super) fn breach(&self, breach: Breach) -> CallError {
+    pub(super) fn breach(&self, breach: ProtocolBreach) -> WardenCallError {
         self.cut();
-        CallError::Breach(breach)
+        WardenCallError::Breach(breach)
     }
 
-    pub(super) fn listeners(&self) -> std::sync::MutexGuard<'_, HashMap<u32, mpsc::Sender<Relay>>> {
+    pub(super) fn listeners(
+        &self,
+    ) -> std::sync::MutexGuard<'_, HashMap<u32, mpsc::Sender<RelayStream>>> {
         self.listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -289,20 +305,22 @@ impl Link {
     }
 }
 
-impl Call {
+impl ClientCall {
     /// The next frame, with failures and breaches already turned into errors.
-    pub(super) async fn frame(&mut self) -> Result<crate::protocol::frame::Frame, CallError> {
+    pub(super) async fn frame(
+        &mut self,
+    ) -> Result<crate::protocol::frame::WardenFrame, WardenCallError> {
         let received = self.stream.receive(&mut self.frames).await;
         match received.map_err(|error| self.judged(error.into())) {
-            Ok(None) | Err(CallError::LinkLost) => {
+            Ok(None) | Err(WardenCallError::LinkLost) => {
                 // Boxed: rare, and otherwise a part of every call.
                 Box::pin(self.link.settled()).await;
-                Err(CallError::LinkLost)
+                Err(WardenCallError::LinkLost)
             }
             Err(error) => Err(error),
-            Ok(Some(frame)) if frame.kind == Kind::Failed => {
+            Ok(Some(frame)) if frame.kind == FrameKind::Failed => {
                 Err(match decode(&frame.payload, "failure") {
-                    Ok(failure) => CallError::Failed(failure),
+                    Ok(failure) => WardenCallError::Failed(failure),
                     Err(malformed) => self.link.breach(malformed.into()),
                 })
             }
@@ -310,23 +328,23 @@ impl Call {
         }
     }
 
-    pub(super) async fn reply(&mut self) -> Result<Reply, CallError> {
+    pub(super) async fn reply(&mut self) -> Result<WardenReply, WardenCallError> {
         let frame = self.frame().await?;
-        if frame.kind != Kind::Reply {
-            return Err(self.link.breach(Breach::Unexpected(frame.kind)));
+        if frame.kind != FrameKind::Reply {
+            return Err(self.link.breach(ProtocolBreach::Unexpected(frame.kind)));
         }
         decode(&frame.payload, "reply").map_err(|malformed| self.link.breach(malformed.into()))
     }
 
-    fn judged(&self, error: CallError) -> CallError {
+    fn judged(&self, error: WardenCallError) -> WardenCallError {
         match error {
-            CallError::Breach(breach) => self.link.breach(breach),
+            WardenCallError::Breach(breach) => self.link.breach(breach),
             other => other,
         }
     }
 }
 
-impl Drop for Call {
+impl Drop for ClientCall {
     fn drop(&mut self) {
         self.stream.reset();
     }

@@ -7,5 +7,5 @@ mod process;
 mod remove;
 
 pub use end::end;
-pub use process::{Process, has_ended, kill, reap, wait_for_end};
+pub use process::{ProcessHandle, has_ended, kill, reap, wait_for_end};
 pub use remove::remove;

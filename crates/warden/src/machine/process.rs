@@ -12,14 +12,14 @@ use rustix::process::{
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
+pub struct ProcessHandle {
     pub pid: i32,
     /// In clock ticks since boot.
     start: u64,
     boot: String,
 }
 
-impl Process {
+impl ProcessHandle {
     pub fn observe(pid: i32) -> Option<Self> {
         Some(Self {
             pid,

@@ -15,8 +15,8 @@ use yamux::{Config, Connection, ConnectionError, Mode};
 
 use crate::protocol::MAX_DATA;
 use crate::protocol::frame::HEADER;
-use plug::Plug;
-use received::Received;
+use plug::CountedIo;
+use received::ReceiveBudget;
 pub(crate) use stream::{MuxStream, StreamError};
 
 /// Streams on one link, both directions together. yamux ends the whole link beyond it, so callers
@@ -32,7 +32,7 @@ pub(crate) const MAX_RELAYS: usize = 384;
 const SPARE_WINDOW: usize = 16 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum LinkSide {
     #[cfg(feature = "client")]
     Gateway,
     #[cfg(any(feature = "serve", feature = "stand-in"))]
@@ -45,17 +45,20 @@ pub(crate) struct MuxError(#[from] ConnectionError);
 
 /// Asks the driver for new streams.
 #[derive(Clone, Debug)]
-pub(crate) struct Opener(mpsc::Sender<oneshot::Sender<MuxStream>>);
+pub(crate) struct StreamOpener(mpsc::Sender<oneshot::Sender<MuxStream>>);
 
 /// Moves the bytes; must be polled for anything to happen.
-pub(crate) struct Driver<T> {
-    connection: Connection<Plug<T>>,
+pub(crate) struct MuxDriver<T> {
+    connection: Connection<CountedIo<T>>,
     asked: mpsc::Receiver<oneshot::Sender<MuxStream>>,
     waiting: Option<oneshot::Sender<MuxStream>>,
-    received: Arc<Received>,
+    received: Arc<ReceiveBudget>,
 }
 
-pub(crate) fn over<T: AsyncRead + AsyncWrite + Unpin>(io: T, side: Side) -> (Opener, Driver<T>) {
+pub(crate) fn over<T: AsyncRead + AsyncWrite + Unpin>(
+    io: T,
+    side: LinkSide,
+) -> (StreamOpener, MuxDriver<T>) {
     let mut config = Config::default();
     // More than is ever held: what a link may leave with us is counted, see [`received`].
     config.set_max_connection_receive_window(None);
@@ -66,22 +69,22 @@ pub(crate) fn over<T: AsyncRead + AsyncWrite + Unpin>(io: T, side: Side) -> (Ope
     config.set_split_send_size(MAX_DATA + HEADER);
     let mode = match side {
         #[cfg(feature = "client")]
-        Side::Gateway => Mode::Client,
+        LinkSide::Gateway => Mode::Client,
         #[cfg(any(feature = "serve", feature = "stand-in"))]
-        Side::Warden => Mode::Server,
+        LinkSide::Warden => Mode::Server,
     };
     let (ask, asked) = mpsc::channel(16);
-    let received = Arc::new(Received::default());
-    let driver = Driver {
-        connection: Connection::new(Plug::new(io, Arc::clone(&received)), config, mode),
+    let received = Arc::new(ReceiveBudget::default());
+    let driver = MuxDriver {
+        connection: Connection::new(CountedIo::new(io, Arc::clone(&received)), config, mode),
         asked,
         waiting: None,
         received,
     };
-    (Opener(ask), driver)
+    (StreamOpener(ask), driver)
 }
 
-impl Opener {
+impl StreamOpener {
     /// `None` when the link is gone.
     pub(crate) async fn open(&self) -> Option<MuxStream> {
         let (give, take) = oneshot::channel();
@@ -90,9 +93,9 @@ impl Opener {
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> MuxDriver<T> {
     #[cfg(test)]
-    pub(crate) fn received(&self) -> &Arc<Received> {
+    pub(crate) fn received(&self) -> &Arc<ReceiveBudget> {
         &self.received
     }
 

@@ -11,20 +11,20 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::received::Received;
+use super::received::ReceiveBudget;
 
 /// Pieces up to this size are collected; larger ones are handed through.
 const SMALL: usize = 4096;
 
-pub(super) struct Plug<T> {
+pub(super) struct CountedIo<T> {
     io: T,
     unsent: BytesMut,
     unread: BytesMut,
-    received: Arc<Received>,
+    received: Arc<ReceiveBudget>,
 }
 
-impl<T> Plug<T> {
-    pub(super) fn new(io: T, received: Arc<Received>) -> Self {
+impl<T> CountedIo<T> {
+    pub(super) fn new(io: T, received: Arc<ReceiveBudget>) -> Self {
         Self {
             io,
             unsent: BytesMut::new(),
@@ -34,7 +34,7 @@ impl<T> Plug<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> Plug<T> {
+impl<T: AsyncWrite + Unpin> CountedIo<T> {
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.unsent.is_empty() {
             match ready!(Pin::new(&mut self.io).poll_write(cx, &self.unsent))? {
@@ -46,7 +46,7 @@ impl<T: AsyncWrite + Unpin> Plug<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> futures::io::AsyncWrite for Plug<T> {
+impl<T: AsyncWrite + Unpin> futures::io::AsyncWrite for CountedIo<T> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -89,7 +89,7 @@ impl<T: AsyncWrite + Unpin> futures::io::AsyncWrite for Plug<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> futures::io::AsyncRead for Plug<T> {
+impl<T: AsyncRead + Unpin> futures::io::AsyncRead for CountedIo<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -23,27 +23,27 @@ static HELD_BY_ALL: AtomicUsize = AtomicUsize::new(0);
 
 /// The bytes of one link that nobody has taken yet.
 #[derive(Debug, Default)]
-pub(crate) struct Received {
-    state: Mutex<State>,
+pub(crate) struct ReceiveBudget {
+    state: Mutex<ReceiveState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReceiveState {
     held: usize,
     streams: HashMap<u32, usize>,
-    position: Position,
+    position: FramePosition,
     /// Whoever reads the link, while it holds too much.
     paused: Option<Waker>,
 }
 
 /// Where in yamux's framing the next byte of the link belongs.
 #[derive(Debug)]
-enum Position {
+enum FramePosition {
     Header { bytes: [u8; HEADER], filled: usize },
     Body { stream: u32, left: usize },
 }
 
-impl Default for Position {
+impl Default for FramePosition {
     fn default() -> Self {
         Self::Header {
             bytes: [0; HEADER],
@@ -60,12 +60,12 @@ const SYN: u8 = 1;
 
 /// One stream's part; what is left of it is given up when dropped.
 #[derive(Debug)]
-pub(super) struct Share {
-    received: Arc<Received>,
+pub(super) struct StreamShare {
+    received: Arc<ReceiveBudget>,
     stream: u32,
 }
 
-impl Received {
+impl ReceiveBudget {
     /// False where the link holds its share; then whoever asked is woken when some was taken.
     pub(super) fn has_room(&self, cx: &Context<'_>) -> bool {
         let mut state = self.state();
@@ -81,9 +81,9 @@ impl Received {
     }
 
     /// From now on what comes on this stream counts.
-    pub(super) fn share(self: &Arc<Self>, stream: u32) -> Share {
+    pub(super) fn share(self: &Arc<Self>, stream: u32) -> StreamShare {
         self.state().streams.entry(stream).or_default();
-        Share {
+        StreamShare {
             received: Arc::clone(self),
             stream,
         }
@@ -108,16 +108,16 @@ impl Received {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReceiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ReceiveState {
     fn note(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             match &mut self.position {
-                Position::Header {
+                FramePosition::Header {
                     bytes: header,
                     filled,
                 } => {
@@ -130,13 +130,13 @@ impl State {
                         self.begin(header);
                     }
                 }
-                Position::Body { stream, left } => {
+                FramePosition::Body { stream, left } => {
                     let more = bytes.len().min(*left);
                     let stream = *stream;
                     *left -= more;
                     bytes = &bytes[more..];
                     if *left == 0 {
-                        self.position = Position::default();
+                        self.position = FramePosition::default();
                     }
                     self.hold(stream, more);
                 }
@@ -153,8 +153,8 @@ impl State {
             self.streams.entry(stream).or_default();
         }
         self.position = match (kind, left) {
-            (DATA, 1..) => Position::Body { stream, left },
-            _ => Position::default(),
+            (DATA, 1..) => FramePosition::Body { stream, left },
+            _ => FramePosition::default(),
         };
     }
 
@@ -168,20 +168,20 @@ impl State {
     }
 }
 
-impl Share {
+impl StreamShare {
     /// So many bytes were taken by whoever they are for.
     pub(super) fn taken(&self, bytes: usize) {
         self.received.give_back(self.stream, Some(bytes));
     }
 }
 
-impl Drop for Share {
+impl Drop for StreamShare {
     fn drop(&mut self) {
         self.received.give_back(self.stream, None);
     }
 }
 
-impl Drop for Received {
+impl Drop for ReceiveBudget {
     fn drop(&mut self) {
         // Streams that began and that nobody here came to know of.
         HELD_BY_ALL.fetch_sub(self.state().held, Ordering::Relaxed);
@@ -196,7 +196,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::mux::{MuxStream, Side, over};
+    use crate::mux::{LinkSide, MuxStream, over};
 
     const WINDOW: usize = yamux::DEFAULT_CREDIT as usize;
 
@@ -227,7 +227,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_warden_that_fills_every_stream_has_a_bounded_part_of_us() {
         let (ours, mut theirs) = tokio::io::duplex(64 << 10);
-        let (_opener, driver) = over(ours, Side::Gateway);
+        let (_opener, driver) = over(ours, LinkSide::Gateway);
         let received = Arc::clone(driver.received());
         let streams: Arc<Mutex<Vec<MuxStream>>> = Arc::default();
         let kept = Arc::clone(&streams);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     /// Links that take whatever they are given, in turn, until none is read any more.
-    fn fill_all(links: &[Arc<Received>]) {
+    fn fill_all(links: &[Arc<ReceiveBudget>]) {
         let cx = Context::from_waker(Waker::noop());
         let body = vec![7; WINDOW];
         for number in 1_u32.. {
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn all_links_together_have_a_bounded_part_of_us() {
         let cx = Context::from_waker(Waker::noop());
-        let links: Vec<Arc<Received>> = (0..300).map(|_| Arc::default()).collect();
+        let links: Vec<Arc<ReceiveBudget>> = (0..300).map(|_| Arc::default()).collect();
         let before = HELD_BY_ALL.load(Ordering::Relaxed);
         // The first of them have all they may have before the others come.
         for link in &links[..30] {
@@ -296,7 +296,7 @@ mod tests {
             assert!(link.state().held >= ALWAYS, "one was held up by the others");
         }
         // Who comes last and holds nothing is read all the same.
-        assert!(Received::default().has_room(&cx));
+        assert!(ReceiveBudget::default().has_room(&cx));
         drop(links);
         assert_eq!(HELD_BY_ALL.load(Ordering::Relaxed), before);
     }
@@ -309,7 +309,7 @@ mod tests {
         link.extend(frame(3, 0, &[3; 70]));
         link.extend(frame(1, 0, &[1; 5]));
         for size in 1..link.len() {
-            let received = Arc::new(Received::default());
+            let received = Arc::new(ReceiveBudget::default());
             let one = received.share(1);
             for piece in link.chunks(size) {
                 received.note(piece);

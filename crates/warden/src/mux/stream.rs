@@ -11,8 +11,8 @@ use futures::Stream as _;
 use futures::io::AsyncWrite as _;
 use thiserror::Error;
 
-use super::received::{Received, Share};
-use crate::protocol::frame::{Frame, FrameError, Frames, HEADER, Kind, header};
+use super::received::{ReceiveBudget, StreamShare};
+use crate::protocol::frame::{FrameCollector, FrameError, FrameKind, HEADER, WardenFrame, header};
 
 /// A handle; clones are the same stream. It is reset when the last one goes, or by [`reset`].
 ///
@@ -20,13 +20,13 @@ use crate::protocol::frame::{Frame, FrameError, Frames, HEADER, Kind, header};
 #[derive(Clone)]
 pub(crate) struct MuxStream {
     /// `None` after a reset. The lock is only ever held for one poll.
-    inner: Arc<Mutex<Option<Counted>>>,
+    inner: Arc<Mutex<Option<CountedStream>>>,
 }
 
 /// A stream and what came on it that nobody has taken.
-struct Counted {
+struct CountedStream {
     stream: yamux::Stream,
-    share: Share,
+    share: StreamShare,
 }
 
 #[derive(Debug, Error)]
@@ -40,10 +40,10 @@ pub(crate) enum StreamError {
 }
 
 impl MuxStream {
-    pub(super) fn new(stream: yamux::Stream, received: &Arc<Received>) -> Self {
+    pub(super) fn new(stream: yamux::Stream, received: &Arc<ReceiveBudget>) -> Self {
         let share = received.share(stream.id().val());
         Self {
-            inner: Arc::new(Mutex::new(Some(Counted { stream, share }))),
+            inner: Arc::new(Mutex::new(Some(CountedStream { stream, share }))),
         }
     }
 
@@ -108,7 +108,7 @@ impl MuxStream {
     }
 
     /// Header and payload together, so that they travel in one piece.
-    pub(crate) async fn send(&self, kind: Kind, payload: &[u8]) -> Result<(), StreamError> {
+    pub(crate) async fn send(&self, kind: FrameKind, payload: &[u8]) -> Result<(), StreamError> {
         let mut frame = Vec::with_capacity(HEADER + payload.len());
         frame.extend_from_slice(&header(kind, payload.len()));
         frame.extend_from_slice(payload);
@@ -121,15 +121,18 @@ impl MuxStream {
     }
 
     /// The next frame; `None` when the other side is done.
-    pub(crate) async fn receive(&self, frames: &mut Frames) -> Result<Option<Frame>, StreamError> {
+    pub(crate) async fn receive(
+        &self,
+        frames: &mut FrameCollector,
+    ) -> Result<Option<WardenFrame>, StreamError> {
         poll_fn(|cx| self.poll_receive(cx, frames)).await
     }
 
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
-        frames: &mut Frames,
-    ) -> Poll<Result<Option<Frame>, StreamError>> {
+        frames: &mut FrameCollector,
+    ) -> Poll<Result<Option<WardenFrame>, StreamError>> {
         loop {
             if let Some(frame) = frames.next_frame()? {
                 self.taken(HEADER + frame.payload.len());
@@ -142,7 +145,7 @@ impl MuxStream {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Counted>> {
+    fn lock(&self) -> MutexGuard<'_, Option<CountedStream>> {
         // A poisoned lock only means that a poll panicked; the stream is still a stream.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

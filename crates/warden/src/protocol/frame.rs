@@ -1,6 +1,6 @@
 //! One byte of kind, four of length (big endian), then the payload.
 //!
-//! [`Frames`] is the parser of both sides: bytes go in as they come, frames come out, and nothing
+//! [`FrameCollector`] is the parser of both sides: bytes go in as they come, frames come out, and nothing
 //! larger than the bound of its kind is ever collected.
 
 use std::collections::VecDeque;
@@ -14,12 +14,12 @@ pub const HEADER: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// Gateway to warden, first on a stream: what is asked.
     Request = 1,
     /// The answer of calls that have a single one.
     Reply = 2,
-    /// The call ends with a [`Failure`](super::Failure).
+    /// The call ends with a [`WardenFailure`](super::WardenFailure).
     Failed = 3,
 
     /// Bytes for the command's stdin.
@@ -49,8 +49,8 @@ pub enum Kind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
-    pub kind: Kind,
+pub struct WardenFrame {
+    pub kind: FrameKind,
     pub payload: Bytes,
 }
 
@@ -60,13 +60,13 @@ pub enum FrameError {
     UnknownKind(u8),
     #[error("a {kind:?} frame of {length} bytes is over its bound of {bound}")]
     TooLong {
-        kind: Kind,
+        kind: FrameKind,
         length: usize,
         bound: usize,
     },
 }
 
-impl Kind {
+impl FrameKind {
     pub fn bound(self) -> usize {
         match self {
             Self::Request => MAX_REQUEST,
@@ -107,7 +107,7 @@ impl Kind {
 }
 
 /// The header of a frame whose payload is `length` bytes.
-pub fn header(kind: Kind, length: usize) -> [u8; HEADER] {
+pub fn header(kind: FrameKind, length: usize) -> [u8; HEADER] {
     debug_assert!(length <= kind.bound(), "we keep our own bounds");
     let [a, b, c, d] = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
     [kind as u8, a, b, c, d]
@@ -115,12 +115,12 @@ pub fn header(kind: Kind, length: usize) -> [u8; HEADER] {
 
 /// Collects bytes until they are frames.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub struct FrameCollector {
     chunks: VecDeque<Bytes>,
     length: usize,
 }
 
-impl Frames {
+impl FrameCollector {
     pub fn push(&mut self, chunk: Bytes) {
         if !chunk.is_empty() {
             self.length += chunk.len();
@@ -129,7 +129,7 @@ impl Frames {
     }
 
     /// The next whole frame. After an error the stream has no meaning any more.
-    pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+    pub fn next_frame(&mut self) -> Result<Option<WardenFrame>, FrameError> {
         let Some((kind, length)) = self.peek_header()? else {
             return Ok(None);
         };
@@ -137,7 +137,7 @@ impl Frames {
             return Ok(None);
         }
         self.take(HEADER);
-        Ok(Some(Frame {
+        Ok(Some(WardenFrame {
             kind,
             payload: self.take(length),
         }))
@@ -149,7 +149,7 @@ impl Frames {
         self.take(length)
     }
 
-    fn peek_header(&self) -> Result<Option<(Kind, usize)>, FrameError> {
+    fn peek_header(&self) -> Result<Option<(FrameKind, usize)>, FrameError> {
         if self.length < HEADER {
             return Ok(None);
         }
@@ -159,7 +159,7 @@ impl Frames {
             *slot = *byte;
         }
         let [kind, length @ ..] = bytes;
-        let kind = Kind::from_byte(kind).ok_or(FrameError::UnknownKind(kind))?;
+        let kind = FrameKind::from_byte(kind).ok_or(FrameError::UnknownKind(kind))?;
         let length = u32::from_be_bytes(length) as usize;
         if length > kind.bound() {
             return Err(FrameError::TooLong {
@@ -203,7 +203,7 @@ impl Frames {
 mod tests {
     use super::*;
 
-    fn framed(kind: Kind, payload: &[u8]) -> Vec<u8> {
+    fn framed(kind: FrameKind, payload: &[u8]) -> Vec<u8> {
         let mut bytes = header(kind, payload.len()).to_vec();
         bytes.extend_from_slice(payload);
         bytes
@@ -211,11 +211,11 @@ mod tests {
 
     #[test]
     fn frames_come_out_whole_however_the_bytes_were_cut() {
-        let mut wire = framed(Kind::Out, b"hello");
-        wire.extend(framed(Kind::StdinEnd, b""));
-        wire.extend(framed(Kind::Err, &[7; 3000]));
+        let mut wire = framed(FrameKind::Out, b"hello");
+        wire.extend(framed(FrameKind::StdinEnd, b""));
+        wire.extend(framed(FrameKind::Err, &[7; 3000]));
         for size in 1..wire.len() {
-            let mut frames = Frames::default();
+            let mut frames = FrameCollector::default();
             let mut seen = Vec::new();
             for chunk in wire.chunks(size) {
                 frames.push(Bytes::copy_from_slice(chunk));
@@ -225,19 +225,23 @@ mod tests {
             }
             assert_eq!(
                 seen,
-                [(Kind::Out, 5), (Kind::StdinEnd, 0), (Kind::Err, 3000)]
+                [
+                    (FrameKind::Out, 5),
+                    (FrameKind::StdinEnd, 0),
+                    (FrameKind::Err, 3000)
+                ]
             );
         }
     }
 
     #[test]
     fn a_length_over_the_bound_is_refused_before_anything_is_collected() {
-        let mut frames = Frames::default();
+        let mut frames = FrameCollector::default();
         frames.push(Bytes::from_static(&[21, 0xff, 0xff, 0xff, 0xff]));
         assert!(matches!(
             frames.next_frame(),
             Err(FrameError::TooLong {
-                kind: Kind::Out,
+                kind: FrameKind::Out,
                 ..
             })
         ));

@@ -4,7 +4,7 @@
 //!   multiplexing still part with a clear word.
 //! - Then yamux. The gateway opens a stream for each call; the warden opens one for each connection
 //!   it accepted on a listener.
-//! - On a stream, [`frame`]s: a kind, a length, a payload. The first is the [`Request`]; what
+//! - On a stream, [`frame`]s: a kind, a length, a payload. The first is the [`WardenRequest`]; what
 //!   follows depends on it. Small structures are postcard, bulk data is raw bytes.
 //!
 //! No length is trusted: each kind has a bound, and a frame beyond it ends the link. A second,
@@ -19,12 +19,14 @@ mod request;
 
 pub use bytestring::ByteString;
 pub use reply::{
-    Cut, Ended, Entry, Failure, FailureKind, FileKind, Info, Listening, Metadata, Reply, Resolved,
-    RunSummary, ShellLost, Stamp, Status, Usage,
+    CommandEnd, CommandUsage, CutReason, ExitState, FailureKind, FileKind, FileMetadata,
+    FileVersion, FolderEntry, ListenReply, ResolvedName, RunSummary, ShellLost, WardenFailure,
+    WardenInfo, WardenReply,
 };
 pub use request::{
-    Attach, Endpoint, Kill, Leftovers, Links, Listen, Output, PLACE, PathAt, Read, Request,
-    Resolve, Run, Shell, StdinMode, WindowSize, Write,
+    AttachRequest, KillRequest, LeftoverPolicy, ListenEndpoint, ListenRequest, OutputStreams,
+    PLACE, PathAt, ReadRequest, ResolveRequest, RunRequest, ShellRequest, StdinMode, SymlinkPolicy,
+    WardenRequest, WindowSize, WriteRequest,
 };
 
 use serde::Serialize;
@@ -44,7 +46,7 @@ pub const MAX_ENTRIES: usize = 10_000;
 
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("malformed {what}")]
-pub struct Malformed {
+pub struct MalformedMessage {
     pub what: &'static str,
 }
 
@@ -55,9 +57,12 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 /// The whole payload must be used: trailing bytes mean that the two sides disagree.
-pub fn decode<T: DeserializeOwned>(payload: &[u8], what: &'static str) -> Result<T, Malformed> {
+pub fn decode<T: DeserializeOwned>(
+    payload: &[u8],
+    what: &'static str,
+) -> Result<T, MalformedMessage> {
     match postcard::take_from_bytes(payload) {
         Ok((value, [])) => Ok(value),
-        _ => Err(Malformed { what }),
+        _ => Err(MalformedMessage { what }),
     }
 }

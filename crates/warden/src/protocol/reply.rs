@@ -9,23 +9,23 @@ use thiserror::Error;
 use super::ByteString;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reply {
+pub enum WardenReply {
     Done,
     Runs(Vec<RunSummary>),
-    Metadata(Metadata),
-    Resolved(Resolved),
-    Entries(Vec<Entry>),
-    Listening(Listening),
-    Info(Info),
+    Metadata(FileMetadata),
+    Resolved(ResolvedName),
+    Entries(Vec<FolderEntry>),
+    Listening(ListenReply),
+    Info(WardenInfo),
 }
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
-    pub status: Status,
+pub struct CommandEnd {
+    pub status: ExitState,
     /// Set when it did not end by itself.
-    pub cut: Option<Cut>,
-    pub usage: Usage,
+    pub cut: Option<CutReason>,
+    pub usage: CommandUsage,
     /// The kernel ended something in this sandbox for want of memory while the command ran.
     pub killed_for_memory: bool,
     /// Processes it left running in the background.
@@ -39,7 +39,7 @@ pub struct Ended {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Status {
+pub enum ExitState {
     Exited(i32),
     Signalled(i32),
     /// Its supervisor was killed; all that is known is that nothing of it is left.
@@ -47,7 +47,7 @@ pub enum Status {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Cut {
+pub enum CutReason {
     TimedOut,
     /// By request, or because the caller went away.
     Killed,
@@ -65,7 +65,7 @@ pub enum ShellLost {
 
 /// Of the command and those of its children that it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct CommandUsage {
     pub user: Duration,
     pub system: Duration,
     pub max_rss_bytes: u64,
@@ -81,11 +81,11 @@ pub struct RunSummary {
     /// Bytes of output so far.
     pub output: u64,
     /// Absent while it runs.
-    pub ended: Option<Ended>,
+    pub ended: Option<CommandEnd>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Metadata {
+pub struct FileMetadata {
     pub kind: FileKind,
     pub size: u64,
     /// Permission bits.
@@ -101,7 +101,7 @@ pub struct Metadata {
 /// Tells whether a file is still the one it was: writing to it changes the time, replacing it the
 /// inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stamp {
+pub struct FileVersion {
     pub inode: u64,
     pub size: u64,
     pub modified: i64,
@@ -110,13 +110,13 @@ pub struct Stamp {
 
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resolved {
+pub struct ResolvedName {
     /// Absolute, without symlinks as far as it exists.
     pub path: ByteString,
     /// How many names at its end do not exist.
     pub missing: u32,
     /// Of what is there.
-    pub metadata: Option<Metadata>,
+    pub metadata: Option<FileMetadata>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,19 +128,19 @@ pub enum FileKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct FolderEntry {
     pub name: ByteString,
     pub kind: FileKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listening {
+pub struct ListenReply {
     /// The port that was picked, for TCP.
     pub port: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Info {
+pub struct WardenInfo {
     pub version: u16,
     pub pid: u32,
     pub rss_bytes: u64,
@@ -151,9 +151,9 @@ pub struct Info {
     pub listeners: u32,
 }
 
-impl Metadata {
-    pub fn stamp(&self) -> Stamp {
-        Stamp {
+impl FileMetadata {
+    pub fn stamp(&self) -> FileVersion {
+        FileVersion {
             inode: self.inode,
             size: self.size,
             modified: self.modified,
@@ -165,7 +165,7 @@ impl Metadata {
 /// Why the warden did not do it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[error("{text}")]
-pub struct Failure {
+pub struct WardenFailure {
     pub kind: FailureKind,
     /// The system's word for it, where there is one.
     pub errno: Option<i32>,

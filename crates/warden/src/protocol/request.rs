@@ -5,23 +5,23 @@ use std::time::Duration;
 use hermetic_types::RunId;
 use serde::{Deserialize, Serialize};
 
-use super::{ByteString, Stamp};
+use super::{ByteString, FileVersion};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
-    Run(Run),
-    Shell(Shell),
-    Attach(Attach),
+pub enum WardenRequest {
+    Run(RunRequest),
+    Shell(ShellRequest),
+    Attach(AttachRequest),
     Runs,
-    Kill(Kill),
-    Read(Read),
-    Write(Write),
+    Kill(KillRequest),
+    Read(ReadRequest),
+    Write(WriteRequest),
     Stat(PathAt),
-    Resolve(Resolve),
+    Resolve(ResolveRequest),
     ListDir(PathAt),
     MakeDir(PathAt),
     Remove(PathAt),
-    Listen(Listen),
+    Listen(ListenRequest),
     Info,
 }
 
@@ -30,7 +30,7 @@ pub const PLACE: i32 = 63;
 
 /// A command of its own process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Run {
+pub struct RunRequest {
     pub id: RunId,
     /// The first word is looked up in the command's `PATH` unless it has a slash.
     pub argv: Vec<ByteString>,
@@ -39,21 +39,21 @@ pub struct Run {
     /// Set on top of the sandbox's environment.
     pub env: Vec<(ByteString, ByteString)>,
     pub stdin: StdinMode,
-    pub output: Output,
+    pub output: OutputStreams,
     /// It stands in for the shell of this name: where it says it has ended, on [`PLACE`], is where
     /// that shell is from then on.
     pub leads: Option<String>,
     pub timeout: Option<Duration>,
     /// Goes on when the gateway goes away, and keeps its output (head and tail) meanwhile.
     pub detach: bool,
-    pub leftovers: Leftovers,
+    pub leftovers: LeftoverPolicy,
     /// From SIGTERM to SIGKILL when it is ended from outside.
     pub grace: Duration,
 }
 
 /// A command for the persistent bash of this name, which is started when it is not there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shell {
+pub struct ShellRequest {
     pub id: RunId,
     /// 1 to 63 of `a-z0-9-`.
     pub shell: String,
@@ -67,14 +67,14 @@ pub struct Shell {
 
 /// Picks up a run again. The newest caller gets the output; an earlier one is told so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attach {
+pub struct AttachRequest {
     pub id: RunId,
     /// How many bytes of output the caller has already.
     pub from: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kill {
+pub enum KillRequest {
     /// The run and everything it started.
     Run(RunId),
     /// The shell, its jobs and all.
@@ -90,7 +90,7 @@ pub enum StdinMode {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Output {
+pub enum OutputStreams {
     /// Two pipes.
     Apart,
     /// One pipe for both, in the order of writing.
@@ -107,7 +107,7 @@ pub struct WindowSize {
 
 /// What becomes of background processes when the command itself has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Leftovers {
+pub enum LeftoverPolicy {
     Keep,
     End,
 }
@@ -117,13 +117,13 @@ pub enum Leftovers {
 pub struct PathAt {
     /// If there, `path` is relative to it and symlinks that lead out of it are refused.
     pub root: Option<ByteString>,
-    pub links: Links,
+    pub links: SymlinkPolicy,
     pub path: ByteString,
 }
 
 /// What becomes of a symlink on the way, or at the end of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Links {
+pub enum SymlinkPolicy {
     Follow,
     /// For a path that was resolved and judged: what it named then is what it names now.
     Refuse,
@@ -131,7 +131,7 @@ pub enum Links {
 
 /// Where a path leads, as whoever works in the sandbox would write it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resolve {
+pub struct ResolveRequest {
     /// Absolute, relative, or beginning with `~/`.
     pub path: ByteString,
     /// A relative one begins where this shell is; without such a shell, where the warden is.
@@ -139,7 +139,7 @@ pub struct Resolve {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Read {
+pub struct ReadRequest {
     pub at: PathAt,
     pub offset: u64,
     /// To the end if absent.
@@ -148,34 +148,34 @@ pub struct Read {
 
 /// The file appears whole or not at all: it is written aside and renamed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Write {
+pub struct WriteRequest {
     pub at: PathAt,
     /// For a file that is new; an old one keeps its mode.
     pub mode: u32,
     /// Missing directories on the way are made.
     pub parents: bool,
     /// The file is replaced only if it is still this one.
-    pub replaces: Option<Stamp>,
+    pub replaces: Option<FileVersion>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listen {
+pub struct ListenRequest {
     /// Chosen by the gateway, so that it knows the listener before the first connection arrives.
     pub listener: u32,
-    pub endpoint: Endpoint,
+    pub endpoint: ListenEndpoint,
     /// Connections relayed at once; further ones wait in the kernel's queue.
     pub concurrent: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Endpoint {
+pub enum ListenEndpoint {
     /// A socket file that only its owner may use.
     Unix(ByteString),
     /// A port on the sandbox's own 127.0.0.1; 0 picks one.
     Tcp(u16),
 }
 
-impl Run {
+impl RunRequest {
     pub fn new<W: Into<ByteString>>(argv: impl IntoIterator<Item = W>) -> Self {
         Self {
             id: RunId::random(),
@@ -183,17 +183,17 @@ impl Run {
             cwd: None,
             env: Vec::new(),
             stdin: StdinMode::Empty,
-            output: Output::Apart,
+            output: OutputStreams::Apart,
             leads: None,
             timeout: None,
             detach: false,
-            leftovers: Leftovers::Keep,
+            leftovers: LeftoverPolicy::Keep,
             grace: Duration::from_secs(1),
         }
     }
 }
 
-impl Shell {
+impl ShellRequest {
     pub fn new(shell: impl Into<String>, text: impl Into<ByteString>) -> Self {
         Self {
             id: RunId::random(),
@@ -210,7 +210,7 @@ impl PathAt {
     pub fn anywhere(path: impl Into<ByteString>) -> Self {
         Self {
             root: None,
-            links: Links::Follow,
+            links: SymlinkPolicy::Follow,
             path: path.into(),
         }
     }
@@ -218,22 +218,22 @@ impl PathAt {
     pub fn beneath(root: impl Into<ByteString>, path: impl Into<ByteString>) -> Self {
         Self {
             root: Some(root.into()),
-            links: Links::Follow,
+            links: SymlinkPolicy::Follow,
             path: path.into(),
         }
     }
 
-    /// A path that [`Resolve`] gave.
+    /// A path that [`ResolveRequest`] gave.
     pub fn resolved(path: impl Into<ByteString>) -> Self {
         Self {
             root: None,
-            links: Links::Refuse,
+            links: SymlinkPolicy::Refuse,
             path: path.into(),
         }
     }
 }
 
-impl Read {
+impl ReadRequest {
     pub fn whole(at: PathAt) -> Self {
         Self {
             at,
@@ -243,7 +243,7 @@ impl Read {
     }
 }
 
-impl Write {
+impl WriteRequest {
     pub fn new(at: PathAt) -> Self {
         Self {
             at,

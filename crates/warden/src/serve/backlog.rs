@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::protocol::frame::Kind;
+use crate::protocol::frame::FrameKind;
 
 /// How much of the beginning is kept, and how much of the end.
 const HEAD: usize = 64 << 10;
@@ -24,7 +24,7 @@ pub(crate) struct Backlog {
 /// Bytes of one kind of output, in the order in which they came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BacklogChunk {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum ReplayChunk {
 }
 
 impl Backlog {
-    pub(crate) fn push(&mut self, kind: Kind, mut bytes: &[u8]) {
+    pub(crate) fn push(&mut self, kind: FrameKind, mut bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let for_head = bytes.len().min(HEAD - self.head_length);
         if for_head > 0 {
@@ -91,7 +91,7 @@ fn cut_and_push(replay: &mut Vec<ReplayChunk>, piece: &BacklogChunk, at: &mut u6
 }
 
 /// Grows the last piece or begins a new one.
-fn append<L: ChunkList>(pieces: &mut L, kind: Kind, bytes: &[u8]) {
+fn append<L: ChunkList>(pieces: &mut L, kind: FrameKind, bytes: &[u8]) {
     match pieces.last() {
         Some(last) if last.kind == kind && last.bytes.len() + bytes.len() <= PIECE => {
             last.bytes.extend_from_slice(bytes);
@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn short_output_is_kept_whole_from_any_point() {
         let mut backlog = Backlog::default();
-        backlog.push(Kind::Out, b"hello ");
-        backlog.push(Kind::Err, b"world");
+        backlog.push(FrameKind::Out, b"hello ");
+        backlog.push(FrameKind::Err, b"world");
         for from in 0..=11 {
             assert_eq!(
                 flat(&backlog.replay(from as u64)),
@@ -163,7 +163,7 @@ mod tests {
         let mut backlog = Backlog::default();
         let all: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
         for chunk in all.chunks(777) {
-            backlog.push(Kind::Out, chunk);
+            backlog.push(FrameKind::Out, chunk);
         }
         for from in [0, 10, HEAD, 1_000_000, 2_999_990] {
             let (bytes, skipped) = flat(&backlog.replay(from as u64));

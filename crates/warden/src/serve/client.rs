@@ -10,10 +10,12 @@ use tokio::time::timeout;
 
 use super::state::{WardenState, bad_request};
 use super::{files, listen, run, shell};
-use crate::mux::{self, MuxStream, Opener, Side, StreamError};
-use crate::protocol::frame::{Frames, Kind};
+use crate::mux::{self, LinkSide, MuxStream, StreamError, StreamOpener};
+use crate::protocol::frame::{FrameCollector, FrameKind};
 use crate::protocol::hello::{self, VERSION};
-use crate::protocol::{Failure, Info, Kill, Reply, Request, decode, encode};
+use crate::protocol::{
+    KillRequest, WardenFailure, WardenInfo, WardenReply, WardenRequest, decode, encode,
+};
 
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -21,14 +23,14 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct OpenCall {
     pub(crate) stream: MuxStream,
-    pub(crate) frames: Frames,
+    pub(crate) frames: FrameCollector,
 }
 
 /// Serves one connection until it closes.
 pub(crate) async fn tend(warden: Rc<WardenState>, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     warden.client_came();
     if let Ok(Ok(())) = timeout(HELLO_TIMEOUT, greet(&mut stream)).await {
-        let (opener, driver) = mux::over(stream, Side::Warden);
+        let (opener, driver) = mux::over(stream, LinkSide::Warden);
         let inbound = |stream| {
             let (warden, opener) = (Rc::clone(&warden), opener.clone());
             spawn_local(answer(warden, opener, stream));
@@ -46,10 +48,10 @@ async fn greet(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::R
     hello::check(theirs).map_err(std::io::Error::other)
 }
 
-async fn answer(warden: Rc<WardenState>, opener: Opener, stream: MuxStream) {
-    let mut frames = Frames::default();
+async fn answer(warden: Rc<WardenState>, opener: StreamOpener, stream: MuxStream) {
+    let mut frames = FrameCollector::default();
     let request = match stream.receive(&mut frames).await {
-        Ok(Some(frame)) if frame.kind == Kind::Request => decode(&frame.payload, "request"),
+        Ok(Some(frame)) if frame.kind == FrameKind::Request => decode(&frame.payload, "request"),
         _ => return,
     };
     let call = OpenCall { stream, frames };
@@ -59,28 +61,37 @@ async fn answer(warden: Rc<WardenState>, opener: Opener, stream: MuxStream) {
     }
 }
 
-async fn dispatch(warden: &Rc<WardenState>, opener: Opener, call: OpenCall, request: Request) {
+async fn dispatch(
+    warden: &Rc<WardenState>,
+    opener: StreamOpener,
+    call: OpenCall,
+    request: WardenRequest,
+) {
     match request {
-        Request::Run(request) => run::run(warden, call, request).await,
-        Request::Shell(request) => shell::run(warden, call, request).await,
-        Request::Attach(request) => run::attach(warden, call, &request).await,
-        Request::Runs => call.reply(&Reply::Runs(warden.runs.list())).await,
-        Request::Kill(Kill::Run(id)) => call.answer(run::kill(warden, &id).await).await,
-        Request::Kill(Kill::Shell(name)) => call.answer(shell::kill(warden, &name).await).await,
-        Request::Read(request) => files::read(call, request).await,
-        Request::Write(request) => files::write(call, request).await,
-        Request::Stat(at) => call.answer(files::stat(&at)).await,
-        Request::Resolve(request) => call.answer(files::resolve(warden, &request)).await,
-        Request::ListDir(at) => call.answer(files::list(&at)).await,
-        Request::MakeDir(at) => call.answer(files::make_dir(&at)).await,
-        Request::Remove(at) => call.answer(files::remove(&at)).await,
-        Request::Listen(request) => listen::listen(warden, opener, call, request).await,
-        Request::Info => call.reply(&Reply::Info(info(warden))).await,
+        WardenRequest::Run(request) => run::run(warden, call, request).await,
+        WardenRequest::Shell(request) => shell::run(warden, call, request).await,
+        WardenRequest::Attach(request) => run::attach(warden, call, &request).await,
+        WardenRequest::Runs => call.reply(&WardenReply::Runs(warden.runs.list())).await,
+        WardenRequest::Kill(KillRequest::Run(id)) => {
+            call.answer(run::kill(warden, &id).await).await;
+        }
+        WardenRequest::Kill(KillRequest::Shell(name)) => {
+            call.answer(shell::kill(warden, &name).await).await;
+        }
+        WardenRequest::Read(request) => files::read(call, request).await,
+        WardenRequest::Write(request) => files::write(call, request).await,
+        WardenRequest::Stat(at) => call.answer(files::stat(&at)).await,
+        WardenRequest::Resolve(request) => call.answer(files::resolve(warden, &request)).await,
+        WardenRequest::ListDir(at) => call.answer(files::list(&at)).await,
+        WardenRequest::MakeDir(at) => call.answer(files::make_dir(&at)).await,
+        WardenRequest::Remove(at) => call.answer(files::remove(&at)).await,
+        WardenRequest::Listen(request) => listen::listen(warden, opener, call, request).await,
+        WardenRequest::Info => call.reply(&WardenReply::Info(info(warden))).await,
     }
 }
 
-fn info(warden: &WardenState) -> Info {
-    Info {
+fn info(warden: &WardenState) -> WardenInfo {
+    WardenInfo {
         version: VERSION,
         pid: getpid().as_raw_pid().unsigned_abs(),
         rss_bytes: rss_bytes().unwrap_or(0),
@@ -100,22 +111,22 @@ fn rss_bytes() -> Option<u64> {
 }
 
 impl OpenCall {
-    pub(crate) async fn reply(&self, reply: &Reply) {
-        self.last(Kind::Reply, &encode(reply)).await;
+    pub(crate) async fn reply(&self, reply: &WardenReply) {
+        self.last(FrameKind::Reply, &encode(reply)).await;
     }
 
-    pub(crate) async fn fail(&self, failure: &Failure) {
-        self.last(Kind::Failed, &encode(failure)).await;
+    pub(crate) async fn fail(&self, failure: &WardenFailure) {
+        self.last(FrameKind::Failed, &encode(failure)).await;
     }
 
-    pub(crate) async fn answer(&self, answer: Result<Reply, Failure>) {
+    pub(crate) async fn answer(&self, answer: Result<WardenReply, WardenFailure>) {
         match answer {
             Ok(reply) => self.reply(&reply).await,
             Err(failure) => self.fail(&failure).await,
         }
     }
 
-    async fn last(&self, kind: Kind, payload: &[u8]) {
+    async fn last(&self, kind: FrameKind, payload: &[u8]) {
         // A caller who is gone does not miss the answer.
         let _: Result<(), StreamError> = async {
             self.stream.send(kind, payload).await?;

@@ -8,8 +8,8 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::output::OutputSource;
-use crate::protocol::frame::Kind;
-use crate::protocol::{Output, Run, StdinMode, WindowSize};
+use crate::protocol::frame::FrameKind;
+use crate::protocol::{OutputStreams, RunRequest, StdinMode, WindowSize};
 
 /// Both ends of everything the command is connected to.
 pub(super) struct CommandStreams {
@@ -21,8 +21,8 @@ pub(super) struct CommandStreams {
 }
 
 impl CommandStreams {
-    pub(super) fn open(request: &Run) -> std::io::Result<Self> {
-        if let Output::Pty(size) = request.output {
+    pub(super) fn open(request: &RunRequest) -> std::io::Result<Self> {
+        if let OutputStreams::Pty(size) = request.output {
             return Self::terminal(size, &request.stdin);
         }
         let (stdin_theirs, stdin) = match request.stdin {
@@ -33,11 +33,11 @@ impl CommandStreams {
                 (read, Some(write))
             }
         };
-        let (out, out_theirs) = OutputSource::pipe(Kind::Out)?;
-        let (sources, err_theirs) = if request.output == Output::Merged {
+        let (out, out_theirs) = OutputSource::pipe(FrameKind::Out)?;
+        let (sources, err_theirs) = if request.output == OutputStreams::Merged {
             (vec![out], out_theirs.try_clone()?)
         } else {
-            let (err, err_theirs) = OutputSource::pipe(Kind::Err)?;
+            let (err, err_theirs) = OutputSource::pipe(FrameKind::Err)?;
             (vec![out, err], err_theirs)
         };
         Ok(Self {

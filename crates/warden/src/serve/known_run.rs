@@ -16,8 +16,10 @@ use super::process_tree::ProcessTree;
 use super::pump;
 use super::stdin::StdinQueue;
 use crate::mux::MuxStream;
-use crate::protocol::frame::{Kind, header};
-use crate::protocol::{ByteString, Ended, Failure, FailureKind, RunSummary, WindowSize, encode};
+use crate::protocol::frame::{FrameKind, header};
+use crate::protocol::{
+    ByteString, CommandEnd, FailureKind, RunSummary, WardenFailure, WindowSize, encode,
+};
 
 /// A run that is known, going on or over.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ pub(crate) struct KnownRun {
     viewer_changed: Notify,
     pub(crate) end_asked: Notify,
     pub(crate) interrupted: Notify,
-    over: RefCell<Option<Result<Ended, Failure>>>,
+    over: RefCell<Option<Result<CommandEnd, WardenFailure>>>,
     over_changed: Notify,
 }
 
@@ -121,20 +123,20 @@ impl KnownRun {
 
     pub(crate) async fn send_started(&self, pid: u32) {
         let payload = encode(&pid);
-        let mut frame = header(Kind::Started, payload.len()).to_vec();
+        let mut frame = header(FrameKind::Started, payload.len()).to_vec();
         frame.extend_from_slice(&payload);
         self.send(&frame).await;
     }
 
     pub(crate) async fn send_skipped(&self, count: u64) {
         let payload = encode(&count);
-        let mut frame = header(Kind::Skipped, payload.len()).to_vec();
+        let mut frame = header(FrameKind::Skipped, payload.len()).to_vec();
         frame.extend_from_slice(&payload);
         self.send(&frame).await;
     }
 
     /// Output that comes from elsewhere than the run's own pipes.
-    pub(crate) async fn pass_on(&self, kind: Kind, bytes: &[u8]) {
+    pub(crate) async fn pass_on(&self, kind: FrameKind, bytes: &[u8]) {
         self.keep(kind, bytes);
         let mut frame = header(kind, bytes.len()).to_vec();
         frame.extend_from_slice(bytes);
@@ -161,7 +163,7 @@ impl KnownRun {
         self.viewer.borrow().clone()
     }
 
-    pub(crate) fn keep(&self, kind: Kind, bytes: &[u8]) {
+    pub(crate) fn keep(&self, kind: FrameKind, bytes: &[u8]) {
         self.output.set(self.output.get() + bytes.len() as u64);
         if let Some(backlog) = &mut *self.backlog.borrow_mut() {
             backlog.push(kind, bytes);
@@ -180,7 +182,7 @@ impl KnownRun {
         }
     }
 
-    pub(crate) async fn finish(&self, end: Result<Ended, Failure>) {
+    pub(crate) async fn finish(&self, end: Result<CommandEnd, WardenFailure>) {
         self.over.replace(Some(end.clone()));
         self.over_changed.notify_waiters();
         if let Some(viewer) = self.viewer() {
@@ -214,12 +216,12 @@ impl KnownRun {
         };
         self.viewer_changed.notify_waiters();
         spawn_local(async move {
-            let superseded = Failure {
+            let superseded = WardenFailure {
                 kind: FailureKind::Superseded,
                 errno: None,
                 text: "another caller attached to this run".into(),
             };
-            let _ = earlier.send(Kind::Failed, &encode(&superseded)).await;
+            let _ = earlier.send(FrameKind::Failed, &encode(&superseded)).await;
             let _ = earlier.close().await;
         });
     }
@@ -237,7 +239,7 @@ impl KnownRun {
     }
 
     /// How it ended, if it has.
-    pub(super) fn end(&self) -> Option<Result<Ended, Failure>> {
+    pub(super) fn end(&self) -> Option<Result<CommandEnd, WardenFailure>> {
         self.over.borrow().clone()
     }
 }

@@ -15,9 +15,9 @@ use tokio::task::JoinSet;
 
 use super::client::OpenCall;
 use super::state::{WardenState, system};
-use crate::mux::{MAX_RELAYS, MuxStream, Opener};
-use crate::protocol::frame::Kind;
-use crate::protocol::{Endpoint, Listen, Listening, Reply, encode};
+use crate::mux::{MAX_RELAYS, MuxStream, StreamOpener};
+use crate::protocol::frame::FrameKind;
+use crate::protocol::{ListenEndpoint, ListenReply, ListenRequest, WardenReply, encode};
 
 /// What an idle connection costs in buffers; a busy one gets more.
 const SMALL: usize = 4 << 10;
@@ -43,17 +43,17 @@ struct UnlinkOnDrop(std::path::PathBuf);
 /// Listens until the caller closes the call.
 pub(crate) async fn listen(
     warden: &Rc<WardenState>,
-    opener: Opener,
+    opener: StreamOpener,
     mut call: OpenCall,
-    request: Listen,
+    request: ListenRequest,
 ) {
     let door = match BoundSocket::open(&request.endpoint) {
         Ok(door) => door,
         Err(error) => return call.fail(&system("listen", &error)).await,
     };
     let port = door.port();
-    let reply = encode(&Reply::Listening(Listening { port }));
-    if call.stream.send(Kind::Reply, &reply).await.is_err() {
+    let reply = encode(&WardenReply::Listening(ListenReply { port }));
+    if call.stream.send(FrameKind::Reply, &reply).await.is_err() {
         return;
     }
     warden.listeners.set(warden.listeners.get() + 1);
@@ -63,7 +63,12 @@ pub(crate) async fn listen(
     warden.listeners.set(warden.listeners.get() - 1);
 }
 
-async fn accept(warden: &Rc<WardenState>, door: &BoundSocket, opener: Opener, request: &Listen) {
+async fn accept(
+    warden: &Rc<WardenState>,
+    door: &BoundSocket,
+    opener: StreamOpener,
+    request: &ListenRequest,
+) {
     let slots = Arc::new(Semaphore::new(usize::from(request.concurrent.max(1))));
     // They end with the listening: a connection that nobody took outside would stay for ever.
     let mut relays = JoinSet::new();
@@ -107,12 +112,12 @@ impl Drop for RelayPermit {
     }
 }
 
-async fn relay(opener: Opener, listener: u32, socket: Box<dyn RelayedSocket>) {
+async fn relay(opener: StreamOpener, listener: u32, socket: Box<dyn RelayedSocket>) {
     let Some(stream) = opener.open().await else {
         return;
     };
     if stream
-        .send(Kind::Accepted, &encode(&listener))
+        .send(FrameKind::Accepted, &encode(&listener))
         .await
         .is_err()
     {
@@ -151,14 +156,14 @@ async fn carry_back(from: &MuxStream, mut to: impl AsyncWrite + Unpin) -> io::Re
 }
 
 impl BoundSocket {
-    fn open(endpoint: &Endpoint) -> io::Result<Self> {
+    fn open(endpoint: &ListenEndpoint) -> io::Result<Self> {
         match endpoint {
-            Endpoint::Tcp(port) => {
+            ListenEndpoint::Tcp(port) => {
                 let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, *port))?;
                 listener.set_nonblocking(true)?;
                 Ok(Self::Tcp(TcpListener::from_std(listener)?))
             }
-            Endpoint::Unix(path) => {
+            ListenEndpoint::Unix(path) => {
                 let path = path.as_path();
                 // What an earlier listener left; anything but a socket stays and is an error.
                 if std::fs::symlink_metadata(path).is_ok_and(|old| old.file_type().is_socket()) {

@@ -10,13 +10,13 @@ use tokio::io::unix::AsyncFd;
 
 use super::sys::watch;
 use crate::protocol::MAX_DATA;
-use crate::protocol::frame::Kind;
+use crate::protocol::frame::FrameKind;
 
 /// One pipe or terminal that a command writes to, until its end.
 #[derive(Debug)]
 pub(crate) struct OutputSource {
     fd: AsyncFd<OwnedFd>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     terminal: bool,
     mark: ReadMark,
 }
@@ -43,7 +43,7 @@ pub(crate) enum ReadOutcome {
 
 impl OutputSource {
     /// A new pipe: the source, and the end to write to.
-    pub(crate) fn pipe(kind: Kind) -> io::Result<(Self, OwnedFd)> {
+    pub(crate) fn pipe(kind: FrameKind) -> io::Result<(Self, OwnedFd)> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
         // Fewer wake-ups for a command that writes a lot. The kernel may say no; then it is 64 KiB.
         let _ = fcntl_setpipe_size(&read, MAX_DATA);
@@ -62,7 +62,7 @@ impl OutputSource {
         rustix::io::ioctl_fionbio(&master, true)?;
         Ok(Self {
             fd: watch(master)?,
-            kind: Kind::Out,
+            kind: FrameKind::Out,
             terminal: true,
             mark: ReadMark::None,
         })

@@ -11,16 +11,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::sys::{KeeperReport, StartStage};
 use super::tree;
-use crate::protocol::{Failure, FailureKind, Status, Usage};
+use crate::protocol::{CommandUsage, ExitState, FailureKind, WardenFailure};
 
 /// After this long, what is still there cannot be killed: it hangs in the kernel.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const TREE_KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The processes of one command: its keeper and everything below it.
 #[derive(Debug)]
 pub(crate) struct ProcessTree {
     pub(crate) keeper: u32,
-    started: OnceCell<Result<u32, Failure>>,
+    started: OnceCell<Result<u32, WardenFailure>>,
     exit: OnceCell<CommandExit>,
     gone: Cell<bool>,
     changed: Notify,
@@ -29,8 +29,8 @@ pub(crate) struct ProcessTree {
 /// How the command itself ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CommandExit {
-    pub(crate) status: Status,
-    pub(crate) usage: Usage,
+    pub(crate) status: ExitState,
+    pub(crate) usage: CommandUsage,
     /// It left others behind.
     pub(crate) others: bool,
 }
@@ -64,21 +64,21 @@ impl ProcessTree {
 
     /// The keeper was reaped. What it did not tell is not known.
     pub(crate) fn lose(&self) {
-        let _ = self.started.set(Err(Failure {
+        let _ = self.started.set(Err(WardenFailure {
             kind: FailureKind::System,
             errno: None,
             text: "the command's keeper was killed".into(),
         }));
         let _ = self.exit.set(CommandExit {
-            status: Status::Unknown,
-            usage: Usage::default(),
+            status: ExitState::Unknown,
+            usage: CommandUsage::default(),
             others: false,
         });
         self.gone.set(true);
         self.changed.notify_waiters();
     }
 
-    pub(crate) async fn started(&self) -> Result<u32, Failure> {
+    pub(crate) async fn started(&self) -> Result<u32, WardenFailure> {
         self.until(|processes| processes.started.get().cloned())
             .await
     }
@@ -125,7 +125,7 @@ impl ProcessTree {
                 return;
             }
         }
-        let deadline = Instant::now() + KILL_TIMEOUT;
+        let deadline = Instant::now() + TREE_KILL_TIMEOUT;
         let mut pause = Duration::from_micros(200);
         while !self.is_gone() && Instant::now() < deadline {
             tree::sweep(self.keeper, &HashSet::new());
@@ -155,13 +155,13 @@ impl From<&KeeperReport> for CommandExit {
     fn from(record: &KeeperReport) -> Self {
         let status = record.status;
         let status = if libc::WIFEXITED(status) {
-            Status::Exited(libc::WEXITSTATUS(status))
+            ExitState::Exited(libc::WEXITSTATUS(status))
         } else {
-            Status::Signalled(libc::WTERMSIG(status))
+            ExitState::Signalled(libc::WTERMSIG(status))
         };
         Self {
             status,
-            usage: Usage {
+            usage: CommandUsage {
                 user: Duration::from_micros(record.user_us),
                 system: Duration::from_micros(record.system_us),
                 max_rss_bytes: record.max_rss_kib * 1024,
@@ -171,7 +171,7 @@ impl From<&KeeperReport> for CommandExit {
     }
 }
 
-fn not_started(stage: StartStage, errno: i32) -> Failure {
+fn not_started(stage: StartStage, errno: i32) -> WardenFailure {
     let error = std::io::Error::from_raw_os_error(errno);
     let (kind, what) = match (stage, errno) {
         (StartStage::WorkingDirectory, _) => (FailureKind::WorkingDirectory, "enter the directory"),
@@ -181,7 +181,7 @@ fn not_started(stage: StartStage, errno: i32) -> Failure {
         (StartStage::Terminal, _) => (FailureKind::System, "give it a terminal"),
         (StartStage::Descriptors, _) => (FailureKind::System, "place its descriptors"),
     };
-    Failure {
+    WardenFailure {
         kind,
         errno: Some(errno),
         text: format!("cannot {what}: {error}"),

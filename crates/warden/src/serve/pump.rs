@@ -10,15 +10,15 @@ use super::known_run::KnownRun;
 use super::output::{OutputSource, ReadOutcome};
 use super::process_tree::ProcessTree;
 use crate::mux::MuxStream;
-use crate::protocol::frame::{HEADER, Kind, header};
-use crate::protocol::{Ended, Failure, MAX_DATA, encode};
+use crate::protocol::frame::{FrameKind, HEADER, header};
+use crate::protocol::{CommandEnd, MAX_DATA, WardenFailure, encode};
 
 /// Room for one frame, header first, so that bytes go out from where they were read to.
 pub(crate) struct FrameBuffer(Vec<u8>);
 
 /// What happened next to a command and its output.
 enum PumpEvent {
-    Output(Kind, usize),
+    Output(FrameKind, usize),
     /// Every source is at its end.
     Dry,
     /// The command has ended.
@@ -129,7 +129,7 @@ fn poll_sources(
 
 pub(crate) async fn deliver(
     run: &Rc<KnownRun>,
-    kind: Kind,
+    kind: FrameKind,
     buffer: &mut FrameBuffer,
     length: usize,
 ) {
@@ -139,10 +139,10 @@ pub(crate) async fn deliver(
 }
 
 /// The last word to whoever listens.
-pub(crate) async fn tell_end(viewer: &MuxStream, end: &Result<Ended, Failure>) {
+pub(crate) async fn tell_end(viewer: &MuxStream, end: &Result<CommandEnd, WardenFailure>) {
     let (kind, payload) = match end {
-        Ok(ended) => (Kind::Ended, encode(ended)),
-        Err(failure) => (Kind::Failed, encode(failure)),
+        Ok(ended) => (FrameKind::Ended, encode(ended)),
+        Err(failure) => (FrameKind::Failed, encode(failure)),
     };
     if viewer.send(kind, &payload).await.is_ok() {
         let _ = viewer.close().await;
@@ -154,7 +154,7 @@ pub(crate) async fn replay(viewer: &MuxStream, backlog: Vec<ReplayChunk>) -> boo
     for item in backlog {
         let sent = match item {
             ReplayChunk::Piece(piece) => viewer.send(piece.kind, &piece.bytes).await,
-            ReplayChunk::Skipped(count) => viewer.send(Kind::Skipped, &encode(&count)).await,
+            ReplayChunk::Skipped(count) => viewer.send(FrameKind::Skipped, &encode(&count)).await,
         };
         if sent.is_err() {
             return false;

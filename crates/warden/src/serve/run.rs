@@ -18,13 +18,14 @@ use super::pump::{self, FrameBuffer};
 use super::state::{StartRequest, WardenState, system};
 use super::tree;
 use crate::mux::MuxStream;
-use crate::protocol::frame::Kind;
+use crate::protocol::frame::FrameKind;
 use crate::protocol::{
-    Attach, Cut, Ended, Failure, FailureKind, Leftovers, Reply, Run, Status, decode, encode,
+    AttachRequest, CommandEnd, CutReason, ExitState, FailureKind, LeftoverPolicy, RunRequest,
+    WardenFailure, WardenReply, decode, encode,
 };
 
 /// Starts a command and stays with its caller until either is gone.
-pub(crate) async fn run(warden: &Rc<WardenState>, mut call: OpenCall, request: Run) {
+pub(crate) async fn run(warden: &Rc<WardenState>, mut call: OpenCall, request: RunRequest) {
     match begin(warden, &request, call.stream.clone()) {
         Ok(run) => obey(&run, &mut call).await,
         Err(failure) => call.fail(&failure).await,
@@ -32,13 +33,13 @@ pub(crate) async fn run(warden: &Rc<WardenState>, mut call: OpenCall, request: R
 }
 
 /// Gives a run's output to a new caller: what was kept, then what comes.
-pub(crate) async fn attach(warden: &Rc<WardenState>, mut call: OpenCall, request: &Attach) {
+pub(crate) async fn attach(warden: &Rc<WardenState>, mut call: OpenCall, request: &AttachRequest) {
     let Some(run) = warden.runs.find(&request.id) else {
         return call.fail(&no_such_run(&request.id)).await;
     };
     run.dismiss_viewer();
     if let Some(pid) = run.pid() {
-        let _ = call.stream.send(Kind::Started, &encode(&pid)).await;
+        let _ = call.stream.send(FrameKind::Started, &encode(&pid)).await;
     }
     let mut from = request.from;
     loop {
@@ -61,7 +62,10 @@ pub(crate) async fn attach(warden: &Rc<WardenState>, mut call: OpenCall, request
 }
 
 /// Ends a run and everything below it; in a shell, the command and what it started.
-pub(crate) async fn kill(warden: &Rc<WardenState>, id: &RunId) -> Result<Reply, Failure> {
+pub(crate) async fn kill(
+    warden: &Rc<WardenState>,
+    id: &RunId,
+) -> Result<WardenReply, WardenFailure> {
     let run = warden.runs.find(id).ok_or_else(|| no_such_run(id))?;
     run.end_asked.notify_one();
     let ended = async {
@@ -73,8 +77,8 @@ pub(crate) async fn kill(warden: &Rc<WardenState>, id: &RunId) -> Result<Reply, 
         }
     };
     match timeout(Duration::from_secs(20), ended).await {
-        Ok(()) => Ok(Reply::Done),
-        Err(_) => Err(Failure {
+        Ok(()) => Ok(WardenReply::Done),
+        Err(_) => Err(WardenFailure {
             kind: FailureKind::System,
             errno: None,
             text: "some of its processes cannot be killed".into(),
@@ -84,9 +88,9 @@ pub(crate) async fn kill(warden: &Rc<WardenState>, id: &RunId) -> Result<Reply, 
 
 fn begin(
     warden: &Rc<WardenState>,
-    request: &Run,
+    request: &RunRequest,
     viewer: MuxStream,
-) -> Result<Rc<KnownRun>, Failure> {
+) -> Result<Rc<KnownRun>, WardenFailure> {
     warden.runs.refuse_known(&request.id)?;
     let streams = CommandStreams::open(request).map_err(|error| system("make pipes", &error))?;
     let cwd_report = match &request.leads {
@@ -135,7 +139,7 @@ fn begin(
 /// The terms on which a run ends.
 struct RunTerms {
     timeout: Option<Duration>,
-    leftovers: Leftovers,
+    leftovers: LeftoverPolicy,
     grace: Duration,
     cwd_report: Option<CwdReport>,
 }
@@ -178,17 +182,17 @@ async fn live(
     let cwd = terms
         .cwd_report
         .and_then(|cwd_report| cwd_report.follow(&warden));
-    let killed = matches!(exit.status, Status::Signalled(9) | Status::Unknown);
+    let killed = matches!(exit.status, ExitState::Signalled(9) | ExitState::Unknown);
     let leftovers = if exit.others && !processes.is_gone() {
         tree::count_below(processes.keeper)
     } else {
         0
     };
-    let ended = Ended {
+    let ended = CommandEnd {
         status: exit.status,
         cut,
         usage: exit.usage,
-        killed_for_memory: (killed || exit.others || exit.status != Status::Exited(0))
+        killed_for_memory: (killed || exit.others || exit.status != ExitState::Exited(0))
             && warden.oom.read() > oom_before,
         leftovers,
         cwd,
@@ -202,20 +206,26 @@ async fn live(
 }
 
 /// Waits for the end, or brings it about.
-async fn supervise(run: &Rc<KnownRun>, processes: &ProcessTree, terms: &RunTerms) -> Option<Cut> {
+async fn supervise(
+    run: &Rc<KnownRun>,
+    processes: &ProcessTree,
+    terms: &RunTerms,
+) -> Option<CutReason> {
     let limit = terms.timeout.unwrap_or(Duration::MAX);
     let ended = async {
         let ended = std::pin::pin!(processes.ended());
         let asked = std::pin::pin!(run.end_asked.notified());
         match futures::future::select(ended, asked).await {
             futures::future::Either::Left(_) => None,
-            futures::future::Either::Right(_) => Some(Cut::Killed),
+            futures::future::Either::Right(_) => Some(CutReason::Killed),
         }
     };
-    let cut = timeout(limit, ended).await.unwrap_or(Some(Cut::TimedOut));
+    let cut = timeout(limit, ended)
+        .await
+        .unwrap_or(Some(CutReason::TimedOut));
     if cut.is_some() {
         processes.end(terms.grace).await;
-    } else if terms.leftovers == Leftovers::End {
+    } else if terms.leftovers == LeftoverPolicy::End {
         processes.end(Duration::ZERO).await;
     }
     if processes.exit().is_none() {
@@ -229,15 +239,15 @@ async fn supervise(run: &Rc<KnownRun>, processes: &ProcessTree, terms: &RunTerms
 pub(crate) async fn obey(run: &Rc<KnownRun>, call: &mut OpenCall) {
     while let Ok(Some(frame)) = call.stream.receive(&mut call.frames).await {
         let understood = match frame.kind {
-            Kind::Stdin => run.stdin.push(frame.payload, call.stream.clone()),
-            Kind::StdinEnd => {
+            FrameKind::Stdin => run.stdin.push(frame.payload, call.stream.clone()),
+            FrameKind::StdinEnd => {
                 run.stdin.end();
                 true
             }
-            Kind::Signal => decode(&frame.payload, "signal")
+            FrameKind::Signal => decode(&frame.payload, "signal")
                 .map(|n| run.signal(n))
                 .is_ok(),
-            Kind::Resize => decode(&frame.payload, "size")
+            FrameKind::Resize => decode(&frame.payload, "size")
                 .map(|size| run.resize(size))
                 .is_ok(),
             _ => false,
@@ -250,8 +260,8 @@ pub(crate) async fn obey(run: &Rc<KnownRun>, call: &mut OpenCall) {
     run.caller_left(&call.stream);
 }
 
-fn no_such_run(id: &RunId) -> Failure {
-    Failure {
+fn no_such_run(id: &RunId) -> WardenFailure {
+    WardenFailure {
         kind: FailureKind::NoSuchRun,
         errno: None,
         text: format!("no run {id}"),

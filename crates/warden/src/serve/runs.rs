@@ -7,7 +7,7 @@ use std::rc::Rc;
 use hermetic_types::RunId;
 
 use super::known_run::KnownRun;
-use crate::protocol::{Failure, FailureKind, RunSummary};
+use crate::protocol::{FailureKind, RunSummary, WardenFailure};
 
 /// How many ended runs are remembered, output included where it was kept.
 const REMEMBERED: usize = 32;
@@ -24,10 +24,10 @@ impl RunTable {
         self.0.borrow().iter().find(|run| run.id == *id).cloned()
     }
 
-    pub(crate) fn refuse_known(&self, id: &RunId) -> Result<(), Failure> {
+    pub(crate) fn refuse_known(&self, id: &RunId) -> Result<(), WardenFailure> {
         match self.find(id) {
             None => Ok(()),
-            Some(_) => Err(Failure {
+            Some(_) => Err(WardenFailure {
                 kind: FailureKind::RunExists,
                 errno: None,
                 text: format!("run {id} is known already"),

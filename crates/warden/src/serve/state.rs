@@ -21,7 +21,7 @@ use super::runs::RunTable;
 use super::shell::ShellTable;
 use super::sys::{KeeperReport, StartPlan, start, watch};
 use super::tree;
-use crate::protocol::{ByteString, Failure, FailureKind};
+use crate::protocol::{ByteString, FailureKind, WardenFailure};
 
 /// All that one warden knows: its process trees, runs, shells and clients.
 #[derive(Debug)]
@@ -94,7 +94,10 @@ impl WardenState {
     }
 
     /// Starts a command under a keeper of its own.
-    pub(crate) fn start(&self, command: &StartRequest<'_>) -> Result<Rc<ProcessTree>, Failure> {
+    pub(crate) fn start(
+        &self,
+        command: &StartRequest<'_>,
+    ) -> Result<Rc<ProcessTree>, WardenFailure> {
         let slot = self.next_slot.get();
         self.next_slot.set(slot + 1);
         let env = self.environment(command.env)?;
@@ -194,7 +197,10 @@ impl WardenState {
         }
     }
 
-    fn environment(&self, added: &[(ByteString, ByteString)]) -> Result<Vec<CString>, Failure> {
+    fn environment(
+        &self,
+        added: &[(ByteString, ByteString)],
+    ) -> Result<Vec<CString>, WardenFailure> {
         let mut env: Vec<(&[u8], &[u8])> = self
             .env
             .iter()
@@ -244,7 +250,7 @@ impl WardenState {
 }
 
 /// Where the program may be: the word itself if it has a slash, else the folders of `PATH`.
-fn programs(argv: &[ByteString], env: &[CString]) -> Result<Vec<CString>, Failure> {
+fn programs(argv: &[ByteString], env: &[CString]) -> Result<Vec<CString>, WardenFailure> {
     let word = &argv.first().ok_or_else(|| bad_request("no program"))?.0;
     if word.is_empty() {
         return Err(bad_request("no program"));
@@ -262,24 +268,26 @@ fn programs(argv: &[ByteString], env: &[CString]) -> Result<Vec<CString>, Failur
         .collect()
 }
 
-fn all_c_strings<B: AsRef<[u8]>>(words: impl Iterator<Item = B>) -> Result<Vec<CString>, Failure> {
+fn all_c_strings<B: AsRef<[u8]>>(
+    words: impl Iterator<Item = B>,
+) -> Result<Vec<CString>, WardenFailure> {
     words.map(|word| c_string(word.as_ref())).collect()
 }
 
-fn c_string(bytes: &[u8]) -> Result<CString, Failure> {
+fn c_string(bytes: &[u8]) -> Result<CString, WardenFailure> {
     CString::new(bytes).map_err(|_| bad_request("a NUL byte"))
 }
 
-pub(crate) fn bad_request(why: &str) -> Failure {
-    Failure {
+pub(crate) fn bad_request(why: &str) -> WardenFailure {
+    WardenFailure {
         kind: FailureKind::BadRequest,
         errno: None,
         text: why.to_owned(),
     }
 }
 
-pub(crate) fn system(step: &str, error: &io::Error) -> Failure {
-    Failure {
+pub(crate) fn system(step: &str, error: &io::Error) -> WardenFailure {
+    WardenFailure {
         kind: FailureKind::System,
         errno: error.raw_os_error(),
         text: format!("cannot {step}: {error}"),

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::sys::watch;
 use crate::mux::MuxStream;
-use crate::protocol::frame::Kind;
+use crate::protocol::frame::FrameKind;
 use crate::protocol::{STDIN_WINDOW, encode};
 
 /// End of input, as typed at a terminal.
@@ -86,7 +86,7 @@ impl StdinQueue {
         self.length.set(self.length.get() - length);
         let length = u32::try_from(length).unwrap_or(u32::MAX);
         // A caller who is gone needs no credit.
-        let _ = from.send(Kind::StdinTaken, &encode(&length)).await;
+        let _ = from.send(FrameKind::StdinTaken, &encode(&length)).await;
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// More than any sandbox may run; a bound for the host itself.
-const MOST: usize = 65_536;
+const MOST_LISTED_PROCESSES: usize = 65_536;
 
 /// One process below another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ pub(crate) fn below(root: u32, spared: &HashSet<u32>) -> Vec<FoundProcess> {
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
         for pid in children(parent) {
-            if found.len() < MOST && !spared.contains(&pid) && seen.insert(pid) {
+            if found.len() < MOST_LISTED_PROCESSES && !spared.contains(&pid) && seen.insert(pid) {
                 found.push(FoundProcess { pid, parent });
                 parents.push(pid);
             }

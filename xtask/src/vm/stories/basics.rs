@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::guest::{LONG, Who};
+use super::super::guest::{GuestUser, LONG};
 use super::super::payload::CONTRACT;
 use super::{StoryContext, StoryError, StoryResult, delegated, expect_success, fail};
 
@@ -11,7 +11,7 @@ const CAN: &str = "Sandboxes can run here.";
 /// What doctor says is so.
 pub(super) fn doctor(context: &mut StoryContext) -> StoryResult {
     let mut times = Vec::new();
-    for who in Who::BOTH {
+    for who in GuestUser::BOTH {
         let said = context.guest.run(who, "hermetic doctor", LONG)?;
         let says_yes = said.code == Some(0) && said.out.contains(CAN);
         let tried = context.guest.run(who, "hermetic exec -- true", LONG)?;
@@ -37,7 +37,7 @@ pub(super) fn doctor(context: &mut StoryContext) -> StoryResult {
 /// Output and exit code come back; and what a start costs.
 pub(super) fn exec(context: &mut StoryContext) -> StoryResult {
     let mut figures = Vec::new();
-    for who in Who::BOTH {
+    for who in GuestUser::BOTH {
         let odd = "hermetic exec -- sh -c 'echo out; echo err >&2; exit 7'";
         let said = context.guest.run(who, odd, LONG)?;
         let heard = (said.code, said.out.as_str(), said.err.as_str());
@@ -64,7 +64,7 @@ pub(super) fn exec(context: &mut StoryContext) -> StoryResult {
 /// Every attack we know, from inside, with limits by cgroup and without.
 pub(super) fn attack(context: &mut StoryContext) -> StoryResult {
     let mut figures = Vec::new();
-    for who in Who::BOTH {
+    for who in GuestUser::BOTH {
         let bare = "hermetic doctor --attack".to_owned();
         for (how, line) in [
             ("", bare),
@@ -87,8 +87,11 @@ pub(super) fn contract(context: &mut StoryContext) -> StoryResult {
     let at_most = Duration::from_secs(1800);
     // Two at a time: while one waits the other works, and with more of them their own deadlines pass.
     let program = format!("/usr/local/bin/{CONTRACT} --test-threads=2");
-    let line = delegated(Who::Root, &format!("--working-directory=/tmp {program}"));
-    let said = context.guest.run(Who::Root, &line, at_most)?;
+    let line = delegated(
+        GuestUser::Root,
+        &format!("--working-directory=/tmp {program}"),
+    );
+    let said = context.guest.run(GuestUser::Root, &line, at_most)?;
     let result = said
         .out
         .lines()
@@ -122,10 +125,10 @@ pub(super) fn contract(context: &mut StoryContext) -> StoryResult {
 fn fill_tables(context: &mut StoryContext) -> Result<(), StoryError> {
     let program = format!("/usr/bin/env HERMETIC_TEST_OWN_MACHINE=1 /usr/local/bin/{CONTRACT}");
     let line = format!("--working-directory=/tmp {program} brim:: --test-threads=1");
-    let line = delegated(Who::Root, &line);
+    let line = delegated(GuestUser::Root, &line);
     let said = context
         .guest
-        .run(Who::Root, &line, Duration::from_secs(600))?;
+        .run(GuestUser::Root, &line, Duration::from_secs(600))?;
     if said.code == Some(0) {
         return Ok(());
     }

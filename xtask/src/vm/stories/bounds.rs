@@ -1,7 +1,7 @@
 //! Limits on memory, processes and processors, and who gets them from the kernel.
 
-use super::super::guest::Guest;
-use super::super::guest::{LONG, Who};
+use super::super::guest::VmGuest;
+use super::super::guest::{GuestUser, LONG};
 use super::StoryError;
 use super::{StoryContext, StoryResult, delegated, expect_success, fail};
 
@@ -9,7 +9,7 @@ const LAYERS: [&str; 3] = ["process limit", "memory limit", "cpu limit"];
 
 /// A service with a delegated group has all three from the kernel, and they bite.
 pub(super) fn limits(context: &mut StoryContext) -> StoryResult {
-    for who in Who::BOTH {
+    for who in GuestUser::BOTH {
         let doctor = delegated(who, "/usr/local/bin/hermetic doctor");
         let said = expect_success(who, "doctor", context.guest.run(who, &doctor, LONG)?)?;
         if let Some(layer) = weaker(&said.out) {
@@ -22,7 +22,7 @@ pub(super) fn limits(context: &mut StoryContext) -> StoryResult {
 
 /// Somebody who logged in by ssh has them too, without knowing about groups.
 pub(super) fn login(context: &mut StoryContext) -> StoryResult {
-    for who in Who::BOTH {
+    for who in GuestUser::BOTH {
         let said = context.guest.run(who, "hermetic doctor", LONG)?;
         let said = expect_success(who, "doctor", said)?;
         if let Some(layer) = weaker(&said.out) {
@@ -52,7 +52,11 @@ fn weaker(doctor: &str) -> Option<String> {
 
 /// More memory and more processes than allowed are not to be had, and the sum counts: each child
 /// alone stays far below the limit.
-fn check_limits(guest: &Guest, who: Who, run: impl Fn(&str) -> String) -> Result<(), StoryError> {
+fn check_limits(
+    guest: &VmGuest,
+    who: GuestUser,
+    run: impl Fn(&str) -> String,
+) -> Result<(), StoryError> {
     let home = "/tmp/bounds-$(id -u)";
     let config = format!(
         "mkdir -p {home}; echo 'terminal: {{container_memory: 128, container_pids: 40}}' \

@@ -8,19 +8,19 @@ mod units;
 
 use std::fmt::Display;
 
-use super::guest::{CommandOutput, Guest, Who};
-use super::platform::Platform;
-use crate::failure::Failure;
+use super::guest::{CommandOutput, GuestUser, VmGuest};
+use super::platform::TrafficServer;
+use crate::failure::ChoreFailure;
 
 /// The machine, the platform and the options that a story works with.
 #[derive(Debug)]
 pub(crate) struct StoryContext {
-    pub(crate) guest: Guest,
-    pub(crate) platform: Platform,
+    pub(crate) guest: VmGuest,
+    pub(crate) platform: TrafficServer,
     pub(crate) cuts: u32,
 }
 
-pub(crate) struct Story {
+pub(crate) struct VmStory {
     pub(crate) name: &'static str,
     run: fn(&mut StoryContext) -> StoryResult,
 }
@@ -35,9 +35,9 @@ pub(crate) enum StoryError {
 }
 
 /// In this order: what others rely on comes first, and what wears the machine out comes last.
-const STORIES: [Story; 10] = {
-    const fn story(name: &'static str, run: fn(&mut StoryContext) -> StoryResult) -> Story {
-        Story { name, run }
+const STORIES: [VmStory; 10] = {
+    const fn story(name: &'static str, run: fn(&mut StoryContext) -> StoryResult) -> VmStory {
+        VmStory { name, run }
     }
     [
         story("doctor", basics::doctor),
@@ -54,29 +54,29 @@ const STORIES: [Story; 10] = {
 };
 
 /// The stories with these names; all of them if none is named.
-pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Story>, Failure> {
-    static ALL: [Story; 10] = STORIES;
+pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static VmStory>, ChoreFailure> {
+    static ALL: [VmStory; 10] = STORIES;
     if let Some(unknown) = names
         .iter()
         .find(|name| ALL.iter().all(|story| story.name != **name))
     {
         let known = ALL.each_ref().map(|story| story.name).join(", ");
-        return Err(Failure::Usage(format!(
+        return Err(ChoreFailure::Usage(format!(
             "no story {unknown:?}; known: {known}"
         )));
     }
-    let chosen = |story: &&Story| names.is_empty() || names.iter().any(|name| name == story.name);
+    let chosen = |story: &&VmStory| names.is_empty() || names.iter().any(|name| name == story.name);
     Ok(ALL.iter().filter(chosen).collect())
 }
 
-impl Story {
+impl VmStory {
     pub(crate) fn run(&self, context: &mut StoryContext) -> StoryResult {
         (self.run)(context)
     }
 }
 
-impl From<Failure> for StoryError {
-    fn from(why: Failure) -> Self {
+impl From<ChoreFailure> for StoryError {
+    fn from(why: ChoreFailure) -> Self {
         Self::Failed(why.to_string())
     }
 }
@@ -86,7 +86,11 @@ fn fail<T>(what: impl Display) -> Result<T, StoryError> {
 }
 
 /// What it said, if it ended well.
-fn expect_success(who: Who, what: &str, said: CommandOutput) -> Result<CommandOutput, StoryError> {
+fn expect_success(
+    who: GuestUser,
+    what: &str,
+    said: CommandOutput,
+) -> Result<CommandOutput, StoryError> {
     if said.code == Some(0) {
         return Ok(said);
     }
@@ -94,10 +98,10 @@ fn expect_success(who: Who, what: &str, said: CommandOutput) -> Result<CommandOu
 }
 
 /// Runs a command in a group of its own that systemd delegates, as a service has it.
-fn delegated(who: Who, command: &str) -> String {
+fn delegated(who: GuestUser, command: &str) -> String {
     let manager = match who {
-        Who::Root => "--system",
-        Who::Person => "--user",
+        GuestUser::Root => "--system",
+        GuestUser::Person => "--user",
     };
     // The system's manager gives a service no home.
     format!(

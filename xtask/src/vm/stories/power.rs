@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::super::guest::{LONG, SHORT, Who};
-use super::super::platform::Platform;
-use super::service::{Kind, Service};
+use super::super::guest::{GuestUser, LONG, SHORT};
+use super::super::platform::TrafficServer;
+use super::service::{GuestService, ServiceKind};
 use super::{StoryContext, StoryError, StoryResult, expect_success, fail};
 use crate::say;
 
@@ -18,7 +18,7 @@ const FLOW: &str = "flow 5 2 3";
 /// comes later still (an answer again, a doubt) is in the sum at the end.
 const QUIET: u64 = 12;
 /// So long is waited for a letter without an answer, and at the end for whatever may come.
-const PATIENCE: u64 = 90;
+const LETTER_WAIT_SECONDS: u64 = 90;
 /// How much is acknowledged before a cut, at least; it varies, so that cuts fall differently.
 const BEFORE_A_CUT: u32 = 8;
 
@@ -35,7 +35,7 @@ pub(super) fn power(context: &mut StoryContext) -> StoryResult {
     if context.cuts == 0 {
         return Err(StoryError::Skipped("--cuts 0 was given".to_owned()));
     }
-    let service = Service::start(context, Kind::System, 140)?;
+    let service = GuestService::start(context, ServiceKind::System, 140)?;
     service.wait_active(context, 0, LONG)?;
     prepare_boots(context, &service)?;
     let mut sum = CutTally::default();
@@ -45,7 +45,9 @@ pub(super) fn power(context: &mut StoryContext) -> StoryResult {
         sum.boot += context.guest.boot_time();
         sum.cycles += begun.elapsed();
     }
-    let late = context.platform.ask(&format!("sum {PATIENCE}"))?;
+    let late = context
+        .platform
+        .ask(&format!("sum {LETTER_WAIT_SECONDS}"))?;
     say::note(&format!("all cuts: {late}"));
     sum.replace_counts(&late);
     let twice = ran_twice(context)?;
@@ -66,7 +68,11 @@ pub(super) fn power(context: &mut StoryContext) -> StoryResult {
 }
 
 /// Traffic, the cut, and the count when the machine is back.
-fn one_cut(context: &mut StoryContext, service: &Service, cut: u32) -> Result<String, StoryError> {
+fn one_cut(
+    context: &mut StoryContext,
+    service: &GuestService,
+    cut: u32,
+) -> Result<String, StoryError> {
     context.platform.ask(FLOW)?;
     let enough = u64::from(BEFORE_A_CUT + cut * 7 % 23);
     let end = Instant::now() + LONG;
@@ -91,7 +97,7 @@ fn one_cut(context: &mut StoryContext, service: &Service, cut: u32) -> Result<St
     let active = begun.elapsed().as_secs_f64();
     let settled = context
         .platform
-        .ask(&format!("settle {QUIET} {PATIENCE}"))?;
+        .ask(&format!("settle {QUIET} {LETTER_WAIT_SECONDS}"))?;
     let boot = context.guest.boot_time().as_secs_f64();
     say::note(&format!(
         "cut {cut}: boot {boot:.0} s, active {active:.0} s later; {settled}"
@@ -102,8 +108,8 @@ fn one_cut(context: &mut StoryContext, service: &Service, cut: u32) -> Result<St
 /// A machine whose network is not there yet at boot has its own story; here the gateway starts
 /// when it is, so that what is lost is lost by the cut. And only root logs in, without a session, so that no
 /// manager of a user takes its seconds of each boot.
-fn prepare_boots(context: &StoryContext, service: &Service) -> Result<(), StoryError> {
-    let wait = Platform::wait_inside();
+fn prepare_boots(context: &StoryContext, service: &GuestService) -> Result<(), StoryError> {
+    let wait = TrafficServer::wait_inside();
     let script = format!(
         "set -e
 cat >/usr/local/bin/wait-for-platform <<'END'
@@ -126,15 +132,15 @@ sync
 ",
         unit = service.unit
     );
-    let said = context.guest.run(Who::Root, &script, LONG)?;
-    expect_success(Who::Root, "prepare the boot", said).map(drop)
+    let said = context.guest.run(GuestUser::Root, &script, LONG)?;
+    expect_success(GuestUser::Root, "prepare the boot", said).map(drop)
 }
 
 /// Commands write their word down, so one that ran twice stands there twice.
 fn ran_twice(context: &StoryContext) -> Result<String, StoryError> {
     let script =
         "find /srv/bot /var/lib -name ran -type f -exec cat {} + 2>/dev/null | sort | uniq -d";
-    let said = context.guest.run(Who::Root, script, LONG)?;
+    let said = context.guest.run(GuestUser::Root, script, LONG)?;
     Ok(said.out.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
@@ -142,9 +148,9 @@ fn integrity(context: &StoryContext) -> Result<String, StoryError> {
     let script = "for f in $(find /srv/bot -name '*.db' -o -name '*.sqlite' -o -name '*.sqlite3'); do \
                   sqlite3 \"$f\" 'pragma integrity_check'; done | sort -u";
     let said = expect_success(
-        Who::Root,
+        GuestUser::Root,
         "check the store",
-        context.guest.run(Who::Root, script, SHORT)?,
+        context.guest.run(GuestUser::Root, script, SHORT)?,
     )?;
     Ok(said.out.trim().to_owned())
 }

@@ -2,20 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::guest::{LONG, SHORT, Who};
+use super::super::guest::{GuestUser, LONG, SHORT};
 use super::{StoryContext, StoryError, expect_success, fail};
 
 /// Whose service it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ServiceKind {
     System,
     User,
     RunAs,
 }
 
 #[derive(Debug)]
-pub(super) struct Service {
-    pub(super) kind: Kind,
+pub(super) struct GuestService {
+    pub(super) kind: ServiceKind,
     pub(super) unit: String,
     home: &'static str,
     /// Whoever writes to this one's gateway; a new one each time, so that no story reads the
@@ -25,7 +25,7 @@ pub(super) struct Service {
     pub(super) ready_after: Duration,
 }
 
-impl Kind {
+impl ServiceKind {
     pub(super) const ALL: [Self; 3] = [Self::System, Self::User, Self::RunAs];
 
     pub(super) fn name(self) -> &'static str {
@@ -37,10 +37,10 @@ impl Kind {
     }
 
     /// Who installs it and asks systemd about it.
-    pub(super) fn who(self) -> Who {
+    pub(super) fn who(self) -> GuestUser {
         match self {
-            Self::System | Self::RunAs => Who::Root,
-            Self::User => Who::Person,
+            Self::System | Self::RunAs => GuestUser::Root,
+            Self::User => GuestUser::Person,
         }
     }
 
@@ -68,18 +68,18 @@ impl Kind {
     }
 }
 
-impl Service {
+impl GuestService {
     /// Installs and starts it, with the stand-in platform to serve.
     pub(super) fn start(
         context: &mut StoryContext,
-        kind: Kind,
+        kind: ServiceKind,
         user: u32,
     ) -> Result<Self, StoryError> {
         context.platform.connect(&context.guest)?;
         let (who, home) = (kind.who(), kind.home());
         let mut script = format!("set -e\nrm -rf {home}\n");
         script.push_str(&context.platform.home(home));
-        if kind == Kind::RunAs {
+        if kind == ServiceKind::RunAs {
             script.push_str(&format!("chown -R person:person {home}\n"));
         }
         script.push_str(&format!(
@@ -184,7 +184,7 @@ impl Service {
         let script = format!("hermetic --home {home} gateway uninstall");
         expect_success(who, "uninstall", context.guest.run(who, &script, LONG)?)?;
         let left = "pgrep -l -f '[h]ermetic-cage' || true";
-        let said = context.guest.run(Who::Root, left, SHORT)?;
+        let said = context.guest.run(GuestUser::Root, left, SHORT)?;
         if !said.out.is_empty() {
             return fail(format!("sandboxes live on: {}", said.out.trim()));
         }
@@ -198,6 +198,6 @@ impl Service {
              + _SYSTEMD_USER_UNIT={0}",
             self.unit
         );
-        Ok(context.guest.run(Who::Root, &line, SHORT)?.out)
+        Ok(context.guest.run(GuestUser::Root, &line, SHORT)?.out)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::super::guest::{LONG, SHORT, Who};
-use super::service::{Kind, Service};
+use super::super::guest::{GuestUser, LONG, SHORT};
+use super::service::{GuestService, ServiceKind};
 use super::{StoryContext, StoryError, StoryResult, expect_success, fail};
 
 /// A service of each kind starts, answers, bounds its sandboxes, and is gone when it is taken back.
@@ -15,9 +15,9 @@ pub(super) fn units(context: &mut StoryContext) -> StoryResult {
         bounded(context, &group)?;
         let health = "curl -sf --max-time 20 http://127.0.0.1:9119/health";
         expect_success(
-            Who::Root,
+            GuestUser::Root,
             "ask /health",
-            context.guest.run(Who::Root, health, SHORT)?,
+            context.guest.run(GuestUser::Root, health, SHORT)?,
         )?;
         let score = score(context, service)?;
         Ok(format!(
@@ -63,7 +63,7 @@ const TAKE_A_GIGABYTE: &str =
 /// How often the kernel has ended a process because its group had no memory left.
 fn kills_by_limit(context: &StoryContext) -> Result<u32, StoryError> {
     let log = "journalctl -k --no-pager -q | grep -c 'Memory cgroup out of memory' || true";
-    let said = context.guest.run(Who::Root, log, SHORT)?;
+    let said = context.guest.run(GuestUser::Root, log, SHORT)?;
     Ok(said.out.trim().parse().unwrap_or(0))
 }
 
@@ -72,7 +72,7 @@ fn kills_by_limit(context: &StoryContext) -> Result<u32, StoryError> {
 pub(super) fn restart(context: &mut StoryContext) -> StoryResult {
     each_kind(context, 120, |context, service| {
         let gateway = service.wait_active(context, 0, LONG)?;
-        let running = Running::start(context, service)?;
+        let running = RunningSleep::start(context, service)?;
         let kill = "kill --signal=KILL --kill-who=main";
         let (gateway, restarted) = running.survives(context, service, gateway, "restart")?;
         let (_, killed) = running.survives(context, service, gateway, kill)?;
@@ -87,11 +87,11 @@ pub(super) fn restart(context: &mut StoryContext) -> StoryResult {
 fn each_kind(
     context: &mut StoryContext,
     first_user: u32,
-    look: impl Fn(&mut StoryContext, &Service) -> StoryResult,
+    look: impl Fn(&mut StoryContext, &GuestService) -> StoryResult,
 ) -> StoryResult {
     let mut figures = Vec::new();
     let mut wrongs = Vec::new();
-    for (user, kind) in (first_user..).zip(Kind::ALL) {
+    for (user, kind) in (first_user..).zip(ServiceKind::ALL) {
         match with_service(context, kind, user, &look) {
             Ok(figure) => figures.push(figure),
             Err(StoryError::Failed(why)) => wrongs.push(format!("{}: {why}", kind.name())),
@@ -108,11 +108,11 @@ fn each_kind(
 
 fn with_service(
     context: &mut StoryContext,
-    kind: Kind,
+    kind: ServiceKind,
     user: u32,
-    look: impl Fn(&mut StoryContext, &Service) -> StoryResult,
+    look: impl Fn(&mut StoryContext, &GuestService) -> StoryResult,
 ) -> StoryResult {
-    let service = Service::start(context, kind, user)?;
+    let service = GuestService::start(context, kind, user)?;
     let outcome = look(context, &service);
     // Also after a failure: the next one needs the port and the platform.
     let cleared = service.uninstall(context);
@@ -122,15 +122,15 @@ fn with_service(
 }
 
 /// A command in the background of a chat's sandbox.
-struct Running {
+struct RunningSleep {
     /// How long it sleeps, which tells it from those of other services.
     length: u32,
     pid: u32,
     group: String,
 }
 
-impl Running {
-    fn start(context: &mut StoryContext, service: &Service) -> Result<Self, StoryError> {
+impl RunningSleep {
+    fn start(context: &mut StoryContext, service: &GuestService) -> Result<Self, StoryError> {
         let length = 40_000 + service.user;
         let command = format!("(sleep {length} >/dev/null 2>&1 &); echo started-$((40 + 2))");
         service.shell(context, &command, "started-42")?;
@@ -144,7 +144,7 @@ impl Running {
     fn survives(
         &self,
         context: &mut StoryContext,
-        service: &Service,
+        service: &GuestService,
         gateway: u32,
         verb: &str,
     ) -> Result<(u32, f64), StoryError> {
@@ -182,7 +182,7 @@ impl Running {
 /// The one process that sleeps so long.
 fn pid_of(context: &StoryContext, length: u32) -> Result<u32, StoryError> {
     let line = format!("pgrep -x -f 'sleep {length}'");
-    let said = context.guest.run(Who::Root, &line, SHORT)?;
+    let said = context.guest.run(GuestUser::Root, &line, SHORT)?;
     match said.out.trim().parse() {
         Ok(pid) => Ok(pid),
         Err(_) => fail(format!(
@@ -195,15 +195,15 @@ fn pid_of(context: &StoryContext, length: u32) -> Result<u32, StoryError> {
 fn group_of(context: &StoryContext, pid: u32) -> Result<String, StoryError> {
     let line = format!("sed -n 's/^0:://p' /proc/{pid}/cgroup");
     let said = expect_success(
-        Who::Root,
+        GuestUser::Root,
         "read a group",
-        context.guest.run(Who::Root, &line, SHORT)?,
+        context.guest.run(GuestUser::Root, &line, SHORT)?,
     )?;
     Ok(said.out.trim().to_owned())
 }
 
 /// The group of the sandbox of this service's chat.
-fn living_group(context: &mut StoryContext, service: &Service) -> Result<String, StoryError> {
+fn living_group(context: &mut StoryContext, service: &GuestService) -> Result<String, StoryError> {
     let length = 50_000 + service.user;
     let command = format!("(sleep {length} >/dev/null 2>&1 &); echo slept-$((40 + 2))");
     service.shell(context, &command, "slept-42")?;
@@ -221,9 +221,9 @@ fn bounded(context: &StoryContext, group: &str) -> Result<(), StoryError> {
          g=${{g%/*}}; done; echo $m $p"
     );
     let said = expect_success(
-        Who::Root,
+        GuestUser::Root,
         "read limits",
-        context.guest.run(Who::Root, &script, SHORT)?,
+        context.guest.run(GuestUser::Root, &script, SHORT)?,
     )?;
     if said.out.contains("max") {
         return fail(format!(
@@ -235,10 +235,10 @@ fn bounded(context: &StoryContext, group: &str) -> Result<(), StoryError> {
 }
 
 /// What `systemd-analyze security` makes of the unit: 0 is closed, 10 is open.
-fn score(context: &StoryContext, service: &Service) -> Result<String, StoryError> {
+fn score(context: &StoryContext, service: &GuestService) -> Result<String, StoryError> {
     let manager = match service.kind {
-        Kind::User => "--user",
-        Kind::System | Kind::RunAs => "--system",
+        ServiceKind::User => "--user",
+        ServiceKind::System | ServiceKind::RunAs => "--system",
     };
     let line = format!(
         "systemd-analyze security {manager} --no-pager {} | tail -n 1",

@@ -4,14 +4,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use hermetic_agent::Model;
-use hermetic_app::{Caller, Surroundings};
-use hermetic_config::{Home, Inputs};
+use hermetic_agent::LanguageModel;
+use hermetic_app::{BackendCaller, Surroundings};
+use hermetic_config::{ConfigInputs, HomeFolder};
 use hermetic_sandbox::Backend;
 use hermetic_testkit::backend::{Commands, StandInBackend};
 use hermetic_testkit::chat::FakeChat;
 use hermetic_testkit::clock::ManualClock;
 use hermetic_testkit::discord::DiscordServer;
+use hermetic_testkit::matrix::MatrixPerson;
 use hermetic_testkit::model::{Reply, ScriptedServer};
 use hermetic_testkit::signal_server;
 use hermetic_testkit::slack::{self, SlackServer};
@@ -20,6 +21,7 @@ use hermetic_testkit::whatsapp::{
     APP_SECRET, PHONE_NUMBER_ID, TOKEN as WHATSAPP_TOKEN, VERIFY_TOKEN, WhatsAppServer,
 };
 use hermetic_types::{BackendKind, Platform};
+use serde_json::Value;
 
 use super::{KEY, Lab};
 
@@ -29,7 +31,8 @@ pub(crate) struct Builder {
     config: String,
     access: String,
     script: Vec<Reply>,
-    model: Option<Arc<dyn Model>>,
+    model: Option<Arc<dyn LanguageModel>>,
+    answering: Option<fn(&Value) -> Reply>,
     configured_chats: bool,
     configured_backends: bool,
 }
@@ -41,6 +44,7 @@ impl Default for Builder {
             access: "TELEGRAM_ALLOWED_USERS=7,8".to_owned(),
             script: Vec::new(),
             model: None,
+            answering: None,
             configured_chats: false,
             configured_backends: false,
         }
@@ -66,8 +70,14 @@ impl Builder {
         self
     }
 
+    /// A model on the wire without a script: each reply is made from its question.
+    pub(crate) fn answering(mut self, reply: fn(&Value) -> Reply) -> Self {
+        self.answering = Some(reply);
+        self
+    }
+
     /// A model within the process, instead of the one on the wire.
-    pub(crate) fn model(mut self, model: Arc<dyn Model>) -> Self {
+    pub(crate) fn model(mut self, model: Arc<dyn LanguageModel>) -> Self {
         self.model = Some(model);
         self
     }
@@ -111,6 +121,22 @@ impl Builder {
         builder
     }
 
+    /// Matrix, spoken to over the wire of a homeserver. This person may write.
+    pub(crate) fn matrix(
+        self,
+        homeserver: &str,
+        bot: &MatrixPerson,
+        person: &MatrixPerson,
+    ) -> Self {
+        let mut builder = self.configured_chats();
+        builder.access = format!(
+            "MATRIX_HOMESERVER={homeserver}\nMATRIX_ACCESS_TOKEN={}\nMATRIX_ALLOWED_USERS={}",
+            bot.token(),
+            person.user()
+        );
+        builder
+    }
+
     /// WhatsApp's Cloud API, spoken to over the wire. Who may write is said before this.
     pub(crate) fn whatsapp(self, server: &WhatsAppServer) -> Self {
         let config = format!(
@@ -145,7 +171,11 @@ impl Builder {
     }
 
     pub(crate) async fn start(self) -> Lab {
-        let model = ScriptedServer::start(self.script.clone()).await.unwrap();
+        let model = match self.answering {
+            Some(reply) => ScriptedServer::answering(reply).await,
+            None => ScriptedServer::start(self.script.clone()).await,
+        };
+        let model = model.unwrap();
         let home = tempfile::tempdir().unwrap();
         let clock = ManualClock::today();
         let chat = FakeChat::new(Platform::Telegram, Arc::new(clock.clone()));
@@ -202,8 +232,8 @@ fn stand_in(kind: BackendKind) -> Arc<StandInBackend> {
 /// Whether real sandboxes can be had here; if not, that is said aloud.
 pub(crate) async fn has_sandboxes(test: &str) -> bool {
     let home = tempfile::tempdir().unwrap();
-    let inputs = Inputs {
-        home: Home::at(home.path()),
+    let inputs = ConfigInputs {
+        home: HomeFolder::at(home.path()),
         managed: home.path().join("no-such-file"),
         variables: Default::default(),
         unreadable: Vec::new(),
@@ -211,7 +241,7 @@ pub(crate) async fn has_sandboxes(test: &str) -> bool {
     let config = hermetic_config::load(&inputs).unwrap();
     let installation = hermetic_app::installation(config.home()).unwrap();
     let native = BackendKind::Native;
-    let why = match hermetic_app::backend(&config, &installation, native, Caller::Onlooker) {
+    let why = match hermetic_app::backend(&config, &installation, native, BackendCaller::Onlooker) {
         Err(failure) => Some(failure.to_string()),
         Ok(backend) => {
             let readiness = backend.readiness().await;

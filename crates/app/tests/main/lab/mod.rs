@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_app::Surroundings;
-use hermetic_approvals::Approvals;
-use hermetic_config::{Config, Home, Inputs};
+use hermetic_approvals::ApprovalRegistry;
+use hermetic_config::{Config, ConfigInputs, HomeFolder};
 use hermetic_sandbox::Backend;
-use hermetic_store::{Owner, Store};
+use hermetic_store::{RowOwner, Store};
 use hermetic_testkit::backend::StandInBackend;
 use hermetic_testkit::chat::{FakeChat, Record, SentFile};
 use hermetic_testkit::clock::ManualClock;
@@ -30,7 +30,7 @@ pub(crate) use shared::Shared;
 pub(crate) use webhook::{post, webhook};
 pub(crate) use wire::{WireLab, text};
 
-use running::Running;
+use running::{Countdown, Running};
 
 /// What the configuration knows and nobody may read.
 pub(crate) const KEY: &str = "correct-horse-battery-staple";
@@ -154,7 +154,7 @@ impl Lab {
             .store()
             .await
             .ledger()
-            .entries(Owner::AnyGateway)
+            .entries(RowOwner::AnyGateway)
             .await
             .unwrap();
         let whose = entries.iter().map(|entry| entry.conversation.to_string());
@@ -168,8 +168,8 @@ impl Lab {
 
     /// As it stands in the files now.
     pub(crate) fn config(&self) -> Config {
-        let inputs = Inputs {
-            home: Home::at(self.home.path()),
+        let inputs = ConfigInputs {
+            home: HomeFolder::at(self.home.path()),
             managed: self.path("no-such-file"),
             variables: Default::default(),
             unreadable: Vec::new(),
@@ -191,7 +191,7 @@ impl Lab {
     }
 
     /// The questions of this home, as the command line sees them.
-    pub(crate) async fn approvals(&self) -> Approvals {
+    pub(crate) async fn approvals(&self) -> ApprovalRegistry {
         hermetic_app::approvals(&self.config(), &self.store().await).unwrap()
     }
 
@@ -213,8 +213,43 @@ impl Lab {
 
     /// The next gateway in the same home, among the same people.
     pub(crate) async fn start(&mut self) {
-        let running = Running::start(self.config(), self.surroundings.clone()).await;
-        self.running = Some(running.unwrap_or_else(|why| panic!("it does not start: {why}")));
+        let started = self.try_start(Countdown::default()).await;
+        started.unwrap_or_else(|why| panic!("it does not start: {why}"));
+    }
+
+    /// The same, and it dies at its n-th wait; whether it lived to take messages.
+    pub(crate) async fn start_to_die(&mut self, waits: u64) -> bool {
+        let countdown = Countdown::default();
+        countdown.end_after(waits);
+        self.try_start(countdown).await.is_ok()
+    }
+
+    async fn try_start(&mut self, countdown: Countdown) -> Result<(), String> {
+        let started = Running::start(self.config(), self.surroundings.clone(), countdown);
+        self.running = Some(started.await?);
+        Ok(())
+    }
+
+    /// How often the gateway has waited for the world.
+    pub(crate) fn waited(&self) -> u64 {
+        self.running().countdown.waited()
+    }
+
+    /// The gateway dies when it has waited so often from now on.
+    pub(crate) fn dies_after(&self, waits: u64) {
+        self.running().countdown.end_after(waits);
+    }
+
+    /// Whether nobody serves: it died.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.running.as_ref().is_none_or(Running::has_ended)
+    }
+
+    /// Ends at once, as in a crash, if it has not.
+    pub(crate) fn crash(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.crash();
+        }
     }
 
     /// Stops in good order and starts again.
@@ -225,8 +260,7 @@ impl Lab {
 
     /// Ends at once, as in a crash, and starts again.
     pub(crate) async fn crash_and_start(&mut self) {
-        let running = self.running.take().expect("a gateway that runs");
-        running.crash();
+        self.crash();
         self.start().await;
     }
 
@@ -266,7 +300,7 @@ fn destroy_all(config: &Config) {
     });
     let runtime = running::runtime();
     for kind in kinds {
-        let caller = hermetic_app::Caller::Onlooker;
+        let caller = hermetic_app::BackendCaller::Onlooker;
         let opened = hermetic_app::backend(config, &installation, kind, caller);
         let Ok(backend) = opened else { continue };
         runtime.block_on(destroy_all_of(&*backend));

@@ -4,12 +4,14 @@
 //! at once, as a crash does, and its clock can be moved without that of the test.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hermetic_app::Surroundings;
 use hermetic_config::Config;
-use hermetic_gateway::{Condition, Stage, serve};
+use hermetic_gateway::{GatewayCondition, GatewayStage, serve};
 use hermetic_testkit::clock::ManualClock;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -27,6 +29,41 @@ pub(super) struct Running {
     crash: CancellationToken,
     thread: JoinHandle<()>,
     state: watch::Receiver<State>,
+    pub(super) countdown: Countdown,
+}
+
+/// Ends a gateway at its n-th wait. Its one thread waits wherever it has handed something to the disk, to
+/// a platform or to the model, and between two waits nothing is written and nothing leaves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Countdown(Arc<Waits>);
+
+#[derive(Debug, Default)]
+struct Waits {
+    waited: AtomicU64,
+    /// It dies when it has waited so often; never, if this is 0.
+    last: AtomicU64,
+    crash: CancellationToken,
+}
+
+impl Countdown {
+    /// How often it has waited.
+    pub(super) fn waited(&self) -> u64 {
+        self.0.waited.load(Ordering::SeqCst)
+    }
+
+    /// It dies when it has waited so often from now on.
+    pub(super) fn end_after(&self, waits: u64) {
+        self.0.last.store(self.waited() + waits, Ordering::SeqCst);
+    }
+
+    fn note_wait(&self) {
+        let waited = self.0.waited.fetch_add(1, Ordering::SeqCst) + 1;
+        let last = self.0.last.load(Ordering::SeqCst);
+        if last != 0 && waited >= last {
+            // The runtime polls whoever waits for this next, before any task.
+            self.0.crash.cancel();
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -41,10 +78,14 @@ enum State {
 
 impl Running {
     /// Once it takes messages, or why it does not.
-    pub(super) async fn start(config: Config, surroundings: Surroundings) -> Result<Self, String> {
-        let runtime = runtime();
+    pub(super) async fn start(
+        config: Config,
+        surroundings: Surroundings,
+        countdown: Countdown,
+    ) -> Result<Self, String> {
+        let runtime = counted_runtime(countdown.clone());
         let handle = runtime.handle().clone();
-        let (stop, crash) = (CancellationToken::new(), CancellationToken::new());
+        let (stop, crash) = (CancellationToken::new(), countdown.0.crash.clone());
         let (tell, mut state) = watch::channel(State::Starting);
         let thread = std::thread::spawn({
             let (stop, crash) = (stop.clone(), crash.clone());
@@ -69,6 +110,7 @@ impl Running {
                 crash,
                 thread,
                 state,
+                countdown,
             }),
             State::Ended(Err(why)) => Err(why),
             State::Ended(Ok(())) | State::Starting => Err("it ended at once".to_owned()),
@@ -84,6 +126,10 @@ impl Running {
         let ended = ended.map(|state| state.clone());
         assert!(matches!(ended, Ok(State::Ended(Ok(())))), "{ended:?}");
         self.thread.join().unwrap();
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(*self.state.borrow(), State::Ended(_))
     }
 
     pub(super) fn crash(self) {
@@ -111,6 +157,12 @@ pub(super) fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
+fn counted_runtime(countdown: Countdown) -> Runtime {
+    let mut builder = Builder::new_current_thread();
+    builder.on_thread_park(move || countdown.note_wait());
+    builder.enable_all().build().unwrap()
+}
+
 async fn live(
     config: Config,
     surroundings: Surroundings,
@@ -126,8 +178,8 @@ async fn live(
     let health = listener.local_addr().unwrap();
     let ports = parts.intakes.iter();
     let intakes: Vec<_> = ports.map(|(port, _)| port.local_addr().unwrap()).collect();
-    let report = move |condition: &Condition| {
-        if condition.stage == Stage::Serving {
+    let report = move |condition: &GatewayCondition| {
+        if condition.stage == GatewayStage::Serving {
             let intakes = intakes.clone();
             tell.send_replace(State::Serving { health, intakes });
         }

@@ -1,10 +1,11 @@
 //! Whoever posts signed messages.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use hermetic_types::Secret;
-use hermetic_webhook::{NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER};
-use jiff::Timestamp;
+use hermetic_testkit::clock::ManualClock;
+use hermetic_types::{Clock as _, Secret};
+use hermetic_webhook::{NONCE_HEADER, SIGNATURE_HEADER, SignedHeaders, TIMESTAMP_HEADER};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -15,10 +16,16 @@ pub(crate) fn webhook() -> (Secret, String) {
     (Secret::new(SECRET), access)
 }
 
-pub(crate) async fn post(address: SocketAddr, secret: &Secret, body: &str) -> String {
-    let now = Timestamp::now().as_second();
-    let nonce = format!("n{}", Timestamp::now().as_nanosecond());
-    let signature = Signature::sign(secret, now, nonce, body.as_bytes());
+/// Posts by a clock that agrees with the gateway's, under a nonce that nobody had before.
+pub(crate) async fn post(
+    address: SocketAddr,
+    clock: &ManualClock,
+    secret: &Secret,
+    body: &str,
+) -> String {
+    static POSTED: AtomicU64 = AtomicU64::new(0);
+    let nonce = format!("n{}", POSTED.fetch_add(1, Ordering::Relaxed));
+    let signature = SignedHeaders::sign(secret, clock.now().seconds(), nonce, body.as_bytes());
     let mut stream = TcpStream::connect(address).await.unwrap();
     let mut request = format!(
         "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",

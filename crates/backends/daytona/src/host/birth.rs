@@ -3,23 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Link, Persistence, Spec, SystemView, launch};
+use hermetic_sandbox::{
+    BackendError, SandboxPersistence, SandboxSpec, SystemView, WardenLink, launch,
+};
 use tokio::time::{Instant, sleep};
 
-use super::daytona::{Host, missing};
+use super::daytona::{DaytonaState, missing};
 use super::death;
 use super::label;
 use super::link;
 use super::place;
-use super::shapes::{BuildInfo, CreateSandbox, Sandbox};
-use super::size::{Size, minutes};
-use super::state::{State, Turn};
+use super::shapes::{BuildInfo, CreateSandbox, DaytonaSandbox};
+use super::size::{SandboxSize, minutes};
+use super::state::{ProviderState, StateChange};
 use super::terminal::ReachError;
-use super::toolbox::Toolbox;
-use super::trouble::Trouble;
+use super::toolbox::DaytonaToolbox;
+use super::trouble::DaytonaTrouble;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum DaytonaStart {
     Fresh,
     Again,
 }
@@ -28,31 +30,31 @@ pub(crate) enum Start {
 const AT_ONCE: i64 = 0;
 const NEVER: i64 = -1;
 
-const PAUSE: Duration = Duration::from_millis(500);
+const CREATE_RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn start(
-    host: &Arc<Host>,
-    spec: &Spec,
-    start: Start,
-) -> Result<Link, BackendError> {
+    host: &Arc<DaytonaState>,
+    spec: &SandboxSpec,
+    start: DaytonaStart,
+) -> Result<WardenLink, BackendError> {
     let (making, unwanted) = (Arc::clone(host), Arc::clone(host));
     let (wanted, id) = (spec.clone(), spec.id.clone());
     let make = async move {
         match start {
-            Start::Fresh => create(&making, &wanted).await,
-            Start::Again => resume(&making, &wanted).await,
+            DaytonaStart::Fresh => create(&making, &wanted).await,
+            DaytonaStart::Again => resume(&making, &wanted).await,
         }
     };
     let discard = async move {
         match start {
-            Start::Fresh => death::destroy(&unwanted, &id).await,
-            Start::Again => death::stop(&unwanted, &id).await,
+            DaytonaStart::Fresh => death::destroy(&unwanted, &id).await,
+            DaytonaStart::Again => death::stop(&unwanted, &id).await,
         }
     };
     launch(&spec.id, make, discard).await
 }
 
-async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
+async fn create(host: &Arc<DaytonaState>, spec: &SandboxSpec) -> Result<WardenLink, BackendError> {
     let birth = uuid::Uuid::new_v4().to_string();
     let wanted = wanted(host, spec, &birth)?;
     let made = match make(host, &wanted, &birth).await {
@@ -72,7 +74,11 @@ async fn create(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
     born
 }
 
-async fn bring_up(host: &Arc<Host>, spec: &Spec, made: Sandbox) -> Result<Link, BackendError> {
+async fn bring_up(
+    host: &Arc<DaytonaState>,
+    spec: &SandboxSpec,
+    made: DaytonaSandbox,
+) -> Result<WardenLink, BackendError> {
     let step = "start the sandbox";
     let sandbox = host.wait_until_started(made, step).await?;
     if sandbox.network_block_all != Some(true) {
@@ -85,11 +91,11 @@ async fn bring_up(host: &Arc<Host>, spec: &Spec, made: Sandbox) -> Result<Link, 
 }
 
 /// With the files it was stopped with, and the warden of this program's own version.
-async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
+async fn resume(host: &Arc<DaytonaState>, spec: &SandboxSpec) -> Result<WardenLink, BackendError> {
     let step = "start the sandbox again";
     let found = host.find(&spec.id).await?;
     let (mut sandbox, _) = found.ok_or_else(|| missing(&spec.id))?;
-    if State::of(&sandbox) == State::Started {
+    if ProviderState::of(&sandbox) == ProviderState::Started {
         // One that lives already is no second start.
         match host.reach(&sandbox).await {
             Ok(link) => return Ok(link),
@@ -97,19 +103,27 @@ async fn resume(host: &Arc<Host>, spec: &Spec) -> Result<Link, BackendError> {
             Err(error) => return Err(error.at(step)),
         }
     } else {
-        sandbox = host.turn(Turn::Up, sandbox, step).await?;
+        sandbox = host.turn(StateChange::Up, sandbox, step).await?;
     }
     move_in(host, spec, &sandbox).await
 }
 
-async fn move_in(host: &Arc<Host>, spec: &Spec, sandbox: &Sandbox) -> Result<Link, BackendError> {
+async fn move_in(
+    host: &Arc<DaytonaState>,
+    spec: &SandboxSpec,
+    sandbox: &DaytonaSandbox,
+) -> Result<WardenLink, BackendError> {
     let toolbox = host.toolbox(sandbox).await?;
     place::place(&toolbox, host.config.program, spec).await?;
     let reached = host.reach(sandbox).await;
     reached.map_err(|error| error.at("reach the warden"))
 }
 
-fn wanted(host: &Host, spec: &Spec, birth: &str) -> Result<CreateSandbox, BackendError> {
+fn wanted(
+    host: &DaytonaState,
+    spec: &SandboxSpec,
+    birth: &str,
+) -> Result<CreateSandbox, BackendError> {
     if let Some(mount) = spec.mounts.first() {
         return Err(BackendError::Refused {
             what: format!("showing {} inside", mount.source.display()),
@@ -117,7 +131,7 @@ fn wanted(host: &Host, spec: &Spec, birth: &str) -> Result<CreateSandbox, Backen
                 .to_owned(),
         });
     }
-    let size = Size::of(&spec.limits, host.config.disk)?;
+    let size = SandboxSize::of(&spec.limits, host.config.disk)?;
     Ok(CreateSandbox {
         name: label::name(&spec.id),
         labels: label::of(spec, birth),
@@ -132,21 +146,25 @@ fn wanted(host: &Host, spec: &Spec, birth: &str) -> Result<CreateSandbox, Backen
         network_block_all: true,
         auto_stop_interval: minutes(spec.lifetime),
         auto_delete_interval: match spec.persistence {
-            Persistence::Ephemeral => AT_ONCE,
-            Persistence::Kept => NEVER,
+            SandboxPersistence::Ephemeral => AT_ONCE,
+            SandboxPersistence::Kept => NEVER,
         },
         target: host.config.target.clone(),
     })
 }
 
-struct Unmade {
+struct FailedCreate {
     error: BackendError,
     leaves_rest: bool,
 }
 
 /// Asks for it, and again where the answer was lost: the name is unique, so what was made after all
 /// is found by it instead of being made twice.
-async fn make(host: &Host, wanted: &CreateSandbox, birth: &str) -> Result<Sandbox, Unmade> {
+async fn make(
+    host: &DaytonaState,
+    wanted: &CreateSandbox,
+    birth: &str,
+) -> Result<DaytonaSandbox, FailedCreate> {
     let step = "create the sandbox";
     let deadline = Instant::now() + host.config.patience.requests;
     loop {
@@ -154,21 +172,21 @@ async fn make(host: &Host, wanted: &CreateSandbox, birth: &str) -> Result<Sandbo
             Ok(made) => return Ok(made),
             Err(trouble) => trouble,
         };
-        let is_taken = matches!(trouble, Trouble::Conflict { .. });
+        let is_taken = matches!(trouble, DaytonaTrouble::Conflict { .. });
         if !is_taken && !trouble.leaves_doubt() {
-            return Err(Unmade {
+            return Err(FailedCreate {
                 error: trouble.at(step),
                 leaves_rest: false,
             });
         }
-        let rest = |error| Unmade {
+        let rest = |error| FailedCreate {
             error,
             leaves_rest: true,
         };
         match host.service.look(&wanted.name).await {
             Ok(found) if label::is_of_birth(&found.labels, birth) => return Ok(found),
-            Ok(found) if State::of(&found) != State::Gone => {
-                return Err(Unmade {
+            Ok(found) if ProviderState::of(&found) != ProviderState::Gone => {
+                return Err(FailedCreate {
                     error: BackendError::Refused {
                         what: format!("sandbox {}", wanted.name),
                         why: "the name is taken".to_owned(),
@@ -176,17 +194,17 @@ async fn make(host: &Host, wanted: &CreateSandbox, birth: &str) -> Result<Sandbo
                     leaves_rest: false,
                 });
             }
-            Ok(_) | Err(Trouble::Missing) => {}
+            Ok(_) | Err(DaytonaTrouble::Missing) => {}
             Err(other) => return Err(rest(other.at(step))),
         }
-        if Instant::now() + PAUSE > deadline {
+        if Instant::now() + CREATE_RETRY_PAUSE > deadline {
             return Err(rest(trouble.at(step)));
         }
-        sleep(PAUSE).await;
+        sleep(CREATE_RETRY_PAUSE).await;
     }
 }
 
-fn image_of(spec: &Spec) -> Result<&str, BackendError> {
+fn image_of(spec: &SandboxSpec) -> Result<&str, BackendError> {
     let refused = |why: &str| BackendError::Refused {
         what: "a Daytona sandbox without an image".to_owned(),
         why: why.to_owned(),
@@ -206,14 +224,20 @@ fn image_of(spec: &Spec) -> Result<&str, BackendError> {
     }
 }
 
-impl Host {
-    pub(crate) async fn toolbox(self: &Arc<Self>, at: &Sandbox) -> Result<Toolbox, BackendError> {
+impl DaytonaState {
+    pub(crate) async fn toolbox(
+        self: &Arc<Self>,
+        at: &DaytonaSandbox,
+    ) -> Result<DaytonaToolbox, BackendError> {
         let url = self.service.toolbox(at).await;
         let url = url.map_err(|trouble| trouble.at("find the sandbox's toolbox"))?;
-        Ok(Toolbox::new(self, &at.id, url))
+        Ok(DaytonaToolbox::new(self, &at.id, url))
     }
 
-    pub(crate) async fn reach(self: &Arc<Self>, sandbox: &Sandbox) -> Result<Link, ReachError> {
+    pub(crate) async fn reach(
+        self: &Arc<Self>,
+        sandbox: &DaytonaSandbox,
+    ) -> Result<WardenLink, ReachError> {
         let url = self.service.toolbox(sandbox).await?;
         let minutes = sandbox.auto_stop_interval.unwrap_or_default();
         // Zero is never, and nothing from the wire is taken for a time that cannot be.
@@ -223,6 +247,6 @@ impl Host {
             60.0
         };
         let auto_stop = Duration::from_secs_f64(minutes * 60.0);
-        link::reach(&Toolbox::new(self, &sandbox.id, url), auto_stop).await
+        link::reach(&DaytonaToolbox::new(self, &sandbox.id, url), auto_stop).await
     }
 }

@@ -6,24 +6,26 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hermetic_sandbox::{Backend, BackendError, Found, Link, Readiness, Spec};
+use hermetic_sandbox::{
+    Backend, BackendError, BackendReadiness, FoundSandbox, SandboxSpec, WardenLink,
+};
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId, Secret};
 use reqwest::Url;
 
-use super::birth::{self, Start};
+use super::birth::{self, DaytonaStart};
 use super::death;
-use super::label::{self, Owned};
+use super::label::{self, OwnedLabels};
 use super::readiness;
-use super::service::Service;
-use super::shapes::Sandbox;
+use super::service::DaytonaApi;
+use super::shapes::DaytonaSandbox;
 use super::size::DiskWish;
-use super::state::State;
+use super::state::ProviderState;
 use super::terminal::ReachError;
-use super::trouble::Trouble;
-use super::wire::Wire;
+use super::trouble::DaytonaTrouble;
+use super::wire::HttpWire;
 
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct DaytonaConfig {
     pub key: Secret,
     /// The provider's API, such as `https://app.daytona.io/api`.
     pub url: String,
@@ -35,12 +37,12 @@ pub struct Config {
     /// The embedded warden program.
     pub program: &'static [u8],
     pub disk: DiskWish,
-    pub patience: Patience,
+    pub patience: DaytonaTimeouts,
 }
 
 /// How long is waited before somebody is told.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct DaytonaTimeouts {
     /// For an answer, all repetitions together.
     pub requests: Duration,
     /// For a sandbox to stop, start or go.
@@ -49,7 +51,7 @@ pub struct Patience {
     pub build: Duration,
 }
 
-impl Default for Patience {
+impl Default for DaytonaTimeouts {
     fn default() -> Self {
         Self {
             requests: Duration::from_secs(40),
@@ -60,18 +62,18 @@ impl Default for Patience {
 }
 
 #[derive(Clone)]
-pub struct Daytona(Arc<Host>);
+pub struct DaytonaBackend(Arc<DaytonaState>);
 
 /// What making, finding and ending sandboxes shares.
 #[derive(Debug)]
-pub(crate) struct Host {
-    pub(crate) config: Config,
-    pub(crate) service: Service,
+pub(crate) struct DaytonaState {
+    pub(crate) config: DaytonaConfig,
+    pub(crate) service: DaytonaApi,
 }
 
-impl Daytona {
+impl DaytonaBackend {
     /// Reaches for nothing yet: whether the provider answers is [`Backend::readiness`]'s to say.
-    pub fn open(config: Config) -> Result<Self, BackendError> {
+    pub fn open(config: DaytonaConfig) -> Result<Self, BackendError> {
         let wrong = |why: &str| BackendError::Unavailable {
             what: format!("DAYTONA_API_URL makes no sense: {why}"),
             remedy: "write an address such as https://app.daytona.io/api".to_owned(),
@@ -80,24 +82,24 @@ impl Daytona {
         if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
             return Err(wrong("it is neither http nor https"));
         }
-        let wire = Wire::new(
+        let wire = HttpWire::new(
             config.key.clone(),
             config.organisation.clone(),
             &base,
             config.patience.requests,
         )
         .map_err(|error| BackendError::failed("make an HTTP client", error))?;
-        let service = Service { wire, base };
-        Ok(Self(Arc::new(Host { config, service })))
+        let service = DaytonaApi { wire, base };
+        Ok(Self(Arc::new(DaytonaState { config, service })))
     }
 }
 
-impl Daytona {
+impl DaytonaBackend {
     /// What runs in a sandbox can hurt only that sandbox.
     pub const DESCRIPTION: BackendDescription = BackendDescription::sealed(BackendKind::Daytona);
 }
 
-impl Backend for Daytona {
+impl Backend for DaytonaBackend {
     fn description(&self) -> BackendDescription {
         Self::DESCRIPTION
     }
@@ -106,15 +108,18 @@ impl Backend for Daytona {
         true
     }
 
-    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
         readiness::examine(&self.0).boxed()
     }
 
-    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
-        birth::start(&self.0, spec, Start::Fresh).boxed()
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        birth::start(&self.0, spec, DaytonaStart::Fresh).boxed()
     }
 
-    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         self.0.connect(id).boxed()
     }
 
@@ -122,24 +127,27 @@ impl Backend for Daytona {
         death::stop(&self.0, id).boxed()
     }
 
-    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
-        birth::start(&self.0, spec, Start::Again).boxed()
+    fn resume<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        birth::start(&self.0, spec, DaytonaStart::Again).boxed()
     }
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         death::destroy(&self.0, id).boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
         self.0.list().boxed()
     }
 }
 
-impl Host {
-    async fn connect(self: &Arc<Self>, id: &SandboxId) -> Result<Link, BackendError> {
+impl DaytonaState {
+    async fn connect(self: &Arc<Self>, id: &SandboxId) -> Result<WardenLink, BackendError> {
         let found = self.find(id).await?;
         let (sandbox, _) = found
-            .filter(|(sandbox, _)| State::of(sandbox) == State::Started)
+            .filter(|(sandbox, _)| ProviderState::of(sandbox) == ProviderState::Started)
             .ok_or_else(|| missing(id))?;
         match self.reach(&sandbox).await {
             // Its processes ended behind our back; a kept one comes back by `resume`.
@@ -155,24 +163,24 @@ impl Host {
     pub(crate) async fn find(
         &self,
         id: &SandboxId,
-    ) -> Result<Option<(Sandbox, Owned)>, BackendError> {
+    ) -> Result<Option<(DaytonaSandbox, OwnedLabels)>, BackendError> {
         match self.service.look(&label::name(id)).await {
             Ok(found) => Ok(self.ours(found).filter(|(_, owned)| &owned.id == id)),
-            Err(Trouble::Missing) => Ok(None),
+            Err(DaytonaTrouble::Missing) => Ok(None),
             Err(trouble) => Err(trouble.at("look at the sandbox")),
         }
     }
 
-    async fn list(&self) -> Result<Vec<Found>, BackendError> {
+    async fn list(&self) -> Result<Vec<FoundSandbox>, BackendError> {
         let listed = self
             .service
             .list(&label::filter(&self.config.installation))
             .await
             .map_err(|trouble| trouble.at("list the sandboxes"))?;
         let ours = listed.into_iter().filter_map(|one| self.ours(one));
-        let mut found: Vec<Found> = ours
-            .map(|(sandbox, owned)| Found {
-                state: State::of(&sandbox).found(&owned),
+        let mut found: Vec<FoundSandbox> = ours
+            .map(|(sandbox, owned)| FoundSandbox {
+                state: ProviderState::of(&sandbox).found(&owned),
                 id: owned.id,
                 conversation: owned.conversation,
                 lifeline: Some(owned.lifeline),
@@ -182,15 +190,17 @@ impl Host {
         Ok(found)
     }
 
-    fn ours(&self, sandbox: Sandbox) -> Option<(Sandbox, Owned)> {
-        let owned = Owned::read(&sandbox.labels, &self.config.installation)?;
-        (State::of(&sandbox) != State::Gone).then_some((sandbox, owned))
+    fn ours(&self, sandbox: DaytonaSandbox) -> Option<(DaytonaSandbox, OwnedLabels)> {
+        let owned = OwnedLabels::read(&sandbox.labels, &self.config.installation)?;
+        (ProviderState::of(&sandbox) != ProviderState::Gone).then_some((sandbox, owned))
     }
 }
 
-impl fmt::Debug for Daytona {
+impl fmt::Debug for DaytonaBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Daytona").field(&self.0.config.url).finish()
+        f.debug_tuple("DaytonaBackend")
+            .field(&self.0.config.url)
+            .finish()
     }
 }
 

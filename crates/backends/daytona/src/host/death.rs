@@ -2,40 +2,42 @@
 
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Persistence};
+use hermetic_sandbox::{BackendError, SandboxPersistence};
 use hermetic_types::SandboxId;
 use tokio::time::{Instant, sleep};
 
-use super::daytona::{Host, missing};
-use super::state::Turn;
-use super::trouble::Trouble;
+use super::daytona::{DaytonaState, missing};
+use super::state::StateChange;
+use super::trouble::DaytonaTrouble;
 
-const FIRST_LOOK: Duration = Duration::from_millis(100);
-const LONGEST_LOOK: Duration = Duration::from_secs(2);
+const FIRST_GONE_CHECK: Duration = Duration::from_millis(100);
+const LONGEST_GONE_CHECK: Duration = Duration::from_secs(2);
 
 /// Ends every process and keeps the files of a kept one; any other is destroyed.
-pub(crate) async fn stop(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+pub(crate) async fn stop(host: &DaytonaState, id: &SandboxId) -> Result<(), BackendError> {
     let step = "stop the sandbox";
     let found = host.find(id).await?;
     let (sandbox, owned) = found.ok_or_else(|| missing(id))?;
-    if owned.persistence != Persistence::Kept {
+    if owned.persistence != SandboxPersistence::Kept {
         return destroy(host, id).await;
     }
-    host.turn(Turn::Down, sandbox, step).await.map(drop)
+    host.turn(StateChange::Down, sandbox, step).await.map(drop)
 }
 
-pub(crate) async fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendError> {
+pub(crate) async fn destroy(host: &DaytonaState, id: &SandboxId) -> Result<(), BackendError> {
     let step = "delete the sandbox";
     let patience = host.config.patience.state;
     let deadline = Instant::now() + patience;
-    let mut pause = FIRST_LOOK;
+    let mut pause = FIRST_GONE_CHECK;
     let mut said = "Daytona takes its time".to_owned();
     // Asked again until it is gone: one that is on its way to another state refuses.
     while let Some((sandbox, _)) = host.find(id).await? {
         if sandbox.state != "destroying" {
             match host.service.delete(&sandbox.id).await {
-                Ok(()) | Err(Trouble::Missing) => {}
-                Err(Trouble::Conflict { said: why } | Trouble::Refused { said: why }) => said = why,
+                Ok(()) | Err(DaytonaTrouble::Missing) => {}
+                Err(
+                    DaytonaTrouble::Conflict { said: why } | DaytonaTrouble::Refused { said: why },
+                ) => said = why,
                 Err(trouble) => return Err(trouble.at(step)),
             }
         }
@@ -47,13 +49,13 @@ pub(crate) async fn destroy(host: &Host, id: &SandboxId) -> Result<(), BackendEr
             ));
         }
         sleep(pause).await;
-        pause = (pause * 3 / 2).min(LONGEST_LOOK);
+        pause = (pause * 3 / 2).min(LONGEST_GONE_CHECK);
     }
     Ok(())
 }
 
 /// After a failure, when there is nobody to tell about another one.
-pub(crate) async fn clear(host: &Host, id: &SandboxId) {
+pub(crate) async fn clear(host: &DaytonaState, id: &SandboxId) {
     if let Err(error) = destroy(host, id).await {
         tracing::warn!(sandbox = %id, %error, "a failed start left a sandbox");
     }

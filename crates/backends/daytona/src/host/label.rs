@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use hermetic_sandbox::host::Process;
-use hermetic_sandbox::{Lifeline, Persistence, Spec};
+use hermetic_sandbox::host::ProcessHandle;
+use hermetic_sandbox::{SandboxLifeline, SandboxPersistence, SandboxSpec};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 use serde_json::json;
 
@@ -28,7 +28,7 @@ pub(crate) fn name(id: &SandboxId) -> String {
     format!("hermes-{id}")
 }
 
-pub(crate) fn of(spec: &Spec, birth: &str) -> HashMap<String, String> {
+pub(crate) fn of(spec: &SandboxSpec, birth: &str) -> HashMap<String, String> {
     let mut labels = HashMap::from([
         (TASK.to_owned(), spec.id.to_string()),
         (INSTALLATION.to_owned(), spec.installation.to_string()),
@@ -36,14 +36,14 @@ pub(crate) fn of(spec: &Spec, birth: &str) -> HashMap<String, String> {
         (CONVERSATION.to_owned(), spec.conversation.to_string()),
         (BIRTH.to_owned(), birth.to_owned()),
     ]);
-    if spec.persistence == Persistence::Kept {
+    if spec.persistence == SandboxPersistence::Kept {
         labels.insert(PERSISTENCE.to_owned(), KEPT.to_owned());
     }
-    if spec.lifeline == Lifeline::Creator {
+    if spec.lifeline == SandboxLifeline::Creator {
         labels.insert(LIFELINE.to_owned(), CREATOR.to_owned());
     }
     let own = i32::try_from(std::process::id()).ok();
-    if let Some(maker) = own.and_then(Process::observe)
+    if let Some(maker) = own.and_then(ProcessHandle::observe)
         && let Ok(text) = serde_json::to_string(&maker)
     {
         labels.insert(MAKER.to_owned(), text);
@@ -62,15 +62,15 @@ pub(crate) fn is_of_birth(labels: &HashMap<String, String>, birth: &str) -> bool
 
 /// The labels of a sandbox that is ours.
 #[derive(Clone, Debug)]
-pub(crate) struct Owned {
+pub(crate) struct OwnedLabels {
     pub(crate) id: SandboxId,
     pub(crate) conversation: Option<ConversationKey>,
-    pub(crate) persistence: Persistence,
-    pub(crate) lifeline: Lifeline,
-    maker: Option<Process>,
+    pub(crate) persistence: SandboxPersistence,
+    pub(crate) lifeline: SandboxLifeline,
+    maker: Option<ProcessHandle>,
 }
 
-impl Owned {
+impl OwnedLabels {
     /// Nothing for a sandbox of another installation, or of nobody we know. The service's own
     /// filter is a convenience; this is the rule.
     pub(crate) fn read(
@@ -85,14 +85,14 @@ impl Owned {
             id: labels.get(SANDBOX)?.parse().ok()?,
             conversation: labels.get(CONVERSATION).map(ConversationKey::new),
             persistence: if is(PERSISTENCE, KEPT) {
-                Persistence::Kept
+                SandboxPersistence::Kept
             } else {
-                Persistence::Ephemeral
+                SandboxPersistence::Ephemeral
             },
             lifeline: if is(LIFELINE, CREATOR) {
-                Lifeline::Creator
+                SandboxLifeline::Creator
             } else {
-                Lifeline::Ledger
+                SandboxLifeline::Ledger
             },
             maker: labels
                 .get(MAKER)

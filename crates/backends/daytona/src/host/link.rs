@@ -4,28 +4,33 @@ use std::time::Duration;
 
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use hermetic_sandbox::{BackendError, Link};
+use hermetic_sandbox::{BackendError, WardenLink};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::terminal::{self, ReachError, Socket, Terminal, message};
-use super::toolbox::Toolbox;
-use crate::frame::{self, BEAT, CREDIT, Frame, Frames, LONGEST, SILENCE};
+use super::terminal::{self, DaytonaTerminalLink, ReachError, Socket, message};
+use super::toolbox::DaytonaToolbox;
+use crate::frame::{
+    self, BEAT_INTERVAL, CREDIT, FrameReader, LONGEST_FRAME, LONGEST_SILENCE, TerminalFrame,
+};
 
 /// How much waits on its way through this process.
 const CAPACITY: usize = 256 << 10;
 /// How long a terminal's end is waited for when the link is over.
 const FAREWELL: Duration = Duration::from_secs(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const LONGEST_RECONNECT_PAUSE: Duration = Duration::from_secs(300);
 
 /// `auto_stop` is the provider's own idle time: it counts requests, and a link is none.
-pub(crate) async fn reach(toolbox: &Toolbox, auto_stop: Duration) -> Result<Link, ReachError> {
+pub(crate) async fn reach(
+    toolbox: &DaytonaToolbox,
+    auto_stop: Duration,
+) -> Result<WardenLink, ReachError> {
     let terminal = terminal::open(toolbox).await?;
     let (ours, theirs) = tokio::io::duplex(CAPACITY);
     tokio::spawn(hold(toolbox.clone(), terminal, ours, auto_stop));
-    Ok(Link::new(theirs))
+    Ok(WardenLink::new(theirs))
 }
 
 impl ReachError {
@@ -38,8 +43,13 @@ impl ReachError {
 }
 
 /// Ends with whichever side ends first, and takes the terminal along.
-async fn hold(toolbox: Toolbox, terminal: Terminal, pipe: DuplexStream, auto_stop: Duration) {
-    let Terminal { socket, id, rest } = terminal;
+async fn hold(
+    toolbox: DaytonaToolbox,
+    terminal: DaytonaTerminalLink,
+    pipe: DuplexStream,
+    auto_stop: Duration,
+) {
+    let DaytonaTerminalLink { socket, id, rest } = terminal;
     let (sink, stream) = socket.split();
     let (from_us, to_us) = tokio::io::split(pipe);
     let (arrived, arrivals) = mpsc::channel(usize::from(CREDIT));
@@ -59,23 +69,23 @@ async fn hear(
     mut pipe: WriteHalf<DuplexStream>,
     arrived: mpsc::Sender<()>,
 ) {
-    let mut frames = Frames::default();
+    let mut frames = FrameReader::default();
     frames.push(&rest);
     loop {
         loop {
             match frames.next() {
                 Ok(None) => break,
-                Ok(Some(Frame::Data(bytes))) => {
+                Ok(Some(TerminalFrame::Data(bytes))) => {
                     let taken = pipe.write_all(&bytes).await;
                     if taken.is_err() || arrived.send(()).await.is_err() {
                         return;
                     }
                 }
-                Ok(Some(Frame::Beat | Frame::Ack(_))) => {}
+                Ok(Some(TerminalFrame::Beat | TerminalFrame::Ack(_))) => {}
                 Err(error) => return tracing::warn!(%error, "a link to Daytona is cut"),
             }
         }
-        match timeout(SILENCE, stream.next()).await {
+        match timeout(LONGEST_SILENCE, stream.next()).await {
             Ok(Some(Ok(Message::Binary(bytes)))) => frames.push(&bytes),
             Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) | Err(_) => return,
             Ok(Some(Ok(_))) => {}
@@ -89,9 +99,9 @@ async fn tell(
     mut pipe: ReadHalf<DuplexStream>,
     mut arrivals: mpsc::Receiver<()>,
 ) {
-    let mut beat = interval(BEAT);
+    let mut beat = interval(BEAT_INTERVAL);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut buffer = vec![0; LONGEST];
+    let mut buffer = vec![0; LONGEST_FRAME];
     loop {
         let bytes = tokio::select! {
             read = pipe.read(&mut buffer) => match read {
@@ -103,9 +113,9 @@ async fn tell(
                 while arrivals.try_recv().is_ok() {
                     count += 1;
                 }
-                Frame::Ack(count).to_bytes()
+                TerminalFrame::Ack(count).to_bytes()
             }
-            _ = beat.tick() => Frame::Beat.to_bytes(),
+            _ = beat.tick() => TerminalFrame::Beat.to_bytes(),
         };
         if sink.send(message(bytes)).await.is_err() {
             return;
@@ -114,8 +124,8 @@ async fn tell(
 }
 
 /// While the link holds, the provider does not take the sandbox for idle.
-async fn stay_in_use(toolbox: &Toolbox, auto_stop: Duration) {
-    let pause = (auto_stop / 3).min(LONGEST_PAUSE);
+async fn stay_in_use(toolbox: &DaytonaToolbox, auto_stop: Duration) {
+    let pause = (auto_stop / 3).min(LONGEST_RECONNECT_PAUSE);
     loop {
         sleep(pause).await;
         if let Err(trouble) = toolbox.host.service.touch(&toolbox.sandbox).await {

@@ -16,5 +16,5 @@ mod toolbox;
 mod trouble;
 mod wire;
 
-pub use daytona::{Config, Daytona, Patience};
+pub use daytona::{DaytonaBackend, DaytonaConfig, DaytonaTimeouts};
 pub use size::DiskWish;

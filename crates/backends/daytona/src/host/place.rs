@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Lifeline, Spec};
+use hermetic_sandbox::{BackendError, SandboxLifeline, SandboxSpec};
 
-use super::toolbox::Toolbox;
+use super::toolbox::DaytonaToolbox;
 use super::wire::one_line;
 
 /// Anybody can write there, whoever the image's user is.
@@ -19,12 +19,12 @@ const SCRIPT: &str = "/tmp/.hermetic/start";
 const SHELL_MANNERS: &str = "/tmp/.hermetic/.zshrc";
 
 /// How long a tied sandbox waits for its creator.
-const UNTIL_FIRST: Duration = Duration::from_secs(30);
+const DAYTONA_CREATOR_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) async fn place(
-    toolbox: &Toolbox,
+    toolbox: &DaytonaToolbox,
     program: &[u8],
-    spec: &Spec,
+    spec: &SandboxSpec,
 ) -> Result<(), BackendError> {
     let script = script(spec)?;
     let files = [
@@ -52,15 +52,15 @@ pub(crate) async fn place(
 
 /// What the toolbox runs; twice is as good as once. Its own variables stay out, the spec's are the
 /// last word.
-fn script(spec: &Spec) -> Result<String, BackendError> {
+fn script(spec: &SandboxSpec) -> Result<String, BackendError> {
     let alone = match spec.lifeline {
-        Lifeline::Ledger => spec.lifetime,
+        SandboxLifeline::Ledger => spec.lifetime,
         // It ends with its creator's link; this is for one who died before he had one.
-        Lifeline::Creator => spec.lifetime.min(UNTIL_FIRST),
+        SandboxLifeline::Creator => spec.lifetime.min(DAYTONA_CREATOR_TIMEOUT),
     };
     let tied = match spec.lifeline {
-        Lifeline::Ledger => "",
-        Lifeline::Creator => " --tied",
+        SandboxLifeline::Ledger => "",
+        SandboxLifeline::Creator => " --tied",
     };
     let mut text = format!(
         "umask 022\n\

@@ -1,13 +1,13 @@
 //! What the provider has to offer, told by asking it. No sandbox is tried: that would be billed.
 
-use hermetic_sandbox::{Layer, LayerState, Readiness};
+use hermetic_sandbox::{BackendReadiness, LayerState, SealLayer};
 
-use super::daytona::Host;
+use super::daytona::DaytonaState;
 use super::label;
 use super::size::MOST_DISK;
 use super::wire::is_loopback;
 
-pub(crate) async fn examine(host: &Host) -> Readiness {
+pub(crate) async fn examine(host: &DaytonaState) -> BackendReadiness {
     let asked = host
         .service
         .list(&label::filter(&host.config.installation))
@@ -15,8 +15,11 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
     let listed = match asked {
         Ok(listed) => listed,
         Err(trouble) => {
-            return Readiness {
-                layers: vec![Layer::broken("service", &trouble.at("list the sandboxes"))],
+            return BackendReadiness {
+                layers: vec![SealLayer::broken(
+                    "service",
+                    &trouble.at("list the sandboxes"),
+                )],
             };
         }
     };
@@ -25,25 +28,25 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
         "{} takes the key; sandboxes of ours: {count}",
         host.config.url
     );
-    Readiness {
+    BackendReadiness {
         layers: vec![
-            Layer::active("service", &service),
+            SealLayer::active("service", &service),
             connection(host),
-            Layer::active(
+            SealLayer::active(
                 "network",
                 "blocked by Daytona; bytes leave by the link alone",
             ),
-            Layer::active("cpu limit", "Daytona's, in whole cores"),
-            Layer::active("memory limit", "Daytona's, rounded up to GiB"),
-            Layer::active("disk limit", format!("Daytona's, {MOST_DISK} GiB at most")),
-            Layer::active("open files limit", "an rlimit"),
-            Layer {
+            SealLayer::active("cpu limit", "Daytona's, in whole cores"),
+            SealLayer::active("memory limit", "Daytona's, rounded up to GiB"),
+            SealLayer::active("disk limit", format!("Daytona's, {MOST_DISK} GiB at most")),
+            SealLayer::active("open files limit", "an rlimit"),
+            SealLayer {
                 name: "process limit",
                 state: LayerState::Missing,
                 detail: "Daytona bounds no processes; the memory limit does in the end".to_owned(),
                 remedy: None,
             },
-            Layer::active(
+            SealLayer::active(
                 "bill",
                 "Daytona stops what is idle for the sandbox's lifetime, and deletes what is not kept",
             ),
@@ -51,15 +54,15 @@ pub(crate) async fn examine(host: &Host) -> Readiness {
     }
 }
 
-fn connection(host: &Host) -> Layer {
+fn connection(host: &DaytonaState) -> SealLayer {
     let base = &host.service.base;
     if base.scheme() == "https" {
-        return Layer::active("connection", "TLS");
+        return SealLayer::active("connection", "TLS");
     }
     if is_loopback(base) {
-        return Layer::active("connection", "on this machine");
+        return SealLayer::active("connection", "on this machine");
     }
-    Layer {
+    SealLayer {
         name: "connection",
         state: LayerState::Weaker,
         detail: "neither hidden nor proven: whoever is on the way has the key".to_owned(),

@@ -2,57 +2,60 @@
 
 use reqwest::Url;
 
-use super::shapes::{CreateSandbox, Listed, Sandbox, ToolboxUrl};
-use super::trouble::Trouble;
-use super::wire::{Ask, Wire};
+use super::shapes::{CreateSandbox, DaytonaSandbox, SandboxPage, ToolboxUrl};
+use super::trouble::DaytonaTrouble;
+use super::wire::{ApiRequest, HttpWire};
 
 /// A hundred sandboxes on each; more than anybody's quota.
-const MOST_PAGES: usize = 100;
+const MOST_SANDBOX_PAGES: usize = 100;
 const PAGE: &str = "100";
 
 #[derive(Debug)]
-pub(crate) struct Service {
-    pub(crate) wire: Wire,
+pub(crate) struct DaytonaApi {
+    pub(crate) wire: HttpWire,
     pub(crate) base: Url,
 }
 
-impl Service {
-    pub(crate) async fn create(&self, wanted: &CreateSandbox) -> Result<Sandbox, Trouble> {
-        let ask = Ask::json(self.url(&["sandbox"]), wanted)?.once();
+impl DaytonaApi {
+    pub(crate) async fn create(
+        &self,
+        wanted: &CreateSandbox,
+    ) -> Result<DaytonaSandbox, DaytonaTrouble> {
+        let ask = ApiRequest::json(self.url(&["sandbox"]), wanted)?.once();
         self.wire.ask_for(&ask).await
     }
 
     /// By name or the provider's id.
-    pub(crate) async fn look(&self, which: &str) -> Result<Sandbox, Trouble> {
-        let ask = Ask::get(self.url(&["sandbox", which]));
+    pub(crate) async fn look(&self, which: &str) -> Result<DaytonaSandbox, DaytonaTrouble> {
+        let ask = ApiRequest::get(self.url(&["sandbox", which]));
         self.wire.ask_for(&ask).await
     }
 
-    pub(crate) async fn start(&self, id: &str) -> Result<(), Trouble> {
-        let ask = Ask::post(self.url(&["sandbox", id, "start"]));
+    pub(crate) async fn start(&self, id: &str) -> Result<(), DaytonaTrouble> {
+        let ask = ApiRequest::post(self.url(&["sandbox", id, "start"]));
         self.wire.ask(&ask).await.map(drop)
     }
 
-    pub(crate) async fn stop(&self, id: &str) -> Result<(), Trouble> {
-        let ask = Ask::post(self.url(&["sandbox", id, "stop"]));
+    pub(crate) async fn stop(&self, id: &str) -> Result<(), DaytonaTrouble> {
+        let ask = ApiRequest::post(self.url(&["sandbox", id, "stop"]));
         self.wire.ask(&ask).await.map(drop)
     }
 
-    pub(crate) async fn delete(&self, id: &str) -> Result<(), Trouble> {
-        let ask = Ask::delete(self.url(&["sandbox", id]));
+    pub(crate) async fn delete(&self, id: &str) -> Result<(), DaytonaTrouble> {
+        let ask = ApiRequest::delete(self.url(&["sandbox", id]));
         self.wire.ask(&ask).await.map(drop)
     }
 
     /// Tells the provider that somebody still uses it.
-    pub(crate) async fn touch(&self, id: &str) -> Result<(), Trouble> {
-        let ask = Ask::post(self.url(&["sandbox", id, "last-activity"]));
+    pub(crate) async fn touch(&self, id: &str) -> Result<(), DaytonaTrouble> {
+        let ask = ApiRequest::post(self.url(&["sandbox", id, "last-activity"]));
         self.wire.ask(&ask).await.map(drop)
     }
 
-    pub(crate) async fn list(&self, labels: &str) -> Result<Vec<Sandbox>, Trouble> {
+    pub(crate) async fn list(&self, labels: &str) -> Result<Vec<DaytonaSandbox>, DaytonaTrouble> {
         let mut all = Vec::new();
         let mut cursor: Option<String> = None;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MOST_SANDBOX_PAGES {
             let mut url = self.url(&["sandbox"]);
             url.query_pairs_mut()
                 .append_pair("labels", labels)
@@ -60,9 +63,9 @@ impl Service {
             if let Some(cursor) = &cursor {
                 url.query_pairs_mut().append_pair("cursor", cursor);
             }
-            match self.wire.ask_for(&Ask::get(url)).await? {
-                Listed::All(sandboxes) => return Ok(sandboxes),
-                Listed::Page { items, next_cursor } => {
+            match self.wire.ask_for(&ApiRequest::get(url)).await? {
+                SandboxPage::All(sandboxes) => return Ok(sandboxes),
+                SandboxPage::Page { items, next_cursor } => {
                     all.extend(items);
                     cursor = next_cursor.filter(|cursor| !cursor.is_empty());
                 }
@@ -71,24 +74,26 @@ impl Service {
                 return Ok(all);
             }
         }
-        Err(Trouble::Nonsense {
+        Err(DaytonaTrouble::Nonsense {
             why: "the list has no end".to_owned(),
         })
     }
 
     /// Where the sandbox's toolbox is. The key goes there, so it is as well hidden as here.
-    pub(crate) async fn toolbox(&self, sandbox: &Sandbox) -> Result<Url, Trouble> {
+    pub(crate) async fn toolbox(&self, sandbox: &DaytonaSandbox) -> Result<Url, DaytonaTrouble> {
         let told = match &sandbox.toolbox_proxy_url {
             Some(url) if !url.is_empty() => url.clone(),
             _ => {
-                let ask = Ask::get(self.url(&["sandbox", &sandbox.id, "toolbox-proxy-url"]));
+                let ask = ApiRequest::get(self.url(&["sandbox", &sandbox.id, "toolbox-proxy-url"]));
                 self.wire.ask_for::<ToolboxUrl>(&ask).await?.url
             }
         };
-        let url: Url = told.parse().map_err(|error| Trouble::nonsense(&error))?;
+        let url: Url = told
+            .parse()
+            .map_err(|error| DaytonaTrouble::nonsense(&error))?;
         let as_hidden = url.scheme() == "https" || url.scheme() == self.base.scheme();
         if !as_hidden || url.cannot_be_a_base() {
-            return Err(Trouble::Nonsense {
+            return Err(DaytonaTrouble::Nonsense {
                 why: "the toolbox is where the key may not go".to_owned(),
             });
         }

@@ -32,7 +32,7 @@ pub(crate) struct BuildInfo {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Sandbox {
+pub(crate) struct DaytonaSandbox {
     pub(crate) id: String,
     #[serde(default)]
     pub(crate) labels: HashMap<String, String>,
@@ -47,13 +47,13 @@ pub(crate) struct Sandbox {
 /// A page, or all of it from a service of an earlier version.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Listed {
+pub(crate) enum SandboxPage {
     #[serde(rename_all = "camelCase")]
     Page {
-        items: Vec<Sandbox>,
+        items: Vec<DaytonaSandbox>,
         next_cursor: Option<String>,
     },
-    All(Vec<Sandbox>),
+    All(Vec<DaytonaSandbox>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,7 +62,7 @@ pub(crate) struct ToolboxUrl {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Execute<'a> {
+pub(crate) struct ExecuteRequest<'a> {
     pub(crate) command: &'a str,
     /// In seconds.
     pub(crate) timeout: u64,
@@ -70,7 +70,7 @@ pub(crate) struct Execute<'a> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Executed {
+pub(crate) struct ExecuteReply {
     /// `code` from a toolbox of an earlier version.
     #[serde(alias = "code")]
     pub(crate) exit_code: Option<i64>,
@@ -88,7 +88,7 @@ pub(crate) struct CreatePty<'a> {
 
 /// What a terminal says beside the bytes.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Control {
+pub(crate) struct TerminalControl {
     #[serde(rename = "type")]
     pub(crate) kind: String,
     #[serde(default)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hermetic_sandbox::BackendError;
-use hermetic_types::Limits;
+use hermetic_types::SandboxLimits;
 
 /// The most disk the provider gives.
 pub(crate) const MOST_DISK: u64 = 10;
@@ -18,14 +18,14 @@ pub enum DiskWish {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct SandboxSize {
     pub(crate) cores: u64,
     pub(crate) memory: u64,
     pub(crate) disk: u64,
 }
 
-impl Size {
-    pub(crate) fn of(limits: &Limits, wish: DiskWish) -> Result<Self, BackendError> {
+impl SandboxSize {
+    pub(crate) fn of(limits: &SandboxLimits, wish: DiskWish) -> Result<Self, BackendError> {
         let disk = gib(limits.disk_bytes);
         if disk > MOST_DISK && wish == DiskWish::Written {
             return Err(BackendError::Refused {
@@ -63,12 +63,12 @@ fn gib(bytes: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn limits(cpu: f64, memory_mib: u64, disk_mib: u64) -> Limits {
-        Limits {
+    fn limits(cpu: f64, memory_mib: u64, disk_mib: u64) -> SandboxLimits {
+        SandboxLimits {
             cpu,
             memory_bytes: memory_mib << 20,
             disk_bytes: disk_mib << 20,
-            ..Limits::default()
+            ..SandboxLimits::default()
         }
     }
 
@@ -80,7 +80,7 @@ mod tests {
             (limits(1.1, 1025, 2049), 2, 2, 3),
             (limits(f64::NAN, 5120, 10240), 1, 5, 10),
         ] {
-            let size = Size::of(&limits, DiskWish::Written).unwrap();
+            let size = SandboxSize::of(&limits, DiskWish::Written).unwrap();
             assert_eq!((size.cores, size.memory, size.disk), (cores, memory, disk));
         }
     }
@@ -88,8 +88,8 @@ mod tests {
     #[test]
     fn a_default_that_is_too_large_is_capped_and_a_wish_is_refused() {
         let large = limits(1.0, 1024, 51_200);
-        assert_eq!(Size::of(&large, DiskWish::Default).unwrap().disk, 10);
-        let refused = Size::of(&large, DiskWish::Written).unwrap_err();
+        assert_eq!(SandboxSize::of(&large, DiskWish::Default).unwrap().disk, 10);
+        let refused = SandboxSize::of(&large, DiskWish::Written).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "a disk of 50 GiB is refused: Daytona gives 10 GiB at most; write \

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, FoundState, Persistence};
+use hermetic_sandbox::{BackendError, FoundState, SandboxPersistence};
 use tokio::time::{Instant, sleep};
 
-use super::daytona::Host;
-use super::label::Owned;
-use super::shapes::Sandbox;
-use super::trouble::Trouble;
+use super::daytona::DaytonaState;
+use super::label::OwnedLabels;
+use super::shapes::DaytonaSandbox;
+use super::trouble::DaytonaTrouble;
 
-const FIRST_LOOK: Duration = Duration::from_millis(100);
-const LONGEST_LOOK: Duration = Duration::from_secs(2);
+const FIRST_STATE_CHECK: Duration = Duration::from_millis(100);
+const LONGEST_STATE_CHECK: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum ProviderState {
     Started,
     /// No process; the disk is kept.
     Stopped,
@@ -25,8 +25,8 @@ pub(crate) enum State {
     Going,
 }
 
-impl State {
-    pub(crate) fn of(sandbox: &Sandbox) -> Self {
+impl ProviderState {
+    pub(crate) fn of(sandbox: &DaytonaSandbox) -> Self {
         match sandbox.state.as_str() {
             "started" => Self::Started,
             "stopped" | "archived" | "paused" => Self::Stopped,
@@ -37,10 +37,10 @@ impl State {
         }
     }
 
-    pub(crate) fn found(self, owned: &Owned) -> FoundState {
+    pub(crate) fn found(self, owned: &OwnedLabels) -> FoundState {
         match self {
             Self::Started => FoundState::Running,
-            Self::Stopped if owned.persistence == Persistence::Kept => FoundState::Stopped,
+            Self::Stopped if owned.persistence == SandboxPersistence::Kept => FoundState::Stopped,
             Self::Coming if owned.is_being_made() => FoundState::Busy,
             Self::Going => FoundState::Busy,
             Self::Stopped | Self::Gone | Self::Failed | Self::Coming => FoundState::Broken,
@@ -50,46 +50,46 @@ impl State {
 
 /// A change that is asked of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum StateChange {
     Up,
     Down,
 }
 
-impl Turn {
-    fn from(self) -> State {
+impl StateChange {
+    fn from(self) -> ProviderState {
         match self {
-            Self::Up => State::Stopped,
-            Self::Down => State::Started,
+            Self::Up => ProviderState::Stopped,
+            Self::Down => ProviderState::Started,
         }
     }
 
-    fn to(self) -> State {
+    fn to(self) -> ProviderState {
         match self {
-            Self::Up => State::Started,
-            Self::Down => State::Stopped,
+            Self::Up => ProviderState::Started,
+            Self::Down => ProviderState::Stopped,
         }
     }
 }
 
-impl Host {
+impl DaytonaState {
     /// Looks until a new sandbox runs, with growing pauses and an end.
     pub(crate) async fn wait_until_started(
         &self,
-        sandbox: Sandbox,
+        sandbox: DaytonaSandbox,
         step: &str,
-    ) -> Result<Sandbox, BackendError> {
+    ) -> Result<DaytonaSandbox, BackendError> {
         let patience = self.config.patience.build;
-        self.settle(sandbox, State::Started, None, patience, step)
+        self.settle(sandbox, ProviderState::Started, None, patience, step)
             .await
     }
 
     /// Asks for the change until it is taken, and waits for it.
     pub(crate) async fn turn(
         &self,
-        turn: Turn,
-        sandbox: Sandbox,
+        turn: StateChange,
+        sandbox: DaytonaSandbox,
         step: &str,
-    ) -> Result<Sandbox, BackendError> {
+    ) -> Result<DaytonaSandbox, BackendError> {
         let patience = self.config.patience.state;
         self.settle(sandbox, turn.to(), Some(turn), patience, step)
             .await
@@ -97,19 +97,21 @@ impl Host {
 
     async fn settle(
         &self,
-        mut sandbox: Sandbox,
-        wanted: State,
-        turn: Option<Turn>,
+        mut sandbox: DaytonaSandbox,
+        wanted: ProviderState,
+        turn: Option<StateChange>,
         patience: Duration,
         step: &str,
-    ) -> Result<Sandbox, BackendError> {
+    ) -> Result<DaytonaSandbox, BackendError> {
         let deadline = Instant::now() + patience;
-        let mut pause = FIRST_LOOK;
+        let mut pause = FIRST_STATE_CHECK;
         loop {
-            match State::of(&sandbox) {
+            match ProviderState::of(&sandbox) {
                 state if state == wanted => return Ok(sandbox),
-                State::Failed => return Err(failed(&sandbox, step)),
-                State::Gone => return Err(BackendError::failed(step, "Daytona destroyed it")),
+                ProviderState::Failed => return Err(failed(&sandbox, step)),
+                ProviderState::Gone => {
+                    return Err(BackendError::failed(step, "Daytona destroyed it"));
+                }
                 state => {
                     if let Some(turn) = turn.filter(|turn| turn.from() == state) {
                         self.ask_to_turn(turn, &sandbox.id, step).await?;
@@ -120,26 +122,33 @@ impl Host {
                 return Err(stuck(&sandbox, patience, step));
             }
             sleep(pause).await;
-            pause = (pause * 3 / 2).min(LONGEST_LOOK);
+            pause = (pause * 3 / 2).min(LONGEST_STATE_CHECK);
             let looked = self.service.look(&sandbox.id).await;
             sandbox = looked.map_err(|trouble| trouble.at(step))?;
         }
     }
 
-    async fn ask_to_turn(&self, turn: Turn, id: &str, step: &str) -> Result<(), BackendError> {
+    async fn ask_to_turn(
+        &self,
+        turn: StateChange,
+        id: &str,
+        step: &str,
+    ) -> Result<(), BackendError> {
         let asked = match turn {
-            Turn::Up => self.service.start(id).await,
-            Turn::Down => self.service.stop(id).await,
+            StateChange::Up => self.service.start(id).await,
+            StateChange::Down => self.service.stop(id).await,
         };
         match asked {
             // A change is under way already, which the next look will show.
-            Ok(()) | Err(Trouble::Conflict { .. } | Trouble::Refused { .. }) => Ok(()),
+            Ok(()) | Err(DaytonaTrouble::Conflict { .. } | DaytonaTrouble::Refused { .. }) => {
+                Ok(())
+            }
             Err(trouble) => Err(trouble.at(step)),
         }
     }
 }
 
-fn failed(sandbox: &Sandbox, step: &str) -> BackendError {
+fn failed(sandbox: &DaytonaSandbox, step: &str) -> BackendError {
     let why = sandbox
         .error_reason
         .as_deref()
@@ -153,7 +162,7 @@ fn failed(sandbox: &Sandbox, step: &str) -> BackendError {
     }
 }
 
-fn stuck(sandbox: &Sandbox, patience: Duration, step: &str) -> BackendError {
+fn stuck(sandbox: &DaytonaSandbox, patience: Duration, step: &str) -> BackendError {
     let state = super::wire::one_line(&sandbox.state, 40);
     BackendError::Unavailable {
         what: format!(

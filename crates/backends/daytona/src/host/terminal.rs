@@ -18,17 +18,17 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::place::{HOME, SOCKET, WARDEN};
-use super::shapes::Control;
-use super::toolbox::Toolbox;
-use super::trouble::Trouble;
+use super::shapes::TerminalControl;
+use super::toolbox::DaytonaToolbox;
+use super::trouble::DaytonaTrouble;
 use super::wire::one_line;
 use crate::frame::{MAGIC, NOBODY};
 
 /// A shell's start-up files may take a while.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SHELL_START_TIMEOUT: Duration = Duration::from_secs(30);
 /// What a shell may say before our program does.
 const MOST_NOISE: usize = 256 << 10;
-const LONGEST_MESSAGE: usize = 1 << 20;
+const LONGEST_TERMINAL_MESSAGE: usize = 1 << 20;
 
 pub(crate) type Socket = WebSocketStream<Upgraded>;
 
@@ -38,25 +38,25 @@ pub(crate) enum ReachError {
     #[error("there is no warden in the sandbox ({said})")]
     Nobody { said: String },
     #[error(transparent)]
-    Trouble(#[from] Trouble),
+    Trouble(#[from] DaytonaTrouble),
 }
 
 /// A terminal whose far end is our program, ready to carry bytes.
-pub(crate) struct Terminal {
+pub(crate) struct DaytonaTerminalLink {
     pub(crate) socket: Socket,
     pub(crate) id: String,
     /// What came after the greeting.
     pub(crate) rest: Vec<u8>,
 }
 
-pub(crate) async fn open(toolbox: &Toolbox) -> Result<Terminal, ReachError> {
+pub(crate) async fn open(toolbox: &DaytonaToolbox) -> Result<DaytonaTerminalLink, ReachError> {
     let id = format!("hermetic-{}", uuid::Uuid::new_v4());
     let envs = BTreeMap::from([("ZDOTDIR", HOME), ("TERM", "dumb")]);
     toolbox.make_terminal(&id, envs).await?;
-    let opened = timeout(PATIENCE, greet(toolbox, &id)).await;
+    let opened = timeout(SHELL_START_TIMEOUT, greet(toolbox, &id)).await;
     let opened = opened.unwrap_or_else(|_| Err(lost("the terminal says nothing").into()));
     match opened {
-        Ok((socket, rest)) => Ok(Terminal { socket, id, rest }),
+        Ok((socket, rest)) => Ok(DaytonaTerminalLink { socket, id, rest }),
         Err(error) => {
             // The terminal may be gone with what went wrong.
             let _ = toolbox.end_terminal(&id).await;
@@ -65,7 +65,7 @@ pub(crate) async fn open(toolbox: &Toolbox) -> Result<Terminal, ReachError> {
     }
 }
 
-async fn greet(toolbox: &Toolbox, id: &str) -> Result<(Socket, Vec<u8>), ReachError> {
+async fn greet(toolbox: &DaytonaToolbox, id: &str) -> Result<(Socket, Vec<u8>), ReachError> {
     let mut socket = connect(toolbox, id).await?;
     wait_until_connected(&mut socket).await?;
     // A shell that cannot do it ends, instead of waiting for another line.
@@ -91,7 +91,7 @@ async fn greet(toolbox: &Toolbox, id: &str) -> Result<(Socket, Vec<u8>), ReachEr
 }
 
 /// The client that asks everything else asks for this too: one way out, one TLS, one proxy.
-async fn connect(toolbox: &Toolbox, id: &str) -> Result<Socket, Trouble> {
+async fn connect(toolbox: &DaytonaToolbox, id: &str) -> Result<Socket, DaytonaTrouble> {
     let key = generate_key();
     let url = toolbox.url(&["process", "pty", id, "connect"]);
     let at = url.host_str().unwrap_or_default().to_owned();
@@ -104,7 +104,7 @@ async fn connect(toolbox: &Toolbox, id: &str) -> Result<Socket, Trouble> {
         .header(SEC_WEBSOCKET_KEY, &key)
         .send()
         .await
-        .map_err(|error| Trouble::Unreachable {
+        .map_err(|error| DaytonaTrouble::Unreachable {
             at,
             source: error.without_url(),
         })?;
@@ -113,7 +113,7 @@ async fn connect(toolbox: &Toolbox, id: &str) -> Result<Socket, Trouble> {
     }
     let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
     if accepted.is_none_or(|accepted| accepted != derive_accept_key(key.as_bytes()).as_str()) {
-        return Err(Trouble::Nonsense {
+        return Err(DaytonaTrouble::Nonsense {
             why: "a terminal that is none".to_owned(),
         });
     }
@@ -122,12 +122,12 @@ async fn connect(toolbox: &Toolbox, id: &str) -> Result<Socket, Trouble> {
         .await
         .map_err(|error| lost(&error.without_url().to_string()))?;
     let bounds = WebSocketConfig::default()
-        .max_message_size(Some(LONGEST_MESSAGE))
-        .max_frame_size(Some(LONGEST_MESSAGE));
+        .max_message_size(Some(LONGEST_TERMINAL_MESSAGE))
+        .max_frame_size(Some(LONGEST_TERMINAL_MESSAGE));
     Ok(WebSocketStream::from_raw_socket(stream, Role::Client, Some(bounds)).await)
 }
 
-async fn wait_until_connected(socket: &mut Socket) -> Result<(), Trouble> {
+async fn wait_until_connected(socket: &mut Socket) -> Result<(), DaytonaTrouble> {
     loop {
         let text = match socket.next().await {
             Some(Ok(Message::Text(text))) => text,
@@ -135,7 +135,7 @@ async fn wait_until_connected(socket: &mut Socket) -> Result<(), Trouble> {
             Some(Ok(_)) => continue,
             Some(Err(error)) => return Err(cut(&error)),
         };
-        match serde_json::from_str::<Control>(&text) {
+        match serde_json::from_str::<TerminalControl>(&text) {
             Ok(control) if control.kind != "control" => {}
             Ok(control) if control.status == "connected" => return Ok(()),
             Ok(control) => {
@@ -160,12 +160,12 @@ fn nobody(heard: &[u8]) -> ReachError {
     }
 }
 
-fn cut(error: &tungstenite::Error) -> Trouble {
+fn cut(error: &tungstenite::Error) -> DaytonaTrouble {
     lost(&error.to_string())
 }
 
-fn lost(said: &str) -> Trouble {
-    Trouble::Lost {
+fn lost(said: &str) -> DaytonaTrouble {
+    DaytonaTrouble::Lost {
         said: said.to_owned(),
     }
 }

@@ -6,26 +6,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use reqwest::Url;
 
-use super::daytona::Host;
+use super::daytona::DaytonaState;
 use super::service::extended;
-use super::shapes::{CreatePty, Execute, Executed};
-use super::trouble::Trouble;
-use super::wire::{Ask, Wire};
+use super::shapes::{CreatePty, ExecuteReply, ExecuteRequest};
+use super::trouble::DaytonaTrouble;
+use super::wire::{ApiRequest, HttpWire};
 
 /// In seconds: what we start there returns at once.
 const LONGEST_START: u64 = 60;
 
 /// One sandbox's toolbox.
 #[derive(Clone, Debug)]
-pub(crate) struct Toolbox {
-    pub(crate) host: Arc<Host>,
+pub(crate) struct DaytonaToolbox {
+    pub(crate) host: Arc<DaytonaState>,
     /// The provider's id of the sandbox.
     pub(crate) sandbox: String,
     base: Url,
 }
 
-impl Toolbox {
-    pub(crate) fn new(host: &Arc<Host>, sandbox: &str, base: Url) -> Self {
+impl DaytonaToolbox {
+    pub(crate) fn new(host: &Arc<DaytonaState>, sandbox: &str, base: Url) -> Self {
         Self {
             host: Arc::clone(host),
             sandbox: sandbox.to_owned(),
@@ -33,7 +33,7 @@ impl Toolbox {
         }
     }
 
-    pub(crate) fn wire(&self) -> &Wire {
+    pub(crate) fn wire(&self) -> &HttpWire {
         &self.host.service.wire
     }
 
@@ -41,21 +41,21 @@ impl Toolbox {
         extended(&self.base, segments)
     }
 
-    pub(crate) async fn upload(&self, files: &[(&str, &[u8])]) -> Result<(), Trouble> {
+    pub(crate) async fn upload(&self, files: &[(&str, &[u8])]) -> Result<(), DaytonaTrouble> {
         let boundary = format!("hermetic-{}", uuid::Uuid::new_v4());
         let kind = format!("multipart/form-data; boundary={boundary}");
-        let ask = Ask::post(self.url(&["files", "bulk-upload"]));
+        let ask = ApiRequest::post(self.url(&["files", "bulk-upload"]));
         let ask = ask.with(kind, form(&boundary, files));
         self.wire().ask(&ask).await.map(drop)
     }
 
     /// Runs to its end; what it starts may stay.
-    pub(crate) async fn execute(&self, command: &str) -> Result<Executed, Trouble> {
-        let wanted = Execute {
+    pub(crate) async fn execute(&self, command: &str) -> Result<ExecuteReply, DaytonaTrouble> {
+        let wanted = ExecuteRequest {
             command,
             timeout: LONGEST_START,
         };
-        let ask = Ask::json(self.url(&["process", "execute"]), &wanted)?;
+        let ask = ApiRequest::json(self.url(&["process", "execute"]), &wanted)?;
         self.wire().ask_for(&ask).await
     }
 
@@ -63,25 +63,25 @@ impl Toolbox {
         &self,
         id: &str,
         envs: BTreeMap<&str, &str>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), DaytonaTrouble> {
         let wanted = CreatePty {
             id,
             envs,
             cols: 200,
             rows: 24,
         };
-        let ask = Ask::json(self.url(&["process", "pty"]), &wanted)?;
+        let ask = ApiRequest::json(self.url(&["process", "pty"]), &wanted)?;
         match self.wire().ask(&ask).await {
             // Asked twice after an answer that was lost: the name is nobody else's.
-            Err(Trouble::Conflict { .. }) => Ok(()),
+            Err(DaytonaTrouble::Conflict { .. }) => Ok(()),
             made => made.map(drop),
         }
     }
 
-    pub(crate) async fn end_terminal(&self, id: &str) -> Result<(), Trouble> {
-        let ask = Ask::delete(self.url(&["process", "pty", id]));
+    pub(crate) async fn end_terminal(&self, id: &str) -> Result<(), DaytonaTrouble> {
+        let ask = ApiRequest::delete(self.url(&["process", "pty", id]));
         match self.wire().ask(&ask).await {
-            Err(Trouble::Missing) => Ok(()),
+            Err(DaytonaTrouble::Missing) => Ok(()),
             ended => ended.map(drop),
         }
     }

@@ -6,7 +6,7 @@ use hermetic_sandbox::BackendError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
-pub(crate) enum Trouble {
+pub(crate) enum DaytonaTrouble {
     #[error("the API key is not accepted")]
     Key,
     /// A permission or a quota.
@@ -34,7 +34,7 @@ pub(crate) enum Trouble {
     Nonsense { why: String },
 }
 
-impl Trouble {
+impl DaytonaTrouble {
     pub(crate) fn nonsense(error: &impl Error) -> Self {
         Self::Nonsense {
             why: error.to_string(),

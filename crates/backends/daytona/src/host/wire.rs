@@ -9,20 +9,20 @@ use reqwest::{Client, Method, Response, StatusCode, Url, redirect};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
-use super::trouble::Trouble;
+use super::trouble::DaytonaTrouble;
 
 /// A page of a hundred sandboxes is the longest answer.
-const LONGEST_ANSWER: usize = 4 << 20;
+const LONGEST_API_ANSWER: usize = 4 << 20;
 /// What of an error's text a person is shown.
 const LONGEST_WORD: usize = 300;
 
 const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(60);
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-const LONGEST_WAIT: Duration = Duration::from_secs(4);
+const FIRST_API_RETRY: Duration = Duration::from_millis(250);
+const LONGEST_API_RETRY: Duration = Duration::from_secs(4);
 
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct HttpWire {
     client: Client,
     key: Secret,
     organisation: Option<String>,
@@ -30,24 +30,24 @@ pub(crate) struct Wire {
     patience: Duration,
 }
 
-pub(crate) struct Ask {
+pub(crate) struct ApiRequest {
     pub(crate) method: Method,
     pub(crate) url: Url,
     /// Its kind, and the bytes.
     pub(crate) body: Option<(String, Bytes)>,
-    pub(crate) repeat: Repeat,
+    pub(crate) repeat: RepeatPolicy,
 }
 
 /// What may be asked again when there was no good answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Repeat {
+pub(crate) enum RepeatPolicy {
     /// Asking twice is as good as asking once.
     Freely,
     /// Only what certainly was not carried out.
     IfUndone,
 }
 
-impl Ask {
+impl ApiRequest {
     pub(crate) fn get(url: Url) -> Self {
         Self::bare(Method::GET, url)
     }
@@ -60,8 +60,8 @@ impl Ask {
         Self::bare(Method::DELETE, url)
     }
 
-    pub(crate) fn json(url: Url, body: &impl serde::Serialize) -> Result<Self, Trouble> {
-        let body = serde_json::to_vec(body).map_err(|error| Trouble::nonsense(&error))?;
+    pub(crate) fn json(url: Url, body: &impl serde::Serialize) -> Result<Self, DaytonaTrouble> {
+        let body = serde_json::to_vec(body).map_err(|error| DaytonaTrouble::nonsense(&error))?;
         Ok(Self::post(url).with("application/json".to_owned(), body.into()))
     }
 
@@ -71,7 +71,7 @@ impl Ask {
     }
 
     pub(crate) fn once(mut self) -> Self {
-        self.repeat = Repeat::IfUndone;
+        self.repeat = RepeatPolicy::IfUndone;
         self
     }
 
@@ -80,12 +80,12 @@ impl Ask {
             method,
             url,
             body: None,
-            repeat: Repeat::Freely,
+            repeat: RepeatPolicy::Freely,
         }
     }
 }
 
-impl Wire {
+impl HttpWire {
     pub(crate) fn new(
         key: Secret,
         organisation: Option<String>,
@@ -108,18 +108,18 @@ impl Wire {
     }
 
     /// Asks until there is an answer, or no hope of one.
-    pub(crate) async fn ask(&self, ask: &Ask) -> Result<Bytes, Trouble> {
+    pub(crate) async fn ask(&self, ask: &ApiRequest) -> Result<Bytes, DaytonaTrouble> {
         let deadline = Instant::now() + self.patience;
-        let mut wait = FIRST_WAIT;
+        let mut wait = FIRST_API_RETRY;
         loop {
             let (trouble, told) = match self.ask_once(ask).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
             let hope = match &trouble {
-                Trouble::TooMany => true,
-                Trouble::Unreachable { .. } => true,
-                Trouble::Lost { .. } => ask.repeat == Repeat::Freely,
+                DaytonaTrouble::TooMany => true,
+                DaytonaTrouble::Unreachable { .. } => true,
+                DaytonaTrouble::Lost { .. } => ask.repeat == RepeatPolicy::Freely,
                 _ => false,
             };
             let left = deadline.saturating_duration_since(Instant::now());
@@ -129,13 +129,16 @@ impl Wire {
             let pause_ms = pause.as_millis();
             tracing::debug!(url = %ask.url, %trouble, pause_ms, "asked again soon");
             sleep(pause).await;
-            wait = (wait * 2).min(LONGEST_WAIT);
+            wait = (wait * 2).min(LONGEST_API_RETRY);
         }
     }
 
-    pub(crate) async fn ask_for<T: DeserializeOwned>(&self, ask: &Ask) -> Result<T, Trouble> {
+    pub(crate) async fn ask_for<T: DeserializeOwned>(
+        &self,
+        ask: &ApiRequest,
+    ) -> Result<T, DaytonaTrouble> {
         let answer = self.ask(ask).await?;
-        serde_json::from_slice(&answer).map_err(|error| Trouble::nonsense(&error))
+        serde_json::from_slice(&answer).map_err(|error| DaytonaTrouble::nonsense(&error))
     }
 
     /// A request with who we are, for what is more than an answer.
@@ -151,7 +154,10 @@ impl Wire {
     }
 
     /// With the failure comes how long to wait, where that was said.
-    async fn ask_once(&self, ask: &Ask) -> Result<Bytes, (Trouble, Option<Duration>)> {
+    async fn ask_once(
+        &self,
+        ask: &ApiRequest,
+    ) -> Result<Bytes, (DaytonaTrouble, Option<Duration>)> {
         let mut request = self
             .request(ask.method.clone(), ask.url.clone())
             .timeout(ANSWER);
@@ -171,27 +177,27 @@ impl Wire {
         Err((self.trouble(status, &body), told))
     }
 
-    fn unsent(&self, ask: &Ask, error: reqwest::Error) -> Trouble {
+    fn unsent(&self, ask: &ApiRequest, error: reqwest::Error) -> DaytonaTrouble {
         let error = error.without_url();
         if error.is_connect() {
             let at = ask.url.host_str().unwrap_or_default().to_owned();
-            return Trouble::Unreachable { at, source: error };
+            return DaytonaTrouble::Unreachable { at, source: error };
         }
-        Trouble::Lost {
+        DaytonaTrouble::Lost {
             said: format!("no answer: {error}"),
         }
     }
 
-    pub(crate) fn trouble(&self, status: StatusCode, body: &[u8]) -> Trouble {
+    pub(crate) fn trouble(&self, status: StatusCode, body: &[u8]) -> DaytonaTrouble {
         let said = self.said(status, body);
         match status.as_u16() {
-            401 => Trouble::Key,
-            402 | 403 => Trouble::Forbidden { said },
-            404 | 410 => Trouble::Missing,
-            409 => Trouble::Conflict { said },
-            429 => Trouble::TooMany,
-            400..=499 => Trouble::Refused { said },
-            _ => Trouble::Lost { said },
+            401 => DaytonaTrouble::Key,
+            402 | 403 => DaytonaTrouble::Forbidden { said },
+            404 | 410 => DaytonaTrouble::Missing,
+            409 => DaytonaTrouble::Conflict { said },
+            429 => DaytonaTrouble::TooMany,
+            400..=499 => DaytonaTrouble::Refused { said },
+            _ => DaytonaTrouble::Lost { said },
         }
     }
 
@@ -220,7 +226,7 @@ impl Wire {
 /// How long to wait: as long as we were told, and not less than we would wait ourselves. A service that
 /// says "at once" each time is not asked at full speed. Nothing where that is longer than is left.
 fn pause(told: Option<Duration>, wait: Duration, left: Duration) -> Option<Duration> {
-    let pause = told.unwrap_or(wait).max(FIRST_WAIT);
+    let pause = told.unwrap_or(wait).max(FIRST_API_RETRY);
     (pause <= left).then_some(pause)
 }
 
@@ -247,21 +253,21 @@ fn retry_after(response: &Response) -> Option<Duration> {
     text.trim().parse().ok().map(Duration::from_secs)
 }
 
-async fn read(mut response: Response) -> Result<Bytes, Trouble> {
+async fn read(mut response: Response) -> Result<Bytes, DaytonaTrouble> {
     let mut whole = Vec::new();
     loop {
         match response.chunk().await {
             Ok(None) => return Ok(whole.into()),
-            Ok(Some(piece)) if whole.len() + piece.len() <= LONGEST_ANSWER => {
+            Ok(Some(piece)) if whole.len() + piece.len() <= LONGEST_API_ANSWER => {
                 whole.extend_from_slice(&piece);
             }
             Ok(Some(_)) => {
-                return Err(Trouble::Nonsense {
+                return Err(DaytonaTrouble::Nonsense {
                     why: "it has no end".to_owned(),
                 });
             }
             Err(error) => {
-                return Err(Trouble::Lost {
+                return Err(DaytonaTrouble::Lost {
                     said: format!("the answer was cut off: {}", error.without_url()),
                 });
             }
@@ -276,10 +282,13 @@ mod tests {
     #[test]
     fn a_service_that_asks_for_no_pause_is_not_asked_at_full_speed() {
         let left = Duration::from_secs(100);
-        let told = |seconds| pause(Some(Duration::from_secs(seconds)), LONGEST_WAIT, left);
-        assert_eq!(told(0), Some(FIRST_WAIT));
+        let told = |seconds| pause(Some(Duration::from_secs(seconds)), LONGEST_API_RETRY, left);
+        assert_eq!(told(0), Some(FIRST_API_RETRY));
         assert_eq!(told(60), Some(Duration::from_secs(60)));
-        assert_eq!(pause(None, LONGEST_WAIT, left), Some(LONGEST_WAIT));
+        assert_eq!(
+            pause(None, LONGEST_API_RETRY, left),
+            Some(LONGEST_API_RETRY)
+        );
         // More than any clock can show.
         assert_eq!(told(u64::MAX), None);
     }

@@ -4,7 +4,7 @@ use bollard::models::{
     ContainerCreateBody, DeviceMapping, DeviceRequest, HostConfig, ResourcesUlimits,
 };
 
-use super::Flag;
+use super::DockerFlag;
 use crate::label;
 
 /// Options of a tmpfs that give nothing away.
@@ -13,96 +13,96 @@ const TMPFS: [&str; 8] = [
 ];
 
 /// Whether the value can be applied at all.
-pub(super) fn is_good(flag: Flag, value: &str) -> bool {
+pub(super) fn is_good(flag: DockerFlag, value: &str) -> bool {
     match flag {
-        Flag::Label => !value.is_empty() && !value.starts_with(label::PREFIX),
-        Flag::Env => value
+        DockerFlag::Label => !value.is_empty() && !value.starts_with(label::PREFIX),
+        DockerFlag::Env => value
             .split_once('=')
             .is_some_and(|(name, _)| !name.is_empty()),
-        Flag::ShmSize | Flag::MemoryReservation => bytes(value).is_some(),
-        Flag::BlkioWeight => value.parse::<u16>().is_ok(),
-        Flag::CpuShares | Flag::StopTimeout => value.parse::<u32>().is_ok(),
-        Flag::Tmpfs => is_good_tmpfs(value),
-        Flag::Workdir => value.starts_with('/'),
-        Flag::Sysctl => value.contains('='),
-        Flag::Ulimit => ulimit(value).is_some(),
-        Flag::Gpus => value == "all" || value.parse::<u16>().is_ok(),
-        Flag::Init | Flag::Privileged => matches!(value, "true" | "false"),
+        DockerFlag::ShmSize | DockerFlag::MemoryReservation => bytes(value).is_some(),
+        DockerFlag::BlkioWeight => value.parse::<u16>().is_ok(),
+        DockerFlag::CpuShares | DockerFlag::StopTimeout => value.parse::<u32>().is_ok(),
+        DockerFlag::Tmpfs => is_good_tmpfs(value),
+        DockerFlag::Workdir => value.starts_with('/'),
+        DockerFlag::Sysctl => value.contains('='),
+        DockerFlag::Ulimit => ulimit(value).is_some(),
+        DockerFlag::Gpus => value == "all" || value.parse::<u16>().is_ok(),
+        DockerFlag::Init | DockerFlag::Privileged => matches!(value, "true" | "false"),
         _ => !value.is_empty(),
     }
 }
 
-pub(super) fn apply(flag: Flag, value: &str, body: &mut ContainerCreateBody) {
+pub(super) fn apply(flag: DockerFlag, value: &str, body: &mut ContainerCreateBody) {
     let text = || value.to_owned();
     match flag {
-        Flag::Domain => body.domainname = Some(text()),
-        Flag::Env => body.env.get_or_insert_default().push(text()),
-        Flag::Hostname => body.hostname = Some(text()),
-        Flag::Label => {
+        DockerFlag::Domain => body.domainname = Some(text()),
+        DockerFlag::Env => body.env.get_or_insert_default().push(text()),
+        DockerFlag::Hostname => body.hostname = Some(text()),
+        DockerFlag::Label => {
             let (name, value) = value.split_once('=').unwrap_or((value, ""));
             let labels = body.labels.get_or_insert_default();
             labels.insert(name.to_owned(), value.to_owned());
         }
-        Flag::StopTimeout => body.stop_timeout = value.parse().ok(),
-        Flag::User => body.user = Some(text()),
-        Flag::Workdir => body.working_dir = Some(text()),
+        DockerFlag::StopTimeout => body.stop_timeout = value.parse().ok(),
+        DockerFlag::User => body.user = Some(text()),
+        DockerFlag::Workdir => body.working_dir = Some(text()),
         // The warden is the first process and reaps; all capabilities are dropped as it is.
-        Flag::Init | Flag::CapDrop => {}
+        DockerFlag::Init | DockerFlag::CapDrop => {}
         _ => apply_to_host(flag, value, body.host_config.get_or_insert_default()),
     }
 }
 
-fn apply_to_host(flag: Flag, value: &str, host: &mut HostConfig) {
+fn apply_to_host(flag: DockerFlag, value: &str, host: &mut HostConfig) {
     let text = || value.to_owned();
     let push = |list: &mut Option<Vec<String>>| list.get_or_insert_default().push(value.to_owned());
     match flag {
-        Flag::AddHost => push(&mut host.extra_hosts),
-        Flag::BlkioWeight => host.blkio_weight = value.parse().ok(),
-        Flag::CapAdd => push(&mut host.cap_add),
-        Flag::CpuShares => host.cpu_shares = value.parse().ok(),
-        Flag::CpusetCpus => host.cpuset_cpus = Some(text()),
-        Flag::CpusetMems => host.cpuset_mems = Some(text()),
-        Flag::Device => host.devices.get_or_insert_default().push(device(value)),
-        Flag::DeviceRule => push(&mut host.device_cgroup_rules),
-        Flag::Dns => host.dns = Some(vec![text()]),
-        Flag::DnsSearch => host.dns_search = Some(vec![text()]),
-        Flag::Gpus => host.device_requests = Some(vec![gpus(value)]),
-        Flag::GroupAdd => push(&mut host.group_add),
-        Flag::Ipc => host.ipc_mode = Some(text()),
-        Flag::MemoryReservation => host.memory_reservation = bytes(value),
-        Flag::Network => {
+        DockerFlag::AddHost => push(&mut host.extra_hosts),
+        DockerFlag::BlkioWeight => host.blkio_weight = value.parse().ok(),
+        DockerFlag::CapAdd => push(&mut host.cap_add),
+        DockerFlag::CpuShares => host.cpu_shares = value.parse().ok(),
+        DockerFlag::CpusetCpus => host.cpuset_cpus = Some(text()),
+        DockerFlag::CpusetMems => host.cpuset_mems = Some(text()),
+        DockerFlag::Device => host.devices.get_or_insert_default().push(device(value)),
+        DockerFlag::DeviceRule => push(&mut host.device_cgroup_rules),
+        DockerFlag::Dns => host.dns = Some(vec![text()]),
+        DockerFlag::DnsSearch => host.dns_search = Some(vec![text()]),
+        DockerFlag::Gpus => host.device_requests = Some(vec![gpus(value)]),
+        DockerFlag::GroupAdd => push(&mut host.group_add),
+        DockerFlag::Ipc => host.ipc_mode = Some(text()),
+        DockerFlag::MemoryReservation => host.memory_reservation = bytes(value),
+        DockerFlag::Network => {
             host.network_mode = Some(text());
             // The resolvers of that network, not the one that answers nothing.
             if value != "none" {
                 (host.dns, host.dns_search) = (None, None);
             }
         }
-        Flag::Pid => host.pid_mode = Some(text()),
-        Flag::Privileged => host.privileged = Some(value == "true"),
-        Flag::SecurityOpt => push(&mut host.security_opt),
-        Flag::ShmSize => host.shm_size = bytes(value),
-        Flag::Sysctl => {
+        DockerFlag::Pid => host.pid_mode = Some(text()),
+        DockerFlag::Privileged => host.privileged = Some(value == "true"),
+        DockerFlag::SecurityOpt => push(&mut host.security_opt),
+        DockerFlag::ShmSize => host.shm_size = bytes(value),
+        DockerFlag::Sysctl => {
             let (name, value) = value.split_once('=').unwrap_or((value, ""));
             let sysctls = host.sysctls.get_or_insert_default();
             sysctls.insert(name.to_owned(), value.to_owned());
         }
-        Flag::Tmpfs => {
+        DockerFlag::Tmpfs => {
             let (path, options) = value.split_once(':').unwrap_or((value, ""));
             let mounts = host.tmpfs.get_or_insert_default();
             mounts.insert(path.to_owned(), options.to_owned());
         }
-        Flag::Ulimit => host.ulimits.get_or_insert_default().extend(ulimit(value)),
-        Flag::Userns => host.userns_mode = Some(text()),
-        Flag::Uts => host.uts_mode = Some(text()),
-        Flag::CapDrop
-        | Flag::Domain
-        | Flag::Env
-        | Flag::Hostname
-        | Flag::Init
-        | Flag::Label
-        | Flag::StopTimeout
-        | Flag::User
-        | Flag::Workdir => {}
+        DockerFlag::Ulimit => host.ulimits.get_or_insert_default().extend(ulimit(value)),
+        DockerFlag::Userns => host.userns_mode = Some(text()),
+        DockerFlag::Uts => host.uts_mode = Some(text()),
+        DockerFlag::CapDrop
+        | DockerFlag::Domain
+        | DockerFlag::Env
+        | DockerFlag::Hostname
+        | DockerFlag::Init
+        | DockerFlag::Label
+        | DockerFlag::StopTimeout
+        | DockerFlag::User
+        | DockerFlag::Workdir => {}
     }
 }
 

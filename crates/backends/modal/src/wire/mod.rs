@@ -14,7 +14,7 @@ pub use control::*;
 pub use router::*;
 
 /// A question, and who answers it how.
-pub trait Call: Message + Clone + 'static {
+pub trait RpcCall: Message + Clone + 'static {
     type Answer: Message + Default + 'static;
     const PATH: &'static str;
     /// Whether the control plane wants the short-lived token besides the long-lived one.
@@ -23,7 +23,7 @@ pub trait Call: Message + Clone + 'static {
 
 macro_rules! calls {
     ($service:literal, $needs_token:literal; $($question:ident $method:literal -> $answer:ident)*) => {
-        $(impl $crate::wire::Call for $question {
+        $(impl $crate::wire::RpcCall for $question {
             type Answer = $answer;
             const PATH: &'static str = concat!("/", $service, "/", $method);
             const NEEDS_TOKEN: bool = $needs_token;

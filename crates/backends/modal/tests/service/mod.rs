@@ -137,7 +137,7 @@ async fn one<Q, F>(
     answer: impl FnOnce(Q) -> F + Send,
 ) -> http::Response<Body>
 where
-    Q: Call + Default,
+    Q: RpcCall + Default,
     F: Future<Output = Result<Q::Answer, Status>> + Send,
 {
     let fault = plane.faults.next(Q::PATH);
@@ -162,7 +162,7 @@ where
     Grpc::new(codec).unary(service, request).await
 }
 
-async fn many<Q: Call + Default>(
+async fn many<Q: RpcCall + Default>(
     plane: &Plane,
     request: http::Request<Body>,
     answer: impl FnOnce(Q) -> Result<BoxStream<'static, Q::Answer>, Status> + Send,
@@ -208,7 +208,7 @@ fn until_away<T: Send + 'static>(
 }
 
 /// Who asks has said who he is, in the way this question wants it.
-fn allowed<Q: Call>(plane: &Plane, headers: &HeaderMap) -> Result<(), Status> {
+fn allowed<Q: RpcCall>(plane: &Plane, headers: &HeaderMap) -> Result<(), Status> {
     if let Some(absence) = plane.faults.absence() {
         return Err(absence);
     }

@@ -8,11 +8,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hermetic_modal::wire::*;
+use hermetic_types::{Clock as _, SystemClock, Timestamp};
 use tempfile::TempDir;
 use tonic::Status;
 
@@ -131,8 +131,6 @@ impl Plane {
 }
 
 pub(super) fn now() -> f64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap()
-        .as_secs_f64()
+    let now = SystemClock.now();
+    now.since(Timestamp::UNIX_EPOCH).as_secs_f64()
 }

@@ -1,7 +1,7 @@
 //! Messages that Modal's own client uses and we do not.
 
 use bytes::Bytes;
-use hermetic_modal::wire::Call;
+use hermetic_modal::wire::RpcCall;
 use prost::{Message, Oneof};
 
 #[derive(Clone, PartialEq, Message)]
@@ -64,22 +64,22 @@ pub(crate) struct ImageFromIdResponse {
     pub(crate) image_id: String,
 }
 
-impl Call for TaskExecWaitRequest {
+impl RpcCall for TaskExecWaitRequest {
     type Answer = ExitStatus;
     const PATH: &'static str = "/modal.task_command_router.TaskCommandRouter/TaskExecWait";
 }
 
-impl Call for TaskExecPollRequest {
+impl RpcCall for TaskExecPollRequest {
     type Answer = ExitStatus;
     const PATH: &'static str = "/modal.task_command_router.TaskCommandRouter/TaskExecPoll";
 }
 
-impl Call for SandboxStdioReadRequest {
+impl RpcCall for SandboxStdioReadRequest {
     type Answer = SandboxStdioReadResponse;
     const PATH: &'static str = "/modal.task_command_router.TaskCommandRouter/SandboxStdioReadV2";
 }
 
-impl Call for ImageFromIdRequest {
+impl RpcCall for ImageFromIdRequest {
     type Answer = ImageFromIdResponse;
     const PATH: &'static str = "/modal.client.ModalClient/ImageFromId";
 }

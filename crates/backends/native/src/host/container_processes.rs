@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hermetic_sandbox::BackendError;
-use hermetic_sandbox::host::{Process, kill, wait_for_end};
+use hermetic_sandbox::host::{ProcessHandle, kill, wait_for_end};
 use serde::{Deserialize, Serialize};
 
 use super::groups;
 
 /// Killed processes vanish at once, except from an unresponsive disk.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const CONTAINER_KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a keeper may tidy up after its outer container.
 const KEEPER_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -21,9 +21,9 @@ const KEEPER_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ContainerProcesses {
     /// The first process: its end is the end of all in the container.
-    init: Option<Process>,
+    init: Option<ProcessHandle>,
     /// The program outside that tidies up after it.
-    keeper: Option<Process>,
+    keeper: Option<ProcessHandle>,
     /// The cgroups of the container, which the keeper removes if it lives.
     groups: Vec<PathBuf>,
 }
@@ -39,27 +39,27 @@ impl ContainerProcesses {
                 .filter(|&keeper| program(keeper).is_some_and(|it| Some(it) == program(init)))
         });
         Self {
-            init: init.and_then(Process::observe),
-            keeper: keeper.and_then(Process::observe),
+            init: init.and_then(ProcessHandle::observe),
+            keeper: keeper.and_then(ProcessHandle::observe),
             groups: init.map(groups::own_of).unwrap_or_default(),
         }
     }
 
     pub(super) fn init(&self) -> Option<OwnedFd> {
-        self.init.as_ref().and_then(Process::open)
+        self.init.as_ref().and_then(ProcessHandle::open)
     }
 
     pub(super) fn end(&self) -> Result<(), BackendError> {
         if let Some(init) = self.init()
-            && !kill(init.as_fd(), KILL_TIMEOUT)
+            && !kill(init.as_fd(), CONTAINER_KILL_TIMEOUT)
         {
             let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
             return Err(BackendError::failed("end the instance", late));
         }
-        if let Some(keeper) = self.keeper.as_ref().and_then(Process::open)
+        if let Some(keeper) = self.keeper.as_ref().and_then(ProcessHandle::open)
             && !wait_for_end(keeper.as_fd(), KEEPER_EXIT_TIMEOUT)
         {
-            kill(keeper.as_fd(), KILL_TIMEOUT);
+            kill(keeper.as_fd(), CONTAINER_KILL_TIMEOUT);
         }
         for group in &self.groups {
             let _ = fs::remove_dir(group);

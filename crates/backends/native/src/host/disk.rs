@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use hermetic_sandbox::host::Usage;
+use hermetic_sandbox::host::DiskUsage;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 
 /// Deeper than anybody's work, and as many descriptors as we want to spend.
@@ -12,8 +12,8 @@ const DEEPEST: usize = 200;
 
 /// What lies below these folders. Fails for a tree that cannot be counted: locked by its owner, or
 /// too deep.
-pub(super) fn count(folders: &[PathBuf]) -> io::Result<Usage> {
-    let mut usage = Usage::default();
+pub(super) fn count(folders: &[PathBuf]) -> io::Result<DiskUsage> {
+    let mut usage = DiskUsage::default();
     for folder in folders {
         let top = openat(CWD, folder, folder_flags(), Mode::empty())?;
         walk(top, &mut usage)?;
@@ -21,7 +21,7 @@ pub(super) fn count(folders: &[PathBuf]) -> io::Result<Usage> {
     Ok(usage)
 }
 
-fn walk(top: OwnedFd, usage: &mut Usage) -> io::Result<()> {
+fn walk(top: OwnedFd, usage: &mut DiskUsage) -> io::Result<()> {
     let mut open = vec![Dir::new(top)?];
     while let depth @ 1.. = open.len() {
         let folder = &mut open[depth - 1];

@@ -1,6 +1,6 @@
 //! By what means the disk limit of one sandbox is kept.
 
-use hermetic_sandbox::{BackendError, Spec};
+use hermetic_sandbox::{BackendError, SandboxSpec};
 
 use super::folder::SandboxFolder;
 use super::native::{NativeHost, RequiredLayer};
@@ -27,7 +27,7 @@ impl DiskLimit {
     /// The strongest means there is. `before` is a kept sandbox that comes back.
     pub(super) fn choose(
         host: &NativeHost,
-        spec: &Spec,
+        spec: &SandboxSpec,
         planned: &CagePlan,
         before: Option<&SandboxRecord>,
     ) -> Result<Self, BackendError> {
@@ -53,7 +53,11 @@ impl DiskLimit {
     }
 
     /// For new folders, before anything can be written to them.
-    pub(super) fn begin(&self, folder: &SandboxFolder, spec: &Spec) -> Result<(), BackendError> {
+    pub(super) fn begin(
+        &self,
+        folder: &SandboxFolder,
+        spec: &SandboxSpec,
+    ) -> Result<(), BackendError> {
         let Self::Quota { quotas, project } = self else {
             return Ok(());
         };
@@ -74,7 +78,7 @@ impl DiskLimit {
         self,
         host: &NativeHost,
         folder: &SandboxFolder,
-        spec: &Spec,
+        spec: &SandboxSpec,
     ) -> Result<Self, BackendError> {
         let Self::Quota { quotas, project } = &self else {
             return Ok(self);
@@ -100,7 +104,7 @@ impl DiskLimit {
 fn project(
     quotas: &ProjectQuotas,
     host: &NativeHost,
-    spec: &Spec,
+    spec: &SandboxSpec,
     before: Option<&SandboxRecord>,
 ) -> std::io::Result<u32> {
     let Some(before) = before else {

@@ -71,7 +71,7 @@ const BUNDLES: [&str; 2] = [
 
 /// Enough for every certificate and then some; more is a mistake.
 const MOST_ENTRIES: usize = 20_000;
-const MOST_BYTES: u64 = 64 << 20;
+const MOST_ETC_BYTES: u64 = 64 << 20;
 
 /// The one in use, made anew only when the host's has changed: copying takes a tenth of a second,
 /// and `hermetic exec` is to take none.
@@ -87,22 +87,47 @@ fn prepare_since(boot: &str, state: &Path, authority: Option<&str>) -> io::Resul
     let mut since = EtcCopy::default();
     since.add(boot.trim().as_bytes());
     let since = format!("{:016x}", since.digest);
-    let stamp = format!("{:016x}-{since}", stamp(authority));
     let note = state.join("etc-current");
-    if let Ok(text) = fs::read_to_string(&note)
-        && let Some((made_for, name)) = text.split_once(' ')
-        && made_for == stamp
-        && state.join(name).is_dir()
+    if let Some(current) = current(&note, &since, authority)
+        && state.join(&current).is_dir()
     {
-        return Ok(state.join(name));
+        return Ok(state.join(current));
     }
+    // Looked at before it is copied: what changes meanwhile is copied anew by the next.
+    let sources = sources();
+    let stamp = stamp(&sources, authority);
     let made = make(state, authority, &since)?;
     let name = made.file_name().unwrap_or_default().to_string_lossy();
     let aside = state.join(format!("etc-current.partial-{}", std::process::id()));
-    fs::write(&aside, format!("{stamp} {name}"))?;
-    fs::rename(aside, note)?;
+    let noted = fs::write(&aside, described(stamp, &since, &name, &sources))
+        .and_then(|()| fs::rename(&aside, note));
+    if noted.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+    noted?;
     remove_older(state, &since);
     Ok(made)
+}
+
+/// The name of the copy that the note describes, if the host's is still what it was made from. The note names
+/// every folder that was looked at, because looking into each of them for others takes ten times as long as
+/// looking at it: a folder that gets another, or loses one, is itself changed by that.
+fn current(note: &Path, since: &str, authority: Option<&str>) -> Option<String> {
+    let text = fs::read_to_string(note).ok()?;
+    let mut lines = text.lines();
+    let (made_for, name) = lines.next()?.split_once(' ')?;
+    let sources: Vec<_> = lines.map(PathBuf::from).collect();
+    let is_current = made_for == format!("{:016x}-{since}", stamp(&sources, authority));
+    (is_current && !sources.is_empty()).then(|| name.to_owned())
+}
+
+fn described(stamp: u64, since: &str, name: &str, sources: &[PathBuf]) -> Vec<u8> {
+    let mut text = format!("{stamp:016x}-{since} {name}\n").into_bytes();
+    for source in sources {
+        text.extend(source.as_os_str().as_encoded_bytes());
+        text.push(b'\n');
+    }
+    text
 }
 
 /// What was made before this boot is nobody's any more; what was made since may be in use.
@@ -120,22 +145,37 @@ fn remove_older(state: &Path, since: &str) {
     }
 }
 
+/// What is copied, and every folder below it. One whose name does not fit into a line of the note is left out:
+/// the folder above it is not.
+fn sources() -> Vec<PathBuf> {
+    let mut left: Vec<PathBuf> = COPIED
+        .iter()
+        .map(|name| Path::new("/etc").join(name))
+        .collect();
+    let mut sources = Vec::new();
+    while let Some(path) = left.pop() {
+        let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        left.extend(folders.map(|folder| folder.path()).take(MOST_ENTRIES));
+        if path.to_str().is_some_and(|path| !path.contains('\n')) {
+            sources.push(path);
+        }
+    }
+    sources
+}
+
 /// Changes when a file there is added, removed or replaced. What is copied is what packages
 /// install, and those replace; a file that somebody edits in place below a folder is noticed with
 /// the next change beside it.
-fn stamp(authority: Option<&str>) -> u64 {
+fn stamp(sources: &[PathBuf], authority: Option<&str>) -> u64 {
     let mut digest = EtcCopy::default();
     digest.add(authority.unwrap_or_default().as_bytes());
     for (name, text) in WRITTEN {
         digest.add(name.as_bytes());
         digest.add(text.as_bytes());
     }
-    let mut left: Vec<PathBuf> = COPIED
-        .iter()
-        .map(|name| Path::new("/etc").join(name))
-        .collect();
-    while let Some(path) = left.pop() {
-        let Ok(found) = fs::metadata(&path) else {
+    for path in sources {
+        let Ok(found) = fs::metadata(path) else {
             continue;
         };
         digest.add(path.as_os_str().as_encoded_bytes());
@@ -143,9 +183,6 @@ fn stamp(authority: Option<&str>) -> u64 {
         digest.add(&found.len().to_ne_bytes());
         digest.add(&found.ctime().to_ne_bytes());
         digest.add(&found.ctime_nsec().to_ne_bytes());
-        let entries = fs::read_dir(&path).into_iter().flatten().flatten();
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        left.extend(folders.map(|folder| folder.path()).take(MOST_ENTRIES));
     }
     digest.digest
 }
@@ -153,7 +190,24 @@ fn stamp(authority: Option<&str>) -> u64 {
 fn make(state: &Path, authority: Option<&str>, since: &str) -> io::Result<PathBuf> {
     let partial = state.join(format!("etc.partial-{}", std::process::id()));
     let _ = fs::remove_dir_all(&partial);
-    make_dir(&partial)?;
+    let digest = match fill(&partial, authority) {
+        Ok(digest) => digest,
+        Err(error) => {
+            // Half a copy is of no use, and may be what took the last room there was.
+            let _ = fs::remove_dir_all(&partial);
+            return Err(error);
+        }
+    };
+    let named = state.join(format!("etc-{digest:016x}-{since}"));
+    if named.exists() || fs::rename(&partial, &named).is_err() {
+        fs::remove_dir_all(&partial)?;
+    }
+    Ok(named)
+}
+
+/// Returns the digest of what it holds.
+fn fill(partial: &Path, authority: Option<&str>) -> io::Result<u64> {
+    make_dir(partial)?;
     let mut copy = EtcCopy::default();
     for name in COPIED {
         let target = partial.join(name);
@@ -178,14 +232,9 @@ fn make(state: &Path, authority: Option<&str>, since: &str) -> io::Result<PathBu
     symlink("/proc/self/mounts", partial.join("mtab"))?;
     if let Some(authority) = authority {
         copy.add(authority.as_bytes());
-        believe(&partial, authority)?;
+        believe(partial, authority)?;
     }
-
-    let named = state.join(format!("etc-{:016x}-{since}", copy.digest));
-    if named.exists() || fs::rename(&partial, &named).is_err() {
-        fs::remove_dir_all(&partial)?;
-    }
-    Ok(named)
+    Ok(copy.digest)
 }
 
 /// One more certificate in the files that hold all of them.
@@ -265,7 +314,7 @@ impl EtcCopy {
     fn count(&mut self, bytes: u64) -> io::Result<()> {
         self.entries += 1;
         self.bytes += bytes;
-        if self.entries > MOST_ENTRIES || self.bytes > MOST_BYTES {
+        if self.entries > MOST_ENTRIES || self.bytes > MOST_ETC_BYTES {
             return Err(io::Error::other("the host's /etc holds too much to copy"));
         }
         Ok(())
@@ -304,6 +353,46 @@ mod tests {
         assert_eq!(read(&second), whole);
         // No sandbox of the boot before is left to use it.
         assert!(!first.exists());
+    }
+
+    /// Folders are known from the note, which must be as true as a walk through all of them.
+    #[test]
+    fn a_folder_that_changed_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        let sources = [folder.path().to_owned(), inner.clone()];
+        assert_eq!(stamp(&sources, None), stamp(&sources, None));
+        let is_noticed = |change: &dyn Fn()| {
+            let before = stamp(&sources, None);
+            let latest = sources.iter().map(|path| fs::metadata(path).unwrap());
+            let latest = latest
+                .map(|found| (found.ctime(), found.ctime_nsec()))
+                .max();
+            // The clock of a file system may stand still for some milliseconds.
+            while Some(time_on_disk()) <= latest {}
+            change();
+            assert_ne!(before, stamp(&sources, None));
+        };
+        is_noticed(&|| fs::write(inner.join("file"), "").unwrap());
+        is_noticed(&|| fs::create_dir(inner.join("another")).unwrap());
+        is_noticed(&|| fs::remove_dir_all(&inner).unwrap());
+    }
+
+    fn time_on_disk() -> (i64, i64) {
+        let found = tempfile::tempfile().unwrap().metadata().unwrap();
+        (found.ctime(), found.ctime_nsec())
+    }
+
+    #[test]
+    fn the_note_of_an_earlier_version_is_not_believed() {
+        let state = tempfile::tempdir().unwrap();
+        let first = prepare_since("one", state.path(), None).unwrap();
+        let note = state.path().join("etc-current");
+        let text = fs::read_to_string(&note).unwrap();
+        fs::write(&note, text.lines().next().unwrap()).unwrap();
+        assert_eq!(prepare_since("one", state.path(), None).unwrap(), first);
+        assert_eq!(fs::read_to_string(&note).unwrap(), text);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hermetic_sandbox::{Persistence, Spec};
+use hermetic_sandbox::{SandboxPersistence, SandboxSpec};
 use hermetic_types::SandboxId;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::Errno;
@@ -26,7 +26,7 @@ use super::container_processes::ContainerProcesses;
 use super::record::{ExternalResources, SandboxRecord};
 use super::watch::EndReason;
 use crate::plan::{CAGE_LISTENER, HOME, WORKSPACE};
-use hermetic_sandbox::host::{self as process, Process};
+use hermetic_sandbox::host::{self as process, ProcessHandle};
 
 /// Longer than a cage takes to be built. One within an outer container, or whose files are many, may take
 /// longer; whoever wants it meanwhile is told that it is busy.
@@ -62,7 +62,7 @@ impl SandboxFolder {
     }
 
     /// Fails where the id is taken.
-    pub(super) fn make(&self, spec: &Spec, made: ExternalResources) -> io::Result<OwnedFd> {
+    pub(super) fn make(&self, spec: &SandboxSpec, made: ExternalResources) -> io::Result<OwnedFd> {
         private_dir(&self.path)?;
         let lock = self.lock(LOCK_TIMEOUT)?;
         let record = SandboxRecord {
@@ -153,7 +153,7 @@ impl SandboxFolder {
         SandboxRecord { made, ..before }.replace(&self.path)
     }
 
-    pub(super) fn note_life(&self, process: &Process) -> io::Result<()> {
+    pub(super) fn note_life(&self, process: &ProcessHandle) -> io::Result<()> {
         SandboxRecord::add_life(&self.path, process)
     }
 
@@ -292,7 +292,7 @@ impl SandboxFolder {
 }
 
 impl SandboxRecord {
-    pub(super) fn living(&self) -> Option<(Process, OwnedFd)> {
+    pub(super) fn living(&self) -> Option<(ProcessHandle, OwnedFd)> {
         let life = self.life.clone()?;
         let pidfd = life.open()?;
         Some((life, pidfd))
@@ -300,7 +300,7 @@ impl SandboxRecord {
 
     /// A kept one that was confirmed once: its files are somebody's work.
     pub(super) fn is_kept(&self) -> bool {
-        self.spec.persistence == Persistence::Kept && self.lived
+        self.spec.persistence == SandboxPersistence::Kept && self.lived
     }
 }
 

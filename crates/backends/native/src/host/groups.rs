@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use hermetic_sandbox::BackendError;
-use hermetic_types::{InstallationId, Limits, SandboxId};
+use hermetic_types::{InstallationId, SandboxId, SandboxLimits};
 
 use super::placement::{self, CgroupParent, usable};
 use super::scope;
@@ -194,7 +194,7 @@ impl SandboxCgroups {
         self.memory.is_ok()
     }
 
-    pub(super) fn of(&self, id: &SandboxId, limits: &Limits) -> Vec<CgroupPlan> {
+    pub(super) fn of(&self, id: &SandboxId, limits: &SandboxLimits) -> Vec<CgroupPlan> {
         if let Some(base) = &self.unified {
             let mut group = self.version_2(base.join(id.as_str()), limits);
             if self.pids.is_ok() {
@@ -246,7 +246,7 @@ impl SandboxCgroups {
         groups
     }
 
-    fn version_2(&self, folder: PathBuf, limits: &Limits) -> CgroupPlan {
+    fn version_2(&self, folder: PathBuf, limits: &SandboxLimits) -> CgroupPlan {
         let mut settings = Vec::new();
         if self.pids.is_ok() {
             settings.push(required("pids.max", limits.pids));
@@ -360,7 +360,7 @@ pub(super) fn own_of(pid: i32) -> Vec<PathBuf> {
     clippy::cast_precision_loss,
     reason = "a float cast saturates, and the kernel asks for at least a millisecond"
 )]
-fn quota(limits: &Limits) -> u64 {
+fn quota(limits: &SandboxLimits) -> u64 {
     ((limits.cpu * PERIOD as f64) as u64).max(1000)
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// How much of what it said is shown to a person.
-const MOST_SAID: u64 = 2 << 10;
+const MOST_CAGE_WORDS: u64 = 2 << 10;
 /// Between the closing of a dying process's descriptors and its end.
 const DYING: Duration = Duration::from_secs(5);
 
@@ -39,7 +39,7 @@ impl InnerStderr {
     pub(super) fn said(&self) -> Option<String> {
         let mut bytes = Vec::new();
         // It ends with `WouldBlock` where a guard still holds the other end.
-        let _ = (&self.0).take(MOST_SAID).read_to_end(&mut bytes);
+        let _ = (&self.0).take(MOST_CAGE_WORDS).read_to_end(&mut bytes);
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<String> = text
             .lines()

@@ -9,7 +9,7 @@ use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, Lifeline, Persistence, Spec};
+use hermetic_sandbox::{BackendError, SandboxLifeline, SandboxPersistence, SandboxSpec};
 use hermetic_types::SandboxId;
 use rustix::net::sockopt::{
     Timeout, set_socket_send_buffer_size, set_socket_send_buffer_size_force, set_socket_timeout,
@@ -30,7 +30,7 @@ use super::teardown;
 use super::waiting_cage::{ContainerKeeper, WaitingCage};
 use crate::control_socket::ControlSocket;
 use crate::plan::{CagePlan, CageReport, GO, WorkspaceStorage};
-use hermetic_sandbox::host::{self as process, Process};
+use hermetic_sandbox::host::{self as process, ProcessHandle};
 
 /// How long a cage may take to be built. No host needs this long; a cage that does is stuck.
 const LAUNCH_TIMEOUT: Duration = Duration::from_secs(20);
@@ -99,7 +99,10 @@ impl StartKind {
 }
 
 /// Makes a new sandbox. It is written down before anything exists that would have to be cleaned up.
-pub(super) fn create(host: &Arc<NativeHost>, spec: &Spec) -> Result<LaunchedSandbox, BackendError> {
+pub(super) fn create(
+    host: &Arc<NativeHost>,
+    spec: &SandboxSpec,
+) -> Result<LaunchedSandbox, BackendError> {
     check(host, spec)?;
     let folder = host.folder(&spec.id);
     let planned = planning::plan(host, &folder, spec)?;
@@ -127,7 +130,7 @@ pub(super) fn create(host: &Arc<NativeHost>, spec: &Spec) -> Result<LaunchedSand
 
 pub(super) fn resume(
     host: &Arc<NativeHost>,
-    spec: &Spec,
+    spec: &SandboxSpec,
     is_wanted: impl Fn() -> bool,
 ) -> Result<LaunchedSandbox, BackendError> {
     check(host, spec)?;
@@ -193,13 +196,16 @@ fn launched_or_undone(
 /// What the folder says of the sandbox's earlier lives. Whoever resumes one knows that it lived. A power cut
 /// may have left its files and not what was written about them a moment before, so that the caller's word
 /// is taken; what ran there ended with the machine.
-fn earlier_record(folder: &SandboxFolder, spec: &Spec) -> Result<SandboxRecord, BackendError> {
+fn earlier_record(
+    folder: &SandboxFolder,
+    spec: &SandboxSpec,
+) -> Result<SandboxRecord, BackendError> {
     match folder.record() {
         Some(record) if record.is_kept() => return Ok(record),
-        Some(record) if record.spec.persistence != Persistence::Kept => {
+        Some(record) if record.spec.persistence != SandboxPersistence::Kept => {
             return Err(missing(&spec.id));
         }
-        _ if spec.persistence != Persistence::Kept => return Err(missing(&spec.id)),
+        _ if spec.persistence != SandboxPersistence::Kept => return Err(missing(&spec.id)),
         _ => {}
     }
     // Damaged in another way, with its processes alive: nothing here says which they are.
@@ -224,7 +230,7 @@ fn earlier_record(folder: &SandboxFolder, spec: &Spec) -> Result<SandboxRecord, 
     })
 }
 
-fn check(host: &NativeHost, spec: &Spec) -> Result<(), BackendError> {
+fn check(host: &NativeHost, spec: &SandboxSpec) -> Result<(), BackendError> {
     if spec.installation != host.config.installation {
         return Err(BackendError::Refused {
             what: format!("sandbox {}", spec.id),
@@ -260,7 +266,7 @@ fn prepare(
 fn launch_in_container(
     host: &Arc<NativeHost>,
     folder: &SandboxFolder,
-    spec: &Spec,
+    spec: &SandboxSpec,
     planned: CagePlan,
     lock: &OwnedFd,
 ) -> Result<LaunchedSandbox, BackendError> {
@@ -306,7 +312,7 @@ fn launch(
     host: &Arc<NativeHost>,
     cage: WaitingCage,
     folder: &SandboxFolder,
-    spec: &Spec,
+    spec: &SandboxSpec,
     planned: &CagePlan,
     lock: &OwnedFd,
 ) -> Result<LaunchedSandbox, BackendError> {
@@ -373,7 +379,7 @@ impl PendingLaunch {
         host: &NativeHost,
         control: ControlSocket,
         folder: &SandboxFolder,
-        spec: &Spec,
+        spec: &SandboxSpec,
     ) -> Result<(NewChild, SealReport, Option<InnerStderr>), BackendError> {
         let sealed = self.await_seal(&control, folder)?;
         if sealed.landlock.is_none() && host.demands(RequiredLayer::Landlock) {
@@ -385,7 +391,7 @@ impl PendingLaunch {
         let pidfd = self.pidfd.take().ok_or_else(|| missing(&spec.id))?;
         let outer = self.outer.take();
         let lifeline = match (spec.lifeline, outer) {
-            (Lifeline::Creator, Some(guard)) => Some(CreatorLifeline { control, guard }),
+            (SandboxLifeline::Creator, Some(guard)) => Some(CreatorLifeline { control, guard }),
             (_, outer) => {
                 // It has reported, which was its last act.
                 if let Some(mut outer) = outer {
@@ -461,7 +467,7 @@ impl PendingLaunch {
                     self.pidfd = fds.pop().map(Arc::new);
                     let pid = self.pidfd.as_deref().and_then(pid_here);
                     let process = pid
-                        .and_then(Process::observe)
+                        .and_then(ProcessHandle::observe)
                         .ok_or_else(|| missing(&folder.id))?;
                     folder
                         .note_life(&process)

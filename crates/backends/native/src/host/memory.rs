@@ -3,14 +3,14 @@
 use std::fs;
 
 /// More processes than any limit allows: a bound on the work of one look.
-const MOST: usize = 4096;
+const MOST_COUNTED_PROCESSES: usize = 4096;
 
 /// The process and all that descend from it. Pid 1 of a sandbox is the reaper of everything in it,
 /// so nothing escapes this.
 pub(super) fn family(first: i32) -> Vec<i32> {
     let mut family = vec![first];
     let mut next = 0;
-    while next < family.len() && family.len() < MOST {
+    while next < family.len() && family.len() < MOST_COUNTED_PROCESSES {
         family.extend(children(family[next]));
         next += 1;
     }

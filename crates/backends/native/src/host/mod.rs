@@ -8,6 +8,7 @@ mod disk_use;
 mod etc;
 mod folder;
 mod groups;
+mod head_start;
 mod inner_death;
 mod kernel;
 mod launch;
@@ -35,7 +36,8 @@ mod waiting_cage;
 mod watch;
 mod writer;
 
-pub use native::{Config, NativeBackend, RequiredLayer};
+pub use head_start::PendingHeadStart;
+pub use native::{NativeBackend, NativeConfig, RequiredLayer};
 pub use outer_container::{CONTAINED_CAGE, ContainerLayout, KeptLimits, OuterContainer};
 pub use total::TotalLimits;
 pub use waiting_cage::EarlyStart;

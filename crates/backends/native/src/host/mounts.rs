@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
-use hermetic_sandbox::{BackendError, Mount, MountMode};
+use hermetic_sandbox::{BackendError, HostMount, MountMode};
 
 use super::native::overlaps;
 use crate::plan::BindMount;
@@ -26,7 +26,7 @@ const NEVER: [&str; 9] = [
 /// Places that are the sandbox's own and may not be covered.
 const OWN: [&str; 6] = ["/proc", "/sys", "/dev", "/usr", "/etc", "/tmp"];
 
-pub(super) fn check(mount: &Mount, state: &Path) -> Result<BindMount, BackendError> {
+pub(super) fn check(mount: &HostMount, state: &Path) -> Result<BindMount, BackendError> {
     let refuse = |why: &str| BackendError::Refused {
         what: format!("mounting {}", mount.source.display()),
         why: why.to_owned(),

@@ -12,8 +12,8 @@ use std::thread;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
-    Backend, BackendError, Found, FoundState, Link, OwnProgram, Persistence, Readiness, Spec,
-    try_command, try_to_say,
+    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, OwnProgram,
+    SandboxPersistence, SandboxSpec, WardenLink, try_command, try_to_say,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
@@ -22,6 +22,7 @@ use super::disk_use::disk_use;
 use super::etc;
 use super::folder::{FilesLayout, SandboxFolder};
 use super::groups::OwnGroups;
+use super::head_start::{HeadStart, PendingHeadStart};
 use super::inner_death::{ExplainedLink, UnansweredWarden};
 use super::launch::{self, LaunchedSandbox, SandboxStreams};
 use super::outer_container::OuterContainer;
@@ -32,14 +33,17 @@ use super::teardown;
 use super::total::TotalLimits;
 use super::waiting_cage::{EarlyCage, EarlyStart};
 use super::watch::{EndReason, ResourceWatch};
-use hermetic_sandbox::host::Program;
+use hermetic_sandbox::host::InsideProgram;
 
 /// An empty folder that every sandbox mounts its root on, each in a namespace of its own.
 const MOUNT_POINT: &str = "root";
 
+/// Holds a folder for each sandbox.
+pub(super) const SANDBOXES: &str = "sandboxes";
+
 /// What a native backend starts with.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct NativeConfig {
     /// A folder of ours alone; it must not be visible in any sandbox.
     pub state: PathBuf,
     pub installation: InstallationId,
@@ -82,8 +86,8 @@ pub struct NativeBackend(Arc<NativeHost>);
 
 /// What creating, finding and ending sandboxes shares.
 pub(super) struct NativeHost {
-    pub(super) config: Config,
-    pub(super) program: Program,
+    pub(super) config: NativeConfig,
+    pub(super) program: InsideProgram,
     pub(super) groups: OwnGroups,
     pub(super) etc: PathBuf,
     pub(super) children: ChildSandboxes,
@@ -95,27 +99,14 @@ pub(super) struct NativeHost {
 impl NativeBackend {
     /// Prepares the state folder. Whether this host can hold a sandbox is [`Backend::readiness`]'s
     /// to say.
-    pub fn open(config: Config) -> Result<Self, BackendError> {
+    pub fn open(config: NativeConfig) -> Result<Self, BackendError> {
         Self::open_starting(config, EarlyStart::Never)
     }
 
     /// The same for one who says when first processes of sandboxes are started.
-    pub fn open_starting(config: Config, early: EarlyStart) -> Result<Self, BackendError> {
+    pub fn open_starting(config: NativeConfig, early: EarlyStart) -> Result<Self, BackendError> {
         let config = prepare(config)?;
-        // Before any process is started: one beside us in our group would be in the way of handing
-        // controllers down.
-        let groups = OwnGroups::detect(&config.installation).with_total(config.total);
-        // One that was started before systemd moved us would be left behind in a group that it may
-        // not leave.
-        let at_once = early == EarlyStart::Once && groups.are_settled();
-        let start = || {
-            let program = hold_uncopied(&config)?;
-            let early = EarlyCage::new(early);
-            if at_once {
-                early.start(&program);
-            }
-            Ok((program, early))
-        };
+        let start = || HeadStart::make(&config.state, &config.installation, config.program, early);
         // Where the program is copied, that takes about as long as looking through /etc.
         let (started, etc) = thread::scope(|scope| {
             let other = thread::Builder::new().spawn_scoped(scope, start);
@@ -126,12 +117,36 @@ impl NativeBackend {
             };
             (started, etc)
         });
-        let (program, early) = started?;
+        Self::assemble(config, started?, etc)
+    }
+
+    /// The same for one who creates a sandbox at once and has begun to open it before.
+    pub fn open_begun(config: NativeConfig, begun: PendingHeadStart) -> Result<Self, BackendError> {
+        let config = prepare(config)?;
+        let etc = etc::prepare(&config.state, config.authority.as_deref());
+        let started = match begun.take(&config.state, &config.installation) {
+            Some(started) => started,
+            None => HeadStart::make(
+                &config.state,
+                &config.installation,
+                config.program,
+                EarlyStart::Once,
+            )?,
+        };
+        Self::assemble(config, started, etc)
+    }
+
+    fn assemble(
+        config: NativeConfig,
+        started: HeadStart,
+        etc: io::Result<PathBuf>,
+    ) -> Result<Self, BackendError> {
         let etc = etc.map_err(|source| BackendError::failed("prepare /etc", source))?;
+        let (program, early, groups) = started.into_parts();
         Ok(Self(Arc::new(NativeHost {
             program,
             etc,
-            groups,
+            groups: groups.with_total(config.total),
             children: ChildSandboxes::default(),
             watch: ResourceWatch::default(),
             outer_container: None,
@@ -142,12 +157,12 @@ impl NativeBackend {
 
     /// Sandboxes of the same kind, each in an outer container that somebody else makes.
     pub fn in_container(
-        config: Config,
+        config: NativeConfig,
         outer_container: Arc<dyn OuterContainer>,
     ) -> Result<Self, BackendError> {
         let config = prepare(config)?;
         Ok(Self(Arc::new(NativeHost {
-            program: hold(&config)?,
+            program: hold(config.program)?,
             etc: PathBuf::new(),
             groups: OwnGroups::none(),
             children: ChildSandboxes::default(),
@@ -160,7 +175,7 @@ impl NativeBackend {
 
     /// Builds a sandbox, runs a command in it to its output, and takes it down again. The Landlock ABI that
     /// held in it.
-    pub async fn try_out(&self, spec: &Spec) -> Result<Option<u8>, BackendError> {
+    pub async fn try_out(&self, spec: &SandboxSpec) -> Result<Option<u8>, BackendError> {
         let (host, wanted) = (Arc::clone(&self.0), spec.clone());
         let launched = blocking(move || launch::create(&host, &wanted)).await?;
         let landlock = launched.landlock();
@@ -173,7 +188,7 @@ impl NativeBackend {
     /// Runs a program of ours in a sandbox made for it, which is to say exactly that.
     pub(super) async fn try_to_say(
         &self,
-        spec: &Spec,
+        spec: &SandboxSpec,
         program: OwnProgram,
         expected: &'static str,
     ) -> Result<(), BackendError> {
@@ -188,7 +203,11 @@ impl NativeBackend {
         self.0.folder(id).ended()
     }
 
-    async fn start(&self, spec: &Spec, start: StartKind) -> Result<Link, BackendError> {
+    async fn start(
+        &self,
+        spec: &SandboxSpec,
+        start: StartKind,
+    ) -> Result<WardenLink, BackendError> {
         let host = Arc::clone(&self.0);
         let spec = spec.clone();
         // Gone when this future is dropped, which is all that the work below learns of it.
@@ -212,8 +231,8 @@ impl NativeBackend {
 }
 
 /// The state folder, and where it really is.
-fn prepare(config: Config) -> Result<Config, BackendError> {
-    for name in ["sandboxes", MOUNT_POINT] {
+fn prepare(config: NativeConfig) -> Result<NativeConfig, BackendError> {
+    for name in [SANDBOXES, MOUNT_POINT] {
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -222,19 +241,19 @@ fn prepare(config: Config) -> Result<Config, BackendError> {
     }
     let state = fs::canonicalize(&config.state)
         .map_err(|source| BackendError::failed("find the state folder", source))?;
-    Ok(Config { state, ..config })
+    Ok(NativeConfig { state, ..config })
 }
 
 /// As a file that is there already, or else as a copy.
-fn hold_uncopied(config: &Config) -> Result<Program, BackendError> {
-    program_file::hold(&config.state, config.program).or_else(|why| {
+pub(super) fn hold_uncopied(state: &Path, program: &[u8]) -> Result<InsideProgram, BackendError> {
+    program_file::hold(state, program).or_else(|why| {
         tracing::debug!(%why, "the inner program is copied into memory");
-        hold(config)
+        hold(program)
     })
 }
 
-fn hold(config: &Config) -> Result<Program, BackendError> {
-    Program::seal(config.program)
+fn hold(program: &[u8]) -> Result<InsideProgram, BackendError> {
+    InsideProgram::seal(program)
         .map_err(|source| BackendError::failed("hold the cage program", source))
 }
 
@@ -255,15 +274,18 @@ impl Backend for NativeBackend {
         Self::DESCRIPTION
     }
 
-    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
         async move { readiness::examine(self, &self.0).await }.boxed()
     }
 
-    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         self.start(spec, StartKind::Fresh).boxed()
     }
 
-    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         async move {
             let folder = self.0.folder(id);
             let record = folder.record().ok_or_else(|| missing(id))?;
@@ -274,7 +296,7 @@ impl Backend for NativeBackend {
             self.0.watch_over(&folder, &record, living);
             let stream = tokio::net::UnixStream::from_std(stream)
                 .map_err(|source| BackendError::failed("wait for the warden", source))?;
-            Ok(Link::new(stream))
+            Ok(WardenLink::new(stream))
         }
         .boxed()
     }
@@ -286,7 +308,7 @@ impl Backend for NativeBackend {
             blocking(move || {
                 let folder = host.folder(&id);
                 match folder.record().map(|record| record.spec.persistence) {
-                    Some(Persistence::Kept) => teardown::stop(&host, &id),
+                    Some(SandboxPersistence::Kept) => teardown::stop(&host, &id),
                     Some(_) => teardown::destroy(&host, &id),
                     // What was written about it is lost, as after a power cut; nothing runs in it.
                     None if folder.is_there() && folder.connect().is_err() => {
@@ -300,7 +322,10 @@ impl Backend for NativeBackend {
         .boxed()
     }
 
-    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn resume<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         self.start(spec, StartKind::Again).boxed()
     }
 
@@ -320,7 +345,7 @@ impl Backend for NativeBackend {
         .boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
         let host = Arc::clone(&self.0);
         blocking(move || host.list()).boxed()
     }
@@ -361,10 +386,10 @@ impl NativeHost {
     }
 
     pub(super) fn sandboxes(&self) -> PathBuf {
-        self.config.state.join("sandboxes")
+        self.config.state.join(SANDBOXES)
     }
 
-    fn list(&self) -> Result<Vec<Found>, BackendError> {
+    fn list(&self) -> Result<Vec<FoundSandbox>, BackendError> {
         let unreadable = |source: io::Error| BackendError::failed("read the state folder", source);
         let mut found = Vec::new();
         for entry in fs::read_dir(self.sandboxes()).map_err(unreadable)? {
@@ -378,7 +403,7 @@ impl NativeHost {
         Ok(found)
     }
 
-    fn describe(&self, id: SandboxId) -> Found {
+    fn describe(&self, id: SandboxId) -> FoundSandbox {
         let folder = self.folder(&id);
         let record = folder.record();
         let living = record.as_ref().and_then(SandboxRecord::living);
@@ -391,7 +416,7 @@ impl NativeHost {
             _ if folder.is_locked() => FoundState::Busy,
             _ => FoundState::Broken,
         };
-        Found {
+        FoundSandbox {
             id,
             lifeline: record.as_ref().map(|record| record.spec.lifeline),
             conversation: record.map(|record| record.spec.conversation),
@@ -402,7 +427,7 @@ impl NativeHost {
 
 impl LaunchedSandbox {
     /// From here on the sandbox is accounted for by its folder and outlives this call.
-    fn keep(mut self, host: &Arc<NativeHost>) -> Result<Link, BackendError> {
+    fn keep(mut self, host: &Arc<NativeHost>) -> Result<WardenLink, BackendError> {
         let (SandboxStreams { link, exit, stderr }, started) = self
             .take_parts()
             .expect("the parts are only taken here, and here takes self");
@@ -416,7 +441,7 @@ impl LaunchedSandbox {
         let stream = tokio::net::UnixStream::from_std(link)
             .map_err(|source| BackendError::failed("wait for the warden", source))?;
         let unanswered = stderr.map(|stderr| UnansweredWarden { stderr, ended });
-        Ok(Link::new(ExplainedLink::new(stream, unanswered)).with_exit(exit))
+        Ok(WardenLink::new(ExplainedLink::new(stream, unanswered)).with_exit(exit))
     }
 }
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use hermetic_sandbox::host::Program;
-use hermetic_sandbox::{BackendError, Spec};
+use hermetic_sandbox::host::InsideProgram;
+use hermetic_sandbox::{BackendError, SandboxSpec};
 use hermetic_types::SandboxId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
@@ -32,7 +32,8 @@ pub const CONTAINED_CAGE: [&str; 2] = ["cage", "--housed"];
 pub trait OuterContainer: Send + Sync + fmt::Debug {
     /// Starts to make a container for this sandbox, and does not wait: the cage in it will connect. What is
     /// written on the standard error is shown when it does not.
-    fn start(&self, spec: &Spec, layout: ContainerLayout<'_>) -> Result<Child, BackendError>;
+    fn start(&self, spec: &SandboxSpec, layout: ContainerLayout<'_>)
+    -> Result<Child, BackendError>;
 
     /// Ends what may be left of a container of which nothing was written down but its sandbox's id, and
     /// forgets it. Nobody makes it meanwhile.
@@ -85,15 +86,15 @@ const CONTAINER_START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a cage may take to connect once its container has started.
 const CAGE_CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long an error may be that is shown to a person.
-const MOST_SAID: u64 = 4 << 10;
+const MOST_ERROR_BYTES: u64 = 4 << 10;
 
 /// Starts a container with a cage in it that waits for its plan. The container is written down before the
 /// cage is told anything, so that a crash leaves none that nobody knows.
 pub(super) fn start(
-    program: &Program,
+    program: &InsideProgram,
     outer_container: &dyn OuterContainer,
     folder: &SandboxFolder,
-    spec: &Spec,
+    spec: &SandboxSpec,
     binds: &[BindMount],
     overlay: Option<PathBuf>,
     lock: &OwnedFd,
@@ -131,7 +132,7 @@ pub(super) fn start(
 
 /// Writes the container down and ties it to the cage: from here on it ends with the process that connected.
 fn settle(
-    program: &Program,
+    program: &InsideProgram,
     folder: &SandboxFolder,
     control: &OwnedFd,
 ) -> Result<Option<ContainerKeeper>, BackendError> {
@@ -179,7 +180,7 @@ fn failed(maker: &mut Child) -> BackendError {
     if matches!(maker.try_wait(), Ok(Some(_)))
         && let Some(stderr) = maker.stderr.take()
     {
-        let _ = stderr.take(MOST_SAID).read_to_end(&mut said);
+        let _ = stderr.take(MOST_ERROR_BYTES).read_to_end(&mut said);
     }
     let said = String::from_utf8_lossy(&said);
     let lines = said.lines().map(str::trim);

@@ -1,7 +1,9 @@
 //! Every decision about one sandbox, made once and written into its plan.
 
-use hermetic_sandbox::{BackendError, Lifeline, Network, Persistence, Spec, SystemView};
-use hermetic_types::{Limits, SandboxId};
+use hermetic_sandbox::{
+    BackendError, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec, SystemView,
+};
+use hermetic_types::{SandboxId, SandboxLimits};
 use rustix::process::{getgid, getuid};
 
 use super::folder::SandboxFolder;
@@ -22,7 +24,7 @@ const ASSUMED: u32 = 0x0fff_ffff;
 pub(super) fn plan(
     host: &NativeHost,
     folder: &SandboxFolder,
-    spec: &Spec,
+    spec: &SandboxSpec,
 ) -> Result<CagePlan, BackendError> {
     let limits = &spec.limits;
     let files = files(folder, spec);
@@ -55,13 +57,13 @@ pub(super) fn plan(
         groups,
         env: spec.env.clone(),
         lifetime: spec.lifetime,
-        tied: spec.lifeline == Lifeline::Creator,
+        tied: spec.lifeline == SandboxLifeline::Creator,
         in_container,
         // In an outer container it is one that was put there.
         program_is_file: in_container || host.program.is_file(),
         exit: match spec.network {
-            Network::Proxied { port } => Some(port),
-            Network::Closed => None,
+            NetworkMode::Proxied { port } => Some(port),
+            NetworkMode::Closed => None,
         },
     })
 }
@@ -111,7 +113,7 @@ pub(super) fn spread(id: &SandboxId) -> u32 {
     })
 }
 
-fn system(host: &NativeHost, spec: &Spec) -> Result<SystemRoot, BackendError> {
+fn system(host: &NativeHost, spec: &SandboxSpec) -> Result<SystemRoot, BackendError> {
     match &spec.system {
         SystemView::Host => Ok(SystemRoot::Host {
             etc: host.etc.clone(),
@@ -136,9 +138,9 @@ fn system(host: &NativeHost, spec: &Spec) -> Result<SystemRoot, BackendError> {
 }
 
 /// In memory where that is affordable: a sized tmpfs is a disk limit that nothing gets around.
-fn files(folder: &SandboxFolder, spec: &Spec) -> WorkspaceStorage {
+fn files(folder: &SandboxFolder, spec: &SandboxSpec) -> WorkspaceStorage {
     let affordable = spec.limits.disk_bytes <= spec.limits.memory_bytes / 2;
-    if spec.persistence == Persistence::Ephemeral && affordable {
+    if spec.persistence == SandboxPersistence::Ephemeral && affordable {
         WorkspaceStorage::Memory
     } else {
         WorkspaceStorage::Disk {
@@ -148,30 +150,30 @@ fn files(folder: &SandboxFolder, spec: &Spec) -> WorkspaceStorage {
     }
 }
 
-fn scratch(limits: &Limits, files: &WorkspaceStorage) -> ScratchSpace {
+fn scratch(limits: &SandboxLimits, files: &WorkspaceStorage) -> ScratchSpace {
     let on_disk = matches!(files, WorkspaceStorage::Disk { .. });
     // Memory that no disk limit covers: fewer names in it.
     let names = if on_disk { 1 << 16 } else { 1 << 20 };
     ScratchSpace {
         bytes: scratch_bytes(limits, on_disk),
-        inodes: limits.inodes.min(names).max(LEAST),
+        inodes: limits.inodes.min(names).max(LEAST_TMPFS_BOUND),
     }
 }
 
 /// The kernel takes zero for "no limit" in both of a tmpfs's bounds.
-const LEAST: u64 = 4096;
+const LEAST_TMPFS_BOUND: u64 = 4096;
 
 /// The size of the scratch space: the disk limit where all files lie in it, else less.
-pub(super) fn scratch_bytes(limits: &Limits, on_disk: bool) -> u64 {
+pub(super) fn scratch_bytes(limits: &SandboxLimits, on_disk: bool) -> u64 {
     let bytes = if on_disk {
         (limits.memory_bytes / 4).min(limits.disk_bytes)
     } else {
         limits.disk_bytes
     };
-    bytes.max(LEAST)
+    bytes.max(LEAST_TMPFS_BOUND)
 }
 
-fn bounds(spec: &Spec, host: &NativeHost) -> ProcessBounds {
+fn bounds(spec: &SandboxSpec, host: &NativeHost) -> ProcessBounds {
     let limits = &spec.limits;
     #[expect(
         clippy::cast_possible_truncation,

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use hermetic_sandbox::host::Program;
+use hermetic_sandbox::host::InsideProgram;
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, StatVfsMountFlags, fchmod, fstat, fstatvfs, linkat, openat,
     unlinkat,
@@ -27,7 +27,7 @@ const PREFIX: &str = "program-";
 const MODE: u32 = 0o555;
 
 /// Returns the program as a file that cannot be written, made first where it is not there.
-pub(super) fn hold(state: &Path, program: &[u8]) -> io::Result<Program> {
+pub(super) fn hold(state: &Path, program: &[u8]) -> io::Result<InsideProgram> {
     if !rustix::process::geteuid().is_root() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -41,7 +41,7 @@ pub(super) fn hold(state: &Path, program: &[u8]) -> io::Result<Program> {
         }
         found => found?,
     };
-    Ok(Program::of_file(read_only_mount_of(file.as_fd())?))
+    Ok(InsideProgram::of_file(read_only_mount_of(file.as_fd())?))
 }
 
 /// The folder, where nobody but root can put anything in it. Root may use the home of somebody else.
@@ -168,7 +168,7 @@ mod tests {
         fs::write(&older, "older").unwrap();
         let first = hold(state.path(), PROGRAM).unwrap();
         let second = hold(state.path(), PROGRAM).unwrap();
-        let of = |program: &Program| fs::metadata(program.path()).unwrap().ino();
+        let of = |program: &InsideProgram| fs::metadata(program.path()).unwrap().ino();
         assert_eq!(of(&first), of(&second));
         assert_eq!(fs::read(only_file(state.path())).unwrap(), PROGRAM);
     }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hermetic_sandbox::host::Usage;
-use hermetic_types::{Limits, SandboxId};
+use hermetic_sandbox::host::DiskUsage;
+use hermetic_types::{SandboxId, SandboxLimits};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use rustix::process::getuid;
 
@@ -90,14 +90,14 @@ impl ProjectQuotas {
     }
 
     /// Both limits at once. None is ever zero, which would be no limit.
-    pub(super) fn limit(&self, project: u32, limits: &Limits) -> io::Result<()> {
+    pub(super) fn limit(&self, project: u32, limits: &SandboxLimits) -> io::Result<()> {
         let blocks = (limits.disk_bytes / BLOCK).max(1);
         quota::set_limits(self.0.as_fd(), project, blocks, limits.inodes.max(1))
     }
 
-    pub(super) fn used(&self, project: u32) -> io::Result<Usage> {
+    pub(super) fn used(&self, project: u32) -> io::Result<DiskUsage> {
         let found = quota::project(self.0.as_fd(), project)?;
-        Ok(Usage {
+        Ok(DiskUsage {
             bytes: found.bytes,
             inodes: found.inodes,
         })

@@ -5,34 +5,35 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hermetic_sandbox::{
-    Layer, LayerState, Lifeline, Network, OwnProgram, Persistence, Readiness, Spec, SystemView,
+    BackendReadiness, LayerState, NetworkMode, OwnProgram, SandboxLifeline, SandboxPersistence,
+    SandboxSpec, SealLayer, SystemView,
 };
-use hermetic_types::{ConversationKey, Limits, SandboxId};
+use hermetic_types::{ConversationKey, SandboxId, SandboxLimits};
 use rustix::process::getuid;
 
 use super::disk_limit;
 use super::native::{NativeBackend, NativeHost, RequiredLayer};
 
-pub(super) async fn examine(native: &NativeBackend, host: &NativeHost) -> Readiness {
+pub(super) async fn examine(native: &NativeBackend, host: &NativeHost) -> BackendReadiness {
     let mut layers = vec![identity()];
     match native.try_out(&trial(host)).await {
         Ok(abi) => {
-            layers.push(Layer::active(
+            layers.push(SealLayer::active(
                 "namespaces",
                 "user, mount, pid, ipc, uts, network and cgroup, all new",
             ));
-            layers.push(Layer::active(
+            layers.push(SealLayer::active(
                 "capabilities",
                 "none in any set, no_new_privs",
             ));
-            layers.push(Layer::active("seccomp", "an allowlist of system calls"));
+            layers.push(SealLayer::active("seccomp", "an allowlist of system calls"));
             layers.push(landlock(abi, host.demands(RequiredLayer::Landlock)));
-            layers.push(Layer::active(
+            layers.push(SealLayer::active(
                 "command",
                 "started in it and heard to its end",
             ));
         }
-        Err(error) => layers.push(Layer::broken("namespaces", &error)),
+        Err(error) => layers.push(SealLayer::broken("namespaces", &error)),
     }
     let insisted = host.demands(RequiredLayer::CgroupLimits);
     let groups = &host.groups;
@@ -69,38 +70,38 @@ pub(super) async fn examine(native: &NativeBackend, host: &NativeHost) -> Readin
         total(host),
         tables(),
     ]);
-    Readiness { layers }
+    BackendReadiness { layers }
 }
 
 /// Small enough to live in memory and to die with this process.
-fn trial(host: &NativeHost) -> Spec {
-    Spec {
+fn trial(host: &NativeHost) -> SandboxSpec {
+    SandboxSpec {
         installation: host.config.installation.clone(),
         conversation: ConversationKey::new("doctor"),
         id: SandboxId::random(),
         system: SystemView::Host,
-        limits: Limits {
+        limits: SandboxLimits {
             memory_bytes: 64 << 20,
             disk_bytes: 1 << 20,
-            ..Limits::default()
+            ..SandboxLimits::default()
         },
         mounts: Vec::new(),
         env: BTreeMap::new(),
-        network: Network::Closed,
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Creator,
+        network: NetworkMode::Closed,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Creator,
         lifetime: Duration::from_secs(10),
     }
 }
 
-fn identity() -> Layer {
+fn identity() -> SealLayer {
     if getuid().is_root() {
-        Layer::active(
+        SealLayer::active(
             "identity",
             "each sandbox is a host user of its own, unused elsewhere and never root",
         )
     } else {
-        Layer {
+        SealLayer {
             name: "identity",
             state: LayerState::Weaker,
             detail: "every sandbox is the user who runs hermetic, apart by namespaces".to_owned(),
@@ -109,15 +110,15 @@ fn identity() -> Layer {
     }
 }
 
-fn landlock(abi: Option<u8>, insisted: bool) -> Layer {
+fn landlock(abi: Option<u8>, insisted: bool) -> SealLayer {
     match abi {
-        Some(abi) => Layer {
+        Some(abi) => SealLayer {
             name: "landlock",
             state: LayerState::Active,
             detail: format!("ABI {abi}"),
             remedy: None,
         },
-        None => Layer {
+        None => SealLayer {
             name: "landlock",
             state: missing(LayerState::Missing, insisted),
             detail: "this kernel has it not, or not switched on".to_owned(),
@@ -133,15 +134,15 @@ fn limit(
     insisted: bool,
     instead: &str,
     remedy: &str,
-) -> Layer {
+) -> SealLayer {
     match group {
-        Ok(base) => Layer {
+        Ok(base) => SealLayer {
             name,
             state: LayerState::Active,
             detail: format!("cgroup version {version}, below {}", base.display()),
             remedy: None,
         },
-        Err(why) => Layer {
+        Err(why) => SealLayer {
             name,
             state: missing(LayerState::Weaker, insisted),
             detail: format!("{instead} ({why})"),
@@ -151,7 +152,7 @@ fn limit(
 }
 
 /// A quota is believed when a sandbox was stopped by it.
-async fn disk(native: &NativeBackend, host: &NativeHost) -> Layer {
+async fn disk(native: &NativeBackend, host: &NativeHost) -> SealLayer {
     let why = match host.project_quotas() {
         Ok(_) => match native
             .try_to_say(
@@ -161,12 +162,12 @@ async fn disk(native: &NativeBackend, host: &NativeHost) -> Layer {
             )
             .await
         {
-            Ok(()) => return Layer::active("disk limit", BY_QUOTA),
+            Ok(()) => return SealLayer::active("disk limit", BY_QUOTA),
             Err(error) => error.with_causes(),
         },
         Err(why) => why.to_string(),
     };
-    Layer {
+    SealLayer {
         name: "disk limit",
         state: missing(LayerState::Weaker, host.demands(RequiredLayer::DiskLimit)),
         detail: format!("{COUNTED} ({why})"),
@@ -185,17 +186,17 @@ const COUNTED: &str = "counted, not kept: RLIMIT_FSIZE for each file and a watch
 const STOPPED: &str = "stopped\n";
 
 /// The trial again, with its files on disk.
-fn on_disk(trial: Spec) -> Spec {
-    Spec {
-        persistence: Persistence::Kept,
+fn on_disk(trial: SandboxSpec) -> SandboxSpec {
+    SandboxSpec {
+        persistence: SandboxPersistence::Kept,
         ..trial
     }
 }
 
 /// What all sandboxes may use together, so that the gateway always has something left.
-fn total(host: &NativeHost) -> Layer {
+fn total(host: &NativeHost) -> SealLayer {
     let Ok(parent) = &host.groups.memory else {
-        return Layer {
+        return SealLayer {
             name: "total limit",
             state: LayerState::Missing,
             detail: "no sum for all sandboxes together: each has its own limits only".to_owned(),
@@ -208,7 +209,7 @@ fn total(host: &NativeHost) -> Layer {
         .find(|setting| setting.file.contains("max") || setting.file.contains("limit"))
         .and_then(|setting| setting.value.parse::<u64>().ok())
         .unwrap_or_default();
-    Layer::active(
+    SealLayer::active(
         "total limit",
         format!(
             "{} MB and a bound on processes for all sandboxes together, by their common cgroup",
@@ -218,8 +219,8 @@ fn total(host: &NativeHost) -> Layer {
 }
 
 /// What one sandbox could take from everybody on the host.
-fn tables() -> Layer {
-    Layer::active(
+fn tables() -> SealLayer {
+    SealLayer::active(
         "host tables",
         "terminals and file notifications bounded for each sandbox, asynchronous I/O and huge pages \
          refused, open files and TCP buffers watched when the host runs short of them",

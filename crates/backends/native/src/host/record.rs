@@ -8,8 +8,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use hermetic_sandbox::Spec;
-use hermetic_sandbox::host::Process;
+use hermetic_sandbox::SandboxSpec;
+use hermetic_sandbox::host::ProcessHandle;
 use serde::{Deserialize, Serialize};
 
 const NAME: &str = "sandbox.json";
@@ -17,12 +17,12 @@ const NAME: &str = "sandbox.json";
 /// What is written down about one sandbox.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SandboxRecord {
-    pub(super) spec: Spec,
+    pub(super) spec: SandboxSpec,
     pub(super) made: ExternalResources,
     /// It had a life before this was written.
     pub(super) lived: bool,
     #[serde(skip)]
-    pub(super) life: Option<Process>,
+    pub(super) life: Option<ProcessHandle>,
 }
 
 /// What was made for a sandbox outside its folder, and so must be unmade.
@@ -62,7 +62,7 @@ impl SandboxRecord {
         fs::rename(partial, folder.join(NAME))
     }
 
-    pub(super) fn add_life(folder: &Path, life: &Process) -> io::Result<()> {
+    pub(super) fn add_life(folder: &Path, life: &ProcessHandle) -> io::Result<()> {
         let mut file = fs::File::options().append(true).open(folder.join(NAME))?;
         file.write_all(&line(life)?)
     }
@@ -80,23 +80,23 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use hermetic_sandbox::{Lifeline, Network, Persistence, SystemView};
-    use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
+    use hermetic_sandbox::{NetworkMode, SandboxLifeline, SandboxPersistence, SystemView};
+    use hermetic_types::{ConversationKey, InstallationId, SandboxId, SandboxLimits};
 
     fn record() -> SandboxRecord {
         SandboxRecord {
-            spec: Spec {
+            spec: SandboxSpec {
                 installation: InstallationId::random(),
                 conversation: ConversationKey::new("test"),
                 id: SandboxId::random(),
                 system: SystemView::Host,
-                limits: Limits::default(),
+                limits: SandboxLimits::default(),
                 mounts: Vec::new(),
                 env: BTreeMap::from([("A".to_owned(), "one\ntwo".to_owned())]),
-                network: Network::Closed,
+                network: NetworkMode::Closed,
                 lifetime: Duration::from_secs(60),
-                persistence: Persistence::Kept,
-                lifeline: Lifeline::Ledger,
+                persistence: SandboxPersistence::Kept,
+                lifeline: SandboxLifeline::Ledger,
             },
             made: ExternalResources {
                 groups: Vec::new(),
@@ -115,7 +115,7 @@ mod tests {
         let read = SandboxRecord::read(folder.path()).unwrap();
         assert_eq!((read.lived, read.life), (false, None));
 
-        let life = Process::observe(std::process::id().cast_signed()).unwrap();
+        let life = ProcessHandle::observe(std::process::id().cast_signed()).unwrap();
         SandboxRecord::add_life(folder.path(), &life).unwrap();
         let file = folder.path().join(NAME);
         let text = fs::read(&file).unwrap();

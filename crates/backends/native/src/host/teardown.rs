@@ -16,7 +16,7 @@ use super::record::SandboxRecord;
 use hermetic_sandbox::host as process;
 
 /// How long processes get to vanish after SIGKILL. Only an unresponsive disk makes them need it.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const CAGE_KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Ends every process, and keeps the files.
 pub(super) fn stop(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError> {
@@ -98,7 +98,7 @@ fn end_processes(record: &SandboxRecord) -> Result<(), BackendError> {
     let Some((process, pidfd)) = record.living() else {
         return Ok(());
     };
-    if process::kill(pidfd.as_fd(), KILL_TIMEOUT) {
+    if process::kill(pidfd.as_fd(), CAGE_KILL_TIMEOUT) {
         return Ok(());
     }
     Err(BackendError::failed(
@@ -122,7 +122,7 @@ fn remove_groups(id: &SandboxId, record: &SandboxRecord) -> Result<(), BackendEr
 /// A group stays busy for a moment after its last process is gone. A process that never got as far
 /// as being written down may still be in it; it is ours by the group's name.
 fn remove_group(group: &Path) -> io::Result<()> {
-    let deadline = Instant::now() + KILL_TIMEOUT;
+    let deadline = Instant::now() + CAGE_KILL_TIMEOUT;
     loop {
         match fs::remove_dir(group) {
             Err(error) if error.raw_os_error() == Some(16) => {}

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hermetic_sandbox::BackendError;
-use hermetic_sandbox::host::Program;
+use hermetic_sandbox::host::InsideProgram;
 
 use super::inner_death::InnerStderr;
 use crate::control_socket::ControlSocket;
@@ -35,7 +35,7 @@ pub(super) struct ContainerKeeper(Child);
 impl WaitingCage {
     /// Starts a cage by a plain spawn: no fork of a process with threads, and nothing inherited but the control
     /// socket.
-    pub(super) fn start(program: &Program) -> Result<Self, BackendError> {
+    pub(super) fn start(program: &InsideProgram) -> Result<Self, BackendError> {
         let (control, end) = ControlSocket::pair()
             .map_err(|source| BackendError::failed("make the control socket", source))?;
         let (stderr, theirs) = InnerStderr::pipe()
@@ -123,7 +123,7 @@ impl EarlyCage {
     }
 
     /// Where none can be started nothing is said: whoever needs one tries again and hears why.
-    pub(super) fn start(&self, program: &Program) {
+    pub(super) fn start(&self, program: &InsideProgram) {
         if self.held().is_some() {
             return;
         }
@@ -140,7 +140,10 @@ impl EarlyCage {
     }
 
     /// Returns the cage that waits, or a new one.
-    pub(super) fn take_or_start(&self, program: &Program) -> Result<WaitingCage, BackendError> {
+    pub(super) fn take_or_start(
+        &self,
+        program: &InsideProgram,
+    ) -> Result<WaitingCage, BackendError> {
         let mut early = self.held().take();
         match early.take_if(WaitingCage::lives) {
             Some(early) => Ok(early),
@@ -162,7 +165,7 @@ const KEEPER_EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 impl ContainerKeeper {
     /// Waits for the one to end and then ends the other, whoever of us is still there.
     pub(super) fn start(
-        program: &Program,
+        program: &InsideProgram,
         cage: OwnedFd,
         container: OwnedFd,
     ) -> Result<Self, BackendError> {
@@ -187,7 +190,7 @@ impl ContainerKeeper {
 }
 
 fn spawn(
-    program: &Program,
+    program: &InsideProgram,
     words: &[&str],
     stdin: Stdio,
     stdout: Stdio,
@@ -232,11 +235,11 @@ fn spawn_when_written(command: &mut Command) -> io::Result<Child> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hermetic_sandbox::host::Process;
+    use hermetic_sandbox::host::ProcessHandle;
     use rustix::process::{Pid, Signal, kill_process};
 
-    fn program() -> Program {
-        Program::seal(hermetic_embedded::WARDEN).unwrap()
+    fn program() -> InsideProgram {
+        InsideProgram::seal(hermetic_embedded::WARDEN).unwrap()
     }
 
     fn pid(cage: &WaitingCage) -> i32 {
@@ -264,9 +267,9 @@ mod tests {
         let (program, early) = (program(), EarlyCage::new(EarlyStart::Once));
         early.start(&program);
         let waited = pid(early.held().as_ref().unwrap());
-        assert!(Process::observe(waited).is_some());
+        assert!(ProcessHandle::observe(waited).is_some());
         drop(early);
-        assert!(Process::observe(waited).is_none());
+        assert!(ProcessHandle::observe(waited).is_none());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::planning;
 use super::record::SandboxRecord;
 use super::tables::KernelTable;
 use hermetic_sandbox::host::held::{self, OnDevice};
-use hermetic_sandbox::host::{self as process, Blame, Process, Usage};
+use hermetic_sandbox::host::{self as process, DiskUsage, ProcessHandle, UsageBlame};
 
 /// The reason why a sandbox was ended by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub enum EndReason {
 }
 
 /// How often the disk is looked at. A disk writes some hundred megabytes in this time.
-const BEAT: Duration = Duration::from_millis(50);
+const DISK_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// As fast as memory is ever filled, per second: tells how long a look stays good.
 const FILL_RATE: u64 = 4 << 30;
@@ -76,13 +76,13 @@ struct WatchedSandbox {
 struct WatchedDisk {
     folders: Vec<PathBuf>,
     overlaid: bool,
-    limit: Usage,
+    limit: DiskUsage,
     /// The sandbox's share when it was last counted.
-    counted: Usage,
+    counted: DiskUsage,
     /// The least that was in use on the whole file system since then: what others freed before does
     /// not hide what is written after.
-    whole: Usage,
-    blame: Blame,
+    whole: DiskUsage,
+    blame: UsageBlame,
     next_count: Instant,
 }
 
@@ -129,7 +129,7 @@ impl NativeHost {
         &self,
         folder: &SandboxFolder,
         record: &SandboxRecord,
-        (process, pidfd): (Process, OwnedFd),
+        (process, pidfd): (ProcessHandle, OwnedFd),
     ) {
         let (spec, made) = (&record.spec, &record.made);
         if self.watch.knows(&folder.id) {
@@ -146,13 +146,13 @@ impl NativeHost {
         let disk = (made.on_disk && !is_kept).then(|| WatchedDisk {
             folders: folder.trees(),
             overlaid: self.outer_container.is_some(),
-            limit: Usage {
+            limit: DiskUsage {
                 bytes: spec.limits.disk_bytes,
                 inodes: spec.limits.inodes,
             },
-            counted: Usage::default(),
-            whole: Usage::of_all(&folder.workspace()).unwrap_or_default(),
-            blame: Blame::default(),
+            counted: DiskUsage::default(),
+            whole: DiskUsage::of_all(&folder.workspace()).unwrap_or_default(),
+            blame: UsageBlame::default(),
             // At once: it may have come back with files.
             next_count: Instant::now(),
         });
@@ -169,7 +169,7 @@ impl NativeHost {
 /// Ends when there is nobody left to watch, or nobody left who wants it.
 async fn walk(round: Weak<Mutex<WatchRound>>) {
     loop {
-        tokio::time::sleep(BEAT).await;
+        tokio::time::sleep(DISK_CHECK_INTERVAL).await;
         let Some(round) = round.upgrade() else {
             return;
         };
@@ -259,7 +259,7 @@ impl WatchedDisk {
         let Some(folder) = self.folders.first() else {
             return false;
         };
-        let Ok(whole) = Usage::of_all(folder) else {
+        let Ok(whole) = DiskUsage::of_all(folder) else {
             return false;
         };
         self.whole = self.whole.least(whole);
@@ -282,13 +282,13 @@ impl WatchedDisk {
         room.bytes == 0 || room.inodes == 0
     }
 
-    fn weigh(&mut self, counted: Usage, whole: Usage, doubt: bool) {
+    fn weigh(&mut self, counted: DiskUsage, whole: DiskUsage, doubt: bool) {
         self.blame.weigh(counted, whole, doubt);
         self.counted = counted;
     }
 
     /// What is its own, and whether there may be more.
-    fn count(&self, pid: i32) -> io::Result<(Usage, bool)> {
+    fn count(&self, pid: i32) -> io::Result<(DiskUsage, bool)> {
         let named = disk::count(&self.folders)?;
         let device = OnDevice {
             number: disk::device(&self.folders[0])?,
@@ -298,7 +298,7 @@ impl WatchedDisk {
         Ok((named.plus(held.unnamed), held.disk_doubt))
     }
 
-    fn room(&self) -> Usage {
+    fn room(&self) -> DiskUsage {
         self.limit.minus(self.counted.plus(self.blame.charged()))
     }
 }
@@ -351,8 +351,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn bytes(bytes: u64) -> Usage {
-        Usage { bytes, inodes: 0 }
+    fn bytes(bytes: u64) -> DiskUsage {
+        DiskUsage { bytes, inodes: 0 }
     }
 
     fn disk() -> WatchedDisk {
@@ -360,9 +360,9 @@ mod tests {
             folders: Vec::new(),
             overlaid: false,
             limit: bytes(100),
-            counted: Usage::default(),
+            counted: DiskUsage::default(),
             whole: bytes(1000),
-            blame: Blame::default(),
+            blame: UsageBlame::default(),
             next_count: Instant::now(),
         }
     }

@@ -7,7 +7,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use hermetic_sandbox::{BackendError, Lifeline, Mount, MountMode, Spec};
+use hermetic_sandbox::{BackendError, HostMount, MountMode, SandboxLifeline, SandboxSpec};
 
 use crate::plan::SandboxIdentity;
 
@@ -15,7 +15,7 @@ const OTHERS_WRITE: u32 = 0o002;
 
 /// The identity that can write to every writable mount, or why there is none.
 pub(super) fn identity(
-    spec: &Spec,
+    spec: &SandboxSpec,
     usual: SandboxIdentity,
 ) -> Result<SandboxIdentity, BackendError> {
     let SandboxIdentity::Assumed(mut id) = usual else {
@@ -32,7 +32,9 @@ pub(super) fn identity(
             continue;
         }
         // A kept one has to be the same user each time it is started.
-        if owner == 0 || spec.lifeline != Lifeline::Creator || SandboxIdentity::Assumed(id) != usual
+        if owner == 0
+            || spec.lifeline != SandboxLifeline::Creator
+            || SandboxIdentity::Assumed(id) != usual
         {
             return Err(unwritable(mount, owner));
         }
@@ -41,7 +43,7 @@ pub(super) fn identity(
     Ok(SandboxIdentity::Assumed(id))
 }
 
-fn unwritable(mount: &Mount, owner: u32) -> BackendError {
+fn unwritable(mount: &HostMount, owner: u32) -> BackendError {
     let source = mount.source.display();
     BackendError::Refused {
         what: format!("showing {source} writable"),
@@ -61,27 +63,27 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use hermetic_sandbox::{Network, Persistence, SystemView};
-    use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
+    use hermetic_sandbox::{NetworkMode, SandboxPersistence, SystemView};
+    use hermetic_types::{ConversationKey, InstallationId, SandboxId, SandboxLimits};
 
     const USUAL: SandboxIdentity = SandboxIdentity::Assumed(0x7000_0001);
 
-    fn spec(lifeline: Lifeline, folders: &[&Path], mode: MountMode) -> Spec {
-        let mount = |folder: &&Path| Mount {
+    fn spec(lifeline: SandboxLifeline, folders: &[&Path], mode: MountMode) -> SandboxSpec {
+        let mount = |folder: &&Path| HostMount {
             source: folder.to_path_buf(),
             target: "/data".into(),
             mode,
         };
-        Spec {
+        SandboxSpec {
             installation: InstallationId::random(),
             conversation: ConversationKey::new("cli"),
             id: SandboxId::random(),
             system: SystemView::Host,
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
             mounts: folders.iter().map(mount).collect(),
             env: BTreeMap::new(),
-            network: Network::Closed,
-            persistence: Persistence::Ephemeral,
+            network: NetworkMode::Closed,
+            persistence: SandboxPersistence::Ephemeral,
             lifeline,
             lifetime: Duration::from_secs(60),
         }
@@ -101,7 +103,11 @@ mod tests {
     #[test]
     fn a_passing_sandbox_of_root_becomes_the_folders_owner() {
         let Some(folder) = owned_by(1234) else { return };
-        let spec = spec(Lifeline::Creator, &[folder.path()], MountMode::ReadWrite);
+        let spec = spec(
+            SandboxLifeline::Creator,
+            &[folder.path()],
+            MountMode::ReadWrite,
+        );
         assert_eq!(
             identity(&spec, USUAL).unwrap(),
             SandboxIdentity::Assumed(1234)
@@ -111,7 +117,11 @@ mod tests {
     #[test]
     fn it_is_never_root_and_says_what_to_do() {
         let Some(folder) = owned_by(0) else { return };
-        let spec = spec(Lifeline::Creator, &[folder.path()], MountMode::ReadWrite);
+        let spec = spec(
+            SandboxLifeline::Creator,
+            &[folder.path()],
+            MountMode::ReadWrite,
+        );
         let said = identity(&spec, USUAL).unwrap_err().to_string();
         assert!(
             said.contains("belongs to uid 0") && said.contains("chown"),
@@ -125,25 +135,37 @@ mod tests {
             return;
         };
         let both = [one.path(), other.path()];
-        let spec = spec(Lifeline::Creator, &both, MountMode::ReadWrite);
+        let spec = spec(SandboxLifeline::Creator, &both, MountMode::ReadWrite);
         assert!(identity(&spec, USUAL).is_err());
     }
 
     #[test]
     fn what_everybody_may_write_or_nobody_writes_changes_nothing() {
         let Some(folder) = owned_by(0) else { return };
-        let read_only = spec(Lifeline::Ledger, &[folder.path()], MountMode::ReadOnly);
+        let read_only = spec(
+            SandboxLifeline::Ledger,
+            &[folder.path()],
+            MountMode::ReadOnly,
+        );
         assert_eq!(identity(&read_only, USUAL).unwrap(), USUAL);
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(folder.path(), open).unwrap();
-        let open = spec(Lifeline::Ledger, &[folder.path()], MountMode::ReadWrite);
+        let open = spec(
+            SandboxLifeline::Ledger,
+            &[folder.path()],
+            MountMode::ReadWrite,
+        );
         assert_eq!(identity(&open, USUAL).unwrap(), USUAL);
     }
 
     #[test]
     fn a_kept_one_stays_who_it_is() {
         let Some(folder) = owned_by(1234) else { return };
-        let spec = spec(Lifeline::Ledger, &[folder.path()], MountMode::ReadWrite);
+        let spec = spec(
+            SandboxLifeline::Ledger,
+            &[folder.path()],
+            MountMode::ReadWrite,
+        );
         assert!(identity(&spec, USUAL).is_err());
     }
 }

@@ -8,39 +8,43 @@ use hermetic_sandbox::BackendError;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
-use super::Config;
-use super::connection::{Place, gather};
-use crate::order::{self, Answer, MAGIC, Order};
+use super::SshConfig;
+use super::connection::{ChannelPermit, gather};
+use crate::order::{self, MAGIC, RemoteAnswer, RemoteOrder};
 
 /// What a login may print before our program speaks.
 const LONGEST_GREETING: usize = 64 << 10;
 
 /// Dropping it closes the channel.
 #[derive(Debug)]
-pub(super) struct Channel {
+pub(super) struct SshChannel {
     stdin: ChildStdin,
     stdout: ChildStdout,
     stderr: Option<ChildStderr>,
     child: Child,
-    place: Place,
+    place: ChannelPermit,
 }
 
 /// Dropping it closes the channel.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenChannel {
     _child: Child,
-    _place: Place,
+    _place: ChannelPermit,
 }
 
 /// What became of a command line that ran to its end.
-pub(super) struct Said {
+pub(super) struct ScriptResult {
     pub(super) code: Option<i32>,
     pub(super) out: String,
     pub(super) err: String,
 }
 
-impl Channel {
-    pub(super) fn open(config: &Config, place: Place, line: &str) -> Result<Self, BackendError> {
+impl SshChannel {
+    pub(super) fn open(
+        config: &SshConfig,
+        place: ChannelPermit,
+        line: &str,
+    ) -> Result<Self, BackendError> {
         let failed = |source: io::Error| BackendError::failed("start ssh", source);
         let mut child = config
             .channel(&place.connection.control(), line)
@@ -61,7 +65,7 @@ impl Channel {
     }
 
     /// One order, one answer. An error means that none came; [`said`](Self::said) knows more.
-    pub(super) async fn ask(&mut self, order: &Order) -> io::Result<Answer> {
+    pub(super) async fn ask(&mut self, order: &RemoteOrder) -> io::Result<RemoteAnswer> {
         let frame = order::frame(order).map_err(io::Error::other)?;
         self.stdin.write_all(&frame).await?;
         self.stdin.flush().await?;
@@ -74,7 +78,7 @@ impl Channel {
     }
 
     /// Gives it all its input and waits for its end.
-    pub(super) async fn finish(mut self, input: &[u8]) -> (Said, Place) {
+    pub(super) async fn finish(mut self, input: &[u8]) -> (ScriptResult, ChannelPermit) {
         // Who does not want his input says so by his exit code.
         let feed = async {
             let _ = self.stdin.write_all(input).await;
@@ -88,7 +92,7 @@ impl Channel {
         };
         let ((), (out, err)) = tokio::join!(feed, listen);
         let code = self.child.wait().await.ok().and_then(|end| end.code());
-        (Said { code, out, err }, self.place)
+        (ScriptResult { code, out, err }, self.place)
     }
 
     /// Its streams one by one, and what keeps it open.
@@ -98,13 +102,13 @@ impl Channel {
         ChildStdin,
         ChildStdout,
         Box<dyn AsyncRead + Send + Unpin>,
-        Open,
+        OpenChannel,
     ) {
         let stderr: Box<dyn AsyncRead + Send + Unpin> = match self.stderr.take() {
             Some(stderr) => Box::new(stderr),
             None => Box::new(tokio::io::empty()),
         };
-        let open = Open {
+        let open = OpenChannel {
             _child: self.child,
             _place: self.place,
         };
@@ -135,7 +139,7 @@ async fn skip_greeting(stdout: &mut ChildStdout) -> io::Result<()> {
     Err(io::ErrorKind::InvalidData.into())
 }
 
-impl AsyncRead for Channel {
+impl AsyncRead for SshChannel {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -145,7 +149,7 @@ impl AsyncRead for Channel {
     }
 }
 
-impl AsyncWrite for Channel {
+impl AsyncWrite for SshChannel {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

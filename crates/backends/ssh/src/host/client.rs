@@ -11,7 +11,7 @@ use hermetic_types::InstallationId;
 use tokio::process::Command;
 
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct SshConfig {
     pub host: String,
     pub user: Option<String>,
     /// As the user's ssh configuration has it, if absent.
@@ -31,7 +31,7 @@ pub struct Config {
 /// user's file.
 const CONNECTION: [&str; 14] = [
     "ControlMaster=yes",
-    // It lives as long as we hold it, see `Connection`.
+    // It lives as long as we hold it, see `SshConnection`.
     "ControlPersist=no",
     "BatchMode=yes",
     "ConnectTimeout=10",
@@ -54,7 +54,7 @@ const CONNECTION: [&str; 14] = [
 const LEASH: &str =
     r#""$@" & exec >&- 2>&-; read -r _; kill $!; wait $!; rm -f "$0/c"; rmdir "$0""#;
 
-impl Config {
+impl SshConfig {
     /// As a person would write it.
     pub(super) fn destination(&self) -> String {
         match &self.user {

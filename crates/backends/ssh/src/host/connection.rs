@@ -16,18 +16,18 @@ use tokio::process::ChildStdin;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::Config;
-use super::place::Placed;
-use super::trouble::{MOST_SAID, not_connected};
+use super::SshConfig;
+use super::place::RemoteProgram;
+use super::trouble::{MOST_STDERR_BYTES, not_connected};
 
 /// Channels on one connection. OpenSSH allows ten (`MaxSessions`) unless told otherwise.
 const CHANNELS: usize = 8;
 
 /// Longer than `ConnectTimeout`, for what comes after the connect: jump hosts, slow logins.
-const PATIENCE: Duration = Duration::from_secs(40);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(40);
 
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct SshConnection {
     /// Private: who can write here could speak as us.
     folder: TempDir,
     /// The `ssh` ends when this closes.
@@ -37,11 +37,11 @@ pub(super) struct Connection {
     /// How many channels it takes, as far as we know.
     capacity: AtomicUsize,
     last_use: Mutex<Instant>,
-    pub(super) placed: OnceCell<Placed>,
+    pub(super) placed: OnceCell<RemoteProgram>,
 }
 
-impl Connection {
-    pub(super) async fn open(config: &Config) -> Result<Self, BackendError> {
+impl SshConnection {
+    pub(super) async fn open(config: &SshConfig) -> Result<Self, BackendError> {
         let failed = |source: io::Error| BackendError::failed("start ssh", source);
         // Short, and not in our state folder: a socket's address holds 108 bytes.
         let folder = tempfile::Builder::new()
@@ -65,7 +65,7 @@ impl Connection {
         else {
             return Err(failed(io::ErrorKind::BrokenPipe.into()));
         };
-        let stands = timeout(PATIENCE, stdout.read_u8()).await;
+        let stands = timeout(LOGIN_TIMEOUT, stdout.read_u8()).await;
         if !matches!(stands, Ok(Ok(_))) {
             drop(leash);
             let said = timeout(Duration::from_secs(2), gather(&mut stderr)).await;
@@ -89,9 +89,9 @@ impl Connection {
     }
 
     /// Room for one channel more, if there is.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
+    pub(super) fn enter(self: &Arc<Self>) -> Option<ChannelPermit> {
         let permit = Arc::clone(&self.room).try_acquire_owned().ok()?;
-        Some(Place {
+        Some(ChannelPermit {
             connection: Arc::clone(self),
             permit: Some(permit),
         })
@@ -112,16 +112,16 @@ impl Connection {
     }
 }
 
-/// The right to one channel.
+/// Permits one channel on a connection.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) connection: Arc<Connection>,
+pub(super) struct ChannelPermit {
+    pub(super) connection: Arc<SshConnection>,
     permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Place {
+impl ChannelPermit {
     /// One beyond the count, for the one who looks after the connection itself.
-    pub(super) fn beside(connection: &Arc<Connection>) -> Self {
+    pub(super) fn beside(connection: &Arc<SshConnection>) -> Self {
         Self {
             connection: Arc::clone(connection),
             permit: None,
@@ -138,7 +138,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ChannelPermit {
     fn drop(&mut self) {
         *self.connection.last_use() = Instant::now();
     }
@@ -161,7 +161,10 @@ async fn watch(
 /// The beginning of what is said, to its end.
 pub(super) async fn gather(from: &mut (impl AsyncRead + Unpin)) -> String {
     let mut said = Vec::new();
-    let _ = from.take(MOST_SAID as u64).read_to_end(&mut said).await;
+    let _ = from
+        .take(MOST_STDERR_BYTES as u64)
+        .read_to_end(&mut said)
+        .await;
     let said = String::from_utf8_lossy(&said);
     said.chars()
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
@@ -169,7 +172,7 @@ pub(super) async fn gather(from: &mut (impl AsyncRead + Unpin)) -> String {
 }
 
 /// A user who wants every key to be known beforehand keeps that.
-async fn wants_strict_checking(config: &Config) -> bool {
+async fn wants_strict_checking(config: &SshConfig) -> bool {
     let Ok(shown) = config.show().output().await else {
         return false;
     };

@@ -7,25 +7,25 @@ use hermetic_sandbox::BackendError;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use super::Config;
-use super::connection::{Connection, Place};
+use super::SshConfig;
+use super::connection::{ChannelPermit, SshConnection};
 
 /// A connection that nobody uses is kept this long.
 const KEPT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default)]
-pub(super) struct Connections(Arc<Mutex<Vec<Arc<Connection>>>>);
+pub(super) struct SshConnections(Arc<Mutex<Vec<Arc<SshConnection>>>>);
 
-impl Connections {
+impl SshConnections {
     /// Who comes while a connection is being made waits for that one.
-    pub(super) async fn enter(&self, config: &Config) -> Result<Place, BackendError> {
+    pub(super) async fn enter(&self, config: &SshConfig) -> Result<ChannelPermit, BackendError> {
         let mut all = self.0.lock().await;
         all.retain(|connection| !connection.is_gone());
         loop {
-            if let Some(place) = all.iter().find_map(Connection::enter) {
+            if let Some(place) = all.iter().find_map(SshConnection::enter) {
                 return Ok(place);
             }
-            let connection = Arc::new(Connection::open(config).await?);
+            let connection = Arc::new(SshConnection::open(config).await?);
             let (pool, new) = (Arc::downgrade(&self.0), Arc::downgrade(&connection));
             tokio::spawn(close_when_idle(pool, new));
             all.push(connection);
@@ -33,7 +33,10 @@ impl Connections {
     }
 }
 
-async fn close_when_idle(all: Weak<Mutex<Vec<Arc<Connection>>>>, connection: Weak<Connection>) {
+async fn close_when_idle(
+    all: Weak<Mutex<Vec<Arc<SshConnection>>>>,
+    connection: Weak<SshConnection>,
+) {
     loop {
         let due = match connection.upgrade() {
             None => return,

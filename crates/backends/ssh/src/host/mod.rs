@@ -9,5 +9,5 @@ mod plain;
 mod ssh;
 mod trouble;
 
-pub use client::Config;
-pub use ssh::Ssh;
+pub use client::SshConfig;
+pub use ssh::SshBackend;

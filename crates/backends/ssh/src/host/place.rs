@@ -11,21 +11,21 @@ use hermetic_sandbox::BackendError;
 use hermetic_types::InstallationId;
 use sha2::{Digest, Sha256};
 
-use super::Config;
-use super::channel::Said;
+use super::SshConfig;
+use super::channel::ScriptResult;
 
 /// What commands go through on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Placed {
+pub(super) enum RemoteProgram {
     /// A warden for each sandbox.
     Warden,
     /// No program of ours runs there; why. Commands go by a plain shell.
     Nothing(String),
 }
 
-/// The program and where it is to be.
+/// The program that is uploaded, and where to.
 #[derive(Clone, Debug)]
-pub(super) struct Cargo {
+pub(super) struct ProgramUpload {
     name: String,
     sum: String,
     bytes: &'static [u8],
@@ -34,7 +34,7 @@ pub(super) struct Cargo {
 
 /// What a look at the host came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum UploadCheck {
     Ready,
     /// It is not there, or not what it should be.
     Absent,
@@ -57,8 +57,8 @@ const MACHINE: &str = if cfg!(target_arch = "x86_64") {
 /// What the program answers to no words at all: sysexits(3), usage.
 const RAN: &str = "ran 64";
 
-impl Cargo {
-    pub(super) fn new(config: &Config) -> Self {
+impl ProgramUpload {
+    pub(super) fn new(config: &SshConfig) -> Self {
         let sum: String = Sha256::digest(config.program)
             .iter()
             .map(|byte| format!("{byte:02x}"))
@@ -112,7 +112,11 @@ impl Cargo {
         )
     }
 
-    pub(super) fn understand(&self, config: &Config, said: &Said) -> Result<Look, BackendError> {
+    pub(super) fn understand(
+        &self,
+        config: &SshConfig,
+        said: &ScriptResult,
+    ) -> Result<UploadCheck, BackendError> {
         // A login may have printed something before.
         let mut lines = said.out.lines().map(str::trim);
         let Some(machine) = lines.find_map(|line| line.strip_prefix("hermetic ")) else {
@@ -123,14 +127,14 @@ impl Cargo {
         if !has("entered") {
             let why = said.err.lines().next_back().unwrap_or("no home folder");
             let to = config.destination();
-            return Ok(Look::Refused {
+            return Ok(UploadCheck::Refused {
                 what: format!("no folder of ours can be made on {to}: {why}"),
                 remedy: "give the account a home folder that it can write to".to_owned(),
             });
         }
         if has("foreign") || has("open") {
             let to = config.destination();
-            return Ok(Look::Refused {
+            return Ok(UploadCheck::Refused {
                 what: format!(
                     "~/.hermetic on {to} is not private: others could have put something there"
                 ),
@@ -140,23 +144,23 @@ impl Cargo {
             });
         }
         if machine != MACHINE {
-            return Ok(Look::Never(format!(
+            return Ok(UploadCheck::Never(format!(
                 "the host is {machine}, the program is for {MACHINE}"
             )));
         }
         let sum = lines.iter().find_map(|line| line.strip_prefix("sum "));
         match sum {
-            Some(sum) if sum.starts_with(&self.sum) && has(RAN) => Ok(Look::Ready),
+            Some(sum) if sum.starts_with(&self.sum) && has(RAN) => Ok(UploadCheck::Ready),
             // It is whole and does not run: a folder mounted `noexec`, for example.
             Some(sum) if sum.starts_with(&self.sum) => {
                 let why = said.err.lines().next_back().unwrap_or("it ends at once");
-                Ok(Look::Never(format!(
+                Ok(UploadCheck::Never(format!(
                     "the program does not run there: {why}"
                 )))
             }
             // No program there can check it by SHA-256; its size was checked when it came.
-            Some(sum) if is_cksum(sum, self.bytes.len()) && has(RAN) => Ok(Look::Ready),
-            _ => Ok(Look::Absent),
+            Some(sum) if is_cksum(sum, self.bytes.len()) && has(RAN) => Ok(UploadCheck::Ready),
+            _ => Ok(UploadCheck::Absent),
         }
     }
 }

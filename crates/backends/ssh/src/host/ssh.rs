@@ -6,52 +6,52 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
-    Backend, BackendError, Found, FoundState, Layer, LayerState, Lifeline, Link, Persistence,
-    Readiness, Spec,
+    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, LayerState, SandboxLifeline,
+    SandboxPersistence, SandboxSpec, SealLayer, WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, SandboxId};
 use tokio::time::timeout;
 
-use super::Config;
-use super::channel::{Channel, Said};
-use super::connection::{Connection, Place};
-use super::connections::Connections;
-use super::place::{Cargo, Look, Placed};
-use super::plain::Plain;
+use super::SshConfig;
+use super::channel::{ScriptResult, SshChannel};
+use super::connection::{ChannelPermit, SshConnection};
+use super::connections::SshConnections;
+use super::place::{ProgramUpload, RemoteProgram, UploadCheck};
+use super::plain::PlainHost;
 use super::trouble;
-use crate::order::{Answer, Lodger, Lodging, Order, State};
+use crate::order::{ListedSandbox, RemoteAnswer, RemoteOrder, RemoteSandbox, RemoteState};
 
 /// Longer than the slowest answer: a warden that does not end by itself is given its time.
-const PATIENCE: Duration = Duration::from_secs(45);
+const ORDER_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Clones share one connection.
 #[derive(Clone, Debug)]
-pub struct Ssh(Arc<Host>);
+pub struct SshBackend(Arc<SshState>);
 
 #[derive(Debug)]
-pub(super) struct Host {
-    pub(super) config: Config,
-    cargo: Cargo,
-    connections: Connections,
+pub(super) struct SshState {
+    pub(super) config: SshConfig,
+    cargo: ProgramUpload,
+    connections: SshConnections,
 }
 
-impl Ssh {
+impl SshBackend {
     /// Nothing is connected yet: the first sandbox does that.
-    pub fn new(config: Config) -> Self {
-        Self(Arc::new(Host {
-            cargo: Cargo::new(&config),
+    pub fn new(config: SshConfig) -> Self {
+        Self(Arc::new(SshState {
+            cargo: ProgramUpload::new(&config),
             config,
-            connections: Connections::default(),
+            connections: SshConnections::default(),
         }))
     }
 }
 
-impl Ssh {
+impl SshBackend {
     /// Commands act on a host of somebody's.
     pub const DESCRIPTION: BackendDescription = BackendDescription::judged(BackendKind::Ssh);
 }
 
-impl Backend for Ssh {
+impl Backend for SshBackend {
     fn description(&self) -> BackendDescription {
         Self::DESCRIPTION
     }
@@ -60,38 +60,44 @@ impl Backend for Ssh {
         true
     }
 
-    fn readiness(&self) -> BoxFuture<'_, Readiness> {
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
         async move { self.0.readiness().await }.boxed()
     }
 
-    fn create<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn create<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         self.0
-            .link(&spec.id, Order::Create(self.0.lodging(spec)))
+            .link(&spec.id, RemoteOrder::Create(self.0.lodging(spec)))
             .boxed()
     }
 
-    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<Link, BackendError>> {
-        self.0.link(id, Order::Connect(id.clone())).boxed()
+    fn connect<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        self.0.link(id, RemoteOrder::Connect(id.clone())).boxed()
     }
 
     fn stop<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
-        self.0.done(id, Order::Stop(id.clone())).boxed()
+        self.0.done(id, RemoteOrder::Stop(id.clone())).boxed()
     }
 
-    fn resume<'a>(&'a self, spec: &'a Spec) -> BoxFuture<'a, Result<Link, BackendError>> {
+    fn resume<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         self.0
-            .link(&spec.id, Order::Resume(self.0.lodging(spec)))
+            .link(&spec.id, RemoteOrder::Resume(self.0.lodging(spec)))
             .boxed()
     }
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
-        self.0.done(id, Order::Destroy(id.clone())).boxed()
+        self.0.done(id, RemoteOrder::Destroy(id.clone())).boxed()
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<Found>, BackendError>> {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
         async move {
-            match self.0.ask(&Order::List).await? {
-                (Answer::Found(lodgers), _) => Ok(lodgers.into_iter().map(found).collect()),
+            match self.0.ask(&RemoteOrder::List).await? {
+                (RemoteAnswer::Found(lodgers), _) => Ok(lodgers.into_iter().map(found).collect()),
                 (other, _) => Err(self.0.unexpected(other)),
             }
         }
@@ -99,35 +105,49 @@ impl Backend for Ssh {
     }
 }
 
-impl Host {
-    async fn link(self: &Arc<Self>, id: &SandboxId, order: Order) -> Result<Link, BackendError> {
+impl SshState {
+    async fn link(
+        self: &Arc<Self>,
+        id: &SandboxId,
+        order: RemoteOrder,
+    ) -> Result<WardenLink, BackendError> {
         match self.ask(&order).await? {
-            (Answer::Linked, Some(link)) => Ok(link),
-            (Answer::NoSuchSandbox, _) => Err(BackendError::NoSuchSandbox { id: id.clone() }),
+            (RemoteAnswer::Linked, Some(link)) => Ok(link),
+            (RemoteAnswer::NoSuchSandbox, _) => Err(BackendError::NoSuchSandbox { id: id.clone() }),
             (other, _) => Err(self.unexpected(other)),
         }
     }
 
-    async fn done(self: &Arc<Self>, id: &SandboxId, order: Order) -> Result<(), BackendError> {
+    async fn done(
+        self: &Arc<Self>,
+        id: &SandboxId,
+        order: RemoteOrder,
+    ) -> Result<(), BackendError> {
         match self.ask(&order).await? {
-            (Answer::Done, _) => Ok(()),
-            (Answer::NoSuchSandbox, _) => Err(BackendError::NoSuchSandbox { id: id.clone() }),
+            (RemoteAnswer::Done, _) => Ok(()),
+            (RemoteAnswer::NoSuchSandbox, _) => Err(BackendError::NoSuchSandbox { id: id.clone() }),
             (other, _) => Err(self.unexpected(other)),
         }
     }
 
-    async fn ask(self: &Arc<Self>, order: &Order) -> Result<(Answer, Option<Link>), BackendError> {
+    async fn ask(
+        self: &Arc<Self>,
+        order: &RemoteOrder,
+    ) -> Result<(RemoteAnswer, Option<WardenLink>), BackendError> {
         loop {
             let place = self.connections.enter(&self.config).await?;
-            if let Placed::Nothing(why) = self.placed(&place.connection).await? {
+            if let RemoteProgram::Nothing(why) = self.placed(&place.connection).await? {
                 drop(place);
                 tracing::debug!(%why, "by a plain shell");
-                return Plain(self).answer(order).await;
+                return PlainHost(self).answer(order).await;
             }
-            let mut channel = Channel::open(&self.config, place, &self.cargo.run())?;
-            match timeout(PATIENCE, channel.ask(order)).await {
-                Ok(Ok(Answer::Linked)) => {
-                    return Ok((Answer::Linked, Some(Link::new(channel.into_link()))));
+            let mut channel = SshChannel::open(&self.config, place, &self.cargo.run())?;
+            match timeout(ORDER_TIMEOUT, channel.ask(order)).await {
+                Ok(Ok(RemoteAnswer::Linked)) => {
+                    return Ok((
+                        RemoteAnswer::Linked,
+                        Some(WardenLink::new(channel.into_link())),
+                    ));
                 }
                 Ok(Ok(answer)) => return Ok((answer, None)),
                 Ok(Err(_)) => {
@@ -145,16 +165,20 @@ impl Host {
     }
 
     /// A channel for one line of shell. Whether the server has room for it shows when it is used.
-    pub(super) async fn open(&self, line: &str) -> Result<Channel, BackendError> {
+    pub(super) async fn open(&self, line: &str) -> Result<SshChannel, BackendError> {
         let place = self.connections.enter(&self.config).await?;
-        Channel::open(&self.config, place, line)
+        SshChannel::open(&self.config, place, line)
     }
 
     /// One line of shell to its end.
-    pub(super) async fn line(&self, line: &str, input: &[u8]) -> Result<Said, BackendError> {
+    pub(super) async fn line(
+        &self,
+        line: &str,
+        input: &[u8],
+    ) -> Result<ScriptResult, BackendError> {
         loop {
             let channel = self.open(line).await?;
-            match timeout(PATIENCE, channel.finish(input)).await {
+            match timeout(ORDER_TIMEOUT, channel.finish(input)).await {
                 Ok((said, place)) if said.code == Some(255) => self.not_served(&said, place)?,
                 Ok((said, _)) => return Ok(said),
                 Err(_) => {
@@ -168,7 +192,7 @@ impl Host {
     }
 
     /// What can be tried again is no error.
-    fn not_served(&self, said: &Said, place: Place) -> Result<(), BackendError> {
+    fn not_served(&self, said: &ScriptResult, place: ChannelPermit) -> Result<(), BackendError> {
         if trouble::is_full(&said.err) {
             return match place.refused() {
                 true => Ok(()),
@@ -185,26 +209,26 @@ impl Host {
     }
 
     /// Looked at once for each connection.
-    async fn placed(&self, connection: &Arc<Connection>) -> Result<Placed, BackendError> {
+    async fn placed(&self, connection: &Arc<SshConnection>) -> Result<RemoteProgram, BackendError> {
         let placed = connection.placed.get_or_try_init(|| self.place(connection));
         placed.await.cloned()
     }
 
-    async fn place(&self, connection: &Arc<Connection>) -> Result<Placed, BackendError> {
+    async fn place(&self, connection: &Arc<SshConnection>) -> Result<RemoteProgram, BackendError> {
         let mut uploaded = false;
         loop {
             let said = self.say(connection, &self.cargo.look(), &[]).await?;
             match self.cargo.understand(&self.config, &said)? {
-                Look::Ready => return Ok(Placed::Warden),
-                Look::Never(why) => return Ok(Placed::Nothing(why)),
-                Look::Refused { what, remedy } => {
+                UploadCheck::Ready => return Ok(RemoteProgram::Warden),
+                UploadCheck::Never(why) => return Ok(RemoteProgram::Nothing(why)),
+                UploadCheck::Refused { what, remedy } => {
                     return Err(BackendError::Unavailable { what, remedy });
                 }
-                Look::Absent if uploaded => {
+                UploadCheck::Absent if uploaded => {
                     let why = "what arrived there is not what was sent";
                     return Err(trouble::not_answered(&self.config, why));
                 }
-                Look::Absent => {
+                UploadCheck::Absent => {
                     let line = self.cargo.receive();
                     let said = self.say(connection, &line, self.cargo.bytes()).await?;
                     if said.code != Some(0) {
@@ -213,7 +237,7 @@ impl Host {
                             .lines()
                             .next_back()
                             .unwrap_or("no reason was given");
-                        return Ok(Placed::Nothing(format!(
+                        return Ok(RemoteProgram::Nothing(format!(
                             "the program could not be written: {why}"
                         )));
                     }
@@ -226,12 +250,12 @@ impl Host {
     /// A line of shell to its end.
     async fn say(
         &self,
-        connection: &Arc<Connection>,
+        connection: &Arc<SshConnection>,
         line: &str,
         input: &[u8],
-    ) -> Result<Said, BackendError> {
-        let channel = Channel::open(&self.config, Place::beside(connection), line)?;
-        match timeout(PATIENCE, channel.finish(input)).await {
+    ) -> Result<ScriptResult, BackendError> {
+        let channel = SshChannel::open(&self.config, ChannelPermit::beside(connection), line)?;
+        match timeout(ORDER_TIMEOUT, channel.finish(input)).await {
             Ok((said, place)) if said.code == Some(255) => {
                 self.not_served(&said, place)?;
                 Err(trouble::not_answered(&self.config, &said.err))
@@ -244,31 +268,31 @@ impl Host {
         }
     }
 
-    fn lodging(&self, spec: &Spec) -> Lodging {
-        Lodging {
+    fn lodging(&self, spec: &SandboxSpec) -> RemoteSandbox {
+        RemoteSandbox {
             id: spec.id.clone(),
             conversation: spec.conversation.clone(),
             env: spec.env.clone().into_iter().collect(),
             workdir: self.config.workdir.clone(),
-            tied: spec.lifeline == Lifeline::Creator,
-            kept: spec.persistence == Persistence::Kept,
+            tied: spec.lifeline == SandboxLifeline::Creator,
+            kept: spec.persistence == SandboxPersistence::Kept,
             lifetime: spec.lifetime,
         }
     }
 
-    fn unexpected(&self, answer: Answer) -> BackendError {
+    fn unexpected(&self, answer: RemoteAnswer) -> BackendError {
         let to = self.config.destination();
         match answer {
-            Answer::Failed { step, why } => {
+            RemoteAnswer::Failed { step, why } => {
                 BackendError::failed(format!("{step} on {to}"), std::io::Error::other(why))
             }
             _ => trouble::not_answered(&self.config, "an answer to another question"),
         }
     }
 
-    async fn readiness(&self) -> Readiness {
+    async fn readiness(&self) -> BackendReadiness {
         let to = self.config.destination();
-        let boundary = Layer {
+        let boundary = SealLayer {
             name: "boundary",
             state: LayerState::Missing,
             detail: format!("none: commands run on {to} as that user, and are judged first"),
@@ -281,7 +305,7 @@ impl Host {
         };
         match looked.await {
             Ok(placed) => {
-                layers.push(Layer {
+                layers.push(SealLayer {
                     name: "connection",
                     state: LayerState::Active,
                     detail: format!("to {to}, its host key checked"),
@@ -289,7 +313,7 @@ impl Host {
                 });
                 layers.push(warden_layer(placed));
             }
-            Err(error) => layers.push(Layer {
+            Err(error) => layers.push(SealLayer {
                 name: "connection",
                 state: LayerState::Required,
                 remedy: match &error {
@@ -299,14 +323,14 @@ impl Host {
                 detail: error.to_string(),
             }),
         }
-        Readiness { layers }
+        BackendReadiness { layers }
     }
 }
 
-fn warden_layer(placed: Placed) -> Layer {
+fn warden_layer(placed: RemoteProgram) -> SealLayer {
     let (state, detail) = match placed {
-        Placed::Warden => (LayerState::Active, "placed in ~/.hermetic there".to_owned()),
-        Placed::Nothing(why) => (
+        RemoteProgram::Warden => (LayerState::Active, "placed in ~/.hermetic there".to_owned()),
+        RemoteProgram::Nothing(why) => (
             LayerState::Weaker,
             format!(
                 "a plain shell instead, without files, a lasting shell or a way back, and a program \
@@ -314,7 +338,7 @@ fn warden_layer(placed: Placed) -> Layer {
             ),
         ),
     };
-    Layer {
+    SealLayer {
         name: "warden",
         state,
         detail,
@@ -322,19 +346,19 @@ fn warden_layer(placed: Placed) -> Layer {
     }
 }
 
-fn found(lodger: Lodger) -> Found {
-    Found {
+fn found(lodger: ListedSandbox) -> FoundSandbox {
+    FoundSandbox {
         id: lodger.id,
         lifeline: lodger.lodging.as_ref().map(|lodging| match lodging.tied {
-            true => Lifeline::Creator,
-            false => Lifeline::Ledger,
+            true => SandboxLifeline::Creator,
+            false => SandboxLifeline::Ledger,
         }),
         conversation: lodger.lodging.map(|lodging| lodging.conversation),
         state: match lodger.state {
-            State::Running => FoundState::Running,
-            State::Stopped => FoundState::Stopped,
-            State::Busy => FoundState::Busy,
-            State::Broken => FoundState::Broken,
+            RemoteState::Running => FoundState::Running,
+            RemoteState::Stopped => FoundState::Stopped,
+            RemoteState::Busy => FoundState::Busy,
+            RemoteState::Broken => FoundState::Broken,
         },
     }
 }

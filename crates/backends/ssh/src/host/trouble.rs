@@ -4,13 +4,13 @@ use std::io;
 
 use hermetic_sandbox::BackendError;
 
-use super::Config;
+use super::SshConfig;
 
 /// As much of what a program says as a person reads.
-pub(super) const MOST_SAID: usize = 16 << 10;
+pub(super) const MOST_STDERR_BYTES: usize = 16 << 10;
 
 /// Why there is no connection.
-pub(super) fn not_connected(config: &Config, said: &str) -> BackendError {
+pub(super) fn not_connected(config: &SshConfig, said: &str) -> BackendError {
     let to = config.destination();
     let has = |text: &str| said.contains(text);
     let (what, remedy) = if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
@@ -57,7 +57,7 @@ pub(super) fn not_connected(config: &Config, said: &str) -> BackendError {
 }
 
 /// The connection stood, and a program on the other side did not do its part.
-pub(super) fn not_answered(config: &Config, said: &str) -> BackendError {
+pub(super) fn not_answered(config: &SshConfig, said: &str) -> BackendError {
     let why = match last_line(said) {
         "" => "it ended without an answer",
         said => said,
@@ -73,7 +73,7 @@ pub(super) fn is_full(said: &str) -> bool {
     said.contains("Session open refused") || said.contains("session request failed")
 }
 
-fn forget_key(config: &Config, said: &str) -> String {
+fn forget_key(config: &SshConfig, said: &str) -> String {
     let file = said
         .lines()
         .find_map(|line| line.strip_prefix("Offending ")?.split(" key in ").nth(1))

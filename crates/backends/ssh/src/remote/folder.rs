@@ -11,26 +11,26 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use hermetic_types::SandboxId;
-use hermetic_warden::machine::{self, Process};
+use hermetic_warden::machine::{self, ProcessHandle};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 
-use crate::order::Lodging;
+use crate::order::RemoteSandbox;
 
 /// The folders of all sandboxes.
 pub(super) const ALL: &str = "sandboxes";
 
 #[derive(Clone, Debug)]
-pub(super) struct Folder(PathBuf);
+pub(super) struct RemoteFolder(PathBuf);
 
-impl Folder {
+impl RemoteFolder {
     pub(super) fn of(id: &SandboxId) -> Self {
         Self(PathBuf::from(ALL).join(id.as_str()))
     }
 
     /// Fails where the id is taken. What it is comes first, before there is a process. The lock
     /// tells others that somebody is at it.
-    pub(super) fn make(&self, lodging: &Lodging) -> io::Result<OwnedFd> {
+    pub(super) fn make(&self, lodging: &RemoteSandbox) -> io::Result<OwnedFd> {
         private().recursive(true).create(ALL)?;
         private().create(&self.0)?;
         let lock = self.open()?;
@@ -54,7 +54,7 @@ impl Folder {
         })
     }
 
-    pub(super) fn lodging(&self) -> Option<Lodging> {
+    pub(super) fn lodging(&self) -> Option<RemoteSandbox> {
         postcard::from_bytes(&fs::read(self.0.join("lodging")).ok()?).ok()
     }
 
@@ -63,7 +63,7 @@ impl Folder {
         self.0.join("work")
     }
 
-    pub(super) fn note_life(&self, process: &Process) -> io::Result<()> {
+    pub(super) fn note_life(&self, process: &ProcessHandle) -> io::Result<()> {
         let partial = self.0.join("life.partial");
         let text = postcard::to_stdvec(process).map_err(io::Error::other)?;
         fs::write(&partial, text)?;
@@ -71,8 +71,9 @@ impl Folder {
     }
 
     /// The warden, if it still runs.
-    pub(super) fn living(&self) -> Option<(Process, OwnedFd)> {
-        let process: Process = postcard::from_bytes(&fs::read(self.0.join("life")).ok()?).ok()?;
+    pub(super) fn living(&self) -> Option<(ProcessHandle, OwnedFd)> {
+        let process: ProcessHandle =
+            postcard::from_bytes(&fs::read(self.0.join("life")).ok()?).ok()?;
         let pidfd = process.open()?;
         Some((process, pidfd))
     }

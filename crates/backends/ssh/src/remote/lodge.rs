@@ -8,25 +8,25 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use hermetic_types::SandboxId;
-use hermetic_warden::machine::{self, Process};
+use hermetic_warden::machine::{self, ProcessHandle};
 
-use super::folder::{ALL, Folder};
+use super::folder::{ALL, RemoteFolder};
 use super::marked;
-use crate::order::{Answer, Lodger, Lodging, State};
+use crate::order::{ListedSandbox, RemoteAnswer, RemoteSandbox, RemoteState};
 
 /// What a login has and a command cannot do without. A sandbox's own variables are set on top.
 const LOGIN_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL"];
 
 /// More than anybody has; a bound for the answer.
-const MOST: usize = 4096;
+const MOST_LISTED_SANDBOXES: usize = 4096;
 
-pub(super) enum Trouble {
+pub(super) enum RemoteTrouble {
     NoSuchSandbox,
     Failed { step: &'static str, why: io::Error },
 }
 
-pub(super) fn create(lodging: &Lodging) -> Result<UnixStream, Trouble> {
-    let folder = Folder::of(&lodging.id);
+pub(super) fn create(lodging: &RemoteSandbox) -> Result<UnixStream, RemoteTrouble> {
+    let folder = RemoteFolder::of(&lodging.id);
     let _lock = folder.make(lodging).map_err(at("write the sandbox down"))?;
     start(lodging, &folder).inspect_err(|_| {
         // A create that failed leaves nothing.
@@ -35,29 +35,29 @@ pub(super) fn create(lodging: &Lodging) -> Result<UnixStream, Trouble> {
     })
 }
 
-pub(super) fn connect(id: &SandboxId) -> Result<UnixStream, Trouble> {
-    let folder = Folder::of(id);
-    folder.living().ok_or(Trouble::NoSuchSandbox)?;
+pub(super) fn connect(id: &SandboxId) -> Result<UnixStream, RemoteTrouble> {
+    let folder = RemoteFolder::of(id);
+    folder.living().ok_or(RemoteTrouble::NoSuchSandbox)?;
     folder.connect().map_err(at("reach the warden"))
 }
 
-pub(super) fn resume(lodging: &Lodging) -> Result<UnixStream, Trouble> {
-    let folder = Folder::of(&lodging.id);
-    let _lock = locked(&folder)?.ok_or(Trouble::NoSuchSandbox)?;
+pub(super) fn resume(lodging: &RemoteSandbox) -> Result<UnixStream, RemoteTrouble> {
+    let folder = RemoteFolder::of(&lodging.id);
+    let _lock = locked(&folder)?.ok_or(RemoteTrouble::NoSuchSandbox)?;
     match folder.living() {
         Some(_) => folder.connect().map_err(at("reach the warden")),
         None => start(lodging, &folder),
     }
 }
 
-pub(super) fn stop(id: &SandboxId) -> Result<(), Trouble> {
-    let folder = Folder::of(id);
-    let _lock = locked(&folder)?.ok_or(Trouble::NoSuchSandbox)?;
+pub(super) fn stop(id: &SandboxId) -> Result<(), RemoteTrouble> {
+    let folder = RemoteFolder::of(id);
+    let _lock = locked(&folder)?.ok_or(RemoteTrouble::NoSuchSandbox)?;
     end(id, &folder)
 }
 
-pub(super) fn destroy(id: &SandboxId) -> Result<(), Trouble> {
-    let folder = Folder::of(id);
+pub(super) fn destroy(id: &SandboxId) -> Result<(), RemoteTrouble> {
+    let folder = RemoteFolder::of(id);
     let Some(_lock) = locked(&folder)? else {
         return Ok(());
     };
@@ -65,7 +65,7 @@ pub(super) fn destroy(id: &SandboxId) -> Result<(), Trouble> {
     folder.remove().map_err(at("remove the sandbox's folder"))
 }
 
-pub(super) fn list() -> Result<Vec<Lodger>, Trouble> {
+pub(super) fn list() -> Result<Vec<ListedSandbox>, RemoteTrouble> {
     let entries = match fs::read_dir(ALL) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(at("read the folder of sandboxes"))?,
@@ -73,36 +73,36 @@ pub(super) fn list() -> Result<Vec<Lodger>, Trouble> {
     let ids = entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    Ok(ids.take(MOST).map(look).collect())
+    Ok(ids.take(MOST_LISTED_SANDBOXES).map(look).collect())
 }
 
 /// Nothing where there is no such sandbox.
-fn locked(folder: &Folder) -> Result<Option<OwnedFd>, Trouble> {
+fn locked(folder: &RemoteFolder) -> Result<Option<OwnedFd>, RemoteTrouble> {
     match folder.lock() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         lock => lock.map(Some).map_err(at("lock the sandbox's folder")),
     }
 }
 
-fn look(id: SandboxId) -> Lodger {
-    let folder = Folder::of(&id);
+fn look(id: SandboxId) -> ListedSandbox {
+    let folder = RemoteFolder::of(&id);
     let lodging = folder.lodging();
     let state = match (&lodging, folder.living()) {
-        (Some(_), Some(_)) => State::Running,
-        (Some(lodging), None) if lodging.kept && folder.was_alive() => State::Stopped,
-        _ if folder.is_locked() => State::Busy,
-        _ => State::Broken,
+        (Some(_), Some(_)) => RemoteState::Running,
+        (Some(lodging), None) if lodging.kept && folder.was_alive() => RemoteState::Stopped,
+        _ if folder.is_locked() => RemoteState::Busy,
+        _ => RemoteState::Broken,
     };
     // The environment is of no use to a listing, and may be long.
-    let lodging = lodging.map(|lodging| Lodging {
+    let lodging = lodging.map(|lodging| RemoteSandbox {
         env: Vec::new(),
         ..lodging
     });
-    Lodger { id, state, lodging }
+    ListedSandbox { id, state, lodging }
 }
 
 /// Starts the warden with a socket that was made here; the link is there before it is.
-fn start(lodging: &Lodging, folder: &Folder) -> Result<UnixStream, Trouble> {
+fn start(lodging: &RemoteSandbox, folder: &RemoteFolder) -> Result<UnixStream, RemoteTrouble> {
     let socket = folder.listen().map_err(at("make the socket"))?;
     let process = spawn(lodging, folder, socket.into()).map_err(at("start the warden"))?;
     folder
@@ -111,7 +111,11 @@ fn start(lodging: &Lodging, folder: &Folder) -> Result<UnixStream, Trouble> {
     folder.connect().map_err(at("reach the warden"))
 }
 
-fn spawn(lodging: &Lodging, folder: &Folder, socket: OwnedFd) -> io::Result<Process> {
+fn spawn(
+    lodging: &RemoteSandbox,
+    folder: &RemoteFolder,
+    socket: OwnedFd,
+) -> io::Result<ProcessHandle> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["serve", "--listen-fd", "0", "--lifetime"]);
     command.arg(lodging.lifetime.as_secs().to_string());
@@ -138,11 +142,11 @@ fn spawn(lodging: &Lodging, folder: &Folder, socket: OwnedFd) -> io::Result<Proc
         .spawn()?;
     i32::try_from(child.id())
         .ok()
-        .and_then(Process::observe)
+        .and_then(ProcessHandle::observe)
         .ok_or_else(|| io::Error::other("the warden ended at once"))
 }
 
-fn end(id: &SandboxId, folder: &Folder) -> Result<(), Trouble> {
+fn end(id: &SandboxId, folder: &RemoteFolder) -> Result<(), RemoteTrouble> {
     let ended = match folder.living() {
         Some((process, pidfd)) => machine::end(process.pid, pidfd.as_fd()),
         None => true,
@@ -161,15 +165,15 @@ fn mark(id: &SandboxId) -> (&'static str, &str) {
     ("HERMETIC_SANDBOX", id.as_str())
 }
 
-fn at(step: &'static str) -> impl Fn(io::Error) -> Trouble {
-    move |why| Trouble::Failed { step, why }
+fn at(step: &'static str) -> impl Fn(io::Error) -> RemoteTrouble {
+    move |why| RemoteTrouble::Failed { step, why }
 }
 
-impl From<Trouble> for Answer {
-    fn from(trouble: Trouble) -> Self {
+impl From<RemoteTrouble> for RemoteAnswer {
+    fn from(trouble: RemoteTrouble) -> Self {
         match trouble {
-            Trouble::NoSuchSandbox => Self::NoSuchSandbox,
-            Trouble::Failed { step, why } => Self::Failed {
+            RemoteTrouble::NoSuchSandbox => Self::NoSuchSandbox,
+            RemoteTrouble::Failed { step, why } => Self::Failed {
                 step: step.to_owned(),
                 why: why.to_string(),
             },

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const MARKED_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Kills all that carry it, and looks again until none does. False where some would not go.
 pub(super) fn end(mark: (&str, &str)) -> bool {
     let line = format!("{}={}", mark.0, mark.1);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + MARKED_END_TIMEOUT;
     while kill_all(line.as_bytes()) {
         if Instant::now() > deadline {
             return false;

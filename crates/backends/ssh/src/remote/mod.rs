@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use hermetic_warden::connect::bridge;
 
-use crate::order::{self, Answer, MAGIC, Malformed, Order};
-use lodge::Trouble;
+use crate::order::{self, MAGIC, MalformedOrder, RemoteAnswer, RemoteOrder};
+use lodge::RemoteTrouble;
 
 /// sysexits(3).
 const USAGE: u8 = 64;
@@ -40,20 +40,22 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn obey(order: Order) -> Result<(Answer, Option<UnixStream>), Trouble> {
+fn obey(order: RemoteOrder) -> Result<(RemoteAnswer, Option<UnixStream>), RemoteTrouble> {
     let link = match order {
-        Order::Create(lodging) => lodge::create(&lodging)?,
-        Order::Connect(id) => lodge::connect(&id)?,
-        Order::Resume(lodging) => lodge::resume(&lodging)?,
-        Order::Stop(id) => return lodge::stop(&id).map(|()| (Answer::Done, None)),
-        Order::Destroy(id) => return lodge::destroy(&id).map(|()| (Answer::Done, None)),
-        Order::List => return Ok((Answer::Found(lodge::list()?), None)),
+        RemoteOrder::Create(lodging) => lodge::create(&lodging)?,
+        RemoteOrder::Connect(id) => lodge::connect(&id)?,
+        RemoteOrder::Resume(lodging) => lodge::resume(&lodging)?,
+        RemoteOrder::Stop(id) => return lodge::stop(&id).map(|()| (RemoteAnswer::Done, None)),
+        RemoteOrder::Destroy(id) => {
+            return lodge::destroy(&id).map(|()| (RemoteAnswer::Done, None));
+        }
+        RemoteOrder::List => return Ok((RemoteAnswer::Found(lodge::list()?), None)),
     };
-    Ok((Answer::Linked, Some(link)))
+    Ok((RemoteAnswer::Linked, Some(link)))
 }
 
-fn read_order() -> io::Result<Order> {
-    let no_order = |_: Malformed| io::Error::from(io::ErrorKind::InvalidData);
+fn read_order() -> io::Result<RemoteOrder> {
+    let no_order = |_: MalformedOrder| io::Error::from(io::ErrorKind::InvalidData);
     // Read to the byte: what follows an order is the link's.
     let mut stdin = unbuffered(rustix::stdio::stdin())?;
     let mut head = [0; MAGIC.len() + 4];
@@ -68,7 +70,7 @@ fn read_order() -> io::Result<Order> {
     order::payload(&bytes).map_err(no_order)
 }
 
-fn tell(answer: &Answer) -> io::Result<()> {
+fn tell(answer: &RemoteAnswer) -> io::Result<()> {
     let frame = order::frame(answer).map_err(io::Error::other)?;
     unbuffered(rustix::stdio::stdout())?.write_all(&frame)
 }

@@ -1,12 +1,13 @@
 //! Discord.
 
 use super::{
-    ALL_USERS, BOTS, FILE_ONLY, FLAG, HOME, LIST, Platform, SECRET, TEXT, USERS, mention, reactions,
+    ALL_USERS, BOTS, FILE_ONLY, FLAG, HOME, LIST, PlatformKeys, SECRET, TEXT, USERS, mention,
+    reactions,
 };
-use crate::schema::{Shape, count};
-use crate::shape::{Field, LoneValues};
+use crate::schema::{ValueShape, count};
+use crate::shape::{LoneValues, RecordField};
 
-pub(super) const DISCORD: Platform = Platform {
+pub(super) const DISCORD: PlatformKeys = PlatformKeys {
     name: "discord",
     prefix: "DISCORD",
     own: &[
@@ -14,7 +15,7 @@ pub(super) const DISCORD: Platform = Platform {
         (
             "accounts",
             FILE_ONLY,
-            Shape::Table {
+            ValueShape::Table {
                 fields: ACCOUNT,
                 lone_values: LoneValues::Refused,
             },
@@ -124,14 +125,14 @@ pub(super) const DISCORD: Platform = Platform {
         (
             "command_sync_policy",
             "",
-            Shape::OneOf(&["safe", "bulk", "off"]),
+            ValueShape::OneOf(&["safe", "bulk", "off"]),
             "safe",
             "how slash commands are announced",
         ),
         (
             "max_attachment_bytes",
             "",
-            Shape::Size { unit: 1, least: 0 },
+            ValueShape::Size { unit: 1, least: 0 },
             "33554432",
             "largest attachment",
         ),
@@ -153,20 +154,20 @@ pub(super) const DISCORD: Platform = Platform {
     ],
 };
 
-const ACCOUNT: &[Field] = &[
-    Field {
+const ACCOUNT: &[RecordField] = &[
+    RecordField {
         name: "token",
         shape: SECRET,
         required: true,
         about: "bot token, best as ${A_VARIABLE_OF_DOTENV}",
     },
-    Field {
+    RecordField {
         name: "base_url",
         shape: TEXT,
         required: false,
         about: "another address for its API",
     },
-    Field {
+    RecordField {
         name: "proxy",
         shape: TEXT,
         required: false,

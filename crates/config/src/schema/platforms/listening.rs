@@ -1,8 +1,8 @@
 //! Platforms that call us.
 
-use super::{PORT, Platform, SECRET, TEXT};
+use super::{PORT, PlatformKeys, SECRET, TEXT};
 
-pub(super) const WEBHOOK: Platform = Platform {
+pub(super) const WEBHOOK: PlatformKeys = PlatformKeys {
     name: "webhook",
     prefix: "WEBHOOK",
     own: &[
@@ -12,7 +12,7 @@ pub(super) const WEBHOOK: Platform = Platform {
     ],
 };
 
-pub(super) const API_SERVER: Platform = Platform {
+pub(super) const API_SERVER: PlatformKeys = PlatformKeys {
     name: "api_server",
     prefix: "API_SERVER",
     own: &[

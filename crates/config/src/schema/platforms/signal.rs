@@ -1,10 +1,12 @@
 //! Signal.
 
-use crate::shape::{Field, LoneValues, Shape};
+use crate::shape::{LoneValues, RecordField, ValueShape};
 
-use super::{ALL_USERS, FILE_ONLY, FLAG, HOME, LIST, Platform, TEXT, USERS, mention, reactions};
+use super::{
+    ALL_USERS, FILE_ONLY, FLAG, HOME, LIST, PlatformKeys, TEXT, USERS, mention, reactions,
+};
 
-pub(super) const SIGNAL: Platform = Platform {
+pub(super) const SIGNAL: PlatformKeys = PlatformKeys {
     name: "signal",
     prefix: "SIGNAL",
     own: &[
@@ -19,7 +21,7 @@ pub(super) const SIGNAL: Platform = Platform {
         (
             "accounts",
             FILE_ONLY,
-            Shape::Table {
+            ValueShape::Table {
                 fields: ACCOUNT,
                 lone_values: LoneValues::Refused,
             },
@@ -48,14 +50,14 @@ pub(super) const SIGNAL: Platform = Platform {
     ],
 };
 
-const ACCOUNT: &[Field] = &[
-    Field {
+const ACCOUNT: &[RecordField] = &[
+    RecordField {
         name: "account",
         shape: TEXT,
         required: true,
         about: "the number it runs as",
     },
-    Field {
+    RecordField {
         name: "http_url",
         shape: TEXT,
         required: false,

@@ -1,13 +1,13 @@
 //! Slack.
 
-use crate::shape::{Field, LoneValues, Shape};
+use crate::shape::{LoneValues, RecordField, ValueShape};
 
 use super::{
-    ALL_USERS, BOTS, FILE_ONLY, FLAG, HOME, LIST, PATTERNS, PORT, Platform, SECRET, TEXT, USERS,
-    mention, reactions,
+    ALL_USERS, BOTS, FILE_ONLY, FLAG, HOME, LIST, PATTERNS, PORT, PlatformKeys, SECRET, TEXT,
+    USERS, mention, reactions,
 };
 
-pub(super) const SLACK: Platform = Platform {
+pub(super) const SLACK: PlatformKeys = PlatformKeys {
     name: "slack",
     prefix: "SLACK",
     own: &[
@@ -16,7 +16,7 @@ pub(super) const SLACK: Platform = Platform {
         (
             "accounts",
             FILE_ONLY,
-            Shape::Table {
+            ValueShape::Table {
                 fields: ACCOUNT,
                 lone_values: LoneValues::Refused,
             },
@@ -73,50 +73,50 @@ pub(super) const SLACK: Platform = Platform {
 };
 
 /// What may differ from one workspace to the next.
-const ACCOUNT: &[Field] = &[
-    Field {
+const ACCOUNT: &[RecordField] = &[
+    RecordField {
         name: "token",
         shape: SECRET,
         required: true,
         about: "bot token (xoxb), best as ${A_VARIABLE_OF_DOTENV}",
     },
-    Field {
+    RecordField {
         name: "app_token",
         shape: SECRET,
         required: false,
         about: "app token (xapp) of an app of its own",
     },
-    Field {
+    RecordField {
         name: "events_url",
         shape: TEXT,
         required: false,
         about: "public address for its events; Socket Mode if not written",
     },
-    Field {
+    RecordField {
         name: "signing_secret",
         shape: SECRET,
         required: false,
         about: "needed with events_url",
     },
-    Field {
+    RecordField {
         name: "events_host",
         shape: TEXT,
         required: false,
         about: "address it listens on; two may share one",
     },
-    Field {
+    RecordField {
         name: "events_port",
         shape: PORT,
         required: false,
         about: "port it listens on; two may share one",
     },
-    Field {
+    RecordField {
         name: "base_url",
         shape: TEXT,
         required: false,
         about: "another address for its API",
     },
-    Field {
+    RecordField {
         name: "proxy",
         shape: TEXT,
         required: false,

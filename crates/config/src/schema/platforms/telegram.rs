@@ -1,13 +1,13 @@
 //! Telegram.
 
-use crate::shape::{Field, LoneValues, Shape};
+use crate::shape::{LoneValues, RecordField, ValueShape};
 
 use super::{
-    ALL_USERS, BOTS, FILE_ONLY, FLAG, GROUP_USERS, HOME, LIST, PATTERNS, PORT, Platform, SECRET,
-    TEXT, USERS, mention, reactions,
+    ALL_USERS, BOTS, FILE_ONLY, FLAG, GROUP_USERS, HOME, LIST, PATTERNS, PORT, PlatformKeys,
+    SECRET, TEXT, USERS, mention, reactions,
 };
 
-pub(super) const TELEGRAM: Platform = Platform {
+pub(super) const TELEGRAM: PlatformKeys = PlatformKeys {
     name: "telegram",
     prefix: "TELEGRAM",
     own: &[
@@ -15,7 +15,7 @@ pub(super) const TELEGRAM: Platform = Platform {
         (
             "accounts",
             FILE_ONLY,
-            Shape::Table {
+            ValueShape::Table {
                 fields: ACCOUNT,
                 lone_values: LoneValues::Refused,
             },
@@ -111,44 +111,44 @@ pub(super) const TELEGRAM: Platform = Platform {
 };
 
 /// What may differ from one bot to the next.
-const ACCOUNT: &[Field] = &[
-    Field {
+const ACCOUNT: &[RecordField] = &[
+    RecordField {
         name: "token",
         shape: SECRET,
         required: true,
         about: "bot token, best as ${A_VARIABLE_OF_DOTENV}",
     },
-    Field {
+    RecordField {
         name: "base_url",
         shape: TEXT,
         required: false,
         about: "another address for its API",
     },
-    Field {
+    RecordField {
         name: "proxy",
         shape: TEXT,
         required: false,
         about: "proxy for its API",
     },
-    Field {
+    RecordField {
         name: "webhook_url",
         shape: TEXT,
         required: false,
         about: "public address; long polling if not written",
     },
-    Field {
+    RecordField {
         name: "webhook_secret",
         shape: SECRET,
         required: false,
         about: "shared with the platform; needed with webhook_url",
     },
-    Field {
+    RecordField {
         name: "webhook_host",
         shape: TEXT,
         required: false,
         about: "address it listens on; two bots may share one",
     },
-    Field {
+    RecordField {
         name: "webhook_port",
         shape: PORT,
         required: false,

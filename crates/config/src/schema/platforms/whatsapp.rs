@@ -1,12 +1,13 @@
 //! WhatsApp, by a bridge and by its own API.
 
 use super::{
-    ALL_USERS, GROUP_USERS, HOME, LIST, PATTERNS, POLICY, PORT, Platform, SECRET, TEXT, USERS,
-    mention,
+    ALL_USERS, FILE_ONLY, GROUP_USERS, HOME, LIST, PATTERNS, POLICY, PORT, PlatformKeys, SECRET,
+    TEXT, USERS, mention,
 };
-use crate::schema::Shape;
+use crate::schema::ValueShape;
+use crate::shape::{LoneValues, RecordField};
 
-pub(super) const WHATSAPP: Platform = Platform {
+pub(super) const WHATSAPP: PlatformKeys = PlatformKeys {
     name: "whatsapp",
     prefix: "WHATSAPP",
     own: &[
@@ -24,7 +25,7 @@ pub(super) const WHATSAPP: Platform = Platform {
         (
             "mode",
             "",
-            Shape::OneOf(&["self-chat", "bot"]),
+            ValueShape::OneOf(&["self-chat", "bot"]),
             "self-chat",
             "whose account it is",
         ),
@@ -58,12 +59,22 @@ pub(super) const WHATSAPP: Platform = Platform {
     ],
 };
 
-pub(super) const WHATSAPP_CLOUD: Platform = Platform {
+pub(super) const WHATSAPP_CLOUD: PlatformKeys = PlatformKeys {
     name: "whatsapp_cloud",
     prefix: "WHATSAPP_CLOUD",
     own: &[
         ("phone_number_id", "", TEXT, "", "the number's id"),
         ("access_token", "", SECRET, "", "access token"),
+        (
+            "accounts",
+            FILE_ONLY,
+            ValueShape::Table {
+                fields: NUMBER,
+                lone_values: LoneValues::Refused,
+            },
+            "",
+            "more numbers of the same app, each by a name",
+        ),
         ("app_id", "", TEXT, "", "the app's id"),
         (
             "app_secret",
@@ -119,3 +130,18 @@ pub(super) const WHATSAPP_CLOUD: Platform = Platform {
         HOME,
     ],
 };
+
+const NUMBER: &[RecordField] = &[
+    RecordField {
+        name: "phone_number_id",
+        shape: TEXT,
+        required: true,
+        about: "the number's id",
+    },
+    RecordField {
+        name: "access_token",
+        shape: SECRET,
+        required: false,
+        about: "access token, if it is another one; best as ${A_VARIABLE_OF_DOTENV}",
+    },
+];

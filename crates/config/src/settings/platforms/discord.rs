@@ -6,13 +6,14 @@ use std::time::Duration;
 use hermetic_types::{AccountName, Secret};
 
 use super::super::pick::field;
-use super::{Platform, Section};
-use crate::problem::Problem;
-use crate::value::{Record, Value};
+use super::{PlatformConfig, PlatformSection};
+use crate::problem::ConfigProblem;
+use crate::value::{RecordValue, SettingValue};
 
 #[derive(Clone, Debug)]
-pub struct Discord {
-    pub platform: Platform,
+pub struct DiscordPlatform {
+    pub platform: PlatformConfig,
+    pub allowed_roles: Vec<String>,
     /// Every bot by its name; the platform's own is called `default`.
     pub accounts: BTreeMap<AccountName, DiscordAccount>,
     /// Whether the text of messages that do not mention the bot is asked for.
@@ -48,10 +49,14 @@ pub struct DiscordBackfill {
     pub max_dispatches: usize,
 }
 
-pub(super) fn discord(at: &Section<'_>, problems: &mut Vec<Problem>) -> Discord {
+pub(super) fn discord(
+    at: &PlatformSection<'_>,
+    problems: &mut Vec<ConfigProblem>,
+) -> DiscordPlatform {
     let accounts = accounts(at, problems);
-    Discord {
+    DiscordPlatform {
         platform: at.platform(&[("token", !accounts.is_empty())], problems),
+        allowed_roles: at.texts("allowed_roles"),
         accounts,
         message_content: at.flag("message_content"),
         require_mention: at.flag("require_mention"),
@@ -68,7 +73,7 @@ pub(super) fn discord(at: &Section<'_>, problems: &mut Vec<Problem>) -> Discord 
     }
 }
 
-fn backfill(at: &Section<'_>) -> DiscordBackfill {
+fn backfill(at: &PlatformSection<'_>) -> DiscordBackfill {
     let path = |name: &str| at.path(&format!("missed_message_backfill.{name}"));
     DiscordBackfill {
         enabled: at.flag("missed_message_backfill.enabled"),
@@ -79,8 +84,8 @@ fn backfill(at: &Section<'_>) -> DiscordBackfill {
 }
 
 fn accounts(
-    at: &Section<'_>,
-    problems: &mut Vec<Problem>,
+    at: &PlatformSection<'_>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> BTreeMap<AccountName, DiscordAccount> {
     let mut accounts = BTreeMap::new();
     let own = at.secret("token").map(|token| DiscordAccount {
@@ -112,8 +117,8 @@ fn accounts(
 }
 
 /// What it does not say is as for the platform's own.
-fn account(at: &Section<'_>, record: &Record) -> Option<DiscordAccount> {
-    let Some(Value::Secret(token)) = record.get("token") else {
+fn account(at: &PlatformSection<'_>, record: &RecordValue) -> Option<DiscordAccount> {
+    let Some(SettingValue::Secret(token)) = record.get("token") else {
         return None;
     };
     Some(DiscordAccount {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use hermetic_types::AccountName;
 
 use super::super::pick::field;
-use super::{Platform, Section};
-use crate::problem::Problem;
+use super::{PlatformConfig, PlatformSection};
+use crate::problem::ConfigProblem;
 
 #[derive(Clone, Debug)]
-pub struct Signal {
-    pub platform: Platform,
+pub struct SignalPlatform {
+    pub platform: PlatformConfig,
     /// Every number by its name; the platform's own is called `default`.
     pub accounts: BTreeMap<AccountName, SignalAccount>,
     /// `group_allowed_users` holds groups, as it does for Hermes: these.
@@ -29,7 +29,10 @@ pub struct SignalAccount {
     pub http_url: String,
 }
 
-pub(super) fn signal(at: &Section<'_>, problems: &mut Vec<Problem>) -> Signal {
+pub(super) fn signal(
+    at: &PlatformSection<'_>,
+    problems: &mut Vec<ConfigProblem>,
+) -> SignalPlatform {
     let accounts = accounts(at, problems);
     let has = |key: &str| at.maybe_text(key).is_some() || !accounts.is_empty();
     let needed = [("http_url", has("http_url")), ("account", has("account"))];
@@ -43,7 +46,7 @@ pub(super) fn signal(at: &Section<'_>, problems: &mut Vec<Problem>) -> Signal {
     let mut people: Vec<String> = people;
     let all_groups = people.iter().any(|entry| entry == "*");
     people.retain(|entry| entry != "*");
-    Signal {
+    SignalPlatform {
         platform,
         accounts,
         groups,
@@ -53,7 +56,10 @@ pub(super) fn signal(at: &Section<'_>, problems: &mut Vec<Problem>) -> Signal {
     }
 }
 
-fn accounts(at: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<AccountName, SignalAccount> {
+fn accounts(
+    at: &PlatformSection<'_>,
+    problems: &mut Vec<ConfigProblem>,
+) -> BTreeMap<AccountName, SignalAccount> {
     let mut accounts = BTreeMap::new();
     let shared = at.maybe_text("http_url");
     let own = at.maybe_text("account").zip(shared.clone());

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use hermetic_types::{AccountName, Secret};
 
 use super::super::pick::field;
-use super::{Platform, Section};
-use crate::problem::Problem;
-use crate::value::{Record, Value};
+use super::{PlatformConfig, PlatformSection};
+use crate::problem::ConfigProblem;
+use crate::value::{RecordValue, SettingValue};
 
 #[derive(Clone, Debug)]
-pub struct Slack {
-    pub platform: Platform,
+pub struct SlackPlatform {
+    pub platform: PlatformConfig,
     /// Every workspace by its name; the platform's own is called `default`.
-    pub accounts: BTreeMap<AccountName, SlackAccount>,
+    pub accounts: BTreeMap<AccountName, SlackAccountConfig>,
     pub require_mention: bool,
     pub strict_mention: bool,
     pub free_response_channels: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Slack {
 
 /// One workspace, and the app that is installed in it.
 #[derive(Clone, Debug)]
-pub struct SlackAccount {
+pub struct SlackAccountConfig {
     pub bot_token: Secret,
     pub intake: SlackIntake,
     pub base_url: Option<String>,
@@ -44,7 +44,7 @@ pub enum SlackIntake {
     },
 }
 
-pub(super) fn slack(at: &Section<'_>, problems: &mut Vec<Problem>) -> Slack {
+pub(super) fn slack(at: &PlatformSection<'_>, problems: &mut Vec<ConfigProblem>) -> SlackPlatform {
     let accounts = accounts(at, problems);
     let has_intake = at.secret("app_token").is_some() || at.maybe_text("events_url").is_some();
     let others = !accounts.is_empty();
@@ -52,7 +52,7 @@ pub(super) fn slack(at: &Section<'_>, problems: &mut Vec<Problem>) -> Slack {
         ("token", others || at.secret("token").is_some()),
         ("app_token", others || has_intake),
     ];
-    Slack {
+    SlackPlatform {
         platform: at.platform(&needed, problems),
         accounts,
         require_mention: at.flag("require_mention"),
@@ -63,12 +63,15 @@ pub(super) fn slack(at: &Section<'_>, problems: &mut Vec<Problem>) -> Slack {
     }
 }
 
-fn accounts(at: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<AccountName, SlackAccount> {
+fn accounts(
+    at: &PlatformSection<'_>,
+    problems: &mut Vec<ConfigProblem>,
+) -> BTreeMap<AccountName, SlackAccountConfig> {
     let mut accounts = BTreeMap::new();
     let own = at.secret("token").and_then(|bot_token| {
         let events = events(
             at,
-            &Record::default(),
+            &RecordValue::default(),
             at.maybe_text("events_url"),
             problems,
         );
@@ -76,7 +79,7 @@ fn accounts(at: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<AccountNa
             at.secret("app_token")
                 .map(|app_token| SlackIntake::SocketMode { app_token })
         };
-        Some(SlackAccount {
+        Some(SlackAccountConfig {
             bot_token,
             intake: events.or_else(sockets)?,
             base_url: at.maybe_text("base_url"),
@@ -94,11 +97,11 @@ fn accounts(at: &Section<'_>, problems: &mut Vec<Problem>) -> BTreeMap<AccountNa
 }
 
 fn add(
-    at: &Section<'_>,
-    accounts: &mut BTreeMap<AccountName, SlackAccount>,
+    at: &PlatformSection<'_>,
+    accounts: &mut BTreeMap<AccountName, SlackAccountConfig>,
     name: AccountName,
-    record: &Record,
-    problems: &mut Vec<Problem>,
+    record: &RecordValue,
+    problems: &mut Vec<ConfigProblem>,
 ) {
     let mut refuse = |why: &str, help: &str| {
         let wrong = at.wrong("accounts", format!("the bot {} {why}", name.as_str()));
@@ -131,13 +134,17 @@ fn add(
 }
 
 /// What it does not say is as for the platform's own, but for tokens.
-fn account(at: &Section<'_>, record: &Record, problems: &mut Vec<Problem>) -> Option<SlackAccount> {
+fn account(
+    at: &PlatformSection<'_>,
+    record: &RecordValue,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<SlackAccountConfig> {
     let events = events(at, record, field(record, "events_url"), problems);
     let sockets = || {
         let app_token = secret(record, "app_token")?;
         Some(SlackIntake::SocketMode { app_token })
     };
-    Some(SlackAccount {
+    Some(SlackAccountConfig {
         bot_token: secret(record, "token")?,
         intake: events.or_else(sockets)?,
         base_url: field(record, "base_url").or_else(|| at.maybe_text("base_url")),
@@ -146,10 +153,10 @@ fn account(at: &Section<'_>, record: &Record, problems: &mut Vec<Problem>) -> Op
 }
 
 fn events(
-    at: &Section<'_>,
-    record: &Record,
+    at: &PlatformSection<'_>,
+    record: &RecordValue,
     url: Option<String>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Option<SlackIntake> {
     let url = url?;
     let shared = || at.secret("signing_secret");
@@ -164,7 +171,7 @@ fn events(
         return None;
     };
     let port = match record.get("events_port") {
-        Some(Value::Whole(port)) => u16::try_from(*port).ok(),
+        Some(SettingValue::Whole(port)) => u16::try_from(*port).ok(),
         _ => None,
     };
     Some(SlackIntake::EventsApi {
@@ -176,8 +183,11 @@ fn events(
 }
 
 /// Two that listen with one app would take each other's events.
-fn shares_app(accounts: &BTreeMap<AccountName, SlackAccount>, bot: &SlackAccount) -> bool {
-    let app = |account: &SlackAccount| match &account.intake {
+fn shares_app(
+    accounts: &BTreeMap<AccountName, SlackAccountConfig>,
+    bot: &SlackAccountConfig,
+) -> bool {
+    let app = |account: &SlackAccountConfig| match &account.intake {
         SlackIntake::SocketMode { app_token } => Some(app_token.expose().to_owned()),
         SlackIntake::EventsApi { .. } => None,
     };
@@ -189,9 +199,9 @@ fn shares_app(accounts: &BTreeMap<AccountName, SlackAccount>, bot: &SlackAccount
     })
 }
 
-fn secret(record: &Record, name: &str) -> Option<Secret> {
+fn secret(record: &RecordValue, name: &str) -> Option<Secret> {
     match record.get(name) {
-        Some(Value::Secret(secret)) => Some(secret.clone()),
+        Some(SettingValue::Secret(secret)) => Some(secret.clone()),
         _ => None,
     }
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use hermetic_types::{AccountName, Secret};
 
 use super::super::pick::field;
-use super::{Platform, Section};
-use crate::problem::Problem;
-use crate::value::{Record, Value};
+use super::{PlatformConfig, PlatformSection};
+use crate::problem::ConfigProblem;
+use crate::value::{RecordValue, SettingValue};
 
 #[derive(Clone, Debug)]
-pub struct Telegram {
-    pub platform: Platform,
+pub struct TelegramPlatform {
+    pub platform: PlatformConfig,
     /// Every bot by its name; the platform's own is called `default`.
     pub accounts: BTreeMap<AccountName, TelegramAccount>,
     pub group_allowed_users: Vec<String>,
@@ -47,10 +47,13 @@ pub struct TelegramWebhook {
     pub port: u16,
 }
 
-pub(super) fn telegram(at: &Section<'_>, problems: &mut Vec<Problem>) -> Telegram {
+pub(super) fn telegram(
+    at: &PlatformSection<'_>,
+    problems: &mut Vec<ConfigProblem>,
+) -> TelegramPlatform {
     let accounts = accounts(at, problems);
     let platform = at.platform(&[("token", !accounts.is_empty())], problems);
-    Telegram {
+    TelegramPlatform {
         platform,
         accounts,
         group_allowed_users: at.texts("group_allowed_users"),
@@ -70,8 +73,8 @@ pub(super) fn telegram(at: &Section<'_>, problems: &mut Vec<Problem>) -> Telegra
 }
 
 fn accounts(
-    at: &Section<'_>,
-    problems: &mut Vec<Problem>,
+    at: &PlatformSection<'_>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> BTreeMap<AccountName, TelegramAccount> {
     let mut accounts = BTreeMap::new();
     let own = at.secret("token").map(|token| TelegramAccount {
@@ -116,12 +119,12 @@ fn is_there(accounts: &BTreeMap<AccountName, TelegramAccount>, bot: &TelegramAcc
 
 /// What it does not say is as for the platform's own.
 fn account(
-    at: &Section<'_>,
-    record: &Record,
-    problems: &mut Vec<Problem>,
+    at: &PlatformSection<'_>,
+    record: &RecordValue,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Option<TelegramAccount> {
     let secret = |name| match record.get(name) {
-        Some(Value::Secret(secret)) => Some(secret.clone()),
+        Some(SettingValue::Secret(secret)) => Some(secret.clone()),
         _ => None,
     };
     let url = field(record, "webhook_url");
@@ -129,7 +132,7 @@ fn account(
     let mut webhook = webhook(at, url, secret("webhook_secret").or_else(shared), problems);
     if let Some(webhook) = &mut webhook {
         webhook.host = field(record, "webhook_host").unwrap_or(webhook.host.clone());
-        if let Some(Value::Whole(port)) = record.get("webhook_port") {
+        if let Some(SettingValue::Whole(port)) = record.get("webhook_port") {
             webhook.port = u16::try_from(*port).unwrap_or(webhook.port);
         }
     }
@@ -142,10 +145,10 @@ fn account(
 }
 
 fn webhook(
-    at: &Section<'_>,
+    at: &PlatformSection<'_>,
     url: Option<String>,
     secret: Option<Secret>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Option<TelegramWebhook> {
     let url = url?;
     let Some(secret) = secret else {

@@ -306,7 +306,7 @@ fn a_provider_that_is_a_word() {
      2 |   openrouter: fast
        |               ^^^^
       = key: providers.openrouter
-      = its fields are name, base_url, api_key, key_env, api_mode, model, request_timeout_seconds, stale_timeout_seconds, models, extra_headers, extra_body
+      = its fields are name, base_url, api_key, key_env, api_mode, model, request_timeout_seconds, stale_timeout_seconds, models, api_version, extra_headers, extra_body
     ");
 }
 

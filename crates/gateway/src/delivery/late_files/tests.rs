@@ -5,11 +5,12 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
-    Capabilities, ChatState, OutgoingFile, ReceiveError, Received, Redelivery, ReplyRule, TextLimit,
+    Capabilities, ChatState, OutgoingFile, ReceiveError, ReceivedEvent, Redelivery, ReplyRule,
+    ReportedChanges, TextLimit,
 };
 use hermetic_redact::Redactor;
-use hermetic_store::{End, Owner};
-use hermetic_types::{AccountId, MessageId, Place, Platform, SystemClock};
+use hermetic_store::{MessageEnd, RowOwner};
+use hermetic_types::{AccountId, ChatPlace, MessageId, Platform, SystemClock};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -47,6 +48,7 @@ struct FakeChat {
 const CAPABILITIES: Capabilities = Capabilities {
     text: TextLimit::characters(4000),
     edits: false,
+    reports_changes: ReportedChanges::NONE,
     buttons: None,
     files_in: None,
     files_out: Some(1 << 20),
@@ -102,14 +104,14 @@ impl Chat for FakeChat {
         ChatState::Connected
     }
 
-    fn receive(&self, _: CancellationToken) -> BoxStream<'_, Result<Received, ReceiveError>> {
+    fn receive(&self, _: CancellationToken) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         stream::pending().boxed()
     }
 
     fn send<'a>(
         &'a self,
-        _: &'a Place,
-        reply: &'a Reply,
+        _: &'a ChatPlace,
+        reply: &'a ChatReply,
     ) -> BoxFuture<'a, Result<Vec<MessageId>, SendError>> {
         let id = self.note(reply.text.as_str().to_owned());
         ready(Ok(vec![id])).boxed()
@@ -117,14 +119,14 @@ impl Chat for FakeChat {
 
     fn send_file<'a>(
         &'a self,
-        _: &'a Place,
+        _: &'a ChatPlace,
         file: &'a OutgoingFile,
     ) -> BoxFuture<'a, Result<MessageId, SendError>> {
         let fate = self.fates.lock().unwrap().pop_front().unwrap_or(self.then);
         let name = &file.name;
         let failure = match fate {
             Fate::Arrives => {
-                let caption = file.caption.as_ref().map_or("", Outgoing::as_str);
+                let caption = file.caption.as_ref().map_or("", OutgoingText::as_str);
                 let id = self.note(format!("file: {name} ({caption})"));
                 return ready(Ok(id)).boxed();
             }
@@ -195,7 +197,7 @@ impl OutboxLab {
             chats: &[Arc::clone(&chat) as Arc<dyn Chat>],
             store: &lab.store,
             files: Arc::new(FakeFiles),
-            redactor: Redactor::new([], hermetic_redact::Settings::default()),
+            redactor: Redactor::new([], hermetic_redact::RedactorSettings::default()),
             clock: SystemClock::shared(),
             tasks: TaskTracker::new(),
             cut: CancellationToken::new(),
@@ -224,7 +226,7 @@ impl OutboxLab {
         let text = Redacted::constant(text);
         let delivered = self
             .outbox
-            .deliver_with(message, &text, files, End::Answered)
+            .deliver_with(message, &text, files, MessageEnd::Answered)
             .await;
         let _ = delivered.unwrap();
     }
@@ -260,7 +262,7 @@ async fn what_was_written_after_a_file_that_does_not_arrive_passes_it() {
     assert_eq!(
         lab.store
             .deliveries()
-            .due(Owner::ThisGateway)
+            .due(RowOwner::ThisGateway)
             .await
             .unwrap(),
         []
@@ -342,7 +344,7 @@ async fn a_file_that_is_refused_is_not_tried_again() {
         lab.lab
             .store
             .deliveries()
-            .due(Owner::ThisGateway)
+            .due(RowOwner::ThisGateway)
             .await
             .unwrap(),
         []
@@ -386,7 +388,7 @@ async fn shown_of_one_begun_before(capabilities: Capabilities) -> String {
     let chat = Arc::new(FakeChat::with(capabilities, [], Fate::Arrives));
     let lab = OutboxLab::new(chat, FilePace::default()).await;
     let message = lab.says().await;
-    let address = Address {
+    let address = DeliveryAddress {
         place: message.said().place.clone(),
         reply_to: None,
         draft: None,
@@ -397,7 +399,7 @@ async fn shown_of_one_begun_before(capabilities: Capabilities) -> String {
     let address = serde_json::to_string(&address).unwrap();
     let (deliveries, now) = (lab.lab.store.deliveries(), lab.outbox.now());
     let written = ("telegram", address.as_str(), "hello");
-    let queued = deliveries.queue_and_end(message.row(), End::Answered, written, now);
+    let queued = deliveries.queue_and_end(message.row(), MessageEnd::Answered, written, now);
     deliveries.begin(queued.await.unwrap()).await.unwrap();
     lab.outbox.take_over().await.unwrap();
     let seen = lab.chat.until(|seen| !seen.is_empty()).await;

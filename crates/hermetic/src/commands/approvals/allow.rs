@@ -3,29 +3,33 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::time::SystemTime;
 
 use hermetic_app as app;
-use hermetic_audit::{Act, Event};
+use hermetic_audit::{AuditEvent, RuleChange};
 use hermetic_config::Config;
+use hermetic_types::{Clock as _, SystemClock};
 
 use crate::by_hand;
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use crate::commands::load;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::{log, output};
 
 const KEY: &str = "command_allowlist:";
 
-pub(super) fn run(cli: &Cli, config: &Config, pattern: &str) -> Result<Exit, Failure> {
+pub(super) fn run(
+    cli: &CommandLine,
+    config: &Config,
+    pattern: &str,
+) -> Result<ExitReason, CommandFailure> {
     let pattern = pattern.trim();
     refuse_categories(pattern)?;
     let path = config.home().config_file();
     let before = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(Failure::file("read", &path, &error)),
+        Err(error) => return Err(CommandFailure::file("read", &path, &error)),
     };
     let entry = quoted(pattern);
     if config
@@ -35,10 +39,10 @@ pub(super) fn run(cli: &Cli, config: &Config, pattern: &str) -> Result<Exit, Fai
         .any(|known| known == pattern)
     {
         output::print(&format!("{entry} is in command_allowlist already\n"))?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
     let Some(after) = with_entry(&before, &entry) else {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             format!(
                 "command_allowlist in {} is written in a way that is not changed from here",
                 path.display()
@@ -50,14 +54,14 @@ pub(super) fn run(cli: &Cli, config: &Config, pattern: &str) -> Result<Exit, Fai
     app::installation(config.home())?;
     let redactor = app::redactor(config);
     log::hide(&redactor);
-    let event = Event::Rule {
-        act: Act::Added,
+    let event = AuditEvent::Rule {
+        act: RuleChange::Added,
         rule: redactor
             .redact(format!("command_allowlist {pattern}"))
             .into(),
         by: redactor.redact(by_hand::who()).into(),
     };
-    app::audit(config)?.append(&event, SystemTime::now().into())?;
+    app::audit(config)?.append(&event, SystemClock.now())?;
     replace(&path, &after)?;
     if !load(cli).is_ok_and(|config| {
         config
@@ -67,7 +71,7 @@ pub(super) fn run(cli: &Cli, config: &Config, pattern: &str) -> Result<Exit, Fai
             .any(|known| known == pattern)
     }) {
         replace(&path, &before)?;
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "the file does not read as it should with that rule, and was left as it was",
             format!("add this to command_allowlist by hand: {entry}"),
         ));
@@ -76,15 +80,15 @@ pub(super) fn run(cli: &Cli, config: &Config, pattern: &str) -> Result<Exit, Fai
         "added {entry} to command_allowlist in {}\nthe gateway reads it at its next start\n",
         path.display()
     ))?;
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
 /// A rule names a program; everything else would be a whole kind of commands.
-fn refuse_categories(pattern: &str) -> Result<(), Failure> {
+fn refuse_categories(pattern: &str) -> Result<(), CommandFailure> {
     let program = pattern.split_whitespace().next().unwrap_or_default();
     let wild = program.is_empty() || program.contains(['*', '?', '[']);
     if wild || pattern.contains(char::is_control) {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "the rule does not name a program",
             "begin it with one, as in 'docker compose restart *'",
         ));
@@ -121,7 +125,7 @@ fn with_entry(text: &str, entry: &str) -> Option<String> {
 }
 
 /// Written aside and moved into place: a reader sees the old file or the new one.
-fn replace(path: &std::path::Path, text: &str) -> Result<(), Failure> {
+fn replace(path: &std::path::Path, text: &str) -> Result<(), CommandFailure> {
     // A link is followed, so that the file itself changes and not its name.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let aside = path.with_extension("yaml.new");
@@ -139,7 +143,7 @@ fn replace(path: &std::path::Path, text: &str) -> Result<(), Failure> {
         file.sync_all()?;
         fs::rename(&aside, &path)
     };
-    write().map_err(|error| Failure::file("write", &path, &error))
+    write().map_err(|error| CommandFailure::file("write", &path, &error))
 }
 
 #[cfg(test)]

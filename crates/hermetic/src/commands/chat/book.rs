@@ -3,31 +3,34 @@
 use std::collections::HashSet;
 use std::future::ready;
 use std::pin::Pin;
-use std::time::SystemTime;
 
-use hermetic_agent::{CallId, Journal, JournalError, Message, ToolCall, mend};
-use hermetic_gateway::Line;
+use hermetic_agent::{CallId, JournalError, Message, ToolCall, TurnJournal, mend};
+use hermetic_gateway::HistoryLine;
 use hermetic_redact::Redactor;
-use hermetic_store::{History, StoreError};
-use hermetic_types::ConversationKey;
+use hermetic_store::{HistoryRows, StoreError};
+use hermetic_types::{Clock as _, ConversationKey, SystemClock};
 
 /// How much of a conversation is read; the agent shows the model what fits.
-const MOST_LINES: u32 = 500;
+const MOST_CHAT_LINES: u32 = 500;
 
 /// No message of a platform stands behind a line that was typed.
 const TYPED: i64 = 0;
 
 #[derive(Debug)]
-pub(super) struct Book {
-    history: History,
+pub(super) struct ChatHistory {
+    history: HistoryRows,
     conversation: ConversationKey,
     redactor: Redactor,
 }
 
 type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send + 'a>>;
 
-impl Book {
-    pub(super) fn new(history: History, conversation: ConversationKey, redactor: Redactor) -> Self {
+impl ChatHistory {
+    pub(super) fn new(
+        history: HistoryRows,
+        conversation: ConversationKey,
+        redactor: Redactor,
+    ) -> Self {
         Self {
             history,
             conversation,
@@ -36,10 +39,13 @@ impl Book {
     }
 
     pub(super) async fn read(&self) -> Result<Vec<Message>, StoreError> {
-        let lines = self.history.recent(&self.conversation, MOST_LINES).await?;
+        let lines = self
+            .history
+            .recent(&self.conversation, MOST_CHAT_LINES)
+            .await?;
         let messages: Vec<Message> = lines
             .iter()
-            .filter_map(|line| Line::read(line, &self.redactor))
+            .filter_map(|line| HistoryLine::read(line, &self.redactor))
             .map(|line| line.message)
             .collect();
         // Of a call without a result nobody knows whether it happened: it is written down first.
@@ -56,20 +62,20 @@ impl Book {
     }
 
     async fn write(&self, message: &Message) -> Result<(), JournalError> {
-        let line = Line {
+        let line = HistoryLine {
             row: TYPED,
             message: message.clone(),
         };
         let broken = |source: Box<dyn std::error::Error + Send + Sync>| JournalError { source };
         let text = serde_json::to_string(&line).map_err(|error| broken(error.into()))?;
         self.history
-            .append(&self.conversation, &text, SystemTime::now().into())
+            .append(&self.conversation, &text, SystemClock.now())
             .await
             .map_err(|error| broken(error.into()))
     }
 }
 
-impl Journal for Book {
+impl TurnJournal for ChatHistory {
     fn said<'a>(&'a self, message: &'a Message) -> Writing<'a> {
         Box::pin(self.write(message))
     }

@@ -2,21 +2,21 @@
 
 use futures::future::{BoxFuture, FutureExt, ready};
 use hermetic_approvals::{ApprovalPrompt, NobodyToAsk, ONLY_ONCE};
-use hermetic_store::{Given, Request, Scope, Subject};
+use hermetic_store::{ApprovalRequest, ApprovalScope, GivenAnswer, StoredSubject};
 use hermetic_types::RequestId;
 use tokio::sync::mpsc;
 
 /// Hands questions to the conversation, which shows them and hears the answers.
 #[derive(Debug)]
-pub(super) struct Keyboard(mpsc::Sender<Sign>);
+pub(super) struct KeyboardPrompts(mpsc::Sender<PromptSign>);
 
 /// Nobody is there: every question is a no.
 #[derive(Debug)]
-pub(super) struct Nobody;
+pub(super) struct NobodyThere;
 
 #[derive(Debug)]
-pub(super) enum Sign {
-    Asked(Box<Request>),
+pub(super) enum PromptSign {
+    Asked(Box<ApprovalRequest>),
     /// Answered, here or elsewhere, or not waited for any more.
     Settled(RequestId),
 }
@@ -24,38 +24,40 @@ pub(super) enum Sign {
 /// More than wait in one conversation at a time, twice over.
 const MOST_SIGNS: usize = 64;
 
-impl Keyboard {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Sign>) {
+impl KeyboardPrompts {
+    pub(super) fn new() -> (Self, mpsc::Receiver<PromptSign>) {
         let (signs, seen) = mpsc::channel(MOST_SIGNS);
         (Self(signs), seen)
     }
 }
 
-impl ApprovalPrompt for Keyboard {
-    fn show<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
-        let sent = self.0.try_send(Sign::Asked(Box::new(request.clone())));
+impl ApprovalPrompt for KeyboardPrompts {
+    fn show<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
+        let sent = self
+            .0
+            .try_send(PromptSign::Asked(Box::new(request.clone())));
         ready(sent.map_err(|_| NobodyToAsk::NobodyAtTheKeyboard)).boxed()
     }
 
-    fn settled(&self, request: &Request) {
+    fn settled(&self, request: &ApprovalRequest) {
         // A conversation that has ended needs no sign.
-        let _ = self.0.try_send(Sign::Settled(request.id.clone()));
+        let _ = self.0.try_send(PromptSign::Settled(request.id.clone()));
     }
 }
 
-impl ApprovalPrompt for Nobody {
-    fn show<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
+impl ApprovalPrompt for NobodyThere {
+    fn show<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
         ready(Err(NobodyToAsk::NobodyAtTheKeyboard)).boxed()
     }
 
-    fn settled(&self, _: &Request) {}
+    fn settled(&self, _: &ApprovalRequest) {}
 }
 
 /// What was asked, for somebody who reads along.
-pub(super) fn question(request: &Request) -> String {
+pub(super) fn question(request: &ApprovalRequest) -> String {
     let mut text = String::from(match request.subject {
-        Subject::Command => "❓ May I run this?\n\n",
-        Subject::Host => "❓ May this conversation reach it?\n\n",
+        StoredSubject::Command => "❓ May I run this?\n\n",
+        StoredSubject::Host => "❓ May this conversation reach it?\n\n",
     });
     for line in request.what.lines() {
         text.push_str(&format!("    {line}\n"));
@@ -64,35 +66,40 @@ pub(super) fn question(request: &Request) -> String {
     for reason in &request.reasons {
         text.push_str(&format!("  - {reason}\n"));
     }
-    if request.longest == Scope::Once {
+    if request.longest == ApprovalScope::Once {
         text.push_str(&format!("  - {ONLY_ONCE}\n"));
     }
     text
 }
 
 /// What can be typed.
-pub(super) fn choices(request: &Request) -> &'static str {
+pub(super) fn choices(request: &ApprovalRequest) -> &'static str {
     match request.subject {
-        Subject::Command if request.longest == Scope::Once => "y: once, n: no › ",
-        Subject::Command => "y: once, s: this session, n: no › ",
-        Subject::Host => "y: once, t: ten minutes, s: this session, a: always, n: no › ",
+        StoredSubject::Command if request.longest == ApprovalScope::Once => "y: once, n: no › ",
+        StoredSubject::Command => "y: once, s: this session, n: no › ",
+        StoredSubject::Host => "y: once, t: ten minutes, s: this session, a: always, n: no › ",
     }
 }
 
 /// What was typed, if it is an answer; after a no, why.
-pub(super) fn answer<'a>(line: &'a str, request: &Request) -> Option<(Given, Option<&'a str>)> {
+pub(super) fn answer<'a>(
+    line: &'a str,
+    request: &ApprovalRequest,
+) -> Option<(GivenAnswer, Option<&'a str>)> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let of_a_host = request.subject == Subject::Host;
+    let of_a_host = request.subject == StoredSubject::Host;
     let given = match word.to_lowercase().as_str() {
         "n" | "no" => {
             let reason = Some(rest.trim()).filter(|reason| !reason.is_empty());
-            return Some((Given::No, reason));
+            return Some((GivenAnswer::No, reason));
         }
-        "y" | "yes" => Given::Yes(Scope::Once),
-        "s" | "session" if request.longest >= Scope::Session => Given::Yes(Scope::Session),
-        "t" if of_a_host => Given::Yes(Scope::TenMinutes),
-        "a" | "always" if of_a_host => Given::Yes(Scope::Always),
+        "y" | "yes" => GivenAnswer::Yes(ApprovalScope::Once),
+        "s" | "session" if request.longest >= ApprovalScope::Session => {
+            GivenAnswer::Yes(ApprovalScope::Session)
+        }
+        "t" if of_a_host => GivenAnswer::Yes(ApprovalScope::TenMinutes),
+        "a" | "always" if of_a_host => GivenAnswer::Yes(ApprovalScope::Always),
         _ => return None,
     };
     // A sentence that begins with such a word is no answer.
@@ -101,13 +108,13 @@ pub(super) fn answer<'a>(line: &'a str, request: &Request) -> Option<(Given, Opt
 
 #[cfg(test)]
 mod tests {
-    use hermetic_store::State;
+    use hermetic_store::RequestState;
     use hermetic_types::{ConversationKey, Timestamp};
 
     use super::*;
 
-    fn request(subject: Subject) -> Request {
-        Request {
+    fn request(subject: StoredSubject) -> ApprovalRequest {
+        ApprovalRequest {
             id: RequestId::random(),
             subject,
             conversation: ConversationKey::new("cli:x"),
@@ -115,11 +122,11 @@ mod tests {
             what: "rm -r build".to_owned(),
             fingerprint: String::new(),
             reasons: vec!["deletes a folder".to_owned()],
-            longest: Scope::Always,
+            longest: ApprovalScope::Always,
             asker: "me".to_owned(),
             asked_at: Timestamp::from_millis(0),
             expires_at: Timestamp::from_millis(1),
-            state: State::Pending,
+            state: RequestState::Pending,
             scope: None,
             answered_by: None,
             via: None,
@@ -131,34 +138,40 @@ mod tests {
 
     #[test]
     fn a_word_is_an_answer_and_a_sentence_is_none() {
-        let asked = request(Subject::Command);
+        let asked = request(StoredSubject::Command);
         assert_eq!(
             answer(" Y\n", &asked),
-            Some((Given::Yes(Scope::Once), None))
+            Some((GivenAnswer::Yes(ApprovalScope::Once), None))
         );
         assert_eq!(
             answer("session", &asked),
-            Some((Given::Yes(Scope::Session), None))
+            Some((GivenAnswer::Yes(ApprovalScope::Session), None))
         );
         assert_eq!(
             answer("n not now", &asked),
-            Some((Given::No, Some("not now")))
+            Some((GivenAnswer::No, Some("not now")))
         );
         for text in ["", "y but only if", "maybe", "always", "t", "yes please"] {
             assert_eq!(answer(text, &asked), None, "{text:?}");
         }
-        let host = request(Subject::Host);
-        assert_eq!(answer("a", &host), Some((Given::Yes(Scope::Always), None)));
+        let host = request(StoredSubject::Host);
+        assert_eq!(
+            answer("a", &host),
+            Some((GivenAnswer::Yes(ApprovalScope::Always), None))
+        );
     }
 
     #[test]
     fn what_is_only_known_when_it_runs_is_allowed_once_or_not() {
-        let asked = Request {
-            longest: Scope::Once,
-            ..request(Subject::Command)
+        let asked = ApprovalRequest {
+            longest: ApprovalScope::Once,
+            ..request(StoredSubject::Command)
         };
         assert_eq!(answer("s", &asked), None);
-        assert_eq!(answer("y", &asked), Some((Given::Yes(Scope::Once), None)));
+        assert_eq!(
+            answer("y", &asked),
+            Some((GivenAnswer::Yes(ApprovalScope::Once), None))
+        );
         assert!(!choices(&asked).contains("session"));
         assert!(question(&asked).contains("only known when it runs"));
     }

@@ -4,30 +4,30 @@ use std::collections::VecDeque;
 use std::io::{BufRead, Read};
 use std::thread;
 
-use hermetic_approvals::{Answerer, Approvals};
-use hermetic_store::{Given, Request};
+use hermetic_approvals::{Answerer, ApprovalRegistry};
+use hermetic_store::{ApprovalRequest, GivenAnswer};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::keyboard::{Sign, answer, choices, question};
-use super::screen::Screen;
+use super::keyboard::{PromptSign, answer, choices, question};
+use super::screen::TurnScreen;
 use crate::by_hand;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
-pub(super) struct Person {
-    approvals: Approvals,
+pub(super) struct TerminalPerson {
+    approvals: ApprovalRegistry,
     interrupts: Signal,
     lines: mpsc::Receiver<String>,
     /// Typed before it was asked for: heard after the turn.
     ahead: VecDeque<String>,
-    signs: mpsc::Receiver<Sign>,
+    signs: mpsc::Receiver<PromptSign>,
     /// Questions that wait; the first one is on the screen.
-    asked: VecDeque<Request>,
+    asked: VecDeque<ApprovalRequest>,
 }
 
 /// What somebody did at the prompt.
-pub(super) enum Heard {
+pub(super) enum PersonInput {
     Line(String),
     /// Ctrl-D.
     End,
@@ -35,19 +35,22 @@ pub(super) enum Heard {
 }
 
 /// How something that can be interrupted ended.
-pub(super) enum Done<T> {
+pub(super) enum InterruptibleEnd<T> {
     With(T),
     /// Asked twice.
     Left,
 }
 
 /// Of one line. What is longer is cut.
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_LINE_BYTES: u64 = 1 << 20;
 
-impl Person {
-    pub(super) fn new(approvals: Approvals, signs: mpsc::Receiver<Sign>) -> Result<Self, Failure> {
+impl TerminalPerson {
+    pub(super) fn new(
+        approvals: ApprovalRegistry,
+        signs: mpsc::Receiver<PromptSign>,
+    ) -> Result<Self, CommandFailure> {
         let interrupts = signal(SignalKind::interrupt())
-            .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
+            .map_err(|error| CommandFailure::caused(&error, "report this as a bug"))?;
         Ok(Self {
             approvals,
             interrupts,
@@ -64,13 +67,13 @@ impl Person {
         self.lines = lines();
     }
 
-    pub(super) async fn at_the_prompt(&mut self) -> Heard {
+    pub(super) async fn at_the_prompt(&mut self) -> PersonInput {
         if let Some(line) = self.ahead.pop_front() {
-            return Heard::Line(line);
+            return PersonInput::Line(line);
         }
         tokio::select! {
-            line = self.lines.recv() => line.map_or(Heard::End, Heard::Line),
-            _ = self.interrupts.recv() => Heard::Interrupt,
+            line = self.lines.recv() => line.map_or(PersonInput::End, PersonInput::Line),
+            _ = self.interrupts.recv() => PersonInput::Interrupt,
         }
     }
 
@@ -80,16 +83,16 @@ impl Person {
         &mut self,
         work: impl Future<Output = T>,
         stop: &CancellationToken,
-        screen: &Screen,
-    ) -> Done<T> {
+        screen: &TurnScreen,
+    ) -> InterruptibleEnd<T> {
         tokio::pin!(work);
         self.asked.clear();
         loop {
             tokio::select! {
-                done = &mut work => return Done::With(done),
+                done = &mut work => return InterruptibleEnd::With(done),
                 _ = self.interrupts.recv() => {
                     if stop.is_cancelled() {
-                        return Done::Left;
+                        return InterruptibleEnd::Left;
                     }
                     stop.cancel();
                 }
@@ -101,15 +104,15 @@ impl Person {
         }
     }
 
-    fn see(&mut self, sign: Sign, screen: &Screen) {
+    fn see(&mut self, sign: PromptSign, screen: &TurnScreen) {
         match sign {
-            Sign::Asked(request) => {
+            PromptSign::Asked(request) => {
                 self.asked.push_back(*request);
                 if self.asked.len() == 1 {
                     self.show(screen);
                 }
             }
-            Sign::Settled(id) => {
+            PromptSign::Settled(id) => {
                 let shown = self.asked.front().is_some_and(|first| first.id == id);
                 self.asked.retain(|request| request.id != id);
                 if shown {
@@ -119,7 +122,7 @@ impl Person {
         }
     }
 
-    fn show(&mut self, screen: &Screen) {
+    fn show(&mut self, screen: &TurnScreen) {
         let Some(request) = self.asked.front() else {
             return;
         };
@@ -131,12 +134,12 @@ impl Person {
     }
 
     /// The end of the input is a no, like silence.
-    async fn answer(&mut self, line: Option<&str>, screen: &Screen) {
+    async fn answer(&mut self, line: Option<&str>, screen: &TurnScreen) {
         let Some(request) = self.asked.front() else {
             return;
         };
         let Some((given, reason)) =
-            line.map_or(Some((Given::No, None)), |line| answer(line, request))
+            line.map_or(Some((GivenAnswer::No, None)), |line| answer(line, request))
         else {
             screen.ask("", choices(request));
             return;
@@ -162,7 +165,10 @@ fn lines() -> mpsc::Receiver<String> {
         let mut input = std::io::stdin().lock();
         loop {
             let mut line = Vec::new();
-            let read = input.by_ref().take(MOST_BYTES).read_until(b'\n', &mut line);
+            let read = input
+                .by_ref()
+                .take(MOST_LINE_BYTES)
+                .read_until(b'\n', &mut line);
             if !read.is_ok_and(|bytes| bytes > 0) {
                 return;
             }

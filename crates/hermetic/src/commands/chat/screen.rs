@@ -6,15 +6,15 @@
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hermetic_agent::{Observer, ToolCall, ToolResult};
+use hermetic_agent::{ToolCall, ToolResult, TurnObserver};
 use hermetic_redact::{Redactor, StreamRedactor};
 use serde_json::Value;
 
 use crate::output::DIM;
 
-/// Where a turn shows itself.
+/// How a turn is shown: in a conversation, or as the only answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum ScreenManner {
     /// Everything on stdout, for somebody who reads along.
     Conversation,
     /// The answer alone is printed at the end; what is done shows on stderr.
@@ -22,14 +22,14 @@ pub(super) enum Manner {
 }
 
 #[derive(Debug)]
-pub(super) struct Screen {
-    manner: Manner,
+pub(super) struct TurnScreen {
+    manner: ScreenManner,
     redactor: Redactor,
-    page: Mutex<Page>,
+    page: Mutex<ScreenPage>,
 }
 
 #[derive(Debug)]
-struct Page {
+struct ScreenPage {
     stream: StreamRedactor,
     /// The end of what was given out, if it is no whole character yet.
     rest: Vec<u8>,
@@ -41,9 +41,9 @@ struct Page {
 /// Of a call's arguments.
 const MOST_SHOWN: usize = 200;
 
-impl Screen {
-    pub(super) fn new(manner: Manner, redactor: Redactor) -> Self {
-        let page = Page {
+impl TurnScreen {
+    pub(super) fn new(manner: ScreenManner, redactor: Redactor) -> Self {
+        let page = ScreenPage {
             stream: redactor.stream(),
             rest: Vec::new(),
             at_line_start: true,
@@ -62,8 +62,8 @@ impl Screen {
         self.flush(&mut page);
         let said = std::mem::take(&mut page.said);
         let rest = match self.manner {
-            Manner::Conversation => answer.strip_prefix(said.as_str()).unwrap_or(answer),
-            Manner::OneShot => answer,
+            ScreenManner::Conversation => answer.strip_prefix(said.as_str()).unwrap_or(answer),
+            ScreenManner::OneShot => answer,
         };
         write_out(self.redactor.redact(rest).as_str());
         write_out("\n");
@@ -97,11 +97,11 @@ impl Screen {
         let text = self.redactor.redact(text);
         let text = harmless(text.as_str());
         match self.manner {
-            Manner::OneShot => {
+            ScreenManner::OneShot => {
                 let mut err = anstream::stderr().lock();
                 let _ = writeln!(err, "{DIM}{text}{DIM:#}");
             }
-            Manner::Conversation => {
+            ScreenManner::Conversation => {
                 let mut out = anstream::stdout().lock();
                 let start = if page.at_line_start { "" } else { "\n" };
                 let _ = writeln!(out, "{start}{DIM}{text}{DIM:#}");
@@ -112,15 +112,15 @@ impl Screen {
     }
 
     /// What was held back as the possible beginning of a secret, now that nothing follows.
-    fn flush(&self, page: &mut Page) {
+    fn flush(&self, page: &mut ScreenPage) {
         let stream = std::mem::replace(&mut page.stream, self.redactor.stream());
         let rest = stream.finish().into_inner();
         self.show(page, &rest);
         page.rest.clear();
     }
 
-    fn show(&self, page: &mut Page, bytes: &[u8]) {
-        if self.manner == Manner::OneShot || bytes.is_empty() {
+    fn show(&self, page: &mut ScreenPage, bytes: &[u8]) {
+        if self.manner == ScreenManner::OneShot || bytes.is_empty() {
             return;
         }
         page.rest.extend_from_slice(bytes);
@@ -137,12 +137,12 @@ impl Screen {
         page.at_line_start = text.ends_with('\n');
     }
 
-    fn page(&self) -> MutexGuard<'_, Page> {
+    fn page(&self) -> MutexGuard<'_, ScreenPage> {
         self.page.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Observer for Screen {
+impl TurnObserver for TurnScreen {
     fn text(&self, piece: &str) {
         let mut page = self.page();
         page.said.push_str(piece);

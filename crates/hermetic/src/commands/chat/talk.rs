@@ -3,21 +3,23 @@
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hermetic_agent::{Answer, Ended, Input, Steer, Turn, prompt};
+use hermetic_agent::{
+    AgentTurn, NoMeter, SteeringHandle, TurnAnswer, TurnEnding, TurnInput, prompt,
+};
 use hermetic_gateway::{AgentTools, ConversationSandbox};
-use hermetic_tools::{Outcome, Request};
+use hermetic_tools::{CommandRequest, TerminalOutcome};
 use hermetic_types::ConversationKey;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::book::Book;
-use super::keyboard::Sign;
-use super::person::{Done, Heard, Person};
-use super::screen::{Manner, Screen};
-use super::typed::{HELP, Typed};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::book::ChatHistory;
+use super::keyboard::PromptSign;
+use super::person::{InterruptibleEnd, PersonInput, TerminalPerson};
+use super::screen::{ScreenManner, TurnScreen};
+use super::typed::{HELP, TypedLine};
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use hermetic_app::KeyboardChat;
 
 const ASK_BEFORE_DESTROYING: &str = "This destroys the sandbox of this conversation with all files in it, \
@@ -27,58 +29,60 @@ const ASK_BEFORE_DESTROYING: &str = "This destroys the sandbox of this conversat
 /// 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
 
-pub(super) struct Talk<'a> {
-    desk: &'a KeyboardChat,
+pub(super) struct TerminalTalk<'a> {
+    keyboard: &'a KeyboardChat,
     conversation: ConversationKey,
-    book: Book,
-    person: tokio::sync::Mutex<Person>,
+    book: ChatHistory,
+    person: tokio::sync::Mutex<TerminalPerson>,
     /// The last line was `/destroy`, and was answered with a question.
     asked_to_destroy: AtomicBool,
     /// Lets the sandbox go while nobody types.
     _house: AbortOnDropHandle<()>,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> TerminalTalk<'a> {
     pub(super) fn new(
-        desk: &'a KeyboardChat,
+        keyboard: &'a KeyboardChat,
         conversation: ConversationKey,
-        signs: mpsc::Receiver<Sign>,
-    ) -> Result<Self, Failure> {
-        let person = Person::new(desk.approvals.clone(), signs)?;
-        let sandboxes = desk.sandboxes.clone();
-        let house = async move { sandboxes.keep_house(CancellationToken::new()).await };
+        signs: mpsc::Receiver<PromptSign>,
+    ) -> Result<Self, CommandFailure> {
+        let person = TerminalPerson::new(keyboard.approvals.clone(), signs)?;
+        let sandboxes = keyboard.sandboxes.clone();
+        let reaper = async move { sandboxes.reap(CancellationToken::new()).await };
         Ok(Self {
-            desk,
-            book: Book::new(
-                desk.history.clone(),
+            keyboard,
+            book: ChatHistory::new(
+                keyboard.history.clone(),
                 conversation.clone(),
-                desk.redactor.clone(),
+                keyboard.redactor.clone(),
             ),
             conversation,
             person: tokio::sync::Mutex::new(person),
             asked_to_destroy: AtomicBool::new(false),
-            _house: AbortOnDropHandle::new(tokio::spawn(house)),
+            _house: AbortOnDropHandle::new(tokio::spawn(reaper)),
         })
     }
 
-    pub(super) async fn once(&self, text: &str) -> Result<Exit, Failure> {
-        let screen = self.screen(Manner::OneShot);
-        let Done::With(answer) = self.say(text, &screen).await? else {
-            return Ok(Exit::Passed(INTERRUPTED));
+    pub(super) async fn once(&self, text: &str) -> Result<ExitReason, CommandFailure> {
+        let screen = self.screen(ScreenManner::OneShot);
+        let InterruptibleEnd::With(answer) = self.say(text, &screen).await? else {
+            return Ok(ExitReason::Passed(INTERRUPTED));
         };
         screen.close(&answer.text);
         Ok(match answer.ended {
-            Ended::Finished => Exit::Ok,
-            Ended::CutShort | Ended::TurnLimit => Exit::Failed,
-            Ended::Interrupted => Exit::Passed(INTERRUPTED),
+            TurnEnding::Finished => ExitReason::Ok,
+            TurnEnding::CutShort | TurnEnding::TurnLimit | TurnEnding::BudgetReached => {
+                ExitReason::Failed
+            }
+            TurnEnding::Interrupted => ExitReason::Passed(INTERRUPTED),
         })
     }
 
-    pub(super) async fn until_left(&self) -> Result<Exit, Failure> {
-        let screen = self.screen(Manner::Conversation);
+    pub(super) async fn until_left(&self) -> Result<ExitReason, CommandFailure> {
+        let screen = self.screen(ScreenManner::Conversation);
         screen.tell(&format!(
             "model: {}, backend: {}; /help tells what can be typed",
-            self.desk.model, self.desk.facts.backend
+            self.keyboard.model, self.keyboard.facts.backend
         ));
         self.person.lock().await.listen();
         let mut asked = false;
@@ -86,23 +90,23 @@ impl<'a> Talk<'a> {
             prompt_line();
             let heard = self.person.lock().await.at_the_prompt().await;
             let line = match heard {
-                Heard::Line(line) => line,
-                Heard::Interrupt if asked => return Ok(Exit::Passed(INTERRUPTED)),
-                Heard::Interrupt => {
+                PersonInput::Line(line) => line,
+                PersonInput::Interrupt if asked => return Ok(ExitReason::Passed(INTERRUPTED)),
+                PersonInput::Interrupt => {
                     asked = true;
                     screen.tell("\nCtrl-C once more leaves");
                     continue;
                 }
-                Heard::End => {
+                PersonInput::End => {
                     screen.tell("");
-                    return Ok(Exit::Ok);
+                    return Ok(ExitReason::Ok);
                 }
             };
             asked = false;
-            match self.obey(Typed::read(&line)).await {
-                Ok(Done::With(true)) => {}
-                Ok(Done::With(false)) => return Ok(Exit::Ok),
-                Ok(Done::Left) => return Ok(Exit::Passed(INTERRUPTED)),
+            match self.obey(TypedLine::read(&line)).await {
+                Ok(InterruptibleEnd::With(true)) => {}
+                Ok(InterruptibleEnd::With(false)) => return Ok(ExitReason::Ok),
+                Ok(InterruptibleEnd::Left) => return Ok(ExitReason::Passed(INTERRUPTED)),
                 // The conversation goes on: what failed may work the next time.
                 Err(failure) => crate::output::failure(failure.why()),
             }
@@ -110,38 +114,40 @@ impl<'a> Talk<'a> {
     }
 
     /// Nothing of the conversation stays.
-    pub(super) async fn forget(&self) -> Result<(), Failure> {
+    pub(super) async fn forget(&self) -> Result<(), CommandFailure> {
         self.start_anew().await?;
-        self.desk
+        self.keyboard
             .sandboxes
             .reset(&self.conversation)
             .await
-            .map_err(|error| Failure::caused(&error, "`hermetic sandbox list` shows it"))
+            .map_err(|error| CommandFailure::caused(&error, "`hermetic sandbox list` shows it"))
     }
 
     /// What was said, and what was allowed for this session.
-    async fn start_anew(&self) -> Result<(), Failure> {
+    async fn start_anew(&self) -> Result<(), CommandFailure> {
         self.book.clear().await?;
-        self.desk.approvals.revoke(&self.conversation).await?;
+        self.keyboard.approvals.revoke(&self.conversation).await?;
         Ok(())
     }
 
     /// Whether there is more to come.
-    async fn obey(&self, typed: Typed) -> Result<Done<bool>, Failure> {
-        let screen = self.screen(Manner::Conversation);
+    async fn obey(&self, typed: TypedLine) -> Result<InterruptibleEnd<bool>, CommandFailure> {
+        let screen = self.screen(ScreenManner::Conversation);
         // A yes counts right after the question.
         let asked_before = self.asked_to_destroy.swap(false, Ordering::Relaxed);
         match typed {
-            Typed::Nothing => {}
-            Typed::Leave => return Ok(Done::With(false)),
-            Typed::Help => screen.tell(HELP),
-            Typed::New => {
+            TypedLine::Nothing => {}
+            TypedLine::Leave => return Ok(InterruptibleEnd::With(false)),
+            TypedLine::Help => screen.tell(HELP),
+            TypedLine::New => {
                 self.start_anew().await?;
                 screen.tell("A fresh conversation. The files in its sandbox stay.");
             }
-            Typed::Destroy(word) => {
-                let asked = asked_before || !self.desk.confirm_destructive;
-                if !asked || !(word == "yes" || word.is_empty() && !self.desk.confirm_destructive) {
+            TypedLine::Destroy(word) => {
+                let asked = asked_before || !self.keyboard.confirm_destructive;
+                if !asked
+                    || !(word == "yes" || word.is_empty() && !self.keyboard.confirm_destructive)
+                {
                     self.asked_to_destroy.store(true, Ordering::Relaxed);
                     screen.tell(ASK_BEFORE_DESTROYING);
                 } else {
@@ -151,82 +157,95 @@ impl<'a> Talk<'a> {
                     );
                 }
             }
-            Typed::Sh(text) => return self.run(Request::shell(&text), &screen).await,
-            Typed::Py(text) => return self.run(Request::python(&text), &screen).await,
-            Typed::Says(text) => match self.say(&text, &screen).await? {
-                Done::Left => return Ok(Done::Left),
-                Done::With(answer) => screen.close(&answer.text),
+            TypedLine::Sh(text) => return self.run(CommandRequest::shell(&text), &screen).await,
+            TypedLine::Py(text) => return self.run(CommandRequest::python(&text), &screen).await,
+            TypedLine::Says(text) => match self.say(&text, &screen).await? {
+                InterruptibleEnd::Left => return Ok(InterruptibleEnd::Left),
+                InterruptibleEnd::With(answer) => screen.close(&answer.text),
             },
         }
-        Ok(Done::With(true))
+        Ok(InterruptibleEnd::With(true))
     }
 
-    async fn say(&self, text: &str, screen: &Screen) -> Result<Done<Answer>, Failure> {
+    async fn say(
+        &self,
+        text: &str,
+        screen: &TurnScreen,
+    ) -> Result<InterruptibleEnd<TurnAnswer>, CommandFailure> {
         let history = self.book.read().await?;
-        let system = self.desk.redactor.redact(prompt::system(&self.desk.facts));
-        let own = ConversationSandbox::new(&self.desk.sandboxes, &self.conversation);
-        let tools = AgentTools::new(self.desk.kit.toolbox(&own, &self.desk.asker), &own);
-        let steer = Steer::default();
-        let turn = Turn {
+        let system = self
+            .keyboard
+            .redactor
+            .redact(prompt::system(&self.keyboard.facts));
+        let own = ConversationSandbox::new(&self.keyboard.sandboxes, &self.conversation);
+        let tools = AgentTools::new(self.keyboard.kit.toolbox(&own, &self.keyboard.asker), &own);
+        let steer = SteeringHandle::default();
+        let turn = AgentTurn {
             system: &system,
             history: &history,
-            input: Input::Says(text),
+            input: TurnInput::Says(text),
             tools: &tools,
             journal: &self.book,
             observer: screen,
             steer: &steer,
+            // Whoever sits at the keyboard holds the keys.
+            meter: &NoMeter,
         };
         let stop = CancellationToken::new();
-        let taking = self.desk.agent.take_turn(turn, stop.clone());
+        let taking = self.keyboard.agent.take_turn(turn, stop.clone());
         let taken = self.attended(taking, &stop, screen).await;
         if let Some(set_aside) = own.set_aside() {
             screen.tell(set_aside.trim_end());
         }
         match taken {
-            Done::Left => Ok(Done::Left),
-            Done::With(Ok(answer)) => Ok(Done::With(answer)),
-            Done::With(Err(error)) => Err(Failure::caused(
+            InterruptibleEnd::Left => Ok(InterruptibleEnd::Left),
+            InterruptibleEnd::With(Ok(answer)) => Ok(InterruptibleEnd::With(answer)),
+            InterruptibleEnd::With(Err(error)) => Err(CommandFailure::caused(
                 &error,
                 "look at model and its base_url with `hermetic config show model`",
             )),
         }
     }
 
-    async fn run(&self, request: Request, screen: &Screen) -> Result<Done<bool>, Failure> {
-        let own = ConversationSandbox::new(&self.desk.sandboxes, &self.conversation);
-        let toolbox = self.desk.kit.toolbox(&own, &self.desk.asker);
+    async fn run(
+        &self,
+        request: CommandRequest,
+        screen: &TurnScreen,
+    ) -> Result<InterruptibleEnd<bool>, CommandFailure> {
+        let own = ConversationSandbox::new(&self.keyboard.sandboxes, &self.conversation);
+        let toolbox = self.keyboard.kit.toolbox(&own, &self.keyboard.asker);
         let stop = CancellationToken::new();
         let running = toolbox.run(request, &stop);
-        let Done::With(outcome) = self.attended(running, &stop, screen).await else {
-            return Ok(Done::Left);
+        let InterruptibleEnd::With(outcome) = self.attended(running, &stop, screen).await else {
+            return Ok(InterruptibleEnd::Left);
         };
         if let Some(set_aside) = own.set_aside() {
             screen.tell(set_aside.trim_end());
         }
         match outcome {
-            Ok(Outcome::Ran { output, code, .. }) => {
+            Ok(TerminalOutcome::Ran { output, code, .. }) => {
                 screen.tell(output.as_str());
                 if code != 0 {
                     screen.tell(&format!("exit code {code}"));
                 }
             }
-            Ok(Outcome::Failed { error }) => screen.tell(&format!("Not run: {error}")),
+            Ok(TerminalOutcome::Failed { error }) => screen.tell(&format!("Not run: {error}")),
             Err(blocked) => screen.tell(&blocked.to_string()),
         }
-        Ok(Done::With(true))
+        Ok(InterruptibleEnd::With(true))
     }
 
     async fn attended<T>(
         &self,
         work: impl Future<Output = T>,
         stop: &CancellationToken,
-        screen: &Screen,
-    ) -> Done<T> {
+        screen: &TurnScreen,
+    ) -> InterruptibleEnd<T> {
         self.person.lock().await.during(work, stop, screen).await
     }
 
-    fn screen(&self, manner: Manner) -> Screen {
-        Screen::new(manner, self.desk.redactor.clone())
+    fn screen(&self, manner: ScreenManner) -> TurnScreen {
+        TurnScreen::new(manner, self.keyboard.redactor.clone())
     }
 }
 

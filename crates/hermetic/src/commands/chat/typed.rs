@@ -1,7 +1,7 @@
 //! What somebody typed.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum TypedLine {
     Nothing,
     Says(String),
     Sh(String),
@@ -22,7 +22,7 @@ pub(super) const HELP: &str = "\
 /quit          leave; Ctrl-D does the same
 ";
 
-impl Typed {
+impl TypedLine {
     pub(super) fn read(line: &str) -> Self {
         let line = line.trim();
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -46,14 +46,17 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_a_command_is_said() {
-        assert_eq!(Typed::read(" /sh  ls -l \n"), Typed::Sh("ls -l".to_owned()));
-        assert_eq!(Typed::read("/sh"), Typed::Help);
-        assert_eq!(Typed::read("  "), Typed::Nothing);
-        assert_eq!(Typed::read("/exit"), Typed::Leave);
-        assert_eq!(Typed::read("/reset"), Typed::New);
-        let confirmed = Typed::Destroy("yes".to_owned());
-        assert_eq!(Typed::read("/destroy YES"), confirmed);
+        assert_eq!(
+            TypedLine::read(" /sh  ls -l \n"),
+            TypedLine::Sh("ls -l".to_owned())
+        );
+        assert_eq!(TypedLine::read("/sh"), TypedLine::Help);
+        assert_eq!(TypedLine::read("  "), TypedLine::Nothing);
+        assert_eq!(TypedLine::read("/exit"), TypedLine::Leave);
+        assert_eq!(TypedLine::read("/reset"), TypedLine::New);
+        let confirmed = TypedLine::Destroy("yes".to_owned());
+        assert_eq!(TypedLine::read("/destroy YES"), confirmed);
         let path = "/etc/passwd, what is it?";
-        assert_eq!(Typed::read(path), Typed::Says(path.to_owned()));
+        assert_eq!(TypedLine::read(path), TypedLine::Says(path.to_owned()));
     }
 }

@@ -3,26 +3,29 @@
 use std::fmt::Write as _;
 
 use hermetic_app as app;
-use hermetic_config::{Config, Home, Problem, Problems, Resolved, resolve_gateway_backend};
+use hermetic_config::{
+    Config, ConfigProblem, ConfigProblems, HomeFolder, ResolvedBackend, UnusedKey,
+    resolve_gateway_backend,
+};
 use serde_json::json;
 
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use crate::commands::inputs;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Exits with 78 if there is an error; warnings and unused keys are not errors."
 )]
-pub(crate) struct Args {
+pub(crate) struct ConfigCheckArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &ConfigCheckArgs) -> Result<ExitReason, CommandFailure> {
     let inputs = inputs(cli)?;
     let loaded = hermetic_config::load(&inputs);
     if args.json {
@@ -33,32 +36,20 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let refusals = app::refusals(&config, &resolved);
     if refusals.is_empty() {
         output::print(&as_text(&inputs.home, &config, &resolved))?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
     for refusal in &refusals {
         output::failure(refusal);
     }
-    Ok(Exit::BadConfig)
+    Ok(ExitReason::BadConfig)
 }
 
-fn as_text(home: &Home, config: &Config, resolved: &Resolved) -> String {
+fn as_text(home: &HomeFolder, config: &Config, resolved: &ResolvedBackend) -> String {
     let mut text = String::new();
     for warning in config.warnings() {
         let _ = writeln!(text, "{}\n", output::painted(warning));
     }
-    if !config.unused().is_empty() {
-        let _ = writeln!(text, "Keys that have no effect here:");
-        for key in config.unused() {
-            let _ = writeln!(
-                text,
-                "  {:<40} {}:{}",
-                key.key,
-                key.file.display(),
-                key.line
-            );
-        }
-        text.push('\n');
-    }
+    text.push_str(&without_effect(config));
     let file = home.config_file();
     let what = if file.exists() {
         format!("{} is right", file.display())
@@ -75,7 +66,34 @@ fn as_text(home: &Home, config: &Config, resolved: &Resolved) -> String {
     text
 }
 
-fn as_json(loaded: &Result<Config, Problems>) -> Result<Exit, Failure> {
+/// What has no effect: first what somebody will miss, then the rest.
+fn without_effect(config: &Config) -> String {
+    let (missed, others): (Vec<_>, Vec<_>) =
+        config.unused().iter().partition(|key| key.missed.is_some());
+    let mut text = String::new();
+    if !missed.is_empty() {
+        text.push_str("Features that this configuration asks for and that are not here:\n");
+        for key in missed {
+            let (place, what) = (place(key), key.missed.unwrap_or_default());
+            let _ = writeln!(text, "  {:<40} {place}\n    = {what}", key.key);
+        }
+        text.push('\n');
+    }
+    if !others.is_empty() {
+        text.push_str("Other keys that have no effect here:\n");
+        for key in others {
+            let _ = writeln!(text, "  {:<40} {}", key.key, place(key));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn place(key: &UnusedKey) -> String {
+    format!("{}:{}", key.file.display(), key.line)
+}
+
+fn as_json(loaded: &Result<Config, ConfigProblems>) -> Result<ExitReason, CommandFailure> {
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
     let mut unused = Vec::new();
@@ -87,7 +105,7 @@ fn as_json(loaded: &Result<Config, Problems>) -> Result<Exit, Failure> {
                 config
                     .unused()
                     .iter()
-                    .map(|key| json!({"key": key.key, "file": key.file, "line": key.line})),
+                    .map(|key| json!({"key": key.key, "file": key.file, "line": key.line, "missed": key.missed})),
             );
             match resolve_gateway_backend(config) {
                 Ok(resolved) => {
@@ -112,9 +130,9 @@ fn as_json(loaded: &Result<Config, Problems>) -> Result<Exit, Failure> {
         Err(problems) => errors.extend(problems.iter().map(described)),
     }
     let exit = if errors.is_empty() {
-        Exit::Ok
+        ExitReason::Ok
     } else {
-        Exit::BadConfig
+        ExitReason::BadConfig
     };
     output::print_json(&json!({
         "ok": errors.is_empty(),
@@ -126,7 +144,7 @@ fn as_json(loaded: &Result<Config, Problems>) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn described(problem: &Problem) -> serde_json::Value {
+fn described(problem: &ConfigProblem) -> serde_json::Value {
     json!({
         "what": problem.what(),
         "key": problem.key(),

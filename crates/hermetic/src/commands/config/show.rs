@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use hermetic_config::{Setting, Value};
+use hermetic_config::{EffectiveSetting, SettingValue};
 use serde_json::json;
 
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use crate::commands::load;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output::{self, DIM};
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ Examples:
   hermetic config show terminal gateway   only these sections
 
 Secrets are shown as [secret].")]
-pub(crate) struct Args {
+pub(crate) struct ConfigShowArgs {
     /// Show only these sections or keys
     sections: Vec<String>,
 
@@ -32,15 +32,15 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &ConfigShowArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
-    let shown: Vec<&Setting> = config
+    let shown: Vec<&EffectiveSetting> = config
         .settings()
         .iter()
         .filter(|setting| args.wants(setting))
         .collect();
     if shown.is_empty() && !args.sections.is_empty() && !args.written {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             format!("no key or section is called {}", args.sections.join(" or ")),
             "`hermetic config show` without a name lists them all",
         ));
@@ -48,7 +48,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     if args.json {
         let shown: Vec<serde_json::Value> = shown.into_iter().map(described).collect();
         output::print_json(&shown)?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
     let width = shown
         .iter()
@@ -60,7 +60,7 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     for setting in shown {
         let value = setting
             .value()
-            .map_or_else(|| "(not set)".to_owned(), Value::shown);
+            .map_or_else(|| "(not set)".to_owned(), SettingValue::shown);
         let _ = writeln!(
             text,
             "{:width$} = {value}  {DIM}# {}{DIM:#}",
@@ -69,11 +69,11 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         );
     }
     output::print(&text)?;
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
-impl Args {
-    fn wants(&self, setting: &Setting) -> bool {
+impl ConfigShowArgs {
+    fn wants(&self, setting: &EffectiveSetting) -> bool {
         // `telegram` means `platforms.telegram`, as it does in the file.
         let short = setting.name().trim_start_matches("platforms.");
         let below = |name: &str, section: &str| {
@@ -89,10 +89,10 @@ impl Args {
     }
 }
 
-fn described(setting: &Setting) -> serde_json::Value {
+fn described(setting: &EffectiveSetting) -> serde_json::Value {
     json!({
         "key": setting.name(),
-        "value": setting.value().map(Value::to_json),
+        "value": setting.value().map(SettingValue::to_json),
         "origin": setting.origin().to_string(),
         "variable": setting.variable(),
         "about": setting.about(),

@@ -7,14 +7,14 @@ mod trial;
 
 use std::fmt::Write as _;
 
-use hermetic_attack::{Finding, State};
+use hermetic_attack::{AttackFinding, AttemptState};
 use hermetic_config::Config;
 use hermetic_types::BackendKind;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output::{self, BOLD, DIM};
 
 pub(super) fn run(
@@ -22,9 +22,11 @@ pub(super) fn run(
     config: &Config,
     kind: BackendKind,
     as_json: bool,
-) -> Result<Exit, Failure> {
+) -> Result<ExitReason, CommandFailure> {
     let findings = runtime.block_on(trial::findings(config, kind))?;
-    let held = findings.iter().all(|finding| finding.state == State::Held);
+    let held = findings
+        .iter()
+        .all(|finding| finding.state == AttemptState::Held);
     if as_json {
         let rows: Vec<_> = findings
             .iter()
@@ -40,10 +42,14 @@ pub(super) fn run(
     } else {
         output::print(&as_text(kind, &findings))?;
     }
-    Ok(if held { Exit::Ok } else { Exit::Failed })
+    Ok(if held {
+        ExitReason::Ok
+    } else {
+        ExitReason::Failed
+    })
 }
 
-fn as_text(kind: BackendKind, findings: &[Finding]) -> String {
+fn as_text(kind: BackendKind, findings: &[AttackFinding]) -> String {
     let mut text = format!("{BOLD}{kind}, attacked from inside{BOLD:#}\n");
     let width = findings
         .iter()
@@ -52,9 +58,9 @@ fn as_text(kind: BackendKind, findings: &[Finding]) -> String {
         .unwrap_or(0);
     for finding in findings {
         let mark = match finding.state {
-            State::Held => "held   ",
-            State::Open => "OPEN   ",
-            State::Untried => "UNTRIED",
+            AttemptState::Held => "held   ",
+            AttemptState::Open => "OPEN   ",
+            AttemptState::Untried => "UNTRIED",
         };
         let _ = writeln!(
             text,
@@ -64,7 +70,7 @@ fn as_text(kind: BackendKind, findings: &[Finding]) -> String {
     }
     let wrong = findings
         .iter()
-        .filter(|finding| finding.state != State::Held)
+        .filter(|finding| finding.state != AttemptState::Held)
         .count();
     let _ = match wrong {
         0 => writeln!(

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 
 use hermetic_app as app;
-use hermetic_chat::{AccountCheck, CheckError, Shortcoming};
+use hermetic_chat::{AccountCheck, AccountShortcoming, CheckError};
 use hermetic_config::Config;
 use hermetic_types::{AccountId, Platform};
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{BOLD, DIM, printable};
 
 /// One account and what came of asking for it.
@@ -18,7 +18,7 @@ pub(crate) struct CheckedAccount {
     checked: Result<AccountCheck, CheckError>,
 }
 
-pub(crate) async fn check(config: &Config) -> Result<Vec<CheckedAccount>, Failure> {
+pub(crate) async fn check(config: &Config) -> Result<Vec<CheckedAccount>, CommandFailure> {
     let checked = app::check_accounts(config).await?;
     let accounts = checked.into_iter();
     Ok(accounts
@@ -52,7 +52,7 @@ impl CheckedAccount {
                     false => "weaker ",
                 };
                 let _ = writeln!(text, "  {mark} {account}  {}", printable(name));
-                for Shortcoming { problem, remedy } in &check.shortcomings {
+                for AccountShortcoming { problem, remedy } in &check.shortcomings {
                     let (problem, remedy) = (printable(problem), printable(remedy));
                     let _ = writeln!(
                         text,
@@ -74,7 +74,7 @@ impl CheckedAccount {
 
     pub(crate) fn as_json(&self) -> serde_json::Value {
         let shortcoming =
-            |one: &Shortcoming| json!({ "problem": one.problem, "remedy": one.remedy });
+            |one: &AccountShortcoming| json!({ "problem": one.problem, "remedy": one.remedy });
         match &self.checked {
             Ok(check) => json!({
                 "account": self.account,

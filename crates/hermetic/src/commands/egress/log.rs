@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use hermetic_app as app;
 use hermetic_egress::{ConversationScope, EgressDecision, JournalEntry};
-use jiff::Timestamp;
 
 use super::super::load;
-use crate::cli::Cli;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::failure::CommandFailure;
 use crate::output;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct EgressLogArgs {
     /// Keep printing new connections
     #[arg(long, short)]
     follow: bool,
@@ -33,19 +32,19 @@ pub(super) struct Args {
 }
 
 /// How often the file is looked at. A person reads this.
-const LOOK: Duration = Duration::from_millis(200);
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(super) fn run(cli: &Cli, args: &Args) -> Result<(), Failure> {
+pub(super) fn run(cli: &CommandLine, args: &EgressLogArgs) -> Result<(), CommandFailure> {
     let config = load(cli)?;
     let journal = app::journal(&config);
     let failed = |error: std::io::Error| {
         if error.kind() == ErrorKind::PermissionDenied {
-            return Failure::new(
+            return CommandFailure::new(
                 format!("cannot read the record: {error}"),
                 "run this as the user the gateway runs as",
             );
         }
-        Failure::caused(&error, "check the state folder")
+        CommandFailure::caused(&error, "check the state folder")
     };
     // Opened before the past is read: nothing falls in between, and what is in both is told once.
     let mut tail = journal.tail().map_err(failed)?;
@@ -66,11 +65,11 @@ pub(super) fn run(cli: &Cli, args: &Args) -> Result<(), Failure> {
             }
         }
         past.clear();
-        thread::sleep(LOOK);
+        thread::sleep(FOLLOW_INTERVAL);
     }
 }
 
-impl Args {
+impl EgressLogArgs {
     fn wants(&self, noted: &JournalEntry) -> bool {
         let refused = matches!(noted.entry.verdict, EgressDecision::Refused { .. });
         let whose = self.whom.as_ref();
@@ -78,10 +77,10 @@ impl Args {
     }
 }
 
-fn print(noted: &JournalEntry, json: bool) -> Result<(), Failure> {
+fn print(noted: &JournalEntry, json: bool) -> Result<(), CommandFailure> {
     if json {
         let line = serde_json::to_string(noted)
-            .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
+            .map_err(|error| CommandFailure::caused(&error, "report this as a bug"))?;
         return output::print(&format!("{line}\n"));
     }
     output::print(&line(noted))
@@ -90,7 +89,7 @@ fn print(noted: &JournalEntry, json: bool) -> Result<(), Failure> {
 /// Names come out of a sandbox: what could move a cursor is shown as what it is.
 fn line(noted: &JournalEntry) -> String {
     let entry = &noted.entry;
-    let at = Timestamp::from_millisecond(noted.at.millis()).unwrap_or_default();
+    let at = noted.at;
     let verdict = match &entry.verdict {
         EgressDecision::Opened => format!("opened  by {}", entry.rule),
         EgressDecision::Closed { fault } => {

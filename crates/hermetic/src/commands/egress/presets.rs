@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use hermetic_egress::RulePreset;
 use serde_json::json;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct EgressPresetsArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) fn run(args: &EgressPresetsArgs) -> Result<(), CommandFailure> {
     if args.json {
         let presets = RulePreset::all().iter().map(|preset| {
             json!({

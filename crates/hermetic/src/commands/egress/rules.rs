@@ -12,8 +12,8 @@ use serde::Serialize;
 use tracing::warn;
 
 use super::super::load;
-use crate::cli::Cli;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::failure::CommandFailure;
 use crate::output::{self, BOLD};
 
 pub(super) const HELP: &str = "\
@@ -27,7 +27,7 @@ Examples:
   hermetic egress allow pypi.org --for telegram:dm:42";
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Change {
+pub(super) struct RuleChangeArgs {
     /// `host`, `host:port`, `*.suffix`, `tcp://host:port`
     host: String,
     /// Apply it only to these conversations: a platform, or the start of a conversation's key, as in telegram:dm:42
@@ -36,24 +36,25 @@ pub(super) struct Change {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct List {
+pub(super) struct RuleListArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub(super) fn allow(cli: &Cli, change: &Change) -> Result<(), Failure> {
+pub(super) fn allow(cli: &CommandLine, change: &RuleChangeArgs) -> Result<(), CommandFailure> {
     add(cli, RuleEffect::Allow, change)
 }
 
-pub(super) fn deny(cli: &Cli, change: &Change) -> Result<(), Failure> {
+pub(super) fn deny(cli: &CommandLine, change: &RuleChangeArgs) -> Result<(), CommandFailure> {
     add(cli, RuleEffect::Deny, change)
 }
 
-fn add(cli: &Cli, list: RuleEffect, change: &Change) -> Result<(), Failure> {
+fn add(cli: &CommandLine, list: RuleEffect, change: &RuleChangeArgs) -> Result<(), CommandFailure> {
     let config = load(cli)?;
-    let rule = WrittenRule::new(list, &change.host, change.whom.clone())
-        .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress allow --help`"))?;
+    let rule = WrittenRule::new(list, &change.host, change.whom.clone()).map_err(|error| {
+        CommandFailure::new(error.to_string(), "see `hermetic egress allow --help`")
+    })?;
     // The folder is made with the installation's name.
     app::installation(config.home())?;
     let new = app::rule_book(&config).add(&rule)?;
@@ -63,13 +64,13 @@ fn add(cli: &Cli, list: RuleEffect, change: &Change) -> Result<(), Failure> {
     ))
 }
 
-pub(super) fn forget(cli: &Cli, change: &Change) -> Result<(), Failure> {
+pub(super) fn forget(cli: &CommandLine, change: &RuleChangeArgs) -> Result<(), CommandFailure> {
     let config = load(cli)?;
     let book = app::rule_book(&config);
     if book.forget(&change.host, change.whom.as_ref())? {
         return output::print("forgotten\n");
     }
-    Err(Failure::new(
+    Err(CommandFailure::new(
         format!("no rule for {} in {}", change.host, book.path().display()),
         "`hermetic egress rules` shows what is written where",
     ))
@@ -77,7 +78,7 @@ pub(super) fn forget(cli: &Cli, change: &Change) -> Result<(), Failure> {
 
 /// One rule of all that count.
 #[derive(Debug, Serialize)]
-struct Row {
+struct RuleRow {
     verb: &'static str,
     rule: String,
     /// Everybody where absent.
@@ -86,7 +87,7 @@ struct Row {
     written: String,
 }
 
-pub(super) fn list(cli: &Cli, list: &List) -> Result<(), Failure> {
+pub(super) fn list(cli: &CommandLine, list: &RuleListArgs) -> Result<(), CommandFailure> {
     let config = load(cli)?;
     let rows = rows(&config)?;
     if list.json {
@@ -110,7 +111,7 @@ pub(super) fn list(cli: &Cli, list: &List) -> Result<(), Failure> {
     output::print(&text)
 }
 
-fn rows(config: &Config) -> Result<Vec<Row>, Failure> {
+fn rows(config: &Config) -> Result<Vec<RuleRow>, CommandFailure> {
     let mut rows = Vec::new();
     let egress = config.egress();
     gather(&app::rules_text(config), None, "gateway.egress", &mut rows)?;
@@ -129,7 +130,7 @@ fn rows(config: &Config) -> Result<Vec<Row>, Failure> {
     }
     let book = app::rule_book(config);
     for rule in book.read()? {
-        rows.push(Row {
+        rows.push(RuleRow {
             verb: verb(rule.list),
             rule: rule.rule,
             whom: rule.scope.map(|scope| scope.to_string()),
@@ -143,10 +144,10 @@ fn gather(
     text: &RulesText,
     whom: Option<&str>,
     written: &str,
-    rows: &mut Vec<Row>,
-) -> Result<(), Failure> {
+    rows: &mut Vec<RuleRow>,
+) -> Result<(), CommandFailure> {
     let mut push = |list, rule: String, written: String| {
-        rows.push(Row {
+        rows.push(RuleRow {
             verb: verb(list),
             rule,
             whom: whom.map(str::to_owned),
@@ -165,7 +166,7 @@ fn gather(
     }
     for name in &text.presets {
         let preset = RulePreset::named(name)
-            .map_err(|error| Failure::new(error.to_string(), "mend gateway.egress"))?;
+            .map_err(|error| CommandFailure::new(error.to_string(), "mend gateway.egress"))?;
         for rule in preset.lines() {
             push(
                 RuleEffect::Allow,
@@ -184,14 +185,14 @@ fn verb(list: RuleEffect) -> &'static str {
     }
 }
 
-pub(super) fn squid(cli: &Cli) -> Result<(), Failure> {
+pub(super) fn squid(cli: &CommandLine) -> Result<(), CommandFailure> {
     let config = load(cli)?;
     let (rules, left_out) = for_squid(&config)?;
     for note in &left_out {
         warn!("⚠ not in this list: {note}");
     }
     let text = squid_allowlist(&rules, &left_out).map_err(|error| {
-        Failure::caused(&error, "`hermetic egress serve` keeps what Squid cannot")
+        CommandFailure::caused(&error, "`hermetic egress serve` keeps what Squid cannot")
     })?;
     output::print(&text)
 }
@@ -199,7 +200,7 @@ pub(super) fn squid(cli: &Cli) -> Result<(), Failure> {
 /// The rules of everybody, and what a proxy that knows no conversations cannot keep. Whatever is denied to
 /// some is denied to all, and what is allowed to some to nobody: the list may be stricter than the rules,
 /// never laxer.
-fn for_squid(config: &Config) -> Result<(RulesText, Vec<String>), Failure> {
+fn for_squid(config: &Config) -> Result<(RulesText, Vec<String>), CommandFailure> {
     let mut rules = app::rules_text(config);
     let mut left_out = vec![
         "that a tunnel's TLS name is the one that was asked for, and that its bytes are TLS"

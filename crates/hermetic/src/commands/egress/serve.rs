@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 pub(super) const HELP: &str = "\
 Names are resolved by the system's resolver, once, and every address has to be public. In a tunnel
@@ -28,7 +28,7 @@ Examples:
   hermetic egress serve --listen 0.0.0.0:3128 --publish 0.0.0.0:9119=gateway:9119";
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct EgressServeArgs {
     /// Listen on this address
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3128")]
     listen: SocketAddr,
@@ -50,32 +50,33 @@ pub(super) struct Args {
 }
 
 /// Connections at once, where there are descriptors for them.
-const MOST_CONNECTIONS: usize = 16_384;
+const MOST_PROXY_CONNECTIONS: usize = 16_384;
 /// Of one port that is published, two descriptors each.
 const MOST_PUBLISHED: usize = 256;
 
 /// How long open connections get when we are asked to end.
-const GRACE: Duration = Duration::from_secs(10);
+const DRAIN_GRACE: Duration = Duration::from_secs(10);
 
-pub(super) fn run(args: &Args) -> Result<(), Failure> {
+pub(super) fn run(args: &EgressServeArgs) -> Result<(), CommandFailure> {
     let text = RulesText {
         deny: args.deny.iter().map(|host| host.as_str().into()).collect(),
         presets: args.preset.clone(),
         ..RulesText::allowing(args.allow.iter().cloned())
     };
-    let rules = CompiledRules::compile(&text)
-        .map_err(|error| Failure::new(error.to_string(), "see `hermetic egress serve --help`"))?;
+    let rules = CompiledRules::compile(&text).map_err(|error| {
+        CommandFailure::new(error.to_string(), "see `hermetic egress serve --help`")
+    })?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?
         .block_on(serve(args, rules))
 }
 
-async fn serve(args: &Args, rules: CompiledRules) -> Result<(), Failure> {
+async fn serve(args: &EgressServeArgs, rules: CompiledRules) -> Result<(), CommandFailure> {
     let files = usize::try_from(descriptors::raise()).unwrap_or(usize::MAX);
     // Two descriptors each, and a quarter of all for everything else.
-    let connections = (files / 8 * 3).min(MOST_CONNECTIONS);
+    let connections = (files / 8 * 3).min(MOST_PROXY_CONNECTIONS);
     let listener = listen(args.listen).await?;
     let stop = stop_on_signal()?;
     let published = TaskTracker::new();
@@ -107,10 +108,10 @@ async fn serve(args: &Args, rules: CompiledRules) -> Result<(), Failure> {
     .advising(AllowInstructions::ByFlagOf("hermetic egress serve"));
     let address = listener
         .local_addr()
-        .map_err(|error| Failure::caused(&error, "report this as a bug"))?;
+        .map_err(|error| CommandFailure::caused(&error, "report this as a bug"))?;
     info!(%address, "the proxy listens");
     let listener = BoundedListener::new(listener, ConnectionBounds::of(connections));
-    match hermetic_egress::serve(listener, proxy, conversation, stop, GRACE).await {
+    match hermetic_egress::serve(listener, proxy, conversation, stop, DRAIN_GRACE).await {
         ServeOutcome::Clean => info!("stopped"),
         ServeOutcome::CutShort { connections } => warn!(connections, "stopped; some were cut"),
     }
@@ -119,17 +120,17 @@ async fn serve(args: &Args, rules: CompiledRules) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn listen(at: SocketAddr) -> Result<TcpListener, Failure> {
+async fn listen(at: SocketAddr) -> Result<TcpListener, CommandFailure> {
     TcpListener::bind(at).await.map_err(|error| {
-        Failure::new(
+        CommandFailure::new(
             format!("cannot listen on {at}: {error}"),
             "choose another address",
         )
     })
 }
 
-fn stop_on_signal() -> Result<CancellationToken, Failure> {
-    let failed = |error: std::io::Error| Failure::caused(&error, "report this as a bug");
+fn stop_on_signal() -> Result<CancellationToken, CommandFailure> {
+    let failed = |error: std::io::Error| CommandFailure::caused(&error, "report this as a bug");
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let stop = CancellationToken::new();

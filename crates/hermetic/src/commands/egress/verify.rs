@@ -7,30 +7,32 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_app::{self as app, Caller};
+use hermetic_app::{self as app, BackendCaller};
 use hermetic_config::{Config, EgressMode, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_egress::{Egress, client_hello};
 use hermetic_policy::{Cleared, EgressProbe, OwnProgram};
-use hermetic_sandbox::{Lifeline, Network, PassingSandbox, Persistence, Sandbox, Spec};
-use hermetic_session::{Outlet, PROXY_PORT};
+use hermetic_sandbox::{
+    NetworkMode, PassingSandbox, Sandbox, SandboxLifeline, SandboxPersistence, SandboxSpec,
+};
+use hermetic_session::{EgressPort, PROXY_PORT};
 use hermetic_types::{BackendKind, Boundary, ConversationKey, SandboxId};
 use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::stage::{ALLOWED, ELSEWHERE, Stage};
+use self::stage::{ALLOWED, ELSEWHERE, VerifyStage};
 use super::super::load;
-use crate::cli::Cli;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Nothing is sent to any host: a sandbox that has a route fails at once, and names are answered by this
 program. Exit code 0 means that everything held.")]
-pub(super) struct Args {
+pub(super) struct EgressVerifyArgs {
     /// Try this backend, instead of the configured ones
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
@@ -40,51 +42,61 @@ pub(super) struct Args {
 }
 
 const MOST_OUTPUT: usize = 64 << 10;
-const LONGEST: Duration = Duration::from_secs(120);
+const TRIAL_TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Something that was tried.
 #[derive(Debug, Serialize)]
-struct Row {
+struct VerifyRow {
     backend: BackendKind,
     tried: String,
-    state: State,
+    state: VerifyState,
     detail: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum VerifyState {
     Held,
     Open,
     /// Nobody knows, which is no better than open.
     Untried,
 }
 
-pub(super) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(super) fn run(
+    cli: &CommandLine,
+    args: &EgressVerifyArgs,
+) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     let rows = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?
         .block_on(try_all(&config, args))?;
-    let held = rows.iter().all(|row| row.state == State::Held);
+    let held = rows.iter().all(|row| row.state == VerifyState::Held);
     if args.json {
         output::print_json(&json!({ "held": held, "rows": rows }))?;
     } else {
         output::print(&table(&rows))?;
     }
-    Ok(if held { Exit::Ok } else { Exit::Failed })
+    Ok(if held {
+        ExitReason::Ok
+    } else {
+        ExitReason::Failed
+    })
 }
 
-async fn try_all(config: &Config, args: &Args) -> Result<Vec<Row>, Failure> {
+async fn try_all(
+    config: &Config,
+    args: &EgressVerifyArgs,
+) -> Result<Vec<VerifyRow>, CommandFailure> {
     let mut rows = Vec::new();
     for kind in kinds(config, args)? {
         if app::boundary(kind) == Boundary::Judged {
-            rows.push(Row {
+            rows.push(VerifyRow {
                 backend: kind,
                 tried: "the seal".to_owned(),
-                state: State::Open,
+                state: VerifyState::Open,
                 detail: "commands have the network of the machine they run on".to_owned(),
             });
             continue;
@@ -94,7 +106,7 @@ async fn try_all(config: &Config, args: &Args) -> Result<Vec<Row>, Failure> {
     Ok(rows)
 }
 
-fn kinds(config: &Config, args: &Args) -> Result<Vec<BackendKind>, Failure> {
+fn kinds(config: &Config, args: &EgressVerifyArgs) -> Result<Vec<BackendKind>, CommandFailure> {
     if let Some(kind) = args.backend {
         return Ok(vec![kind]);
     }
@@ -109,28 +121,28 @@ fn kinds(config: &Config, args: &Args) -> Result<Vec<BackendKind>, Failure> {
     Ok(kinds)
 }
 
-async fn try_one(config: &Config, kind: BackendKind) -> Result<Vec<Row>, Failure> {
+async fn try_one(config: &Config, kind: BackendKind) -> Result<Vec<VerifyRow>, CommandFailure> {
     let installation = app::installation(config.home())?;
-    let backend = app::backend(config, &installation, kind, Caller::Chats)?;
-    let stage = Stage::build()
+    let backend = app::backend(config, &installation, kind, BackendCaller::Chats)?;
+    let stage = VerifyStage::build()
         .await
-        .map_err(|error| Failure::caused(&error, "free a port on the loopback"))?;
+        .map_err(|error| CommandFailure::caused(&error, "free a port on the loopback"))?;
     let gate = match config.egress().mode {
         EgressMode::Closed => None,
         EgressMode::Allowlist | EgressMode::Open => Some(stage.gate(app::rules_text(config))?),
     };
-    let spec = Spec {
+    let spec = SandboxSpec {
         installation,
         conversation: ConversationKey::new("hermetic:verify"),
         id: SandboxId::random(),
-        system: app::system(config, kind, Caller::Chats),
+        system: app::system(config, kind, BackendCaller::Chats),
         limits: config.terminal().limits.clone(),
         mounts: Vec::new(),
         env: BTreeMap::new(),
         network: app::network(config, kind, gate.as_ref()),
-        persistence: Persistence::Ephemeral,
-        lifeline: Lifeline::Creator,
-        lifetime: LONGEST,
+        persistence: SandboxPersistence::Ephemeral,
+        lifeline: SandboxLifeline::Creator,
+        lifetime: TRIAL_TIME_LIMIT,
     };
     let closed_by = match gate {
         Some(_) => "terminal.docker_network is false",
@@ -141,21 +153,21 @@ async fn try_one(config: &Config, kind: BackendKind) -> Result<Vec<Row>, Failure
     let sandbox = PassingSandbox::create(&backend, &spec).await?;
     let said = said_inside(&sandbox, &spec, gate.as_ref(), trial).await;
     sandbox.destroy().await?;
-    let leaves = matches!(spec.network, Network::Proxied { .. });
+    let leaves = matches!(spec.network, NetworkMode::Proxied { .. });
     Ok(judge(kind, &said?, leaves.then_some(&stage)))
 }
 
 /// What the trial prints.
 async fn said_inside(
     sandbox: &Sandbox,
-    spec: &Spec,
+    spec: &SandboxSpec,
     gate: Option<&Arc<Egress>>,
     trial: impl FnOnce(bool) -> Cleared,
-) -> Result<String, Failure> {
+) -> Result<String, CommandFailure> {
     let (works, stop) = (TaskTracker::new(), CancellationToken::new());
-    let outlet = match (gate, &spec.network) {
-        (Some(gate), Network::Proxied { port }) => Some(
-            Outlet::open(
+    let egress_port = match (gate, &spec.network) {
+        (Some(gate), NetworkMode::Proxied { port }) => Some(
+            EgressPort::open(
                 sandbox,
                 &spec.conversation,
                 gate,
@@ -169,15 +181,15 @@ async fn said_inside(
         _ => None,
     };
     let ran = sandbox
-        .run(trial(outlet.is_some()), MOST_OUTPUT, &stop)
+        .run(trial(egress_port.is_some()), MOST_OUTPUT, &stop)
         .await
-        .map_err(|error| Failure::caused(&error, "the image needs bash"));
-    if let Some(outlet) = outlet {
-        outlet.close().await;
+        .map_err(|error| CommandFailure::caused(&error, "the image needs bash"));
+    if let Some(egress_port) = egress_port {
+        egress_port.close().await;
     }
     let finished = ran?;
     if finished.dropped.is_some() {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "the sandbox ended before everything was tried",
             "try again; if it persists, report it",
         ));
@@ -195,51 +207,63 @@ fn trial(origin: u16, proxied: bool, closed_by: &'static str) -> Cleared {
     }))
 }
 
-fn judge(kind: BackendKind, said: &str, stage: Option<&Stage>) -> Vec<Row> {
-    let row = |tried: &str, state, detail: &str| Row {
+fn judge(kind: BackendKind, said: &str, stage: Option<&VerifyStage>) -> Vec<VerifyRow> {
+    let row = |tried: &str, state, detail: &str| VerifyRow {
         backend: kind,
         tried: tried.to_owned(),
         state,
         detail: detail.to_owned(),
     };
-    let mut rows: Vec<Row> = said
+    let mut rows: Vec<VerifyRow> = said
         .lines()
         .filter_map(|line| {
             let mut parts = line.splitn(3, '\t');
             let (tried, state, detail) = (parts.next()?, parts.next()?, parts.next()?);
             let state = match state {
-                "held" => State::Held,
-                "open" => State::Open,
-                _ => State::Untried,
+                "held" => VerifyState::Held,
+                "open" => VerifyState::Open,
+                _ => VerifyState::Untried,
             };
             Some(row(tried, state, detail))
         })
         .collect();
     if let Some(stage) = stage {
         rows.push(match stage.saw(ELSEWHERE) {
-            true => row("another TLS name in a tunnel", State::Open, "it arrived"),
+            true => row(
+                "another TLS name in a tunnel",
+                VerifyState::Open,
+                "it arrived",
+            ),
             false => row(
                 "another TLS name in a tunnel",
-                State::Held,
+                VerifyState::Held,
                 "cut before the dial",
             ),
         });
         rows.push(match stage.saw(ALLOWED) {
-            true => row("an allowed host, by the proxy", State::Held, "reached"),
+            true => row(
+                "an allowed host, by the proxy",
+                VerifyState::Held,
+                "reached",
+            ),
             false => row(
                 "an allowed host, by the proxy",
-                State::Untried,
+                VerifyState::Untried,
                 "not reached",
             ),
         });
     }
     if rows.is_empty() {
-        rows.push(row("the trial", State::Untried, "nothing was said inside"));
+        rows.push(row(
+            "the trial",
+            VerifyState::Untried,
+            "nothing was said inside",
+        ));
     }
     rows
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[VerifyRow]) -> String {
     let width = rows.iter().map(|row| row.tried.len()).max().unwrap_or(0);
     let mut text = String::new();
     let mut last = None;
@@ -249,13 +273,16 @@ fn table(rows: &[Row]) -> String {
             last = Some(row.backend);
         }
         let state = match row.state {
-            State::Held => "held   ",
-            State::Open => "OPEN   ",
-            State::Untried => "UNTRIED",
+            VerifyState::Held => "held   ",
+            VerifyState::Open => "OPEN   ",
+            VerifyState::Untried => "UNTRIED",
         };
         let _ = writeln!(text, "  {state} {:width$}  {}", row.tried, row.detail);
     }
-    let wrong = rows.iter().filter(|row| row.state != State::Held).count();
+    let wrong = rows
+        .iter()
+        .filter(|row| row.state != VerifyState::Held)
+        .count();
     let _ = match wrong {
         0 => writeln!(text, "\nEverything held."),
         count => writeln!(text, "\n{count} of {} did not hold.", rows.len()),

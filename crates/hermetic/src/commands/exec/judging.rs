@@ -7,12 +7,14 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use hermetic_app as app;
 use hermetic_config::Config;
-use hermetic_policy::{Answer, Cleared, Question, Refusal, RefusedBy, Scope, Verdict};
+use hermetic_policy::{
+    AnswerScope, ApprovalQuestion, Cleared, CommandApproval, PolicyRefusal, RefusedBy, Verdict,
+};
 use hermetic_types::{BackendKind, Boundary, Command};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::by_hand;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::printable;
 
 pub(super) fn cleared(
@@ -20,7 +22,7 @@ pub(super) fn cleared(
     kind: BackendKind,
     command: Command,
     yes: bool,
-) -> Result<Cleared, Failure> {
+) -> Result<Cleared, CommandFailure> {
     if app::boundary(kind) == Boundary::Sealed {
         return Ok(Cleared::typed_by_operator(command));
     }
@@ -41,14 +43,14 @@ pub(super) fn cleared(
     }
 }
 
-fn allowed(question: Question) -> Result<Cleared, Failure> {
-    let answer = Answer::yes(question.fingerprint().clone(), Scope::Once);
+fn allowed(question: ApprovalQuestion) -> Result<Cleared, CommandFailure> {
+    let answer = CommandApproval::yes(question.fingerprint().clone(), AnswerScope::Once);
     question
         .answered(&answer)
-        .map_err(|error| Failure::caused(&error, "run it again"))
+        .map_err(|error| CommandFailure::caused(&error, "run it again"))
 }
 
-fn refused(refusal: &Refusal, kind: BackendKind) -> Failure {
+fn refused(refusal: &PolicyRefusal, kind: BackendKind) -> CommandFailure {
     let remedy = match refusal.by() {
         RefusedBy::Floor => {
             "run it in a sandbox (--backend native), or in a shell of your own if it must be; \
@@ -57,16 +59,16 @@ fn refused(refusal: &Refusal, kind: BackendKind) -> Failure {
         RefusedBy::Deny { .. } => "take it out of approvals.deny if it should run",
     };
     let reasons = refusal.reasons().join("; ");
-    Failure::new(
+    CommandFailure::new(
         format!("not run on {kind}: {}", printable(&reasons)),
         remedy,
     )
     .with(126)
 }
 
-fn not_allowed(question: &Question, kind: BackendKind) -> Failure {
+fn not_allowed(question: &ApprovalQuestion, kind: BackendKind) -> CommandFailure {
     let reasons = question.reasons().join("; ");
-    Failure::new(
+    CommandFailure::new(
         format!(
             "not run on {kind}, nobody allowed it: {}",
             printable(&reasons)
@@ -77,8 +79,9 @@ fn not_allowed(question: &Question, kind: BackendKind) -> Failure {
 }
 
 /// Only what is typed after the question answers it.
-fn confirmed(question: &Question) -> Result<bool, Failure> {
-    let failed = |error: io::Error| Failure::caused(&error, "add --yes, or leave the terminal out");
+fn confirmed(question: &ApprovalQuestion) -> Result<bool, CommandFailure> {
+    let failed =
+        |error: io::Error| CommandFailure::caused(&error, "add --yes, or leave the terminal out");
     let mut shown = io::stderr().lock();
     for reason in question.reasons() {
         writeln!(shown, "  - {}", printable(&reason)).map_err(failed)?;

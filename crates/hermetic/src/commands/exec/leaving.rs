@@ -7,10 +7,10 @@ use hermetic_config::Config;
 use hermetic_egress::{Egress, RulesText};
 use hermetic_types::{BackendKind, Boundary};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Leaving {
+pub(super) struct ExecEgressArgs {
     /// Let it reach this host: `host`, `host:port`, `*.suffix`; may be repeated
     #[arg(long, value_name = "HOST")]
     allow: Vec<String>,
@@ -22,7 +22,7 @@ pub(super) struct Leaving {
     egress: bool,
 }
 
-impl Leaving {
+impl ExecEgressArgs {
     pub(super) fn is_asked_for(&self) -> bool {
         self.egress || !self.allow.is_empty() || !self.preset.is_empty()
     }
@@ -32,25 +32,25 @@ impl Leaving {
         &self,
         config: &Config,
         kind: BackendKind,
-    ) -> Result<Option<Arc<Egress>>, Failure> {
+    ) -> Result<Option<Arc<Egress>>, CommandFailure> {
         if !self.is_asked_for() {
             return Ok(None);
         }
         if app::boundary(kind) == Boundary::Judged {
-            return Err(Failure::new(
+            return Err(CommandFailure::new(
                 format!("the {kind} backend has no way out of its own: it has the machine's"),
                 "leave --allow, --preset and --egress out, or use a sealed backend",
             ));
         }
         if app::is_closed(config, kind) {
-            return Err(Failure::new(
+            return Err(CommandFailure::new(
                 "terminal.docker_network is false: containers have no way out",
                 "leave --allow, --preset and --egress out, or docker_network",
             ));
         }
         if self.egress {
             return app::gate(config, None)?.map(Some).ok_or_else(|| {
-                Failure::new(
+                CommandFailure::new(
                     "gateway.egress.mode is closed",
                     "name hosts with --allow, or change the mode",
                 )

@@ -3,13 +3,13 @@
 //! Folders and image are settled when a sandbox is made. Flags that ask for others later would be
 //! without effect, so they are refused.
 
-use hermetic_sandbox::{Mount, MountMode, Spec, SystemView};
+use hermetic_sandbox::{HostMount, MountMode, SandboxSpec, SystemView};
 
 /// The first thing asked for that the sandbox was not made with, as it was typed.
 pub(super) fn lacking(
-    made: &Spec,
+    made: &SandboxSpec,
     image: Option<(&str, &SystemView)>,
-    mounts: &[Mount],
+    mounts: &[HostMount],
 ) -> Option<String> {
     if let Some((image, _)) = image.filter(|(_, system)| **system != made.system) {
         return Some(format!("--image {image}"));
@@ -29,29 +29,29 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use hermetic_sandbox::{Lifeline, Network, Persistence};
-    use hermetic_types::{ConversationKey, InstallationId, Limits, SandboxId};
+    use hermetic_sandbox::{NetworkMode, SandboxLifeline, SandboxPersistence};
+    use hermetic_types::{ConversationKey, InstallationId, SandboxId, SandboxLimits};
 
-    fn mount(source: &str, mode: MountMode) -> Mount {
-        Mount {
+    fn mount(source: &str, mode: MountMode) -> HostMount {
+        HostMount {
             source: source.into(),
             target: "/data".into(),
             mode,
         }
     }
 
-    fn made(mounts: Vec<Mount>) -> Spec {
-        Spec {
+    fn made(mounts: Vec<HostMount>) -> SandboxSpec {
+        SandboxSpec {
             installation: InstallationId::random(),
             conversation: ConversationKey::new("cli:work"),
             id: SandboxId::random(),
             system: SystemView::Image("python:3".to_owned()),
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
             mounts,
             env: BTreeMap::new(),
-            network: Network::Closed,
-            persistence: Persistence::Kept,
-            lifeline: Lifeline::Ledger,
+            network: NetworkMode::Closed,
+            persistence: SandboxPersistence::Kept,
+            lifeline: SandboxLifeline::Ledger,
             lifetime: Duration::from_secs(60),
         }
     }

@@ -5,15 +5,15 @@ use std::io::IsTerminal;
 use hermetic_policy::Cleared;
 use hermetic_sandbox::{RunError, Sandbox};
 use hermetic_types::BackendKind;
-use hermetic_warden::client::{CallError, Event, Running};
-use hermetic_warden::protocol::{Cut, Ended, FailureKind, Status};
+use hermetic_warden::client::{RunEvent, RunningCommand, WardenCallError};
+use hermetic_warden::protocol::{CommandEnd, CutReason, ExitState, FailureKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::warn;
 
-use super::terminal::Raw;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::terminal::RawTerminal;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 
 const SIGINT: i32 = 2;
 /// What a shell says of a command that a signal ended: 128 and its number.
@@ -22,9 +22,13 @@ const BROKEN_PIPE: u8 = 128 + 13;
 const TERMINATED: u8 = 128 + 15;
 const CHUNK: usize = 64 << 10;
 
-pub(super) async fn run(sandbox: &Sandbox, command: Cleared, tty: bool) -> Result<Exit, Failure> {
+pub(super) async fn run(
+    sandbox: &Sandbox,
+    command: Cleared,
+    tty: bool,
+) -> Result<ExitReason, CommandFailure> {
     let raw = (tty && std::io::stdin().is_terminal())
-        .then(Raw::enter)
+        .then(RawTerminal::enter)
         .transpose()?;
     let running = match sandbox.start(command).await {
         Ok(running) => running,
@@ -38,7 +42,7 @@ pub(super) async fn run(sandbox: &Sandbox, command: Cleared, tty: bool) -> Resul
 }
 
 /// Our stdin into the command's. Ends with either.
-async fn feed(stdin: hermetic_warden::client::Stdin) {
+async fn feed(stdin: hermetic_warden::client::StdinStream) {
     let mut ours = tokio::io::stdin();
     let mut buffer = vec![0; CHUNK];
     while let Ok(length @ 1..) = ours.read(&mut buffer).await {
@@ -49,8 +53,11 @@ async fn feed(stdin: hermetic_warden::client::Stdin) {
     let _ = stdin.end().await;
 }
 
-async fn follow(mut running: Running, kind: BackendKind) -> Result<Exit, Failure> {
-    let signals = |error: std::io::Error| Failure::caused(&error, "report this as a bug");
+async fn follow(
+    mut running: RunningCommand,
+    kind: BackendKind,
+) -> Result<ExitReason, CommandFailure> {
+    let signals = |error: std::io::Error| CommandFailure::caused(&error, "report this as a bug");
     let mut interrupt = signal(SignalKind::interrupt()).map_err(signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(signals)?;
     let (mut out, mut err) = (tokio::io::stdout(), tokio::io::stderr());
@@ -62,24 +69,24 @@ async fn follow(mut running: Running, kind: BackendKind) -> Result<Exit, Failure
                 asked += 1;
                 // Dropping it ends the whole tree; a second request does not wait for politeness.
                 if asked > 1 {
-                    return Ok(Exit::Passed(INTERRUPTED));
+                    return Ok(ExitReason::Passed(INTERRUPTED));
                 }
                 let _ = running.signal(SIGINT).await;
                 continue;
             }
-            _ = terminate.recv() => return Ok(Exit::Passed(TERMINATED)),
+            _ = terminate.recv() => return Ok(ExitReason::Passed(TERMINATED)),
         };
         let gone = match event {
-            Ok(Some(Event::Out(bytes))) => write(&mut out, &bytes).await,
-            Ok(Some(Event::Err(bytes))) => write(&mut err, &bytes).await,
-            Ok(Some(Event::Ended(ended))) => return Ok(said(&ended)),
-            Ok(Some(Event::Started { .. } | Event::Skipped(_))) => false,
-            Ok(None) | Err(CallError::LinkLost) => return Err(lost(kind)),
+            Ok(Some(RunEvent::Out(bytes))) => write(&mut out, &bytes).await,
+            Ok(Some(RunEvent::Err(bytes))) => write(&mut err, &bytes).await,
+            Ok(Some(RunEvent::Ended(ended))) => return Ok(said(&ended)),
+            Ok(Some(RunEvent::Started { .. } | RunEvent::Skipped(_))) => false,
+            Ok(None) | Err(WardenCallError::LinkLost) => return Err(lost(kind)),
             Err(error) => return not_started(&RunError::Call(error)),
         };
         // A reader who has gone away (`| head`) ends the command, as a pipe would.
         if gone {
-            return Ok(Exit::Passed(BROKEN_PIPE));
+            return Ok(ExitReason::Passed(BROKEN_PIPE));
         }
     }
 }
@@ -93,48 +100,48 @@ async fn write(to: &mut (impl tokio::io::AsyncWrite + Unpin), bytes: &[u8]) -> b
     written.await.is_err()
 }
 
-fn said(ended: &Ended) -> Exit {
+fn said(ended: &CommandEnd) -> ExitReason {
     if ended.killed_for_memory {
         warn!("the memory limit was reached and something was ended for it");
     }
     match (ended.cut, ended.status) {
-        (Some(Cut::TimedOut), _) => {
+        (Some(CutReason::TimedOut), _) => {
             warn!("timed out: the command and all it started were ended");
-            Exit::Passed(124)
+            ExitReason::Passed(124)
         }
-        (_, Status::Exited(code)) => Exit::Passed(u8::try_from(code & 0xff).unwrap_or(1)),
-        (_, Status::Signalled(signal)) => {
-            Exit::Passed(u8::try_from(128 + (signal & 0x7f)).unwrap_or(255))
+        (_, ExitState::Exited(code)) => ExitReason::Passed(u8::try_from(code & 0xff).unwrap_or(1)),
+        (_, ExitState::Signalled(signal)) => {
+            ExitReason::Passed(u8::try_from(128 + (signal & 0x7f)).unwrap_or(255))
         }
-        (_, Status::Unknown) => Exit::Passed(128 + 9),
+        (_, ExitState::Unknown) => ExitReason::Passed(128 + 9),
     }
 }
 
-fn not_started(error: &RunError) -> Result<Exit, Failure> {
+fn not_started(error: &RunError) -> Result<ExitReason, CommandFailure> {
     let code = match error {
-        RunError::Call(CallError::Failed(failure)) => match failure.kind {
+        RunError::Call(WardenCallError::Failed(failure)) => match failure.kind {
             FailureKind::ProgramNotFound => 127,
             FailureKind::ProgramNotStarted | FailureKind::WorkingDirectory => 126,
             _ => 125,
         },
         _ => 125,
     };
-    Err(Failure::caused(
+    Err(CommandFailure::caused(
         error,
         "check the command's name and folder inside the sandbox",
     )
     .with(code))
 }
 
-fn lost(kind: BackendKind) -> Failure {
+fn lost(kind: BackendKind) -> CommandFailure {
     if kind == BackendKind::Ssh {
-        return Failure::new(
+        return CommandFailure::new(
             "the link to the host dropped before the command had ended",
             "without --session the command is ended there, and what it did is done; look before \
              you run it again",
         );
     }
-    Failure::new(
+    CommandFailure::new(
         "the sandbox ended before its command did",
         "it may have reached its memory or disk limit; `hermetic doctor` tells how those are kept",
     )

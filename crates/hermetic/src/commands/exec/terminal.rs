@@ -4,18 +4,19 @@ use std::io;
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// Keys go through untouched until it is dropped.
 #[derive(Debug)]
-pub(super) struct Raw {
+pub(super) struct RawTerminal {
     before: Termios,
 }
 
-impl Raw {
-    pub(super) fn enter() -> Result<Self, Failure> {
-        let failed =
-            |error: rustix::io::Errno| Failure::caused(&io::Error::from(error), "leave --tty out");
+impl RawTerminal {
+    pub(super) fn enter() -> Result<Self, CommandFailure> {
+        let failed = |error: rustix::io::Errno| {
+            CommandFailure::caused(&io::Error::from(error), "leave --tty out")
+        };
         let before = tcgetattr(rustix::stdio::stdin()).map_err(failed)?;
         let mut raw = before.clone();
         raw.make_raw();
@@ -24,7 +25,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawTerminal {
     fn drop(&mut self) {
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &self.before);
     }

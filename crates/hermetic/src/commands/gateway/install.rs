@@ -6,24 +6,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use hermetic_app as app;
-use hermetic_config::{Home, Resolved, resolve_gateway_backend};
+use hermetic_config::{HomeFolder, ResolvedBackend, resolve_gateway_backend};
 use hermetic_types::BackendKind;
 
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use crate::commands::{inputs, load};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output;
-use crate::service::{Commands, Keeper, Service, Unit};
+use crate::service::{CommandPlace, SystemdScope, SystemdService, SystemdUnit};
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Without systemd, `hermetic gateway start` runs it as a plain daemon.
 
 Examples:
   hermetic gateway install
   sudo hermetic --home /srv/bot gateway install --system --run-as bot")]
-pub(crate) struct Args {
+pub(crate) struct GatewayInstallArgs {
     /// Install for the whole machine (the default for root)
     #[arg(long)]
     system: bool,
@@ -38,25 +38,28 @@ pub(crate) struct Args {
     dry_run: bool,
 }
 
-pub(crate) fn install(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn install(
+    cli: &CommandLine,
+    args: &GatewayInstallArgs,
+) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     let resolved = resolve_gateway_backend(&config)?;
     let home = absolute(config.home())?;
     let of_the_machine = args.system || !args.user && rustix::process::geteuid().is_root();
     let keeper = match of_the_machine {
-        true => Keeper::System,
-        false => Keeper::User,
+        true => SystemdScope::System,
+        false => SystemdScope::User,
     };
-    let service = Service::of(&home, keeper)?;
-    let program =
-        std::env::current_exe().map_err(|error| Failure::caused(&error, "is /proc mounted?"))?;
+    let service = SystemdService::of(&home, keeper)?;
+    let program = std::env::current_exe()
+        .map_err(|error| CommandFailure::caused(&error, "is /proc mounted?"))?;
     // A dash would make a slice within a slice of each part.
     let installation = app::installation(&home)?.to_string().replace('-', "_");
     let run_as = match keeper {
-        Keeper::System => run_as(args.run_as.as_deref(), &service, &home)?,
-        Keeper::User => None,
+        SystemdScope::System => run_as(args.run_as.as_deref(), &service, &home)?,
+        SystemdScope::User => None,
     };
-    let unit = Unit {
+    let unit = SystemdUnit {
         service: &service,
         program: &program,
         home: &home,
@@ -74,16 +77,16 @@ pub(crate) fn install(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             service.sandboxes(),
             unit.sandboxes_text()
         ))?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
     needs_systemd(keeper)?;
     let (path, sandboxes) = places(&service)?;
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
+        fs::create_dir_all(folder).map_err(|error| CommandFailure::file("make", folder, &error))?;
     }
     // The one first that the other needs.
     for (path, text) in [(&sandboxes, unit.sandboxes_text()), (&path, unit.text())] {
-        write_unit(path, &text).map_err(|error| Failure::file("write", path, &error))?;
+        write_unit(path, &text).map_err(|error| CommandFailure::file("write", path, &error))?;
     }
     keeper.tell(&["daemon-reload"])?;
     service.tell(&["enable"])?;
@@ -93,24 +96,26 @@ pub(crate) fn install(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         sandboxes.display()
     );
     match (keeper, &run_as) {
-        (Keeper::System, Some(user)) => text.push_str(&format!("it has the rights of {user}\n")),
-        (Keeper::System, None) => text.push_str(
+        (SystemdScope::System, Some(user)) => {
+            text.push_str(&format!("it has the rights of {user}\n"));
+        }
+        (SystemdScope::System, None) => text.push_str(
             "it has root's rights; `--run-as USER`, or a home that is not root's, gives it fewer\n",
         ),
-        (Keeper::User, _) => {}
+        (SystemdScope::User, _) => {}
     }
-    if keeper == Keeper::User {
+    if keeper == SystemdScope::User {
         text.push_str("`loginctl enable-linger` lets it run while you are not logged in\n");
     }
     output::print(&text)?;
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
-pub(crate) fn uninstall(cli: &Cli) -> Result<Exit, Failure> {
+pub(crate) fn uninstall(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
     let home = absolute(&inputs(cli)?.home)?;
-    let Some(service) = Service::installed(&home)? else {
+    let Some(service) = SystemdService::installed(&home)? else {
         output::print("no unit is installed for this home\n")?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     };
     needs_systemd(service.keeper)?;
     service.tell(&["disable", "--now"])?;
@@ -122,14 +127,14 @@ pub(crate) fn uninstall(cli: &Cli) -> Result<Exit, Failure> {
     for path in [&path, &sandboxes] {
         match fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Failure::file("remove", path, &error));
+                return Err(CommandFailure::file("remove", path, &error));
             }
             _ => {}
         }
     }
     service.keeper.tell(&["daemon-reload"])?;
     output::print(&format!("stopped and removed {}\n", service.name))?;
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
 /// On the disk when it returns: an empty unit starts nothing after a power cut, and says nothing either.
@@ -139,14 +144,14 @@ fn write_unit(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-fn needs_systemd(keeper: Keeper) -> Result<(), Failure> {
+fn needs_systemd(keeper: SystemdScope) -> Result<(), CommandFailure> {
     if keeper.is_there() {
         return Ok(());
     }
-    Err(Failure::new(
+    Err(CommandFailure::new(
         match keeper {
-            Keeper::System => "systemd does not run on this machine",
-            Keeper::User => "no systemd of yours runs on this machine",
+            SystemdScope::System => "systemd does not run on this machine",
+            SystemdScope::User => "no systemd of yours runs on this machine",
         },
         "`hermetic gateway start` runs it as a plain daemon; `@reboot hermetic gateway start` in a \
          crontab starts it with the machine",
@@ -154,33 +159,36 @@ fn needs_systemd(keeper: Keeper) -> Result<(), Failure> {
 }
 
 /// The gateway's unit file and that of its sandboxes.
-fn places(service: &Service) -> Result<(PathBuf, PathBuf), Failure> {
-    service
-        .path()
-        .zip(service.sandboxes_path())
-        .ok_or_else(|| Failure::new("there is no home folder to put a unit into", "set HOME"))
+fn places(service: &SystemdService) -> Result<(PathBuf, PathBuf), CommandFailure> {
+    service.path().zip(service.sandboxes_path()).ok_or_else(|| {
+        CommandFailure::new("there is no home folder to put a unit into", "set HOME")
+    })
 }
 
 /// Apptainer may need its helper that is owned by root, which `NoNewPrivileges` takes the power from.
-fn where_commands_run(resolved: &Resolved) -> Commands {
+fn where_commands_run(resolved: &ResolvedBackend) -> CommandPlace {
     let here = |kind: &BackendKind| matches!(kind, BackendKind::Local | BackendKind::Singularity);
     let mut kinds = std::iter::once(&resolved.backend).chain(resolved.platforms.values());
     if kinds.any(here) {
-        Commands::Here
+        CommandPlace::Here
     } else {
-        Commands::Apart
+        CommandPlace::Apart
     }
 }
 
 /// A unit is read elsewhere than where we stand.
-fn absolute(home: &Home) -> Result<Home, Failure> {
+fn absolute(home: &HomeFolder) -> Result<HomeFolder, CommandFailure> {
     std::path::absolute(home.root())
-        .map(|root| Home::at(&root))
-        .map_err(|error| Failure::file("find", Path::new(home.root()), &error))
+        .map(|root| HomeFolder::at(&root))
+        .map_err(|error| CommandFailure::file("find", Path::new(home.root()), &error))
 }
 
 /// Whose rights a system unit has; none is root's.
-fn run_as(asked: Option<&str>, service: &Service, home: &Home) -> Result<Option<String>, Failure> {
+fn run_as(
+    asked: Option<&str>,
+    service: &SystemdService,
+    home: &HomeFolder,
+) -> Result<Option<String>, CommandFailure> {
     let chosen = match (asked, installed_user(service, home)) {
         (Some(asked), _) => asked.to_owned(),
         // Its files are that user's by now, whoever owns the folder itself.
@@ -191,18 +199,18 @@ fn run_as(asked: Option<&str>, service: &Service, home: &Home) -> Result<Option<
 }
 
 /// Who the unit that is installed for this home runs as.
-fn installed_user(service: &Service, home: &Home) -> Option<String> {
+fn installed_user(service: &SystemdService, home: &HomeFolder) -> Option<String> {
     let text = fs::read_to_string(service.path()?).ok()?;
-    Unit::serves(&text, home).then(|| {
+    SystemdUnit::serves(&text, home).then(|| {
         let user = text.lines().find_map(|line| line.strip_prefix("User="));
         user.unwrap_or("root").to_owned()
     })
 }
 
 /// By name, or by number where nobody has that number.
-fn owner(folder: &Path) -> Result<String, Failure> {
+fn owner(folder: &Path) -> Result<String, CommandFailure> {
     let uid = fs::metadata(folder)
-        .map_err(|error| Failure::file("look at", folder, &error))?
+        .map_err(|error| CommandFailure::file("look at", folder, &error))?
         .uid();
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     Ok(name_of(uid, &users).unwrap_or_else(|| uid.to_string()))
@@ -248,9 +256,9 @@ mod tests {
     #[test]
     fn who_is_named_comes_before_who_owns_the_home() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path());
-        let service = Service {
-            keeper: Keeper::System,
+        let home = HomeFolder::at(folder.path());
+        let service = SystemdService {
+            keeper: SystemdScope::System,
             name: "hermetic-gateway-of-no-installation.service".to_owned(),
         };
         let chosen = |asked| run_as(asked, &service, &home).unwrap();

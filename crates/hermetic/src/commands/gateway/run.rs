@@ -4,32 +4,31 @@ use std::io;
 use std::sync::Arc;
 
 use hermetic_app as app;
-use hermetic_config::{Config, Resolved, resolve_gateway_backend};
-use hermetic_gateway::{Condition, Drained, serve};
+use hermetic_config::{Config, ResolvedBackend, resolve_gateway_backend};
+use hermetic_gateway::{DrainOutcome, GatewayCondition, serve};
 use hermetic_types::RunId;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, info_span, warn};
 
-use super::chronicle::Chronicle;
-use super::watchdog;
-use crate::cli::Cli;
+use super::patient_start::{HealthPort, PatientStart};
+use super::state_recorder::StateRecorder;
+use crate::cli::CommandLine;
 use crate::commands::load;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::gateway_state::{GatewayLock, GatewayState, LockError};
 use crate::log;
 use crate::service;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GatewayRunArgs {
     /// Leave the terminal and say on stdout when it is ready: how `gateway start` starts it
     #[arg(long, hide = true)]
     detached: bool,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &GatewayRunArgs) -> Result<ExitReason, CommandFailure> {
     if args.detached {
         // Fails only for who leads a group already, and then there is nothing to leave.
         let _ = rustix::process::setsid();
@@ -38,78 +37,94 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     let open_files = hermetic_listen::descriptors::raise();
     let config = load(cli)?;
     let resolved = resolve_gateway_backend(&config)?;
-    let lock = GatewayLock::take(config.home())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?;
     let id = RunId::random();
     let span = info_span!("gateway", run = %id);
-
-    span.in_scope(|| announce(&config, &resolved, open_files));
     let mut state = GatewayState::of_this_process(
         id.to_string(),
         resolved.backend.to_string(),
         resolved.image.clone(),
     );
     state.service = service::own_name();
-    let chronicle = Chronicle::begin(lock, state, args.detached)
-        .map_err(|error| Failure::file("write to", &config.home().state(), &error))?;
-    let chronicle = Arc::new(chronicle);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))?;
-    let ended = runtime.block_on(live(&config, &resolved, &chronicle).instrument(span));
+
+    let begun = begin(&config, &resolved, &state, open_files).instrument(span.clone());
+    let Some((lock, start, stop)) = runtime.block_on(begun)? else {
+        return Ok(ExitReason::Ok);
+    };
+    let chronicle = Arc::new(StateRecorder::begin(lock, state, args.detached));
+    let living = live(&config, &resolved, &chronicle, start, stop).instrument(span);
+    let ended = runtime.block_on(living);
     drop(runtime);
     if let Some(chronicle) = Arc::into_inner(chronicle) {
         chronicle.end(&ended);
     }
-    ended.map(|()| Exit::Ok)
+    ended.map(|()| ExitReason::Ok)
 }
 
-async fn live(
+/// Takes the lock and describes this gateway, both as soon as the disk has room. Returns nothing when it was
+/// told to end before.
+async fn begin(
     config: &Config,
-    resolved: &Resolved,
-    chronicle: &Arc<Chronicle>,
-) -> Result<(), Failure> {
+    resolved: &ResolvedBackend,
+    state: &GatewayState,
+    open_files: u64,
+) -> Result<Option<(GatewayLock, PatientStart, CancellationToken)>, CommandFailure> {
     let stop = stop_on_signal().map_err(|error| {
-        Failure::new(
+        CommandFailure::new(
             format!("cannot wait for signals: {error}"),
             "report this as a bug",
         )
     })?;
-    let health = listen(config).await?;
+    let mut start = PatientStart::new(config, resolved.backend.to_string(), stop.clone());
+    let take = async || Ok(GatewayLock::take(config.home())?);
+    let Some(lock) = start.once_there_is_room(take).await? else {
+        return Ok(None);
+    };
+    announce(config, resolved, open_files);
+    let describe = async || {
+        let described = lock.describe(state);
+        described.map_err(|error| CommandFailure::file("write to", &config.home().state(), &error))
+    };
+    let described = start.once_there_is_room(describe).await?;
+    Ok(described.map(|()| (lock, start, stop)))
+}
+
+async fn live(
+    config: &Config,
+    resolved: &ResolvedBackend,
+    chronicle: &Arc<StateRecorder>,
+    mut start: PatientStart,
+    stop: CancellationToken,
+) -> Result<(), CommandFailure> {
     let redactor = app::redactor(config);
     log::hide(&redactor);
-    let surroundings = app::Surroundings::default();
-    let parts = app::gateway(config, resolved, redactor, surroundings).await?;
+    let open = async || {
+        let surroundings = app::Surroundings::default();
+        let opened = app::gateway(config, resolved, redactor.clone(), surroundings);
+        Ok(Box::pin(opened).await?)
+    };
+    // Before anything is opened: two that want one port are told about it at once.
+    start.open_health().await?;
+    let Some(parts) = start.once_there_is_room(open).await? else {
+        return Ok(());
+    };
     info!(model = parts.settings.model, "the model");
-    let watchdog = watchdog::start(&health);
+    let HealthPort { listener, watchdog } = start.into_health().await?;
     let note = Arc::clone(chronicle);
-    let report = Box::new(move |condition: &Condition| note.note(condition));
-    let drained = serve(parts, health, stop, report).await;
+    let report = Box::new(move |condition: &GatewayCondition| note.note(condition));
+    let drained = serve(parts, listener, stop, report).await;
     if let Some(watchdog) = watchdog {
         watchdog.abort();
     }
     let drained = drained?;
     match drained {
-        Drained::Clean => info!("stopped"),
-        Drained::CutShort { turns } => warn!(turns, "stopped; turns were interrupted"),
+        DrainOutcome::Clean => info!("stopped"),
+        DrainOutcome::CutShort { turns } => warn!(turns, "stopped; turns were interrupted"),
     }
     Ok(())
-}
-
-/// The port of health, and later of the dashboard.
-async fn listen(config: &Config) -> Result<TcpListener, Failure> {
-    let dashboard = &config.gateway().dashboard;
-    let (host, port) = (dashboard.host.as_str(), dashboard.port);
-    let listener = TcpListener::bind((host, port)).await.map_err(|error| {
-        Failure::new(
-            format!("cannot listen on {host}:{port} for health: {error}"),
-            "end whoever has that port, or write another gateway.dashboard.port",
-        )
-    })?;
-    if let Ok(address) = listener.local_addr() {
-        info!(%address, "health is answered on /health");
-    }
-    Ok(listener)
 }
 
 fn stop_on_signal() -> io::Result<CancellationToken> {
@@ -131,11 +146,11 @@ fn stop_on_signal() -> io::Result<CancellationToken> {
     Ok(stop)
 }
 
-fn announce(config: &Config, resolved: &Resolved, open_files: u64) {
+fn announce(config: &Config, resolved: &ResolvedBackend, open_files: u64) {
     let bounds = app::SandboxBounds::of(config);
     info!(
-        sandboxes = bounds.all,
-        each_person = bounds.each,
+        sandboxes = bounds.max_sandboxes,
+        each_person = bounds.max_sandboxes_per_user,
         open_files,
         "how many sandboxes may live at once"
     );
@@ -164,7 +179,7 @@ fn announce(config: &Config, resolved: &Resolved, open_files: u64) {
     }
 }
 
-impl From<LockError> for Failure {
+impl From<LockError> for CommandFailure {
     fn from(error: LockError) -> Self {
         match &error {
             LockError::Taken { pid: Some(pid) } => Self::new(

@@ -1,29 +1,29 @@
 //! `hermetic gateway setup`: a chat platform, from its token to a line in `.env`.
 
-mod dotenv_file;
-mod prompt;
+pub(crate) mod dotenv_file;
+pub(crate) mod prompt;
 
 use std::fmt::Write as _;
 
 use hermetic_app::{self as app, PlatformSetup};
-use hermetic_config::{Inputs, load_with_dotenv};
+use hermetic_config::{ConfigInputs, load_with_dotenv};
 use hermetic_types::Platform;
 
 use self::dotenv_file::DotenvFile;
-use self::prompt::Prompt;
+use self::prompt::SetupPrompt;
 use crate::by_hand;
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use crate::commands::doctor::chats::{self, CheckedAccount};
 use crate::commands::{inputs_of_new_home, on_this_thread};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
 use crate::output::{self, BOLD};
 
 /// How often a token may be wrong before it is better to look at the guide.
 const MOST_ATTEMPTS: u32 = 3;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GatewaySetupArgs {
     /// The platform; you are asked if it is left out
     platform: Option<Platform>,
     /// Let these people write: their ids on the platform, separated by commas
@@ -37,32 +37,59 @@ pub(crate) struct Args {
     unchecked: bool,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+impl GatewaySetupArgs {
+    /// As `hermetic setup` asks for it.
+    pub(crate) fn of(platform: Option<Platform>, allow: Option<String>, unchecked: bool) -> Self {
+        Self {
+            platform,
+            allow,
+            non_interactive: false,
+            unchecked,
+        }
+    }
+}
+
+pub(crate) fn run(
+    cli: &CommandLine,
+    args: &GatewaySetupArgs,
+) -> Result<ExitReason, CommandFailure> {
     let inputs = inputs_of_new_home(cli)?;
     let prompt = match args.non_interactive {
-        true => Prompt::nobody(),
-        false => Prompt::at_terminal()?,
+        true => SetupPrompt::nobody(),
+        false => SetupPrompt::at_terminal()?,
     };
     on_this_thread(async {
-        let setup = choose(args.platform, &prompt)?;
-        let mut file = DotenvFile::read(&inputs.home)?;
-        output::print(&format!(
-            "\n{BOLD}{}{BOLD:#} (every step outside of this program: {})\n\n",
-            setup.title, setup.guide
-        ))?;
-        take_values(setup, &inputs, &mut file, &prompt, args).await?;
-        allow_people(setup, &inputs, &mut file, &prompt, args)?;
-        file.write(&inputs.home)?;
+        connect(&inputs, &prompt, args).await?;
         output::print(&format!(
             "\nwrote {}\nnext: `hermetic gateway run` here, or `hermetic gateway install` for a service; \
              a gateway that runs takes it up with `hermetic gateway restart`\n",
             inputs.home.dotenv_file().display()
         ))?;
-        Ok(Exit::Ok)
+        Ok(ExitReason::Ok)
     })
 }
 
-fn choose(named: Option<Platform>, prompt: &Prompt) -> Result<&'static PlatformSetup, Failure> {
+/// From the choice of a platform to lines in `.env`.
+pub(crate) async fn connect(
+    inputs: &ConfigInputs,
+    prompt: &SetupPrompt,
+    args: &GatewaySetupArgs,
+) -> Result<(), CommandFailure> {
+    let setup = choose(args.platform, prompt)?;
+    let mut file = DotenvFile::read(&inputs.home)?;
+    output::print(&format!(
+        "\n{BOLD}{}{BOLD:#} (every step outside of this program: {})\n\n",
+        setup.title, setup.guide
+    ))?;
+    take_values(setup, inputs, &mut file, prompt, args).await?;
+    allow_people(setup, inputs, &mut file, prompt, args)?;
+    file.write(&inputs.home)
+}
+
+fn choose(
+    named: Option<Platform>,
+    prompt: &SetupPrompt,
+) -> Result<&'static PlatformSetup, CommandFailure> {
     let known: Vec<_> = app::setups().collect();
     let names = || {
         let names: Vec<_> = known.iter().map(|setup| setup.platform.name()).collect();
@@ -71,7 +98,7 @@ fn choose(named: Option<Platform>, prompt: &Prompt) -> Result<&'static PlatformS
     if let Some(named) = named {
         let found = known.iter().find(|setup| setup.platform == named);
         return found.copied().ok_or_else(|| {
-            Failure::new(
+            CommandFailure::new(
                 format!("{named} is not set up by questions in this build"),
                 format!("choose one of: {}", names()),
             )
@@ -92,17 +119,17 @@ fn choose(named: Option<Platform>, prompt: &Prompt) -> Result<&'static PlatformS
         }
         output::print(&format!("  type one of: {}\n", names()))?;
     }
-    Err(Failure::new("no platform was chosen", names()))
+    Err(CommandFailure::new("no platform was chosen", names()))
 }
 
 /// Until the platform accepts them.
 async fn take_values(
     setup: &PlatformSetup,
-    inputs: &Inputs,
+    inputs: &ConfigInputs,
     file: &mut DotenvFile,
-    prompt: &Prompt,
-    args: &Args,
-) -> Result<(), Failure> {
+    prompt: &SetupPrompt,
+    args: &GatewaySetupArgs,
+) -> Result<(), CommandFailure> {
     for (name, value) in setup.fixed {
         file.set(name, value);
     }
@@ -127,7 +154,7 @@ async fn take_values(
             false => ask_again = true,
         }
     }
-    Err(Failure::new(
+    Err(CommandFailure::new(
         format!("{} does not accept what was typed", setup.title),
         format!(
             "{} says where each value is found; nothing was written",
@@ -139,11 +166,11 @@ async fn take_values(
 /// Whether the values can stay. What cannot be tried is the operator's to decide.
 async fn accepted(
     setup: &PlatformSetup,
-    inputs: &Inputs,
+    inputs: &ConfigInputs,
     file: &DotenvFile,
-    prompt: &Prompt,
-    args: &Args,
-) -> Result<bool, Failure> {
+    prompt: &SetupPrompt,
+    args: &GatewaySetupArgs,
+) -> Result<bool, CommandFailure> {
     let config = load_with_dotenv(inputs, file.text())?;
     by_hand::or_refuse(&config)?;
     let checked: Vec<_> = chats::check(&config)
@@ -152,7 +179,7 @@ async fn accepted(
         .filter(|account| account.platform() == setup.platform)
         .collect();
     if checked.is_empty() {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             format!("{} is switched off in the configuration", setup.title),
             format!(
                 "take `enabled: false` of {} out of config.yaml",
@@ -172,7 +199,7 @@ async fn accepted(
     if args.unchecked || prompt.confirms("Keep it without having tried it?")? {
         return Ok(true);
     }
-    Err(Failure::new(
+    Err(CommandFailure::new(
         format!("{} could not be asked about this account", setup.title),
         "mend what is said above, or add --unchecked; nothing was written",
     ))
@@ -180,11 +207,11 @@ async fn accepted(
 
 fn allow_people(
     setup: &PlatformSetup,
-    inputs: &Inputs,
+    inputs: &ConfigInputs,
     file: &mut DotenvFile,
-    prompt: &Prompt,
-    args: &Args,
-) -> Result<(), Failure> {
+    prompt: &SetupPrompt,
+    args: &GatewaySetupArgs,
+) -> Result<(), CommandFailure> {
     let name = setup.allowlist;
     let there = file.value(name).or_else(|| environment(inputs, name));
     let people = match (&args.allow, there) {
@@ -218,7 +245,7 @@ fn allow_people(
 }
 
 /// What a variable says in the process's own environment.
-fn environment(inputs: &Inputs, name: &str) -> Option<String> {
+fn environment(inputs: &ConfigInputs, name: &str) -> Option<String> {
     let value = inputs.variables.get(name)?;
     (!value.is_empty()).then(|| value.clone())
 }

@@ -13,71 +13,76 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use hermetic_config::{Home, resolve_gateway_backend};
+use hermetic_config::{HomeFolder, resolve_gateway_backend};
 
-use super::chronicle::READY;
-use crate::cli::{Cli, LogFormat};
+use super::state_recorder::READY;
+use crate::cli::{CommandLine, LogFormat};
 use crate::commands::load;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::gateway_state::{Seen, look, make_folder};
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
+use crate::gateway_state::{ObservedGateway, look, make_folder};
 use crate::output;
-use crate::service::Service;
+use crate::service::SystemdService;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GatewayStartArgs {
     /// Wait this long until it is ready
-    #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE)]
+    #[arg(long, value_name = "SECONDS", default_value_t = START_TIMEOUT_SECONDS)]
     timeout: u64,
 }
 
-const PATIENCE: u64 = 60;
+const START_TIMEOUT_SECONDS: u64 = 60;
 /// A log that is larger is put aside at the next start; one old one is kept.
 const LOG_BYTES: u64 = 16 << 20;
 const LAST_LINES: usize = 20;
 /// What is read of a log to show its end.
 const TAIL_BYTES: u64 = 16 << 10;
 
-impl Default for Args {
+impl Default for GatewayStartArgs {
     fn default() -> Self {
-        Self { timeout: PATIENCE }
+        Self {
+            timeout: START_TIMEOUT_SECONDS,
+        }
     }
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    cli: &CommandLine,
+    args: &GatewayStartArgs,
+) -> Result<ExitReason, CommandFailure> {
     // Read here as well, so that a mistake is shown where it can be mended, not in a log.
     let config = load(cli)?;
     resolve_gateway_backend(&config)?;
     let home = config.home();
-    if let Seen::Running(state) = look(home) {
+    if let ObservedGateway::Running(state) = look(home) {
         let pid = state.map_or_else(String::new, |state| format!(" (pid {})", state.pid));
         output::print(&format!("the gateway runs already{pid}\n"))?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
-    if let Some(service) = Service::installed(home)? {
+    if let Some(service) = SystemdService::installed(home)? {
         service.tell(&["start"])?;
         output::print(&format!("started {}\n", service.name))?;
-        return Ok(Exit::Ok);
+        return Ok(ExitReason::Ok);
     }
     let log = log_path(home);
     let mut child = spawn(cli, home, &log)?;
     match wait(&mut child, Duration::from_secs(args.timeout)) {
-        Waited::Ready => {
+        StartOutcome::Ready => {
             output::print(&format!(
                 "started (pid {}); its log is {}\n",
                 child.id(),
                 log.display()
             ))?;
-            Ok(Exit::Ok)
+            Ok(ExitReason::Ok)
         }
-        Waited::Ended(how) => Err(Failure::new(
+        StartOutcome::Ended(how) => Err(CommandFailure::new(
             format!(
                 "the gateway {how} before it was ready\n{}",
                 last_lines(&log)
             ),
             format!("its whole log is {}", log.display()),
         )),
-        Waited::TooLong => Err(Failure::new(
+        StartOutcome::TooLong => Err(CommandFailure::new(
             format!(
                 "the gateway is not ready after {} s and goes on trying\n{}",
                 args.timeout,
@@ -91,18 +96,18 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
     }
 }
 
-pub(super) fn log_path(home: &Home) -> PathBuf {
+pub(super) fn log_path(home: &HomeFolder) -> PathBuf {
     home.state().join("gateway.log")
 }
 
-fn spawn(cli: &Cli, home: &Home, log: &Path) -> Result<Child, Failure> {
+fn spawn(cli: &CommandLine, home: &HomeFolder, log: &Path) -> Result<Child, CommandFailure> {
     let log = open_log(home, log)?;
-    let program =
-        std::env::current_exe().map_err(|error| Failure::caused(&error, "is /proc mounted?"))?;
+    let program = std::env::current_exe()
+        .map_err(|error| CommandFailure::caused(&error, "is /proc mounted?"))?;
     let mut command = Command::new(program);
     command.arg("--home").arg(home.root());
-    command.args((0..cli.verbose).map(|_| "--verbose"));
-    if cli.log_format == LogFormat::Json {
+    command.args((0..cli.global.verbose).map(|_| "--verbose"));
+    if cli.global.log_format == LogFormat::Json {
         command.args(["--log-format", "json"]);
     }
     command
@@ -112,11 +117,12 @@ fn spawn(cli: &Cli, home: &Home, log: &Path) -> Result<Child, Failure> {
         .stderr(log);
     command
         .spawn()
-        .map_err(|error| Failure::caused(&error, "free some memory or processes"))
+        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))
 }
 
-fn open_log(home: &Home, path: &Path) -> Result<File, Failure> {
-    make_folder(&home.state()).map_err(|error| Failure::file("make", &home.state(), &error))?;
+fn open_log(home: &HomeFolder, path: &Path) -> Result<File, CommandFailure> {
+    make_folder(&home.state())
+        .map_err(|error| CommandFailure::file("make", &home.state(), &error))?;
     if fs::metadata(path).is_ok_and(|log| log.len() > LOG_BYTES) {
         let _ = fs::rename(path, path.with_extension("log.1"));
     }
@@ -125,18 +131,18 @@ fn open_log(home: &Home, path: &Path) -> Result<File, Failure> {
         .append(true)
         .mode(0o600)
         .open(path)
-        .map_err(|error| Failure::file("write", path, &error))
+        .map_err(|error| CommandFailure::file("write", path, &error))
 }
 
-enum Waited {
+enum StartOutcome {
     Ready,
     Ended(String),
     TooLong,
 }
 
-fn wait(child: &mut Child, patience: Duration) -> Waited {
+fn wait(child: &mut Child, patience: Duration) -> StartOutcome {
     let Some(stdout) = child.stdout.take() else {
-        return Waited::TooLong;
+        return StartOutcome::TooLong;
     };
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
@@ -145,12 +151,12 @@ fn wait(child: &mut Child, patience: Duration) -> Waited {
         let _ = tell.send(line == READY);
     });
     match told.recv_timeout(patience) {
-        Ok(true) => Waited::Ready,
-        Ok(false) => Waited::Ended(match child.wait() {
+        Ok(true) => StartOutcome::Ready,
+        Ok(false) => StartOutcome::Ended(match child.wait() {
             Ok(status) => format!("ended ({status})"),
             Err(error) => format!("was lost ({error})"),
         }),
-        Err(_) => Waited::TooLong,
+        Err(_) => StartOutcome::TooLong,
     }
 }
 

@@ -2,19 +2,19 @@
 
 use std::fmt::Write as _;
 
-use hermetic_config::Home;
+use hermetic_config::HomeFolder;
 use serde_json::json;
 
 use super::start::log_path;
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use crate::commands::inputs;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::gateway_state::{GatewayState, Seen, Stage, look};
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
+use crate::gateway_state::{GatewayState, LifeStage, ObservedGateway, look};
 use crate::output::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GatewayStatusArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -27,7 +27,10 @@ pub(crate) struct Args {
 const NOT_SERVING: u8 = 3;
 const UNKNOWN: u8 = 4;
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    cli: &CommandLine,
+    args: &GatewayStatusArgs,
+) -> Result<ExitReason, CommandFailure> {
     // The configuration is not read: this works also when it is broken.
     let home = inputs(cli)?.home;
     let seen = look(&home);
@@ -37,17 +40,19 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
         output::print(&as_text(&home, &seen))?;
     }
     Ok(match &seen {
-        Seen::Running(Some(state)) if state.stage == Stage::Running => Exit::Ok,
-        Seen::Unknown(_) => Exit::Passed(UNKNOWN),
-        _ => Exit::Passed(NOT_SERVING),
+        ObservedGateway::Running(Some(state)) if state.stage == LifeStage::Running => {
+            ExitReason::Ok
+        }
+        ObservedGateway::Unknown(_) => ExitReason::Passed(UNKNOWN),
+        _ => ExitReason::Passed(NOT_SERVING),
     })
 }
 
-fn as_json(home: &Home, seen: &Seen) -> serde_json::Value {
+fn as_json(home: &HomeFolder, seen: &ObservedGateway) -> serde_json::Value {
     let (running, state) = match seen {
-        Seen::Stopped(state) => (Some(false), state.as_ref()),
-        Seen::Running(state) => (Some(true), state.as_ref()),
-        Seen::Unknown(_) => (None, None),
+        ObservedGateway::Stopped(state) => (Some(false), state.as_ref()),
+        ObservedGateway::Running(state) => (Some(true), state.as_ref()),
+        ObservedGateway::Unknown(_) => (None, None),
     };
     json!({
         "home": home.root(),
@@ -57,27 +62,27 @@ fn as_json(home: &Home, seen: &Seen) -> serde_json::Value {
     })
 }
 
-fn as_text(home: &Home, seen: &Seen) -> String {
+fn as_text(home: &HomeFolder, seen: &ObservedGateway) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{BOLD}{name:10}{BOLD:#} {value}");
     };
     line("home", home.root().display().to_string());
     match seen {
-        Seen::Unknown(error) => {
+        ObservedGateway::Unknown(error) => {
             line(
                 "gateway",
                 format!("unknown: its lock cannot be read ({error})"),
             );
         }
-        Seen::Stopped(last) => {
+        ObservedGateway::Stopped(last) => {
             line("gateway", "not running".to_owned());
             if let Some(ended) = last.as_ref().map(last_end) {
                 line("last end", ended);
             }
         }
-        Seen::Running(None) => line("gateway", "starting".to_owned()),
-        Seen::Running(Some(state)) => {
+        ObservedGateway::Running(None) => line("gateway", "starting".to_owned()),
+        ObservedGateway::Running(Some(state)) => {
             let since = GatewayState::now().saturating_sub(state.started);
             line(
                 "gateway",
@@ -105,8 +110,8 @@ fn as_text(home: &Home, seen: &Seen) -> String {
 
 fn last_end(state: &GatewayState) -> String {
     match (state.stage, &state.exit_reason) {
-        (Stage::StartupFailed, Some(why)) => format!("it did not start: {why}"),
-        (Stage::Stopped, Some(why)) => why.clone(),
+        (LifeStage::StartupFailed, Some(why)) => format!("it did not start: {why}"),
+        (LifeStage::Stopped, Some(why)) => why.clone(),
         // It had no time to say anything.
         _ => "killed, or lost with the machine".to_owned(),
     }

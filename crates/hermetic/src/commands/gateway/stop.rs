@@ -6,21 +6,21 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use hermetic_config::Home;
+use hermetic_config::HomeFolder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::cli::Cli;
+use crate::cli::CommandLine;
 use crate::commands::load;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::gateway_state::{GatewayState, Seen, look};
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
+use crate::gateway_state::{GatewayState, ObservedGateway, look};
 use crate::output;
-use crate::service::Service;
+use crate::service::SystemdService;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct GatewayStopArgs {
     /// Wait this long, in addition to agent.restart_drain_timeout
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
@@ -29,24 +29,24 @@ pub(crate) struct Args {
     force: bool,
 }
 
-pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: &CommandLine, args: &GatewayStopArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     let patience = config.agent().drain_timeout + Duration::from_secs(args.timeout);
     match look(config.home()) {
-        Seen::Stopped(_) => output::print("no gateway runs for this home\n")?,
-        Seen::Unknown(error) => {
-            return Err(Failure::file(
+        ObservedGateway::Stopped(_) => output::print("no gateway runs for this home\n")?,
+        ObservedGateway::Unknown(error) => {
+            return Err(CommandFailure::file(
                 "look at",
                 &config.home().state().join("gateway.lock"),
                 &error,
             ));
         }
-        Seen::Running(state) => {
+        ObservedGateway::Running(state) => {
             let state = match state {
                 Some(state) => state,
                 None => described(config.home())?,
             };
-            match state.service.as_deref().and_then(Service::read) {
+            match state.service.as_deref().and_then(SystemdService::read) {
                 Some(service) => service.tell(&["stop"])?,
                 None => end(&state, patience, args.force)?,
             }
@@ -54,19 +54,19 @@ pub(crate) fn run(cli: &Cli, args: &Args) -> Result<Exit, Failure> {
             output::print(&format!("stopped (pid {})\n", state.pid))?;
         }
     }
-    Ok(Exit::Ok)
+    Ok(ExitReason::Ok)
 }
 
 /// It takes the lock before it describes itself; the two are a moment apart.
-fn described(home: &Home) -> Result<GatewayState, Failure> {
+fn described(home: &HomeFolder) -> Result<GatewayState, CommandFailure> {
     let until = Instant::now() + Duration::from_secs(2);
     while Instant::now() < until {
-        if let Seen::Running(Some(state)) = look(home) {
+        if let ObservedGateway::Running(Some(state)) = look(home) {
             return Ok(state);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Err(Failure::new(
+    Err(CommandFailure::new(
         "a gateway holds the lock of this home and does not say which process it is",
         format!(
             "`fuser {}` tells",
@@ -76,23 +76,25 @@ fn described(home: &Home) -> Result<GatewayState, Failure> {
 }
 
 /// The lock has the last word.
-fn still_there(home: &Home, ended: &GatewayState) -> Result<(), Failure> {
+fn still_there(home: &HomeFolder, ended: &GatewayState) -> Result<(), CommandFailure> {
     match look(home) {
-        Seen::Running(Some(state)) if state.run == ended.run => Err(Failure::new(
-            format!(
-                "pid {} is not the gateway it says it is, and the lock of this home is still held",
-                state.pid
-            ),
-            format!(
-                "`fuser {}` tells by whom",
-                home.state().join("gateway.lock").display()
-            ),
-        )),
+        ObservedGateway::Running(Some(state)) if state.run == ended.run => {
+            Err(CommandFailure::new(
+                format!(
+                    "pid {} is not the gateway it says it is, and the lock of this home is still held",
+                    state.pid
+                ),
+                format!(
+                    "`fuser {}` tells by whom",
+                    home.state().join("gateway.lock").display()
+                ),
+            ))
+        }
         _ => Ok(()),
     }
 }
 
-fn end(state: &GatewayState, patience: Duration, force: bool) -> Result<(), Failure> {
+fn end(state: &GatewayState, patience: Duration, force: bool) -> Result<(), CommandFailure> {
     let Some(process) = hold(state)? else {
         return Ok(());
     };
@@ -101,7 +103,7 @@ fn end(state: &GatewayState, patience: Duration, force: bool) -> Result<(), Fail
         return Ok(());
     }
     if !force {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             format!(
                 "pid {} is not gone after {} s",
                 state.pid,
@@ -115,7 +117,7 @@ fn end(state: &GatewayState, patience: Duration, force: bool) -> Result<(), Fail
 }
 
 /// `None` if that process is gone.
-fn hold(state: &GatewayState) -> Result<Option<OwnedFd>, Failure> {
+fn hold(state: &GatewayState) -> Result<Option<OwnedFd>, CommandFailure> {
     let pid = i32::try_from(state.pid).ok().and_then(Pid::from_raw);
     let Some(pid) = pid else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::empty()) {
@@ -125,14 +127,14 @@ fn hold(state: &GatewayState) -> Result<Option<OwnedFd>, Failure> {
     }
 }
 
-fn signal(process: &OwnedFd, state: &GatewayState, signal: Signal) -> Result<(), Failure> {
+fn signal(process: &OwnedFd, state: &GatewayState, signal: Signal) -> Result<(), CommandFailure> {
     match pidfd_send_signal(process, signal) {
         Ok(()) | Err(Errno::SRCH) => Ok(()),
         Err(error) => Err(refused("end", state, error)),
     }
 }
 
-fn gone(process: &OwnedFd, patience: Duration) -> Result<bool, Failure> {
+fn gone(process: &OwnedFd, patience: Duration) -> Result<bool, CommandFailure> {
     let until = Instant::now() + patience;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -141,13 +143,13 @@ fn gone(process: &OwnedFd, patience: Duration) -> Result<bool, Failure> {
         match poll(&mut polled, left.as_ref()) {
             Ok(ready) => return Ok(ready > 0),
             Err(Errno::INTR) => {}
-            Err(error) => return Err(Failure::caused(&error, "try again")),
+            Err(error) => return Err(CommandFailure::caused(&error, "try again")),
         }
     }
 }
 
-fn refused(verb: &str, state: &GatewayState, error: Errno) -> Failure {
-    Failure::new(
+fn refused(verb: &str, state: &GatewayState, error: Errno) -> CommandFailure {
+    CommandFailure::new(
         format!("cannot {verb} pid {}: {error}", state.pid),
         "do it as the user who started it",
     )

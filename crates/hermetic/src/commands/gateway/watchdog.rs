@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tracing::{Instrument as _, debug, warn};
 
-use super::chronicle::tell_systemd;
+use super::state_recorder::tell_systemd;
 
 /// Nothing where systemd does not wait for it.
 pub(super) fn start(health: &TcpListener) -> Option<JoinHandle<()>> {

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use hermetic_sandbox::{Backend, FoundState, Persistence, Spec};
-use hermetic_store::{Entry, Ledger, Owner};
-use hermetic_types::{BackendKind, ConversationKey, SandboxId};
+use hermetic_sandbox::{Backend, FoundState, SandboxPersistence, SandboxSpec};
+use hermetic_store::{LedgerEntry, RowOwner, SandboxLedger};
+use hermetic_types::{BackendKind, ConversationKey, SandboxId, Timestamp};
 use serde::Serialize;
 use tracing::warn;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::output::BOLD;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct SandboxRow {
     pub(super) id: SandboxId,
     pub(super) conversation: Option<ConversationKey>,
     #[serde(rename = "backend")]
@@ -22,14 +22,14 @@ pub(super) struct Row {
     /// Absent where it cannot be opened here and now.
     #[serde(skip)]
     backend: Option<Arc<dyn Backend>>,
-    pub(super) state: State,
+    pub(super) state: RowState,
     /// What the ledger says; absent for one it does not know.
-    pub(super) ledger: Option<Entry>,
+    pub(super) ledger: Option<LedgerEntry>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(super) enum RowState {
     Running,
     Stopped,
     /// Being made or unmade at this moment.
@@ -41,12 +41,12 @@ pub(super) enum State {
     Unknown,
 }
 
-impl Row {
+impl SandboxRow {
     /// Where it is, to act on it there.
-    pub(super) fn backend(&self) -> Result<&Arc<dyn Backend>, Failure> {
+    pub(super) fn backend(&self) -> Result<&Arc<dyn Backend>, CommandFailure> {
         self.backend.as_ref().ok_or_else(|| {
             let kind = self.kind;
-            Failure::new(
+            CommandFailure::new(
                 format!(
                     "the {kind} backend, which sandbox {} is on, cannot be opened",
                     self.id
@@ -65,23 +65,23 @@ impl Row {
     /// Whether it was made to outlive a stop.
     fn keeps_files(&self) -> bool {
         let spec = self.ledger.as_ref().map(|entry| entry.spec.as_str());
-        let spec = spec.and_then(|spec| serde_json::from_str::<Spec>(spec).ok());
-        spec.is_some_and(|spec| spec.persistence == Persistence::Kept)
+        let spec = spec.and_then(|spec| serde_json::from_str::<SandboxSpec>(spec).ok());
+        spec.is_some_and(|spec| spec.persistence == SandboxPersistence::Kept)
     }
 
     /// What `prune` may take: nothing a conversation still counts on.
     pub(super) fn is_rubbish(&self, stopped: bool) -> bool {
         match self.state {
-            State::Running | State::Busy | State::Unknown => false,
-            State::Stopped => stopped,
+            RowState::Running | RowState::Busy | RowState::Unknown => false,
+            RowState::Stopped => stopped,
             // What is not found here may be found by the configuration of before.
-            State::Gone => stopped || !(self.is_set_aside() || self.keeps_files()),
-            State::Broken => true,
+            RowState::Gone => stopped || !(self.is_set_aside() || self.keeps_files()),
+            RowState::Broken => true,
         }
     }
 }
 
-impl State {
+impl RowState {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -96,10 +96,10 @@ impl State {
 
 pub(super) async fn gather(
     backends: &[Arc<dyn Backend>],
-    ledger: &Ledger,
-) -> Result<Vec<Row>, Failure> {
-    let mut entries: BTreeMap<SandboxId, Entry> = ledger
-        .entries(Owner::AnyGateway)
+    ledger: &SandboxLedger,
+) -> Result<Vec<SandboxRow>, CommandFailure> {
+    let mut entries: BTreeMap<SandboxId, LedgerEntry> = ledger
+        .entries(RowOwner::AnyGateway)
         .await?
         .into_iter()
         .map(|entry| (entry.id.clone(), entry))
@@ -123,7 +123,7 @@ pub(super) async fn gather(
         };
         for found in found {
             let entry = entries.remove(&found.id);
-            rows.push(Row {
+            rows.push(SandboxRow {
                 // The ledger knows better: one that waited was given to somebody since it was made.
                 conversation: entry
                     .as_ref()
@@ -133,10 +133,10 @@ pub(super) async fn gather(
                 kind: backend.kind(),
                 backend: Some(Arc::clone(backend)),
                 state: match found.state {
-                    FoundState::Running => State::Running,
-                    FoundState::Stopped => State::Stopped,
-                    FoundState::Busy => State::Busy,
-                    FoundState::Broken => State::Broken,
+                    FoundState::Running => RowState::Running,
+                    FoundState::Stopped => RowState::Stopped,
+                    FoundState::Busy => RowState::Busy,
+                    FoundState::Broken => RowState::Broken,
                 },
                 ledger: entry,
             });
@@ -146,14 +146,14 @@ pub(super) async fn gather(
         let mut all = backends.iter();
         let backend = all.find(|backend| backend.kind() == entry.backend);
         let answered = backend.is_some() && !silent.contains(&entry.backend);
-        rows.push(Row {
+        rows.push(SandboxRow {
             id: entry.id.clone(),
             conversation: Some(entry.conversation.clone()),
             kind: entry.backend,
             backend: backend.cloned(),
             state: match answered {
-                true => State::Gone,
-                false => State::Unknown,
+                true => RowState::Gone,
+                false => RowState::Unknown,
             },
             ledger: Some(entry),
         });
@@ -161,22 +161,47 @@ pub(super) async fn gather(
     Ok(rows)
 }
 
-pub(super) fn find<'a>(rows: &'a [Row], id: &SandboxId) -> Result<&'a Row, Failure> {
-    rows.iter().find(|row| &row.id == id).ok_or_else(|| {
-        Failure::new(
-            format!("no sandbox {id} in this home"),
+/// The one that is meant by an id, the beginning of one, the name of a session or the end of a
+/// conversation's key. Where two could be meant, neither is.
+pub(super) fn find<'a>(
+    rows: &'a [SandboxRow],
+    meant: &str,
+) -> Result<&'a SandboxRow, CommandFailure> {
+    if let Some(exact) = rows.iter().find(|row| row.id.as_str() == meant) {
+        return Ok(exact);
+    }
+    let is_meant = |row: &&SandboxRow| {
+        let key = row.conversation.as_ref().map(ConversationKey::as_str);
+        let by_key = |key: &str| {
+            let end = key.strip_suffix(meant);
+            end.is_some_and(|before| before.is_empty() || before.ends_with(':'))
+        };
+        !meant.is_empty() && (row.id.as_str().starts_with(meant) || key.is_some_and(by_key))
+    };
+    let found: Vec<_> = rows.iter().filter(is_meant).collect();
+    match found[..] {
+        [one] => Ok(one),
+        [] => Err(CommandFailure::new(
+            format!("no sandbox {meant} in this home"),
             "see `hermetic sandbox list`",
-        )
-    })
+        )),
+        _ => {
+            let ids: Vec<_> = found.iter().map(|row| row.id.as_str()).collect();
+            Err(CommandFailure::new(
+                format!("{meant} could be {}", ids.join(" or ")),
+                "type more of the one you mean",
+            ))
+        }
+    }
 }
 
-pub(super) fn table(rows: &[Row]) -> String {
+pub(super) fn table(rows: &[SandboxRow], now: Timestamp) -> String {
     if rows.is_empty() {
         return "No sandboxes.\n".to_owned();
     }
     let mut text = format!(
-        "{BOLD}{:16}  {:8}  {:8}  CONVERSATION{BOLD:#}\n",
-        "ID", "BACKEND", "STATE"
+        "{BOLD}{:16}  {:8}  {:8}  {:>4}  {:>4}  CONVERSATION{BOLD:#}\n",
+        "ID", "BACKEND", "STATE", "AGE", "IDLE"
     );
     for row in rows {
         let conversation = row
@@ -186,9 +211,11 @@ pub(super) fn table(rows: &[Row]) -> String {
         let backend = row.kind;
         let _ = writeln!(
             text,
-            "{:16}  {backend:8}  {:8}  {conversation}",
+            "{:16}  {backend:8}  {:8}  {:>4}  {:>4}  {conversation}",
             row.id,
-            row.state.name()
+            row.state.name(),
+            since(row.ledger.as_ref().map(|entry| entry.named_at), now),
+            since(row.ledger.as_ref().map(|entry| entry.touched_at), now),
         );
         if row.is_set_aside() {
             let _ = writeln!(
@@ -208,32 +235,46 @@ pub(super) fn table(rows: &[Row]) -> String {
     text
 }
 
+/// How long ago that was, in the largest unit that fits.
+fn since(then: Option<Timestamp>, now: Timestamp) -> String {
+    let Some(then) = then else {
+        return "-".to_owned();
+    };
+    let seconds = now.since(then).as_secs();
+    match seconds {
+        ..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use hermetic_sandbox::{Lifeline, Network, SystemView};
+    use hermetic_sandbox::{NetworkMode, SandboxLifeline, SystemView};
     use hermetic_store::LedgerState;
-    use hermetic_types::{InstallationId, Limits, Timestamp};
+    use hermetic_types::{InstallationId, SandboxLimits};
 
     use super::*;
 
-    fn entry(persistence: Persistence) -> Entry {
+    fn entry(persistence: SandboxPersistence) -> LedgerEntry {
         let (id, conversation) = (SandboxId::random(), ConversationKey::new("chat"));
-        let spec = Spec {
+        let spec = SandboxSpec {
             installation: InstallationId::random(),
             conversation: conversation.clone(),
             id: id.clone(),
             system: SystemView::Host,
-            limits: Limits::default(),
+            limits: SandboxLimits::default(),
             mounts: Vec::new(),
             env: BTreeMap::new(),
-            network: Network::Closed,
+            network: NetworkMode::Closed,
             persistence,
-            lifeline: Lifeline::Ledger,
+            lifeline: SandboxLifeline::Ledger,
             lifetime: Duration::from_secs(60),
         };
-        Entry {
+        LedgerEntry {
             id,
             conversation,
             backend: BackendKind::Docker,
@@ -247,8 +288,8 @@ mod tests {
         }
     }
 
-    fn row(state: State, ledger: Option<Entry>) -> Row {
-        Row {
+    fn row(state: RowState, ledger: Option<LedgerEntry>) -> SandboxRow {
+        SandboxRow {
             id: SandboxId::random(),
             conversation: None,
             kind: BackendKind::Docker,
@@ -260,29 +301,72 @@ mod tests {
 
     #[test]
     fn prune_forgets_no_files_that_another_configuration_may_find() {
-        let kept = || entry(Persistence::Kept);
-        let set_aside = Entry {
+        let kept = || entry(SandboxPersistence::Kept);
+        let set_aside = LedgerEntry {
             set_aside_at: Some(Timestamp::from_millis(2)),
             ..kept()
         };
         for entry in [kept(), set_aside] {
-            let gone = row(State::Gone, Some(entry));
+            let gone = row(RowState::Gone, Some(entry));
             assert!(
                 !gone.is_rubbish(false),
                 "kept files are forgotten: {gone:?}"
             );
             assert!(gone.is_rubbish(true), "asked for, they are");
         }
-        assert!(row(State::Gone, Some(entry(Persistence::Ephemeral))).is_rubbish(false));
-        assert!(row(State::Broken, Some(kept())).is_rubbish(false));
+        assert!(row(RowState::Gone, Some(entry(SandboxPersistence::Ephemeral))).is_rubbish(false));
+        assert!(row(RowState::Broken, Some(kept())).is_rubbish(false));
     }
 
     #[test]
     fn prune_takes_nothing_that_runs_or_does_not_answer() {
-        for state in [State::Running, State::Busy, State::Unknown] {
+        for state in [RowState::Running, RowState::Busy, RowState::Unknown] {
             assert!(!row(state, None).is_rubbish(true), "{state:?}");
         }
-        assert!(!row(State::Stopped, None).is_rubbish(false));
-        assert!(row(State::Stopped, None).is_rubbish(true));
+        assert!(!row(RowState::Stopped, None).is_rubbish(false));
+        assert!(row(RowState::Stopped, None).is_rubbish(true));
+    }
+
+    #[test]
+    fn a_sandbox_is_meant_by_what_no_other_has() {
+        let named = |id: &str, key: &str| SandboxRow {
+            id: id.parse().unwrap(),
+            conversation: Some(ConversationKey::new(key)),
+            ..row(RowState::Running, None)
+        };
+        let rows = [
+            named("aaaa000000000001", "cli:work"),
+            named("aabb000000000002", "agent:main:telegram:dm:42"),
+            named("cccc000000000003", "agent:main:telegram:dm:142"),
+        ];
+        for (meant, index) in [
+            ("aaaa000000000001", 0),
+            ("aaa", 0),
+            ("c", 2),
+            ("work", 0),
+            ("dm:42", 1),
+            ("142", 2),
+        ] {
+            let found = find(&rows, meant).unwrap();
+            assert_eq!(found.id, rows[index].id, "{meant}");
+        }
+        for meant in ["aa", "", "ork", "nobody"] {
+            assert!(find(&rows, meant).is_err(), "{meant}");
+        }
+    }
+
+    #[test]
+    fn an_age_is_told_in_its_largest_unit() {
+        let now = Timestamp::from_millis(1_000_000_000);
+        let ago = |seconds: i64| {
+            since(
+                Some(Timestamp::from_millis(1_000_000_000 - seconds * 1000)),
+                now,
+            )
+        };
+        let told = [0, 59, 60, 3599, 3600, 86_400 * 3].map(ago);
+        assert_eq!(told, ["0s", "59s", "1m", "59m", "1h", "3d"]);
+        assert_eq!(ago(-5), "0s", "a clock that was put back");
+        assert_eq!(since(None, now), "-");
     }
 }

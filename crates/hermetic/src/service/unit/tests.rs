@@ -3,12 +3,12 @@ use super::*;
 use std::process::Command;
 
 fn unit<'a>(
-    service: &'a Service,
-    home: &'a Home,
+    service: &'a SystemdService,
+    home: &'a HomeFolder,
     run_as: Option<&'a str>,
-    commands: Commands,
-) -> Unit<'a> {
-    Unit {
+    commands: CommandPlace,
+) -> SystemdUnit<'a> {
+    SystemdUnit {
         service,
         program: Path::new("/opt/my tools/hermetic"),
         home,
@@ -20,8 +20,8 @@ fn unit<'a>(
     }
 }
 
-fn service(keeper: Keeper) -> Service {
-    Service {
+fn service(keeper: SystemdScope) -> SystemdService {
+    SystemdService {
         keeper,
         name: "hermetic-gateway.service".to_owned(),
     }
@@ -29,8 +29,8 @@ fn service(keeper: Keeper) -> Service {
 
 #[test]
 fn a_unit_reads_like_this() {
-    let (service, home) = (service(Keeper::System), Home::at("/srv/bot"));
-    let unit = unit(&service, &home, Some("alice"), Commands::Apart);
+    let (service, home) = (service(SystemdScope::System), HomeFolder::at("/srv/bot"));
+    let unit = unit(&service, &home, Some("alice"), CommandPlace::Apart);
     insta::assert_snapshot!(unit.text(), @r#"
     # Written by `hermetic gateway install`; `hermetic gateway uninstall` removes it.
     [Unit]
@@ -81,8 +81,8 @@ fn a_unit_reads_like_this() {
 
 #[test]
 fn the_place_of_sandboxes_is_delegated_and_lent_to_who_runs_the_gateway() {
-    let (service, home) = (service(Keeper::System), Home::at("/srv/bot"));
-    let text = unit(&service, &home, Some("alice"), Commands::Apart).sandboxes_text();
+    let (service, home) = (service(SystemdScope::System), HomeFolder::at("/srv/bot"));
+    let text = unit(&service, &home, Some("alice"), CommandPlace::Apart).sandboxes_text();
     for line in [
         "User=alice",
         "Slice=hermetic-4f1c.slice",
@@ -94,7 +94,7 @@ fn the_place_of_sandboxes_is_delegated_and_lent_to_who_runs_the_gateway() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
-    let of_root = unit(&service, &home, None, Commands::Apart).sandboxes_text();
+    let of_root = unit(&service, &home, None, CommandPlace::Apart).sandboxes_text();
     assert!(!of_root.contains("chown"), "{of_root}");
 }
 
@@ -102,9 +102,9 @@ fn the_place_of_sandboxes_is_delegated_and_lent_to_who_runs_the_gateway() {
 /// enabled, systemd could not put processes there.
 #[test]
 fn the_gateways_own_group_is_not_delegated() {
-    for keeper in [Keeper::User, Keeper::System] {
-        let (service, home) = (service(keeper), Home::at("/srv/bot"));
-        let text = unit(&service, &home, None, Commands::Apart).text();
+    for keeper in [SystemdScope::User, SystemdScope::System] {
+        let (service, home) = (service(keeper), HomeFolder::at("/srv/bot"));
+        let text = unit(&service, &home, None, CommandPlace::Apart).text();
         assert!(!text.contains("Delegate="), "{text}");
         assert!(text.contains("HERMETIC_SANDBOXES_UNIT=hermetic-sandboxes.service"));
     }
@@ -112,8 +112,8 @@ fn the_gateways_own_group_is_not_delegated() {
 
 #[test]
 fn who_runs_commands_on_the_host_itself_is_not_bound() {
-    let (service, home) = (service(Keeper::System), Home::at("/srv/bot"));
-    let text = unit(&service, &home, None, Commands::Here).text();
+    let (service, home) = (service(SystemdScope::System), HomeFolder::at("/srv/bot"));
+    let text = unit(&service, &home, None, CommandPlace::Here).text();
     for word in [
         "NoNewPrivileges",
         "SystemCallFilter",
@@ -130,12 +130,12 @@ fn who_runs_commands_on_the_host_itself_is_not_bound() {
 #[test]
 fn what_the_units_leave_open_is_bounded() {
     for (keeper, run_as, most) in [
-        (Keeper::System, Some("alice"), 40),
-        (Keeper::System, None, 52),
+        (SystemdScope::System, Some("alice"), 40),
+        (SystemdScope::System, None, 52),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let (service, home) = (service(keeper), Home::at("/srv/bot"));
-        let mut unit = unit(&service, &home, run_as, Commands::Apart);
+        let (service, home) = (service(keeper), HomeFolder::at("/srv/bot"));
+        let mut unit = unit(&service, &home, run_as, CommandPlace::Apart);
         unit.program = Path::new("/bin/true");
         let file = folder.path().join("hermetic-gateway.service");
         std::fs::write(&file, unit.text()).unwrap();
@@ -160,10 +160,10 @@ fn what_the_units_leave_open_is_bounded() {
 
 #[test]
 fn it_is_known_whose_home_it_serves() {
-    let odd = Home::at("/srv/100% \"odd\" $HOME\\");
-    let service = service(Keeper::User);
-    let text = unit(&service, &odd, None, Commands::Apart).text();
-    assert!(Unit::serves(&text, &odd), "{text}");
-    assert!(!Unit::serves(&text, &Home::at("/srv/bot")));
+    let odd = HomeFolder::at("/srv/100% \"odd\" $HOME\\");
+    let service = service(SystemdScope::User);
+    let text = unit(&service, &odd, None, CommandPlace::Apart).text();
+    assert!(SystemdUnit::serves(&text, &odd), "{text}");
+    assert!(!SystemdUnit::serves(&text, &HomeFolder::at("/srv/bot")));
     assert!(text.contains(r#"--home "/srv/100%% \"odd\" $$HOME\\" gateway run"#));
 }

@@ -152,27 +152,6 @@ async fn a_yes_given_while_the_gateway_is_down_is_taken_up_by_the_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_only_known_when_it_runs_is_asked_about_each_time() {
-    let deed = Deed::new();
-    let test = "what_is_only_known_when_it_runs_is_asked_about_each_time";
-    let Some(lab) = lab(test, [], "").await else {
-        return;
-    };
-    let sh = format!("/sh {} && cat \"$(cat pointer)\"", deed.command());
-    let asked = lab.ask(ALICE, &sh).await;
-    assert!(asked.contains("only known when it runs"), "{asked}");
-    assert!(!asked.contains("session"), "{asked}");
-    let id = name(&asked);
-    lab.telegram.says(ALICE, &format!("/approve {id} session"));
-    let replies = lab.replies(ALICE, 3).await;
-    let answered = |reply: &String| reply.contains("allowed once");
-    assert!(replies.iter().any(answered), "{replies:?}");
-    let again = lab.ask(ALICE, &sh).await;
-    assert!(again.contains("may I run this?"), "{again}");
-    assert_eq!(deed.times(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_command_line_answers_a_running_gateway() {
     let (deed, other) = (Deed::new(), Deed::new());
     let Some(lab) = lab("the_command_line_answers_a_running_gateway", [], "").await else {

@@ -1,9 +1,8 @@
 //! Strangers, and people let in.
 
 use hermetic_testkit::model::Reply;
-use hermetic_types::Secret;
-use hermetic_webhook::{NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER};
-use jiff::Timestamp;
+use hermetic_types::{Clock as _, Secret, SystemClock};
+use hermetic_webhook::{NONCE_HEADER, SIGNATURE_HEADER, SignedHeaders, TIMESTAMP_HEADER};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -73,9 +72,9 @@ pub(crate) fn webhook() -> (Secret, String) {
 }
 
 pub(crate) async fn post(address: &str, secret: &Secret, body: &str) -> String {
-    let now = Timestamp::now().as_second();
-    let nonce = format!("n{}", Timestamp::now().as_nanosecond());
-    let signature = Signature::sign(secret, now, nonce, body.as_bytes());
+    let nonce = format!("n{}", uuid::Uuid::new_v4().simple());
+    let now = SystemClock.now().seconds();
+    let signature = SignedHeaders::sign(secret, now, nonce, body.as_bytes());
     let mut stream = TcpStream::connect(address).await.unwrap();
     let mut request = format!(
         "POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",

@@ -81,12 +81,6 @@ impl Lab {
         Some(lab)
     }
 
-    /// What the next start reads.
-    pub(crate) fn configure(&self, more: &str) {
-        let config = config(&self.telegram, &self.model, more);
-        fs::write(self.path("config.yaml"), config).unwrap();
-    }
-
     pub(crate) fn restart(&mut self) {
         self.restart_with(&[]);
     }

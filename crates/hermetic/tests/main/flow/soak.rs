@@ -8,8 +8,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use hermetic_store::{Owner, Store};
+use hermetic_store::{RowOwner, Store};
 use hermetic_testkit::telegram::Failure;
+use hermetic_types::SystemClock;
 use tokio::time::{sleep, timeout};
 
 use super::clerk::Clerk;
@@ -280,11 +281,17 @@ impl Soak {
         }
         assert_eq!(self.lab.sandboxes(), [""; 0]);
         self.lab.terminate();
-        let store = Store::open(&self.lab.path("hermetic/state.db")).await;
+        let store = Store::open(&self.lab.path("hermetic/state.db"), SystemClock::shared()).await;
         let store = store.unwrap();
-        assert_eq!(store.ledger().entries(Owner::AnyGateway).await.unwrap(), []);
-        assert_eq!(store.inbox().open(Owner::AnyGateway).await.unwrap(), []);
-        assert_eq!(store.deliveries().due(Owner::AnyGateway).await.unwrap(), []);
+        assert_eq!(
+            store.ledger().entries(RowOwner::AnyGateway).await.unwrap(),
+            []
+        );
+        assert_eq!(store.inbox().open(RowOwner::AnyGateway).await.unwrap(), []);
+        assert_eq!(
+            store.deliveries().due(RowOwner::AnyGateway).await.unwrap(),
+            []
+        );
         let verified = self.lab.run(&["audit", "verify"]);
         assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
     }

@@ -3,25 +3,25 @@
 use std::sync::{Arc, Mutex};
 
 use hermetic_chat::InMemoryState;
-use hermetic_chat::conformance::{Candidate, SendFate, StandIn};
-use hermetic_discord::Discord;
+use hermetic_chat::conformance::{ChatCandidate, SendFate, StandIn};
+use hermetic_discord::DiscordAdapter;
 use hermetic_testkit::discord::{CREATE_MESSAGE, DiscordServer, Failure};
-use hermetic_types::{AccountId, ChatKind, MessageId, Place, Platform, UserId};
+use hermetic_types::{AccountId, ChatKind, ChatPlace, MessageId, Platform, UserId};
 use serde_json::json;
 
 use crate::lab::{ALICE, config, place};
 
 hermetic_chat::conformance!(candidate);
 
-async fn candidate(name: &str) -> Candidate {
+async fn candidate(name: &str) -> ChatCandidate {
     let server = DiscordServer::start().await.unwrap();
     server.wait_for_first_bot();
     let mut config = config(&server.url());
     config.account = AccountId::new(Platform::Discord, name.parse().unwrap());
     let state = Arc::new(InMemoryState::default());
     let channel = server.private_channel(ALICE);
-    Candidate {
-        chat: Arc::new(Discord::new(config, state).unwrap()),
+    ChatCandidate {
+        chat: Arc::new(DiscordAdapter::new(config, state).unwrap()),
         stand_in: Box::new(DiscordStandIn {
             server,
             channel,
@@ -43,7 +43,7 @@ impl StandIn for DiscordStandIn {
         UserId::new(ALICE.to_string()).unwrap()
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ChatPlace {
         place(self.channel, ChatKind::Dm, None)
     }
 

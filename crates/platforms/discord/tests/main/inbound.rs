@@ -1,8 +1,8 @@
 //! What is heard, and what is left to others.
 
-use hermetic_chat::{Chat, Event};
+use hermetic_chat::{Chat, ChatEvent};
 use hermetic_testkit::discord::{BOT_ID, CHANNEL};
-use hermetic_types::{ChatId, ChatKind};
+use hermetic_types::{ChatId, ChatKind, IncomingMessage};
 use serde_json::json;
 
 use crate::lab::{ALICE, Lab, listening_until, next, next_message, place, reply, thread};
@@ -203,11 +203,67 @@ async fn a_deleted_message_is_told() {
     lab.server.deletes(CHANNEL, said);
     let received = next(&mut inbox).await;
     received.receipt.stored();
-    let Event::Deleted(deleted) = received.event else {
+    let ChatEvent::Deleted(deleted) = received.event else {
         panic!("expected a deletion, got {:?}", received.event);
     };
     assert_eq!(
         (deleted.chat, deleted.message),
         (heard.place.chat, heard.message)
     );
+}
+
+#[tokio::test]
+async fn a_change_is_told_with_what_the_message_reads_now() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    let said = lab.server.says_in(CHANNEL, ALICE, "<@42> paint it red");
+    let heard = next_message(&mut inbox).await;
+    // A link got its preview: nobody changed a word.
+    lab.server.dispatch(
+        "MESSAGE_UPDATE",
+        json!({ "id": said.to_string(), "channel_id": CHANNEL.to_string(), "edited_timestamp": null }),
+    );
+    lab.server.edits(CHANNEL, said, "<@42> paint it blue");
+    let received = next(&mut inbox).await;
+    received.receipt.stored();
+    let ChatEvent::Edited(edited) = received.event else {
+        panic!("expected a change, got {:?}", received.event);
+    };
+    assert_eq!(edited.text, "paint it blue");
+    assert_eq!(
+        (&edited.message, &edited.place),
+        (&heard.message, &heard.place)
+    );
+    assert_ne!(edited.update, heard.update);
+}
+
+#[tokio::test]
+async fn roles_come_with_what_is_said_live_and_are_asked_for_where_it_was_missed() {
+    let lab = Lab::with(|config| config.needs_roles = true).await;
+    lab.server.give_roles(ALICE, &[900, 901]);
+    let roles = |heard: &IncomingMessage| -> Vec<String> {
+        let roles = heard.sender.roles.iter();
+        roles.map(ToString::to_string).collect()
+    };
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    lab.server.says_in(CHANNEL, ALICE, "<@42> hello");
+    assert_eq!(roles(&next_message(&mut inbox).await), ["900", "901"]);
+    // Nobody has a role in private.
+    lab.server.says(ALICE, "hello");
+    assert_eq!(roles(&next_message(&mut inbox).await), [""; 0]);
+    let channel = lab.server.private_channel(ALICE);
+    lab.server.commands(ALICE, CHANNEL, "status", None);
+    assert_eq!(roles(&next_message(&mut inbox).await), ["900", "901"]);
+    assert_ne!(channel, CHANNEL);
+    lab.leave(inbox).await;
+
+    lab.server.forget_session();
+    lab.server.says_in(CHANNEL, ALICE, "<@42> are you there?");
+    let lab = lab.restarted(|config| config.needs_roles = true);
+    let mut inbox = lab.listen();
+    let missed = next_message(&mut inbox).await;
+    assert_eq!(missed.text, "are you there?");
+    assert_eq!(roles(&missed), ["900", "901"]);
 }

@@ -6,12 +6,15 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use hermetic_chat::{
-    AdapterState, Chat, Event, InMemoryState, Outgoing, ReceiveError, Received, Reply,
+    AdapterState, Chat, ChatEvent, ChatReply, InMemoryState, OutgoingText, ReceiveError,
+    ReceivedEvent,
 };
-use hermetic_discord::{Discord, DiscordConfig, Timing};
-use hermetic_redact::{Redactor, Settings};
+use hermetic_discord::{DiscordAdapter, DiscordConfig, DiscordTiming};
+use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_testkit::discord::{CHANNEL, DiscordServer, TOKEN};
-use hermetic_types::{ChatId, ChatKind, Incoming, Place, Press, Secret, ThreadId};
+use hermetic_types::{
+    ButtonPress, ChatId, ChatKind, ChatPlace, IncomingMessage, Secret, SystemClock, ThreadId,
+};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -21,11 +24,11 @@ pub(crate) const ALICE: u64 = 7;
 pub(crate) struct Lab {
     pub(crate) server: DiscordServer,
     pub(crate) state: Arc<InMemoryState>,
-    pub(crate) discord: Arc<Discord>,
+    pub(crate) discord: Arc<DiscordAdapter>,
     stop: CancellationToken,
 }
 
-pub(crate) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;
+pub(crate) type Inbox<'a> = BoxStream<'a, Result<ReceivedEvent, ReceiveError>>;
 
 impl Lab {
     pub(crate) async fn new() -> Self {
@@ -40,7 +43,7 @@ impl Lab {
         let state = Arc::new(InMemoryState::default());
         let mut config = config(&server.url());
         change(&mut config);
-        let discord = Discord::new(config, Arc::clone(&state) as Arc<dyn AdapterState>);
+        let discord = DiscordAdapter::new(config, Arc::clone(&state) as Arc<dyn AdapterState>);
         Self {
             server,
             state,
@@ -53,7 +56,7 @@ impl Lab {
     pub(crate) fn restarted(self, change: impl FnOnce(&mut DiscordConfig)) -> Self {
         let mut config = config(&self.server.url());
         change(&mut config);
-        let discord = Discord::new(config, Arc::clone(&self.state) as Arc<dyn AdapterState>);
+        let discord = DiscordAdapter::new(config, Arc::clone(&self.state) as Arc<dyn AdapterState>);
         Self {
             discord: Arc::new(discord.unwrap()),
             stop: CancellationToken::new(),
@@ -73,7 +76,7 @@ impl Lab {
     }
 
     /// The private place with Alice.
-    pub(crate) fn private(&self) -> Place {
+    pub(crate) fn private(&self) -> ChatPlace {
         place(self.server.private_channel(ALICE), ChatKind::Dm, None)
     }
 }
@@ -82,7 +85,7 @@ pub(crate) fn config(url: &str) -> DiscordConfig {
     let quick = (Duration::from_millis(2), Duration::from_millis(20));
     DiscordConfig {
         base_url: url.to_owned(),
-        timing: Timing {
+        timing: DiscordTiming {
             request: Duration::from_secs(10),
             retry: quick,
             throttle: Duration::from_secs(5),
@@ -90,11 +93,11 @@ pub(crate) fn config(url: &str) -> DiscordConfig {
             identify: quick,
             acknowledge: Duration::from_secs(2),
         },
-        ..DiscordConfig::new(Secret::new(TOKEN))
+        ..DiscordConfig::new(Secret::new(TOKEN), SystemClock::shared())
     }
 }
 
-pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
+pub(crate) async fn next(inbox: &mut Inbox<'_>) -> ReceivedEvent {
     timeout(PATIENCE, inbox.next())
         .await
         .expect("an event in time")
@@ -103,25 +106,25 @@ pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
 }
 
 /// The next message, stored.
-pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
+pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> IncomingMessage {
     let received = next(inbox).await;
     received.receipt.stored();
     message(received.event)
 }
 
-pub(crate) fn message(event: Event) -> Incoming {
+pub(crate) fn message(event: ChatEvent) -> IncomingMessage {
     match event {
-        Event::Message(message) => message,
+        ChatEvent::Message(message) => message,
         other => panic!("expected a message, got {other:?}"),
     }
 }
 
 /// The next press, stored.
-pub(crate) async fn next_press(inbox: &mut Inbox<'_>) -> Press {
+pub(crate) async fn next_press(inbox: &mut Inbox<'_>) -> ButtonPress {
     let received = next(inbox).await;
     received.receipt.stored();
     match received.event {
-        Event::Press(press) => press,
+        ChatEvent::Press(press) => press,
         other => panic!("expected a press, got {other:?}"),
     }
 }
@@ -134,16 +137,18 @@ pub(crate) async fn listening_until<T>(inbox: &mut Inbox<'_>, done: impl Future<
     }
 }
 
-pub(crate) fn outgoing(text: impl AsRef<str>) -> Outgoing {
-    Redactor::new([], Settings::default()).redact(text).into()
+pub(crate) fn outgoing(text: impl AsRef<str>) -> OutgoingText {
+    Redactor::new([], RedactorSettings::default())
+        .redact(text)
+        .into()
 }
 
-pub(crate) fn reply(words: impl AsRef<str>) -> Reply {
-    Reply::text(outgoing(words))
+pub(crate) fn reply(words: impl AsRef<str>) -> ChatReply {
+    ChatReply::text(outgoing(words))
 }
 
-pub(crate) fn place(chat: u64, kind: ChatKind, thread: Option<u64>) -> Place {
-    Place {
+pub(crate) fn place(chat: u64, kind: ChatKind, thread: Option<u64>) -> ChatPlace {
+    ChatPlace {
         chat: ChatId::new(chat.to_string()).unwrap(),
         kind,
         thread: thread.map(|id| ThreadId::new(id.to_string()).unwrap()),
@@ -151,6 +156,6 @@ pub(crate) fn place(chat: u64, kind: ChatKind, thread: Option<u64>) -> Place {
 }
 
 /// A thread of the only channel.
-pub(crate) fn thread(id: u64) -> Place {
+pub(crate) fn thread(id: u64) -> ChatPlace {
     place(CHANNEL, ChatKind::Thread, Some(id))
 }

@@ -9,6 +9,7 @@
 mod commands;
 mod conformance;
 mod files;
+mod full_disk;
 mod histories;
 mod hostile;
 mod inbound;

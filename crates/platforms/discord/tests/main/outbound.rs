@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_chat::{Button, Chat, SendFailure, SendKey};
+use hermetic_chat::{Chat, ReplyButton, SendFailure, SendKey};
 use hermetic_testkit::discord::{CREATE_MESSAGE, EDIT_MESSAGE, Failure};
 use hermetic_types::{MessageId, UserId};
 
@@ -40,7 +40,7 @@ async fn a_long_reply_becomes_several_messages_with_whole_fences() {
     let mut long = reply(format!("Look:\n{code}"));
     long.buttons = vec![
         (0..7)
-            .map(|n| Button::new(format!("Yes {n}"), format!("y:{n}")).unwrap())
+            .map(|n| ReplyButton::new(format!("Yes {n}"), format!("y:{n}")).unwrap())
             .collect(),
     ];
     long.key = Some(SendKey::new(1, 0));

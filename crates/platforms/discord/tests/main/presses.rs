@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use hermetic_chat::Chat;
 use hermetic_testkit::discord::{CHANNEL, FIRST_ANSWER};
-use hermetic_types::{ChatKind, Press};
+use hermetic_types::{ButtonPress, ChatKind};
 
 use crate::lab::{ALICE, Inbox, Lab, listening_until, next_press, outgoing, place};
 
 const FOLLOW_UP: &str = "POST /webhooks/{}/{}";
 
-async fn pressed(lab: &Lab, inbox: &mut Inbox<'_>) -> Press {
+async fn pressed(lab: &Lab, inbox: &mut Inbox<'_>) -> ButtonPress {
     let channel = lab.server.private_channel(ALICE);
     listening_until(inbox, lab.server.wait_for_bot()).await;
     lab.server.presses(ALICE, channel, 5, "q:1");

@@ -247,6 +247,15 @@ async fn a_check_names_the_bot_and_what_it_lacks() {
             .contains("message_content: false")
     );
     assert!(check.shortcomings[1].problem.contains("20"));
+    // May see channels and write there, and nothing else.
+    lab.server.permit_only(1 << 10 | 1 << 11);
+    let check = lab.discord.check().await.unwrap();
+    let problem = &check.shortcomings[2].problem;
+    assert!(
+        problem.contains("Read Message History") && problem.contains("Create Public Threads"),
+        "{problem}"
+    );
+    assert!(!problem.contains("View Channels"), "{problem}");
     assert_eq!(lab.server.identifies(), 0);
     let stranger = Lab::with(|config| config.token = hermetic_types::Secret::new("wrong")).await;
     let error = stranger.discord.check().await.unwrap_err();

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use hermetic_chat::conformance::{Candidate, SendFate, StandIn};
-use hermetic_signal::Signal;
+use hermetic_chat::conformance::{ChatCandidate, SendFate, StandIn};
+use hermetic_signal::SignalAdapter;
 use hermetic_testkit::signal_server::{ALICE, Failure, NUMBER, ReceiveMode, SignalServer};
-use hermetic_types::{AccountId, MessageId, Place, Platform, UserId};
+use hermetic_types::{AccountId, ChatPlace, MessageId, Platform, UserId};
 use serde_json::{Value, json};
 
 use crate::lab::{config, private};
@@ -18,22 +18,22 @@ mod over_a_socket {
     hermetic_chat::conformance!(super::socket_candidate);
 }
 
-async fn http_candidate(name: &str) -> Candidate {
+async fn http_candidate(name: &str) -> ChatCandidate {
     candidate(name, SignalServer::url).await
 }
 
-async fn socket_candidate(name: &str) -> Candidate {
+async fn socket_candidate(name: &str) -> ChatCandidate {
     candidate(name, SignalServer::socket_url).await
 }
 
-async fn candidate(name: &str, url: fn(&SignalServer) -> String) -> Candidate {
+async fn candidate(name: &str, url: fn(&SignalServer) -> String) -> ChatCandidate {
     let server = SignalServer::start(ReceiveMode::OnConnection)
         .await
         .unwrap();
     let mut config = config(&url(&server));
     config.account = AccountId::new(Platform::Signal, name.parse().unwrap());
-    Candidate {
-        chat: Arc::new(Signal::new(config).unwrap()),
+    ChatCandidate {
+        chat: Arc::new(SignalAdapter::new(config).unwrap()),
         stand_in: Box::new(SignalStandIn {
             server,
             last: Mutex::new(Value::Null),
@@ -52,7 +52,7 @@ impl StandIn for SignalStandIn {
         UserId::new(ALICE.uuid).unwrap()
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ChatPlace {
         private(ALICE)
     }
 

@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use hermetic_chat::{Chat, ChatState, CheckError, Reply};
-use hermetic_signal::{Signal, SignalConfig, SignalConfigError};
+use hermetic_chat::{Chat, ChatReply, ChatState, CheckError};
+use hermetic_signal::{SignalAdapter, SignalConfig, SignalConfigError};
 use hermetic_testkit::signal_server::{ALICE, Failure, NUMBER, ReceiveMode, SignalServer};
+use hermetic_types::SystemClock;
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{Inbox, Lab, config, next_message, outgoing, private};
 
-async fn answer(signal: &Signal, server: &SignalServer, inbox: &mut Inbox<'_>, text: &str) {
+async fn answer(signal: &SignalAdapter, server: &SignalServer, inbox: &mut Inbox<'_>, text: &str) {
     server.says(ALICE, text);
     let heard = next_message(inbox).await;
     assert_eq!(heard.text, text);
-    let reply = Reply::text(outgoing(format!("re: {text}")));
+    let reply = ChatReply::text(outgoing(format!("re: {text}")));
     signal.send(&heard.place, &reply).await.unwrap();
     let last = server.calls("send").pop().unwrap();
     assert_eq!(last.params["message"], format!("re: {text}"));
@@ -29,7 +30,7 @@ async fn a_socket_carries_calls_and_events_and_is_opened_again() {
         ReceiveMode::Manual,
     ] {
         let server = SignalServer::start(mode).await.unwrap();
-        let signal = Signal::new(config(&server.socket_url())).unwrap();
+        let signal = SignalAdapter::new(config(&server.socket_url())).unwrap();
         let mut inbox = signal.receive(CancellationToken::new());
         // What comes before anybody listens is lost in one of the modes.
         let listening = async {
@@ -56,7 +57,7 @@ async fn a_unix_socket_does_as_well() {
         .await
         .unwrap();
     let url = server.listen_at(&path).unwrap();
-    let signal = Signal::new(config(&url)).unwrap();
+    let signal = SignalAdapter::new(config(&url)).unwrap();
     let mut inbox = signal.receive(CancellationToken::new());
     answer(&signal, &server, &mut inbox, "hello").await;
 }
@@ -66,7 +67,7 @@ async fn a_check_over_a_socket_takes_no_message() {
     let server = SignalServer::start(ReceiveMode::OnConnection)
         .await
         .unwrap();
-    let signal = Signal::new(config(&server.socket_url())).unwrap();
+    let signal = SignalAdapter::new(config(&server.socket_url())).unwrap();
     let check = signal.check().await.unwrap();
     assert!(check.shortcomings[0].problem.contains("socket"));
     assert_eq!(server.listeners() + server.tries("version"), 0);
@@ -92,7 +93,7 @@ async fn the_wrapper_of_another_protocol_is_named() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let error = Signal::new(config(&url))
+    let error = SignalAdapter::new(config(&url))
         .unwrap()
         .check()
         .await
@@ -122,9 +123,9 @@ async fn a_daemon_that_is_not_there_is_waited_for() {
     let address = gone.local_addr().unwrap();
     drop(gone);
     for url in [format!("http://{address}"), format!("tcp://{address}")] {
-        let signal = Signal::new(config(&url)).unwrap();
+        let signal = SignalAdapter::new(config(&url)).unwrap();
         let sent = signal
-            .send(&private(ALICE), &Reply::text(outgoing("x")))
+            .send(&private(ALICE), &ChatReply::text(outgoing("x")))
             .await;
         let failure = sent.unwrap_err().failure;
         assert!(failure.is_safe_to_repeat(), "{failure:?}");
@@ -144,8 +145,21 @@ fn what_is_no_number_is_no_account() {
         "alice",
         "+123456789012345678",
     ] {
-        let refused = Signal::new(SignalConfig::new(number, endpoint(), state()));
+        let refused = SignalAdapter::new(SignalConfig::new(
+            number,
+            endpoint(),
+            state(),
+            SystemClock::shared(),
+        ));
         assert_eq!(refused.err(), Some(SignalConfigError::Number), "{number:?}");
     }
-    assert!(Signal::new(SignalConfig::new(NUMBER, endpoint(), state())).is_ok());
+    assert!(
+        SignalAdapter::new(SignalConfig::new(
+            NUMBER,
+            endpoint(),
+            state(),
+            SystemClock::shared()
+        ))
+        .is_ok()
+    );
 }

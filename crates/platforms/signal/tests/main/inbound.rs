@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use hermetic_chat::{AdapterState, Chat, ChatState, Event, InMemoryState, Reply};
-use hermetic_signal::{Groups, Signal};
+use hermetic_chat::{AdapterState, Chat, ChatEvent, ChatReply, ChatState, InMemoryState};
+use hermetic_signal::{HeardGroups, SignalAdapter};
 use hermetic_testkit::signal_server::{
     ALICE, BOB, Failure, NUMBER, OWNER, ReceiveMode, SignalServer, UUID, in_group,
 };
@@ -44,7 +44,7 @@ async fn a_listed_number_is_a_name_even_if_it_is_hidden() {
 #[tokio::test]
 async fn the_owner_is_heard_in_their_notes_and_in_groups_and_nowhere_else() {
     let lab = Lab::new().await;
-    let reply = Reply::text(outgoing("ours"));
+    let reply = ChatReply::text(outgoing("ours"));
     let ours = lab.signal.send(&private(OWNER), &reply).await.unwrap();
     assert_eq!(lab.server.calls("send")[0].params["recipient"][0], UUID);
     lab.server.owner_writes(json!({ "message": "to a friend",
@@ -70,7 +70,7 @@ async fn the_owner_is_heard_in_their_notes_and_in_groups_and_nowhere_else() {
     );
     assert_eq!(heard.sender.id.as_str(), UUID);
     // An answer goes into the notes again.
-    let reply = Reply::text(outgoing("noted"));
+    let reply = ChatReply::text(outgoing("noted"));
     lab.signal.send(&note.place, &reply).await.unwrap();
     assert_eq!(lab.server.calls("send")[1].params["noteToSelf"], true);
 }
@@ -79,7 +79,7 @@ async fn the_owner_is_heard_in_their_notes_and_in_groups_and_nowhere_else() {
 async fn in_groups_only_what_is_meant_for_us() {
     let lab = Lab::with(|config| {
         config.hearing.require_mention = true;
-        config.hearing.groups = Groups::Listed([ChatId::new(GROUP).unwrap()].into());
+        config.hearing.groups = HeardGroups::Listed([ChatId::new(GROUP).unwrap()].into());
     })
     .await;
     let mention = |number: &str, start: usize| json!([{ "name": number, "number": number, "uuid": null, "start": start, "length": 1 }]);
@@ -150,7 +150,7 @@ async fn in_groups_only_what_is_meant_for_us() {
 
 #[tokio::test]
 async fn groups_are_not_listened_to_unless_they_are_named() {
-    let lab = Lab::with(|config| config.hearing.groups = Groups::None).await;
+    let lab = Lab::with(|config| config.hearing.groups = HeardGroups::None).await;
     lab.server.says_with(ALICE, in_group(GROUP, "hello group"));
     lab.server.says(ALICE, "hello");
     assert_eq!(next_message(&mut lab.listen()).await.text, "hello");
@@ -197,11 +197,37 @@ async fn a_deleted_message_is_named_by_who_wrote_it() {
         .says_with(BOB, json!({ "remoteDelete": { "timestamp": 17 } }));
     let received = next(&mut lab.listen()).await;
     received.receipt.stored();
-    let Event::Deleted(deleted) = received.event else {
+    let ChatEvent::Deleted(deleted) = received.event else {
         panic!("{:?}", received.event)
     };
     assert_eq!(deleted.chat, private(BOB).chat);
     assert_eq!(deleted.message.as_str(), format!("17/{}", BOB.uuid));
+}
+
+#[tokio::test]
+async fn changes_are_told_by_the_name_of_the_first_wording() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    let said = lab.server.says(ALICE, "paint it red");
+    let heard = next_message(&mut inbox).await;
+    let first = lab.server.edits(ALICE, said, "paint it blue");
+    // An app may name the change before it instead.
+    lab.server.edits(ALICE, first, "paint it green");
+    let mut updates = vec![heard.update];
+    for text in ["paint it blue", "paint it green"] {
+        let received = next(&mut inbox).await;
+        received.receipt.stored();
+        let ChatEvent::Edited(edited) = received.event else {
+            panic!("expected a change, got {:?}", received.event);
+        };
+        assert_eq!(edited.text, text);
+        assert_eq!(
+            (&edited.message, &edited.place),
+            (&heard.message, &heard.place)
+        );
+        assert!(!updates.contains(&edited.update), "{updates:?}");
+        updates.push(edited.update);
+    }
 }
 
 #[tokio::test]
@@ -227,7 +253,7 @@ async fn what_came_while_we_were_away_waits_for_us() {
     lab.server.wait_for_listeners(0).await;
     lab.server.says(ALICE, "two");
     // As after a restart.
-    let reborn = Signal::new(config(&lab.server.url())).unwrap();
+    let reborn = SignalAdapter::new(config(&lab.server.url())).unwrap();
     let mut inbox = reborn.receive(CancellationToken::new());
     assert_eq!(next_message(&mut inbox).await.text, "two");
 }
@@ -242,7 +268,7 @@ async fn what_had_come_when_listening_ended_is_handed_out_by_the_next_start() {
     let open = || {
         let mut config = config(&server.socket_url());
         config.state = Arc::clone(&state) as _;
-        Signal::new(config).unwrap()
+        SignalAdapter::new(config).unwrap()
     };
     let signal = open();
     let stop = CancellationToken::new();
@@ -277,7 +303,7 @@ async fn a_daemon_that_receives_for_nobody_is_named_by_a_check() {
         (ReceiveMode::Manual, 0),
     ] {
         let server = SignalServer::start(mode).await.unwrap();
-        let signal = Signal::new(config(&server.url())).unwrap();
+        let signal = SignalAdapter::new(config(&server.url())).unwrap();
         let check = signal.check().await.unwrap();
         assert_eq!(check.name.as_deref(), Some(NUMBER));
         assert_eq!(

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hermetic_chat::{Chat, Event, InMemoryState, Outgoing, ReceiveError, Received};
-use hermetic_redact::{Redactor, Settings};
-use hermetic_signal::{Groups, Signal, SignalConfig, Timing};
+use hermetic_chat::{Chat, ChatEvent, InMemoryState, OutgoingText, ReceiveError, ReceivedEvent};
+use hermetic_redact::{Redactor, RedactorSettings};
+use hermetic_signal::{HeardGroups, SignalAdapter, SignalConfig, SignalTiming};
 use hermetic_testkit::signal_server::{NUMBER, Person, ReceiveMode, SignalServer};
-use hermetic_types::{ChatId, ChatKind, Incoming, Place};
+use hermetic_types::{ChatId, ChatKind, ChatPlace, IncomingMessage, SystemClock};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -19,10 +19,10 @@ pub(crate) const GROUP: &str = "Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=";
 
 pub(crate) struct Lab {
     pub(crate) server: SignalServer,
-    pub(crate) signal: Arc<Signal>,
+    pub(crate) signal: Arc<SignalAdapter>,
 }
 
-pub(crate) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;
+pub(crate) type Inbox<'a> = BoxStream<'a, Result<ReceivedEvent, ReceiveError>>;
 
 impl Lab {
     pub(crate) async fn new() -> Self {
@@ -35,7 +35,7 @@ impl Lab {
             .unwrap();
         let mut config = config(&server.url());
         change(&mut config);
-        let signal = Arc::new(Signal::new(config).unwrap());
+        let signal = Arc::new(SignalAdapter::new(config).unwrap());
         Self { server, signal }
     }
 
@@ -47,9 +47,9 @@ impl Lab {
 /// Quick, and listening to every group.
 pub(crate) fn config(url: &str) -> SignalConfig {
     let state = Arc::new(InMemoryState::default());
-    let mut config = SignalConfig::new(NUMBER, url.parse().unwrap(), state);
-    config.hearing.groups = Groups::All;
-    config.timing = Timing {
+    let mut config = SignalConfig::new(NUMBER, url.parse().unwrap(), state, SystemClock::shared());
+    config.hearing.groups = HeardGroups::All;
+    config.timing = SignalTiming {
         request: Duration::from_secs(10),
         retry: (Duration::from_millis(2), Duration::from_millis(20)),
         throttle: Duration::from_secs(5),
@@ -59,7 +59,7 @@ pub(crate) fn config(url: &str) -> SignalConfig {
     config
 }
 
-pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
+pub(crate) async fn next(inbox: &mut Inbox<'_>) -> ReceivedEvent {
     timeout(PATIENCE, inbox.next())
         .await
         .expect("an event in time")
@@ -68,33 +68,35 @@ pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
 }
 
 /// The next message, stored.
-pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
+pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> IncomingMessage {
     let received = next(inbox).await;
     received.receipt.stored();
     message(received.event)
 }
 
-pub(crate) fn message(event: Event) -> Incoming {
+pub(crate) fn message(event: ChatEvent) -> IncomingMessage {
     match event {
-        Event::Message(message) => message,
+        ChatEvent::Message(message) => message,
         other => panic!("expected a message, got {other:?}"),
     }
 }
 
-pub(crate) fn outgoing(text: impl AsRef<str>) -> Outgoing {
-    Redactor::new([], Settings::default()).redact(text).into()
+pub(crate) fn outgoing(text: impl AsRef<str>) -> OutgoingText {
+    Redactor::new([], RedactorSettings::default())
+        .redact(text)
+        .into()
 }
 
-pub(crate) fn private(person: Person) -> Place {
-    Place {
+pub(crate) fn private(person: Person) -> ChatPlace {
+    ChatPlace {
         chat: ChatId::new(person.uuid).unwrap(),
         kind: ChatKind::Dm,
         thread: None,
     }
 }
 
-pub(crate) fn group() -> Place {
-    Place {
+pub(crate) fn group() -> ChatPlace {
+    ChatPlace {
         chat: ChatId::new(GROUP).unwrap(),
         kind: ChatKind::Group,
         thread: None,

@@ -8,6 +8,7 @@
 
 mod conformance;
 mod daemon;
+mod full_disk;
 mod hostile;
 mod inbound;
 mod lab;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use hermetic_chat::{Chat, DownloadError, OutgoingFile, Reply, SendError, SendFailure};
+use hermetic_chat::{Chat, ChatReply, DownloadError, OutgoingFile, SendError, SendFailure};
 use hermetic_testkit::signal_server::{ALICE, BOB, Failure, in_group};
 use hermetic_types::{Attachment, AttachmentId, AttachmentKind, MessageId, UserId};
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use tokio::time::timeout;
 
 use crate::lab::{GROUP, Lab, PATIENCE, group, next_message, outgoing, private};
 
-fn reply(words: impl AsRef<str>) -> Reply {
-    Reply::text(outgoing(words))
+fn reply(words: impl AsRef<str>) -> ChatReply {
+    ChatReply::text(outgoing(words))
 }
 
-async fn send(lab: &Lab, reply: &Reply) -> Result<Vec<MessageId>, SendError> {
+async fn send(lab: &Lab, reply: &ChatReply) -> Result<Vec<MessageId>, SendError> {
     let place = private(ALICE);
     let sending = lab.signal.send(&place, reply);
     timeout(PATIENCE, sending).await.expect("in time")

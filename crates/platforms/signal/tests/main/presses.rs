@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use hermetic_chat::{Button, Chat, Event, InMemoryState, Reply};
-use hermetic_signal::Signal;
+use hermetic_chat::{Chat, ChatEvent, ChatReply, InMemoryState, ReplyButton};
+use hermetic_signal::SignalAdapter;
 use hermetic_testkit::signal_server::{ALICE, BOB, OWNER, reaction};
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{Lab, config, next, next_message, outgoing, private};
 
-fn question() -> Reply {
-    let button = |label: &str, data: &str| Button::new(label, data).unwrap();
+fn question() -> ChatReply {
+    let button = |label: &str, data: &str| ReplyButton::new(label, data).unwrap();
     let rows = vec![
         vec![
             button("Allow once", "q:once"),
@@ -18,9 +18,9 @@ fn question() -> Reply {
         ],
         vec![button("Deny", "q:deny")],
     ];
-    Reply {
+    ChatReply {
         buttons: rows,
-        ..Reply::text(outgoing("May I?\n/approve k7q2m, /deny k7q2m"))
+        ..ChatReply::text(outgoing("May I?\n/approve k7q2m, /deny k7q2m"))
     }
 }
 
@@ -60,7 +60,7 @@ async fn a_reaction_is_a_press_also_after_a_restart() {
     let asked = lab.signal.send(&private(ALICE), &question()).await.unwrap();
     let mut again = config(&lab.server.url());
     again.state = state;
-    let reborn = Signal::new(again).unwrap();
+    let reborn = SignalAdapter::new(again).unwrap();
     let mut inbox = reborn.receive(CancellationToken::new());
     let message: u64 = asked[0].as_str().parse().unwrap();
     lab.server.reacts(ALICE, message, "😂");
@@ -75,7 +75,7 @@ async fn a_reaction_is_a_press_also_after_a_restart() {
     lab.server.reacts(ALICE, message, "👎🏽");
     let received = next(&mut inbox).await;
     received.receipt.stored();
-    let Event::Press(press) = received.event else {
+    let ChatEvent::Press(press) = received.event else {
         panic!("{:?}", received.event)
     };
     assert_eq!((press.data.as_str(), &press.message), ("q:deny", &asked[0]));
@@ -108,7 +108,7 @@ async fn the_owner_reacts_in_their_own_notes() {
     lab.server
         .owner_writes(reaction(asked[0].as_str().parse().unwrap(), "👍"));
     let received = next(&mut inbox).await;
-    let Event::Press(press) = received.event else {
+    let ChatEvent::Press(press) = received.event else {
         panic!("{:?}", received.event)
     };
     assert_eq!(

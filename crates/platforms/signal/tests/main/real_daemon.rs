@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use hermetic_chat::{Chat, Reply, SendFailure};
-use hermetic_signal::Signal;
+use hermetic_chat::{Chat, ChatReply, SendFailure};
+use hermetic_signal::SignalAdapter;
 use hermetic_testkit::signal_server::{ALICE, ReceiveMode, SignalServer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -97,9 +97,9 @@ async fn signal_cli_answers_as_it_is_written_down() {
     compare(&answers);
     // Its socket, from outside of its network.
     let url = format!("unix://{}/socket", folder.path().display());
-    let signal = Signal::new(config(&url)).unwrap();
+    let signal = SignalAdapter::new(config(&url)).unwrap();
     let sent = signal
-        .send(&private(ALICE), &Reply::text(outgoing("hello")))
+        .send(&private(ALICE), &ChatReply::text(outgoing("hello")))
         .await;
     let failure = sent.unwrap_err().failure;
     assert!(

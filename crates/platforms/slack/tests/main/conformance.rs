@@ -3,24 +3,24 @@
 use std::sync::{Arc, Mutex};
 
 use hermetic_chat::InMemoryState;
-use hermetic_chat::conformance::{Candidate, SendFate, StandIn};
-use hermetic_slack::Slack;
+use hermetic_chat::conformance::{ChatCandidate, SendFate, StandIn};
+use hermetic_slack::SlackAdapter;
 use hermetic_testkit::slack::{Failure, SlackServer, WhileAway};
-use hermetic_types::{AccountId, MessageId, Place, Platform, UserId};
+use hermetic_types::{AccountId, ChatPlace, MessageId, Platform, UserId};
 use serde_json::{Value, json};
 
 use crate::lab::{ALICE, ALICES_CHANNEL, config, private, ts_of};
 
 hermetic_chat::conformance!(candidate);
 
-async fn candidate(name: &str) -> Candidate {
+async fn candidate(name: &str) -> ChatCandidate {
     let server = SlackServer::start().await.unwrap();
     // The suite speaks before the first socket is open.
     server.while_away(WhileAway::Kept);
     let mut config = config(&server.url());
     config.account = AccountId::new(Platform::Slack, name.parse().unwrap());
-    let slack = Slack::new(config, Arc::new(InMemoryState::default())).unwrap();
-    Candidate {
+    let slack = SlackAdapter::new(config, Arc::new(InMemoryState::default())).unwrap();
+    ChatCandidate {
         chat: Arc::new(slack),
         stand_in: Box::new(SlackStandIn {
             server,
@@ -40,7 +40,7 @@ impl StandIn for SlackStandIn {
         UserId::new(ALICE).unwrap()
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ChatPlace {
         private()
     }
 

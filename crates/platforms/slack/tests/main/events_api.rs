@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_chat::{Chat, HttpIntake};
-use hermetic_slack::{Intake, SIGNATURE_HEADER, Slack, SlackConfig, TIMESTAMP_HEADER};
+use hermetic_slack::{
+    SIGNATURE_HEADER, SlackAdapter, SlackConfig, SlackEventIntake, TIMESTAMP_HEADER,
+};
 use hermetic_testkit::slack::{CHANNEL, TEAM};
-use hermetic_types::Secret;
+use hermetic_types::{Clock as _, Secret, SystemClock};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -25,7 +27,7 @@ struct Posted {
 }
 
 fn by_requests(config: &mut SlackConfig) {
-    config.intake = Intake::EventsApi {
+    config.intake = SlackEventIntake::EventsApi {
         url: URL.to_owned(),
         signing_secret: Secret::new(SECRET),
     };
@@ -66,7 +68,7 @@ fn signature(secret: &str, timestamp: i64, body: &str) -> String {
 
 impl Posted {
     async fn post(&self, kind: &str, body: String) -> (u16, String) {
-        let now = jiff::Timestamp::now().as_second();
+        let now = SystemClock.now().seconds();
         self.post_signed(kind, body.clone(), &signature(SECRET, now, &body), now)
             .await
     }
@@ -157,7 +159,7 @@ async fn whoever_does_not_sign_learns_nothing() {
     let posted = posted(|_| {}).await;
     let mut inbox = posted.lab.listen();
     until_ready(&posted, &mut inbox).await;
-    let now = jiff::Timestamp::now().as_second();
+    let now = SystemClock.now().seconds();
     let event = posted.event("1700000000.000100", "forged").to_string();
     let challenge = json!({ "type": "url_verification", "challenge": "c" }).to_string();
     for (body, signature, at) in [
@@ -224,16 +226,16 @@ fn credentials_of_another_shape_are_refused_and_never_shown() {
     use hermetic_chat::InMemoryState;
     use hermetic_slack::SlackConfigError;
 
-    let made = |token: &str, intake: Intake| {
-        let config = SlackConfig::new(Secret::new(token), intake);
+    let made = |token: &str, intake: SlackEventIntake| {
+        let config = SlackConfig::new(Secret::new(token), intake, SystemClock::shared());
         assert!(!format!("{config:?}").contains("secret-part"), "{config:?}");
-        let slack = Slack::new(config, Arc::new(InMemoryState::default()));
+        let slack = SlackAdapter::new(config, Arc::new(InMemoryState::default()));
         slack.map(|slack| assert!(!format!("{slack:?}").contains("secret-part")))
     };
-    let socket = |token: &str| Intake::SocketMode {
+    let socket = |token: &str| SlackEventIntake::SocketMode {
         app_token: Secret::new(token),
     };
-    let events = |secret: &str| Intake::EventsApi {
+    let events = |secret: &str| SlackEventIntake::EventsApi {
         url: URL.to_owned(),
         signing_secret: Secret::new(secret),
     };
@@ -247,4 +249,24 @@ fn credentials_of_another_shape_are_refused_and_never_shown() {
     );
     assert_eq!(made(bot, socket(bot)), Err(SlackConfigError::AppToken));
     assert_eq!(made(bot, events("")), Err(SlackConfigError::SigningSecret));
+}
+
+#[tokio::test]
+async fn where_slack_could_not_reach_us_the_histories_are_read() {
+    let posted = posted(|_| {}).await;
+    let mut inbox = posted.lab.listen();
+    until_ready(&posted, &mut inbox).await;
+    let message = json!({ "text": "nobody heard me" });
+    posted.lab.server.writes(ALICES_CHANNEL, ALICE, message);
+    let held_back =
+        json!({ "type": "app_rate_limited", "team_id": TEAM, "minute_rate_limited": 1 });
+    assert_eq!(posted.json(held_back.clone()).await, 200);
+    assert_eq!(next_message(&mut inbox).await.text, "nobody heard me");
+    // Said again and again, it is not looked for each time.
+    let read = posted.lab.server.tries("conversations.history");
+    assert_eq!(posted.json(held_back).await, 200);
+    let other = posted.event("1700000000.000200", "more");
+    let (_, heard) = tokio::join!(posted.json(other), next_message(&mut inbox));
+    assert_eq!(heard.text, "more");
+    assert_eq!(posted.lab.server.tries("conversations.history"), read);
 }

@@ -1,7 +1,7 @@
 //! What is heard, from whom, where, and once.
 
-use hermetic_chat::{Chat, CheckError, Event};
-use hermetic_slack::{Bots, SlackConfig};
+use hermetic_chat::{Chat, ChatEvent, CheckError};
+use hermetic_slack::{HeardBots, SlackConfig};
 use hermetic_testkit::slack::{BOT_USER, CHANNEL, Failure, TEAM};
 use hermetic_types::{AttachmentKind, ChatId, ChatKind};
 use serde_json::json;
@@ -114,9 +114,9 @@ async fn mentions_are_needed_as_configured() {
 #[tokio::test]
 async fn bots_are_heard_as_configured_and_we_never_hear_ourselves() {
     for (bots, heard) in [
-        (Bots::Ignore, vec!["a person"]),
-        (Bots::HearMentions, vec!["named", "a person"]),
-        (Bots::Hear, vec!["unnamed", "named", "a person"]),
+        (HeardBots::Ignore, vec!["a person"]),
+        (HeardBots::HearMentions, vec!["named", "a person"]),
+        (HeardBots::Hear, vec!["unnamed", "named", "a person"]),
     ] {
         let lab = Lab::with(|config| config.hearing.bots = bots).await;
         let mut inbox = lab.listen();
@@ -260,7 +260,7 @@ async fn a_deletion_is_told_by_the_name_of_its_message() {
         "ts": "1700000000.000300", "message": { "subtype": "tombstone", "ts": said[1] },
     }));
     for message in heard {
-        let Event::Deleted(deleted) = next(&mut inbox).await.event else {
+        let ChatEvent::Deleted(deleted) = next(&mut inbox).await.event else {
             panic!("expected a deletion");
         };
         assert_eq!(
@@ -268,6 +268,40 @@ async fn a_deletion_is_told_by_the_name_of_its_message() {
             (message.place.chat, message.message)
         );
     }
+    lab.server.wait_until_acknowledged().await;
+}
+
+#[tokio::test]
+async fn a_change_is_told_with_what_the_message_reads_now() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    let said = lab.server.says(ALICE, "paint it red");
+    let heard = next_message(&mut inbox).await;
+    // A link got its preview: nobody changed a word.
+    lab.server.event(json!({
+        "type": "message", "subtype": "message_changed", "channel": ALICES_CHANNEL, "hidden": true,
+        "ts": "1700000000.000300", "message": { "user": ALICE, "text": "paint it red", "ts": said },
+    }));
+    // Somebody else did.
+    lab.server.event(json!({
+        "type": "message", "subtype": "message_changed", "channel": ALICES_CHANNEL, "hidden": true,
+        "ts": "1700000000.000301", "message": {
+            "user": ALICE, "text": "paint it black", "ts": said,
+            "edited": { "user": "U0OTHER", "ts": "1700000000.000301" },
+        },
+    }));
+    lab.server.edits(ALICES_CHANNEL, &said, "paint it blue");
+    let received = next(&mut inbox).await;
+    received.receipt.stored();
+    let ChatEvent::Edited(edited) = received.event else {
+        panic!("expected a change, got {:?}", received.event);
+    };
+    assert_eq!(edited.text, "paint it blue");
+    assert_eq!(
+        (&edited.message, &edited.place),
+        (&heard.message, &heard.place)
+    );
+    assert_ne!(edited.update, heard.update);
     lab.server.wait_until_acknowledged().await;
 }
 
@@ -296,5 +330,31 @@ async fn a_check_names_the_workspace_and_the_scope_that_is_missing() {
     assert!(
         matches!(refused, Err(CheckError::Unauthorized { .. })),
         "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn people_are_shown_by_their_names_which_are_asked_for_once() {
+    let lab = Lab::new().await;
+    lab.server.call_person(ALICE, "Alice \u{202e}of Home");
+    let mut inbox = lab.listen();
+    for _ in 0..2 {
+        lab.server.says(ALICE, "hello");
+        let heard = next_message(&mut inbox).await;
+        assert_eq!(heard.sender.display, "Alice \u{202e}of Home");
+        assert_eq!(heard.sender.id.as_str(), ALICE);
+    }
+    assert_eq!(lab.server.tries("users.info"), 1);
+    // Somebody whose name Slack does not tell is heard all the same.
+    lab.server
+        .fail_next("users.info", Failure::Refuse("missing_scope"));
+    lab.server.says("U0BOB", "hello");
+    assert_eq!(next_message(&mut inbox).await.sender.display, "U0BOB");
+    lab.server.says("U0CAROL", "hello");
+    next_message(&mut inbox).await;
+    assert_eq!(
+        lab.server.tries("users.info"),
+        2,
+        "it was told that it may not"
     );
 }

@@ -6,11 +6,16 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hermetic_chat::{AdapterState, Chat, Event, InMemoryState, Outgoing, ReceiveError, Received};
-use hermetic_redact::{Redactor, Settings};
-use hermetic_slack::{Intake, Slack, SlackConfig, Timing};
+use hermetic_chat::{
+    AdapterState, Chat, ChatEvent, InMemoryState, OutgoingText, ReceiveError, ReceivedEvent,
+};
+use hermetic_redact::{Redactor, RedactorSettings};
+use hermetic_slack::{SlackAdapter, SlackConfig, SlackEventIntake, SlackTiming};
 use hermetic_testkit::slack::{APP_TOKEN, BOT_TOKEN, SlackServer, WhileAway};
-use hermetic_types::{ChatId, ChatKind, Incoming, Place, Press, Secret, ThreadId, UpdateId};
+use hermetic_types::{
+    ButtonPress, ChatId, ChatKind, ChatPlace, IncomingMessage, Secret, SystemClock, ThreadId,
+    UpdateId,
+};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -20,12 +25,12 @@ pub(crate) const ALICES_CHANNEL: &str = "D0ALICE";
 
 pub(crate) struct Lab {
     pub(crate) server: SlackServer,
-    pub(crate) slack: Arc<Slack>,
+    pub(crate) slack: Arc<SlackAdapter>,
     /// What outlives the bot.
     pub(crate) state: Arc<dyn AdapterState>,
 }
 
-pub(crate) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;
+pub(crate) type Inbox<'a> = BoxStream<'a, Result<ReceivedEvent, ReceiveError>>;
 
 impl Lab {
     /// People may speak before the bot listens.
@@ -39,7 +44,7 @@ impl Lab {
         let state: Arc<dyn AdapterState> = Arc::new(InMemoryState::default());
         let mut config = config(&server.url());
         change(&mut config);
-        let slack = Arc::new(Slack::new(config, Arc::clone(&state)).unwrap());
+        let slack = Arc::new(SlackAdapter::new(config, Arc::clone(&state)).unwrap());
         Self {
             server,
             slack,
@@ -52,32 +57,32 @@ impl Lab {
     }
 
     /// The same bot in another process.
-    pub(crate) fn restarted(&self) -> Slack {
-        Slack::new(config(&self.server.url()), Arc::clone(&self.state)).unwrap()
+    pub(crate) fn restarted(&self) -> SlackAdapter {
+        SlackAdapter::new(config(&self.server.url()), Arc::clone(&self.state)).unwrap()
     }
 }
 
 pub(crate) fn config(url: &str) -> SlackConfig {
-    let intake = Intake::SocketMode {
+    let intake = SlackEventIntake::SocketMode {
         app_token: Secret::new(APP_TOKEN),
     };
     SlackConfig {
         api_base: url.to_owned(),
         timing: timing(),
-        ..SlackConfig::new(Secret::new(BOT_TOKEN), intake)
+        ..SlackConfig::new(Secret::new(BOT_TOKEN), intake, SystemClock::shared())
     }
 }
 
-pub(crate) fn timing() -> Timing {
-    Timing {
+pub(crate) fn timing() -> SlackTiming {
+    SlackTiming {
         request: Duration::from_secs(10),
         retry: (Duration::from_millis(2), Duration::from_millis(20)),
         throttle: Duration::from_secs(5),
-        ..Timing::default()
+        ..SlackTiming::default()
     }
 }
 
-pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
+pub(crate) async fn next(inbox: &mut Inbox<'_>) -> ReceivedEvent {
     timeout(PATIENCE, inbox.next())
         .await
         .expect("an event in time")
@@ -86,7 +91,7 @@ pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
 }
 
 /// The next message, stored.
-pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
+pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> IncomingMessage {
     let received = next(inbox).await;
     received.receipt.stored();
     message(received.event)
@@ -94,7 +99,10 @@ pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
 
 /// The next message that is not known, stored. What was stored before a restart may come once more, under
 /// the same name: the ledger knows it.
-pub(crate) async fn next_unknown(inbox: &mut Inbox<'_>, known: &mut HashSet<UpdateId>) -> Incoming {
+pub(crate) async fn next_unknown(
+    inbox: &mut Inbox<'_>,
+    known: &mut HashSet<UpdateId>,
+) -> IncomingMessage {
     loop {
         let message = next_message(inbox).await;
         if known.insert(message.update.clone()) {
@@ -113,36 +121,38 @@ pub(crate) async fn next_texts(inbox: &mut Inbox<'_>, count: usize) -> Vec<Strin
 }
 
 /// The next press, stored.
-pub(crate) async fn next_press(inbox: &mut Inbox<'_>) -> Press {
+pub(crate) async fn next_press(inbox: &mut Inbox<'_>) -> ButtonPress {
     let received = next(inbox).await;
     received.receipt.stored();
     match received.event {
-        Event::Press(press) => press,
+        ChatEvent::Press(press) => press,
         other => panic!("expected a press, got {other:?}"),
     }
 }
 
-pub(crate) fn message(event: Event) -> Incoming {
+pub(crate) fn message(event: ChatEvent) -> IncomingMessage {
     match event {
-        Event::Message(message) => message,
+        ChatEvent::Message(message) => message,
         other => panic!("expected a message, got {other:?}"),
     }
 }
 
-pub(crate) fn outgoing(text: impl AsRef<str>) -> Outgoing {
-    Redactor::new([], Settings::default()).redact(text).into()
+pub(crate) fn outgoing(text: impl AsRef<str>) -> OutgoingText {
+    Redactor::new([], RedactorSettings::default())
+        .redact(text)
+        .into()
 }
 
-pub(crate) fn private() -> Place {
-    Place {
+pub(crate) fn private() -> ChatPlace {
+    ChatPlace {
         chat: ChatId::new(ALICES_CHANNEL).unwrap(),
         kind: ChatKind::Dm,
         thread: None,
     }
 }
 
-pub(crate) fn thread(channel: &str, ts: &str) -> Place {
-    Place {
+pub(crate) fn thread(channel: &str, ts: &str) -> ChatPlace {
+    ChatPlace {
         chat: ChatId::new(channel).unwrap(),
         kind: ChatKind::Group,
         thread: Some(ThreadId::new(ts).unwrap()),

@@ -9,6 +9,7 @@
 mod conformance;
 mod events_api;
 mod files;
+mod full_disk;
 mod hostile;
 mod inbound;
 mod lab;

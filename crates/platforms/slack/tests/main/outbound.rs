@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_chat::{Button, Chat, Reply, SendFailure};
+use hermetic_chat::{Chat, ChatReply, ReplyButton, SendFailure};
 use hermetic_testkit::slack::{CHANNEL, Failure};
 use hermetic_types::{MessageId, UserId};
 use serde_json::json;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::lab::{ALICE, ALICES_CHANNEL, Lab, outgoing, private, thread, ts_of};
 
 async fn failure(lab: &Lab, text: &str) -> SendFailure {
-    let reply = Reply::text(outgoing(text));
+    let reply = ChatReply::text(outgoing(text));
     lab.slack
         .send(&private(), &reply)
         .await
@@ -21,7 +21,7 @@ async fn failure(lab: &Lab, text: &str) -> SendFailure {
 #[tokio::test]
 async fn a_reply_is_written_in_mrkdwn_and_calls_nobody() {
     let lab = Lab::new().await;
-    let reply = Reply::text(outgoing(
+    let reply = ChatReply::text(outgoing(
         "**done** <!channel> [log](https://a.example/?a=1&b=2)",
     ));
     lab.slack.send(&private(), &reply).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_reply_stays_in_its_thread_or_is_not_sent() {
         .writes(CHANNEL, ALICE, json!({ "text": "a question" }));
     let parent = parent["ts"].as_str().unwrap();
     let place = thread(CHANNEL, parent);
-    let reply = Reply::text(outgoing("an answer"));
+    let reply = ChatReply::text(outgoing("an answer"));
     lab.slack.send(&place, &reply).await.unwrap();
     assert_eq!(lab.server.calls("chat.postMessage")[0]["thread_ts"], parent);
     assert_eq!(lab.server.shown(CHANNEL), ["an answer"]);
@@ -118,7 +118,7 @@ async fn slack_is_left_alone_for_as_long_as_it_says() {
     lab.server
         .fail_next("chat.postMessage", Failure::Throttle(0));
     lab.slack
-        .send(&private(), &Reply::text(outgoing("a moment later")))
+        .send(&private(), &ChatReply::text(outgoing("a moment later")))
         .await
         .unwrap();
     assert_eq!(lab.server.tries("chat.postMessage"), 2);
@@ -141,7 +141,7 @@ async fn slack_is_left_alone_for_as_long_as_it_says() {
             .unwrap(),
     );
     lab.slack
-        .send(&place, &Reply::text(outgoing("elsewhere")))
+        .send(&place, &ChatReply::text(outgoing("elsewhere")))
         .await
         .unwrap();
 }
@@ -151,7 +151,7 @@ async fn a_growing_answer_waits_for_nothing_and_leaves_calls_for_the_last_edit()
     let lab = Lab::new().await;
     let sent = lab
         .slack
-        .send(&private(), &Reply::text(outgoing("…")))
+        .send(&private(), &ChatReply::text(outgoing("…")))
         .await
         .unwrap();
     let mut shown = 0;
@@ -199,14 +199,14 @@ async fn a_growing_answer_waits_for_nothing_and_leaves_calls_for_the_last_edit()
 #[tokio::test]
 async fn buttons_hang_under_the_last_part_and_long_code_stays_code() {
     let lab = Lab::new().await;
-    let yes = Button::new("Yes", "q1:yes").unwrap();
+    let yes = ReplyButton::new("Yes", "q1:yes").unwrap();
     let code = format!(
         "```rust\n{}```\nMay I?",
         "let a = 1 < 2 && true;\n".repeat(200)
     );
-    let reply = Reply {
+    let reply = ChatReply {
         buttons: vec![vec![yes]],
-        ..Reply::text(outgoing(code))
+        ..ChatReply::text(outgoing(code))
     };
     let sent = lab.slack.send(&private(), &reply).await.unwrap();
     assert!(sent.len() > 1);
@@ -227,7 +227,7 @@ async fn blocks_that_slack_refuses_leave_as_text() {
     lab.server
         .fail_next("chat.postMessage", Failure::Refuse("msg_blocks_too_long"));
     // Escaping makes it too long for a text that can be edited.
-    let reply = Reply::text(outgoing("&".repeat(2900)));
+    let reply = ChatReply::text(outgoing("&".repeat(2900)));
     lab.slack.send(&private(), &reply).await.unwrap();
     let call = lab.server.calls("chat.postMessage").remove(0);
     assert_eq!(call.get("blocks"), None);

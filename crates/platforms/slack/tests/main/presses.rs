@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_chat::{Button, Chat, Reply};
+use hermetic_chat::{Chat, ChatReply, ReplyButton};
 use hermetic_testkit::slack::CHANNEL;
 use serde_json::json;
 
@@ -10,12 +10,12 @@ use crate::lab::{
     ALICE, ALICES_CHANNEL, Lab, next, next_message, next_press, outgoing, thread, ts_of,
 };
 
-fn question() -> Reply {
-    let yes = Button::new("Allow once", "q1:yes").unwrap();
-    let no = Button::new("Deny", "q1:no").unwrap();
-    Reply {
+fn question() -> ChatReply {
+    let yes = ReplyButton::new("Allow once", "q1:yes").unwrap();
+    let no = ReplyButton::new("Deny", "q1:no").unwrap();
+    ChatReply {
         buttons: vec![vec![yes, no]],
-        ..Reply::text(outgoing("May I run `ls`?"))
+        ..ChatReply::text(outgoing("May I run `ls`?"))
     }
 }
 
@@ -88,7 +88,7 @@ async fn a_press_is_acknowledged_as_soon_as_the_gateway_says() {
         .presses(ALICE, ALICES_CHANNEL, &ts_of(&asked[0]), "q1:yes");
     let received = next(&mut inbox).await;
     assert_eq!(lab.server.unacknowledged(), 1);
-    let hermetic_chat::Event::Press(press) = &received.event else {
+    let hermetic_chat::ChatEvent::Press(press) = &received.event else {
         panic!("expected a press, got {:?}", received.event);
     };
     lab.slack.acknowledge_press(press).await.unwrap();

@@ -1,9 +1,11 @@
 //! What was said while nobody was connected.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
-use hermetic_chat::{Chat, Saving};
+use hermetic_chat::{Chat, SaveDurability};
 use hermetic_testkit::slack::{BOT_USER, CHANNEL, Failure, WhileAway};
+use hermetic_types::{Clock as _, SystemClock};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -103,7 +105,7 @@ async fn a_swept_message_has_the_name_of_the_live_one() {
     lab.server.says(ALICE, "unlucky");
     let live = next(&mut inbox).await;
     let update = match &live.event {
-        hermetic_chat::Event::Message(message) => message.update.clone(),
+        hermetic_chat::ChatEvent::Message(message) => message.update.clone(),
         other => panic!("{other:?}"),
     };
     drop(inbox);
@@ -126,7 +128,7 @@ async fn a_channel_of_which_nothing_is_known_is_read_since_we_were_last_connecte
         .writes("D0BOB", BOB, json!({ "text": "just before" }));
     let last = last["ts"].as_str().unwrap().replace('.', "");
     lab.state
-        .save("last_connected", &last, Saving::OnDisk)
+        .save("last_connected", &last, SaveDurability::OnDisk)
         .await
         .unwrap();
     lab.server.says(ALICE, "a first word");
@@ -135,6 +137,24 @@ async fn a_channel_of_which_nothing_is_known_is_read_since_we_were_last_connecte
     // What Bob said before that is not answered any more.
     lab.server.says(BOB, "now");
     assert_eq!(next_texts(&mut inbox, 1).await, ["now"]);
+}
+
+#[tokio::test]
+async fn a_clock_that_was_ahead_when_we_were_connected_hides_nothing() {
+    let lab = Lab::new().await;
+    lab.server.while_away(WhileAway::Lost);
+    lab.server.says(BOB, "meanwhile");
+    let tomorrow = SystemClock.now().plus(Duration::from_secs(24 * 3600));
+    lab.state
+        .save(
+            "last_connected",
+            &tomorrow.micros().to_string(),
+            SaveDurability::OnDisk,
+        )
+        .await
+        .unwrap();
+    let mut inbox = lab.listen();
+    assert_eq!(next_texts(&mut inbox, 1).await, ["meanwhile"]);
 }
 
 #[tokio::test]
@@ -168,4 +188,36 @@ async fn a_sweep_waits_where_slack_asks_for_it_and_skips_what_it_may_not_read() 
     assert_eq!(next_unknown(&mut inbox, &mut known).await.text, "missed");
     lab.server.says(ALICE, "after");
     assert_eq!(next_unknown(&mut inbox, &mut known).await.text, "after");
+}
+
+#[tokio::test]
+async fn what_is_said_live_waits_for_what_was_missed_in_its_channel() {
+    let lab = Lab::new().await;
+    {
+        let mut inbox = lab.listen();
+        lab.server.says(ALICE, "before");
+        assert_eq!(next_texts(&mut inbox, 1).await, ["before"]);
+        lab.server.wait_until_acknowledged().await;
+    }
+    lab.server.wait_for_open_sockets(0).await;
+    lab.server.while_away(WhileAway::Lost);
+    lab.server.says(ALICE, "missed");
+    // The history takes its time, and somebody writes meanwhile.
+    for _ in 0..3 {
+        lab.server
+            .fail_next("conversations.history", Failure::BadGateway);
+    }
+    let again = lab.restarted();
+    let mut inbox = again.receive(CancellationToken::new());
+    let mut texts = Vec::new();
+    tokio::select! {
+        heard = next(&mut inbox) => panic!("nobody was to be heard: {heard:?}"),
+        () = lab.server.wait_for_tries("conversations.history", 1) => lab.server.says(ALICE, "live"),
+    };
+    while !texts.contains(&"live".to_owned()) {
+        texts.extend(next_texts(&mut inbox, 1).await);
+    }
+    texts.retain(|text| text != "before");
+    assert_eq!(texts, ["missed", "live"]);
+    lab.server.wait_until_acknowledged().await;
 }

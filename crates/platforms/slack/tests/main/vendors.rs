@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use hermetic_chat::{Button, Chat, InMemoryState, OutgoingFile, Reply};
-use hermetic_slack::{Intake, Slack, SlackConfig};
+use hermetic_chat::{Chat, ChatReply, InMemoryState, OutgoingFile, ReplyButton};
+use hermetic_slack::{SlackAdapter, SlackConfig, SlackEventIntake};
 use hermetic_testkit::npm::{BoltBot, EmulatedSlack};
 use hermetic_testkit::slack::{BOT_TOKEN, SlackServer, WhileAway};
 use hermetic_types::{
-    Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Place, Secret, ThreadId,
+    Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, ChatPlace, Secret, SystemClock,
+    ThreadId,
 };
 use serde_json::Value;
 
@@ -56,17 +57,17 @@ async fn slacks_own_client_is_served_by_our_server() {
     server.wait_until_acknowledged().await;
 }
 
-fn client_of(url: &str) -> Slack {
-    let intake = Intake::EventsApi {
+fn client_of(url: &str) -> SlackAdapter {
+    let intake = SlackEventIntake::EventsApi {
         url: "https://bot.example/".to_owned(),
         signing_secret: Secret::new("unused"),
     };
     let config = SlackConfig {
         api_base: url.to_owned(),
         timing: timing(),
-        ..SlackConfig::new(Secret::new(BOT_TOKEN), intake)
+        ..SlackConfig::new(Secret::new(BOT_TOKEN), intake, SystemClock::shared())
     };
-    Slack::new(config, Arc::new(InMemoryState::default())).unwrap()
+    SlackAdapter::new(config, Arc::new(InMemoryState::default())).unwrap()
 }
 
 async fn ask(url: &str, method: &str, form: String) -> Value {
@@ -95,20 +96,20 @@ async fn a_slack_of_others_takes_our_messages_edits_and_files() {
     assert_eq!(slack.check().await.unwrap().name.as_deref(), Some("Home"));
     let channels = ask(&url, "conversations.list", String::new()).await;
     let channel = channels["channels"][0]["id"].as_str().unwrap().to_owned();
-    let mut place = Place {
+    let mut place = ChatPlace {
         chat: ChatId::new(channel.as_str()).unwrap(),
         kind: ChatKind::Group,
         thread: None,
     };
-    let yes = Button::new("Yes", "q1:yes").unwrap();
-    let question = Reply {
+    let yes = ReplyButton::new("Yes", "q1:yes").unwrap();
+    let question = ChatReply {
         buttons: vec![vec![yes]],
-        ..Reply::text(outgoing("**May** I?"))
+        ..ChatReply::text(outgoing("**May** I?"))
     };
     let asked = slack.send(&place, &question).await.unwrap().remove(0);
     let parent = ts_of(&asked);
     place.thread = Some(ThreadId::new(parent.as_str()).unwrap());
-    let reply = Reply::text(outgoing("in the thread"));
+    let reply = ChatReply::text(outgoing("in the thread"));
     slack.send(&place, &reply).await.unwrap();
     slack
         .edit(&place, &asked, &outgoing("You may not."), &[])

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use hermetic_chat::conformance::{Candidate, SendFate, StandIn};
-use hermetic_telegram::Telegram;
+use hermetic_chat::conformance::{ChatCandidate, SendFate, StandIn};
+use hermetic_telegram::TelegramAdapter;
 use hermetic_testkit::telegram::{Failure, TelegramServer, visible_text};
-use hermetic_types::{AccountId, MessageId, Place, Platform, UserId};
+use hermetic_types::{AccountId, ChatPlace, MessageId, Platform, UserId};
 use serde_json::{Value, json};
 
 use crate::lab::{config, private};
@@ -16,12 +16,12 @@ hermetic_chat::conformance!(candidate);
 
 const ALICE: i64 = 7;
 
-async fn candidate(name: &str) -> Candidate {
+async fn candidate(name: &str) -> ChatCandidate {
     let server = TelegramServer::start().await.unwrap();
     let mut config = config(&server.url());
     config.account = AccountId::new(Platform::Telegram, name.parse().unwrap());
-    Candidate {
-        chat: Arc::new(Telegram::new(config).unwrap()),
+    ChatCandidate {
+        chat: Arc::new(TelegramAdapter::new(config).unwrap()),
         stand_in: Box::new(TelegramStandIn {
             server,
             last: Mutex::new(Value::Null),
@@ -40,7 +40,7 @@ impl StandIn for TelegramStandIn {
         UserId::from(ALICE)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ChatPlace {
         private(ALICE)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermetic_chat::Chat;
-use hermetic_telegram::{Intake, Telegram, TelegramConfigError};
+use hermetic_telegram::{TelegramAdapter, TelegramConfigError, TelegramIntake};
 use hermetic_types::Secret;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const SECRET: &str = "a-secret_token";
 
 async fn lab() -> Lab {
     Lab::with(|config| {
-        config.intake = Intake::Webhook {
+        config.intake = TelegramIntake::Webhook {
             url: "https://bot.invalid/telegram".to_owned(),
             secret: Secret::new(SECRET),
         };
@@ -129,17 +129,17 @@ async fn without_a_webhook_configured_nothing_is_taken() {
 fn a_webhook_without_a_secret_does_not_start() {
     for secret in ["", "with space", "ü"] {
         let mut config = config("http://127.0.0.1:1");
-        config.intake = Intake::Webhook {
+        config.intake = TelegramIntake::Webhook {
             url: String::new(),
             secret: Secret::new(secret),
         };
-        let refused = Telegram::new(config).map(Arc::new).unwrap_err();
+        let refused = TelegramAdapter::new(config).map(Arc::new).unwrap_err();
         assert_eq!(refused, TelegramConfigError::WebhookSecret);
     }
     let mut config = config("http://127.0.0.1:1");
     config.token = Secret::new("1:a/../../x");
     assert_eq!(
-        Telegram::new(config).unwrap_err(),
+        TelegramAdapter::new(config).unwrap_err(),
         TelegramConfigError::Token
     );
 }

@@ -1,8 +1,8 @@
 //! Updates by long poll: nothing lost, nothing twice, whatever happens on the way.
 
 use futures::StreamExt;
-use hermetic_chat::{Chat, ChatState, Event, ReceiveError};
-use hermetic_telegram::Telegram;
+use hermetic_chat::{Chat, ChatEvent, ChatState, ReceiveError};
+use hermetic_telegram::TelegramAdapter;
 use hermetic_testkit::telegram::{BOT_ID, Failure};
 use hermetic_types::{AttachmentKind, ChatId, ChatKind, Secret};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ async fn a_restart_before_storing_loses_nothing() {
     let id = lab.server.says(7, "hello");
     let received = next(&mut lab.listen()).await;
     drop(received);
-    let reborn = Telegram::new(config(&lab.server.url())).unwrap();
+    let reborn = TelegramAdapter::new(config(&lab.server.url())).unwrap();
     let mut inbox = reborn.receive(CancellationToken::new());
     assert_eq!(
         next_message(&mut inbox).await.update.as_str(),
@@ -115,7 +115,7 @@ async fn a_server_that_is_not_there_yet_is_waited_for() {
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", gone.local_addr().unwrap());
     drop(gone);
-    let telegram = Telegram::new(config(&url)).unwrap();
+    let telegram = TelegramAdapter::new(config(&url)).unwrap();
     let mut inbox = telegram.receive(CancellationToken::new());
     let waiting = timeout(std::time::Duration::from_millis(200), inbox.next()).await;
     assert!(waiting.is_err());
@@ -204,7 +204,7 @@ async fn a_press_is_heard() {
     lab.server.presses(7, 99, "approve:abc");
     let received = next(&mut lab.listen()).await;
     received.receipt.stored();
-    let Event::Press(press) = received.event else {
+    let ChatEvent::Press(press) = received.event else {
         panic!("{:?}", received.event)
     };
     assert_eq!(
@@ -215,6 +215,37 @@ async fn a_press_is_heard() {
         (press.sender.id.as_str(), press.query.as_str()),
         ("7", "query-99")
     );
+}
+
+#[tokio::test]
+async fn a_change_is_told_with_what_the_message_reads_now() {
+    let lab = Lab::new().await;
+    lab.server.says(7, "paint it red");
+    let mut inbox = lab.listen();
+    let heard = next_message(&mut inbox).await;
+    let id: i64 = heard.message.as_str().parse().unwrap();
+    let changed = lab.server.update(json!({ "edited_message": {
+        "message_id": id, "date": 1_700_000_000, "edit_date": 1_700_000_060,
+        "chat": { "id": 7, "type": "private" },
+        "from": { "id": 7, "is_bot": false, "first_name": "user 7" },
+        "text": "paint it blue",
+    }}));
+    let received = next(&mut inbox).await;
+    assert_eq!(
+        lab.server.unconfirmed(),
+        [changed],
+        "it waits for its receipt"
+    );
+    received.receipt.stored();
+    let ChatEvent::Edited(edited) = received.event else {
+        panic!("expected a change, got {:?}", received.event);
+    };
+    assert_eq!(edited.text, "paint it blue");
+    assert_eq!(
+        (&edited.message, &edited.place),
+        (&heard.message, &heard.place)
+    );
+    assert_ne!(edited.update, heard.update);
 }
 
 #[tokio::test]
@@ -258,12 +289,7 @@ async fn who_does_not_show_who_they_are_is_not_heard() {
     for post in posts {
         lab.server.says_with(7, post);
     }
-    for kind in [
-        "channel_post",
-        "edited_channel_post",
-        "edited_message",
-        "business_message",
-    ] {
+    for kind in ["channel_post", "edited_channel_post", "business_message"] {
         lab.server
             .update(json!({ kind: { "message_id": 1, "date": 1, "chat": channel,
             "from": { "id": 7 }, "text": "/sh id" } }));

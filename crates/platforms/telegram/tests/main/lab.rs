@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hermetic_chat::{Chat, Event, Outgoing, ReceiveError, Received};
-use hermetic_redact::{Redactor, Settings};
-use hermetic_telegram::{Telegram, TelegramConfig, Timing};
+use hermetic_chat::{Chat, ChatEvent, OutgoingText, ReceiveError, ReceivedEvent};
+use hermetic_redact::{Redactor, RedactorSettings};
+use hermetic_telegram::{TelegramAdapter, TelegramConfig, TelegramTiming};
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
-use hermetic_types::{ChatId, ChatKind, Incoming, Place, Secret};
+use hermetic_types::{ChatId, ChatKind, ChatPlace, IncomingMessage, Secret, SystemClock};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -17,10 +17,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Lab {
     pub(crate) server: TelegramServer,
-    pub(crate) telegram: Arc<Telegram>,
+    pub(crate) telegram: Arc<TelegramAdapter>,
 }
 
-pub(crate) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;
+pub(crate) type Inbox<'a> = BoxStream<'a, Result<ReceivedEvent, ReceiveError>>;
 
 impl Lab {
     pub(crate) async fn new() -> Self {
@@ -31,7 +31,7 @@ impl Lab {
         let server = TelegramServer::start().await.unwrap();
         let mut config = config(&server.url());
         change(&mut config);
-        let telegram = Arc::new(Telegram::new(config).unwrap());
+        let telegram = Arc::new(TelegramAdapter::new(config).unwrap());
         Self { server, telegram }
     }
 
@@ -43,7 +43,7 @@ impl Lab {
 pub(crate) fn config(url: &str) -> TelegramConfig {
     TelegramConfig {
         api_base: url.to_owned(),
-        timing: Timing {
+        timing: TelegramTiming {
             poll: Duration::from_secs(5),
             request: Duration::from_secs(10),
             retry: (Duration::from_millis(2), Duration::from_millis(20)),
@@ -51,11 +51,11 @@ pub(crate) fn config(url: &str) -> TelegramConfig {
             throttle: Duration::from_secs(5),
             storing: Duration::from_secs(10),
         },
-        ..TelegramConfig::new(Secret::new(TOKEN))
+        ..TelegramConfig::new(Secret::new(TOKEN), SystemClock::shared())
     }
 }
 
-pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
+pub(crate) async fn next(inbox: &mut Inbox<'_>) -> ReceivedEvent {
     timeout(PATIENCE, inbox.next())
         .await
         .expect("an event in time")
@@ -64,25 +64,27 @@ pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
 }
 
 /// The next message, stored.
-pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
+pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> IncomingMessage {
     let received = next(inbox).await;
     received.receipt.stored();
     message(received.event)
 }
 
-pub(crate) fn message(event: Event) -> Incoming {
+pub(crate) fn message(event: ChatEvent) -> IncomingMessage {
     match event {
-        Event::Message(message) => message,
+        ChatEvent::Message(message) => message,
         other => panic!("expected a message, got {other:?}"),
     }
 }
 
-pub(crate) fn outgoing(text: impl AsRef<str>) -> Outgoing {
-    Redactor::new([], Settings::default()).redact(text).into()
+pub(crate) fn outgoing(text: impl AsRef<str>) -> OutgoingText {
+    Redactor::new([], RedactorSettings::default())
+        .redact(text)
+        .into()
 }
 
-pub(crate) fn private(chat: i64) -> Place {
-    Place {
+pub(crate) fn private(chat: i64) -> ChatPlace {
+    ChatPlace {
         chat: ChatId::from(chat),
         kind: ChatKind::Dm,
         thread: None,

@@ -5,20 +5,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use hermetic_chat::{
-    Button, Chat, DownloadError, Draft, Event, OutgoingFile, Reply, SendError, SendFailure,
+    Chat, ChatEvent, ChatReply, DownloadError, DraftMessage, OutgoingFile, ReplyButton, SendError,
+    SendFailure,
 };
-use hermetic_telegram::Telegram;
+use hermetic_telegram::TelegramAdapter;
 use hermetic_testkit::telegram::{Failure, TOKEN};
 use hermetic_types::{Attachment, AttachmentId, AttachmentKind, MessageId, ThreadId};
 use tokio::time::timeout;
 
 use crate::lab::{Lab, PATIENCE, config, next, outgoing, private};
 
-fn reply(words: impl AsRef<str>) -> Reply {
-    Reply::text(outgoing(words))
+fn reply(words: impl AsRef<str>) -> ChatReply {
+    ChatReply::text(outgoing(words))
 }
 
-async fn send(lab: &Lab, reply: &Reply) -> Result<Vec<MessageId>, SendError> {
+async fn send(lab: &Lab, reply: &ChatReply) -> Result<Vec<MessageId>, SendError> {
     timeout(PATIENCE, lab.telegram.send(&private(7), reply))
         .await
         .expect("in time")
@@ -74,8 +75,8 @@ async fn a_long_reply_becomes_several_messages() {
     let mut long = reply("some words here. ".repeat(600));
     long.reply_to = Some(MessageId::from(3));
     long.buttons = vec![vec![
-        Button::new("Yes", "y:1").unwrap(),
-        Button::new("No", "n:1").unwrap(),
+        ReplyButton::new("Yes", "y:1").unwrap(),
+        ReplyButton::new("No", "n:1").unwrap(),
     ]];
     let mut place = private(7);
     place.thread = Some(ThreadId::from(11));
@@ -171,7 +172,7 @@ async fn an_unreachable_server_shows_no_token() {
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", gone.local_addr().unwrap());
     drop(gone);
-    let telegram = Telegram::new(config(&url)).unwrap();
+    let telegram = TelegramAdapter::new(config(&url)).unwrap();
     let sending = telegram.send(&private(7), &reply("hello")).await;
     let error = sending.unwrap_err();
     assert!(
@@ -226,7 +227,7 @@ async fn an_edit_that_changes_nothing_is_fine() {
 async fn a_draft_is_one_message_that_grows() {
     let lab = Lab::new().await;
     let place = private(7);
-    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, None, Duration::ZERO);
+    let mut draft = DraftMessage::new(lab.telegram.as_ref(), &place, None, None, Duration::ZERO);
     for words in ["Let me", "Let me **see", "Let me **see**"] {
         draft.show(&outgoing(words)).await;
     }
@@ -246,7 +247,7 @@ async fn a_draft_is_not_shown_too_often() {
     let lab = Lab::new().await;
     let place = private(7);
     let hour = Duration::from_secs(3600);
-    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, None, hour);
+    let mut draft = DraftMessage::new(lab.telegram.as_ref(), &place, None, None, hour);
     for words in 0..50 {
         draft.show(&outgoing(format!("words: {words}"))).await;
     }
@@ -257,7 +258,7 @@ async fn a_draft_is_not_shown_too_often() {
 async fn a_draft_that_is_throttled_neither_waits_nor_insists() {
     let lab = Lab::new().await;
     let place = private(7);
-    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, None, Duration::ZERO);
+    let mut draft = DraftMessage::new(lab.telegram.as_ref(), &place, None, None, Duration::ZERO);
     draft.show(&outgoing("one")).await;
     lab.server.fail_next(
         "editMessageText",
@@ -276,7 +277,7 @@ async fn a_draft_whose_start_is_in_doubt_begins_no_second_one() {
     let lab = Lab::new().await;
     let place = private(7);
     lab.server.fail_next("sendMessage", Failure::DropAfter);
-    let mut draft = Draft::new(lab.telegram.as_ref(), &place, None, None, Duration::ZERO);
+    let mut draft = DraftMessage::new(lab.telegram.as_ref(), &place, None, None, Duration::ZERO);
     draft.show(&outgoing("one")).await;
     draft.show(&outgoing("one two")).await;
     assert_eq!(lab.server.calls("sendMessage").len(), 1);
@@ -288,7 +289,7 @@ async fn a_pressed_button_is_answered() {
     let lab = Lab::new().await;
     lab.server.presses(7, 99, "approve:abc");
     let received = next(&mut lab.listen()).await;
-    let Event::Press(press) = received.event else {
+    let ChatEvent::Press(press) = received.event else {
         panic!("no press")
     };
     received.receipt.stored();

@@ -1,7 +1,7 @@
 //! Against npm `telegram-test-api`, which others wrote: message in, reply out.
 
-use hermetic_chat::{Chat, Reply};
-use hermetic_telegram::Telegram;
+use hermetic_chat::{Chat, ChatReply};
+use hermetic_telegram::TelegramAdapter;
 use hermetic_testkit::npm::TelegramTestApi;
 use hermetic_testkit::telegram::TOKEN;
 use serde_json::{Value, json};
@@ -39,14 +39,14 @@ async fn a_message_is_answered_on_a_server_of_others() {
         .unwrap();
     assert!(sent.status().is_success(), "{}", sent.status());
 
-    let telegram = Telegram::new(config(&url)).unwrap();
+    let telegram = TelegramAdapter::new(config(&url)).unwrap();
     let mut inbox = telegram.receive(CancellationToken::new());
     let heard = next_message(&mut inbox).await;
     assert_eq!(
         (heard.text.as_str(), heard.sender.id.as_str()),
         ("ping", "7")
     );
-    let reply = Reply::text(outgoing("**pong**"));
+    let reply = ChatReply::text(outgoing("**pong**"));
     let ids = telegram.send(&heard.place, &reply).await.unwrap();
     assert_eq!(ids.len(), 1);
 

@@ -9,36 +9,36 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::post;
 use hermetic_chat::Chat;
-use hermetic_chat::conformance::{Candidate, SendFate, StandIn};
-use hermetic_types::{AccountId, ChatId, ChatKind, MessageId, Place, Platform, UserId};
-use hermetic_webhook::{Webhook, WebhookConfig};
+use hermetic_chat::conformance::{ChatCandidate, SendFate, StandIn};
+use hermetic_types::{AccountId, ChatId, ChatKind, ChatPlace, MessageId, Platform, UserId};
+use hermetic_webhook::{WebhookAdapter, WebhookConfig};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::lab::serve;
-use crate::webhook::{say, secret};
+use crate::webhook::{clock, say, secret};
 
 hermetic_chat::conformance!(candidate);
 
 const ALICE: &str = "alice";
 
-async fn candidate(name: &str) -> Candidate {
+async fn candidate(name: &str) -> ChatCandidate {
     let script = Arc::new(Script::default());
     let callback = axum::Router::new()
         .route("/", post(take_reply))
         .with_state(Arc::clone(&script));
     let (callback, hearing) = serve(callback).await;
-    let webhook = Webhook::new(WebhookConfig {
+    let webhook = WebhookAdapter::new(WebhookConfig {
         account: AccountId::new(Platform::Webhook, name.parse().unwrap()),
         wait: None,
         callback: Some(callback),
-        ..WebhookConfig::new(secret())
+        ..WebhookConfig::new(secret(), clock())
     });
     let webhook = Arc::new(webhook.unwrap());
     let intake = Arc::clone(&webhook).intake().expect("it is called by HTTP");
     let (url, taking) = serve(intake.mounted()).await;
-    Candidate {
+    ChatCandidate {
         chat: webhook,
         stand_in: Box::new(Script::stand_in(script, url, [hearing, taking])),
     }
@@ -108,8 +108,8 @@ impl StandIn for Caller {
         UserId::new(ALICE).unwrap()
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> ChatPlace {
+        ChatPlace {
             chat: ChatId::new("ops").unwrap(),
             kind: ChatKind::Dm,
             thread: None,

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hermetic_chat::{Event, Outgoing, ReceiveError, Received};
-use hermetic_redact::{Redactor, Settings};
-use hermetic_types::Incoming;
+use hermetic_chat::{ChatEvent, OutgoingText, ReceiveError, ReceivedEvent};
+use hermetic_redact::{Redactor, RedactorSettings};
+use hermetic_types::IncomingMessage;
 use tokio::time::timeout;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-pub(crate) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;
+pub(crate) type Inbox<'a> = BoxStream<'a, Result<ReceivedEvent, ReceiveError>>;
 
-pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
+pub(crate) async fn next(inbox: &mut Inbox<'_>) -> ReceivedEvent {
     timeout(PATIENCE, inbox.next())
         .await
         .expect("an event in time")
@@ -22,21 +22,23 @@ pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
 }
 
 /// The next message, stored.
-pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
+pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> IncomingMessage {
     let received = next(inbox).await;
     received.receipt.stored();
     message(received.event)
 }
 
-pub(crate) fn message(event: Event) -> Incoming {
+pub(crate) fn message(event: ChatEvent) -> IncomingMessage {
     match event {
-        Event::Message(message) => message,
+        ChatEvent::Message(message) => message,
         other => panic!("expected a message, got {other:?}"),
     }
 }
 
-pub(crate) fn outgoing(text: impl AsRef<str>) -> Outgoing {
-    Redactor::new([], Settings::default()).redact(text).into()
+pub(crate) fn outgoing(text: impl AsRef<str>) -> OutgoingText {
+    Redactor::new([], RedactorSettings::default())
+        .redact(text)
+        .into()
 }
 
 pub(crate) async fn serve(router: axum::Router) -> (String, tokio::task::JoinHandle<()>) {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::routing::post;
-use hermetic_chat::{Chat, Event, Reply, SendFailure};
-use hermetic_types::Secret;
+use hermetic_chat::{Chat, ChatEvent, ChatReply, SendFailure};
+use hermetic_testkit::clock::ManualClock;
+use hermetic_types::{Secret, SharedClock, Timestamp};
 use hermetic_webhook::{
-    NONCE_HEADER, SIGNATURE_HEADER, Signature, TIMESTAMP_HEADER, Webhook, WebhookConfig,
+    NONCE_HEADER, SIGNATURE_HEADER, SignedHeaders, TIMESTAMP_HEADER, WebhookAdapter, WebhookConfig,
     WebhookConfigError,
 };
-use jiff::Timestamp;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -21,20 +21,30 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lab::{Inbox, PATIENCE, message, next, next_message, outgoing, serve};
 
+/// The time at which these tests happen.
+const NOW: Timestamp = Timestamp::from_seconds(1_700_000_000);
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Stands still at [`NOW`].
+pub(crate) fn clock() -> SharedClock {
+    ManualClock::at(NOW).shared()
+}
+
 pub(crate) fn secret() -> Secret {
     Secret::new("sixteen bytes or more")
 }
 
-fn webhook(change: impl FnOnce(&mut WebhookConfig)) -> Arc<Webhook> {
+fn webhook(change: impl FnOnce(&mut WebhookConfig)) -> Arc<WebhookAdapter> {
     let mut config = WebhookConfig {
         wait: Some(PATIENCE),
-        ..WebhookConfig::new(secret())
+        ..WebhookConfig::new(secret(), clock())
     };
     change(&mut config);
-    Arc::new(Webhook::new(config).unwrap())
+    Arc::new(WebhookAdapter::new(config).unwrap())
 }
 
-fn routes(webhook: &Arc<Webhook>) -> axum::Router {
+fn routes(webhook: &Arc<WebhookAdapter>) -> axum::Router {
     let intake = Arc::clone(webhook).intake();
     intake.expect("it is called by HTTP").mounted()
 }
@@ -43,7 +53,7 @@ fn hello(chat: &str) -> Value {
     json!({ "chat": chat, "user": "alice", "text": "hello" })
 }
 
-async fn post_signed(url: &str, signature: &Signature, body: &[u8]) -> (StatusCode, Value) {
+async fn post_signed(url: &str, signature: &SignedHeaders, body: &[u8]) -> (StatusCode, Value) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let request = client
         .post(url)
@@ -61,21 +71,16 @@ async fn post_signed(url: &str, signature: &Signature, body: &[u8]) -> (StatusCo
 
 pub(crate) async fn say(url: &str, nonce: &str, body: &Value) -> (StatusCode, Value) {
     let body = body.to_string();
-    let signature = Signature::sign(
-        &secret(),
-        Timestamp::now().as_second(),
-        nonce,
-        body.as_bytes(),
-    );
+    let signature = SignedHeaders::sign(&secret(), NOW.seconds(), nonce, body.as_bytes());
     post_signed(url, &signature, body.as_bytes()).await
 }
 
-fn reply(text: &str) -> Reply {
-    Reply::text(outgoing(text))
+fn reply(text: &str) -> ChatReply {
+    ChatReply::text(outgoing(text))
 }
 
 /// Stores one message and answers it.
-async fn answer(webhook: &Webhook, inbox: &mut Inbox<'_>, text: &str) {
+async fn answer(webhook: &WebhookAdapter, inbox: &mut Inbox<'_>, text: &str) {
     let heard = next_message(inbox).await;
     let mut reply = reply(text);
     reply.reply_to = Some(heard.message);
@@ -151,10 +156,10 @@ async fn a_request_works_once() {
 async fn forged_and_stale_requests_are_refused() {
     let webhook = webhook(|_| {});
     let (url, serving) = serve(routes(&webhook)).await;
-    let (now, body) = (Timestamp::now().as_second(), hello("ops").to_string());
-    let good = Signature::sign(&secret(), now, "n1", body.as_bytes());
-    let stale = Signature::sign(&secret(), now - 400, "n2", body.as_bytes());
-    let foreign = Signature::sign(
+    let (now, body) = (NOW.seconds(), hello("ops").to_string());
+    let good = SignedHeaders::sign(&secret(), now, "n1", body.as_bytes());
+    let stale = SignedHeaders::sign(&secret(), now - 400, "n2", body.as_bytes());
+    let foreign = SignedHeaders::sign(
         &Secret::new("another secret of length"),
         now,
         "n3",
@@ -165,14 +170,14 @@ async fn forged_and_stale_requests_are_refused() {
         (&stale, body.clone()),
         (&foreign, body.clone()),
         (
-            &Signature {
+            &SignedHeaders {
                 nonce: "n4".to_owned(),
                 ..good.clone()
             },
             body.clone(),
         ),
         (
-            &Signature {
+            &SignedHeaders {
                 value: "v1=".to_owned(),
                 ..good.clone()
             },
@@ -206,6 +211,36 @@ async fn forged_and_stale_requests_are_refused() {
 }
 
 #[tokio::test]
+async fn a_clock_that_jumps_lets_nothing_in_twice() {
+    let moved = ManualClock::at(NOW);
+    let webhook = webhook(|config| {
+        config.wait = None;
+        config.clock = moved.shared();
+    });
+    let (url, serving) = serve(routes(&webhook)).await;
+    let mut inbox = webhook.receive(CancellationToken::new());
+    let body = hello("ops");
+    let ((status, _), heard) = tokio::join!(say(&url, "n1", &body), next_message(&mut inbox));
+    assert_eq!(status, StatusCode::ACCEPTED);
+    assert_eq!(heard.received_at, NOW);
+
+    // Far ahead, what is signed now is too old, and far behind too new.
+    for wrong in [NOW.plus(DAY), NOW.minus(DAY)] {
+        moved.set(wrong);
+        assert_eq!(say(&url, "n2", &body).await.0, StatusCode::UNAUTHORIZED);
+    }
+    // Back again, the first one is still known, and a new one is taken.
+    moved.set(NOW.minus(Duration::from_secs(60)));
+    assert_eq!(say(&url, "n1", &body).await.0, StatusCode::CONFLICT);
+    let ((status, _), heard) = tokio::join!(say(&url, "n2", &body), next_message(&mut inbox));
+    assert_eq!(
+        (status, heard.update.as_str()),
+        (StatusCode::ACCEPTED, "n2")
+    );
+    serving.abort();
+}
+
+#[tokio::test]
 async fn a_late_reply_goes_to_the_callback_signed() {
     let (posted, mut posts) = mpsc::channel::<(HeaderMap, Bytes)>(4);
     let callback = axum::Router::new().route(
@@ -226,8 +261,8 @@ async fn a_late_reply_goes_to_the_callback_signed() {
     assert_eq!(status, StatusCode::ACCEPTED);
     webhook.send(&heard.place, &reply("late")).await.unwrap();
     let (headers, body) = timeout(PATIENCE, posts.recv()).await.unwrap().unwrap();
-    let signature = Signature::read(&headers).unwrap();
-    signature.check(&secret(), &body, Timestamp::now()).unwrap();
+    let signature = SignedHeaders::read(&headers).unwrap();
+    signature.check(&secret(), &body, NOW).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(
         (body["text"].as_str(), body["id"].as_str()),
@@ -267,18 +302,19 @@ async fn a_press_comes_in_too() {
         received.receipt.stored();
         received.event
     });
-    assert!(matches!(received, Event::Press(press) if press.data == "y:1"));
+    assert!(matches!(received, ChatEvent::Press(press) if press.data == "y:1"));
     serving.abort();
 }
 
 #[test]
 fn a_short_secret_does_not_start() {
-    let refused = Webhook::new(WebhookConfig::new(Secret::new("short"))).unwrap_err();
+    let refused =
+        WebhookAdapter::new(WebhookConfig::new(Secret::new("short"), clock())).unwrap_err();
     assert_eq!(refused, WebhookConfigError::ShortSecret { bytes: 5 });
-    let mut config = WebhookConfig::new(secret());
+    let mut config = WebhookConfig::new(secret(), clock());
     config.callback = Some("file:///etc/passwd".to_owned());
     assert_eq!(
-        Webhook::new(config).unwrap_err(),
+        WebhookAdapter::new(config).unwrap_err(),
         WebhookConfigError::Callback
     );
 }

@@ -16,14 +16,14 @@ use super::{BridgeConfig, BridgeConfigError};
 const ANSWER_BYTES: usize = 16 << 20;
 
 #[derive(Debug)]
-pub(super) struct Api {
+pub(super) struct BridgeApi {
     client: Client,
     base: String,
     request: Duration,
 }
 
 #[derive(Debug, Error)]
-pub(super) enum CallError {
+pub(super) enum BridgeCallError {
     /// The request never left.
     #[error("the bridge cannot be reached")]
     Unreachable(#[source] reqwest::Error),
@@ -37,11 +37,11 @@ pub(super) enum CallError {
 }
 
 #[derive(Deserialize)]
-struct Failed {
+struct BridgeFailure {
     error: String,
 }
 
-impl Api {
+impl BridgeApi {
     pub(super) fn new(config: &BridgeConfig) -> Result<Self, BridgeConfigError> {
         let base = config.url.trim_end_matches('/');
         let url = Url::parse(base).map_err(|_| BridgeConfigError::Url)?;
@@ -62,7 +62,7 @@ impl Api {
         })
     }
 
-    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, BridgeCallError> {
         self.call(self.client.get(format!("{}{path}", self.base)))
             .await
     }
@@ -71,22 +71,25 @@ impl Api {
         &self,
         path: &str,
         body: &Value,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, BridgeCallError> {
         let request = self.client.post(format!("{}{path}", self.base));
         self.call(request.json(body)).await
     }
 
-    async fn call<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, CallError> {
+    async fn call<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<T, BridgeCallError> {
         let sent = request.timeout(self.request).send().await;
-        let response = sent.map_err(CallError::of)?;
+        let response = sent.map_err(BridgeCallError::of)?;
         let status = response.status();
-        let garbled = || CallError::Garbled {
+        let garbled = || BridgeCallError::Garbled {
             status: status.as_u16(),
         };
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|error| CallError::Broken(error.without_url()))?;
+            let chunk = chunk.map_err(|error| BridgeCallError::Broken(error.without_url()))?;
             if body.len() + chunk.len() > ANSWER_BYTES {
                 return Err(garbled());
             }
@@ -95,8 +98,8 @@ impl Api {
         if status.is_success() {
             return serde_json::from_slice(&body).map_err(|_| garbled());
         }
-        match serde_json::from_slice::<Failed>(&body) {
-            Ok(failed) => Err(CallError::Refused {
+        match serde_json::from_slice::<BridgeFailure>(&body) {
+            Ok(failed) => Err(BridgeCallError::Refused {
                 status: status.as_u16(),
                 error: failed.error.chars().take(300).collect(),
             }),
@@ -105,7 +108,7 @@ impl Api {
     }
 }
 
-impl CallError {
+impl BridgeCallError {
     fn of(error: reqwest::Error) -> Self {
         let error = error.without_url();
         match error.is_connect() || error.is_builder() {
@@ -115,18 +118,18 @@ impl CallError {
     }
 }
 
-impl From<CallError> for SendFailure {
-    fn from(error: CallError) -> Self {
+impl From<BridgeCallError> for SendFailure {
+    fn from(error: BridgeCallError) -> Self {
         match error {
             // It says so before it tries.
-            CallError::Refused { status: 503, .. } | CallError::Unreachable(_) => {
+            BridgeCallError::Refused { status: 503, .. } | BridgeCallError::Unreachable(_) => {
                 Self::NotSent(Box::new(error))
             }
             // WhatsApp did not answer it in time, for example.
-            CallError::Refused { status: 500.., .. }
-            | CallError::Garbled { .. }
-            | CallError::Broken(_) => Self::Uncertain(Box::new(error)),
-            CallError::Refused { error, .. } => Self::Refused { description: error },
+            BridgeCallError::Refused { status: 500.., .. }
+            | BridgeCallError::Garbled { .. }
+            | BridgeCallError::Broken(_) => Self::Uncertain(Box::new(error)),
+            BridgeCallError::Refused { error, .. } => Self::Refused { description: error },
         }
     }
 }

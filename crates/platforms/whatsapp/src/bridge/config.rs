@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_chat::{AdapterState, InMemoryState};
-use hermetic_types::{AccountId, Platform, SharedClock, SystemClock};
+use hermetic_types::{AccountId, Platform, SharedClock};
 use thiserror::Error;
 
-use crate::Hearing;
+use crate::WhatsAppHearing;
 
 #[derive(Clone, Debug)]
 pub struct BridgeConfig {
@@ -19,7 +19,7 @@ pub struct BridgeConfig {
     pub media_folders: Vec<PathBuf>,
     /// Where we put a file for the bridge to send; it is gone when it was sent.
     pub outgoing_folder: PathBuf,
-    pub hearing: Hearing,
+    pub hearing: WhatsAppHearing,
     pub timing: BridgeTiming,
     pub clock: SharedClock,
     pub state: Arc<dyn AdapterState>,
@@ -45,15 +45,15 @@ pub enum BridgeConfigError {
 }
 
 impl BridgeConfig {
-    pub fn new(url: &str) -> Self {
+    pub fn new(url: &str, clock: SharedClock) -> Self {
         Self {
             account: Platform::Whatsapp.into(),
             url: url.to_owned(),
             media_folders: Vec::new(),
             outgoing_folder: std::env::temp_dir(),
-            hearing: Hearing::default(),
+            hearing: WhatsAppHearing::default(),
             timing: BridgeTiming::default(),
-            clock: SystemClock::shared(),
+            clock,
             state: Arc::new(InMemoryState::default()),
         }
     }

@@ -1,28 +1,27 @@
 //! What the bridge hands over, as far as we listen.
 
-use hermetic_chat::Event;
+use hermetic_chat::ChatEvent;
 use hermetic_types::{
-    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Incoming, MessageId,
-    Place, Quoted, Sender, UpdateId, UserId,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, ChatPlace,
+    IncomingMessage, MessageId, QuotedMessage, Sender, Timestamp, UpdateId, UserId,
 };
-use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::Hearing;
+use crate::WhatsAppHearing;
 use crate::hearing::passed_on;
 use crate::person::PhoneNumber;
 
-/// Whom a message is read for.
+/// Reads the bridge's messages for one account.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct BridgeReader<'a> {
     pub(super) account: &'a AccountId,
-    pub(super) hearing: &'a Hearing,
+    pub(super) hearing: &'a WhatsAppHearing,
     pub(super) now: Timestamp,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RawMessage {
+pub(super) struct BridgeMessage {
     pub(super) message_id: MessageId,
     chat_id: String,
     sender_id: String,
@@ -55,11 +54,11 @@ pub(super) struct RawMessage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Jid {
     user: String,
-    domain: Domain,
+    domain: JidDomain,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Domain {
+enum JidDomain {
     Number,
     Hidden,
 }
@@ -71,8 +70,8 @@ impl Jid {
         // The bridge writes the colon of its own addresses as another `@`.
         let user = user.split([':', '@']).next()?;
         let domain = match domain {
-            "s.whatsapp.net" | "c.us" => Domain::Number,
-            "lid" => Domain::Hidden,
+            "s.whatsapp.net" | "c.us" => JidDomain::Number,
+            "lid" => JidDomain::Hidden,
             _ => return None,
         };
         PhoneNumber::read(user)?;
@@ -91,24 +90,24 @@ impl Jid {
     /// By which an allowlist names them.
     fn user(&self) -> Option<UserId> {
         UserId::new(match self.domain {
-            Domain::Number => self.user.clone(),
-            Domain::Hidden => format!("{}@lid", self.user),
+            JidDomain::Number => self.user.clone(),
+            JidDomain::Hidden => format!("{}@lid", self.user),
         })
         .ok()
     }
 
     pub(super) fn chat(&self) -> Option<ChatId> {
         let domain = match self.domain {
-            Domain::Number => "s.whatsapp.net",
-            Domain::Hidden => "lid",
+            JidDomain::Number => "s.whatsapp.net",
+            JidDomain::Hidden => "lid",
         };
         ChatId::new(format!("{}@{domain}", self.user)).ok()
     }
 }
 
-impl RawMessage {
+impl BridgeMessage {
     /// The event that this is, or why it is none.
-    pub(super) fn event(self, reader: Reader<'_>) -> Result<Event, &'static str> {
+    pub(super) fn event(self, reader: BridgeReader<'_>) -> Result<ChatEvent, &'static str> {
         let update = UpdateId::new(self.message_id.as_str()).map_err(|_| "it has no name")?;
         let from = Jid::read(&self.sender_id).ok_or("nobody is named as its sender")?;
         let id = from.user().ok_or("nobody is named as its sender")?;
@@ -131,7 +130,7 @@ impl RawMessage {
         if let Some(why) = reader.hearing.ignores(&place, mentions_us) {
             return Err(why);
         }
-        Ok(Event::Message(Incoming {
+        Ok(ChatEvent::Message(IncomingMessage {
             account: reader.account.clone(),
             update,
             place,
@@ -139,6 +138,7 @@ impl RawMessage {
                 id,
                 display: self.sender_name,
                 is_bot: false,
+                roles: Vec::new(),
             },
             message: self.message_id,
             text,
@@ -149,12 +149,12 @@ impl RawMessage {
         }))
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<ChatPlace> {
         let (chat, kind) = match self.chat_id.ends_with("@g.us") {
             true => (ChatId::new(self.chat_id.clone()).ok()?, ChatKind::Group),
             false => (Jid::read(&self.chat_id)?.chat()?, ChatKind::Dm),
         };
-        Some(Place {
+        Some(ChatPlace {
             chat,
             kind,
             thread: None,
@@ -173,9 +173,9 @@ impl RawMessage {
         }
     }
 
-    fn quoted(&self) -> Option<Quoted> {
+    fn quoted(&self) -> Option<QuotedMessage> {
         let participant = self.quoted_participant.as_deref().unwrap_or_default();
-        Some(Quoted {
+        Some(QuotedMessage {
             message: self.quoted_message_id.clone()?,
             from_us: self.is_us(participant),
             text: self.quoted_text.clone().unwrap_or_default(),

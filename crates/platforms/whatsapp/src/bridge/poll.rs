@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
-use hermetic_chat::{Backoff, ChatState, Event, Receipt, Received, Saving};
+use hermetic_chat::{Backoff, ChatEvent, ChatState, Receipt, ReceivedEvent, SaveDurability};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -16,17 +16,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
 use super::WhatsAppBridge;
-use super::api::CallError;
-use super::message::{RawMessage, Reader};
+use super::api::BridgeCallError;
+use super::message::{BridgeMessage, BridgeReader};
 
 /// What the keys of messages that are not stored yet begin with.
 const PREFIX: &str = "polled:";
 
 /// What is asked of the bridge, and what of it is still open.
-pub(super) struct Poller<'a> {
+pub(super) struct BridgePoller<'a> {
     bridge: &'a WhatsAppBridge,
-    waiting: VecDeque<Polled>,
-    open: FuturesUnordered<BoxFuture<'a, (Polled, bool)>>,
+    waiting: VecDeque<PolledEvent>,
+    open: FuturesUnordered<BoxFuture<'a, (PolledEvent, bool)>>,
     backoff: Backoff,
     next_poll: Instant,
     next_health: Instant,
@@ -34,9 +34,9 @@ pub(super) struct Poller<'a> {
 }
 
 /// A message, and where it is kept until it is stored.
-struct Polled {
+struct PolledEvent {
     key: String,
-    event: Event,
+    event: ChatEvent,
 }
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ pub(super) struct RawHealth {
     pub(super) status: String,
 }
 
-impl<'a> Poller<'a> {
+impl<'a> BridgePoller<'a> {
     pub(super) fn new(bridge: &'a WhatsAppBridge) -> Self {
         let retry = bridge.timing.retry;
         Self {
@@ -60,7 +60,7 @@ impl<'a> Poller<'a> {
 
     /// The next message, until `stop`. An answer of the bridge is never dropped half read: it would be
     /// the only copy.
-    pub(super) async fn next(&mut self, stop: &CancellationToken) -> Option<Received> {
+    pub(super) async fn next(&mut self, stop: &CancellationToken) -> Option<ReceivedEvent> {
         loop {
             if let Some(polled) = self.waiting.pop_front() {
                 return Some(self.hand_out(polled));
@@ -83,12 +83,12 @@ impl<'a> Poller<'a> {
         }
     }
 
-    fn hand_out(&mut self, polled: Polled) -> Received {
+    fn hand_out(&mut self, polled: PolledEvent) -> ReceivedEvent {
         let (receipt, counterfoil) = Receipt::pair();
         let event = polled.event.clone();
         let settled = async move { (polled, counterfoil.signed().await) };
         self.open.push(settled.boxed());
-        Received { event, receipt }
+        ReceivedEvent { event, receipt }
     }
 
     async fn poll(&mut self) {
@@ -112,7 +112,7 @@ impl<'a> Poller<'a> {
         self.next_poll = Instant::now() + wait;
     }
 
-    async fn look(&mut self) -> Result<(), CallError> {
+    async fn look(&mut self) -> Result<(), BridgeCallError> {
         if Instant::now() >= self.next_health {
             let health: RawHealth = self.bridge.api.get("/health").await?;
             self.bridge.set_state(match health.status.as_str() {
@@ -137,7 +137,10 @@ impl<'a> Poller<'a> {
             return;
         };
         let text = message.to_string();
-        let kept = self.bridge.store.save(&polled.key, &text, Saving::OnDisk);
+        let kept = self
+            .bridge
+            .store
+            .save(&polled.key, &text, SaveDurability::OnDisk);
         if let Err(error) = kept.await {
             error!(update = %polled.key, %error, "a message of the bridge is only in memory");
         }
@@ -161,8 +164,8 @@ impl<'a> Poller<'a> {
         }
     }
 
-    fn read(&self, message: &Value) -> Option<Polled> {
-        let raw = match RawMessage::deserialize(message) {
+    fn read(&self, message: &Value) -> Option<PolledEvent> {
+        let raw = match BridgeMessage::deserialize(message) {
             Ok(raw) => raw,
             Err(error) => {
                 warn!(%error, "the bridge handed over something malformed; skipped");
@@ -170,13 +173,13 @@ impl<'a> Poller<'a> {
             }
         };
         let key = format!("{PREFIX}{}", raw.message_id);
-        let reader = Reader {
+        let reader = BridgeReader {
             account: &self.bridge.account,
             hearing: &self.bridge.hearing,
             now: self.bridge.now(),
         };
         match raw.event(reader) {
-            Ok(event) => Some(Polled { key, event }),
+            Ok(event) => Some(PolledEvent { key, event }),
             Err(why) => {
                 debug!(update = key, why, "not for us");
                 None
@@ -186,7 +189,7 @@ impl<'a> Poller<'a> {
 }
 
 impl WhatsAppBridge {
-    async fn forget(&self, polled: &Polled) {
+    async fn forget(&self, polled: &PolledEvent) {
         if let Err(error) = self.store.remove(&polled.key).await {
             // It comes again after a restart, and its update id tells.
             debug!(%error, "a stored message is still kept");

@@ -8,34 +8,35 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use hermetic_chat::{
-    AttachmentStream, Backoff, DownloadError, Outgoing, OutgoingFile, Reply, SendError, SendFailure,
+    AttachmentStream, Backoff, ChatReply, DownloadError, OutgoingFile, OutgoingText, SendError,
+    SendFailure,
 };
-use hermetic_types::{Attachment, MessageId, Place};
+use hermetic_types::{Attachment, ChatPlace, MessageId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-use super::api::CallError;
+use super::api::BridgeCallError;
 use super::{FILE_BYTES, MESSAGE, WhatsAppBridge};
 use crate::dialect::to_whatsapp;
 
-const ATTEMPTS: u32 = 3;
+const BRIDGE_SEND_ATTEMPTS: u32 = 3;
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
 const CHUNK: usize = 64 << 10;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Sent {
+struct BridgeSent {
     message_id: Option<MessageId>,
 }
 
 impl WhatsAppBridge {
     pub(super) async fn send_reply(
         &self,
-        place: &Place,
-        reply: &Reply,
+        place: &ChatPlace,
+        reply: &ChatReply,
     ) -> Result<Vec<MessageId>, SendError> {
         let limit = PARTS * MESSAGE.length / 2;
         if MESSAGE.unit.count(reply.text.as_str()) > limit {
@@ -62,9 +63,9 @@ impl WhatsAppBridge {
 
     pub(super) async fn edit_message(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         message: &MessageId,
-        text: &Outgoing,
+        text: &OutgoingText,
     ) -> Result<(), SendError> {
         if !MESSAGE.fits(text.as_str()) {
             let (limit, unit) = (MESSAGE.length, MESSAGE.unit.name());
@@ -81,7 +82,7 @@ impl WhatsAppBridge {
             .map_err(|error| SendFailure::from(error).into())
     }
 
-    pub(super) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
+    pub(super) async fn show_typing(&self, place: &ChatPlace) -> Result<(), SendError> {
         let body = json!({ "chatId": place.chat });
         let shown = self.api.post::<Value>("/typing", &body).await;
         shown
@@ -92,7 +93,7 @@ impl WhatsAppBridge {
     /// The bridge takes files by their path, so this one lies on the disk while it is sent.
     pub(super) async fn send_media(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         file: &OutgoingFile,
     ) -> Result<MessageId, SendError> {
         let most = usize::try_from(FILE_BYTES).unwrap_or(usize::MAX);
@@ -125,15 +126,15 @@ impl WhatsAppBridge {
         let mut backoff = Backoff::new(self.timing.retry.0, self.timing.retry.1);
         let mut attempt = 1;
         loop {
-            let failure = match self.api.post::<Sent>(path, body).await {
+            let failure = match self.api.post::<BridgeSent>(path, body).await {
                 Ok(sent) => {
                     let unnamed = || SendFailure::Uncertain("the bridge named no message".into());
                     return sent.message_id.ok_or_else(unnamed);
                 }
-                Err(error @ CallError::Unreachable(_)) => SendFailure::from(error),
+                Err(error @ BridgeCallError::Unreachable(_)) => SendFailure::from(error),
                 Err(error) => return Err(error.into()),
             };
-            if attempt == ATTEMPTS {
+            if attempt == BRIDGE_SEND_ATTEMPTS {
                 return Err(failure);
             }
             attempt += 1;

@@ -1,10 +1,10 @@
 //! Whose number it is, and what it lacks.
 
-use hermetic_chat::{AccountCheck, CheckError, Shortcoming};
+use hermetic_chat::{AccountCheck, AccountShortcoming, CheckError};
 use serde::Deserialize;
 
 use super::WhatsAppCloud;
-use super::graph::CallError;
+use super::graph::GraphCallError;
 
 /// What Meta says of the number.
 #[derive(Debug, Deserialize)]
@@ -24,7 +24,7 @@ struct RawWebhooks {
 }
 
 impl WhatsAppCloud {
-    pub(super) async fn number(&self) -> Result<RawNumber, CallError> {
+    pub(super) async fn number(&self) -> Result<RawNumber, GraphCallError> {
         let fields = "display_phone_number,verified_name,quality_rating,webhook_configuration";
         let path = format!("{}?fields={fields}", self.phone_number_id);
         self.graph.get(&path).await
@@ -34,7 +34,7 @@ impl WhatsAppCloud {
         let number = self.number().await?;
         let mut shortcomings = Vec::new();
         let mut lacks = |problem: &str, remedy: &str| {
-            shortcomings.push(Shortcoming {
+            shortcomings.push(AccountShortcoming {
                 problem: problem.to_owned(),
                 remedy: remedy.to_owned(),
             });
@@ -87,13 +87,15 @@ impl RawNumber {
     }
 }
 
-impl From<CallError> for CheckError {
-    fn from(error: CallError) -> Self {
+impl From<GraphCallError> for CheckError {
+    fn from(error: GraphCallError) -> Self {
         match error {
-            CallError::Refused(refusal) if refusal.is_about_the_token() => Self::Unauthorized {
-                description: refusal.words(),
-            },
-            CallError::Refused(refusal) => Self::Refused {
+            GraphCallError::Refused(refusal) if refusal.is_about_the_token() => {
+                Self::Unauthorized {
+                    description: refusal.words(),
+                }
+            }
+            GraphCallError::Refused(refusal) => Self::Refused {
                 description: refusal.words(),
             },
             other => Self::Unreachable(Box::new(other)),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_chat::{AdapterState, InMemoryState};
-use hermetic_types::{AccountId, Platform, Secret, SharedClock, SystemClock};
+use hermetic_types::{AccountId, Platform, Secret, SharedClock};
 use thiserror::Error;
 
-use crate::{Hearing, PhoneNumber};
+use crate::{PhoneNumber, WhatsAppHearing};
 
 /// Where Meta's own servers are.
 const GRAPH: &str = "https://graph.facebook.com";
@@ -35,7 +35,7 @@ pub struct CloudConfig {
     pub listed_numbers: BTreeSet<PhoneNumber>,
     /// Sent to somebody who wrote nothing for a day and cannot be sent anything else.
     pub template: Option<MessageTemplate>,
-    pub hearing: Hearing,
+    pub hearing: WhatsAppHearing,
     pub timing: CloudTiming,
     pub clock: SharedClock,
     pub state: Arc<dyn AdapterState>,
@@ -97,7 +97,12 @@ pub enum CloudConfigError {
 }
 
 impl CloudConfig {
-    pub fn new(phone_number_id: &str, access_token: Secret, app_secret: Secret) -> Self {
+    pub fn new(
+        phone_number_id: &str,
+        access_token: Secret,
+        app_secret: Secret,
+        clock: SharedClock,
+    ) -> Self {
         Self {
             account: Platform::Whatsapp.into(),
             phone_number_id: phone_number_id.to_owned(),
@@ -110,9 +115,9 @@ impl CloudConfig {
             proxy: None,
             listed_numbers: BTreeSet::new(),
             template: None,
-            hearing: Hearing::default(),
+            hearing: WhatsAppHearing::default(),
             timing: CloudTiming::default(),
-            clock: SystemClock::shared(),
+            clock,
             state: Arc::new(InMemoryState::default()),
         }
     }
@@ -224,7 +229,10 @@ mod tests {
     #[test]
     fn a_number_without_a_secret_does_not_start() {
         let secret = |text: &str| Secret::new(text);
-        let check = |id, token, app| CloudConfig::new(id, secret(token), secret(app)).check();
+        let check = |id, token, app| {
+            let clock = hermetic_types::SystemClock::shared();
+            CloudConfig::new(id, secret(token), secret(app), clock).check()
+        };
         assert_eq!(check("1065", "EAAtoken", "app"), Ok(()));
         assert_eq!(
             check("1065", "EAAtoken", " "),

@@ -10,14 +10,15 @@ use hermetic_chat::{
     AttachmentStream, DownloadError, OutgoingFile, SendError, SendFailure, TextLimit,
     bounded_download,
 };
-use hermetic_types::{Attachment, MessageId, Place};
+use hermetic_types::{Attachment, ChatPlace, MessageId};
 use reqwest::multipart::{Form, Part};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::WhatsAppCloud;
-use super::graph::CallError;
+use super::graph::GraphCallError;
 use super::media_kind::MediaKind;
+use super::send::References;
 use crate::dialect::to_whatsapp;
 
 /// Documents; pictures, sound and films are smaller.
@@ -28,7 +29,7 @@ const TRANSFER: Duration = Duration::from_secs(300);
 impl WhatsAppCloud {
     pub(super) async fn upload_and_send(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         file: &OutgoingFile,
     ) -> Result<MessageId, SendError> {
         check(file)?;
@@ -41,7 +42,9 @@ impl WhatsAppCloud {
             .await;
         let uploaded = uploaded.map_err(|error| match error {
             // An upload alone shows nobody anything, so it may be done again.
-            CallError::Broken(_) | CallError::Garbled { .. } => SendFailure::NotSent(error.into()),
+            GraphCallError::Broken(_) | GraphCallError::Garbled { .. } => {
+                SendFailure::NotSent(error.into())
+            }
             error => error.into(),
         })?;
         let mut content = json!({ "id": uploaded.id });
@@ -51,7 +54,9 @@ impl WhatsAppCloud {
         if let Some(caption) = &file.caption {
             content["caption"] = json!(to_whatsapp(caption.as_str()));
         }
-        let sent = self.deliver(place, (kind.name(), content), None).await;
+        let sent = self
+            .deliver(place, (kind.name(), content), References::default())
+            .await;
         sent.map_err(SendError::from)
     }
 
@@ -70,7 +75,7 @@ impl WhatsAppCloud {
             return Err(refused("this is no file of WhatsApp's"));
         }
         let path = format!("{id}?phone_number_id={}", self.phone_number_id);
-        let file: RawFile = self.graph.get(&path).await.map_err(failed)?;
+        let file: RawMediaFile = self.graph.get(&path).await.map_err(failed)?;
         if too_large(file.file_size) {
             return Err(DownloadError::TooLarge { limit });
         }
@@ -93,7 +98,7 @@ impl WhatsAppCloud {
 
 fn check(file: &OutgoingFile) -> Result<(), SendFailure> {
     let most = usize::try_from(FILE_BYTES).unwrap_or(usize::MAX);
-    let long_caption = |caption: &hermetic_chat::Outgoing| !CAPTION.fits(caption.as_str());
+    let long_caption = |caption: &hermetic_chat::OutgoingText| !CAPTION.fits(caption.as_str());
     let (limit, unit) = if file.bytes.is_empty() {
         return Err(SendFailure::Empty);
     } else if file.bytes.len() > most {
@@ -125,9 +130,9 @@ fn refused(description: &str) -> DownloadError {
     }
 }
 
-fn failed(error: CallError) -> DownloadError {
+fn failed(error: GraphCallError) -> DownloadError {
     match error {
-        CallError::Refused(refusal) => refused(&refusal.words()),
+        GraphCallError::Refused(refusal) => refused(&refusal.words()),
         error => DownloadError::Failed(Box::new(error)),
     }
 }
@@ -149,7 +154,7 @@ struct RawUpload {
 }
 
 #[derive(Deserialize)]
-struct RawFile {
+struct RawMediaFile {
     url: String,
     file_size: Option<u64>,
 }

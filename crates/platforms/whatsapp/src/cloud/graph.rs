@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::refusal::{RawError, Refusal};
+use super::refusal::{GraphRefusal, RawError};
 use super::{CloudConfig, CloudConfigError};
 
 /// Answers are a few lines.
@@ -23,7 +23,7 @@ const ANSWER_BYTES: usize = 1 << 20;
 const MEDIA_HOSTS: [&str; 3] = ["fbsbx.com", "facebook.com", "fbcdn.net"];
 
 #[derive(Debug)]
-pub(crate) struct Graph {
+pub(crate) struct GraphApi {
     client: Client,
     base: Url,
     /// The address with the version, without a slash at its end.
@@ -33,7 +33,7 @@ pub(crate) struct Graph {
 }
 
 #[derive(Debug, Error)]
-pub(crate) enum CallError {
+pub(crate) enum GraphCallError {
     /// The request never left.
     #[error("meta cannot be reached")]
     Unreachable(#[source] reqwest::Error),
@@ -43,18 +43,18 @@ pub(crate) enum CallError {
     #[error("meta answered {status} with something we cannot read")]
     Garbled { status: u16 },
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] GraphRefusal),
     /// Meta asked us before to send nothing for so long.
     #[error("meta wants us to wait {}s", wait.as_secs())]
     Held { wait: Duration },
 }
 
 #[derive(Deserialize)]
-struct Failed {
+struct GraphFailure {
     error: RawError,
 }
 
-impl Graph {
+impl GraphApi {
     pub(crate) fn new(config: &CloudConfig) -> Result<Self, CloudConfigError> {
         let base = config.base_url.trim_end_matches('/');
         let url = Url::parse(base).map_err(|_| CloudConfigError::BaseUrl)?;
@@ -79,7 +79,7 @@ impl Graph {
         })
     }
 
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, GraphCallError> {
         let request = self.client.get(self.address(path));
         self.call(request.timeout(self.request)).await
     }
@@ -88,7 +88,7 @@ impl Graph {
         &self,
         path: &str,
         body: &Value,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, GraphCallError> {
         let request = self.client.post(self.address(path)).json(body);
         self.call(request.timeout(self.request)).await
     }
@@ -98,19 +98,19 @@ impl Graph {
         path: &str,
         form: Form,
         limit: Duration,
-    ) -> Result<T, CallError> {
+    ) -> Result<T, GraphCallError> {
         let request = self.client.post(self.address(path)).multipart(form);
         self.call(request.timeout(limit)).await
     }
 
     /// The bytes at an address that Meta named; nothing if it is not one of Meta's.
-    pub(crate) async fn media(&self, address: &str) -> Option<Result<Response, CallError>> {
+    pub(crate) async fn media(&self, address: &str) -> Option<Result<Response, GraphCallError>> {
         let url = Url::parse(address).ok()?;
         if !self.is_metas(&url) {
             return None;
         }
         let request = self.client.get(url).bearer_auth(self.token.expose());
-        Some(request.send().await.map_err(CallError::of))
+        Some(request.send().await.map_err(GraphCallError::of))
     }
 
     fn is_metas(&self, url: &Url) -> bool {
@@ -123,9 +123,12 @@ impl Graph {
         is_the_stand_in || url.scheme() == "https" && url.host_str().is_some_and(known)
     }
 
-    async fn call<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, CallError> {
+    async fn call<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<T, GraphCallError> {
         let request = request.bearer_auth(self.token.expose());
-        read(request.send().await.map_err(CallError::of)?).await
+        read(request.send().await.map_err(GraphCallError::of)?).await
     }
 
     fn address(&self, path: &str) -> String {
@@ -133,7 +136,7 @@ impl Graph {
     }
 }
 
-impl CallError {
+impl GraphCallError {
     fn of(error: reqwest::Error) -> Self {
         let error = error.without_url();
         if error.is_connect() || error.is_builder() {
@@ -144,28 +147,30 @@ impl CallError {
     }
 }
 
-impl From<CallError> for SendFailure {
-    fn from(error: CallError) -> Self {
+impl From<GraphCallError> for SendFailure {
+    fn from(error: GraphCallError) -> Self {
         match error {
-            CallError::Refused(refusal) => refusal.into(),
-            CallError::Garbled { .. } | CallError::Broken(_) => Self::Uncertain(Box::new(error)),
-            CallError::Unreachable(_) => Self::NotSent(Box::new(error)),
-            CallError::Held { wait } => Self::Throttled { retry_after: wait },
+            GraphCallError::Refused(refusal) => refusal.into(),
+            GraphCallError::Garbled { .. } | GraphCallError::Broken(_) => {
+                Self::Uncertain(Box::new(error))
+            }
+            GraphCallError::Unreachable(_) => Self::NotSent(Box::new(error)),
+            GraphCallError::Held { wait } => Self::Throttled { retry_after: wait },
         }
     }
 }
 
-async fn read<T: DeserializeOwned>(response: Response) -> Result<T, CallError> {
+async fn read<T: DeserializeOwned>(response: Response) -> Result<T, GraphCallError> {
     let status = response.status();
     let asked = response.headers().get(header::RETRY_AFTER);
     let asked = asked.and_then(|value| value.to_str().ok()?.parse().ok());
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
-    let garbled = || CallError::Garbled {
+    let garbled = || GraphCallError::Garbled {
         status: status.as_u16(),
     };
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| CallError::Broken(error.without_url()))?;
+        let chunk = chunk.map_err(|error| GraphCallError::Broken(error.without_url()))?;
         if body.len() + chunk.len() > ANSWER_BYTES {
             return Err(garbled());
         }
@@ -174,10 +179,10 @@ async fn read<T: DeserializeOwned>(response: Response) -> Result<T, CallError> {
     if status.is_success() {
         return serde_json::from_slice(&body).map_err(|_| garbled());
     }
-    match serde_json::from_slice::<Failed>(&body) {
+    match serde_json::from_slice::<GraphFailure>(&body) {
         Ok(failed) => {
             let asked = asked.map(Duration::from_secs);
-            Err(Refusal::answered(failed.error, status.as_u16(), asked).into())
+            Err(GraphRefusal::answered(failed.error, status.as_u16(), asked).into())
         }
         Err(_) => Err(garbled()),
     }
@@ -196,8 +201,13 @@ mod tests {
 
     #[test]
     fn the_token_goes_to_meta_and_nowhere_else() {
-        let config = CloudConfig::new("1", Secret::new("EAAtoken"), Secret::new("app"));
-        let graph = Graph::new(&config).unwrap();
+        let config = CloudConfig::new(
+            "1",
+            Secret::new("EAAtoken"),
+            Secret::new("app"),
+            hermetic_types::SystemClock::shared(),
+        );
+        let graph = GraphApi::new(&config).unwrap();
         let is_metas = |url: &str| graph.is_metas(&Url::parse(url).unwrap());
         assert!(is_metas(
             "https://lookaside.fbsbx.com/whatsapp_business/attachments/?mid=1"

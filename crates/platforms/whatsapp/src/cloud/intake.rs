@@ -13,14 +13,16 @@ use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use hermetic_chat::{AdapterStateError, Counterfoil, Event, Receipt, Received};
-use hermetic_types::{MessageId, Place};
+use hermetic_chat::{
+    AdapterStateError, ChatEvent, Receipt, ReceiptWaiter, ReceivedEvent, UndeliveredReply,
+};
+use hermetic_types::{ChatPlace, MessageId};
 use serde_json::Value;
 use tokio::time::timeout;
 use tracing::{debug, error, info, warn};
 
-use super::message::{NotForUs, Reader};
-use super::notification::{Notification, Posted};
+use super::message::{CloudReader, NotForUs};
+use super::notification::{CloudNotification, PostedCloudMessage};
 use super::{WhatsAppCloud, signature};
 
 /// What Meta posts at most.
@@ -62,8 +64,7 @@ async fn take(
         warn!(account = %cloud.account, "meta posted something that is no JSON; skipped");
         return StatusCode::OK;
     };
-    let notification = Notification::read(&body, &cloud.phone_number_id);
-    match timeout(cloud.timing.storing, cloud.store(notification)).await {
+    match timeout(cloud.timing.storing, cloud.store_all(&body)).await {
         Ok(Ok(true)) => StatusCode::OK,
         Ok(Ok(false)) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,
         Ok(Err(error)) => {
@@ -74,20 +75,48 @@ async fn take(
 }
 
 impl WhatsAppCloud {
+    /// Hands out what a body says, number by number. Whether all of it is stored.
+    async fn store_all(&self, body: &Value) -> Result<bool, AdapterStateError> {
+        let mut all = true;
+        for number in self.numbers() {
+            let notification = CloudNotification::read(body, &number.phone_number_id);
+            all &= number.store(notification).await?;
+        }
+        Ok(all)
+    }
+
     /// Hands out what is in it. Whether all of it is stored.
-    async fn store(&self, notification: Notification) -> Result<bool, AdapterStateError> {
+    async fn store(&self, notification: CloudNotification) -> Result<bool, AdapterStateError> {
+        let mut open = Vec::new();
         for status in notification.statuses {
-            if let Some(late) = self.statuses.hear(&status) {
-                self.note_lost(&late.chat, &late.refusal).await;
+            let Some(late) = self.statuses.hear(&status) else {
+                continue;
+            };
+            self.note_lost(&late.chat, &late.refusal).await;
+            if let Some(key) = late.key {
+                let (receipt, counterfoil) = Receipt::pair();
+                let event = ChatEvent::Undelivered(UndeliveredReply {
+                    account: self.account.clone(),
+                    key,
+                    why: late.refusal.words(),
+                });
+                open.push((None, counterfoil));
+                if self
+                    .hand_in
+                    .send(ReceivedEvent { event, receipt })
+                    .await
+                    .is_err()
+                {
+                    return Ok(false);
+                }
             }
         }
-        let mut open = Vec::new();
         for posted in notification.messages {
             let id = posted.message.id.clone();
             if !self.was_stored(&id)
                 && let Some((received, counterfoil)) = self.hear(posted).await?
             {
-                open.push((id, counterfoil));
+                open.push((Some(id), counterfoil));
                 if self.hand_in.send(received).await.is_err() {
                     return Ok(false);
                 }
@@ -96,7 +125,7 @@ impl WhatsAppCloud {
         let mut all = true;
         for (id, counterfoil) in open {
             match counterfoil.signed().await {
-                true => self.note_stored(id),
+                true => id.into_iter().for_each(|id| self.note_stored(id)),
                 false => all = false,
             }
         }
@@ -105,15 +134,15 @@ impl WhatsAppCloud {
 
     async fn hear(
         &self,
-        posted: Posted,
-    ) -> Result<Option<(Received, Counterfoil)>, AdapterStateError> {
+        posted: PostedCloudMessage,
+    ) -> Result<Option<(ReceivedEvent, ReceiptWaiter)>, AdapterStateError> {
         let (message, kind) = (posted.message.id.clone(), posted.kind().to_owned());
         let (id, number) = posted.shown();
         let Some(origin) = self.people.identify(id, number).await? else {
             warn!(update = %message, "nobody is named as its sender; skipped");
             return Ok(None);
         };
-        let reader = Reader {
+        let reader = CloudReader {
             account: &self.account,
             hearing: &self.hearing,
             now: self.now(),
@@ -130,7 +159,7 @@ impl WhatsAppCloud {
             self.undelivered.heard_from(&place.chat).await?;
         }
         let (receipt, counterfoil) = Receipt::pair();
-        Ok(Some((Received { event, receipt }, counterfoil)))
+        Ok(Some((ReceivedEvent { event, receipt }, counterfoil)))
     }
 
     fn was_stored(&self, id: &MessageId) -> bool {
@@ -145,10 +174,10 @@ impl WhatsAppCloud {
 }
 
 /// Where something was said that opens the window for an answer.
-fn said_in(event: &Event) -> Option<&Place> {
+fn said_in(event: &ChatEvent) -> Option<&ChatPlace> {
     match event {
-        Event::Message(message) => Some(&message.place),
-        Event::Press(press) => Some(&press.place),
-        Event::Deleted(_) => None,
+        ChatEvent::Message(message) => Some(&message.place),
+        ChatEvent::Press(press) => Some(&press.place),
+        ChatEvent::Edited(_) | ChatEvent::Deleted(_) | ChatEvent::Undelivered(_) => None,
     }
 }

@@ -7,12 +7,12 @@ const SOUND_AND_FILM_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MediaKind {
-    shown: Shown,
+    shown: MediaDisplay,
     mime: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
+enum MediaDisplay {
     Image,
     Video,
     Audio,
@@ -20,35 +20,39 @@ enum Shown {
 }
 
 /// By the ending of a name: what WhatsApp shows it as, and the kind of file that it is told.
-const KINDS: &[(&str, Shown, &str)] = &[
-    ("jpg", Shown::Image, "image/jpeg"),
-    ("jpeg", Shown::Image, "image/jpeg"),
-    ("png", Shown::Image, "image/png"),
-    ("mp4", Shown::Video, "video/mp4"),
-    ("3gp", Shown::Video, "video/3gpp"),
-    ("aac", Shown::Audio, "audio/aac"),
-    ("amr", Shown::Audio, "audio/amr"),
-    ("mp3", Shown::Audio, "audio/mpeg"),
-    ("m4a", Shown::Audio, "audio/mp4"),
-    ("ogg", Shown::Audio, "audio/ogg"),
-    ("opus", Shown::Audio, "audio/opus"),
-    ("pdf", Shown::Document, "application/pdf"),
-    ("doc", Shown::Document, "application/msword"),
-    ("xls", Shown::Document, "application/vnd.ms-excel"),
-    ("ppt", Shown::Document, "application/vnd.ms-powerpoint"),
+const KINDS: &[(&str, MediaDisplay, &str)] = &[
+    ("jpg", MediaDisplay::Image, "image/jpeg"),
+    ("jpeg", MediaDisplay::Image, "image/jpeg"),
+    ("png", MediaDisplay::Image, "image/png"),
+    ("mp4", MediaDisplay::Video, "video/mp4"),
+    ("3gp", MediaDisplay::Video, "video/3gpp"),
+    ("aac", MediaDisplay::Audio, "audio/aac"),
+    ("amr", MediaDisplay::Audio, "audio/amr"),
+    ("mp3", MediaDisplay::Audio, "audio/mpeg"),
+    ("m4a", MediaDisplay::Audio, "audio/mp4"),
+    ("ogg", MediaDisplay::Audio, "audio/ogg"),
+    ("opus", MediaDisplay::Audio, "audio/opus"),
+    ("pdf", MediaDisplay::Document, "application/pdf"),
+    ("doc", MediaDisplay::Document, "application/msword"),
+    ("xls", MediaDisplay::Document, "application/vnd.ms-excel"),
+    (
+        "ppt",
+        MediaDisplay::Document,
+        "application/vnd.ms-powerpoint",
+    ),
     (
         "docx",
-        Shown::Document,
+        MediaDisplay::Document,
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ),
     (
         "xlsx",
-        Shown::Document,
+        MediaDisplay::Document,
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ),
     (
         "pptx",
-        Shown::Document,
+        MediaDisplay::Document,
         "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     ),
 ];
@@ -61,17 +65,19 @@ impl MediaKind {
         let (shown, mime) = match known {
             Some((_, shown, mime)) => (*shown, *mime),
             // Meta takes a fixed list of kinds; code and notes are plain text to it.
-            None if std::str::from_utf8(&file.bytes).is_ok() => (Shown::Document, "text/plain"),
-            None => (Shown::Document, "application/octet-stream"),
+            None if std::str::from_utf8(&file.bytes).is_ok() => {
+                (MediaDisplay::Document, "text/plain")
+            }
+            None => (MediaDisplay::Document, "application/octet-stream"),
         };
         let most = match shown {
-            Shown::Image => IMAGE_BYTES,
-            Shown::Video | Shown::Audio => SOUND_AND_FILM_BYTES,
-            Shown::Document => usize::MAX,
+            MediaDisplay::Image => IMAGE_BYTES,
+            MediaDisplay::Video | MediaDisplay::Audio => SOUND_AND_FILM_BYTES,
+            MediaDisplay::Document => usize::MAX,
         };
-        let loses_its_caption = shown == Shown::Audio && file.caption.is_some();
+        let loses_its_caption = shown == MediaDisplay::Audio && file.caption.is_some();
         let shown = match file.bytes.len() > most || loses_its_caption {
-            true => Shown::Document,
+            true => MediaDisplay::Document,
             false => shown,
         };
         Self { shown, mime }
@@ -79,10 +85,10 @@ impl MediaKind {
 
     pub(super) fn name(self) -> &'static str {
         match self.shown {
-            Shown::Image => "image",
-            Shown::Video => "video",
-            Shown::Audio => "audio",
-            Shown::Document => "document",
+            MediaDisplay::Image => "image",
+            MediaDisplay::Video => "video",
+            MediaDisplay::Audio => "audio",
+            MediaDisplay::Document => "document",
         }
     }
 
@@ -91,14 +97,14 @@ impl MediaKind {
     }
 
     pub(super) fn takes_a_name(self) -> bool {
-        self.shown == Shown::Document
+        self.shown == MediaDisplay::Document
     }
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use hermetic_chat::Outgoing;
+    use hermetic_chat::OutgoingText;
 
     use super::*;
 
@@ -110,7 +116,7 @@ mod tests {
         let kind = MediaKind::of(&OutgoingFile {
             name: name.to_owned(),
             bytes: Bytes::from(bytes),
-            caption: caption.map(Outgoing::constant),
+            caption: caption.map(OutgoingText::constant),
         });
         (kind.name(), kind.mime())
     }

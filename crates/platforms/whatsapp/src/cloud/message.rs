@@ -1,16 +1,15 @@
 //! What a message says, as far as we listen.
 
-use hermetic_chat::Event;
+use hermetic_chat::ChatEvent;
 use hermetic_types::{
-    AccountId, Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, DeletedMessage,
-    Incoming, MessageId, Place, Press, Quoted, Sender, UpdateId, UserId,
+    AccountId, Attachment, AttachmentId, AttachmentKind, ButtonPress, ChatId, ChatKind, ChatPlace,
+    DeletedMessage, IncomingMessage, MessageId, QuotedMessage, Sender, Timestamp, UpdateId, UserId,
 };
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::notification::{Posted, RawContact};
-use crate::Hearing;
+use super::notification::{PostedCloudMessage, RawContact};
+use crate::WhatsAppHearing;
 use crate::hearing::{is_a_word_of, passed_on};
 
 /// Why a message is not handed over.
@@ -19,23 +18,23 @@ pub(crate) struct NotForUs(pub(crate) &'static str);
 
 /// Who sent it and where, by the names under which they are kept.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
+pub(crate) struct CloudSender {
     pub(crate) user: UserId,
     /// The private chat with them.
     pub(crate) private: ChatId,
 }
 
-/// Whom a message is read for.
+/// Reads the Cloud API's messages for one account.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct CloudReader<'a> {
     pub(crate) account: &'a AccountId,
-    pub(crate) hearing: &'a Hearing,
+    pub(crate) hearing: &'a WhatsAppHearing,
     pub(crate) now: Timestamp,
 }
 
 /// Only the fields used are read, and unknown ones are no error.
 #[derive(Debug, Deserialize)]
-pub(crate) struct RawMessage {
+pub(crate) struct CloudMessage {
     pub(crate) id: MessageId,
     pub(crate) from: Option<String>,
     pub(crate) from_user_id: Option<String>,
@@ -55,12 +54,20 @@ pub(crate) struct RawMessage {
     location: Option<RawLocation>,
     contacts: Option<Vec<RawCard>>,
     revoke: Option<RawRevoke>,
+    edit: Option<RawEdit>,
 }
 
 /// Only numbers that are also used in the WhatsApp Business app are told of it.
 #[derive(Debug, Deserialize)]
 struct RawRevoke {
     original_message_id: MessageId,
+}
+
+/// The same numbers are told what a message reads now.
+#[derive(Debug, Deserialize)]
+struct RawEdit {
+    original_message_id: MessageId,
+    message: Value,
 }
 
 #[derive(Debug, Deserialize)]
@@ -123,7 +130,7 @@ struct RawCard {
     phones: Vec<Value>,
 }
 
-impl RawMessage {
+impl CloudMessage {
     /// When it was sent; what cannot be read comes first.
     pub(crate) fn seconds(&self) -> i64 {
         let written = self.timestamp.as_deref();
@@ -136,22 +143,36 @@ impl RawMessage {
     }
 }
 
-impl Posted {
+impl PostedCloudMessage {
     pub(crate) fn update(&self) -> Option<UpdateId> {
         UpdateId::new(self.message.id.as_str()).ok()
     }
 
     /// The event that this is, or why it is none.
-    pub(crate) fn event(mut self, origin: Origin, reader: Reader<'_>) -> Result<Event, NotForUs> {
+    pub(crate) fn event(
+        mut self,
+        origin: CloudSender,
+        reader: CloudReader<'_>,
+    ) -> Result<ChatEvent, NotForUs> {
         let update = self.update().ok_or(NotForUs("it has no name"))?;
         let sender = Sender {
             id: origin.user.clone(),
             display: self.display(),
             is_bot: false,
+            roles: Vec::new(),
         };
+        if let Some(edit) = self.message.edit.take() {
+            let incoming = self.changed(edit)?.event(origin, reader)?;
+            return match incoming {
+                ChatEvent::Message(message) => {
+                    Ok(ChatEvent::Edited(IncomingMessage { update, ..message }))
+                }
+                _ => Err(NotForUs("no message was changed")),
+            };
+        }
         let place = self.place(origin.private);
         if let Some(revoked) = self.message.revoke.take() {
-            return Ok(Event::Deleted(DeletedMessage {
+            return Ok(ChatEvent::Deleted(DeletedMessage {
                 account: reader.account.clone(),
                 chat: place.chat,
                 message: revoked.original_message_id,
@@ -161,7 +182,7 @@ impl Posted {
         if let Some(pressed) = self.pressed() {
             let message = context.and_then(|context| context.id);
             let message = message.ok_or(NotForUs("a button without a message of ours"))?;
-            return Ok(Event::Press(Press {
+            return Ok(ChatEvent::Press(ButtonPress {
                 account: reader.account.clone(),
                 query: update.to_string(),
                 update,
@@ -185,7 +206,7 @@ impl Posted {
         if let Some(why) = reader.hearing.ignores(&place, mentions_us) {
             return Err(NotForUs(why));
         }
-        Ok(Event::Message(Incoming {
+        Ok(ChatEvent::Message(IncomingMessage {
             account: reader.account.clone(),
             update,
             message: self.message.id,
@@ -199,12 +220,29 @@ impl Posted {
         }))
     }
 
-    fn place(&self, private: ChatId) -> Place {
+    /// What a message reads now, as if it had been posted so.
+    fn changed(mut self, edit: RawEdit) -> Result<Self, NotForUs> {
+        let mut message = edit.message;
+        if let Some(fields) = message.as_object_mut() {
+            fields.insert("id".to_owned(), edit.original_message_id.as_str().into());
+        }
+        let message = CloudMessage::deserialize(message);
+        let message = message.map_err(|_| NotForUs("a change that we cannot read"))?;
+        self.message = CloudMessage {
+            group_id: self.message.group_id.take(),
+            // Nothing is changed within a change.
+            edit: None,
+            ..message
+        };
+        Ok(self)
+    }
+
+    fn place(&self, private: ChatId) -> ChatPlace {
         let (chat, kind) = match &self.message.group_id {
             Some(group) => (group.clone(), ChatKind::Group),
             None => (private, ChatKind::Dm),
         };
-        Place {
+        ChatPlace {
             chat,
             kind,
             thread: None,
@@ -270,8 +308,8 @@ impl Posted {
 
 impl RawContext {
     /// Meta names the message that was replied to and does not repeat its words.
-    fn quoted(self, own_number: &str) -> Option<Quoted> {
-        Some(Quoted {
+    fn quoted(self, own_number: &str) -> Option<QuotedMessage> {
+        Some(QuotedMessage {
             message: self.id?,
             from_us: !own_number.is_empty() && self.from.as_deref() == Some(own_number),
             text: String::new(),

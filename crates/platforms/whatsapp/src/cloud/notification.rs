@@ -6,21 +6,21 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{debug, warn};
 
-use super::message::RawMessage;
+use super::message::CloudMessage;
 use super::status::RawStatus;
 use crate::person::{BusinessScopedId, PhoneNumber};
 
 /// What was posted for one number.
 #[derive(Debug, Default)]
-pub(crate) struct Notification {
-    pub(crate) messages: Vec<Posted>,
+pub(crate) struct CloudNotification {
+    pub(crate) messages: Vec<PostedCloudMessage>,
     pub(crate) statuses: Vec<RawStatus>,
 }
 
 /// A message, with what was posted beside it.
 #[derive(Debug)]
-pub(crate) struct Posted {
-    pub(crate) message: RawMessage,
+pub(crate) struct PostedCloudMessage {
+    pub(crate) message: CloudMessage,
     /// The profile of whoever sent it.
     pub(crate) contact: Option<RawContact>,
     /// The number it was sent to, digits only.
@@ -41,7 +41,7 @@ pub(crate) struct RawProfile {
     pub(crate) username: Option<String>,
 }
 
-impl Notification {
+impl CloudNotification {
     /// What a body says about the number with this id.
     pub(crate) fn read(body: &Value, phone_number_id: &str) -> Self {
         let mut read = Self::default();
@@ -64,9 +64,9 @@ impl Notification {
         let shown = shown.unwrap_or_default().chars();
         let own_number: String = shown.filter(char::is_ascii_digit).collect();
         let contacts: Vec<RawContact> = readable(value, "contacts").collect();
-        for message in readable::<RawMessage>(value, "messages") {
+        for message in readable::<CloudMessage>(value, "messages") {
             let contact = contacts.iter().find(|contact| message.is_from(contact));
-            self.messages.push(Posted {
+            self.messages.push(PostedCloudMessage {
                 contact: contact.cloned(),
                 own_number: own_number.clone(),
                 message,
@@ -79,7 +79,7 @@ impl Notification {
     }
 }
 
-impl Posted {
+impl PostedCloudMessage {
     /// The id and the number that Meta shows of who sent it. Neither is looked for anywhere but where
     /// Meta itself writes it: a profile's name is whatever the person typed.
     pub(crate) fn shown(&self) -> (Option<BusinessScopedId>, Option<PhoneNumber>) {

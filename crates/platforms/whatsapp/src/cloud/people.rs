@@ -8,18 +8,18 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hermetic_chat::{AdapterState, AdapterStateError, Saving};
+use hermetic_chat::{AdapterState, AdapterStateError, SaveDurability};
 use hermetic_types::{ChatId, UserId};
 use tokio::sync::OnceCell;
 
-use super::message::Origin;
+use super::message::CloudSender;
 use crate::person::{BusinessScopedId, PhoneNumber};
 
 /// What the keys of notes begin with; the id follows, and the value is the number.
 const PREFIX: &str = "number:";
 
 #[derive(Debug)]
-pub(crate) struct People {
+pub(crate) struct CloudPeople {
     listed: BTreeSet<PhoneNumber>,
     state: Arc<dyn AdapterState>,
     /// Read when the first person writes.
@@ -29,7 +29,7 @@ pub(crate) struct People {
 /// The listed numbers that were shown, by the id of who showed them.
 type Numbers = HashMap<BusinessScopedId, PhoneNumber>;
 
-impl People {
+impl CloudPeople {
     pub(crate) fn new(listed: BTreeSet<PhoneNumber>, state: Arc<dyn AdapterState>) -> Self {
         Self {
             listed,
@@ -43,7 +43,7 @@ impl People {
         &self,
         id: Option<BusinessScopedId>,
         number: Option<PhoneNumber>,
-    ) -> Result<Option<Origin>, AdapterStateError> {
+    ) -> Result<Option<CloudSender>, AdapterStateError> {
         let known = self.known().await?;
         let (user, private) = match (id, number) {
             (None, None) => return Ok(None),
@@ -67,7 +67,7 @@ impl People {
         Ok(UserId::new(user)
             .ok()
             .zip(ChatId::new(private).ok())
-            .map(|(user, private)| Origin { user, private }))
+            .map(|(user, private)| CloudSender { user, private }))
     }
 
     /// The private chat with a person, as far as they are known.
@@ -105,7 +105,9 @@ impl People {
         let is_noted = lock(known).get(id) == Some(number);
         if self.listed.contains(number) && !is_noted {
             let key = key(id);
-            let saved = self.state.save(&key, number.as_str(), Saving::OnDisk);
+            let saved = self
+                .state
+                .save(&key, number.as_str(), SaveDurability::OnDisk);
             saved.await?;
             lock(known).insert(id.clone(), number.clone());
         } else if !is_noted && lock(known).contains_key(id) {
@@ -149,12 +151,12 @@ mod tests {
 
     const ALICE: (&str, &str) = ("US.1", "15550001111");
 
-    fn people(state: &Arc<InMemoryState>) -> People {
+    fn people(state: &Arc<InMemoryState>) -> CloudPeople {
         let listed = BTreeSet::from([PhoneNumber::read(ALICE.1).unwrap()]);
-        People::new(listed, Arc::clone(state) as Arc<dyn AdapterState>)
+        CloudPeople::new(listed, Arc::clone(state) as Arc<dyn AdapterState>)
     }
 
-    async fn who(people: &People, id: Option<&str>, number: Option<&str>) -> (String, String) {
+    async fn who(people: &CloudPeople, id: Option<&str>, number: Option<&str>) -> (String, String) {
         let id = id.map(|id| BusinessScopedId::read(id).unwrap());
         let number = number.map(|number| PhoneNumber::read(number).unwrap());
         let origin = people.identify(id, number).await.unwrap().unwrap();

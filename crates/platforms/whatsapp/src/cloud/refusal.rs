@@ -6,13 +6,13 @@ use hermetic_chat::SendFailure;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::pace::Whom;
+use crate::pace::HoldScope;
 
 /// More than a day has passed since the person last wrote.
 pub(super) const WINDOW_CLOSED: i64 = 131_047;
 
 /// Nobody waits longer because a stand-in of Meta says so.
-const LONGEST_RETRY: Duration = Duration::from_secs(3600);
+const LONGEST_GRAPH_RETRY: Duration = Duration::from_secs(3600);
 
 /// An error as Meta writes it, in an answer or in a status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -34,7 +34,7 @@ struct RawErrorData {
 /// Meta did not take a message, or did not deliver it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("meta refused with {code}: {}", self.words())]
-pub(crate) struct Refusal {
+pub(crate) struct GraphRefusal {
     pub(crate) code: i64,
     /// Of the answer; nothing where it was told later.
     status: Option<u16>,
@@ -42,7 +42,7 @@ pub(crate) struct Refusal {
     retry_after: Option<Duration>,
 }
 
-impl Refusal {
+impl GraphRefusal {
     /// In an answer.
     pub(crate) fn answered(error: RawError, status: u16, asked: Option<Duration>) -> Self {
         let mut refusal = Self::told_later(error);
@@ -52,7 +52,9 @@ impl Refusal {
         if refusal.retry_after.is_some() {
             refusal.retry_after = asked.or(refusal.retry_after);
         }
-        refusal.retry_after = refusal.retry_after.map(|wait| wait.min(LONGEST_RETRY));
+        refusal.retry_after = refusal
+            .retry_after
+            .map(|wait| wait.min(LONGEST_GRAPH_RETRY));
         Self {
             status: Some(status),
             ..refusal
@@ -73,10 +75,10 @@ impl Refusal {
     }
 
     /// How long Meta wants us to wait, and with whom.
-    pub(crate) fn hold(&self) -> Option<(Whom, Duration)> {
+    pub(crate) fn hold(&self) -> Option<(HoldScope, Duration)> {
         let whom = match self.code {
-            131_056 => Whom::Chat,
-            _ => Whom::Everyone,
+            131_056 => HoldScope::Chat,
+            _ => HoldScope::Everyone,
         };
         self.retry_after.map(|wait| (whom, wait))
     }
@@ -131,8 +133,8 @@ fn pause(code: i64) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-impl From<Refusal> for SendFailure {
-    fn from(refusal: Refusal) -> Self {
+impl From<GraphRefusal> for SendFailure {
+    fn from(refusal: GraphRefusal) -> Self {
         let passes = matches!(refusal.code, 1 | 2 | 131_000 | 131_016 | 133_004);
         match (refusal.retry_after, refusal.status) {
             (Some(retry_after), _) => Self::Throttled { retry_after },
@@ -161,7 +163,7 @@ mod tests {
     }
 
     fn answered(code: i64, status: u16) -> SendFailure {
-        Refusal::answered(error(code), status, None).into()
+        GraphRefusal::answered(error(code), status, None).into()
     }
 
     #[test]
@@ -180,21 +182,24 @@ mod tests {
     fn what_may_have_arrived_is_not_sent_again_unmarked() {
         assert!(matches!(answered(131_016, 500), SendFailure::Uncertain(_)));
         assert!(matches!(answered(131_000, 400), SendFailure::Uncertain(_)));
-        let later = SendFailure::from(Refusal::told_later(error(131_016)));
+        let later = SendFailure::from(GraphRefusal::told_later(error(131_016)));
         assert!(later.is_safe_to_repeat());
     }
 
     #[test]
     fn waits_are_what_meta_asks_for_and_bounded() {
         let hour = Duration::from_secs(3600);
-        let wait = |code, asked| Refusal::answered(error(code), 400, asked).hold();
+        let wait = |code, asked| GraphRefusal::answered(error(code), 400, asked).hold();
         assert_eq!(
             wait(131_056, None),
-            Some((Whom::Chat, Duration::from_secs(6)))
+            Some((HoldScope::Chat, Duration::from_secs(6)))
         );
-        assert_eq!(wait(80_007, Some(hour * 24)), Some((Whom::Everyone, hour)));
+        assert_eq!(
+            wait(80_007, Some(hour * 24)),
+            Some((HoldScope::Everyone, hour))
+        );
         assert_eq!(wait(131_047, Some(hour)), None);
-        let unnamed = Refusal::answered(RawError::default(), 429, None);
+        let unnamed = GraphRefusal::answered(RawError::default(), 429, None);
         assert!(unnamed.hold().is_some());
     }
 }

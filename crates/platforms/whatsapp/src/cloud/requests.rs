@@ -1,7 +1,7 @@
 //! What we ask of the Graph API, field by field as it names them.
 
-use hermetic_chat::{Button, SendFailure};
-use hermetic_types::{ChatKind, MessageId, Place};
+use hermetic_chat::{ReplyButton, SendFailure};
+use hermetic_types::{ChatKind, ChatPlace, MessageId};
 use serde_json::{Value, json};
 
 use super::MessageTemplate;
@@ -18,14 +18,14 @@ pub(super) const ROW_ID_BYTES: usize = 200;
 
 /// Whom a message goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Recipient {
+pub(super) enum CloudRecipient {
     Id(String),
     Number(String),
     Group(String),
 }
 
-impl Recipient {
-    pub(super) fn of(place: &Place) -> Result<Self, SendFailure> {
+impl CloudRecipient {
+    pub(super) fn of(place: &ChatPlace) -> Result<Self, SendFailure> {
         let chat = place.chat.as_str();
         if place.kind != ChatKind::Dm {
             return Ok(Self::Group(chat.to_owned()));
@@ -44,7 +44,7 @@ impl Recipient {
 
 /// A message of this kind. `mark` comes back with its statuses.
 pub(super) fn message(
-    recipient: &Recipient,
+    recipient: &CloudRecipient,
     (kind, content): (&str, Value),
     reply_to: Option<&MessageId>,
     mark: Option<&str>,
@@ -52,15 +52,15 @@ pub(super) fn message(
     let mut body = json!({ "messaging_product": "whatsapp", "type": kind });
     body[kind] = content;
     match recipient {
-        Recipient::Id(id) => {
+        CloudRecipient::Id(id) => {
             body["recipient_type"] = json!("individual");
             body["recipient"] = json!(id);
         }
-        Recipient::Number(number) => {
+        CloudRecipient::Number(number) => {
             body["recipient_type"] = json!("individual");
             body["to"] = json!(number);
         }
-        Recipient::Group(group) => {
+        CloudRecipient::Group(group) => {
             body["recipient_type"] = json!("group");
             body["to"] = json!(group);
         }
@@ -82,19 +82,18 @@ pub(super) fn text(text: &str) -> (&'static str, Value) {
 
 /// A text with something to choose; nothing where WhatsApp has no form for these choices, which then
 /// have to be typed.
-pub(super) fn choices(text: &str, buttons: &[Vec<Button>]) -> Option<(&'static str, Value)> {
+pub(super) fn choices(text: &str, buttons: &[Vec<ReplyButton>]) -> Option<(&'static str, Value)> {
     let all: Vec<_> = buttons.iter().flatten().collect();
     let interactive = if all.is_empty() || all.len() > MOST_ROWS {
         return None;
     } else if all.len() <= MOST_BUTTONS {
         let titles = titles(&all, BUTTON_TITLE)?;
-        let button = |(button, title): (&&Button, String)| json!({ "type": "reply", "reply": { "id": button.data(), "title": title } });
+        let button = |(button, title): (&&ReplyButton, String)| json!({ "type": "reply", "reply": { "id": button.data(), "title": title } });
         let buttons: Vec<_> = all.iter().zip(titles).map(button).collect();
         json!({ "type": "button", "body": { "text": text }, "action": { "buttons": buttons } })
     } else {
         let titles = titles(&all, ROW_TITLE)?;
-        let row =
-            |(button, title): (&&Button, String)| json!({ "id": button.data(), "title": title });
+        let row = |(button, title): (&&ReplyButton, String)| json!({ "id": button.data(), "title": title });
         let rows: Vec<_> = all.iter().zip(titles).map(row).collect();
         json!({
             "type": "list",
@@ -106,7 +105,7 @@ pub(super) fn choices(text: &str, buttons: &[Vec<Button>]) -> Option<(&'static s
 }
 
 /// What stands on the buttons, shortened. WhatsApp wants them all different.
-fn titles(buttons: &[&Button], longest: usize) -> Option<Vec<String>> {
+fn titles(buttons: &[&ReplyButton], longest: usize) -> Option<Vec<String>> {
     let mut titles: Vec<String> = Vec::new();
     for button in buttons {
         let title = shortened(button.label(), longest);
@@ -149,8 +148,8 @@ pub(super) fn typing(message: &MessageId) -> Value {
 mod tests {
     use super::*;
 
-    fn buttons(labels: &[&str]) -> Vec<Vec<Button>> {
-        let button = |label: &&str| vec![Button::new(*label, format!("q:{label}")).unwrap()];
+    fn buttons(labels: &[&str]) -> Vec<Vec<ReplyButton>> {
+        let button = |label: &&str| vec![ReplyButton::new(*label, format!("q:{label}")).unwrap()];
         labels.iter().map(button).collect()
     }
 

@@ -3,30 +3,40 @@
 use std::future::Future;
 use std::time::Duration;
 
-use hermetic_chat::{Backoff, Button, Outgoing, Reply, SendError, SendFailure};
-use hermetic_types::{ChatId, ChatKind, MessageId, Place};
+use hermetic_chat::{
+    Backoff, ChatReply, OutgoingText, ReplyButton, SendError, SendFailure, SendKey,
+};
+use hermetic_types::{ChatId, ChatKind, ChatPlace, MessageId};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
-use super::graph::CallError;
-use super::refusal::{Refusal, WINDOW_CLOSED};
-use super::requests::{self, Recipient};
+use super::graph::GraphCallError;
+use super::refusal::{GraphRefusal, WINDOW_CLOSED};
+use super::requests::{self, CloudRecipient};
 use super::{CHOICE_TEXT, MESSAGE, WhatsAppCloud};
 use crate::dialect::to_whatsapp;
 
-const ATTEMPTS: u32 = 5;
+const CLOUD_SEND_ATTEMPTS: u32 = 5;
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
 /// Stands above buttons whose question is too long to stand there itself.
 const CHOOSE: &str = "Your answer:";
 
+/// What a message of ours refers to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct References<'a> {
+    pub(super) reply_to: Option<&'a MessageId>,
+    /// The delivery that it is a part of.
+    pub(super) key: Option<&'a SendKey>,
+}
+
 impl WhatsAppCloud {
     pub(super) async fn send_reply(
         &self,
-        place: &Place,
-        reply: &Reply,
+        place: &ChatPlace,
+        reply: &ChatReply,
     ) -> Result<Vec<MessageId>, SendError> {
         let limit = PARTS * MESSAGE.length / 2;
         if MESSAGE.unit.count(reply.text.as_str()) > limit {
@@ -40,15 +50,15 @@ impl WhatsAppCloud {
         let (_, sent) = tokio::join!(self.mark_read(place), async {
             self.say_what_was_lost(place).await;
             let mut sent = Vec::with_capacity(parts.len());
-            let mut quoted = reply.reply_to.as_ref();
-            for part in before {
-                let content = requests::text(&to_whatsapp(part.as_str()));
-                self.send_one(place, content, quoted.take(), &mut sent)
-                    .await?;
-            }
-            for content in with_choices(place, last, &reply.buttons) {
-                self.send_one(place, content, quoted.take(), &mut sent)
-                    .await?;
+            let mut refers = References {
+                reply_to: reply.reply_to.as_ref(),
+                key: reply.key.as_ref(),
+            };
+            let texts = before.iter();
+            let texts = texts.map(|part| requests::text(&to_whatsapp(part.as_str())));
+            for content in texts.chain(with_choices(place, last, &reply.buttons)) {
+                self.send_one(place, content, refers, &mut sent).await?;
+                refers.reply_to = None;
             }
             Ok(sent)
         });
@@ -57,12 +67,12 @@ impl WhatsAppCloud {
 
     async fn send_one(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         content: (&'static str, Value),
-        reply_to: Option<&MessageId>,
+        refers: References<'_>,
         sent: &mut Vec<MessageId>,
     ) -> Result<(), SendError> {
-        match self.deliver(place, content, reply_to).await {
+        match self.deliver(place, content, refers).await {
             Ok(id) => {
                 sent.push(id);
                 Ok(())
@@ -77,21 +87,22 @@ impl WhatsAppCloud {
     /// Sends one message and waits for the first word about it.
     pub(super) async fn deliver(
         &self,
-        place: &Place,
+        place: &ChatPlace,
         content: (&'static str, Value),
-        reply_to: Option<&MessageId>,
+        refers: References<'_>,
     ) -> Result<MessageId, SendFailure> {
-        let recipient = Recipient::of(place)?;
-        let status = self.statuses.expect(&place.chat);
-        let body = requests::message(&recipient, content, reply_to, Some(status.mark()));
+        let recipient = CloudRecipient::of(place)?;
+        let status = self.statuses.expect(&place.chat, refers.key);
+        let mark = Some(status.mark());
+        let body = requests::message(&recipient, content, refers.reply_to, mark);
         let taken = self
             .patiently(&place.chat, || {
-                self.graph.post::<Sent>(&self.messages, &body)
+                self.graph.post::<CloudSent>(&self.messages, &body)
             })
             .await;
         let told = match taken {
             Ok(sent) => status.wait(self.timing.status).await.map(|()| sent),
-            Err(CallError::Refused(refusal)) => Err(refusal),
+            Err(GraphCallError::Refused(refusal)) => Err(refusal),
             Err(error) => return Err(error.into()),
         };
         match told {
@@ -103,7 +114,7 @@ impl WhatsAppCloud {
         }
     }
 
-    async fn note_refusal(&self, place: &Place, refusal: &Refusal) {
+    async fn note_refusal(&self, place: &ChatPlace, refusal: &GraphRefusal) {
         if let Some((whom, wait)) = refusal.hold() {
             self.pace.hold(whom, &place.chat, wait);
             return;
@@ -115,7 +126,7 @@ impl WhatsAppCloud {
 
     /// A message is lost: they are told when they write again. Where they wrote nothing for a day, a
     /// template asks them to, if one is configured; once, because each costs money.
-    pub(super) async fn note_lost(&self, chat: &ChatId, refusal: &Refusal) {
+    pub(super) async fn note_lost(&self, chat: &ChatId, refusal: &GraphRefusal) {
         warn!(account = %self.account, %chat, code = refusal.code, why = refusal.words(), "not delivered");
         let is_first = match self.undelivered.note(chat, refusal.code).await {
             Ok(is_first) => is_first,
@@ -128,28 +139,32 @@ impl WhatsAppCloud {
         let Some(template) = template.filter(|_| refusal.code == WINDOW_CLOSED) else {
             return;
         };
-        let place = Place {
+        let place = ChatPlace {
             chat: chat.clone(),
             kind: ChatKind::Dm,
             thread: None,
         };
-        let Ok(recipient) = Recipient::of(&place) else {
+        let Ok(recipient) = CloudRecipient::of(&place) else {
             return;
         };
         let body = requests::message(&recipient, requests::template(template), None, None);
-        let sent = self.graph.post::<Sent>(&self.messages, &body).await;
+        let sent = self.graph.post::<CloudSent>(&self.messages, &body).await;
         if let Err(error) = sent {
             warn!(%chat, template = template.name, %error, "a template could not be sent");
         }
     }
 
     /// Before anything else is said to them.
-    async fn say_what_was_lost(&self, place: &Place) {
+    async fn say_what_was_lost(&self, place: &ChatPlace) {
         let Some(notice) = self.undelivered.notice(&place.chat).await else {
             return;
         };
         let said = self
-            .deliver(place, requests::text(notice.as_str()), None)
+            .deliver(
+                place,
+                requests::text(notice.as_str()),
+                References::default(),
+            )
             .await;
         let noted = match said {
             Ok(_) => self.undelivered.told(&place.chat).await,
@@ -168,16 +183,16 @@ impl WhatsAppCloud {
         &self,
         chat: &ChatId,
         mut call: impl FnMut() -> F,
-    ) -> Result<T, CallError>
+    ) -> Result<T, GraphCallError>
     where
-        F: Future<Output = Result<T, CallError>>,
+        F: Future<Output = Result<T, GraphCallError>>,
     {
         let mut backoff = Backoff::new(self.timing.retry.0, self.timing.retry.1);
         let mut attempt = 1;
         loop {
             let wait = self.pace.wait(chat);
             if wait > self.timing.throttle {
-                return Err(CallError::Held { wait });
+                return Err(GraphCallError::Held { wait });
             }
             sleep(wait).await;
             let error = match call().await {
@@ -185,17 +200,17 @@ impl WhatsAppCloud {
                 Err(error) => error,
             };
             let wait = match &error {
-                CallError::Refused(refusal) => {
+                GraphCallError::Refused(refusal) => {
                     let Some((whom, wait)) = refusal.hold() else {
                         return Err(error);
                     };
                     self.pace.hold(whom, chat, wait);
                     Duration::ZERO
                 }
-                CallError::Unreachable(_) => backoff.next_wait(),
+                GraphCallError::Unreachable(_) => backoff.next_wait(),
                 _ => return Err(error),
             };
-            if attempt == ATTEMPTS {
+            if attempt == CLOUD_SEND_ATTEMPTS {
                 return Err(error);
             }
             debug!(%error, attempt, "trying again");
@@ -207,9 +222,9 @@ impl WhatsAppCloud {
 
 /// The last messages of an answer: one, unless the text is too long to stand above buttons.
 fn with_choices(
-    place: &Place,
-    text: &Outgoing,
-    buttons: &[Vec<Button>],
+    place: &ChatPlace,
+    text: &OutgoingText,
+    buttons: &[Vec<ReplyButton>],
 ) -> Vec<(&'static str, Value)> {
     let text = to_whatsapp(text.as_str());
     // In groups WhatsApp takes no buttons: whoever may answer types.
@@ -229,7 +244,7 @@ fn with_choices(
 
 /// All we need of the answer.
 #[derive(Debug, Deserialize)]
-pub(super) struct Sent {
+pub(super) struct CloudSent {
     messages: Vec<SentMessage>,
 }
 
@@ -238,7 +253,7 @@ struct SentMessage {
     id: MessageId,
 }
 
-impl Sent {
+impl CloudSent {
     fn id(self) -> Result<MessageId, SendFailure> {
         let first = self.messages.into_iter().next();
         let id = first.map(|message| message.id);

@@ -6,11 +6,11 @@
 use std::sync::PoisonError;
 
 use hermetic_chat::{SendError, SendFailure};
-use hermetic_types::{ChatId, MessageId, Place};
+use hermetic_types::{ChatId, ChatPlace, MessageId};
 use serde_json::Value;
 use tracing::debug;
 
-use super::graph::CallError;
+use super::graph::GraphCallError;
 use super::{WhatsAppCloud, requests};
 
 /// The last message of somebody.
@@ -32,7 +32,7 @@ impl WhatsAppCloud {
 
     /// Neither waits nor tries again. Where nobody wrote since we started there is nothing to show it
     /// under.
-    pub(super) async fn show_typing(&self, place: &Place) -> Result<(), SendError> {
+    pub(super) async fn show_typing(&self, place: &ChatPlace) -> Result<(), SendError> {
         let Some(last) = self.last(&place.chat) else {
             return Ok(());
         };
@@ -45,7 +45,7 @@ impl WhatsAppCloud {
     }
 
     /// The two blue ticks; nobody waits for them.
-    pub(super) async fn mark_read(&self, place: &Place) {
+    pub(super) async fn mark_read(&self, place: &ChatPlace) {
         let last = self.last(&place.chat).filter(|last| !last.is_read);
         let Some(last) = last.filter(|_| self.pace.wait(&place.chat).is_zero()) else {
             return;
@@ -56,7 +56,7 @@ impl WhatsAppCloud {
         }
     }
 
-    async fn ask(&self, body: &Value) -> Result<(), CallError> {
+    async fn ask(&self, body: &Value) -> Result<(), GraphCallError> {
         let _: Value = self.graph.post(&self.messages, body).await?;
         Ok(())
     }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hermetic_chat::{AdapterState, AdapterStateError, Outgoing, Saving};
+use hermetic_chat::{AdapterState, AdapterStateError, OutgoingText, SaveDurability};
 use hermetic_types::ChatId;
 use tokio::sync::OnceCell;
 
@@ -16,19 +16,19 @@ use super::refusal::WINDOW_CLOSED;
 const PREFIX: &str = "undelivered:";
 
 #[derive(Debug)]
-pub(crate) struct Undelivered {
+pub(crate) struct UndeliveredNotes {
     state: Arc<dyn AdapterState>,
-    notes: OnceCell<Mutex<HashMap<ChatId, Note>>>,
+    notes: OnceCell<Mutex<HashMap<ChatId, UndeliveredNote>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Note {
+struct UndeliveredNote {
     code: i64,
     /// They have written since, so that they can be told.
     can_be_told: bool,
 }
 
-impl Undelivered {
+impl UndeliveredNotes {
     pub(crate) fn new(state: Arc<dyn AdapterState>) -> Self {
         Self {
             state,
@@ -40,8 +40,10 @@ impl Undelivered {
     pub(crate) async fn note(&self, chat: &ChatId, code: i64) -> Result<bool, AdapterStateError> {
         let notes = self.notes().await?;
         let (key, value) = (format!("{PREFIX}{chat}"), code.to_string());
-        self.state.save(&key, &value, Saving::OnDisk).await?;
-        let note = Note {
+        self.state
+            .save(&key, &value, SaveDurability::OnDisk)
+            .await?;
+        let note = UndeliveredNote {
             code,
             can_be_told: false,
         };
@@ -58,14 +60,14 @@ impl Undelivered {
     }
 
     /// What they are to be told now, if anything.
-    pub(crate) async fn notice(&self, chat: &ChatId) -> Option<Outgoing> {
+    pub(crate) async fn notice(&self, chat: &ChatId) -> Option<OutgoingText> {
         let note = *lock(self.notes().await.ok()?).get(chat)?;
         note.can_be_told.then(|| match note.code {
-            WINDOW_CLOSED => Outgoing::constant(
+            WINDOW_CLOSED => OutgoingText::constant(
                 "A message of mine did not reach you, because you had written nothing for 24 hours: \
                  WhatsApp holds such messages back. Ask again for what you miss.",
             ),
-            _ => Outgoing::constant(
+            _ => OutgoingText::constant(
                 "A message of mine did not reach you: WhatsApp took it and did not deliver it. Ask again \
                  for what you miss.",
             ),
@@ -79,11 +81,11 @@ impl Undelivered {
         Ok(())
     }
 
-    async fn notes(&self) -> Result<&Mutex<HashMap<ChatId, Note>>, AdapterStateError> {
+    async fn notes(&self) -> Result<&Mutex<HashMap<ChatId, UndeliveredNote>>, AdapterStateError> {
         let read = || async {
             let notes = self.state.load_all(PREFIX).await?.into_iter();
             let notes = notes.filter_map(|(key, code)| {
-                let note = Note {
+                let note = UndeliveredNote {
                     code: code.parse().unwrap_or_default(),
                     can_be_told: false,
                 };
@@ -95,7 +97,9 @@ impl Undelivered {
     }
 }
 
-fn lock(notes: &Mutex<HashMap<ChatId, Note>>) -> MutexGuard<'_, HashMap<ChatId, Note>> {
+fn lock(
+    notes: &Mutex<HashMap<ChatId, UndeliveredNote>>,
+) -> MutexGuard<'_, HashMap<ChatId, UndeliveredNote>> {
     notes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -108,12 +112,12 @@ mod tests {
     async fn a_loss_is_said_once_and_only_when_it_can_be_heard() {
         let state: Arc<dyn AdapterState> = Arc::new(InMemoryState::default());
         let chat = ChatId::new("US.1").unwrap();
-        let first = Undelivered::new(Arc::clone(&state));
+        let first = UndeliveredNotes::new(Arc::clone(&state));
         assert!(first.note(&chat, WINDOW_CLOSED).await.unwrap());
         assert!(!first.note(&chat, WINDOW_CLOSED).await.unwrap());
         assert_eq!(first.notice(&chat).await, None);
 
-        let next = Undelivered::new(state);
+        let next = UndeliveredNotes::new(state);
         assert_eq!(next.notice(&chat).await, None);
         next.heard_from(&chat).await.unwrap();
         assert!(

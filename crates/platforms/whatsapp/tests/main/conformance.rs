@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use hermetic_chat::conformance::{Candidate, SendFate, StandIn};
+use hermetic_chat::conformance::{ChatCandidate, SendFate, StandIn};
 use hermetic_testkit::whatsapp::{Failure, WhatsAppServer};
-use hermetic_types::{AccountId, MessageId, Place, Platform, UserId};
+use hermetic_types::{AccountId, ChatPlace, MessageId, Platform, UserId};
 use hermetic_whatsapp::WhatsAppCloud;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -13,13 +13,13 @@ use crate::lab::{ALICE, config, connect, private};
 
 hermetic_chat::conformance!(candidate);
 
-async fn candidate(name: &str) -> Candidate {
+async fn candidate(name: &str) -> ChatCandidate {
     let server = WhatsAppServer::start().await.unwrap();
     let mut config = config(&server.url());
     config.account = AccountId::new(Platform::Whatsapp, name.parse().unwrap());
     let cloud = Arc::new(WhatsAppCloud::new(config).unwrap());
     let serving = connect(&server, &cloud).await;
-    Candidate {
+    ChatCandidate {
         chat: cloud,
         stand_in: Box::new(WhatsAppStandIn {
             server,
@@ -41,7 +41,7 @@ impl StandIn for WhatsAppStandIn {
         UserId::new(ALICE.id).unwrap()
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ChatPlace {
         private(ALICE)
     }
 

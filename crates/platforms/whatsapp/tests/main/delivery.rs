@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use hermetic_chat::{AdapterState, InMemoryState, SendFailure};
+use hermetic_chat::{
+    AdapterState, Chat, ChatEvent, ChatReply, InMemoryState, SendFailure, SendKey,
+};
 use hermetic_whatsapp::{CloudConfig, MessageTemplate};
 use serde_json::json;
 
-use crate::lab::{ALICE, Lab, next_message};
+use crate::lab::{ALICE, Lab, next, next_message, outgoing, private};
 
 fn with_template(config: &mut CloudConfig) {
     config.template = Some(MessageTemplate {
@@ -95,6 +97,37 @@ async fn a_failure_that_is_told_late_is_said_also_after_a_restart() {
     let texts: Vec<_> = lab.server.sent().iter().map(|sent| sent.text()).collect();
     assert!(texts[0].contains("did not deliver it"), "{texts:?}");
     assert_eq!(texts[1], "Yes?");
+}
+
+#[tokio::test]
+async fn a_failure_that_is_told_late_names_the_delivery() {
+    let lab = Lab::with(|config| config.timing.status = std::time::Duration::ZERO).await;
+    lab.server.tell_statuses(false);
+    let mut reply = ChatReply::text(outgoing("the answer"));
+    reply.key = Some(SendKey::new(42, 1));
+    lab.cloud.send(&private(ALICE), &reply).await.unwrap();
+    let lost = lab.server.sent().remove(0);
+    let status = json!({
+        "id": lost.id, "status": "failed", "recipient_id": ALICE.number,
+        "biz_opaque_callback_data": lost.body["biz_opaque_callback_data"],
+        "errors": [{ "code": 131_026 }],
+    });
+    let metadata = json!({ "phone_number_id": hermetic_testkit::whatsapp::PHONE_NUMBER_ID });
+    let value = json!({ "metadata": metadata, "statuses": [status] });
+    let body = json!({ "entry": [{ "changes": [{ "value": value, "field": "messages" }] }] });
+    lab.server.posts(&body);
+    let mut inbox = lab.listen();
+    // Meta is told that we know when the ledger does.
+    let received = next(&mut inbox).await;
+    let ChatEvent::Undelivered(undelivered) = received.event else {
+        panic!("expected a lost reply, got {:?}", received.event);
+    };
+    assert_eq!(lab.server.taken(), 0);
+    assert_eq!(undelivered.key.delivery(), Some(42));
+    drop(received.receipt);
+    let again = next(&mut inbox).await;
+    assert_eq!(again.event, ChatEvent::Undelivered(undelivered));
+    again.receipt.stored();
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! What people send, and what of it is heard.
 
-use hermetic_chat::Event;
+use hermetic_chat::ChatEvent;
 use hermetic_testkit::whatsapp::DISPLAY_NUMBER;
 use hermetic_types::{AttachmentKind, ChatKind};
-use hermetic_whatsapp::Hearing;
+use hermetic_whatsapp::WhatsAppHearing;
 use serde_json::{Value, json};
 
 use crate::lab::{ALICE, HIDDEN, Lab, next, next_message, next_press};
@@ -137,11 +137,11 @@ async fn files_places_and_contacts_are_heard() {
 #[tokio::test]
 async fn in_a_group_only_what_names_us_is_heard_where_that_is_wanted() {
     let lab = Lab::with(|config| {
-        config.hearing = Hearing {
+        config.hearing = WhatsAppHearing {
             require_mention: true,
             free_response_chats: ["free".to_owned().try_into().unwrap()].into(),
             names: vec!["hermes".to_owned()],
-            ..Hearing::default()
+            ..WhatsAppHearing::default()
         };
     })
     .await;
@@ -190,13 +190,36 @@ async fn a_row_of_a_list_is_a_press_and_a_revoked_message_is_deleted() {
     lab.server.sends(ALICE, revoked);
     let received = next(&mut inbox).await;
     received.receipt.stored();
-    let Event::Deleted(deleted) = received.event else {
+    let ChatEvent::Deleted(deleted) = received.event else {
         panic!("expected a deletion, got {:?}", received.event);
     };
     assert_eq!(
         (deleted.chat.as_str(), deleted.message.as_str()),
         (ALICE.id, "wamid.7")
     );
+}
+
+#[tokio::test]
+async fn a_change_is_told_with_what_the_message_reads_now() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    let said = lab.server.says(ALICE, "paint it red");
+    let heard = next_message(&mut inbox).await;
+    let nested = json!({ "type": "text", "text": { "body": "paint it blue" } });
+    let edit =
+        json!({ "type": "edit", "edit": { "original_message_id": said, "message": nested } });
+    lab.server.sends(ALICE, edit);
+    let received = next(&mut inbox).await;
+    received.receipt.stored();
+    let ChatEvent::Edited(edited) = received.event else {
+        panic!("expected a change, got {:?}", received.event);
+    };
+    assert_eq!(edited.text, "paint it blue");
+    assert_eq!(
+        (&edited.message, &edited.place),
+        (&heard.message, &heard.place)
+    );
+    assert_ne!(edited.update, heard.update);
 }
 
 #[tokio::test]
@@ -222,6 +245,10 @@ async fn hostile_content_neither_panics_nor_holds_up_the_next() {
         json!({ "type": "text", "text": { "body": "x" }, "from": null, "from_user_id": null }),
         json!({ "type": "text", "text": { "body": "x" }, "context": { "id": 7 } }),
         json!({ "type": "text", "text": { "body": "x" }, "group_id": "" }),
+        json!({ "type": "edit", "edit": { "original_message_id": "wamid.1", "message": 7 } }),
+        json!({ "type": "edit", "edit": { "original_message_id": "wamid.1", "message": {
+            "edit": { "original_message_id": "wamid.1", "message": {} },
+        } } }),
     ] {
         lab.server.sends(HIDDEN, fields);
     }

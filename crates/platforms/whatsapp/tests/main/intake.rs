@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use hermetic_chat::{Chat, CheckError};
-use hermetic_testkit::whatsapp::{APP_SECRET, CHALLENGE, Failure, PHONE_NUMBER_ID, sign};
+use hermetic_chat::{Chat, ChatEvent, CheckError, ReceivedEvent};
+use hermetic_testkit::whatsapp::{
+    APP_SECRET, CHALLENGE, Failure, PHONE_NUMBER_ID, SECOND_NUMBER_ID, sign,
+};
 use hermetic_types::Secret;
 use hermetic_whatsapp::WhatsAppCloud;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::lab::{ALICE, Lab, config, message, next, next_message, serve};
 
@@ -184,4 +187,53 @@ async fn a_check_names_the_number_and_what_it_lacks() {
         .map(|one| one.problem.as_str())
         .collect();
     assert_eq!(problems, ["this version of the Graph API has expired"]);
+}
+
+#[tokio::test]
+async fn two_numbers_of_one_app_are_called_at_one_address_and_kept_apart() {
+    let lab = Lab::new().await;
+    let server = &lab.server;
+    let mut second = config(&server.url());
+    second.phone_number_id = SECOND_NUMBER_ID.to_owned();
+    second.account = "whatsapp/work".parse().unwrap();
+    let second = Arc::new(WhatsAppCloud::new(second).unwrap());
+    lab.cloud.answers_for(&[Arc::clone(&second)]);
+    assert!(Arc::clone(&second).intake().is_none());
+    let message = |number: &str, id: &str| {
+        let text = json!({ "body": "hello" });
+        let message = json!({
+            "from": ALICE.number, "from_user_id": ALICE.id, "id": id, "timestamp": "1",
+            "type": "text", "text": text,
+        });
+        let value = json!({
+            "metadata": { "phone_number_id": number, "display_phone_number": "15550783881" },
+            "messages": [message],
+        });
+        json!({ "value": value, "field": "messages" })
+    };
+    let both = [
+        message(PHONE_NUMBER_ID, "wamid.one"),
+        message(SECOND_NUMBER_ID, "wamid.two"),
+        message("306540352242922", "wamid.three"),
+    ];
+    server.posts(&json!({ "entry": [{ "changes": both }] }));
+    let (mut first, mut other) = (lab.listen(), second.receive(CancellationToken::new()));
+    let received = next(&mut first).await;
+    assert_eq!(message_of(&received), ("whatsapp".to_owned(), "wamid.one"));
+    received.receipt.stored();
+    let received = next(&mut other).await;
+    assert_eq!(
+        message_of(&received),
+        ("whatsapp/work".to_owned(), "wamid.two")
+    );
+    // One call: taken when both have stored theirs.
+    assert_eq!(server.taken(), 0);
+    received.receipt.stored();
+}
+
+fn message_of(received: &ReceivedEvent) -> (String, &str) {
+    match &received.event {
+        ChatEvent::Message(said) => (said.account.to_string(), said.message.as_str()),
+        other => panic!("expected a message, got {other:?}"),
+    }
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use hermetic_chat::{Chat, Event, Outgoing, ReceiveError, Received};
-use hermetic_redact::{Redactor, Settings};
+use hermetic_chat::{Chat, ChatEvent, OutgoingText, ReceiveError, ReceivedEvent};
+use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_testkit::whatsapp::{
     APP_SECRET, PHONE_NUMBER_ID, Person, TOKEN, VERIFY_TOKEN, WhatsAppServer,
 };
-use hermetic_types::{ChatId, ChatKind, Incoming, Place, Press, Secret};
+use hermetic_types::{
+    ButtonPress, ChatId, ChatKind, ChatPlace, IncomingMessage, Secret, SystemClock,
+};
 use hermetic_whatsapp::{CloudConfig, CloudTiming, WhatsAppCloud};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -37,7 +39,7 @@ pub(crate) struct Lab {
     serving: JoinHandle<()>,
 }
 
-pub(crate) type Inbox<'a> = BoxStream<'a, Result<Received, ReceiveError>>;
+pub(crate) type Inbox<'a> = BoxStream<'a, Result<ReceivedEvent, ReceiveError>>;
 
 impl Lab {
     pub(crate) async fn new() -> Self {
@@ -67,7 +69,7 @@ impl Lab {
         person: Person,
         text: &str,
     ) -> Result<Vec<hermetic_types::MessageId>, hermetic_chat::SendError> {
-        let reply = hermetic_chat::Reply::text(outgoing(text));
+        let reply = hermetic_chat::ChatReply::text(outgoing(text));
         self.cloud.send(&private(person), &reply).await
     }
 }
@@ -99,11 +101,16 @@ pub(crate) fn config(url: &str) -> CloudConfig {
             storing: Duration::from_secs(10),
             status: Duration::from_secs(10),
         },
-        ..CloudConfig::new(PHONE_NUMBER_ID, Secret::new(TOKEN), Secret::new(APP_SECRET))
+        ..CloudConfig::new(
+            PHONE_NUMBER_ID,
+            Secret::new(TOKEN),
+            Secret::new(APP_SECRET),
+            SystemClock::shared(),
+        )
     }
 }
 
-pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
+pub(crate) async fn next(inbox: &mut Inbox<'_>) -> ReceivedEvent {
     timeout(EVENT_TIMEOUT, inbox.next())
         .await
         .expect("an event in time")
@@ -112,35 +119,37 @@ pub(crate) async fn next(inbox: &mut Inbox<'_>) -> Received {
 }
 
 /// The next message, stored.
-pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> Incoming {
+pub(crate) async fn next_message(inbox: &mut Inbox<'_>) -> IncomingMessage {
     let received = next(inbox).await;
     received.receipt.stored();
     message(received.event)
 }
 
-pub(crate) fn message(event: Event) -> Incoming {
+pub(crate) fn message(event: ChatEvent) -> IncomingMessage {
     match event {
-        Event::Message(message) => message,
+        ChatEvent::Message(message) => message,
         other => panic!("expected a message, got {other:?}"),
     }
 }
 
 /// The next press, stored.
-pub(crate) async fn next_press(inbox: &mut Inbox<'_>) -> Press {
+pub(crate) async fn next_press(inbox: &mut Inbox<'_>) -> ButtonPress {
     let received = next(inbox).await;
     received.receipt.stored();
     match received.event {
-        Event::Press(press) => press,
+        ChatEvent::Press(press) => press,
         other => panic!("expected a press, got {other:?}"),
     }
 }
 
-pub(crate) fn outgoing(text: impl AsRef<str>) -> Outgoing {
-    Redactor::new([], Settings::default()).redact(text).into()
+pub(crate) fn outgoing(text: impl AsRef<str>) -> OutgoingText {
+    Redactor::new([], RedactorSettings::default())
+        .redact(text)
+        .into()
 }
 
-pub(crate) fn private(person: Person) -> Place {
-    Place {
+pub(crate) fn private(person: Person) -> ChatPlace {
+    ChatPlace {
         chat: ChatId::new(person.id).unwrap(),
         kind: ChatKind::Dm,
         thread: None,

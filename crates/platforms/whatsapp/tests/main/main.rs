@@ -10,6 +10,7 @@ mod bridge;
 mod conformance;
 mod delivery;
 mod files;
+mod full_disk;
 mod inbound;
 mod intake;
 mod lab;

@@ -1,8 +1,8 @@
 //! What leaves, and what becomes of it.
 
-use hermetic_chat::{Button, Chat, Reply, SendFailure};
+use hermetic_chat::{Chat, ChatReply, ReplyButton, SendFailure};
 use hermetic_testkit::whatsapp::Failure;
-use hermetic_types::{ChatId, ChatKind, MessageId, Place};
+use hermetic_types::{ChatId, ChatKind, ChatPlace, MessageId};
 
 use crate::lab::{ALICE, Lab, next_message, next_press, outgoing, private};
 
@@ -14,15 +14,15 @@ fn refuse(code: i64, retry_after: Option<u64>) -> Failure {
     }
 }
 
-fn buttons(labels: &[&str]) -> Vec<Vec<Button>> {
-    let button = |label: &&str| vec![Button::new(*label, format!("q:{label}")).unwrap()];
+fn buttons(labels: &[&str]) -> Vec<Vec<ReplyButton>> {
+    let button = |label: &&str| vec![ReplyButton::new(*label, format!("q:{label}")).unwrap()];
     labels.iter().map(button).collect()
 }
 
 #[tokio::test]
 async fn a_text_goes_to_the_id_in_the_dialect_and_quotes_its_question() {
     let lab = Lab::new().await;
-    let mut reply = Reply::text(outgoing("**Done**: see [here](https://a.example)"));
+    let mut reply = ChatReply::text(outgoing("**Done**: see [here](https://a.example)"));
     reply.reply_to = Some(MessageId::new("wamid.question").unwrap());
     lab.cloud.send(&private(ALICE), &reply).await.unwrap();
     reply.reply_to = Some(MessageId::new("proc_1:end").unwrap());
@@ -40,12 +40,12 @@ async fn a_text_goes_to_the_id_in_the_dialect_and_quotes_its_question() {
 #[tokio::test]
 async fn a_group_is_written_to_as_a_group_and_without_buttons() {
     let lab = Lab::new().await;
-    let place = Place {
+    let place = ChatPlace {
         chat: ChatId::new("Y2FwaV9ncm91cDox").unwrap(),
         kind: ChatKind::Group,
         thread: None,
     };
-    let mut reply = Reply::text(outgoing("May I? /approve q1"));
+    let mut reply = ChatReply::text(outgoing("May I? /approve q1"));
     reply.buttons = buttons(&["Yes", "No"]);
     lab.cloud.send(&place, &reply).await.unwrap();
     let body = &lab.server.sent()[0].body;
@@ -54,7 +54,7 @@ async fn a_group_is_written_to_as_a_group_and_without_buttons() {
         (Some("group"), Some("text"))
     );
     assert_eq!(body["to"], "Y2FwaV9ncm91cDox");
-    let nowhere = Place {
+    let nowhere = ChatPlace {
         kind: ChatKind::Dm,
         ..place
     };
@@ -69,7 +69,7 @@ async fn a_group_is_written_to_as_a_group_and_without_buttons() {
 async fn a_question_has_buttons_a_list_or_words() {
     let lab = Lab::new().await;
     let ask = async |text: &str, labels: &[&str]| {
-        let mut reply = Reply::text(outgoing(text));
+        let mut reply = ChatReply::text(outgoing(text));
         reply.buttons = buttons(labels);
         lab.cloud.send(&private(ALICE), &reply).await.unwrap()
     };

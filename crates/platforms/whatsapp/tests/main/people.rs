@@ -102,7 +102,7 @@ async fn without_an_id_a_number_is_who_somebody_is() {
         (heard.sender.id.as_str(), heard.place.chat.as_str()),
         (number, number)
     );
-    let reply = hermetic_chat::Reply::text(crate::lab::outgoing("hello"));
+    let reply = hermetic_chat::ChatReply::text(crate::lab::outgoing("hello"));
     lab.cloud.send(&heard.place, &reply).await.unwrap();
     assert_eq!(lab.server.sent()[0].body["to"], number);
 }

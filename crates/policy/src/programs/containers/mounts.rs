@@ -1,9 +1,9 @@
 //! What of the host a container is shown.
 
-use crate::effective::Effective;
-use crate::text::Text;
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 
-pub(super) fn mounts(command: &Effective) -> Vec<String> {
+pub(super) fn mounts(command: &ReducedCommand) -> Vec<String> {
     let mut sources = Vec::new();
     for flag in ["-v", "--volume"] {
         for value in command.values_of(flag) {
@@ -29,7 +29,10 @@ pub(super) fn mounts(command: &Effective) -> Vec<String> {
 }
 
 /// The words of a command inside, with what is mounted there under the names it has outside.
-pub(crate) fn as_on_the_host(command: &Effective, words: &[Text]) -> Vec<Text> {
+pub(crate) fn as_on_the_host(
+    command: &ReducedCommand,
+    words: &[ExpandedText],
+) -> Vec<ExpandedText> {
     let mounted = mounted(command);
     words
         .iter()
@@ -37,13 +40,13 @@ pub(crate) fn as_on_the_host(command: &Effective, words: &[Text]) -> Vec<Text> {
             let s = mounted.iter().fold(word.s.clone(), |s, (outside, inside)| {
                 renamed(&s, inside, outside)
             });
-            Text { s, ..word.clone() }
+            ExpandedText { s, ..word.clone() }
         })
         .collect()
 }
 
 /// Pairs of folders: outside, inside.
-fn mounted(command: &Effective) -> Vec<(String, String)> {
+fn mounted(command: &ReducedCommand) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     for flag in ["-v", "--volume"] {
         for value in command.values_of(flag) {

@@ -1,15 +1,15 @@
 //! `find` that deletes, or has it done.
 
-use super::{Judge, LEFTOVERS};
-use crate::effective::{Effective, base_name};
-use crate::finding::{Category, Finding};
-use crate::paths::{self, Place};
-use crate::reduce::listing::Search;
-use crate::text::Text;
+use super::{LEFTOVERS, ProgramJudge};
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::paths::{self, PathLoss};
+use crate::reduce::listing::FileSearch;
+use crate::text::ExpandedText;
 
-pub(super) fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn find(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
-    let places: Vec<&Text> = command
+    let places: Vec<&ExpandedText> = command
         .args()
         .iter()
         .take_while(|arg| !arg.s.starts_with(['-', '(', '!']))
@@ -25,7 +25,7 @@ pub(super) fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 )
         });
     if removes {
-        let narrowed = Search::of(command.args()).narrow;
+        let narrowed = FileSearch::of(command.args()).narrow;
         let leftovers = args
             .windows(2)
             .any(|pair| matches!(pair[0], "-name" | "-iname" | "-path"))
@@ -34,7 +34,7 @@ pub(super) fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
                 .filter(|pair| matches!(pair[0], "-name" | "-iname"))
                 .all(|pair| LEFTOVERS.contains(&pair[1]))
             || args.contains(&"-empty");
-        let here = Text::known(".");
+        let here = ExpandedText::known(".");
         let places = if places.is_empty() {
             vec![&here]
         } else {
@@ -44,24 +44,24 @@ pub(super) fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             let found = paths::place(&place.s, &judge.cwd, judge.context);
             let own = matches!(
                 found,
-                Place::Workspace
-                    | Place::InsideWorkspace
-                    | Place::Artefact
-                    | Place::InsideTemporary
-                    | Place::Temporary
+                PathLoss::Workspace
+                    | PathLoss::InsideWorkspace
+                    | PathLoss::Artefact
+                    | PathLoss::InsideTemporary
+                    | PathLoss::Temporary
             );
-            if leftovers && own || found == Place::Artefact {
+            if leftovers && own || found == PathLoss::Artefact {
                 continue;
             }
-            let wipes = matches!(found, Place::Root | Place::System | Place::Home);
+            let wipes = matches!(found, PathLoss::Root | PathLoss::System | PathLoss::Home);
             findings.push(if wipes && !narrowed {
-                Finding::floor(
-                    Category::Destruction,
+                HarmFinding::floor(
+                    HarmCategory::Destruction,
                     format!("deletes everything under {}", place.shown()),
                 )
             } else {
-                Finding::dangerous(
-                    Category::Destruction,
+                HarmFinding::dangerous(
+                    HarmCategory::Destruction,
                     format!("deletes what it finds under {}", place.shown()),
                 )
             });
@@ -71,7 +71,7 @@ pub(super) fn find(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         if let Some(file) = command.value_of(flag) {
             let protected = paths::protected(&file.s, &judge.cwd, judge.context);
             if let Some((category, reason)) = protected {
-                findings.push(Finding::dangerous(category, reason));
+                findings.push(HarmFinding::dangerous(category, reason));
             }
         }
     }

@@ -1,19 +1,19 @@
 //! Who may do what with a file: `chmod`, `chown`, `setfacl`.
 
-use super::Judge;
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::paths::{self, Place};
-use crate::text::Text;
+use super::ProgramJudge;
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::paths::{self, PathLoss};
+use crate::text::ExpandedText;
 
-pub(super) fn modes(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn modes(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let program = command.program();
     let found = command
         .via
         .last()
         .is_some_and(|via| matches!(via.as_str(), "find" | "fd"));
     let recursive = command.short('R') || command.long("--recursive") || found;
-    let operands: Vec<&Text> = command
+    let operands: Vec<&ExpandedText> = command
         .args()
         .iter()
         .filter(|arg| !arg.s.starts_with('-') || is_mode(&arg.s))
@@ -23,34 +23,38 @@ pub(super) fn modes(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     let targets = operands.get(1..).unwrap_or_default();
     for target in targets {
         let place = paths::place(&target.s, &judge.cwd, judge.context);
-        let system = matches!(place, Place::Root | Place::System | Place::InsideSystem);
-        if recursive && matches!(place, Place::Root | Place::System | Place::Home) {
-            let category = Category::SystemFile;
+        let system = matches!(
+            place,
+            PathLoss::Root | PathLoss::System | PathLoss::InsideSystem
+        );
+        if recursive && matches!(place, PathLoss::Root | PathLoss::System | PathLoss::Home) {
+            let category = HarmCategory::SystemFile;
             let reason = format!("changes modes or owners of all of {}", target.shown());
-            let breaks = matches!(place, Place::Root) && program != "setfacl";
+            let breaks = (matches!(place, PathLoss::Root) || is_core(&target.s, judge))
+                && matches!(program, "chmod" | "chown" | "chgrp");
             findings.push(if breaks {
-                Finding::floor(category, reason)
+                HarmFinding::floor(category, reason)
             } else {
-                Finding::dangerous(category, reason)
+                HarmFinding::dangerous(category, reason)
             });
         } else if system && program != "chattr" {
-            findings.push(Finding::dangerous(
-                Category::SystemFile,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::SystemFile,
                 format!("changes the mode or owner of {}", target.shown()),
             ));
         } else if program == "chmod"
             && loosens(mode)
             && paths::secret(&target.s, &judge.cwd, judge.context).is_some()
         {
-            findings.push(Finding::dangerous(
-                Category::SecretRead,
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::SecretRead,
                 format!("opens a secret to others: {}", target.shown()),
             ));
         }
     }
     if program == "chmod" && sets_id(mode) {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
             "gives a program another user's rights (setuid)",
         ));
     }
@@ -64,14 +68,14 @@ pub(super) fn modes(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             || mode == "+rwx" && recursive)
         && !targets.is_empty()
     {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
             "lets everybody write",
         ));
     }
     if program == "chown" && recursive && (mode == "root" || mode.starts_with("root:")) {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
             "gives a whole folder to root",
         ));
     }
@@ -81,8 +85,8 @@ pub(super) fn modes(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             .iter()
             .any(|arg| matches!(arg.s.as_str(), "-i" | "-a" | "+i" | "-ia"))
     {
-        findings.push(Finding::dangerous(
-            Category::SecurityTool,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SecurityTool,
             "changes what may not be changed (chattr)",
         ));
     }
@@ -93,12 +97,31 @@ pub(super) fn modes(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             .any(|arg| arg.s.contains("rwx") || arg.s.contains("::rw"))
         && !targets.is_empty()
     {
-        findings.push(Finding::dangerous(
-            Category::Privilege,
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
             "opens files to others (setfacl)",
         ));
     }
     findings
+}
+
+/// Without its modes and owners here, nobody logs in and nothing starts.
+fn is_core(target: &str, judge: &ProgramJudge<'_>) -> bool {
+    const CORE: &[&str] = &[
+        "/etc",
+        "/usr",
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/lib64",
+        "/boot",
+        "/usr/bin",
+        "/usr/sbin",
+        "/usr/lib",
+    ];
+    let full = paths::absolute(target, &judge.cwd);
+    let full = full.trim_end_matches("/**").trim_end_matches("/*");
+    CORE.contains(&full)
 }
 
 fn is_mode(s: &str) -> bool {

@@ -1,10 +1,10 @@
 //! Editors, pagers and prompts that run commands when told to.
 
 use super::{runs, sed};
-use crate::effective::Effective;
-use crate::finding::Finding;
+use crate::effective::ReducedCommand;
+use crate::finding::HarmFinding;
 
-pub(super) fn judge(command: &Effective) -> Option<Finding> {
+pub(super) fn judge(command: &ReducedCommand) -> Option<HarmFinding> {
     let program = command.program();
     let args = command.args();
     let told = |tells: &dyn Fn(&str) -> bool| args.iter().any(|arg| tells(&arg.s));
@@ -53,7 +53,7 @@ pub(super) fn judge(command: &Effective) -> Option<Finding> {
 }
 
 /// What `-c`, `--cmd` and `+` tell an editor.
-fn scripts(command: &Effective) -> impl Iterator<Item = &str> {
+fn scripts(command: &ReducedCommand) -> impl Iterator<Item = &str> {
     let args = command.args();
     args.iter().enumerate().filter_map(move |(at, arg)| {
         if matches!(arg.s.as_str(), "-c" | "--cmd") {
@@ -64,7 +64,7 @@ fn scripts(command: &Effective) -> impl Iterator<Item = &str> {
     })
 }
 
-fn typed(command: &Effective) -> impl Iterator<Item = &str> {
+fn typed(command: &ReducedCommand) -> impl Iterator<Item = &str> {
     let input = command.input.known.as_deref().unwrap_or_default();
     input.lines().map(str::trim_start)
 }
@@ -87,6 +87,8 @@ fn vim_runs(text: &str) -> bool {
             "jobstart(",
             "shell=",
             "termopen(",
+            "source http",
+            "so http",
         ]
         .iter()
         .any(|call| text.contains(call))

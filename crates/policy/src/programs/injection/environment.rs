@@ -1,12 +1,12 @@
 //! Variables that make other programs load or run something.
 
-use super::super::Judge;
+use super::super::ProgramJudge;
 use super::{PAGERS_AND_EDITORS, injected, is_plain};
-use crate::effective::{Effective, base_name};
-use crate::finding::Finding;
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::HarmFinding;
 use crate::paths;
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let given = command
         .assigns
         .iter()
@@ -24,7 +24,7 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn makes_run(name: &str, value: &str, judge: &Judge<'_>) -> bool {
+fn makes_run(name: &str, value: &str, judge: &ProgramJudge<'_>) -> bool {
     let first = base_name(value.split_whitespace().next().unwrap_or_default());
     let anybodys = |path: &str| paths::anybodys(path, &judge.cwd, judge.context);
     let has = |words: &[&str]| words.iter().any(|word| value.contains(word));
@@ -113,6 +113,20 @@ fn makes_run(name: &str, value: &str, judge: &Judge<'_>) -> bool {
         | "R_PROFILE"
         | "LUA_INIT" => {
             anybodys(value) || name == "LUA_INIT" || !is_plain(value) || value.contains("sh -c")
+        }
+        // Where packages come from.
+        "PIP_INDEX_URL"
+        | "PIP_EXTRA_INDEX_URL"
+        | "UV_INDEX_URL"
+        | "UV_DEFAULT_INDEX"
+        | "NPM_CONFIG_REGISTRY"
+        | "npm_config_registry"
+        | "YARN_REGISTRY"
+        | "BUNDLE_MIRROR__ALL"
+        | "GOPROXY" => {
+            value.contains("http://")
+                && !value.contains("//localhost")
+                && !value.contains("//127.0.0.1")
         }
         "RUSTFLAGS" | "CFLAGS" | "CXXFLAGS" | "LDFLAGS" | "GOFLAGS" => {
             value.split(['=', ' ']).any(anybodys)

@@ -2,22 +2,22 @@
 
 mod table;
 
-use super::super::Judge;
+use super::super::ProgramJudge;
 use super::{injected, is_plain};
-use crate::effective::{Effective, base_name};
-use crate::finding::Finding;
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::HarmFinding;
 use crate::paths;
 use table::{HOOKS, SWITCHES};
 
 /// Some options of some programs, and what may stand there without anybody minding.
-struct Hook {
+struct OptionHook {
     programs: &'static [&'static str],
     /// `--long`, `-x`, `-word`, `NAME=`, or nothing for the operands.
     options: &'static [&'static str],
-    usual: Usual,
+    usual: UsualValue,
 }
 
-enum Usual {
+enum UsualValue {
     /// Whatever stands there runs.
     Nothing,
     /// A compressor, a pager, `ssh`: one of [`TOOLS`].
@@ -43,7 +43,7 @@ const TOOLS: &[&str] = &[
     "lbzip2", "unzip", "plzip", "zstdmt", "bat", "lzop", "brotli", "rsync", "vim", "nvim",
 ];
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let program = command.program();
     let mut findings = Vec::new();
     for hook in HOOKS.iter().filter(|hook| hook.programs.contains(&program)) {
@@ -68,12 +68,12 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
     findings
 }
 
-fn runs(program: &str, option: &str) -> Finding {
+fn runs(program: &str, option: &str) -> HarmFinding {
     injected(format!("makes {program} run another program ({option})"))
 }
 
-impl Usual {
-    fn covers(&self, value: &str, judge: &Judge<'_>) -> bool {
+impl UsualValue {
+    fn covers(&self, value: &str, judge: &ProgramJudge<'_>) -> bool {
         let value = value.trim();
         let first = base_name(value.split_whitespace().next().unwrap_or_default());
         match self {
@@ -109,7 +109,7 @@ fn proxied(value: &str) -> bool {
     value.to_lowercase().contains("command=")
 }
 
-fn values(command: &Effective, option: &str) -> Vec<String> {
+fn values(command: &ReducedCommand, option: &str) -> Vec<String> {
     if option.ends_with('=') {
         let args = command.args().iter();
         return args

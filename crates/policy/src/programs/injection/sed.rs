@@ -1,9 +1,9 @@
 //! What a sed script runs and writes.
 
-use crate::effective::Effective;
+use crate::effective::ReducedCommand;
 
 /// The `e` command, the `e` flag of `s///` and `w` onto something that matters.
-pub(super) fn runs(command: &Effective) -> bool {
+pub(super) fn runs(command: &ReducedCommand) -> bool {
     let mut scripts: Vec<String> = command.values_of("-e");
     scripts.extend(command.values_of("--expression"));
     if scripts.is_empty() {

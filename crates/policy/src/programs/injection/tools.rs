@@ -1,12 +1,12 @@
 //! Programs with a way of their own to run something.
 
-use super::super::Judge;
+use super::super::ProgramJudge;
 use super::{injected, runs};
-use crate::effective::Effective;
-use crate::finding::{Category, Finding};
-use crate::paths::{self, Place};
+use crate::effective::ReducedCommand;
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::paths::{self, PathLoss};
 
-pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let args = command.args();
     match command.program() {
         "gdb" | "lldb" => {
@@ -51,8 +51,8 @@ pub(super) fn judge(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
             vec![injected("runs a program as if it were a service")]
         }
         "ip" if command.has_arg("netns") && command.has_arg("exec") => {
-            vec![Finding::dangerous(
-                Category::Privilege,
+            vec![HarmFinding::dangerous(
+                HarmCategory::Privilege,
                 "runs a command in another network",
             )]
         }
@@ -73,6 +73,7 @@ fn debugger_runs(text: &str) -> bool {
     .iter()
     .any(|start| text.starts_with(start))
         || text.contains("system(")
+        || text.contains("dlopen(")
 }
 
 fn ssh_runs(option: &str) -> bool {
@@ -94,7 +95,7 @@ fn ssh_runs(option: &str) -> bool {
 }
 
 /// `cmake -E rm` deletes as `rm` does.
-fn cmake(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
+fn cmake(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     if !command.has_arg("rm") && !command.has_arg("remove_directory") {
         return Vec::new();
     }
@@ -104,9 +105,14 @@ fn cmake(command: &Effective, judge: &Judge<'_>) -> Vec<Finding> {
         .filter(|target| {
             matches!(
                 paths::place(&target.s, &judge.cwd, judge.context),
-                Place::Root | Place::System | Place::Home
+                PathLoss::Root | PathLoss::System | PathLoss::Home
             )
         })
-        .map(|target| Finding::floor(Category::Destruction, format!("deletes {}", target.shown())))
+        .map(|target| {
+            HarmFinding::floor(
+                HarmCategory::Destruction,
+                format!("deletes {}", target.shown()),
+            )
+        })
         .collect()
 }

@@ -1,12 +1,13 @@
 //! `sudo` and its like.
 
 use super::{LOOKS, changes};
-use crate::effective::{Effective, base_name};
-use crate::finding::{Category, Finding};
-use crate::programs::looks;
+use crate::effective::{ReducedCommand, base_name};
+use crate::finding::{HarmCategory, HarmFinding};
+use crate::paths::{self, PathLoss};
+use crate::programs::{ProgramJudge, looks};
 
-pub(super) fn sudo(command: &Effective) -> Vec<Finding> {
-    let finding = |reason: &str| vec![Finding::dangerous(Category::Privilege, reason)];
+pub(super) fn sudo(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
+    let finding = |reason: &str| vec![HarmFinding::dangerous(HarmCategory::Privilege, reason)];
     let own: Vec<&str> = command
         .args()
         .iter()
@@ -58,7 +59,7 @@ pub(super) fn sudo(command: &Effective) -> Vec<Finding> {
     };
     let name = base_name(&inner.s);
     // Its own options end where the other command begins.
-    let own = Effective {
+    let own = ReducedCommand {
         words: std::iter::once(&command.words[0])
             .chain(
                 command
@@ -68,7 +69,7 @@ pub(super) fn sudo(command: &Effective) -> Vec<Finding> {
             )
             .cloned()
             .collect(),
-        ..Effective::default()
+        ..ReducedCommand::default()
     };
     let becomes = ["-u", "--user"]
         .iter()
@@ -102,5 +103,44 @@ pub(super) fn sudo(command: &Effective) -> Vec<Finding> {
     if !set && looks::only_looks(name, &after) {
         return Vec::new();
     }
+    if !set && works_on_own_files(name, &after, judge) {
+        return Vec::new();
+    }
     finding("runs a command as root")
+}
+
+/// Giving the project's own files back to somebody, or making a folder for them, is judged without the
+/// `sudo` in front.
+fn works_on_own_files(program: &str, args: &[&str], judge: &ProgramJudge<'_>) -> bool {
+    if !matches!(program, "chown" | "chgrp" | "mkdir" | "touch") {
+        return false;
+    }
+    let named = usize::from(matches!(program, "chown" | "chgrp"));
+    let mut files = args
+        .iter()
+        .filter(|arg| !arg.starts_with('-'))
+        .skip(named)
+        .peekable();
+    let whose = args
+        .iter()
+        .find(|arg| !arg.starts_with('-'))
+        .copied()
+        .unwrap_or_default();
+    let given_away = named == 1 && matches!(whose.split(':').next(), Some("root" | "0"));
+    let recursive = args
+        .iter()
+        .any(|arg| *arg == "--recursive" || is_recursive(arg));
+    let own = |path: &&&str| match paths::place(path, &judge.cwd, judge.context) {
+        PathLoss::Workspace
+        | PathLoss::InsideWorkspace
+        | PathLoss::Artefact
+        | PathLoss::InsideTemporary => true,
+        PathLoss::Elsewhere => !recursive,
+        _ => false,
+    };
+    files.peek().is_some() && !given_away && files.all(|path| own(&path))
+}
+
+fn is_recursive(arg: &str) -> bool {
+    arg.starts_with('-') && !arg.starts_with("--") && arg.contains('R')
 }

@@ -1,11 +1,11 @@
 //! Places that a program is told in its own way.
 
 use super::is_last;
-use crate::effective::{Effective, base_name};
-use crate::text::Text;
+use crate::effective::{ReducedCommand, base_name};
+use crate::text::ExpandedText;
 
 /// Files that a program is told to write in a language of its own.
-pub(super) fn said(command: &Effective) -> Vec<Text> {
+pub(super) fn said(command: &ReducedCommand) -> Vec<ExpandedText> {
     let program = command.program();
     let typed = command.input.known.as_deref().unwrap_or_default();
     let texts = || {
@@ -181,5 +181,5 @@ pub(super) fn said(command: &Effective) -> Vec<Text> {
         _ => {}
     }
     files.retain(|file| file.starts_with(['/', '~']) && file.len() < 512);
-    files.into_iter().map(Text::known).collect()
+    files.into_iter().map(ExpandedText::known).collect()
 }

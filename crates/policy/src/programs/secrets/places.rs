@@ -1,6 +1,6 @@
 //! The places themselves.
 
-use crate::context::Context;
+use crate::context::JudgementContext;
 use crate::effective::base_name;
 use crate::text::BELOW;
 
@@ -26,12 +26,13 @@ const HOME: &[(&str, &str)] = &[
     (".mylogin.cnf", "database passwords"),
     (".git-credentials", "git passwords"),
     (".config/gh/hosts.yml", "a GitHub token"),
+    (".config/gh/", "a GitHub token"),
     (".config/hub", "a GitHub token"),
     (".npmrc", "a registry token"),
     (".pypirc", "a registry token"),
     (".gem/credentials", "a registry token"),
     (".cargo/credentials", "a registry token"),
-    (".m2/settings.xml", "a registry password"),
+    (".m2/settings", "a registry password"),
     (".gradle/gradle.properties", "registry passwords"),
     (".terraform.d/credentials", "cloud credentials"),
     (".terraformrc", "cloud credentials"),
@@ -153,6 +154,7 @@ const SYSTEM: &[(&str, &str)] = &[
     ("/var/lib/jenkins/secrets", "secrets"),
     ("/var/backups/shadow", "password hashes"),
     ("/etc/docker/key.json", "private keys"),
+    ("/dev/input/", "what is typed"),
     ("/proc/kcore", "memory"),
     ("/dev/mem", "memory"),
     ("/etc/ppp/chap-secrets", "passwords"),
@@ -164,8 +166,9 @@ const SYSTEM: &[(&str, &str)] = &[
 ];
 
 /// What a path holds, if it is a secret.
-pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
+pub(crate) fn holds(full: &str, context: &JudgementContext) -> Option<&'static str> {
     if full.ends_with(".pub")
+        || full.ends_with("/README")
         || full.ends_with("/known_hosts")
         || full.ends_with("/.ssh/config")
         || full.ends_with("/authorized_keys")
@@ -238,6 +241,20 @@ pub(crate) fn holds(full: &str, context: &Context) -> Option<&'static str> {
         && !name.contains("bundle")
     {
         return Some("private keys");
+    }
+    let inside = full.starts_with(&format!("{}/", context.workspace.trim_end_matches('/')));
+    let anybodys = [
+        ".pgpass",
+        ".netrc",
+        ".my.cnf",
+        ".mylogin.cnf",
+        ".git-credentials",
+        ".vault-token",
+        ".s3cfg",
+        ".pypirc",
+    ];
+    if !inside && anybodys.contains(&name) {
+        return Some("passwords");
     }
     if matches!(
         name,

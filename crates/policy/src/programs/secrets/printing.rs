@@ -1,6 +1,6 @@
 //! What prints a stored secret.
 
-use crate::effective::Effective;
+use crate::effective::ReducedCommand;
 use crate::programs::acts;
 
 /// Whether a variable or a pattern is about keys and passwords by its name.
@@ -21,13 +21,14 @@ pub(crate) fn names_secret(name: &str) -> bool {
 }
 
 /// Programs that print what they guard.
-pub(crate) fn prints(command: &Effective) -> bool {
+pub(crate) fn prints(command: &ReducedCommand) -> bool {
     let words = acts::subcommands(command);
     let first = words.first().copied().unwrap_or_default();
     let second = words.get(1).copied().unwrap_or_default();
     match command.program() {
         "pass" | "gopass" => {
-            matches!(first, "show")
+            command.short('c')
+                || matches!(first, "show")
                 || (!words.is_empty()
                     && !matches!(
                         first,
@@ -65,7 +66,10 @@ pub(crate) fn prints(command: &Effective) -> bool {
         "terraform" | "tofu" => first == "state" && second == "pull",
         "openssl" => first == "pkcs12" && (command.has_arg("-nodes") || command.has_arg("-noenc")),
         "op" => matches!(first, "read") || (first == "item" && second == "get"),
-        "bw" => first == "get" || first == "export",
+        "bw" => matches!(first, "get" | "export" | "list"),
+        "chezmoi" => first == "decrypt",
+        "systemd-creds" => matches!(first, "cat" | "decrypt"),
+        "nmcli" => command.short('s') || command.long("--show-secrets"),
         "vault" => (first == "kv" && second == "get") || first == "read",
         "aws" => {
             matches!(
@@ -77,7 +81,6 @@ pub(crate) fn prints(command: &Effective) -> bool {
                     )
                     | ("configure", "export-credentials" | "get")
                     | ("sts", "get-session-token")
-                    | ("ecr", "get-login-password")
             ) && !command.has_arg("help")
         }
         "gcloud" => {
@@ -92,10 +95,24 @@ pub(crate) fn prints(command: &Effective) -> bool {
             (first == "account" && second == "get-access-token")
                 || (first == "keyvault" && second == "secret")
         }
+        "wg" => {
+            first == "showconf"
+                || words
+                    .iter()
+                    .any(|word| word.contains("private-key") || word.contains("preshared-key"))
+        }
+        "kwallet-query" | "kwalletcli" => command.short('r') || command.program() == "kwalletcli",
+        "git-credential-store" | "git-credential-cache" | "git-credential-libsecret" => {
+            first == "get"
+        }
+        "dscl" => command.args().iter().any(|arg| {
+            arg.s.contains("ShadowHashData") || arg.s.contains("AuthenticationAuthority")
+        }),
         "kubectl" | "oc" => {
-            (first == "get"
-                && second.starts_with("secret")
-                && (command.short('o') || command.long("--output")))
+            (first == "create" && second == "token")
+                || (first == "get"
+                    && second.starts_with("secret")
+                    && (command.short('o') || command.long("--output")))
                 || (first == "config" && second == "view" && command.long("--raw"))
         }
         "gh" => {
@@ -108,7 +125,7 @@ pub(crate) fn prints(command: &Effective) -> bool {
         "gcore" | "procdump" => true,
         "printenv" => names_secret(first),
         "grep" | "egrep" | "fgrep" | "rg" => {
-            command.input.taint.has(crate::text::Taint::ENVIRONMENT) && names_secret(first)
+            command.input.taint.has(crate::text::TaintSet::ENVIRONMENT) && names_secret(first)
         }
         "docker" | "podman" if first == "inspect" => {
             command.args().iter().any(|arg| arg.s.contains(".Env"))
@@ -123,7 +140,24 @@ pub(crate) fn prints(command: &Effective) -> bool {
         "sops" => command.short('d') || command.long("--decrypt"),
         "ansible-vault" => first == "view" || first == "decrypt",
         "docker" => first == "secret" && second == "inspect",
-        "git" => first == "credential" && second == "fill",
+        "git" => {
+            first == "credential" && second == "fill"
+                || first.starts_with("credential-") && second == "get"
+        }
+        "gdb" | "lldb" => {
+            (command.short('p') || command.long("--pid") || command.has_arg("attach"))
+                && command.args().iter().any(|arg| {
+                    [
+                        "dump memory",
+                        "dump binary memory",
+                        "generate-core-file",
+                        "gcore",
+                        "process save-core",
+                    ]
+                    .iter()
+                    .any(|order| arg.s.contains(order))
+                })
+        }
         "keyring" => first == "get",
         _ => false,
     }

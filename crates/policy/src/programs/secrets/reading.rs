@@ -1,8 +1,8 @@
 //! Which files a command reads, and which it only names.
 
-use super::Judge;
-use crate::effective::Effective;
-use crate::text::Text;
+use super::ProgramJudge;
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 
 /// Programs whose operands are files, whatever they look like.
 pub(super) fn reads_words(program: &str) -> bool {
@@ -47,7 +47,7 @@ pub(super) fn reads_words(program: &str) -> bool {
 }
 
 /// The value of `--load-privkey` or `--client-cert` is a key for a tool that needs one.
-pub(super) fn used_as_meant(command: &Effective, text: &Text) -> bool {
+pub(super) fn used_as_meant(command: &ReducedCommand, text: &ExpandedText) -> bool {
     command.args().windows(2).any(|pair| {
         std::ptr::eq(&raw const pair[1], text)
             && pair[0].s.starts_with('-')
@@ -87,7 +87,7 @@ pub(super) fn names_a_key(option: &str) -> bool {
 /// Secrets handed to programs that have a right to most of what they are given.
 ///
 /// `.env` is what such programs are for, and a key is what ssh is for; `/etc/shadow` is neither.
-pub(super) fn loaded(command: &Effective, judge: &Judge<'_>) -> Vec<String> {
+pub(super) fn loaded(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<String> {
     let foreign = |path: &str| {
         crate::paths::secret(path, &judge.cwd, judge.context)
             .is_some_and(|what| what != "the project's secrets")
@@ -134,7 +134,7 @@ pub(super) fn loaded(command: &Effective, judge: &Judge<'_>) -> Vec<String> {
 }
 
 /// Paths inside of code: a query, a document, a script of a language nobody reads here.
-fn mentioned(command: &Effective) -> Vec<String> {
+fn mentioned(command: &ReducedCommand) -> Vec<String> {
     const SPEAKS: &[&str] = &[
         "psql",
         "mysql",
@@ -212,7 +212,7 @@ fn mentioned(command: &Effective) -> Vec<String> {
 }
 
 /// What `--exclude` and zip's `-x` name stays where it is.
-pub(super) fn left_out(command: &Effective, text: &Text) -> bool {
+pub(super) fn left_out(command: &ReducedCommand, text: &ExpandedText) -> bool {
     let args = command.args();
     args.windows(2).any(|pair| {
         std::ptr::eq(&raw const pair[1], text)

@@ -1,12 +1,12 @@
 //! Which language, and where its code stands.
 
-use crate::effective::Effective;
-use crate::text::Text;
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 
-pub(super) enum Given {
-    Code(Text),
+pub(super) enum InterpreterInput {
+    Code(ExpandedText),
     Input,
-    File(Text),
+    File(ExpandedText),
 }
 
 pub(super) fn language(program: &str) -> Option<&'static str> {
@@ -28,7 +28,7 @@ pub(super) fn language(program: &str) -> Option<&'static str> {
     })
 }
 
-pub(super) fn code_of(command: &Effective, language: &str) -> Option<Given> {
+pub(super) fn code_of(command: &ReducedCommand, language: &str) -> Option<InterpreterInput> {
     let args = command.args();
     if language == "awk" {
         let mut at = 0;
@@ -37,7 +37,9 @@ pub(super) fn code_of(command: &Effective, language: &str) -> Option<Given> {
             .filter(|arg| arg.s.starts_with('-') && arg.s.len() > 1)
         {
             if arg.s == "-f" || arg.s == "--file" {
-                return args.get(at + 1).map(|file| Given::File(file.clone()));
+                return args
+                    .get(at + 1)
+                    .map(|file| InterpreterInput::File(file.clone()));
             }
             at += if matches!(arg.s.as_str(), "-F" | "-v" | "-i") {
                 2
@@ -45,7 +47,9 @@ pub(super) fn code_of(command: &Effective, language: &str) -> Option<Given> {
                 1
             };
         }
-        return args.get(at).map(|code| Given::Code(code.clone()));
+        return args
+            .get(at)
+            .map(|code| InterpreterInput::Code(code.clone()));
     }
     let flags: &[char] = match language {
         "python" => &['c'],
@@ -58,22 +62,24 @@ pub(super) fn code_of(command: &Effective, language: &str) -> Option<Given> {
     while let Some(arg) = args.get(at) {
         let s = arg.s.as_str();
         if matches!(s, "--eval" | "--print" | "--execute" | "eval" | "-eval") {
-            return args.get(at + 1).map(|code| Given::Code(code.clone()));
+            return args
+                .get(at + 1)
+                .map(|code| InterpreterInput::Code(code.clone()));
         }
         if let Some(code) = s
             .strip_prefix("--eval=")
             .or_else(|| s.strip_prefix("--print="))
         {
-            return Some(Given::Code(Text::known(code)));
+            return Some(InterpreterInput::Code(ExpandedText::known(code)));
         }
         let glued = s
             .strip_prefix("-e")
             .filter(|code| code.contains(['(', '"', '\'', '`', ' ']));
         if let Some(code) = glued.filter(|_| matches!(language, "perl" | "ruby" | "lua")) {
-            return Some(Given::Code(Text::known(code)));
+            return Some(InterpreterInput::Code(ExpandedText::known(code)));
         }
         if s == "-" {
-            return Some(Given::Input);
+            return Some(InterpreterInput::Input);
         }
         if s == "-m" {
             return None;
@@ -91,10 +97,12 @@ pub(super) fn code_of(command: &Effective, language: &str) -> Option<Given> {
                     || matches!(language, "perl" | "ruby")
                         && rest.chars().all(|c| flags.contains(&c))
                 {
-                    return args.get(at + 1).map(|code| Given::Code(code.clone()));
+                    return args
+                        .get(at + 1)
+                        .map(|code| InterpreterInput::Code(code.clone()));
                 }
                 if language == "python" {
-                    return Some(Given::Code(Text::known(rest)));
+                    return Some(InterpreterInput::Code(ExpandedText::known(rest)));
                 }
             }
             at += if matches!(s, "-W" | "-X" | "-I" | "-r" | "-M") {
@@ -108,7 +116,7 @@ pub(super) fn code_of(command: &Effective, language: &str) -> Option<Given> {
             at += 1;
             continue;
         }
-        return Some(Given::File(arg.clone()));
+        return Some(InterpreterInput::File(arg.clone()));
     }
-    Some(Given::Input)
+    Some(InterpreterInput::Input)
 }

@@ -1,29 +1,29 @@
 //! Files that code names: secrets it would read, places it would write.
 
-use super::super::Walker;
-use super::super::literals::Token;
-use crate::effective::Effective;
-use crate::finding::Category;
-use crate::paths::{self, Place};
-use crate::text::{Flow, HOLE, Taint, Text};
+use super::super::ScriptWalker;
+use super::super::literals::CodeToken;
+use crate::effective::ReducedCommand;
+use crate::finding::HarmCategory;
+use crate::paths::{self, PathLoss};
+use crate::text::{ByteFlow, ExpandedText, HOLE, TaintSet};
 
-const LONGEST: usize = 256;
+const LONGEST_CODE_NAME: usize = 256;
 
-impl Walker<'_> {
+impl ScriptWalker<'_> {
     pub(super) fn named_files(
         &mut self,
-        tokens: &[Token],
+        tokens: &[CodeToken],
         language: &'static str,
-        command: &Effective,
+        command: &ReducedCommand,
     ) {
         for (at, token) in tokens.iter().enumerate() {
-            let Token::Text(text) = token else {
+            let CodeToken::Text(text) = token else {
                 continue;
             };
             let text = &self.under_home(text, &tokens[at.saturating_sub(8)..at]);
             if text.contains(HOLE) && opens(&tokens[at.saturating_sub(3)..at]) {
                 self.found_in_code(
-                    Category::Unknown,
+                    HarmCategory::Unknown,
                     "opens a file that cannot be known beforehand",
                     language,
                 );
@@ -35,25 +35,29 @@ impl Walker<'_> {
             }
             if self.is_secret(text) {
                 let what = format!("reads a secret ({text})");
-                self.found_in_code(Category::SecretRead, &what, language);
+                self.found_in_code(HarmCategory::SecretRead, &what, language);
             }
             if written(tokens, at) {
                 let path = self.with_home(text.trim_start_matches('>').trim());
                 let fetched = super::names(tokens, usize::MAX).any(super::vocabulary::fetches);
-                let taint = if fetched { Taint::NETWORK } else { Taint::NONE };
-                self.keep(&path, Flow::unknown(taint));
-                self.judge(Effective {
-                    writes: vec![Text::known(path)],
+                let taint = if fetched {
+                    TaintSet::NETWORK
+                } else {
+                    TaintSet::NONE
+                };
+                self.keep(&path, ByteFlow::unknown(taint));
+                self.judge(ReducedCommand {
+                    writes: vec![ExpandedText::known(path)],
                     cwd: command.cwd.clone(),
                     via: self.via.clone(),
-                    ..Effective::default()
+                    ..ReducedCommand::default()
                 });
             }
         }
     }
 
     /// `process.env.HOME + '/.bashrc'` and `join(homedir(), '.bashrc')`.
-    fn under_home(&self, text: &str, before: &[Token]) -> String {
+    fn under_home(&self, text: &str, before: &[CodeToken]) -> String {
         let home = super::names(before, 8).any(|name| matches!(name, "HOME" | "homedir" | "home"));
         if home && (text.starts_with("/.") || text.starts_with('.')) {
             return format!("{}/{}", self.context.home, text.trim_start_matches('/'));
@@ -67,24 +71,24 @@ impl Walker<'_> {
     }
 
     /// Of the machine or of a home folder, and nothing that a connection itself needs.
-    pub(super) fn names_foreign_file(&self, token: &Token) -> bool {
-        let Token::Text(text) = token else {
+    pub(super) fn names_foreign_file(&self, token: &CodeToken) -> bool {
+        let CodeToken::Text(text) = token else {
             return false;
         };
         let path = self.with_home(text);
         path.starts_with('/')
-            && path.len() < LONGEST
+            && path.len() < LONGEST_CODE_NAME
             && !path.contains("/ssl/")
             && !path.contains("/pki/")
             && matches!(
                 paths::place(&path, self.workdir(), self.context),
-                Place::InsideSystem | Place::InsideHome
+                PathLoss::InsideSystem | PathLoss::InsideHome
             )
     }
 }
 
 /// Calls that are given the name of a file.
-fn opens(before: &[Token]) -> bool {
+fn opens(before: &[CodeToken]) -> bool {
     super::names(before, 3).any(|name| {
         matches!(
             name,
@@ -114,17 +118,17 @@ fn is_script_name(text: &str) -> bool {
 }
 
 fn is_path(text: &str) -> bool {
-    text.len() < LONGEST
+    text.len() < LONGEST_CODE_NAME
         && (text.starts_with(['/', '~', '.', '>']) || text.ends_with("/.ssh/id_rsa"))
 }
 
-fn written(tokens: &[Token], at: usize) -> bool {
+fn written(tokens: &[CodeToken], at: usize) -> bool {
     let mut after = tokens[at + 1..]
         .iter()
-        .skip_while(|token| **token == Token::Mark(')'))
+        .skip_while(|token| **token == CodeToken::Mark(')'))
         .take(2);
     let mode = match (after.next(), after.next()) {
-        (Some(Token::Mark(',')), Some(Token::Text(mode))) => mode.as_str(),
+        (Some(CodeToken::Mark(',')), Some(CodeToken::Text(mode))) => mode.as_str(),
         _ => "",
     };
     let writes = |name: &str| {
@@ -153,11 +157,26 @@ fn written(tokens: &[Token], at: usize) -> bool {
     };
     // Perl's `open F, ">", "file"`.
     let opened = at >= 2
-        && matches!(&tokens[at - 2], Token::Text(mode) if matches!(mode.as_str(), ">" | ">>" | "+>" | "+<"));
+        && matches!(&tokens[at - 2], CodeToken::Text(mode) if matches!(mode.as_str(), ">" | ">>" | "+>" | "+<"));
     let before = super::names(&tokens[at.saturating_sub(3)..at], 3).any(writes)
         || super::names(&tokens[at.saturating_sub(6)..at], 6).any(stores)
         || opened;
     let after = super::names(&tokens[at + 1..], 6).any(|n| n == "write_text" || n == "write_bytes");
-    let marked = matches!(&tokens[at], Token::Text(text) if text.starts_with('>'));
-    mode.starts_with(['w', 'a', 'x', '>']) || mode == "r+" || before || after || marked
+    let marked = matches!(&tokens[at], CodeToken::Text(text) if text.starts_with('>'));
+    // `os.open(path, os.O_WRONLY)`, and a path that is put together before it is written to.
+    let flagged = super::names(&tokens[at + 1..], 6)
+        .any(|name| matches!(name, "O_WRONLY" | "O_RDWR" | "O_CREAT" | "O_APPEND"));
+    let from = tokens[..at]
+        .iter()
+        .rposition(|token| matches!(token, CodeToken::Mark(';' | '{' | '}')))
+        .map_or(0, |at| at + 1);
+    let joined = tokens[..at].last() == Some(&CodeToken::Mark('+'))
+        && super::names(&tokens[from.max(at.saturating_sub(14))..at], 14).any(writes);
+    mode.starts_with(['w', 'a', 'x', '>'])
+        || mode.starts_with("r+")
+        || before
+        || after
+        || marked
+        || flagged
+        || joined
 }

@@ -1,33 +1,33 @@
 //! What a one-liner that only prints a constant prints.
 
-use super::super::literals::{Token, tokens};
-use super::given::{Given, code_of, language};
-use crate::effective::Effective;
+use super::super::literals::{CodeToken, tokens};
+use super::given::{InterpreterInput, code_of, language};
+use crate::effective::ReducedCommand;
 
-pub(in super::super) fn printed(command: &Effective) -> Option<String> {
+pub(in super::super) fn printed(command: &ReducedCommand) -> Option<String> {
     let language = language(command.program())?;
-    let Given::Code(code) = code_of(command, language)? else {
+    let InterpreterInput::Code(code) = code_of(command, language)? else {
         return None;
     };
     let tokens = tokens(&code.s);
     let tokens = match tokens.as_slice() {
-        [rest @ .., Token::Mark(';')] => rest,
+        [rest @ .., CodeToken::Mark(';')] => rest,
         all => all,
     };
     match tokens {
-        [Token::Name(name), Token::Text(text)]
+        [CodeToken::Name(name), CodeToken::Text(text)]
         | [
-            Token::Name(name),
-            Token::Mark('('),
-            Token::Text(text),
-            Token::Mark(')'),
+            CodeToken::Name(name),
+            CodeToken::Mark('('),
+            CodeToken::Text(text),
+            CodeToken::Mark(')'),
         ] if matches!(name.as_str(), "print" | "puts" | "echo" | "say") => Some(text.clone()),
         [
-            Token::Name(begin),
-            Token::Mark('{'),
-            Token::Name(name),
-            Token::Text(text),
-            Token::Mark('}'),
+            CodeToken::Name(begin),
+            CodeToken::Mark('{'),
+            CodeToken::Name(name),
+            CodeToken::Text(text),
+            CodeToken::Mark('}'),
         ] if begin == "BEGIN" && matches!(name.as_str(), "print" | "printf") => Some(text.clone()),
         _ => None,
     }

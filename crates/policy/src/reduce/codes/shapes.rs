@@ -1,59 +1,74 @@
 //! Shapes of code that several words make together: a fork bomb, a reverse shell, a file sent away.
 
-use super::super::Walker;
-use super::super::literals::Token;
+use super::super::ScriptWalker;
+use super::super::literals::CodeToken;
 use super::{names, vocabulary};
-use crate::finding::{Category, Finding};
+use crate::finding::{HarmCategory, HarmFinding};
 
 /// What the words of a piece of code say taken together.
-struct Words<'t> {
+struct CodeWords<'t> {
     code: &'t str,
-    tokens: &'t [Token],
+    tokens: &'t [CodeToken],
     names: Vec<&'t str>,
 }
 
-impl Walker<'_> {
-    pub(super) fn shapes(&mut self, code: &str, tokens: &[Token], language: &'static str) {
-        let words = Words {
+impl ScriptWalker<'_> {
+    pub(super) fn shapes(&mut self, code: &str, tokens: &[CodeToken], language: &'static str) {
+        let words = CodeWords {
             code,
             tokens,
             names: names(tokens, usize::MAX).collect(),
         };
         if words.opens_socket() && (words.opens_shell() || words.obeys_a_connection()) {
             let what = "connects a shell to the network";
-            self.found_in_code(Category::ReverseShell, what, language);
+            self.found_in_code(HarmCategory::ReverseShell, what, language);
         }
         if words.forks_without_end() {
-            self.find(Finding::floor(
-                Category::ForkBomb,
+            self.find(HarmFinding::floor(
+                HarmCategory::ForkBomb,
                 "starts copies of itself without end (fork bomb)",
             ));
         }
         if words.kills_all() {
-            self.find(Finding::floor(Category::Process, "ends every process"));
+            self.find(HarmFinding::floor(
+                HarmCategory::Process,
+                "ends every process",
+            ));
+        }
+        if words.has("reboot") && (words.has("CDLL") || words.has("syscall") || words.has("ctypes"))
+        {
+            self.find(HarmFinding::floor(
+                HarmCategory::Power,
+                "stops or restarts the machine",
+            ));
+        }
+        let includes = language == "php" && (words.has("include") || words.has("require"));
+        let reads_address = words.has("stringWithContentsOfURL") && words.has("eval");
+        if includes && words.says_one_of(&["http://", "https://"]) || reads_address {
+            self.found_in_code(HarmCategory::RemoteCode, "runs what it downloads", language);
         }
         if words.evaluates_a_download(language) {
-            self.found_in_code(Category::RemoteCode, "runs what it downloads", language);
+            self.found_in_code(HarmCategory::RemoteCode, "runs what it downloads", language);
         }
         if words.hides_a_call() {
             let what = "hides which function it calls";
-            self.found_in_code(Category::Disguise, what, language);
+            self.found_in_code(HarmCategory::Disguise, what, language);
         }
         if words.has("setuid") && !words.has("getuid") {
-            self.found_in_code(Category::Privilege, "changes who it runs as", language);
+            self.found_in_code(HarmCategory::Privilege, "changes who it runs as", language);
         }
         self.leaves(&words, language);
         for reason in words.destructive_sql() {
-            self.find(Finding::dangerous(Category::Database, reason));
+            self.find(HarmFinding::dangerous(HarmCategory::Database, reason));
         }
     }
 
     /// What the code would send away.
-    fn leaves(&mut self, words: &Words<'_>, language: &'static str) {
+    fn leaves(&mut self, words: &CodeWords<'_>, language: &'static str) {
         let by_module = words
             .tokens
             .iter()
-            .any(|token| matches!(token, Token::Text(text) if vocabulary::speaks_http(text)));
+            .any(|token| matches!(token, CodeToken::Text(text) if vocabulary::speaks_http(text)));
         let networked = by_module || words.opens_socket() || words.any(vocabulary::speaks_http);
         if !networked {
             return;
@@ -61,21 +76,21 @@ impl Walker<'_> {
         let sends = words.any(vocabulary::sends);
         if sends && words.takes_the_environment() {
             let what = "sends the environment away";
-            self.found_in_code(Category::Exfiltration, what, language);
+            self.found_in_code(HarmCategory::Exfiltration, what, language);
         }
         let mut tokens = words.tokens.iter();
-        if tokens.any(|token| matches!(token, Token::Text(text) if self.is_secret(text))) {
-            self.found_in_code(Category::Exfiltration, "sends a secret away", language);
+        if tokens.any(|token| matches!(token, CodeToken::Text(text) if self.is_secret(text))) {
+            self.found_in_code(HarmCategory::Exfiltration, "sends a secret away", language);
         }
         let mut tokens = words.tokens.iter();
         if (sends || words.opens_socket()) && tokens.any(|token| self.names_foreign_file(token)) {
             let what = "may send a file away that is not the project's";
-            self.found_in_code(Category::Exfiltration, what, language);
+            self.found_in_code(HarmCategory::Exfiltration, what, language);
         }
     }
 }
 
-impl Words<'_> {
+impl CodeWords<'_> {
     fn has(&self, name: &str) -> bool {
         self.names.contains(&name)
     }
@@ -139,6 +154,10 @@ impl Words<'_> {
     }
 
     fn kills_all(&self) -> bool {
+        let each = self.has("process_iter") || self.has("pids");
+        if each && (self.has("kill") || self.has("terminate")) && !self.has("if") {
+            return true;
+        }
         self.has("kill")
             && self.says_one_of(&[
                 "kill(-1",
@@ -163,7 +182,7 @@ impl Words<'_> {
         let by_text = || {
             self.tokens
                 .iter()
-                .any(|token| matches!(token, Token::Text(text) if vocabulary::starts(text)))
+                .any(|token| matches!(token, CodeToken::Text(text) if vocabulary::starts(text)))
         };
         self.has("getattr") && self.any(vocabulary::starts)
             || (self.has("getattr") || self.has("__import__") || self.has("__builtins__"))
@@ -193,7 +212,7 @@ impl Words<'_> {
         let texts = self.tokens.iter().filter(|_| queries);
         texts
             .filter_map(|token| match token {
-                Token::Text(sql) => crate::programs::databases::destructive_sql(sql),
+                CodeToken::Text(sql) => crate::programs::databases::destructive_sql(sql),
                 _ => None,
             })
             .collect()

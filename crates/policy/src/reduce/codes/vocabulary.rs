@@ -85,6 +85,11 @@ pub(super) fn deletes_tree(name: &str) -> bool {
             | "removeSync"
             | "emptyDirSync"
             | "removedirs"
+            | "removeItem"
+            | "remove_dir_all"
+            | "RemoveAll"
+            | "deleteDir"
+            | "deleteRecursively"
             | "rm"
     )
 }
@@ -203,6 +208,15 @@ pub(super) fn decodes(name: &str) -> bool {
         || name.contains("unquote")
         || matches!(
             name,
-            "loads" | "chr" | "pack" | "unpack" | "join" | "maketrans" | "fromCharCode" | "reverse"
+            "loads"
+                | "chr"
+                | "pack"
+                | "unpack"
+                | "unpack1"
+                | "atob"
+                | "join"
+                | "maketrans"
+                | "fromCharCode"
+                | "reverse"
         )
 }

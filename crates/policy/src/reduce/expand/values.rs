@@ -1,39 +1,46 @@
 //! Values, and what an expansion makes of them.
 
 use crate::reduce::environment;
-use crate::text::{Shape, Taint, Text};
+use crate::text::{ExpandedText, TaintSet, TextShape};
 
 /// A variable that the same text does not assign: the environment's, or left by an earlier command.
-pub(super) fn unassigned(name: &str) -> Text {
+pub(super) fn unassigned(name: &str) -> ExpandedText {
     let argument =
         matches!(name, "@" | "*") || name.bytes().all(|b| b.is_ascii_digit()) && name != "0";
     if argument {
-        return Text::unknown(Taint::ARGUMENT);
+        return ExpandedText::unknown(TaintSet::ARGUMENT);
     }
     if name == "BASH_SOURCE" {
-        return Text::shaped(&Shape::Below(String::new()), Taint::NONE);
+        return ExpandedText::shaped(&TextShape::Below(String::new()), TaintSet::NONE);
     }
     if environment::is_name(name) {
-        return Text::shaped(&Shape::Names, Taint::NONE);
+        return ExpandedText::shaped(&TextShape::Names, TaintSet::NONE);
     }
     let secret = crate::programs::secrets::names_secret(name);
-    Text::unknown(if secret { Taint::NAMED } else { Taint::NONE })
+    ExpandedText::unknown(if secret {
+        TaintSet::NAMED
+    } else {
+        TaintSet::NONE
+    })
 }
 
-pub(super) fn trimmed(value: Option<Text>, change: impl FnOnce(&str) -> String) -> Text {
+pub(super) fn trimmed(
+    value: Option<ExpandedText>,
+    change: impl FnOnce(&str) -> String,
+) -> ExpandedText {
     match value {
-        Some(value) if value.is_known() => Text {
+        Some(value) if value.is_known() => ExpandedText {
             s: change(&value.s),
             taint: value.taint,
             glob: false,
         },
         // A piece of a name is a name; a piece of a path that stays below does, but for its start.
-        Some(value) if !value.is_unbounded() && !value.s.starts_with('/') => Text {
+        Some(value) if !value.is_unbounded() && !value.s.starts_with('/') => ExpandedText {
             s: change(&value.s),
             ..value
         },
-        Some(value) => Text::unknown(value.taint),
-        None => Text::unknown(Taint::NONE),
+        Some(value) => ExpandedText::unknown(value.taint),
+        None => ExpandedText::unknown(TaintSet::NONE),
     }
 }
 

@@ -2,31 +2,31 @@
 
 use std::collections::HashMap;
 
-use super::Token;
+use super::CodeToken;
 
 /// The tokens with constants and other names for the same thing filled in.
-pub(super) fn filled_in(tokens: Vec<Token>) -> Vec<Token> {
+pub(super) fn filled_in(tokens: Vec<CodeToken>) -> Vec<CodeToken> {
     let (texts, names) = known(&tokens);
     if texts.is_empty() && names.is_empty() {
         return tokens;
     }
-    let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
+    let mut out: Vec<CodeToken> = Vec::with_capacity(tokens.len());
     for (at, token) in tokens.iter().enumerate() {
-        let Token::Name(name) = token else {
+        let CodeToken::Name(name) = token else {
             out.push(token.clone());
             continue;
         };
-        let assigned = matches!(tokens.get(at + 1), Some(Token::Mark('=')));
-        let member = matches!(out.last(), Some(Token::Mark('.')));
+        let assigned = matches!(tokens.get(at + 1), Some(CodeToken::Mark('=')));
+        let member = matches!(out.last(), Some(CodeToken::Mark('.')));
         match (texts.get(name.as_str()), names.get(name.as_str())) {
             (Some(text), _) if !assigned && !member => {
                 // Perl's and PHP's `$name`.
-                if matches!(out.last(), Some(Token::Mark('$'))) {
+                if matches!(out.last(), Some(CodeToken::Mark('$'))) {
                     out.pop();
                 }
-                out.push(Token::Text((*text).to_owned()));
+                out.push(CodeToken::Text((*text).to_owned()));
             }
-            (_, Some(meant)) if !assigned => out.push(Token::Name((*meant).to_owned())),
+            (_, Some(meant)) if !assigned => out.push(CodeToken::Name((*meant).to_owned())),
             _ => out.push(token.clone()),
         }
     }
@@ -34,27 +34,35 @@ pub(super) fn filled_in(tokens: Vec<Token>) -> Vec<Token> {
 }
 
 /// Names that are given a constant once, and names that stand for another.
-fn known(tokens: &[Token]) -> (HashMap<&str, &str>, HashMap<&str, &str>) {
+fn known(tokens: &[CodeToken]) -> (HashMap<&str, &str>, HashMap<&str, &str>) {
     let (mut texts, mut names) = (HashMap::new(), HashMap::new());
     let mut twice = Vec::new();
     for window in tokens.windows(4) {
         match window {
             [
-                Token::Name(name),
-                Token::Mark('='),
-                Token::Text(text),
+                CodeToken::Name(name),
+                CodeToken::Mark('='),
+                CodeToken::Text(text),
                 after,
-            ] if !matches!(after, Token::Mark('+' | '.' | '%' | '['))
+            ] if !matches!(after, CodeToken::Mark('+' | '.' | '%' | '['))
                 && texts.insert(name.as_str(), text.as_str()).is_some() =>
             {
                 twice.push(name.as_str());
             }
-            [_, Token::Name(meant), Token::Mark(':'), Token::Name(name)]
-                if meant.starts_with("exec") || meant.starts_with("spawn") =>
-            {
+            [
+                _,
+                CodeToken::Name(meant),
+                CodeToken::Mark(':'),
+                CodeToken::Name(name),
+            ] if meant.starts_with("exec") || meant.starts_with("spawn") => {
                 names.insert(name.as_str(), meant.as_str());
             }
-            [_, Token::Name(meant), Token::Name(r#as), Token::Name(name)] if r#as == "as" => {
+            [
+                _,
+                CodeToken::Name(meant),
+                CodeToken::Name(r#as),
+                CodeToken::Name(name),
+            ] if r#as == "as" => {
                 names.insert(name.as_str(), meant.as_str());
             }
             _ => {}

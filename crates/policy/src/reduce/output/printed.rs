@@ -1,6 +1,6 @@
 //! What small tools print, worked out without running them.
 
-use crate::effective::Effective;
+use crate::effective::ReducedCommand;
 use crate::reduce::{LONGEST_TEXT, escapes};
 
 /// `s,^,/,`: something before or after each line.
@@ -87,7 +87,7 @@ pub(super) fn printf(args: &[&str]) -> Option<String> {
     }
 }
 
-pub(super) fn cut(text: &str, command: &Effective) -> Option<String> {
+pub(super) fn cut(text: &str, command: &ReducedCommand) -> Option<String> {
     let range = command
         .values_of("-c")
         .into_iter()

@@ -1,19 +1,19 @@
 //! Shell commands inside AppleScript: `osascript -e 'do shell script "…"'`.
 
-use super::Inner;
-use crate::effective::Effective;
-use crate::text::Text;
+use super::WrappedCommand;
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 
 const DO_SHELL_SCRIPT: &str = "do shell script";
 
-pub(super) fn shell_texts(command: &Effective) -> Vec<Inner> {
+pub(super) fn shell_texts(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let typed = command.input.known.as_deref();
     let words = command.args().iter().map(|arg| arg.s.as_str());
     words
         .chain(typed)
         .flat_map(|script| script.split(DO_SHELL_SCRIPT).skip(1))
         .filter_map(string)
-        .map(|text| Inner::Script(Text::known(text)))
+        .map(|text| WrappedCommand::Script(ExpandedText::known(text)))
         .collect()
 }
 

@@ -1,10 +1,10 @@
 //! Commands that run in a container.
 
-use super::Inner;
-use crate::effective::Effective;
-use crate::text::Text;
+use super::WrappedCommand;
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 
-pub(super) fn container(command: &Effective) -> Vec<Inner> {
+pub(super) fn container(command: &ReducedCommand) -> Vec<WrappedCommand> {
     const WITH_VALUE: &[&str] = &[
         "-e",
         "--env",
@@ -81,17 +81,17 @@ pub(super) fn container(command: &Effective) -> Vec<Inner> {
     }
     let mut rest = args.get(at + 1..).unwrap_or_default().to_vec();
     if let Some(entry) = command.values_of("--entrypoint").first() {
-        rest.insert(0, Text::known(entry.clone()));
+        rest.insert(0, ExpandedText::known(entry.clone()));
     }
     if rest.is_empty() {
         return Vec::new();
     }
     if args[verb].s == "exec" {
-        return vec![Inner::Contained(rest)];
+        return vec![WrappedCommand::Contained(rest)];
     }
     if crate::programs::containers::reaches_host(command) {
         let outside = crate::programs::containers::as_on_the_host(command, &rest);
-        return vec![Inner::Words(outside)];
+        return vec![WrappedCommand::Words(outside)];
     }
     // A fresh container with nothing of the host in it can only lose itself.
     Vec::new()

@@ -1,11 +1,11 @@
 //! Commands for other machines, by whatever tool carries them there.
 
-use super::super::wrappers::Inner;
+use super::super::wrappers::WrappedCommand;
 use super::{operand, value, words};
-use crate::effective::Effective;
-use crate::text::Text;
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 
-pub(super) fn inner(command: &Effective) -> Vec<Inner> {
+pub(super) fn inner(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     match command.program() {
         "vagrant" | "fly" | "flyctl" | "gcloud" | "eb" | "genie" => {
@@ -28,19 +28,23 @@ pub(super) fn inner(command: &Effective) -> Vec<Inner> {
 }
 
 /// `aws ssm send-command --parameters commands="…"`.
-fn aws(args: &[Text]) -> Vec<Inner> {
+fn aws(args: &[ExpandedText]) -> Vec<WrappedCommand> {
     if operand(args, 0) != Some("ssm") {
         return Vec::new();
     }
     let text = args
         .iter()
         .find_map(|arg| arg.s.split_once("commands=").map(|(_, text)| text));
-    text.map(|text| Inner::Script(Text::known(text.trim_matches(['[', ']', '"', '\'']))))
-        .into_iter()
-        .collect()
+    text.map(|text| {
+        WrappedCommand::Script(ExpandedText::known(
+            text.trim_matches(['[', ']', '"', '\'']),
+        ))
+    })
+    .into_iter()
+    .collect()
 }
 
-fn past_hosts(args: &[Text], with_value: &[&str]) -> Vec<Inner> {
+fn past_hosts(args: &[ExpandedText], with_value: &[&str]) -> Vec<WrappedCommand> {
     let mut at = 0;
     while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
         at += if with_value.contains(&arg.s.as_str()) {
@@ -52,7 +56,7 @@ fn past_hosts(args: &[Text], with_value: &[&str]) -> Vec<Inner> {
     script(args.get(at..).unwrap_or_default())
 }
 
-fn past_word(args: &[Text], word: &str) -> Vec<Inner> {
+fn past_word(args: &[ExpandedText], word: &str) -> Vec<WrappedCommand> {
     match args.iter().position(|arg| arg.s == word) {
         Some(at) => script(&args[at + 1..]),
         None => Vec::new(),
@@ -60,14 +64,14 @@ fn past_word(args: &[Text], word: &str) -> Vec<Inner> {
 }
 
 /// `exec NAME cmd` or `shell NAME cmd`.
-fn past_name(args: &[Text]) -> Vec<Inner> {
+fn past_name(args: &[ExpandedText]) -> Vec<WrappedCommand> {
     let verb = args
         .iter()
         .position(|arg| matches!(arg.s.as_str(), "exec" | "shell"));
     let Some(verb) = verb else {
         return Vec::new();
     };
-    let rest: Vec<Text> = args[verb + 1..]
+    let rest: Vec<ExpandedText> = args[verb + 1..]
         .iter()
         .skip_while(|arg| arg.s.starts_with('-'))
         .skip(1)
@@ -77,9 +81,9 @@ fn past_name(args: &[Text]) -> Vec<Inner> {
     words(&rest)
 }
 
-fn script(rest: &[Text]) -> Vec<Inner> {
+fn script(rest: &[ExpandedText]) -> Vec<WrappedCommand> {
     if rest.is_empty() {
         return Vec::new();
     }
-    vec![Inner::Script(super::joined(rest))]
+    vec![WrappedCommand::Script(super::joined(rest))]
 }

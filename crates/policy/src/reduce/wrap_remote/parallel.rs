@@ -1,11 +1,11 @@
 //! `parallel`, which puts its arguments into a template.
 
-use super::Inner;
-use crate::effective::Effective;
+use super::WrappedCommand;
+use crate::effective::ReducedCommand;
 use crate::reduce::builtins::joined;
-use crate::text::Text;
+use crate::text::ExpandedText;
 
-pub(super) fn parallel(command: &Effective) -> Vec<Inner> {
+pub(super) fn parallel(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     let mut at = 0;
     while let Some(arg) = args.get(at).filter(|arg| arg.s.starts_with('-')) {
@@ -36,11 +36,11 @@ pub(super) fn parallel(command: &Effective) -> Vec<Inner> {
         if !items.is_empty() {
             return items
                 .iter()
-                .map(|item| Inner::Script(item.clone()))
+                .map(|item| WrappedCommand::Script(item.clone()))
                 .collect();
         }
         return if command.input.present {
-            vec![Inner::Stdin]
+            vec![WrappedCommand::Stdin]
         } else {
             Vec::new()
         };
@@ -48,7 +48,7 @@ pub(super) fn parallel(command: &Effective) -> Vec<Inner> {
     let template = joined(&rest[..end]);
     if items.is_empty() {
         let item = match &command.input.known {
-            Some(text) => Text::known(text.trim().replace(['\n', '\0'], " ")),
+            Some(text) => ExpandedText::known(text.trim().replace(['\n', '\0'], " ")),
             None => command.input.clone().into_text(),
         };
         return vec![filled(&template, &item)];
@@ -60,13 +60,13 @@ pub(super) fn parallel(command: &Effective) -> Vec<Inner> {
         .collect()
 }
 
-fn filled(template: &Text, item: &Text) -> Inner {
+fn filled(template: &ExpandedText, item: &ExpandedText) -> WrappedCommand {
     let s = if template.s.contains("{}") {
         template.s.replace("{}", &item.s)
     } else {
         format!("{} {}", template.s, item.s)
     };
-    Inner::Script(Text {
+    WrappedCommand::Script(ExpandedText {
         s,
         taint: template.taint | item.taint,
         glob: false,

@@ -1,11 +1,11 @@
 //! Debuggers, terminals and other programs that start a command in passing.
 
 use super::super::builtins::joined;
-use super::{Inner, words};
-use crate::effective::Effective;
-use crate::text::Text;
+use super::{WrappedCommand, words};
+use crate::effective::ReducedCommand;
+use crate::text::ExpandedText;
 
-pub(super) fn gdb(command: &Effective) -> Vec<Inner> {
+pub(super) fn gdb(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let mut inner = Vec::new();
     for flag in [
         "-ex",
@@ -20,18 +20,18 @@ pub(super) fn gdb(command: &Effective) -> Vec<Inner> {
             let text = text.trim();
             for prefix in ["!", "shell ", "platform shell ", "pipe "] {
                 if let Some(shell) = text.strip_prefix(prefix) {
-                    inner.push(Inner::Script(Text::known(shell)));
+                    inner.push(WrappedCommand::Script(ExpandedText::known(shell)));
                 }
             }
             if let Some(at) = text.find("system(") {
                 let quoted = text[at + 7..].trim_matches(['(', ')', '"', '\'', ' ']);
-                inner.push(Inner::Script(Text::known(quoted)));
+                inner.push(WrappedCommand::Script(ExpandedText::known(quoted)));
             }
             if let Some(code) = text.strip_prefix("python ") {
-                inner.push(Inner::Words(vec![
-                    Text::known("python3"),
-                    Text::known("-c"),
-                    Text::known(code),
+                inner.push(WrappedCommand::Words(vec![
+                    ExpandedText::known("python3"),
+                    ExpandedText::known("-c"),
+                    ExpandedText::known(code),
                 ]));
             }
         }
@@ -46,7 +46,7 @@ pub(super) fn gdb(command: &Effective) -> Vec<Inner> {
     inner
 }
 
-pub(super) fn tmux(command: &Effective) -> Vec<Inner> {
+pub(super) fn tmux(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     let Some(at) = args.iter().position(|arg| {
         matches!(
@@ -86,12 +86,12 @@ pub(super) fn tmux(command: &Effective) -> Vec<Inner> {
             continue;
         }
         if arg.s.contains(' ') || !args[next..].iter().any(|arg| arg.s.contains(' ')) {
-            let rest: Vec<Text> = args[next..]
+            let rest: Vec<ExpandedText> = args[next..]
                 .iter()
                 .filter(|arg| !matches!(arg.s.as_str(), "Enter" | "C-m" | "ENTER"))
                 .cloned()
                 .collect();
-            inner.push(Inner::Script(joined(&rest)));
+            inner.push(WrappedCommand::Script(joined(&rest)));
             break;
         }
         next += 1;
@@ -99,14 +99,14 @@ pub(super) fn tmux(command: &Effective) -> Vec<Inner> {
     inner
 }
 
-pub(super) fn screen(command: &Effective) -> Vec<Inner> {
+pub(super) fn screen(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let args = command.args();
     if let Some(at) = args
         .iter()
         .position(|arg| arg.s == "stuff" || arg.s == "exec")
     {
         return args.get(at + 1).map_or_else(Vec::new, |text| {
-            vec![Inner::Script(Text {
+            vec![WrappedCommand::Script(ExpandedText {
                 s: text.s.replace("^M", "\n").replace("\\n", "\n"),
                 ..text.clone()
             })]
@@ -128,18 +128,18 @@ pub(super) fn screen(command: &Effective) -> Vec<Inner> {
 }
 
 /// `make --eval='x:;rm -rf /'` and makefiles on standard input.
-pub(super) fn make_eval(command: &Effective) -> Vec<Inner> {
+pub(super) fn make_eval(command: &ReducedCommand) -> Vec<WrappedCommand> {
     let mut inner = Vec::new();
     for flag in ["--eval", "-E"] {
         for text in command.values_of(flag) {
             for piece in text.split(['\n', ';']) {
                 if let Some(at) = text.find("$(shell ") {
-                    inner.push(Inner::Script(Text::known(
+                    inner.push(WrappedCommand::Script(ExpandedText::known(
                         text[at + 8..].trim_end_matches(')'),
                     )));
                 }
                 if !piece.trim_end().ends_with(':') && !piece.trim().is_empty() {
-                    inner.push(Inner::Script(Text::known(piece.trim())));
+                    inner.push(WrappedCommand::Script(ExpandedText::known(piece.trim())));
                 }
             }
         }
@@ -151,21 +151,21 @@ pub(super) fn make_eval(command: &Effective) -> Vec<Inner> {
     if from_stdin && let Some(text) = &command.input.known {
         for line in text.lines() {
             if let Some(recipe) = line.strip_prefix('\t') {
-                inner.push(Inner::Script(Text::known(
+                inner.push(WrappedCommand::Script(ExpandedText::known(
                     recipe.trim_start_matches(['@', '-']),
                 )));
             } else if let Some((_, recipe)) = line.split_once(';') {
-                inner.push(Inner::Script(Text::known(recipe)));
+                inner.push(WrappedCommand::Script(ExpandedText::known(recipe)));
             }
         }
     }
     inner
 }
 
-pub(super) fn capsh(command: &Effective) -> Vec<Inner> {
+pub(super) fn capsh(command: &ReducedCommand) -> Vec<WrappedCommand> {
     match command.args().iter().position(|arg| arg.s == "--") {
         Some(at) => {
-            let mut shell = vec![Text::known("bash")];
+            let mut shell = vec![ExpandedText::known("bash")];
             shell.extend_from_slice(&command.args()[at + 1..]);
             words(&shell)
         }
@@ -173,7 +173,7 @@ pub(super) fn capsh(command: &Effective) -> Vec<Inner> {
     }
 }
 
-pub(super) fn socat(args: &[Text]) -> Vec<Inner> {
+pub(super) fn socat(args: &[ExpandedText]) -> Vec<WrappedCommand> {
     args.iter()
         .filter_map(|arg| {
             let (kind, rest) = arg.s.split_once(':')?;
@@ -186,7 +186,7 @@ pub(super) fn socat(args: &[Text]) -> Vec<Inner> {
                     .split(",stderr")
                     .next()
                     .unwrap_or(rest);
-                Inner::Script(Text::known(text.trim_matches(['\'', '"'])))
+                WrappedCommand::Script(ExpandedText::known(text.trim_matches(['\'', '"'])))
             })
         })
         .collect()

@@ -1,6 +1,6 @@
 //! Wrappers that differ only in their options.
 
-pub(super) struct Wrapper {
+pub(super) struct WrapperProgram {
     pub(super) names: &'static [&'static str],
     /// Short options that take a value.
     pub(super) short: &'static str,
@@ -10,8 +10,8 @@ pub(super) struct Wrapper {
     pub(super) own: usize,
 }
 
-const fn plain(names: &'static [&'static str]) -> Wrapper {
-    Wrapper {
+const fn plain(names: &'static [&'static str]) -> WrapperProgram {
+    WrapperProgram {
         names,
         short: "",
         long: &[],
@@ -19,7 +19,7 @@ const fn plain(names: &'static [&'static str]) -> Wrapper {
     }
 }
 
-pub(super) const WRAPPERS: &[Wrapper] = &[plain(&[
+pub(super) const WRAPPERS: &[WrapperProgram] = &[plain(&[
     "nohup",
     "setsid",
     "builtin",
@@ -111,56 +111,62 @@ pub(super) const WRAPPERS: &[Wrapper] = &[plain(&[
 ])];
 
 /// Options with values and leading words of the wrappers that have any.
-pub(super) const DETAILS: &[Wrapper] = &[
-    Wrapper {
+pub(super) const DETAILS: &[WrapperProgram] = &[
+    WrapperProgram {
+        names: &["proot"],
+        short: "rbmqwkiS0R",
+        long: &["--rootfs", "--bind", "--cwd"],
+        own: 0,
+    },
+    WrapperProgram {
         names: &["timeout"],
         short: "ks",
         long: &["--signal", "--kill-after"],
         own: 1,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["nice"],
         short: "n",
         long: &["--adjustment"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["ionice"],
         short: "cnpPu",
         long: &["--class", "--classdata"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["stdbuf"],
         short: "ioe",
         long: &["--input", "--output", "--error"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["chrt"],
         short: "TPD",
         long: &[],
         own: 1,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["taskset"],
         short: "",
         long: &[],
         own: 1,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["time", "gtime"],
         short: "fo",
         long: &["--format", "--output"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["exec"],
         short: "a",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["sudo"],
         short: "ugpCrtThDRU",
         long: &[
@@ -178,49 +184,49 @@ pub(super) const DETAILS: &[Wrapper] = &[
         ],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["doas"],
         short: "uC",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["pkexec"],
         short: "",
         long: &["--user"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["gosu", "su-exec", "setuidgid"],
         short: "",
         long: &[],
         own: 1,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["strace"],
         short: "eopsPuaIOSXEb",
         long: &["--output", "--trace"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["ltrace"],
         short: "eopsuanlFAD",
         long: &["--output"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["chroot"],
         short: "",
         long: &["--userspec", "--groups"],
         own: 1,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["nsenter"],
         short: "tSG",
         long: &["--target", "--setuid", "--setgid"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["unshare"],
         short: "SGRw",
         long: &[
@@ -233,7 +239,7 @@ pub(super) const DETAILS: &[Wrapper] = &[
         ],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["setpriv"],
         short: "",
         long: &[
@@ -250,7 +256,7 @@ pub(super) const DETAILS: &[Wrapper] = &[
         ],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["systemd-run"],
         short: "pEHMup",
         long: &[
@@ -272,115 +278,115 @@ pub(super) const DETAILS: &[Wrapper] = &[
         ],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["prlimit"],
         short: "op",
         long: &["--output", "--pid"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["cpulimit"],
         short: "lpec",
         long: &["--limit"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["numactl"],
         short: "NmlpC",
         long: &["--cpunodebind", "--membind"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["choom"],
         short: "np",
         long: &["--adjust", "--pid"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["logsave"],
         short: "",
         long: &[],
         own: 1,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["trickle"],
         short: "dunwl",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["faketime"],
         short: "",
         long: &[],
         own: 1,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["setarch"],
         short: "",
         long: &[],
         own: 1,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["sshpass"],
         short: "pfdPe",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["runcon"],
         short: "turl",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["chpst"],
         short: "uUbeno/mdlLPC",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["softlimit"],
         short: "acdflmoprst",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["aa-exec"],
         short: "pn",
         long: &["--profile", "--namespace"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["cgexec"],
         short: "g",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["watch"],
         short: "nq",
         long: &["--interval"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["bwrap"],
         short: "",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["timelimit"],
         short: "tTsS",
         long: &[],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["xvfb-run"],
         short: "enfspw",
         long: &["--server-args", "--server-num"],
         own: 0,
     },
-    Wrapper {
+    WrapperProgram {
         names: &["hyperfine"],
         short: "wmMrpcns",
         long: &[

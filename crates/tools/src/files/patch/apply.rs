@@ -6,75 +6,83 @@
 //! undone, last first, and what could not be undone is named.
 
 use hermetic_warden::client::FileWriter;
-use hermetic_warden::protocol::{ByteString, PathAt, Write};
+use hermetic_warden::protocol::{ByteString, PathAt, WriteRequest};
 use serde_json::{Value, json};
 
-use super::changes::Draft;
-use super::text::Text;
-use crate::files::Failed;
-use crate::files::desk::Desk;
+use super::changes::PatchDraft;
+use super::text::FileText;
+use crate::files::FileToolFailure;
+use crate::files::file_session::FileSession;
 
 /// Files that are open at once. What a patch changes beyond these is written when its turn comes.
 const MOST_ASIDE: usize = 256;
 
 /// Makes the changes; the files they concern, by what was done to them.
-pub(super) async fn apply(desk: &Desk<'_>, drafts: &[Draft]) -> Result<Value, Failed> {
+pub(super) async fn apply(
+    session: &FileSession<'_>,
+    drafts: &[PatchDraft],
+) -> Result<Value, FileToolFailure> {
     // What is removed goes last: until then every text is somewhere.
-    let (written, removed): (Vec<&Draft>, Vec<_>) =
+    let (written, removed): (Vec<&PatchDraft>, Vec<_>) =
         drafts.iter().partition(|draft| draft.new.is_some());
     for draft in &removed {
-        draft.check_unchanged(desk).await?;
+        draft.check_unchanged(session).await?;
     }
     let mut aside = Vec::new();
     for draft in written.iter().take(MOST_ASIDE) {
-        match draft.write_aside(desk).await {
+        match draft.write_aside(session).await {
             Ok(file) => aside.push(file),
             Err(failed) => {
                 drop(aside);
                 for draft in &written {
-                    draft.remove_folders(desk).await;
+                    draft.remove_folders(session).await;
                 }
                 return Err(failed.unchanged());
             }
         }
     }
     // From here on an interrupt waits.
-    desk.begin_committing();
-    let mut done: Vec<&Draft> = Vec::new();
+    session.begin_committing();
+    let mut done: Vec<&PatchDraft> = Vec::new();
     let mut aside = aside.into_iter();
     for draft in written.into_iter().chain(removed) {
         let made = match (&draft.new, aside.next()) {
-            (Some(_), Some(file)) => desk.patiently(&draft.place, file.finish()).await,
-            (Some(_), None) => match draft.write_aside(desk).await {
-                Ok(file) => desk.patiently(&draft.place, file.finish()).await,
+            (Some(_), Some(file)) => session.patiently(&draft.place, file.finish()).await,
+            (Some(_), None) => match draft.write_aside(session).await {
+                Ok(file) => session.patiently(&draft.place, file.finish()).await,
                 Err(failed) => Err(failed),
             },
-            (None, _) => desk.remove(&draft.place).await,
+            (None, _) => session.remove(&draft.place).await,
         };
         if let Err(failed) = made {
             drop(aside);
-            return Err(undo(desk, &done, draft, failed).await);
+            return Err(undo(session, &done, draft, failed).await);
         }
         done.push(draft);
     }
     for draft in done.iter().filter(|draft| draft.new.is_some()) {
-        desk.note_written(&draft.place).await;
+        session.note_written(&draft.place).await;
     }
     Ok(named(&done))
 }
 
 /// Puts back what was there before.
-async fn undo(desk: &Desk<'_>, done: &[&Draft], last: &Draft, failed: Failed) -> Failed {
-    last.remove_folders(desk).await;
+async fn undo(
+    session: &FileSession<'_>,
+    done: &[&PatchDraft],
+    last: &PatchDraft,
+    failed: FileToolFailure,
+) -> FileToolFailure {
+    last.remove_folders(session).await;
     let mut stuck = Vec::new();
     for draft in done.iter().rev() {
         let undone = match &draft.old {
-            Some(old) => draft.put(desk, &old.text).await,
-            None => desk.remove(&draft.place).await,
+            Some(old) => draft.put(session, &old.text).await,
+            None => session.remove(&draft.place).await,
         };
         match undone {
-            Ok(()) if draft.old.is_some() => desk.note_written(&draft.place).await,
-            Ok(()) => draft.remove_folders(desk).await,
+            Ok(()) if draft.old.is_some() => session.note_written(&draft.place).await,
+            Ok(()) => draft.remove_folders(session).await,
             Err(error) => {
                 tracing::error!(%error, "a change of a patch could not be undone");
                 stuck.push(*draft);
@@ -94,7 +102,7 @@ async fn undo(desk: &Desk<'_>, done: &[&Draft], last: &Draft, failed: Failed) ->
     failed
 }
 
-fn named(drafts: &[&Draft]) -> Value {
+fn named(drafts: &[&PatchDraft]) -> Value {
     let (mut modified, mut created, mut deleted) = (Vec::new(), Vec::new(), Vec::new());
     for draft in drafts {
         let list = match (&draft.old, &draft.new) {
@@ -117,39 +125,44 @@ fn named(drafts: &[&Draft]) -> Value {
     json
 }
 
-impl Draft {
+impl PatchDraft {
     /// The new text, next to its place.
-    async fn write_aside(&self, desk: &Desk<'_>) -> Result<FileWriter, Failed> {
-        let text = self.new.as_ref().map(Text::to_bytes).unwrap_or_default();
-        let write = Write {
+    async fn write_aside(&self, session: &FileSession<'_>) -> Result<FileWriter, FileToolFailure> {
+        let text = self
+            .new
+            .as_ref()
+            .map(FileText::to_bytes)
+            .unwrap_or_default();
+        let write = WriteRequest {
             mode: self.mode,
             parents: true,
             replaces: self.old.as_ref().and_then(|old| old.stamp),
-            ..Write::new(PathAt::resolved(self.place.path.clone()))
+            ..WriteRequest::new(PathAt::resolved(self.place.path.clone()))
         };
-        let warden = desk.sandbox.warden();
-        desk.patiently(&self.place, async {
-            let mut file = warden.write_file(write).await?;
-            file.write(&text).await?;
-            Ok(file)
-        })
-        .await
+        let warden = session.sandbox.warden();
+        session
+            .patiently(&self.place, async {
+                let mut file = warden.write_file(write).await?;
+                file.write(&text).await?;
+                Ok(file)
+            })
+            .await
     }
 
-    async fn put(&self, desk: &Desk<'_>, text: &Text) -> Result<(), Failed> {
-        let write = Write {
+    async fn put(&self, session: &FileSession<'_>, text: &FileText) -> Result<(), FileToolFailure> {
+        let write = WriteRequest {
             mode: self.mode,
             parents: true,
-            ..Write::new(PathAt::resolved(self.place.path.clone()))
+            ..WriteRequest::new(PathAt::resolved(self.place.path.clone()))
         };
-        desk.store(&self.place, &text.to_bytes(), write).await
+        session.store(&self.place, &text.to_bytes(), write).await
     }
 
     /// A file that somebody changed meanwhile is not removed for what it was.
-    async fn check_unchanged(&self, desk: &Desk<'_>) -> Result<(), Failed> {
+    async fn check_unchanged(&self, session: &FileSession<'_>) -> Result<(), FileToolFailure> {
         let at = PathAt::resolved(self.place.path.clone());
-        let now = desk
-            .patiently(&self.place, desk.sandbox.warden().stat(at))
+        let now = session
+            .patiently(&self.place, session.sandbox.warden().stat(at))
             .await?;
         if self.old.as_ref().and_then(|old| old.stamp) == Some(now.stamp()) {
             return Ok(());
@@ -158,11 +171,11 @@ impl Draft {
             "{}: the file was changed by somebody else meanwhile; read it again and repeat the change",
             self.place.asked
         );
-        Err(Failed::new(changed).unchanged())
+        Err(FileToolFailure::new(changed).unchanged())
     }
 
     /// Folders that were made for it and are empty.
-    async fn remove_folders(&self, desk: &Desk<'_>) {
+    async fn remove_folders(&self, session: &FileSession<'_>) {
         let mut path = self.place.path.0.as_slice();
         for _ in 1..self.place.missing {
             let Some(end) = path.iter().rposition(|byte| *byte == b'/') else {
@@ -170,7 +183,7 @@ impl Draft {
             };
             path = &path[..end];
             let at = PathAt::resolved(ByteString(path.to_vec()));
-            if desk.sandbox.warden().remove(at).await.is_err() {
+            if session.sandbox.warden().remove(at).await.is_err() {
                 return;
             }
         }

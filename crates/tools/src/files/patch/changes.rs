@@ -1,37 +1,37 @@
 //! What a patch makes of every file it names, before any of it is written.
 
 use hermetic_redact::MASK;
-use hermetic_warden::protocol::Stamp;
+use hermetic_warden::protocol::FileVersion;
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
 
-use super::text::Text;
-use super::{LONGEST, apply, replace, seek, v4a};
-use crate::files::Failed;
-use crate::files::desk::Desk;
-use crate::files::gate::Act;
-use crate::files::place::Place;
+use super::text::FileText;
+use super::{LONGEST_PATCHED_FILE, apply, replace, seek, v4a};
+use crate::files::FileToolFailure;
+use crate::files::file_session::FileSession;
+use crate::files::path_policy::PathAct;
+use crate::files::place::ResolvedPath;
 use crate::files::write::{MODE, lost_secret};
 
 #[derive(Debug)]
-pub(super) struct Changes<'a> {
-    desk: &'a Desk<'a>,
-    drafts: Vec<Draft>,
+pub(super) struct PatchChanges<'a> {
+    session: &'a FileSession<'a>,
+    drafts: Vec<PatchDraft>,
 }
 
 /// A file as it was and as it is to be.
 #[derive(Debug)]
-pub(super) struct Draft {
-    pub(super) place: Place,
-    pub(super) old: Option<Old>,
-    pub(super) new: Option<Text>,
+pub(super) struct PatchDraft {
+    pub(super) place: ResolvedPath,
+    pub(super) old: Option<OldFile>,
+    pub(super) new: Option<FileText>,
     pub(super) mode: u32,
 }
 
 #[derive(Debug)]
-pub(super) struct Old {
-    pub(super) text: Text,
-    pub(super) stamp: Option<Stamp>,
+pub(super) struct OldFile {
+    pub(super) text: FileText,
+    pub(super) stamp: Option<FileVersion>,
 }
 
 /// Files of one patch that are looked at.
@@ -40,10 +40,10 @@ const MOST_LINTED: usize = 16;
 const DIFF_CHARS: usize = 40_000;
 const DIFF_PATIENCE: std::time::Duration = std::time::Duration::from_millis(500);
 
-impl<'a> Changes<'a> {
-    pub(super) fn new(desk: &'a Desk<'a>) -> Self {
+impl<'a> PatchChanges<'a> {
+    pub(super) fn new(session: &'a FileSession<'a>) -> Self {
         Self {
-            desk,
+            session,
             drafts: Vec::new(),
         }
     }
@@ -51,13 +51,15 @@ impl<'a> Changes<'a> {
     pub(super) async fn update(
         &mut self,
         path: &str,
-        change: impl FnOnce(&str) -> Result<String, Failed>,
-    ) -> Result<(), Failed> {
+        change: impl FnOnce(&str) -> Result<String, FileToolFailure>,
+    ) -> Result<(), FileToolFailure> {
         let at = self.open(path).await?;
         let draft = &mut self.drafts[at];
         let Some(text) = &draft.new else {
             return Err(match draft.old {
-                Some(_) => Failed::new(format!("{path}: the patch has removed it already")),
+                Some(_) => {
+                    FileToolFailure::new(format!("{path}: the patch has removed it already"))
+                }
                 None => self.not_found(path).await,
             });
         };
@@ -66,19 +68,19 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    pub(super) async fn add(&mut self, path: &str, text: String) -> Result<(), Failed> {
+    pub(super) async fn add(&mut self, path: &str, text: String) -> Result<(), FileToolFailure> {
         let at = self.open(path).await?;
         let draft = &mut self.drafts[at];
         if draft.new.is_some() {
-            return Err(Failed::new(format!(
+            return Err(FileToolFailure::new(format!(
                 "{path}: there is such a file already; change it with `*** Update File:`"
             )));
         }
-        draft.new = Some(Text::plain(text));
+        draft.new = Some(FileText::plain(text));
         Ok(())
     }
 
-    pub(super) async fn delete(&mut self, path: &str) -> Result<(), Failed> {
+    pub(super) async fn delete(&mut self, path: &str) -> Result<(), FileToolFailure> {
         let at = self.open(path).await?;
         if self.drafts[at].new.take().is_none() {
             return Err(self.not_found(path).await);
@@ -86,11 +88,13 @@ impl<'a> Changes<'a> {
         Ok(())
     }
 
-    pub(super) async fn rename(&mut self, from: &str, to: &str) -> Result<(), Failed> {
+    pub(super) async fn rename(&mut self, from: &str, to: &str) -> Result<(), FileToolFailure> {
         let from_at = self.open(from).await?;
         let to_at = self.open(to).await?;
         if self.drafts[to_at].new.is_some() {
-            return Err(Failed::new(format!("{to}: there is such a file already")));
+            return Err(FileToolFailure::new(format!(
+                "{to}: there is such a file already"
+            )));
         }
         let mode = self.drafts[from_at].mode;
         let Some(text) = self.drafts[from_at].new.take() else {
@@ -102,29 +106,33 @@ impl<'a> Changes<'a> {
     }
 
     /// Judges every change, then makes them.
-    pub(super) async fn commit(self) -> Result<Value, Failed> {
-        let desk = self.desk;
-        let drafts: Vec<Draft> = self.drafts.into_iter().filter(Draft::is_change).collect();
+    pub(super) async fn commit(self) -> Result<Value, FileToolFailure> {
+        let session = self.session;
+        let drafts: Vec<PatchDraft> = self
+            .drafts
+            .into_iter()
+            .filter(PatchDraft::is_change)
+            .collect();
         if drafts.is_empty() {
-            return Err(Failed::new("the patch changes nothing"));
+            return Err(FileToolFailure::new("the patch changes nothing"));
         }
         for draft in &drafts {
             draft.refuse_masked()?;
             let act = if draft.new.is_some() {
-                Act::Write
+                PathAct::Write
             } else {
-                Act::Remove
+                PathAct::Remove
             };
-            desk.clear(act, &draft.place).await?;
+            session.clear(act, &draft.place).await?;
         }
         let stale = drafts
             .iter()
-            .filter_map(|draft| desk.stale_warning(&draft.place));
+            .filter_map(|draft| session.stale_warning(&draft.place));
         let warnings: Vec<String> = stale.collect();
-        let mut json = apply::apply(desk, &drafts).await?;
+        let mut json = apply::apply(session, &drafts).await?;
         json["success"] = json!(true);
-        json["diff"] = json!(diffs(desk, &drafts));
-        let lint = lint(desk, &drafts).await;
+        json["diff"] = json!(diffs(session, &drafts));
+        let lint = lint(session, &drafts).await;
         match &drafts[..] {
             [only] => {
                 json["resolved_path"] = json!(only.place.shown());
@@ -142,24 +150,31 @@ impl<'a> Changes<'a> {
     }
 
     /// The draft of this file, begun if this is the first time it is named.
-    async fn open(&mut self, path: &str) -> Result<usize, Failed> {
-        let place = self.desk.locate(path).await?;
-        let same = |draft: &Draft| draft.place.path == place.path;
+    async fn open(&mut self, path: &str) -> Result<usize, FileToolFailure> {
+        let place = self.session.locate(path).await?;
+        let same = |draft: &PatchDraft| draft.place.path == place.path;
         if let Some(at) = self.drafts.iter().position(same) {
             return Ok(at);
         }
         let old = if place.exists() {
             // What is not to be read is not to be shown in a difference either.
-            self.desk.clear(Act::Read, &place).await?;
-            let bytes = self.desk.fetch(&place, LONGEST).await?.ok_or_else(|| {
-                Failed::new(format!("{path} is longer than {} MiB", LONGEST >> 20))
-            })?;
-            let text = Text::read(bytes).ok_or_else(|| {
-                Failed::new(format!(
+            self.session.clear(PathAct::Read, &place).await?;
+            let bytes = self
+                .session
+                .fetch(&place, LONGEST_PATCHED_FILE)
+                .await?
+                .ok_or_else(|| {
+                    FileToolFailure::new(format!(
+                        "{path} is longer than {} MiB",
+                        LONGEST_PATCHED_FILE >> 20
+                    ))
+                })?;
+            let text = FileText::read(bytes).ok_or_else(|| {
+                FileToolFailure::new(format!(
                     "{path} is not UTF-8 text; a patch would ruin it. Use the terminal."
                 ))
             })?;
-            Some(Old {
+            Some(OldFile {
                 text,
                 stamp: place.stamp(),
             })
@@ -170,7 +185,7 @@ impl<'a> Changes<'a> {
             .metadata
             .as_ref()
             .map_or(MODE, |metadata| metadata.mode);
-        self.drafts.push(Draft {
+        self.drafts.push(PatchDraft {
             new: old.as_ref().map(|old| old.text.clone()),
             place,
             old,
@@ -179,21 +194,21 @@ impl<'a> Changes<'a> {
         Ok(self.drafts.len() - 1)
     }
 
-    async fn not_found(&self, path: &str) -> Failed {
-        match self.desk.locate_existing(path).await {
+    async fn not_found(&self, path: &str) -> FileToolFailure {
+        match self.session.locate_existing(path).await {
             Err(failed) => failed,
-            Ok(_) => Failed::new(format!("{path}: not there in this patch")),
+            Ok(_) => FileToolFailure::new(format!("{path}: not there in this patch")),
         }
     }
 }
 
-impl Draft {
+impl PatchDraft {
     fn is_change(&self) -> bool {
         self.old.as_ref().map(|old| &old.text) != self.new.as_ref()
     }
 
-    fn refuse_masked(&self) -> Result<(), Failed> {
-        let masks = |text: &Text| text.lines.matches(MASK).count();
+    fn refuse_masked(&self) -> Result<(), FileToolFailure> {
+        let masks = |text: &FileText| text.lines.matches(MASK).count();
         match (&self.old, &self.new) {
             (Some(old), Some(new)) if masks(new) > masks(&old.text) => {
                 Err(lost_secret(&self.place.asked))
@@ -204,11 +219,11 @@ impl Draft {
 }
 
 /// Of those files that somebody can tell about.
-async fn lint(desk: &Desk<'_>, drafts: &[Draft]) -> Map<String, Value> {
+async fn lint(session: &FileSession<'_>, drafts: &[PatchDraft]) -> Map<String, Value> {
     let mut all = Map::new();
     for draft in drafts.iter().take(MOST_LINTED) {
         if let Some(text) = &draft.new
-            && let Some(lint) = desk.lint(&draft.place, &text.lines).await
+            && let Some(lint) = session.lint(&draft.place, &text.lines).await
         {
             all.insert(draft.place.asked.clone(), lint);
         }
@@ -217,10 +232,10 @@ async fn lint(desk: &Desk<'_>, drafts: &[Draft]) -> Map<String, Value> {
 }
 
 /// Of texts without their secrets: the marks of a difference would hide them from the redactor.
-fn diffs(desk: &Desk<'_>, drafts: &[Draft]) -> String {
-    let clean = |text: Option<&Text>| {
+fn diffs(session: &FileSession<'_>, drafts: &[PatchDraft]) -> String {
+    let clean = |text: Option<&FileText>| {
         let lines = text.map_or("", |text| text.lines.as_str());
-        desk.files.redactor.redact(lines).into_inner()
+        session.files.redactor.redact(lines).into_inner()
     };
     let mut whole = String::new();
     for draft in drafts {
@@ -243,19 +258,19 @@ fn diffs(desk: &Desk<'_>, drafts: &[Draft]) -> String {
     }
 }
 
-impl From<v4a::BadPatch> for Failed {
+impl From<v4a::BadPatch> for FileToolFailure {
     fn from(bad: v4a::BadPatch) -> Self {
         Self::new(bad.to_string())
     }
 }
 
-impl From<seek::NoPlace> for Failed {
+impl From<seek::NoPlace> for FileToolFailure {
     fn from(none: seek::NoPlace) -> Self {
         Self::new(none.to_string())
     }
 }
 
-impl From<replace::NotReplaced> for Failed {
+impl From<replace::NotReplaced> for FileToolFailure {
     fn from(not: replace::NotReplaced) -> Self {
         Self::new(not.to_string())
     }

@@ -13,14 +13,14 @@ mod v4a;
 
 use serde_json::{Value, json};
 
-use super::Failed;
-use super::arguments::Arguments;
-use super::desk::Desk;
-use changes::Changes;
-use v4a::Step;
+use super::FileToolFailure;
+use super::arguments::FileArguments;
+use super::file_session::FileSession;
+use changes::PatchChanges;
+use v4a::PatchStep;
 
 /// Longer files are no texts that a model edits.
-const LONGEST: usize = 16 << 20;
+const LONGEST_PATCHED_FILE: usize = 16 << 20;
 
 pub(super) fn properties() -> Value {
     json!({
@@ -53,9 +53,12 @@ pub(super) fn properties() -> Value {
     })
 }
 
-impl Desk<'_> {
-    pub(super) async fn patch(&self, arguments: &Arguments<'_>) -> Result<Value, Failed> {
-        let mut changes = Changes::new(self);
+impl FileSession<'_> {
+    pub(super) async fn patch(
+        &self,
+        arguments: &FileArguments<'_>,
+    ) -> Result<Value, FileToolFailure> {
+        let mut changes = PatchChanges::new(self);
         match arguments.text("mode")?.unwrap_or("replace") {
             "replace" => {
                 let path = arguments.path("path")?;
@@ -72,7 +75,7 @@ impl Desk<'_> {
                 }
             }
             other => {
-                return Err(Failed::new(format!(
+                return Err(FileToolFailure::new(format!(
                     "mode is {other:?}; expected replace or patch"
                 )));
             }
@@ -81,12 +84,12 @@ impl Desk<'_> {
     }
 }
 
-async fn apply(changes: &mut Changes<'_>, step: Step) -> Result<(), Failed> {
+async fn apply(changes: &mut PatchChanges<'_>, step: PatchStep) -> Result<(), FileToolFailure> {
     match step {
-        Step::Add { path, text } => changes.add(&path, text).await,
-        Step::Delete { path } => changes.delete(&path).await,
-        Step::Move { from, to } => changes.rename(&from, &to).await,
-        Step::Update { path, to, hunks } => {
+        PatchStep::Add { path, text } => changes.add(&path, text).await,
+        PatchStep::Delete { path } => changes.delete(&path).await,
+        PatchStep::Move { from, to } => changes.rename(&from, &to).await,
+        PatchStep::Update { path, to, hunks } => {
             changes
                 .update(&path, |text| Ok(seek::apply(text, &hunks)?))
                 .await?;

@@ -4,10 +4,10 @@ use std::fmt;
 
 /// The closest place, or none worth naming.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Nearest(Option<Found>);
+pub(super) struct NearestMatch(Option<NearLines>);
 
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct NearLines {
     /// With their numbers.
     lines: Vec<(usize, String)>,
     /// The first line that is not as wanted: its number, what is there, what was wanted.
@@ -15,21 +15,21 @@ struct Found {
 }
 
 /// A model's file is looked through; a dump is not.
-const MOST_LINES: usize = 50_000;
+const MOST_COMPARED_LINES: usize = 50_000;
 const SHOWN: usize = 12;
 const LINE_CHARS: usize = 200;
 const ALIKE: f64 = 0.6;
 
-pub(super) fn to(wanted: &str, text: &str) -> Nearest {
+pub(super) fn to(wanted: &str, text: &str) -> NearestMatch {
     let wanted: Vec<&str> = wanted.trim_matches('\n').split('\n').collect();
-    let lines: Vec<&str> = text.split('\n').take(MOST_LINES).collect();
+    let lines: Vec<&str> = text.split('\n').take(MOST_COMPARED_LINES).collect();
     // A line that says something: the first one is often a lone brace.
     let Some((anchor_at, anchor)) = wanted
         .iter()
         .enumerate()
         .max_by_key(|(at, line)| (line.trim().len().min(40), usize::MAX - at))
     else {
-        return Nearest(None);
+        return NearestMatch(None);
     };
     let best = lines
         .iter()
@@ -38,12 +38,12 @@ pub(super) fn to(wanted: &str, text: &str) -> Nearest {
         .filter(|(score, _)| *score >= ALIKE)
         .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
     let Some((_, at)) = best else {
-        return Nearest(None);
+        return NearestMatch(None);
     };
     let first = at.saturating_sub(anchor_at);
     let there = &lines[first..(first + wanted.len()).min(lines.len())];
     let differs = (0..wanted.len()).find(|step| there.get(*step) != Some(&wanted[*step]));
-    Nearest(Some(Found {
+    NearestMatch(Some(NearLines {
         lines: (first + 1..)
             .zip(there.iter().take(SHOWN).map(|line| cut(line)))
             .collect(),
@@ -74,7 +74,7 @@ fn cut(line: &str) -> String {
     super::super::legible::shortened(line, LINE_CHARS)
 }
 
-impl fmt::Display for Nearest {
+impl fmt::Display for NearestMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(found) = &self.0 else {
             return f.write_str(

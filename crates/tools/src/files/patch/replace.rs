@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::nearest::{self, Nearest};
+use super::nearest::{self, NearestMatch};
 
 /// Why nothing was replaced.
 #[derive(Debug, Error)]
@@ -12,7 +12,7 @@ pub(super) enum NotReplaced {
     #[error("old_string and new_string are the same; there is nothing to change")]
     Same,
     #[error("Could not find old_string in the file. {0}")]
-    NotFound(Nearest),
+    NotFound(NearestMatch),
     #[error(
         "old_string occurs {count} times (lines {}); add lines around it until it occurs once, or set replace_all",
         listed(lines)

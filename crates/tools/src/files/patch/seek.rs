@@ -2,14 +2,17 @@
 
 use thiserror::Error;
 
-use super::nearest::{self, Nearest};
-use super::v4a::{Hunk, Tag};
+use super::nearest::{self, NearestMatch};
+use super::v4a::{LineTag, PatchHunk};
 
 /// Which hunk has no place, and why.
 #[derive(Debug, Error)]
 pub(super) enum NoPlace {
     #[error("change {number}: its lines are not in the file. {nearest}")]
-    NotFound { number: usize, nearest: Nearest },
+    NotFound {
+        number: usize,
+        nearest: NearestMatch,
+    },
     #[error("change {number}: no line of the file reads {hint:?}, which its @@ names")]
     NoHint { number: usize, hint: String },
     #[error(
@@ -19,7 +22,7 @@ pub(super) enum NoPlace {
     Many { number: usize, lines: Vec<usize> },
 }
 
-pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, NoPlace> {
+pub(super) fn apply(text: &str, hunks: &[PatchHunk]) -> Result<String, NoPlace> {
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
     let mut cursor = 0;
     for (number, hunk) in (1..).zip(hunks) {
@@ -29,9 +32,9 @@ pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, NoPlace> {
         let mut old = lines[at..at + before].iter();
         for (tag, line) in &hunk.lines {
             match tag {
-                Tag::Keep => new.extend(old.next().cloned()),
-                Tag::Remove => drop(old.next()),
-                Tag::Add => new.push(line.clone()),
+                LineTag::Keep => new.extend(old.next().cloned()),
+                LineTag::Remove => drop(old.next()),
+                LineTag::Add => new.push(line.clone()),
             }
         }
         cursor = at + new.len();
@@ -43,17 +46,17 @@ pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, NoPlace> {
 /// Where the hunk begins, how many lines it takes there and how many it leaves.
 fn place(
     lines: &[String],
-    hunk: &Hunk,
+    hunk: &PatchHunk,
     cursor: usize,
     number: usize,
 ) -> Result<(usize, usize, usize), NoPlace> {
-    let count = |unwanted: Tag| {
+    let count = |unwanted: LineTag| {
         hunk.lines
             .iter()
             .filter(|(tag, _)| *tag != unwanted)
             .count()
     };
-    let (before, after) = (count(Tag::Add), count(Tag::Remove));
+    let (before, after) = (count(LineTag::Add), count(LineTag::Remove));
     let start = match &hunk.hint {
         Some(hint) => hinted(lines, hint, cursor).ok_or_else(|| NoPlace::NoHint {
             number,
@@ -71,7 +74,7 @@ fn place(
     let wanted: Vec<&str> = hunk
         .lines
         .iter()
-        .filter(|(tag, _)| *tag != Tag::Add)
+        .filter(|(tag, _)| *tag != LineTag::Add)
         .map(|(_, line)| line.as_str())
         .collect();
     // A hint may itself be the first of the lines.
@@ -142,11 +145,11 @@ fn named(lines: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::patch::v4a::{Step, parse};
+    use crate::files::patch::v4a::{PatchStep, parse};
 
     fn patched(text: &str, hunks: &str) -> Result<String, NoPlace> {
         let mut steps = parse(&format!("*** Update File: f\n{hunks}")).unwrap();
-        let Some(Step::Update { hunks, .. }) = steps.pop() else {
+        let Some(PatchStep::Update { hunks, .. }) = steps.pop() else {
             panic!("an update");
         };
         apply(text, &hunks)

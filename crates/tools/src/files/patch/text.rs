@@ -3,14 +3,14 @@
 const MARK: char = '\u{feff}';
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct FileText {
     pub(super) lines: String,
     marked: bool,
     /// Every line ends in CR LF.
     crlf: bool,
 }
 
-impl Text {
+impl FileText {
     pub(super) fn plain(lines: String) -> Self {
         Self {
             lines,
@@ -79,13 +79,13 @@ mod tests {
             "",
             "a",
         ] {
-            let text = Text::read(bytes.into()).expect("UTF-8");
+            let text = FileText::read(bytes.into()).expect("UTF-8");
             assert_eq!(text.to_bytes(), bytes.as_bytes(), "{bytes:?}");
         }
-        let text = Text::read(b"\xef\xbb\xbfa\r\nb\r\n".to_vec()).expect("UTF-8");
+        let text = FileText::read(b"\xef\xbb\xbfa\r\nb\r\n".to_vec()).expect("UTF-8");
         assert_eq!(text.lines, "a\nb\n");
         let other = text.with("a\nc\r\n".to_owned());
         assert_eq!(other.to_bytes(), b"\xef\xbb\xbfa\r\nc\r\n");
-        assert_eq!(Text::read(vec![0xff]), None);
+        assert_eq!(FileText::read(vec![0xff]), None);
     }
 }

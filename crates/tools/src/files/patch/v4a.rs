@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PatchStep {
     Add {
         path: String,
         text: String,
@@ -19,22 +19,22 @@ pub(super) enum Step {
         path: String,
         /// The file gets another name as well.
         to: Option<String>,
-        hunks: Vec<Hunk>,
+        hunks: Vec<PatchHunk>,
     },
 }
 
 /// One change: lines that are there, and what becomes of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hunk {
+pub(super) struct PatchHunk {
     /// A line above the change.
     pub(super) hint: Option<String>,
-    pub(super) lines: Vec<(Tag, String)>,
+    pub(super) lines: Vec<(LineTag, String)>,
     /// The change is at the end of the file.
     pub(super) at_end: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tag {
+pub(super) enum LineTag {
     Keep,
     Remove,
     Add,
@@ -62,8 +62,8 @@ pub(super) enum BadPatch {
     NotAdded { line: usize, text: String },
 }
 
-pub(super) fn parse(patch: &str) -> Result<Vec<Step>, BadPatch> {
-    let mut steps: Vec<Step> = Vec::new();
+pub(super) fn parse(patch: &str) -> Result<Vec<PatchStep>, BadPatch> {
+    let mut steps: Vec<PatchStep> = Vec::new();
     for (line, text) in (1..).zip(patch.split('\n')) {
         let text = text.strip_suffix('\r').unwrap_or(text);
         match marker(text) {
@@ -77,7 +77,7 @@ pub(super) fn parse(patch: &str) -> Result<Vec<Step>, BadPatch> {
         return Err(BadPatch::Empty);
     }
     for step in &mut steps {
-        if let Step::Update { path, to, hunks } = step {
+        if let PatchStep::Update { path, to, hunks } = step {
             hunks.retain(|hunk| !hunk.lines.is_empty());
             if hunks.is_empty() && to.is_none() {
                 return Err(BadPatch::NoHunks(path.clone()));
@@ -112,7 +112,7 @@ fn marker(text: &str) -> Option<(&'static str, &str)> {
 }
 
 fn marked(
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<PatchStep>,
     word: &str,
     rest: &str,
     line: usize,
@@ -120,25 +120,25 @@ fn marked(
 ) -> Result<(), BadPatch> {
     let path = || path(rest, line);
     match (word, steps.last_mut()) {
-        ("update file:", _) => steps.push(Step::Update {
+        ("update file:", _) => steps.push(PatchStep::Update {
             path: path()?,
             to: None,
             hunks: Vec::new(),
         }),
-        ("add file:", _) => steps.push(Step::Add {
+        ("add file:", _) => steps.push(PatchStep::Add {
             path: path()?,
             text: String::new(),
         }),
-        ("delete file:", _) => steps.push(Step::Delete { path: path()? }),
+        ("delete file:", _) => steps.push(PatchStep::Delete { path: path()? }),
         ("move file:", _) => {
             let (from, to) = rest.split_once("->").ok_or(BadPatch::NoPath { line })?;
-            steps.push(Step::Move {
+            steps.push(PatchStep::Move {
                 from: self::path(from.trim(), line)?,
                 to: self::path(to.trim(), line)?,
             });
         }
-        ("move to:", Some(Step::Update { to, .. })) => *to = Some(path()?),
-        ("end of file", Some(Step::Update { hunks, .. })) => {
+        ("move to:", Some(PatchStep::Update { to, .. })) => *to = Some(path()?),
+        ("end of file", Some(PatchStep::Update { hunks, .. })) => {
             if let Some(hunk) = hunks.last_mut() {
                 hunk.at_end = true;
             }
@@ -153,13 +153,13 @@ fn marked(
     Ok(())
 }
 
-fn unmarked(steps: &mut [Step], line: usize, text: &str) -> Result<(), BadPatch> {
+fn unmarked(steps: &mut [PatchStep], line: usize, text: &str) -> Result<(), BadPatch> {
     match steps.last_mut() {
-        Some(Step::Update { hunks, .. }) => {
+        Some(PatchStep::Update { hunks, .. }) => {
             add_to_hunk(hunks, text);
             Ok(())
         }
-        Some(Step::Add { text: whole, .. }) => match text.strip_prefix('+') {
+        Some(PatchStep::Add { text: whole, .. }) => match text.strip_prefix('+') {
             Some(added) => {
                 whole.push_str(added);
                 whole.push('\n');
@@ -179,32 +179,34 @@ fn unmarked(steps: &mut [Step], line: usize, text: &str) -> Result<(), BadPatch>
     }
 }
 
-fn add_to_hunk(hunks: &mut Vec<Hunk>, text: &str) {
+fn add_to_hunk(hunks: &mut Vec<PatchHunk>, text: &str) {
     if let Some(hint) = text.strip_prefix("@@") {
         let hint = hint.trim();
         let hint = hint.strip_suffix("@@").unwrap_or(hint).trim();
         // A line range as in a unified diff says nothing that the lines do not.
         let is_range = hint.starts_with('-') && hint.contains('+');
-        hunks.push(Hunk {
+        hunks.push(PatchHunk {
             hint: (!hint.is_empty() && !is_range).then(|| hint.to_owned()),
-            ..Hunk::default()
+            ..PatchHunk::default()
         });
         return;
     }
     if hunks.is_empty() {
-        hunks.push(Hunk::default());
+        hunks.push(PatchHunk::default());
     }
     let Some(hunk) = hunks.last_mut() else { return };
     let mut chars = text.chars();
     match chars.next() {
-        Some('+') => hunk.lines.push((Tag::Add, chars.as_str().to_owned())),
-        Some('-') => hunk.lines.push((Tag::Remove, chars.as_str().to_owned())),
-        Some(' ') => hunk.lines.push((Tag::Keep, chars.as_str().to_owned())),
+        Some('+') => hunk.lines.push((LineTag::Add, chars.as_str().to_owned())),
+        Some('-') => hunk
+            .lines
+            .push((LineTag::Remove, chars.as_str().to_owned())),
+        Some(' ') => hunk.lines.push((LineTag::Keep, chars.as_str().to_owned())),
         // "\ No newline at end of file".
         Some('\\') => {}
         // An empty line is context whose space got lost, unless nothing follows.
         None if hunk.lines.is_empty() => {}
-        _ => hunk.lines.push((Tag::Keep, text.to_owned())),
+        _ => hunk.lines.push((LineTag::Keep, text.to_owned())),
     }
 }
 
@@ -229,7 +231,7 @@ mod tests {
                      *** Move File: e -> f g\n*** End Patch\nrubbish";
         let steps = parse(patch).unwrap();
         assert_eq!(steps.len(), 4);
-        let Step::Update {
+        let PatchStep::Update {
             path,
             hunks,
             to: None,
@@ -242,14 +244,14 @@ mod tests {
         assert_eq!(hunks[0].lines.len(), 3);
         assert_eq!(
             steps[1],
-            Step::Add {
+            PatchStep::Add {
                 path: "b/c.txt".to_owned(),
                 text: "one\n\ntwo\n".to_owned()
             }
         );
         assert_eq!(
             steps[3],
-            Step::Move {
+            PatchStep::Move {
                 from: "e".to_owned(),
                 to: "f g".to_owned()
             }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use hermetic_redact::Redactor;
-use hermetic_search::{Query, Record, Row};
+use hermetic_search::{MatchRow, SearchQuery, SearchRecord};
 use serde_json::{Map, Value, json};
 
-use crate::files::Bounds;
+use crate::files::ResultBounds;
 use crate::files::legible::{cost, redacted_lines, shortened};
-use crate::files::place::Place;
+use crate::files::place::ResolvedPath;
 
 /// Characters of a line.
 const LINE_CHARS: usize = 500;
@@ -18,8 +18,8 @@ const GROUPED: usize = 5;
 const FRAME: usize = 4000;
 
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    rows: Vec<Row>,
+pub(super) struct SearchResults {
+    rows: Vec<MatchRow>,
     files: Vec<Vec<u8>>,
     counts: Vec<(Vec<u8>, u64)>,
     total: u64,
@@ -29,13 +29,13 @@ pub(super) struct Found {
     cut_off: Option<&'static str>,
 }
 
-impl Found {
-    pub(super) fn add(&mut self, record: Record) {
+impl SearchResults {
+    pub(super) fn add(&mut self, record: SearchRecord) {
         match record {
-            Record::Row(row) => self.rows.push(row),
-            Record::File { path } => self.files.push(path),
-            Record::Count { path, count } => self.counts.push((path, count)),
-            Record::End {
+            SearchRecord::Row(row) => self.rows.push(row),
+            SearchRecord::File { path } => self.files.push(path),
+            SearchRecord::Count { path, count } => self.counts.push((path, count)),
+            SearchRecord::End {
                 total,
                 more,
                 unreadable,
@@ -43,7 +43,7 @@ impl Found {
                 (self.total, self.more, self.unreadable) = (total, more, unreadable);
                 self.whole = true;
             }
-            Record::Wrong { .. } => {}
+            SearchRecord::Wrong { .. } => {}
         }
     }
 
@@ -72,12 +72,12 @@ impl Found {
 
     pub(super) fn into_json(
         self,
-        place: &Place,
-        query: &Query,
+        place: &ResolvedPath,
+        query: &SearchQuery,
         redactor: &Redactor,
-        bounds: Bounds,
+        bounds: ResultBounds,
     ) -> Value {
-        let mut page = Page {
+        let mut page = ResultPage {
             room: bounds.result_chars.saturating_sub(FRAME),
             left: query.skip,
             cut: false,
@@ -122,13 +122,13 @@ impl Found {
 }
 
 /// What still fits, and where the next page begins.
-struct Page {
+struct ResultPage {
     room: usize,
     left: usize,
     cut: bool,
 }
 
-impl Page {
+impl ResultPage {
     fn fits(&mut self, text: &str) -> bool {
         let taken = cost(text) + 40;
         if self.cut || taken > self.room {
@@ -143,10 +143,10 @@ impl Page {
 
 fn lines(
     json: &mut Value,
-    rows: &[Row],
+    rows: &[MatchRow],
     named: impl Fn(&[u8]) -> String,
     redactor: &Redactor,
-    page: &mut Page,
+    page: &mut ResultPage,
 ) {
     let mut shown: Vec<(String, usize, String)> = Vec::new();
     // A secret may be several lines, so lines of one file are redacted together.
@@ -190,7 +190,7 @@ fn lines(
 
 /// A path as it can be given back: below what the model named. Nothing in it can look like more
 /// results.
-fn name(path: &[u8], place: &Place) -> String {
+fn name(path: &[u8], place: &ResolvedPath) -> String {
     let below = path.strip_prefix(place.path.0.as_slice());
     let below = below.map(|rest| rest.strip_prefix(b"/").unwrap_or(rest));
     let asked = place.asked.trim_end_matches('/');

@@ -14,22 +14,22 @@ use rustix::io::{Errno, pread};
 
 use super::client::OpenCall;
 use super::state::system;
-use crate::protocol::frame::{HEADER, Kind, header};
+use crate::protocol::frame::{FrameKind, HEADER, header};
 use crate::protocol::{
-    ByteString, Entry, Failure, FailureKind, FileKind, MAX_DATA, MAX_ENTRIES, MAX_REPLY, Metadata,
-    PathAt, Read, Reply, encode,
+    ByteString, FailureKind, FileKind, FileMetadata, FolderEntry, MAX_DATA, MAX_ENTRIES, MAX_REPLY,
+    PathAt, ReadRequest, WardenFailure, WardenReply, encode,
 };
 use place::{open, open_parent, open_parent_making};
 pub(crate) use resolve::resolve;
 pub(crate) use write::write;
 
-pub(crate) async fn read(call: OpenCall, request: Read) {
+pub(crate) async fn read(call: OpenCall, request: ReadRequest) {
     let (file, metadata) = match open_regular(&request.at) {
         Ok(opened) => opened,
         Err(failure) => return call.fail(&failure).await,
     };
-    let reply = encode(&Reply::Metadata(metadata));
-    if call.stream.send(Kind::Reply, &reply).await.is_err() {
+    let reply = encode(&WardenReply::Metadata(metadata));
+    if call.stream.send(FrameKind::Reply, &reply).await.is_err() {
         return;
     }
     let mut frame = vec![0; HEADER + MAX_DATA];
@@ -43,7 +43,7 @@ pub(crate) async fn read(call: OpenCall, request: Read) {
             Err(Errno::INTR) => continue,
             Err(error) => return call.fail(&system("read", &error.into())).await,
         };
-        frame[..HEADER].copy_from_slice(&header(Kind::Data, length));
+        frame[..HEADER].copy_from_slice(&header(FrameKind::Data, length));
         if call
             .stream
             .write_all(&frame[..HEADER + length])
@@ -57,26 +57,26 @@ pub(crate) async fn read(call: OpenCall, request: Read) {
         // A fast reader of a large file must not keep the others waiting.
         tokio::task::yield_now().await;
     }
-    if call.stream.send(Kind::DataEnd, &[]).await.is_ok() {
+    if call.stream.send(FrameKind::DataEnd, &[]).await.is_ok() {
         let _ = call.stream.close().await;
     }
 }
 
-pub(crate) fn stat(at: &PathAt) -> Result<Reply, Failure> {
+pub(crate) fn stat(at: &PathAt) -> Result<WardenReply, WardenFailure> {
     let file = open(at, OFlags::PATH | OFlags::NOFOLLOW)?;
     let stat = fstat(&file).map_err(|error| system("look at the file", &error.into()))?;
-    Ok(Reply::Metadata(metadata(&stat)))
+    Ok(WardenReply::Metadata(metadata(&stat)))
 }
 
-pub(crate) fn list(at: &PathAt) -> Result<Reply, Failure> {
+pub(crate) fn list(at: &PathAt) -> Result<WardenReply, WardenFailure> {
     let folder = open(at, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)?;
-    let list = || -> Result<Vec<Entry>, Errno> {
+    let list = || -> Result<Vec<FolderEntry>, Errno> {
         let mut entries = Vec::new();
         for entry in Dir::read_from(&folder)? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
-                entries.push(Entry {
+                entries.push(FolderEntry {
                     name: ByteString(name.to_vec()),
                     kind: file_kind(entry.file_type()),
                 });
@@ -88,36 +88,36 @@ pub(crate) fn list(at: &PathAt) -> Result<Reply, Failure> {
     entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let size: usize = entries.iter().map(|entry| entry.name.0.len() + 8).sum();
     if entries.len() > MAX_ENTRIES || size > MAX_REPLY - 64 {
-        return Err(Failure {
+        return Err(WardenFailure {
             kind: FailureKind::TooMany,
             errno: None,
             text: format!("the directory has {} entries", entries.len()),
         });
     }
-    Ok(Reply::Entries(entries))
+    Ok(WardenReply::Entries(entries))
 }
 
-pub(crate) fn make_dir(at: &PathAt) -> Result<Reply, Failure> {
+pub(crate) fn make_dir(at: &PathAt) -> Result<WardenReply, WardenFailure> {
     let within = PathAt {
         root: at.root.clone(),
         links: at.links,
         path: ByteString([at.path.0.as_slice(), b"/."].concat()),
     };
     open_parent_making(&within)?;
-    Ok(Reply::Done)
+    Ok(WardenReply::Done)
 }
 
-pub(crate) fn remove(at: &PathAt) -> Result<Reply, Failure> {
+pub(crate) fn remove(at: &PathAt) -> Result<WardenReply, WardenFailure> {
     let (folder, name) = open_parent(at)?;
     let removed = match unlinkat(&folder, &*name, AtFlags::empty()) {
         Err(Errno::ISDIR | Errno::PERM) => unlinkat(&folder, &*name, AtFlags::REMOVEDIR),
         other => other,
     };
     removed.map_err(|error| system("remove it", &error.into()))?;
-    Ok(Reply::Done)
+    Ok(WardenReply::Done)
 }
 
-fn open_regular(at: &PathAt) -> Result<(OwnedFd, Metadata), Failure> {
+fn open_regular(at: &PathAt) -> Result<(OwnedFd, FileMetadata), WardenFailure> {
     // Looked at before it is opened: opening a FIFO may wait, and opening a device may do something.
     let found = open(at, OFlags::PATH)?;
     let stat = fstat(found.as_fd()).map_err(|error| system("look at the file", &error.into()))?;
@@ -138,8 +138,8 @@ fn not_a_file(kind: FileKind) -> &'static str {
     }
 }
 
-fn metadata(stat: &Stat) -> Metadata {
-    Metadata {
+fn metadata(stat: &Stat) -> FileMetadata {
+    FileMetadata {
         kind: file_kind(FileType::from_raw_mode(stat.st_mode)),
         size: u64::try_from(stat.st_size).unwrap_or(0),
         mode: stat.st_mode & 0o7777,
@@ -160,8 +160,8 @@ fn file_kind(kind: FileType) -> FileKind {
     }
 }
 
-fn refused(why: &str) -> Failure {
-    Failure {
+fn refused(why: &str) -> WardenFailure {
+    WardenFailure {
         kind: FailureKind::Refused,
         errno: None,
         text: why.to_owned(),

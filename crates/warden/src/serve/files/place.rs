@@ -8,22 +8,22 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
 
 use super::refused;
-use crate::protocol::{Failure, FailureKind, Links, PathAt};
+use crate::protocol::{FailureKind, PathAt, SymlinkPolicy, WardenFailure};
 use crate::serve::state::{bad_request, system};
 
-pub(super) fn open(at: &PathAt, flags: OFlags) -> Result<OwnedFd, Failure> {
+pub(super) fn open(at: &PathAt, flags: OFlags) -> Result<OwnedFd, WardenFailure> {
     PathRoot::of(at)?.open(path_within(at), flags)
 }
 
 /// The directory that holds the path's last name, and that name.
-pub(super) fn open_parent(at: &PathAt) -> Result<(OwnedFd, Vec<u8>), Failure> {
+pub(super) fn open_parent(at: &PathAt) -> Result<(OwnedFd, Vec<u8>), WardenFailure> {
     let (parent, name) = split(path_within(at))?;
     let folder = PathRoot::of(at)?.open(parent, OFlags::PATH | OFlags::DIRECTORY)?;
     Ok((folder, name.to_vec()))
 }
 
 /// As [`open_parent`], making the directories that are missing.
-pub(super) fn open_parent_making(at: &PathAt) -> Result<(OwnedFd, Vec<u8>), Failure> {
+pub(super) fn open_parent_making(at: &PathAt) -> Result<(OwnedFd, Vec<u8>), WardenFailure> {
     let path = path_within(at);
     let (parent, name) = split(path)?;
     let base = PathRoot::of(at)?;
@@ -70,10 +70,10 @@ enum PathRoot {
 }
 
 impl PathRoot {
-    fn of(at: &PathAt) -> Result<Self, Failure> {
+    fn of(at: &PathAt) -> Result<Self, WardenFailure> {
         let root = match (&at.root, at.links) {
-            (None, Links::Follow) => return Ok(Self::Anywhere),
-            (None, Links::Refuse) => return Ok(Self::Straight),
+            (None, SymlinkPolicy::Follow) => return Ok(Self::Anywhere),
+            (None, SymlinkPolicy::Refuse) => return Ok(Self::Straight),
             (Some(root), _) => root,
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -82,7 +82,7 @@ impl PathRoot {
         Ok(Self::Beneath(root))
     }
 
-    fn open(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Failure> {
+    fn open(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, WardenFailure> {
         let flags = flags | OFlags::CLOEXEC;
         let opened = match self {
             Self::Anywhere => rustix::fs::openat(CWD, path, flags, Mode::empty()),
@@ -96,7 +96,7 @@ impl PathRoot {
             Errno::XDEV => refused("the path leads out of its root"),
             Errno::LOOP => refused("too many symlinks, or one where none may be"),
             Errno::NXIO => refused("not a regular file"),
-            error => Failure {
+            error => WardenFailure {
                 kind: FailureKind::System,
                 errno: Some(error.raw_os_error()),
                 text: format!("cannot open {}: {error}", shown(path)),
@@ -139,7 +139,7 @@ fn path_within(at: &PathAt) -> &[u8] {
     }
 }
 
-fn split(path: &[u8]) -> Result<(&[u8], &[u8]), Failure> {
+fn split(path: &[u8]) -> Result<(&[u8], &[u8]), WardenFailure> {
     let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
         Some(0) => (&path[..1], &path[1..]),
         Some(at) => (&path[..at], &path[at + 1..]),

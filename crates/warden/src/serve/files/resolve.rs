@@ -1,7 +1,7 @@
 //! Where a path leads.
 //!
 //! Who judges a path must judge what it leads to, and then use that and nothing else. This gives the
-//! real path; the calls that follow name it with [`Links::Refuse`](crate::protocol::Links).
+//! real path; the calls that follow name it with [`SymlinkPolicy::Refuse`](crate::protocol::SymlinkPolicy).
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,13 +11,16 @@ use rustix::io::Errno;
 
 use super::place::by_descriptor;
 use super::{metadata, refused};
-use crate::protocol::{ByteString, Failure, Reply, Resolve, Resolved};
+use crate::protocol::{ByteString, ResolveRequest, ResolvedName, WardenFailure, WardenReply};
 use crate::serve::state::{WardenState, bad_request, system};
 
 /// Longer than the kernel takes at once, as it may be made of several.
-const LONGEST: usize = 16 << 10;
+const LONGEST_RESOLVED_PATH: usize = 16 << 10;
 
-pub(crate) fn resolve(warden: &WardenState, request: &Resolve) -> Result<Reply, Failure> {
+pub(crate) fn resolve(
+    warden: &WardenState,
+    request: &ResolveRequest,
+) -> Result<WardenReply, WardenFailure> {
     let path = absolute(warden, request)?;
     let mut names = path
         .split(|byte| *byte == b'/')
@@ -40,9 +43,9 @@ pub(crate) fn resolve(warden: &WardenState, request: &Resolve) -> Result<Reply, 
     }
 }
 
-fn absolute(warden: &WardenState, request: &Resolve) -> Result<Vec<u8>, Failure> {
+fn absolute(warden: &WardenState, request: &ResolveRequest) -> Result<Vec<u8>, WardenFailure> {
     let path = request.path.0.as_slice();
-    if path.is_empty() || path.contains(&0) || path.len() > LONGEST {
+    if path.is_empty() || path.contains(&0) || path.len() > LONGEST_RESOLVED_PATH {
         return Err(bad_request("the path names nothing"));
     }
     let (base, rest) = match path {
@@ -61,7 +64,7 @@ fn absolute(warden: &WardenState, request: &Resolve) -> Result<Vec<u8>, Failure>
     Ok([&base, rest].join(&b'/'))
 }
 
-fn answer(found: &OwnedFd, missing: &[&[u8]]) -> Result<Reply, Failure> {
+fn answer(found: &OwnedFd, missing: &[&[u8]]) -> Result<WardenReply, WardenFailure> {
     let real = std::fs::read_link(by_descriptor(found))
         .map_err(|error| system("name the file", &error))?
         .into_os_string()
@@ -77,7 +80,7 @@ fn answer(found: &OwnedFd, missing: &[&[u8]]) -> Result<Reply, Failure> {
         }
         path.extend_from_slice(name);
     }
-    Ok(Reply::Resolved(Resolved {
+    Ok(WardenReply::Resolved(ResolvedName {
         path: ByteString(path),
         missing: u32::try_from(missing.len()).unwrap_or(u32::MAX),
         metadata: missing.is_empty().then(|| metadata(&stat)),
@@ -85,7 +88,7 @@ fn answer(found: &OwnedFd, missing: &[&[u8]]) -> Result<Reply, Failure> {
 }
 
 /// A symlink to nothing would let a write create what the path does not name.
-fn refuse_dangling(path: &[u8]) -> Result<(), Failure> {
+fn refuse_dangling(path: &[u8]) -> Result<(), WardenFailure> {
     if statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_err() {
         return Ok(());
     }

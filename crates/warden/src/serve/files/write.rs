@@ -11,9 +11,10 @@ use rustix::io::Errno;
 
 use super::place::{open_parent, open_parent_making};
 use super::{metadata, not_a_file, refused};
-use crate::protocol::frame::Kind;
+use crate::protocol::frame::FrameKind;
 use crate::protocol::{
-    ByteString, Failure, FailureKind, Links, PathAt, Reply, Stamp, Write, encode,
+    ByteString, FailureKind, FileVersion, PathAt, SymlinkPolicy, WardenFailure, WardenReply,
+    WriteRequest, encode,
 };
 use crate::serve::client::OpenCall;
 use crate::serve::state::{bad_request, system};
@@ -21,13 +22,13 @@ use crate::serve::state::{bad_request, system};
 /// As the kernel has it.
 const MOST_SYMLINKS: usize = 40;
 
-pub(crate) async fn write(mut call: OpenCall, request: Write) {
+pub(crate) async fn write(mut call: OpenCall, request: WriteRequest) {
     let mut draft = match FileDraft::begin(&request) {
         Ok(draft) => draft,
         Err(failure) => return call.fail(&failure).await,
     };
-    let ready = encode(&Reply::Done);
-    if call.stream.send(Kind::Reply, &ready).await.is_err() {
+    let ready = encode(&WardenReply::Done);
+    if call.stream.send(FrameKind::Reply, &ready).await.is_err() {
         return;
     }
     loop {
@@ -36,8 +37,12 @@ pub(crate) async fn write(mut call: OpenCall, request: Write) {
             return;
         };
         let step = match frame.kind {
-            Kind::Data => draft.append(&frame.payload),
-            Kind::DataEnd => return call.answer(draft.publish().map(|()| Reply::Done)).await,
+            FrameKind::Data => draft.append(&frame.payload),
+            FrameKind::DataEnd => {
+                return call
+                    .answer(draft.publish().map(|()| WardenReply::Done))
+                    .await;
+            }
             _ => Err(bad_request("neither data nor its end")),
         };
         if let Err(failure) = step {
@@ -54,12 +59,12 @@ struct FileDraft {
     aside: Vec<u8>,
     file: OwnedFd,
     mode: Mode,
-    replaces: Option<Stamp>,
+    replaces: Option<FileVersion>,
     published: bool,
 }
 
 impl FileDraft {
-    fn begin(request: &Write) -> Result<Self, Failure> {
+    fn begin(request: &WriteRequest) -> Result<Self, WardenFailure> {
         let (folder, name, old) = find_place(request)?;
         let aside = aside_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -93,7 +98,7 @@ impl FileDraft {
         })
     }
 
-    fn append(&mut self, mut bytes: &[u8]) -> Result<(), Failure> {
+    fn append(&mut self, mut bytes: &[u8]) -> Result<(), WardenFailure> {
         while !bytes.is_empty() {
             match rustix::io::write(&self.file, bytes) {
                 Ok(written) => bytes = &bytes[written..],
@@ -104,7 +109,7 @@ impl FileDraft {
         Ok(())
     }
 
-    fn publish(mut self) -> Result<(), Failure> {
+    fn publish(mut self) -> Result<(), WardenFailure> {
         fchmod(&self.file, self.mode).map_err(|error| system("set the mode", &error.into()))?;
         self.check_unchanged()?;
         renameat(&self.folder, &*self.aside, &self.folder, &*self.name)
@@ -115,7 +120,7 @@ impl FileDraft {
 }
 
 impl FileDraft {
-    fn check_unchanged(&self) -> Result<(), Failure> {
+    fn check_unchanged(&self) -> Result<(), WardenFailure> {
         let Some(expected) = self.replaces else {
             return Ok(());
         };
@@ -123,7 +128,7 @@ impl FileDraft {
         if now.is_ok_and(|now| metadata(&now).stamp() == expected) {
             return Ok(());
         }
-        Err(Failure {
+        Err(WardenFailure {
             kind: FailureKind::Changed,
             errno: None,
             text: "the file was changed by somebody else meanwhile".to_owned(),
@@ -140,7 +145,7 @@ impl Drop for FileDraft {
 }
 
 /// The directory and name to write to, symlinks followed, and what is there now.
-fn find_place(request: &Write) -> Result<(OwnedFd, Vec<u8>, Option<Stat>), Failure> {
+fn find_place(request: &WriteRequest) -> Result<(OwnedFd, Vec<u8>, Option<Stat>), WardenFailure> {
     let mut at = request.at.clone();
     for _ in 0..MOST_SYMLINKS {
         let (folder, name) = if request.parents {
@@ -155,7 +160,7 @@ fn find_place(request: &Write) -> Result<(OwnedFd, Vec<u8>, Option<Stat>), Failu
         };
         match FileType::from_raw_mode(old.st_mode) {
             FileType::RegularFile => return Ok((folder, name, Some(old))),
-            FileType::Symlink if at.links == Links::Refuse => {
+            FileType::Symlink if at.links == SymlinkPolicy::Refuse => {
                 return Err(refused("a symlink where a file was"));
             }
             FileType::Symlink => {

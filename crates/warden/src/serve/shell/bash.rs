@@ -23,8 +23,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 use tokio::io::unix::AsyncFd;
 
-use crate::protocol::frame::Kind;
-use crate::protocol::{ByteString, Failure, FailureKind};
+use crate::protocol::frame::FrameKind;
+use crate::protocol::{ByteString, FailureKind, WardenFailure};
 use crate::serve::output::OutputSource;
 use crate::serve::process_tree::ProcessTree;
 use crate::serve::state::{StartRequest, WardenState, system};
@@ -61,7 +61,10 @@ pub(super) struct BashProcess {
 }
 
 impl BashProcess {
-    pub(super) fn start(warden: &WardenState, cwd: Option<&ByteString>) -> Result<Self, Failure> {
+    pub(super) fn start(
+        warden: &WardenState,
+        cwd: Option<&ByteString>,
+    ) -> Result<Self, WardenFailure> {
         let failed = |error: Errno| system("prepare a shell", &error.into());
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let evaluator = memfd_create("evaluate", flags).map_err(failed)?;
@@ -77,8 +80,8 @@ impl BashProcess {
         let (status, status_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
         rustix::io::ioctl_fionbio(&lines, true).map_err(failed)?;
         rustix::io::ioctl_fionbio(&status, true).map_err(failed)?;
-        let (output, output_theirs) =
-            OutputSource::pipe(Kind::Out).map_err(|error| system("prepare a shell", &error))?;
+        let (output, output_theirs) = OutputSource::pipe(FrameKind::Out)
+            .map_err(|error| system("prepare a shell", &error))?;
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
         let null = rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty());
         let null = null.map_err(failed)?;
@@ -113,12 +116,12 @@ impl BashProcess {
     }
 
     /// Whether there really is a bash.
-    pub(super) async fn started(&self) -> Result<u32, Failure> {
+    pub(super) async fn started(&self) -> Result<u32, WardenFailure> {
         self.processes
             .started()
             .await
             .map_err(|failure| match failure.kind {
-                FailureKind::ProgramNotFound => Failure {
+                FailureKind::ProgramNotFound => WardenFailure {
                     kind: FailureKind::NoShell,
                     errno: failure.errno,
                     text: "bash is not installed here, and the persistent shell needs it".into(),

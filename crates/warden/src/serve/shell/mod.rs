@@ -21,11 +21,11 @@ use super::client::OpenCall;
 use super::known_run::{KnownRun, RunPlace};
 use super::run::obey;
 use super::state::{WardenState, bad_request};
-use crate::protocol::{ByteString, Failure, FailureKind, Reply, Shell};
+use crate::protocol::{ByteString, FailureKind, ShellRequest, WardenFailure, WardenReply};
 use session::{ShellJob, ShellOrder, ShellSession};
 
 /// Shells that exist at once.
-const MOST: usize = 64;
+const MOST_SHELLS: usize = 64;
 
 /// The persistent shells, by name.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ struct ShellHandle {
 }
 
 /// Runs text in the shell of that name and stays with the caller until either is gone.
-pub(crate) async fn run(warden: &Rc<WardenState>, mut call: OpenCall, request: Shell) {
+pub(crate) async fn run(warden: &Rc<WardenState>, mut call: OpenCall, request: ShellRequest) {
     match begin(warden, &call, request) {
         Ok(run) => obey(&run, &mut call).await,
         Err(failure) => call.fail(&failure).await,
@@ -47,9 +47,12 @@ pub(crate) async fn run(warden: &Rc<WardenState>, mut call: OpenCall, request: S
 }
 
 /// Ends a shell, its jobs and all.
-pub(crate) async fn kill(warden: &Rc<WardenState>, name: &str) -> Result<Reply, Failure> {
+pub(crate) async fn kill(
+    warden: &Rc<WardenState>,
+    name: &str,
+) -> Result<WardenReply, WardenFailure> {
     let Some(shell) = warden.shells.0.borrow_mut().remove(name) else {
-        return Err(Failure {
+        return Err(WardenFailure {
             kind: FailureKind::NoSuchRun,
             errno: None,
             text: format!("no shell {name:?}"),
@@ -60,14 +63,14 @@ pub(crate) async fn kill(warden: &Rc<WardenState>, name: &str) -> Result<Reply, 
         // An error means that the task is gone, and the shell with it.
         let _ = ended.await;
     }
-    Ok(Reply::Done)
+    Ok(WardenReply::Done)
 }
 
 fn begin(
     warden: &Rc<WardenState>,
     call: &OpenCall,
-    request: Shell,
-) -> Result<Rc<KnownRun>, Failure> {
+    request: ShellRequest,
+) -> Result<Rc<KnownRun>, WardenFailure> {
     if request.text.0.contains(&0) {
         return Err(bad_request("a NUL byte in the command"));
     }
@@ -87,11 +90,13 @@ fn begin(
         request,
     };
     // Room for one: who cannot be next is told so at once.
-    shell.try_send(ShellOrder::Run(job)).map_err(|_| Failure {
-        kind: FailureKind::ShellBusy,
-        errno: None,
-        text: "the shell is busy with another command".into(),
-    })?;
+    shell
+        .try_send(ShellOrder::Run(job))
+        .map_err(|_| WardenFailure {
+            kind: FailureKind::ShellBusy,
+            errno: None,
+            text: "the shell is busy with another command".into(),
+        })?;
     warden.runs.add(Rc::clone(&run));
     Ok(run)
 }
@@ -120,16 +125,16 @@ impl ShellTable {
         &self,
         warden: &Rc<WardenState>,
         name: &str,
-    ) -> Result<mpsc::Sender<ShellOrder>, Failure> {
+    ) -> Result<mpsc::Sender<ShellOrder>, WardenFailure> {
         let mut shells = self.0.borrow_mut();
         if let Some(shell) = shells.get(name) {
             return Ok(shell.orders.clone());
         }
-        if shells.len() >= MOST || name.len() > 63 {
-            return Err(Failure {
+        if shells.len() >= MOST_SHELLS || name.len() > 63 {
+            return Err(WardenFailure {
                 kind: FailureKind::TooMany,
                 errno: None,
-                text: format!("at most {MOST} shells, with names of up to 63 bytes"),
+                text: format!("at most {MOST_SHELLS} shells, with names of up to 63 bytes"),
             });
         }
         let (give, orders) = mpsc::channel(1);

@@ -14,8 +14,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::bash::BashProcess;
 use super::interrupt::{InterruptSequence, InterruptStep, sweep_newer};
 use super::usage;
-use crate::protocol::frame::Kind;
-use crate::protocol::{ByteString, Cut, Ended, Failure, Shell, ShellLost, Status};
+use crate::protocol::frame::FrameKind;
+use crate::protocol::{
+    ByteString, CommandEnd, CutReason, ExitState, ShellLost, ShellRequest, WardenFailure,
+};
 use crate::serve::backlog::{Backlog, ReplayChunk};
 use crate::serve::known_run::KnownRun;
 use crate::serve::output::{OutputSource, ReadOutcome};
@@ -24,7 +26,7 @@ use crate::serve::pump::{FrameBuffer, deliver};
 use crate::serve::state::{WardenState, system};
 
 /// How long a shell that has read everything may take to tell the status.
-const SILENCE: Duration = Duration::from_secs(2);
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What the task of a shell is asked to do.
@@ -38,7 +40,7 @@ pub(super) enum ShellOrder {
 #[derive(Debug)]
 pub(super) struct ShellJob {
     pub(super) run: Rc<KnownRun>,
-    pub(super) request: Shell,
+    pub(super) request: ShellRequest,
 }
 
 /// The task of one persistent shell. A bash that ends is replaced at the next command.
@@ -70,7 +72,7 @@ enum SessionEvent {
     ShellEnded,
     Due,
     TimedOut,
-    Asked(Option<Cut>),
+    Asked(Option<CutReason>),
     Look,
 }
 
@@ -117,7 +119,7 @@ impl ShellSession {
             while let Some(bash) = &mut self.bash {
                 match bash.output.poll_read(cx, buffer.body()) {
                     Poll::Ready(ReadOutcome::Bytes(length)) => {
-                        self.between.push(Kind::Out, &buffer.body()[..length]);
+                        self.between.push(FrameKind::Out, &buffer.body()[..length]);
                     }
                     Poll::Ready(ReadOutcome::Marked | ReadOutcome::Closed) | Poll::Pending => break,
                 }
@@ -127,7 +129,7 @@ impl ShellSession {
         .await
     }
 
-    async fn perform(&mut self, job: &ShellJob) -> Result<Ended, Failure> {
+    async fn perform(&mut self, job: &ShellJob) -> Result<CommandEnd, WardenFailure> {
         let oom_before = self.warden.oom.read();
         let fresh = self.ensure(&job.request).await?;
         let Some(bash) = &mut self.bash else {
@@ -158,21 +160,21 @@ impl ShellSession {
         }
 
         let (status, lost) = match outcome {
-            CommandOutcome::Told(status) => (Status::Exited(status), None),
+            CommandOutcome::Told(status) => (ExitState::Exited(status), None),
             CommandOutcome::ShellEnded => {
                 let status = bash.processes.ended().await.status;
                 let lost = match status {
-                    Status::Exited(_) => ShellLost::Exited,
-                    Status::Signalled(_) | Status::Unknown => ShellLost::Killed,
+                    ExitState::Exited(_) => ShellLost::Exited,
+                    ExitState::Signalled(_) | ExitState::Unknown => ShellLost::Killed,
                 };
                 (status, Some(lost))
             }
             CommandOutcome::Stuck => {
                 self.cwd = bash.cwd().or(self.cwd.take());
                 bash.signal(Signal::KILL);
-                let _ = tokio::time::timeout(SILENCE, bash.processes.ended()).await;
+                let _ = tokio::time::timeout(STATUS_TIMEOUT, bash.processes.ended()).await;
                 sweep_newer(bash).await;
-                (Status::Signalled(9), Some(ShellLost::Stuck))
+                (ExitState::Signalled(9), Some(ShellLost::Stuck))
             }
         };
         drain(bash, job, &mut buffer).await;
@@ -185,11 +187,12 @@ impl ShellSession {
         if lost.is_some() {
             self.retire();
         }
-        Ok(Ended {
+        Ok(CommandEnd {
             status,
             cut,
             usage,
-            killed_for_memory: status != Status::Exited(0) && self.warden.oom.read() > oom_before,
+            killed_for_memory: status != ExitState::Exited(0)
+                && self.warden.oom.read() > oom_before,
             leftovers,
             cwd: self.cwd.clone(),
             shell_fresh: fresh,
@@ -198,7 +201,7 @@ impl ShellSession {
     }
 
     /// Says whether the shell had to be started.
-    async fn ensure(&mut self, request: &Shell) -> Result<bool, Failure> {
+    async fn ensure(&mut self, request: &ShellRequest) -> Result<bool, WardenFailure> {
         if self.bash.as_ref().is_some_and(BashProcess::is_alive) {
             return Ok(false);
         }
@@ -243,7 +246,7 @@ async fn work(
     bash: &mut BashProcess,
     job: &ShellJob,
     buffer: &mut FrameBuffer,
-) -> (CommandOutcome, Option<Cut>) {
+) -> (CommandOutcome, Option<CutReason>) {
     let begun = Instant::now();
     let deadline = job
         .request
@@ -255,11 +258,11 @@ async fn work(
     let mut asked_again = false;
     loop {
         match happened(bash, job, buffer, deadline, ending.as_ref()).await {
-            SessionEvent::Output(length) => deliver(&job.run, Kind::Out, buffer, length).await,
+            SessionEvent::Output(length) => deliver(&job.run, FrameKind::Out, buffer, length).await,
             SessionEvent::Told(status) => return (CommandOutcome::Told(status), cut),
             SessionEvent::ShellEnded => return (CommandOutcome::ShellEnded, cut),
             SessionEvent::TimedOut => {
-                cut = Some(Cut::TimedOut);
+                cut = Some(CutReason::TimedOut);
                 ending = Some(InterruptSequence::of_command_begun(begun));
             }
             SessionEvent::Asked(why) => {
@@ -280,7 +283,7 @@ async fn work(
             }
             SessionEvent::Look if bash.has_read_all() => {
                 let since = *silent_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= SILENCE {
+                if since.elapsed() >= STATUS_TIMEOUT {
                     return (CommandOutcome::Stuck, cut);
                 }
             }
@@ -345,11 +348,11 @@ async fn happened(
 }
 
 /// `None` for an interrupt, which is no cut: the command may even survive it.
-async fn asked(job: &ShellJob) -> Option<Cut> {
+async fn asked(job: &ShellJob) -> Option<CutReason> {
     let killed = pin!(job.run.end_asked.notified());
     let interrupted = pin!(job.run.interrupted.notified());
     match futures::future::select(killed, interrupted).await {
-        futures::future::Either::Left(_) => Some(Cut::Killed),
+        futures::future::Either::Left(_) => Some(CutReason::Killed),
         futures::future::Either::Right(_) => None,
     }
 }
@@ -360,7 +363,7 @@ async fn drain(bash: &mut BashProcess, job: &ShellJob, buffer: &mut FrameBuffer)
     while let ReadOutcome::Bytes(length) =
         poll_fn(|cx| bash.output.poll_read(cx, buffer.body())).await
     {
-        deliver(&job.run, Kind::Out, buffer, length).await;
+        deliver(&job.run, FrameKind::Out, buffer, length).await;
     }
     bash.output.clear_mark();
 }

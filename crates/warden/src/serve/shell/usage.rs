@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use crate::protocol::Usage;
+use crate::protocol::CommandUsage;
 use crate::serve::process_tree::ProcessTree;
 
 /// The shell's account so far.
-pub(super) fn so_far(processes: &ProcessTree) -> Usage {
+pub(super) fn so_far(processes: &ProcessTree) -> CommandUsage {
     // One that has ended left its own.
     if let Some(exit) = processes.exit() {
         return exit.usage;
@@ -23,15 +23,15 @@ pub(super) fn so_far(processes: &ProcessTree) -> Usage {
         .unwrap_or_default()
 }
 
-pub(super) fn between(before: &Usage, after: &Usage) -> Usage {
-    Usage {
+pub(super) fn between(before: &CommandUsage, after: &CommandUsage) -> CommandUsage {
+    CommandUsage {
         user: after.user.saturating_sub(before.user),
         system: after.system.saturating_sub(before.system),
         max_rss_bytes: 0,
     }
 }
 
-fn parse(stat: &str) -> Option<Usage> {
+fn parse(stat: &str) -> Option<CommandUsage> {
     // The name may hold anything, parentheses too; what follows the last one is numbers.
     let (_, rest) = stat.rsplit_once(')')?;
     let ticks: Vec<u64> = rest
@@ -47,7 +47,7 @@ fn parse(stat: &str) -> Option<Usage> {
         let a_second = rustix::param::clock_ticks_per_second().max(1);
         Duration::from_millis(ticks.saturating_mul(1000) / a_second)
     };
-    Some(Usage {
+    Some(CommandUsage {
         user: span(user.saturating_add(children_user)),
         system: span(system.saturating_add(children_system)),
         max_rss_bytes: 0,

@@ -6,23 +6,24 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use hermetic_types::RunId;
-use hermetic_warden::protocol::frame::Kind;
+use hermetic_warden::protocol::frame::FrameKind;
 use hermetic_warden::protocol::hello::VERSION;
 use hermetic_warden::protocol::{
-    ByteString, Cut, Ended, Failure, FailureKind, Info, Kill, Output, Reply, Request, Run, Shell,
-    ShellLost, Status, StdinMode, Usage, encode,
+    ByteString, CommandEnd, CommandUsage, CutReason, ExitState, FailureKind, KillRequest,
+    OutputStreams, RunRequest, ShellLost, ShellRequest, StdinMode, WardenFailure, WardenInfo,
+    WardenReply, WardenRequest, encode,
 };
-use hermetic_warden::stand_in::{self, Caller, Voice};
+use hermetic_warden::stand_in::{self, CallerStream, StandInCaller};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::ChildStdin;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
 use super::last_word::LastWord;
-use super::line::{Work, carry, command, end_marked, run_mark, sandbox_mark};
-use crate::host::channel::Channel;
-use crate::host::ssh::Host;
-use crate::order::Lodging;
+use super::line::{ScriptWork, carry, command, end_marked, run_mark, sandbox_mark};
+use crate::host::channel::SshChannel;
+use crate::host::ssh::SshState;
+use crate::order::RemoteSandbox;
 
 const CHUNK: usize = 64 << 10;
 
@@ -31,24 +32,24 @@ const LAST_BYTES: Duration = Duration::from_millis(300);
 
 /// One sandbox's commands.
 #[derive(Debug)]
-pub(super) struct Commands {
-    host: Arc<Host>,
-    lodging: Lodging,
+pub(super) struct PlainCommands {
+    host: Arc<SshState>,
+    lodging: RemoteSandbox,
     workdir: String,
     born: Instant,
-    running: Mutex<HashMap<RunId, Arc<Going>>>,
+    running: Mutex<HashMap<RunId, Arc<PlainCommand>>>,
 }
 
 /// A command on its way.
 #[derive(Debug)]
-struct Going {
+struct PlainCommand {
     end_asked: Notify,
     /// Closed when it is over.
     over: Semaphore,
 }
 
-impl Commands {
-    pub(super) fn new(host: Arc<Host>, lodging: Lodging, all: &str) -> Arc<Self> {
+impl PlainCommands {
+    pub(super) fn new(host: Arc<SshState>, lodging: RemoteSandbox, all: &str) -> Arc<Self> {
         let own = format!("{all}/{}/work", lodging.id);
         Arc::new(Self {
             workdir: lodging.workdir.clone().unwrap_or(own),
@@ -77,21 +78,21 @@ impl Commands {
         }
     }
 
-    async fn answer(&self, request: Request, caller: Caller) {
+    async fn answer(&self, request: WardenRequest, caller: StandInCaller) {
         let voice = caller.voice();
         match request {
-            Request::Run(run) => self.run(run, caller, None).await,
-            Request::Shell(shell) => {
+            WardenRequest::Run(run) => self.run(run, caller, None).await,
+            WardenRequest::Shell(shell) => {
                 self.run(alone(&shell), caller, Some(ShellLost::Exited))
                     .await;
             }
-            Request::Kill(Kill::Run(id)) => match self.kill(&id).await {
-                true => voice.reply(&Reply::Done).await,
+            WardenRequest::Kill(KillRequest::Run(id)) => match self.kill(&id).await {
+                true => voice.reply(&WardenReply::Done).await,
                 false => voice.fail(&no_such_run(&id)).await,
             },
-            Request::Attach(attach) => voice.fail(&no_such_run(&attach.id)).await,
-            Request::Runs => voice.reply(&Reply::Runs(Vec::new())).await,
-            Request::Info => voice.reply(&Reply::Info(self.info())).await,
+            WardenRequest::Attach(attach) => voice.fail(&no_such_run(&attach.id)).await,
+            WardenRequest::Runs => voice.reply(&WardenReply::Runs(Vec::new())).await,
+            WardenRequest::Info => voice.reply(&WardenReply::Info(self.info())).await,
             _ => {
                 voice
                     .fail(&refused("the host has a plain shell only"))
@@ -100,14 +101,14 @@ impl Commands {
         }
     }
 
-    async fn run(&self, run: Run, caller: Caller, shell_lost: Option<ShellLost>) {
+    async fn run(&self, run: RunRequest, caller: StandInCaller, shell_lost: Option<ShellLost>) {
         let voice = caller.voice();
         let channel = match self.start(&run).await {
             Ok(channel) => channel,
             Err(failure) => return voice.fail(&failure).await,
         };
-        voice.say(Kind::Started, &encode(&0_u32)).await;
-        let going = Arc::new(Going {
+        voice.say(FrameKind::Started, &encode(&0_u32)).await;
+        let going = Arc::new(PlainCommand {
             end_asked: Notify::new(),
             over: Semaphore::new(0),
         });
@@ -123,8 +124,8 @@ impl Commands {
         }
     }
 
-    async fn start(&self, run: &Run) -> Result<(Channel, String), Failure> {
-        if matches!(run.output, Output::Pty(_)) {
+    async fn start(&self, run: &RunRequest) -> Result<(SshChannel, String), WardenFailure> {
+        if matches!(run.output, OutputStreams::Pty(_)) {
             return Err(refused("no terminal over a plain shell"));
         }
         let text =
@@ -143,12 +144,12 @@ impl Commands {
             return Err(refused("a variable's name that no shell can set"));
         }
         let last_word = RunId::random().to_string();
-        let script = command(&Work {
+        let script = command(&ScriptWork {
             cwd: run.cwd.as_ref(),
             default_cwd: &self.workdir,
             env: &env,
             argv: &run.argv,
-            merged: run.output == Output::Merged,
+            merged: run.output == OutputStreams::Merged,
         });
         let line = carry(&script).ok_or_else(|| refused("too long for a plain shell's line"))?;
         match self.host.open(&line).await {
@@ -160,17 +161,17 @@ impl Commands {
     /// Until it ends, by itself or not. What was ended has nothing left.
     async fn follow(
         &self,
-        run: &Run,
-        (channel, last_word): (Channel, String),
-        mut caller: Caller,
+        run: &RunRequest,
+        (channel, last_word): (SshChannel, String),
+        mut caller: StandInCaller,
         end_asked: &Notify,
-    ) -> Result<(Status, Option<Cut>), Failure> {
+    ) -> Result<(ExitState, Option<CutReason>), WardenFailure> {
         let voice = caller.voice();
         let (mut stdin, mut stdout, mut stderr, _open) = channel.apart();
         // Not in the script, where the command could read it. A channel that does not take it is gone,
         // which is told below.
         let _ = stdin.write_all(format!("{last_word}\n").as_bytes()).await;
-        let out = pump(&mut stdout, Kind::Out, &voice);
+        let out = pump(&mut stdout, FrameKind::Out, &voice);
         let listen = async {
             let mut out = std::pin::pin!(out);
             let last = until_last_word(&mut stderr, &last_word, &voice);
@@ -186,12 +187,12 @@ impl Commands {
         let feed = feed(run.stdin == StdinMode::Open, stdin, &mut caller, &voice);
         let limit = run.timeout.unwrap_or(Duration::MAX);
         let code = tokio::select! {
-            ended = timeout(limit, listen) => ended.map_err(|_| Cut::TimedOut),
-            () = end_asked.notified() => Err(Cut::Killed),
-            () = feed => Err(Cut::Killed),
+            ended = timeout(limit, listen) => ended.map_err(|_| CutReason::TimedOut),
+            () = end_asked.notified() => Err(CutReason::Killed),
+            () = feed => Err(CutReason::Killed),
         };
         match code {
-            Ok(Some(code)) => Ok((Status::Exited(code), None)),
+            Ok(Some(code)) => Ok((ExitState::Exited(code), None)),
             Ok(None) => Err(failure(
                 FailureKind::System,
                 "the link to the host dropped; whether the command still runs there is not known",
@@ -199,7 +200,7 @@ impl Commands {
             Err(cut) => {
                 let line = format!("exec sh -c '{}'", end_marked(&run_mark(&run.id)));
                 match self.host.line(&line, &[]).await {
-                    Ok(said) if said.code == Some(0) => Ok((Status::Signalled(9), Some(cut))),
+                    Ok(said) if said.code == Some(0) => Ok((ExitState::Signalled(9), Some(cut))),
                     _ => Err(failure(
                         FailureKind::System,
                         "it was to be ended, and some of its processes may be left there",
@@ -219,8 +220,8 @@ impl Commands {
         true
     }
 
-    fn info(&self) -> Info {
-        Info {
+    fn info(&self) -> WardenInfo {
+        WardenInfo {
             version: VERSION,
             pid: 0,
             rss_bytes: 0,
@@ -232,31 +233,31 @@ impl Commands {
         }
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Arc<Going>>> {
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, Arc<PlainCommand>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The caller's words into the command, until he is gone or wants it to end.
-async fn feed(open: bool, stdin: ChildStdin, caller: &mut Caller, voice: &Voice) {
+async fn feed(open: bool, stdin: ChildStdin, caller: &mut StandInCaller, voice: &CallerStream) {
     let mut stdin = open.then_some(stdin);
     while let Some(frame) = caller.next().await {
         match frame.kind {
-            Kind::Stdin => {
+            FrameKind::Stdin => {
                 if let Some(to) = &mut stdin {
                     let _ = to.write_all(&frame.payload).await;
                 }
                 let taken = u32::try_from(frame.payload.len()).unwrap_or(u32::MAX);
-                voice.say(Kind::StdinTaken, &encode(&taken)).await;
+                voice.say(FrameKind::StdinTaken, &encode(&taken)).await;
             }
-            Kind::StdinEnd => stdin = None,
-            Kind::Signal => return,
+            FrameKind::StdinEnd => stdin = None,
+            FrameKind::Signal => return,
             _ => {}
         }
     }
 }
 
-async fn pump(from: &mut (impl AsyncRead + Unpin), kind: Kind, voice: &Voice) {
+async fn pump(from: &mut (impl AsyncRead + Unpin), kind: FrameKind, voice: &CallerStream) {
     let mut buffer = vec![0; CHUNK];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         voice.say(kind, &buffer[..length]).await;
@@ -268,38 +269,38 @@ async fn pump(from: &mut (impl AsyncRead + Unpin), kind: Kind, voice: &Voice) {
 async fn until_last_word(
     from: &mut (impl AsyncRead + Unpin),
     word: &str,
-    voice: &Voice,
+    voice: &CallerStream,
 ) -> Option<i32> {
     let mut last = LastWord::new(word);
     let mut buffer = vec![0; CHUNK];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         let (said, code) = last.push(&buffer[..length]);
         for piece in said.chunks(CHUNK) {
-            voice.say(Kind::Err, piece).await;
+            voice.say(FrameKind::Err, piece).await;
         }
         if code.is_some() {
             return code;
         }
     }
-    voice.say(Kind::Err, &last.rest()).await;
+    voice.say(FrameKind::Err, &last.rest()).await;
     None
 }
 
 /// A command for a shell that does not last.
-fn alone(shell: &Shell) -> Run {
+fn alone(shell: &ShellRequest) -> RunRequest {
     let argv: [ByteString; 3] = ["bash".into(), "-c".into(), shell.text.clone()];
-    let mut run = Run::new(argv);
+    let mut run = RunRequest::new(argv);
     run.id = shell.id.clone();
     run.cwd = shell.cwd.clone();
     run.timeout = shell.timeout;
     run
 }
 
-fn end(status: Status, cut: Option<Cut>, shell_lost: Option<ShellLost>) -> Ended {
-    Ended {
+fn end(status: ExitState, cut: Option<CutReason>, shell_lost: Option<ShellLost>) -> CommandEnd {
+    CommandEnd {
         status,
         cut,
-        usage: Usage::default(),
+        usage: CommandUsage::default(),
         killed_for_memory: false,
         leftovers: 0,
         cwd: None,
@@ -313,16 +314,16 @@ fn is_name(name: &[u8]) -> bool {
     name.iter().all(word) && name.first().is_some_and(|first| !first.is_ascii_digit())
 }
 
-fn refused(why: &str) -> Failure {
+fn refused(why: &str) -> WardenFailure {
     failure(FailureKind::Refused, why)
 }
 
-fn no_such_run(id: &RunId) -> Failure {
+fn no_such_run(id: &RunId) -> WardenFailure {
     failure(FailureKind::NoSuchRun, &format!("no run {id}"))
 }
 
-fn failure(kind: FailureKind, text: &str) -> Failure {
-    Failure {
+fn failure(kind: FailureKind, text: &str) -> WardenFailure {
+    WardenFailure {
         kind,
         errno: None,
         text: text.to_owned(),

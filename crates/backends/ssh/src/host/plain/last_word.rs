@@ -26,13 +26,13 @@ impl LastWord {
         let mut searched = 0;
         while let Some(at) = self.find(searched) {
             match code(&self.held[at + self.begin.len()..]) {
-                Code::Is(code) => {
+                ExitCodeWord::Is(code) => {
                     self.held.truncate(at);
                     return (std::mem::take(&mut self.held), Some(code));
                 }
-                Code::MayCome => return (self.held.drain(..at).collect(), None),
+                ExitCodeWord::MayCome => return (self.held.drain(..at).collect(), None),
                 // Somebody else's line that begins like ours.
-                Code::IsNot => searched = at + 1,
+                ExitCodeWord::IsNot => searched = at + 1,
             }
         }
         let free = self.held.len() - self.overlap().min(self.held.len() - searched);
@@ -63,21 +63,23 @@ impl LastWord {
     }
 }
 
-enum Code {
+enum ExitCodeWord {
     Is(i32),
     MayCome,
     IsNot,
 }
 
-fn code(rest: &[u8]) -> Code {
+fn code(rest: &[u8]) -> ExitCodeWord {
     let digits = &rest[..rest.len().min(LONGEST_CODE)];
     match digits.iter().position(|byte| *byte == b'\n') {
         Some(end) => std::str::from_utf8(&digits[..end])
             .ok()
             .and_then(|text| text.parse().ok())
-            .map_or(Code::IsNot, Code::Is),
-        None if rest.len() < LONGEST_CODE && rest.iter().all(u8::is_ascii_digit) => Code::MayCome,
-        None => Code::IsNot,
+            .map_or(ExitCodeWord::IsNot, ExitCodeWord::Is),
+        None if rest.len() < LONGEST_CODE && rest.iter().all(u8::is_ascii_digit) => {
+            ExitCodeWord::MayCome
+        }
+        None => ExitCodeWord::IsNot,
     }
 }
 

@@ -4,12 +4,12 @@ use hermetic_types::{InstallationId, RunId, SandboxId};
 use hermetic_warden::protocol::ByteString;
 
 /// What an argument of a program may be long, less what quoting adds to it.
-const LONGEST: usize = 24 << 10;
+const LONGEST_COMMAND_LINE: usize = 24 << 10;
 
 /// A script of any bytes as one line: every byte that a shell could mind is written as its number.
 /// Nothing where it is too long for that.
 pub(super) fn carry(script: &[u8]) -> Option<String> {
-    if script.len() > LONGEST {
+    if script.len() > LONGEST_COMMAND_LINE {
         return None;
     }
     let mut coded = String::with_capacity(script.len() * 2);
@@ -66,7 +66,7 @@ pub(super) fn end_marked(mark: &str) -> String {
 }
 
 /// A command as a script is made of it.
-pub(super) struct Work<'a> {
+pub(super) struct ScriptWork<'a> {
     pub(super) cwd: Option<&'a ByteString>,
     /// Read by the shell: it may name `$HOME`.
     pub(super) default_cwd: &'a str,
@@ -81,7 +81,7 @@ pub(super) struct Work<'a> {
 /// The word that begins the last line is the first line of the input. In the script it could be read by
 /// the command, among its parent's arguments; this way only this shell's memory holds it. The command is
 /// put in its place by `exec`, so that no builtin of this shell, which knows the word, is ever run.
-pub(super) fn command(work: &Work<'_>) -> Vec<u8> {
+pub(super) fn command(work: &ScriptWork<'_>) -> Vec<u8> {
     let mut script = b"read -r last_word || exit 125\n\
         ended() { printf \"\\n%s %d\\n\" \"$last_word\" $1 >&2; exit $1; }\n"
         .to_vec();
@@ -128,7 +128,7 @@ mod tests {
             "",
         ];
         let argv: Vec<ByteString> = words.iter().map(|word| (*word).into()).collect();
-        let script = command(&Work {
+        let script = command(&ScriptWork {
             cwd: Some(&"/".into()),
             default_cwd: "",
             env: &[],
@@ -149,7 +149,7 @@ mod tests {
     fn no_builtin_of_the_shell_is_run() {
         let lines = [["set", ""], ["ended", "0"], ["eval", "echo $last_word"]].map(|words| {
             let argv = words.map(ByteString::from);
-            let script = command(&Work {
+            let script = command(&ScriptWork {
                 cwd: Some(&"/".into()),
                 default_cwd: "",
                 env: &[],
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn the_rest_of_the_input_is_the_commands() {
         let argv = ["cat"].map(ByteString::from);
-        let script = command(&Work {
+        let script = command(&ScriptWork {
             cwd: Some(&"/".into()),
             default_cwd: "",
             env: &[],
@@ -206,6 +206,6 @@ mod tests {
 
     #[test]
     fn what_is_too_long_for_a_line_is_not_cut() {
-        assert_eq!(carry(&[b'x'; LONGEST + 1]), None);
+        assert_eq!(carry(&[b'x'; LONGEST_COMMAND_LINE + 1]), None);
     }
 }

@@ -3,40 +3,43 @@
 use std::io;
 use std::sync::Arc;
 
-use hermetic_sandbox::{BackendError, Link};
+use hermetic_sandbox::{BackendError, WardenLink};
 use hermetic_types::SandboxId;
 use hermetic_warden::stand_in;
 
-use super::commands::Commands;
+use super::commands::PlainCommands;
 use super::line::{all, end_marked, sandbox_mark};
-use crate::host::channel::Said;
-use crate::host::ssh::Host;
-use crate::order::{Answer, Lodger, Lodging, Order, State};
+use crate::host::channel::ScriptResult;
+use crate::host::ssh::SshState;
+use crate::order::{ListedSandbox, RemoteAnswer, RemoteOrder, RemoteSandbox, RemoteState};
 
 /// Bytes on their way between the two ends of a link that are both here.
 const PIPE: usize = 256 << 10;
 
 /// A host without a warden.
 #[derive(Debug)]
-pub(in crate::host) struct Plain<'a>(pub(in crate::host) &'a Arc<Host>);
+pub(in crate::host) struct PlainHost<'a>(pub(in crate::host) &'a Arc<SshState>);
 
-impl Plain<'_> {
+impl PlainHost<'_> {
     /// As the placed program would answer, where a shell can.
     pub(in crate::host) async fn answer(
         &self,
-        order: &Order,
-    ) -> Result<(Answer, Option<Link>), BackendError> {
+        order: &RemoteOrder,
+    ) -> Result<(RemoteAnswer, Option<WardenLink>), BackendError> {
         match order {
-            Order::Create(lodging) => self.create(lodging).await,
-            Order::Resume(lodging) => self.resume(lodging).await,
-            Order::Connect(id) => self.connect(id).await,
-            Order::Stop(id) => self.stop(id).await,
-            Order::Destroy(id) => self.destroy(id).await,
-            Order::List => self.list().await,
+            RemoteOrder::Create(lodging) => self.create(lodging).await,
+            RemoteOrder::Resume(lodging) => self.resume(lodging).await,
+            RemoteOrder::Connect(id) => self.connect(id).await,
+            RemoteOrder::Stop(id) => self.stop(id).await,
+            RemoteOrder::Destroy(id) => self.destroy(id).await,
+            RemoteOrder::List => self.list().await,
         }
     }
 
-    async fn create(&self, lodging: &Lodging) -> Result<(Answer, Option<Link>), BackendError> {
+    async fn create(
+        &self,
+        lodging: &RemoteSandbox,
+    ) -> Result<(RemoteAnswer, Option<WardenLink>), BackendError> {
         let about = postcard::to_stdvec(lodging)
             .map_err(|error| BackendError::failed("write the sandbox down", error))?;
         let script = format!(
@@ -50,28 +53,37 @@ impl Plain<'_> {
         Ok(self.linked(lodging))
     }
 
-    async fn resume(&self, lodging: &Lodging) -> Result<(Answer, Option<Link>), BackendError> {
+    async fn resume(
+        &self,
+        lodging: &RemoteSandbox,
+    ) -> Result<(RemoteAnswer, Option<WardenLink>), BackendError> {
         let script = format!("cd \"{}/{}\" && : > alive", self.all(), lodging.id);
         match self.sh(&script, &[]).await?.code {
             Some(0) => Ok(self.linked(lodging)),
-            _ => Ok((Answer::NoSuchSandbox, None)),
+            _ => Ok((RemoteAnswer::NoSuchSandbox, None)),
         }
     }
 
-    async fn connect(&self, id: &SandboxId) -> Result<(Answer, Option<Link>), BackendError> {
+    async fn connect(
+        &self,
+        id: &SandboxId,
+    ) -> Result<(RemoteAnswer, Option<WardenLink>), BackendError> {
         let found = self.lodgers().await?;
         let living = found.into_iter().find(|lodger| lodger.id == *id);
         match living {
-            Some(Lodger {
-                state: State::Running,
+            Some(ListedSandbox {
+                state: RemoteState::Running,
                 lodging: Some(lodging),
                 ..
             }) => Ok(self.linked(&lodging)),
-            _ => Ok((Answer::NoSuchSandbox, None)),
+            _ => Ok((RemoteAnswer::NoSuchSandbox, None)),
         }
     }
 
-    async fn stop(&self, id: &SandboxId) -> Result<(Answer, Option<Link>), BackendError> {
+    async fn stop(
+        &self,
+        id: &SandboxId,
+    ) -> Result<(RemoteAnswer, Option<WardenLink>), BackendError> {
         let script = format!(
             "cd \"{}/{id}\" || exit 69; rm -f alive; {}",
             self.all(),
@@ -79,13 +91,16 @@ impl Plain<'_> {
         );
         let said = self.sh(&script, &[]).await?;
         if said.code == Some(69) {
-            return Ok((Answer::NoSuchSandbox, None));
+            return Ok((RemoteAnswer::NoSuchSandbox, None));
         }
         self.done(&said, "end the sandbox's processes")?;
-        Ok((Answer::Done, None))
+        Ok((RemoteAnswer::Done, None))
     }
 
-    async fn destroy(&self, id: &SandboxId) -> Result<(Answer, Option<Link>), BackendError> {
+    async fn destroy(
+        &self,
+        id: &SandboxId,
+    ) -> Result<(RemoteAnswer, Option<WardenLink>), BackendError> {
         let script = format!(
             "{}; cd \"{}\" 2>/dev/null || exit 0; [ -d {id} ] || exit 0; \
              chmod -R u+rwX {id}; rm -rf {id}; [ ! -e {id} ]",
@@ -94,14 +109,14 @@ impl Plain<'_> {
         );
         let said = self.sh(&script, &[]).await?;
         self.done(&said, "remove the sandbox")?;
-        Ok((Answer::Done, None))
+        Ok((RemoteAnswer::Done, None))
     }
 
-    async fn list(&self) -> Result<(Answer, Option<Link>), BackendError> {
-        Ok((Answer::Found(self.lodgers().await?), None))
+    async fn list(&self) -> Result<(RemoteAnswer, Option<WardenLink>), BackendError> {
+        Ok((RemoteAnswer::Found(self.lodgers().await?), None))
     }
 
-    async fn lodgers(&self) -> Result<Vec<Lodger>, BackendError> {
+    async fn lodgers(&self) -> Result<Vec<ListedSandbox>, BackendError> {
         let script = format!(
             "echo; echo listing; cd \"{}\" 2>/dev/null || exit 0; for d in *; do [ -d $d ] || continue; \
              a=-; [ -e $d/alive ] && a=+; \
@@ -115,25 +130,25 @@ impl Plain<'_> {
         Ok(lines.filter_map(lodger).collect())
     }
 
-    fn linked(&self, lodging: &Lodging) -> (Answer, Option<Link>) {
+    fn linked(&self, lodging: &RemoteSandbox) -> (RemoteAnswer, Option<WardenLink>) {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        let commands = Commands::new(Arc::clone(self.0), lodging.clone(), &self.all());
+        let commands = PlainCommands::new(Arc::clone(self.0), lodging.clone(), &self.all());
         tokio::spawn(async move {
             stand_in::play(theirs, Arc::clone(&commands).answers()).await;
             commands.leave().await;
         });
-        (Answer::Linked, Some(Link::new(ours)))
+        (RemoteAnswer::Linked, Some(WardenLink::new(ours)))
     }
 
     fn all(&self) -> String {
         all(&self.0.config.installation)
     }
 
-    async fn sh(&self, script: &str, input: &[u8]) -> Result<Said, BackendError> {
+    async fn sh(&self, script: &str, input: &[u8]) -> Result<ScriptResult, BackendError> {
         self.0.line(&format!("exec sh -c '{script}'"), input).await
     }
 
-    fn done(&self, said: &Said, step: &str) -> Result<(), BackendError> {
+    fn done(&self, said: &ScriptResult, step: &str) -> Result<(), BackendError> {
         if said.code == Some(0) {
             return Ok(());
         }
@@ -147,20 +162,20 @@ impl Plain<'_> {
 }
 
 /// Bytes of another machine: what does not look like ours is left out.
-fn lodger(line: &str) -> Option<Lodger> {
+fn lodger(line: &str) -> Option<ListedSandbox> {
     let mut words = line.split(' ');
     let (id, alive, about) = (words.next()?, words.next()?, words.next().unwrap_or(""));
     let bytes: Option<Vec<u8>> = (0..about.len() / 2)
         .map(|at| u8::from_str_radix(about.get(2 * at..2 * at + 2)?, 16).ok())
         .collect();
-    let lodging = bytes.and_then(|bytes| postcard::from_bytes::<Lodging>(&bytes).ok());
+    let lodging = bytes.and_then(|bytes| postcard::from_bytes::<RemoteSandbox>(&bytes).ok());
     let state = match (&lodging, alive) {
-        (None, _) => State::Broken,
-        (Some(_), "+") => State::Running,
-        (Some(lodging), _) if lodging.kept => State::Stopped,
-        _ => State::Broken,
+        (None, _) => RemoteState::Broken,
+        (Some(_), "+") => RemoteState::Running,
+        (Some(lodging), _) if lodging.kept => RemoteState::Stopped,
+        _ => RemoteState::Broken,
     };
-    Some(Lodger {
+    Some(ListedSandbox {
         id: id.parse().ok()?,
         state,
         lodging,

@@ -10,4 +10,4 @@ mod last_word;
 mod line;
 mod lodge;
 
-pub(super) use lodge::Plain;
+pub(super) use lodge::PlainHost;

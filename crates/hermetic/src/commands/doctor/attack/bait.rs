@@ -8,11 +8,11 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use hermetic_attack::Bait;
+use hermetic_attack::BaitTarget;
 use hermetic_config::Config;
 use hermetic_types::SandboxId;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// A file, a process and two servers, gone when dropped.
 pub(super) struct HostBait {
@@ -24,10 +24,12 @@ pub(super) struct HostBait {
 }
 
 impl HostBait {
-    pub(super) fn lay(config: &Config) -> Result<Self, Failure> {
+    pub(super) fn lay(config: &Config) -> Result<Self, CommandFailure> {
         let token = SandboxId::random().to_string();
-        let laid = |error: io::Error| Failure::caused(&error, "free some processes and ports");
-        let address = SocketAddr::from_abstract_name(Bait::abstract_name(&token)).map_err(laid)?;
+        let laid =
+            |error: io::Error| CommandFailure::caused(&error, "free some processes and ports");
+        let address =
+            SocketAddr::from_abstract_name(BaitTarget::abstract_name(&token)).map_err(laid)?;
         let abstract_server = UnixListener::bind_addr(&address).map_err(laid)?;
         abstract_server.set_nonblocking(true).map_err(laid)?;
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(laid)?;
@@ -48,13 +50,13 @@ impl HostBait {
             abstract_server,
         };
         fs::write(&bait.file, &bait.token)
-            .map_err(|error| Failure::file("write", &bait.file, &error))?;
+            .map_err(|error| CommandFailure::file("write", &bait.file, &error))?;
         Ok(bait)
     }
 
-    pub(super) fn bait(&self) -> Bait {
+    pub(super) fn bait(&self) -> BaitTarget {
         let address = self.server.local_addr();
-        Bait {
+        BaitTarget {
             token: self.token.clone(),
             port: address.map_or(0, |address| address.port()),
             file: self.file.display().to_string(),

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use hermetic_attack::{Finding, Order, State};
+use hermetic_attack::{AttackFinding, AttackOrder, AttemptState};
 use hermetic_config::Config;
 use hermetic_sandbox::{Backend, OwnProgram};
-use hermetic_types::Limits;
+use hermetic_types::SandboxLimits;
 
-use super::cell::Cell;
-use crate::failure::Failure;
+use super::cell::AttackCell;
+use crate::failure::CommandFailure;
 
 /// More than any of the small limits.
 const TOO_MANY_PROCESSES: usize = 200;
@@ -21,11 +21,11 @@ const SILENT: &str = "the sandbox did not answer";
 pub(super) async fn findings(
     config: &Config,
     backend: &Arc<dyn Backend>,
-    cells: &mut Vec<Cell>,
-) -> Result<Vec<Finding>, Failure> {
+    cells: &mut Vec<AttackCell>,
+) -> Result<Vec<AttackFinding>, CommandFailure> {
     let (processes, files, memory) = orders();
     let limits = small(&config.terminal().limits);
-    let fresh = || Cell::make(config, backend, "greedy", limits.clone());
+    let fresh = || AttackCell::make(config, backend, "greedy", limits.clone());
     cells.push(fresh().await?);
     let mut findings = Vec::new();
     for (attempt, order) in [processes, files, memory] {
@@ -39,9 +39,9 @@ pub(super) async fn findings(
 /// The newest, or one made in its place: the attempt before may have cost it its life, at once or a moment
 /// after it answered.
 async fn living(
-    cells: &mut Vec<Cell>,
-    fresh: impl AsyncFnOnce() -> Result<Cell, Failure>,
-) -> Result<&Cell, Failure> {
+    cells: &mut Vec<AttackCell>,
+    fresh: impl AsyncFnOnce() -> Result<AttackCell, CommandFailure>,
+) -> Result<&AttackCell, CommandFailure> {
     let answers = match cells.last() {
         Some(cell) => cell.output(OwnProgram::Reckon).await.is_some(),
         None => false,
@@ -49,13 +49,13 @@ async fn living(
     if !answers {
         cells.push(fresh().await?);
     }
-    let missing = || Failure::new("no sandbox is there to attack", "report it");
+    let missing = || CommandFailure::new("no sandbox is there to attack", "report it");
     cells.last().ok_or_else(missing)
 }
 
 /// Small enough that trying to get more costs the host nothing.
-fn small(limits: &Limits) -> Limits {
-    Limits {
+fn small(limits: &SandboxLimits) -> SandboxLimits {
+    SandboxLimits {
         memory_bytes: 128 << 20,
         pids: 64,
         open_files: 256,
@@ -63,25 +63,25 @@ fn small(limits: &Limits) -> Limits {
     }
 }
 
-type Attempt = (&'static str, Order);
+type Attempt = (&'static str, AttackOrder);
 
 fn orders() -> (Attempt, Attempt, Attempt) {
     (
         (
             "more processes than allowed",
-            Order::Breed {
+            AttackOrder::Breed {
                 count: TOO_MANY_PROCESSES,
             },
         ),
         (
             "more open files than allowed",
-            Order::Hold {
+            AttackOrder::Hold {
                 count: TOO_MANY_FILES,
             },
         ),
         (
             "more memory than allowed",
-            Order::Eat {
+            AttackOrder::Eat {
                 bytes: TOO_MUCH_MEMORY,
             },
         ),
@@ -89,29 +89,36 @@ fn orders() -> (Attempt, Attempt, Attempt) {
 }
 
 /// Being killed for it is how a bound is kept, whether that ends the process or all of the sandbox.
-async fn take(backend: &Arc<dyn Backend>, cell: &Cell, attempt: &str, order: &Order) -> Finding {
+async fn take(
+    backend: &Arc<dyn Backend>,
+    cell: &AttackCell,
+    attempt: &str,
+    order: &AttackOrder,
+) -> AttackFinding {
     let said = cell.order(order).await;
     if let Some(finding) = said.findings.into_iter().next() {
         return finding;
     }
     match said.killed {
-        Some(how) => Finding::new(attempt, State::Held, how),
-        None if cell.has_ended(backend).await => {
-            Finding::new(attempt, State::Held, "the sandbox was stopped for it")
-        }
-        None => Finding::new(attempt, State::Untried, SILENT),
+        Some(how) => AttackFinding::new(attempt, AttemptState::Held, how),
+        None if cell.has_ended(backend).await => AttackFinding::new(
+            attempt,
+            AttemptState::Held,
+            "the sandbox was stopped for it",
+        ),
+        None => AttackFinding::new(attempt, AttemptState::Untried, SILENT),
     }
 }
 
 /// Hides from a timeout, and is looked for afterwards.
-async fn outlive(cell: &Cell) -> Finding {
+async fn outlive(cell: &AttackCell) -> AttackFinding {
     const ATTEMPT: &str = "a process that outlives its command";
     cell.output(OwnProgram::HideFromTimeout).await;
     match cell.output(OwnProgram::ListProcesses).await {
-        None => Finding::new(ATTEMPT, State::Untried, SILENT),
+        None => AttackFinding::new(ATTEMPT, AttemptState::Untried, SILENT),
         Some(said) if said.contains("sleep 987") => {
-            Finding::new(ATTEMPT, State::Open, "it was still there")
+            AttackFinding::new(ATTEMPT, AttemptState::Open, "it was still there")
         }
-        Some(_) => Finding::new(ATTEMPT, State::Held, "its whole tree was ended"),
+        Some(_) => AttackFinding::new(ATTEMPT, AttemptState::Held, "its whole tree was ended"),
     }
 }

@@ -2,24 +2,31 @@
 
 use std::sync::Arc;
 
-use hermetic_app::{self as app, Caller};
-use hermetic_attack::{Finding, Order, State};
+use hermetic_app::{self as app, BackendCaller};
+use hermetic_attack::{AttackFinding, AttackOrder, AttemptState};
 use hermetic_config::Config;
 use hermetic_sandbox::{Backend, OwnProgram};
 use hermetic_types::{BackendKind, Boundary};
 
 use super::bait::HostBait;
-use super::cell::Cell;
+use super::cell::AttackCell;
 use super::greed;
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
-pub(super) async fn findings(config: &Config, kind: BackendKind) -> Result<Vec<Finding>, Failure> {
+pub(super) async fn findings(
+    config: &Config,
+    kind: BackendKind,
+) -> Result<Vec<AttackFinding>, CommandFailure> {
     if app::boundary(kind) == Boundary::Judged {
         let detail = "commands run with the rights of a user of that machine";
-        return Ok(vec![Finding::new("the seal", State::Open, detail)]);
+        return Ok(vec![AttackFinding::new(
+            "the seal",
+            AttemptState::Open,
+            detail,
+        )]);
     }
     let installation = app::installation(config.home())?;
-    let backend = app::backend(config, &installation, kind, Caller::Chats)?;
+    let backend = app::backend(config, &installation, kind, BackendCaller::Chats)?;
     let mut cells = Vec::new();
     let tried = attack(config, &backend, &mut cells).await;
     let left = destroy(backend.as_ref(), cells).await?;
@@ -32,11 +39,11 @@ pub(super) async fn findings(config: &Config, kind: BackendKind) -> Result<Vec<F
 async fn attack(
     config: &Config,
     backend: &Arc<dyn Backend>,
-    cells: &mut Vec<Cell>,
-) -> Result<Vec<Finding>, Failure> {
+    cells: &mut Vec<AttackCell>,
+) -> Result<Vec<AttackFinding>, CommandFailure> {
     let limits = &config.terminal().limits;
     for name in ["attacker", "neighbour"] {
-        cells.push(Cell::make(config, backend, name, limits.clone()).await?);
+        cells.push(AttackCell::make(config, backend, name, limits.clone()).await?);
     }
     let [attacker, neighbour] = cells.as_slice() else {
         return Ok(Vec::new());
@@ -46,7 +53,10 @@ async fn attack(
     Ok(findings)
 }
 
-async fn destroy(backend: &dyn Backend, cells: Vec<Cell>) -> Result<Finding, Failure> {
+async fn destroy(
+    backend: &dyn Backend,
+    cells: Vec<AttackCell>,
+) -> Result<AttackFinding, CommandFailure> {
     const ATTEMPT: &str = "something that outlives its sandbox";
     let ids: Vec<_> = cells.iter().map(|cell| cell.id().clone()).collect();
     for cell in cells {
@@ -55,20 +65,28 @@ async fn destroy(backend: &dyn Backend, cells: Vec<Cell>) -> Result<Finding, Fai
     let left = backend.list().await?;
     Ok(
         match left.iter().filter(|found| ids.contains(&found.id)).count() {
-            0 => Finding::new(ATTEMPT, State::Held, "nothing is left of any of them"),
-            count => Finding::new(ATTEMPT, State::Open, format!("{count} are still there")),
+            0 => AttackFinding::new(
+                ATTEMPT,
+                AttemptState::Held,
+                "nothing is left of any of them",
+            ),
+            count => AttackFinding::new(
+                ATTEMPT,
+                AttemptState::Open,
+                format!("{count} are still there"),
+            ),
         },
     )
 }
 
 async fn break_out(
     config: &Config,
-    attacker: &Cell,
-    neighbour: &Cell,
-) -> Result<Vec<Finding>, Failure> {
+    attacker: &AttackCell,
+    neighbour: &AttackCell,
+) -> Result<Vec<AttackFinding>, CommandFailure> {
     let host = HostBait::lay(config)?;
     let (waiting, bait) = neighbour.lie_in_wait().await?;
-    let order = Order::Try {
+    let order = AttackOrder::Try {
         host: host.bait(),
         neighbour: bait,
     };
@@ -76,7 +94,7 @@ async fn break_out(
     let mut findings = said.findings;
     if findings.is_empty() {
         let why = "nothing was said inside";
-        findings.push(Finding::new("the attack", State::Untried, why));
+        findings.push(AttackFinding::new("the attack", AttemptState::Untried, why));
     }
     findings.push(environment(
         attacker
@@ -87,21 +105,25 @@ async fn break_out(
     // What was seen from outside counts more than what was said inside.
     if host.was_found() {
         let detail = "a connection arrived";
-        findings.push(Finding::new("a server of the host", State::Open, detail));
+        findings.push(AttackFinding::new(
+            "a server of the host",
+            AttemptState::Open,
+            detail,
+        ));
     }
     drop(waiting);
     Ok(findings)
 }
 
 /// Names of variables are nobody's secret; values are.
-fn environment(inside: Option<&str>) -> Finding {
+fn environment(inside: Option<&str>) -> AttackFinding {
     const ATTEMPT: &str = "a variable of the launcher";
     const SHORTEST: usize = 8;
     let ordinary = [
         "PATH", "HOME", "PWD", "LANG", "TERM", "SHELL", "USER", "LOGNAME",
     ];
     let Some(inside) = inside else {
-        return Finding::new(ATTEMPT, State::Untried, "the sandbox did not answer");
+        return AttackFinding::new(ATTEMPT, AttemptState::Untried, "the sandbox did not answer");
     };
     let leaked: Vec<String> = std::env::vars()
         .filter(|(name, value)| value.len() >= SHORTEST && !ordinary.contains(&name.as_str()))
@@ -109,7 +131,7 @@ fn environment(inside: Option<&str>) -> Finding {
         .map(|(name, _)| name)
         .collect();
     match leaked.is_empty() {
-        true => Finding::new(ATTEMPT, State::Held, "none is there"),
-        false => Finding::new(ATTEMPT, State::Open, leaked.join(", ")),
+        true => AttackFinding::new(ATTEMPT, AttemptState::Held, "none is there"),
+        false => AttackFinding::new(ATTEMPT, AttemptState::Open, leaked.join(", ")),
     }
 }

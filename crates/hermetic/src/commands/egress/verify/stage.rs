@@ -13,20 +13,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 pub(super) const ALLOWED: &str = "allowed.hermetic.invalid";
 /// Never resolved: it stands in a hello where another was promised.
 pub(super) const ELSEWHERE: &str = "elsewhere.hermetic.invalid";
 const PRIVATE: &str = "private.hermetic.invalid";
 
-pub(super) struct Stage {
+pub(super) struct VerifyStage {
     pub(super) port: u16,
     seen: Arc<Mutex<Vec<Vec<u8>>>>,
     accepting: JoinHandle<()>,
 }
 
-impl Stage {
+impl VerifyStage {
     pub(super) async fn build() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
@@ -40,7 +40,7 @@ impl Stage {
     }
 
     /// The configured rules and those that the stage needs, with a proxy that knows no other names.
-    pub(super) fn gate(&self, rules: RulesText) -> Result<Arc<Egress>, Failure> {
+    pub(super) fn gate(&self, rules: RulesText) -> Result<Arc<Egress>, CommandFailure> {
         let port = self.port;
         let staged = RulesText::allowing([
             format!("{ALLOWED}:{port} in 127.0.0.0/8"),
@@ -56,7 +56,7 @@ impl Stage {
             ..EgressRules::default()
         };
         let gate = Egress::new(proxy, charter)
-            .map_err(|error| Failure::new(error.to_string(), "mend gateway.egress"))?;
+            .map_err(|error| CommandFailure::new(error.to_string(), "mend gateway.egress"))?;
         Ok(Arc::new(gate))
     }
 
@@ -68,7 +68,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for VerifyStage {
     fn drop(&mut self) {
         self.accepting.abort();
     }

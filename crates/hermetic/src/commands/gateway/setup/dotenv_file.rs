@@ -6,15 +6,15 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
 };
 
-use hermetic_config::{Home, dotenv_value, set_in_dotenv};
+use hermetic_config::{HomeFolder, dotenv_value, set_in_dotenv};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// Only its owner reads it.
 const MODE: u32 = 0o600;
 
 #[derive(Debug)]
-pub(super) struct DotenvFile {
+pub(crate) struct DotenvFile {
     text: String,
     /// What was set here. It is set again in whatever the file holds when it is written: somebody may have
     /// edited it while the questions were answered.
@@ -23,23 +23,23 @@ pub(super) struct DotenvFile {
 
 impl DotenvFile {
     /// Nothing, if there is no such file yet.
-    pub(super) fn read(home: &Home) -> Result<Self, Failure> {
+    pub(crate) fn read(home: &HomeFolder) -> Result<Self, CommandFailure> {
         Ok(Self {
             text: read(home)?,
             changes: Vec::new(),
         })
     }
 
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// `None` for an empty one, too.
-    pub(super) fn value(&self, name: &str) -> Option<String> {
+    pub(crate) fn value(&self, name: &str) -> Option<String> {
         dotenv_value(&self.text, name).filter(|value| !value.is_empty())
     }
 
-    pub(super) fn set(&mut self, name: &str, value: &str) {
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
         if self.value(name).as_deref() != Some(value) {
             self.text = set_in_dotenv(&self.text, &[(name, value)]);
             self.changes.push((name.to_owned(), value.to_owned()));
@@ -48,10 +48,10 @@ impl DotenvFile {
 
     /// Beside the old one first, so that a full disk or a crash leaves the old one whole. A link is
     /// followed: what it leads to is replaced, not the link.
-    pub(super) fn write(&self, home: &Home) -> Result<(), Failure> {
+    pub(crate) fn write(&self, home: &HomeFolder) -> Result<(), CommandFailure> {
         let mut builder = fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(home.root());
-        made.map_err(|error| Failure::file("make", home.root(), &error))?;
+        made.map_err(|error| CommandFailure::file("make", home.root(), &error))?;
         let mut text = read(home)?;
         for (name, value) in &self.changes {
             text = set_in_dotenv(&text, &[(name, value)]);
@@ -79,16 +79,16 @@ impl DotenvFile {
         written.map_err(|error| {
             // Whatever half of it is there holds a token.
             let _ = fs::remove_file(&beside);
-            Failure::file("write", &path, &error)
+            CommandFailure::file("write", &path, &error)
         })
     }
 }
 
-fn read(home: &Home) -> Result<String, Failure> {
+fn read(home: &HomeFolder) -> Result<String, CommandFailure> {
     let path = home.dotenv_file();
     match fs::read_to_string(&path) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(Failure::file("read", &path, &error)),
+        Err(error) => Err(CommandFailure::file("read", &path, &error)),
     }
 }

@@ -4,36 +4,36 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 
 /// Who answers: somebody at the terminal, or nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Prompt {
+pub(crate) enum SetupPrompt {
     Terminal,
     Nobody,
 }
 
-impl Prompt {
-    pub(super) fn at_terminal() -> Result<Self, Failure> {
+impl SetupPrompt {
+    pub(crate) fn at_terminal() -> Result<Self, CommandFailure> {
         match io::stdin().is_terminal() && io::stderr().is_terminal() {
             true => Ok(Self::Terminal),
-            false => Err(Failure::new(
+            false => Err(CommandFailure::new(
                 "there is no terminal to ask at",
                 "add --non-interactive and set the values in the environment or in .env",
             )),
         }
     }
 
-    pub(super) fn nobody() -> Self {
+    pub(crate) fn nobody() -> Self {
         Self::Nobody
     }
 
-    pub(super) fn is_somebody(self) -> bool {
+    pub(crate) fn is_somebody(self) -> bool {
         self == Self::Terminal
     }
 
     /// Whether a value that is there stays.
-    pub(super) fn keeps(self, name: &str) -> Result<bool, Failure> {
+    pub(crate) fn keeps(self, name: &str) -> Result<bool, CommandFailure> {
         match self {
             Self::Nobody => Ok(true),
             Self::Terminal => {
@@ -43,7 +43,7 @@ impl Prompt {
         }
     }
 
-    pub(super) fn confirms(self, question: &str) -> Result<bool, Failure> {
+    pub(crate) fn confirms(self, question: &str) -> Result<bool, CommandFailure> {
         match self {
             Self::Nobody => Ok(false),
             Self::Terminal => {
@@ -53,9 +53,14 @@ impl Prompt {
         }
     }
 
-    pub(super) fn value(self, name: &str, what: &str, is_secret: bool) -> Result<String, Failure> {
+    pub(crate) fn value(
+        self,
+        name: &str,
+        what: &str,
+        is_secret: bool,
+    ) -> Result<String, CommandFailure> {
         if self == Self::Nobody {
-            return Err(Failure::new(
+            return Err(CommandFailure::new(
                 format!("{name} is not set: {what}"),
                 format!("set {name} in the environment or in .env"),
             ));
@@ -75,9 +80,9 @@ impl Prompt {
     }
 
     /// What was typed, without blanks around it.
-    pub(super) fn line(self, question: &str) -> Result<String, Failure> {
+    pub(crate) fn line(self, question: &str) -> Result<String, CommandFailure> {
         if self == Self::Nobody {
-            return Err(Failure::new(
+            return Err(CommandFailure::new(
                 format!("nobody is there to be asked: {question}"),
                 "name it as an argument; --help lists them",
             ));
@@ -88,10 +93,10 @@ impl Prompt {
 }
 
 /// What is typed does not stand on the screen, and not in what scrolls away.
-fn hidden(label: &str) -> Result<String, Failure> {
+fn hidden(label: &str) -> Result<String, CommandFailure> {
     let typed = {
         // Before the question is on the screen: who pastes at once would be shown what they pasted.
-        let _silence = Silence::begin()?;
+        let _silence = EchoOff::begin()?;
         show(&format!("{label} › "))?;
         read_line()
     };
@@ -99,14 +104,14 @@ fn hidden(label: &str) -> Result<String, Failure> {
     typed
 }
 
-fn read_line() -> Result<String, Failure> {
+fn read_line() -> Result<String, CommandFailure> {
     let mut line = String::new();
     let read = io::stdin()
         .lock()
         .read_line(&mut line)
         .map_err(|error| unasked(&error))?;
     if read == 0 {
-        return Err(Failure::new(
+        return Err(CommandFailure::new(
             "the input ended",
             "nothing was written; start again",
         ));
@@ -114,7 +119,7 @@ fn read_line() -> Result<String, Failure> {
     Ok(line.trim().to_owned())
 }
 
-fn show(text: &str) -> Result<(), Failure> {
+fn show(text: &str) -> Result<(), CommandFailure> {
     let mut shown = io::stderr().lock();
     let written = shown
         .write_all(text.as_bytes())
@@ -122,15 +127,15 @@ fn show(text: &str) -> Result<(), Failure> {
     written.map_err(|error| unasked(&error))
 }
 
-fn unasked(error: &io::Error) -> Failure {
-    Failure::caused(error, "add --non-interactive, or try another terminal")
+fn unasked(error: &io::Error) -> CommandFailure {
+    CommandFailure::caused(error, "add --non-interactive, or try another terminal")
 }
 
 /// The terminal as it was, for when it may show again what is typed.
-struct Silence(Termios);
+struct EchoOff(Termios);
 
-impl Silence {
-    fn begin() -> Result<Self, Failure> {
+impl EchoOff {
+    fn begin() -> Result<Self, CommandFailure> {
         let was = tcgetattr(rustix::stdio::stdin()).map_err(|error| unasked(&error.into()))?;
         let mut silent = was.clone();
         silent.local_modes.remove(LocalModes::ECHO);
@@ -140,7 +145,7 @@ impl Silence {
     }
 }
 
-impl Drop for Silence {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing back.
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &self.0);

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hermetic_chat::conformance::{Candidate, SendFate, StandIn};
-use hermetic_types::{AccountId, ChatId, ChatKind, MessageId, Place, Platform, UserId};
+use hermetic_chat::conformance::{ChatCandidate, SendFate, StandIn};
+use hermetic_types::{AccountId, ChatId, ChatKind, ChatPlace, MessageId, Platform, UserId};
 use hermetic_whatsapp::WhatsAppBridge;
 use serde_json::{Value, json};
 
@@ -13,11 +13,11 @@ use super::server::BridgeServer;
 
 hermetic_chat::conformance!(candidate);
 
-async fn candidate(name: &str) -> Candidate {
+async fn candidate(name: &str) -> ChatCandidate {
     let server = BridgeServer::start().await;
     let mut config = config(&server);
     config.account = AccountId::new(Platform::Whatsapp, name.parse().unwrap());
-    Candidate {
+    ChatCandidate {
         chat: Arc::new(WhatsAppBridge::new(config).unwrap()),
         stand_in: Box::new(BridgeStandIn {
             server,
@@ -39,8 +39,8 @@ impl StandIn for BridgeStandIn {
         UserId::new("16505551234").unwrap()
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> ChatPlace {
+        ChatPlace {
             chat: ChatId::new("16505551234@s.whatsapp.net").unwrap(),
             kind: ChatKind::Dm,
             thread: None,

@@ -6,6 +6,7 @@ mod stories;
 
 use std::time::Duration;
 
+use hermetic_types::SystemClock;
 use hermetic_whatsapp::{BridgeConfig, BridgeTiming};
 
 use server::BridgeServer;
@@ -18,6 +19,6 @@ fn config(server: &BridgeServer) -> BridgeConfig {
             request: Duration::from_secs(10),
             retry: (Duration::from_millis(2), Duration::from_millis(20)),
         },
-        ..BridgeConfig::new(&server.url)
+        ..BridgeConfig::new(&server.url, SystemClock::shared())
     }
 }

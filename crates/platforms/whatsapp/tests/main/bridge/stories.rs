@@ -7,10 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use hermetic_chat::{
-    AdapterState, Chat, ChatState, DownloadError, InMemoryState, OutgoingFile, Reply, SendFailure,
+    AdapterState, Chat, ChatReply, ChatState, DownloadError, InMemoryState, OutgoingFile,
+    SendFailure,
 };
-use hermetic_types::{Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, Place};
-use hermetic_whatsapp::{Hearing, WhatsAppBridge};
+use hermetic_types::{Attachment, AttachmentId, AttachmentKind, ChatId, ChatKind, ChatPlace};
+use hermetic_whatsapp::{WhatsAppBridge, WhatsAppHearing};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -18,8 +19,8 @@ use super::config;
 use super::server::BridgeServer;
 use crate::lab::{next, next_message, outgoing};
 
-fn group() -> Place {
-    Place {
+fn group() -> ChatPlace {
+    ChatPlace {
         chat: ChatId::new("120363@g.us").unwrap(),
         kind: ChatKind::Group,
         thread: None,
@@ -59,9 +60,9 @@ async fn what_the_bridge_handed_over_survives_a_crash_before_it_is_stored() {
 async fn in_a_group_only_what_names_us_is_heard_where_that_is_wanted() {
     let server = BridgeServer::start().await;
     let mut config = config(&server);
-    config.hearing = Hearing {
+    config.hearing = WhatsAppHearing {
         require_mention: true,
-        ..Hearing::default()
+        ..WhatsAppHearing::default()
     };
     let bridge = WhatsAppBridge::new(config).unwrap();
     let mut inbox = bridge.receive(CancellationToken::new());
@@ -173,7 +174,9 @@ async fn a_bridge_that_is_away_is_shown_and_waited_for() {
     let check = bridge.check().await.unwrap();
     assert!(check.shortcomings[0].problem.contains("disconnected"));
     server.world().failures.push_back(503);
-    let sent = bridge.send(&group(), &Reply::text(outgoing("hello"))).await;
+    let sent = bridge
+        .send(&group(), &ChatReply::text(outgoing("hello")))
+        .await;
     let failure = sent.unwrap_err().failure;
     assert!(matches!(failure, SendFailure::NotSent(_)), "{failure:?}");
 

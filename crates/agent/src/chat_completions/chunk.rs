@@ -1,0 +1,249 @@
+//! What the endpoint's JSON means.
+
+use serde_json::Value;
+
+use super::reasoning::{Thoughts, beside_call};
+use crate::answer_reader::{AnswerReader, count_at, cut, parse, text_at, unreadable};
+use crate::endpoint::EndpointSettings;
+use crate::{
+    CallFragment, FinishReason, ModelError, NanoDollars, OpaquePart, ReplyDelta, TokenUsage,
+};
+
+#[derive(Debug)]
+pub(crate) struct ChatCompletionsReader<'a> {
+    settings: &'a EndpointSettings,
+    thoughts: Thoughts,
+    finish: Option<FinishReason>,
+    /// Ids of the calls seen so far by their place, for servers that send no index.
+    ids: Vec<Option<String>>,
+    said_something: bool,
+    saw_event: bool,
+}
+
+impl<'a> ChatCompletionsReader<'a> {
+    pub(crate) fn new(settings: &'a EndpointSettings) -> Self {
+        Self {
+            settings,
+            thoughts: Thoughts::default(),
+            finish: None,
+            ids: Vec::new(),
+            said_something: false,
+            saw_event: false,
+        }
+    }
+}
+
+impl AnswerReader for ChatCompletionsReader<'_> {
+    fn event(&mut self, data: &str) -> Result<Vec<ReplyDelta>, ModelError> {
+        self.saw_event = true;
+        let data = data.trim();
+        if data.is_empty() {
+            return Ok(Vec::new());
+        }
+        if data == "[DONE]" {
+            return Ok(vec![ReplyDelta::Finish(
+                self.finish.take().unwrap_or(FinishReason::Done),
+            )]);
+        }
+        let value = parse(self.settings, data.as_bytes())?;
+        Ok(self.deltas(&value, "delta"))
+    }
+
+    fn whole(&mut self, body: &[u8]) -> Result<Vec<ReplyDelta>, ModelError> {
+        let value = parse(self.settings, body)?;
+        let mut deltas = self.deltas(&value, "message");
+        if self.finish.is_none() && !self.said_something {
+            return Err(unreadable(self.settings, "neither a choice nor an error"));
+        }
+        deltas.push(ReplyDelta::Finish(
+            self.finish.take().unwrap_or(FinishReason::Done),
+        ));
+        Ok(deltas)
+    }
+
+    /// Without `[DONE]` it is an answer if the server gave a reason to finish before.
+    fn end(&mut self) -> Result<Vec<ReplyDelta>, ModelError> {
+        match self.finish.take() {
+            Some(finish) => Ok(vec![ReplyDelta::Finish(finish)]),
+            None if !self.saw_event => {
+                Err(unreadable(self.settings, "it is not a stream of events"))
+            }
+            None => Err(cut(self.settings)),
+        }
+    }
+}
+
+impl ChatCompletionsReader<'_> {
+    fn deltas(&mut self, value: &Value, kind: &str) -> Vec<ReplyDelta> {
+        let mut deltas = Vec::new();
+        deltas.extend(usage(value));
+        // We ask for one choice.
+        let Some(choice) = value.get("choices").and_then(|choices| choices.get(0)) else {
+            return deltas;
+        };
+        if let Some(message) = choice.get(kind) {
+            self.thoughts.take(message);
+            let text = text_of(message);
+            let calls = message.get("tool_calls").and_then(Value::as_array);
+            let calls: Vec<_> = calls.into_iter().flatten().collect();
+            if text.is_some() || !calls.is_empty() {
+                deltas.extend(self.flushed_thoughts());
+            }
+            deltas.extend(text.map(ReplyDelta::Text));
+            for (place, call) in calls.into_iter().enumerate() {
+                deltas.extend(beside_call(call).map(|data| self.opaque(data)));
+                deltas.push(ReplyDelta::ToolCall(self.fragment(call, place, kind)));
+            }
+            self.said_something |= !deltas.is_empty();
+        }
+        // Usage may follow, so the end is kept until the stream itself ends.
+        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
+            deltas.extend(self.flushed_thoughts());
+            self.finish = Some(match reason {
+                "length" | "max_tokens" => FinishReason::Length,
+                "content_filter" => FinishReason::Filtered,
+                _ => FinishReason::Done,
+            });
+        }
+        deltas
+    }
+
+    /// Thoughts stand before what they led to.
+    fn flushed_thoughts(&mut self) -> Option<ReplyDelta> {
+        let thoughts = self.thoughts.flush()?;
+        Some(self.opaque(thoughts))
+    }
+
+    fn opaque(&self, data: Value) -> ReplyDelta {
+        ReplyDelta::Opaque(OpaquePart::new(self.settings.provider(), data))
+    }
+
+    fn fragment(&mut self, call: &Value, place: usize, kind: &str) -> CallFragment {
+        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+        let function = call.get("function");
+        let id = text(call.get("id")).filter(|id| !id.is_empty());
+        let arguments = match function.and_then(|function| function.get("arguments")) {
+            Some(Value::String(text)) => text.clone(),
+            // Some servers send the object itself.
+            Some(object @ Value::Object(_)) => object.to_string(),
+            _ => String::new(),
+        };
+        CallFragment {
+            index: if kind == "message" {
+                place
+            } else {
+                self.index(call, id.as_deref())
+            },
+            id,
+            name: text(function.and_then(|function| function.get("name"))),
+            arguments,
+        }
+    }
+
+    fn index(&mut self, call: &Value, id: Option<&str>) -> usize {
+        if let Some(index) = call.get("index").and_then(Value::as_u64) {
+            return usize::try_from(index).unwrap_or(usize::MAX);
+        }
+        // Without an index an unknown id opens a call, and anything else goes on with the last.
+        let known = self.ids.iter().position(|other| other.as_deref() == id);
+        match (id, known) {
+            (Some(_), Some(place)) => place,
+            (Some(id), None) => {
+                self.ids.push(Some(id.to_owned()));
+                self.ids.len() - 1
+            }
+            (None, _) => self.ids.len().saturating_sub(1),
+        }
+    }
+}
+
+/// Text is a string, or a list of parts. What a model says when it refuses is text too.
+fn text_of(message: &Value) -> Option<String> {
+    if let Some(refusal) = text_at(message, "refusal") {
+        return Some(refusal.to_owned());
+    }
+    let text = match message.get("content")? {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts
+                .iter()
+                .filter_map(|part| part.get("text").and_then(Value::as_str));
+            texts.collect()
+        }
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+fn usage(value: &Value) -> Option<ReplyDelta> {
+    let usage = value.get("usage").filter(|usage| usage.is_object())?;
+    let count = |path| count_at(usage, path).unwrap_or(0);
+    Some(ReplyDelta::Usage(TokenUsage {
+        input_tokens: count("prompt_tokens"),
+        output_tokens: count("completion_tokens"),
+        // DeepSeek has a name of its own for it.
+        cached_tokens: count("prompt_tokens_details.cached_tokens")
+            .max(count("prompt_cache_hit_tokens")),
+        cache_write_tokens: count("prompt_tokens_details.cache_write_tokens"),
+        reasoning_tokens: count("completion_tokens_details.reasoning_tokens"),
+        // OpenRouter says what it takes.
+        cost: usage
+            .get("cost")
+            .and_then(Value::as_f64)
+            .and_then(NanoDollars::from_dollars),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::endpoint::read_events;
+
+    const STREAM: &str = concat!(
+        ": hello\r\n\r\n",
+        "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"Grüße \"}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"\u{1f600}\"}}]}\r\r",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\ndata: \"function\":{\"name\":\"t\",\"arguments\":\"{\"}}]}}]}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"}\"}}]}}]}\r\n\r\n",
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n",
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n",
+        "data: [DONE]\n\n",
+    );
+
+    fn settings() -> EndpointSettings {
+        EndpointSettings::new("http://127.0.0.1:1/v1", None, "m")
+    }
+
+    fn deltas(pieces: &[&[u8]]) -> Vec<ReplyDelta> {
+        read_events(&settings(), pieces).expect("readable")
+    }
+
+    proptest! {
+        #[test]
+        fn any_cutting_gives_the_same_deltas(cuts in proptest::collection::vec(1_usize..30, 1..40)) {
+            let mut rest = STREAM.as_bytes();
+            let mut pieces = Vec::new();
+            for cut in cuts.iter().cycle() {
+                let (piece, later) = rest.split_at((*cut).min(rest.len()));
+                pieces.push(piece);
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            let whole = deltas(&[STREAM.as_bytes()]);
+            prop_assert_eq!(whole.len(), 6);
+            prop_assert_eq!(deltas(&pieces), whole);
+        }
+
+        #[test]
+        fn no_json_makes_it_panic(data in "[\\[\\]{}:,\"a-z0-9 ]{0,80}") {
+            let settings = settings();
+            let mut chunks = ChatCompletionsReader::new(&settings);
+            let _ = chunks.event(&data);
+            let _ = chunks.whole(data.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,149 @@
+use serde_json::json;
+
+use super::*;
+use crate::{AssistantPart, MediaPart, MessagePart, ModelText, OpaquePart};
+
+fn wire(messages: &[Message]) -> Value {
+    let settings = EndpointSettings::new("http://127.0.0.1:1/v1", None, "m");
+    let ask = ModelRequest {
+        messages,
+        tools: &[],
+    };
+    let body: Value = serde_json::from_str(&body(&settings, ask)).unwrap();
+    body["messages"].clone()
+}
+
+fn calling(id: &str) -> AssistantPart {
+    AssistantPart::ToolCall(ToolCall {
+        id: CallId::new(id),
+        name: "look".to_owned(),
+        arguments: "{}".to_owned(),
+    })
+}
+
+fn png() -> MediaPart {
+    MediaPart::inline("image/png", b"png").unwrap()
+}
+
+#[test]
+fn text_goes_out_as_plain_strings() {
+    let call = json!({
+        "id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"},
+    });
+    let messages = [
+        Message::system("be good"),
+        Message::user("hi"),
+        Message::Assistant {
+            parts: vec![calling("c1")],
+        },
+        Message::failed_tool(CallId::new("c1"), "dark"),
+        Message::assistant("it is dark"),
+    ];
+    assert_eq!(
+        wire(&messages),
+        json!([
+            {"role": "system", "content": "be good"},
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": null, "tool_calls": [call]},
+            {"role": "tool", "content": "dark", "tool_call_id": "c1"},
+            {"role": "assistant", "content": "it is dark"},
+        ])
+    );
+}
+
+#[test]
+fn images_go_out_as_addresses_that_hold_them() {
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}});
+    let said = Message::User {
+        parts: vec![
+            MessagePart::text("what is this?"),
+            MessagePart::Image(png()),
+        ],
+    };
+    let text = json!({"type": "text", "text": "what is this?"});
+    assert_eq!(
+        wire(&[said]),
+        json!([{"role": "user", "content": [text, image]}])
+    );
+}
+
+#[test]
+fn images_of_results_follow_the_last_result() {
+    let result = |id: &str| Message::Tool {
+        call_id: CallId::new(id),
+        failed: false,
+        parts: vec![MessagePart::text("there"), MessagePart::Image(png())],
+    };
+    let messages = [
+        Message::Assistant {
+            parts: vec![calling("a"), calling("b")],
+        },
+        result("a"),
+        result("b"),
+        Message::assistant("two of them"),
+    ];
+    let wire = wire(&messages);
+    let roles: Vec<_> = wire
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| &m["role"])
+        .collect();
+    assert_eq!(roles, ["assistant", "tool", "tool", "user", "assistant"]);
+    assert_eq!(wire[1]["content"], "there\n[image 1 follows]");
+    assert_eq!(wire[3]["content"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn what_is_another_providers_and_what_cannot_be_shown_stays_here() {
+    let thought = OpaquePart::new("anthropic", json!({"signature": "c2lnbmVk"}));
+    let mut plan = png();
+    plan.media_type = "application/pdf".to_owned();
+    plan.name = Some("plan.pdf".to_owned());
+    let messages = [
+        Message::User {
+            parts: vec![
+                MessagePart::text(ModelText::assembled("read")),
+                MessagePart::File(plan),
+            ],
+        },
+        Message::Assistant {
+            parts: vec![AssistantPart::Opaque(thought), AssistantPart::text("ok")],
+        },
+    ];
+    assert_eq!(
+        wire(&messages),
+        json!([
+            {"role": "user", "content": "read\n[application/pdf, plan.pdf, not shown]"},
+            {"role": "assistant", "content": "ok"},
+        ])
+    );
+}
+
+#[test]
+fn thoughts_go_back_to_where_they_came_from() {
+    let settings = EndpointSettings::new("http://127.0.0.1:1/v1", None, "m");
+    let part = |data: Value| AssistantPart::Opaque(OpaquePart::new(settings.provider(), data));
+    let elsewhere = OpaquePart::new(
+        "chat_completions@other/m",
+        json!({"reasoning_content": "no"}),
+    );
+    let messages = [Message::Assistant {
+        parts: vec![
+            part(json!({"reasoning_content": "hm", "reasoning_details": [{"data": "x"}]})),
+            AssistantPart::Opaque(elsewhere),
+            part(json!({"extra_content": {"google": {"thought_signature": "s"}}})),
+            calling("a"),
+            calling("b"),
+        ],
+    }];
+    let wire = wire(&messages);
+    assert_eq!(wire[0]["reasoning_content"], "hm");
+    assert_eq!(wire[0]["reasoning_details"], json!([{"data": "x"}]));
+    let calls = &wire[0]["tool_calls"];
+    assert_eq!(
+        calls[0]["extra_content"]["google"]["thought_signature"],
+        "s"
+    );
+    assert_eq!(calls[1].get("extra_content"), None);
+}

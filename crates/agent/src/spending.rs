@@ -1,0 +1,101 @@
+//! The seam to whoever counts what a turn spends.
+
+use std::time::Duration;
+
+use futures::future::{self, BoxFuture, FutureExt};
+use thiserror::Error;
+
+use crate::{Message, ModelRequest, NanoDollars, TokenPrice, TokenUsage};
+
+/// Asked before anything is spent, and told afterwards what it was.
+///
+/// What an implementer promises: what it lets through is counted before it returns, so that many turns
+/// at once overrun a bound by no more than what is under way; and a doubt is a refusal.
+pub trait SpendingMeter: Send + Sync {
+    /// Sets `estimate` aside for one request to the model.
+    fn before_request(
+        &self,
+        estimate: RequestEstimate,
+    ) -> BoxFuture<'_, Result<(), SpendingRefused>>;
+
+    /// What the request came to. Called once for each that was let through.
+    fn after_request(&self, estimate: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()>;
+
+    /// Asked before a tool runs.
+    fn before_tool(&self) -> BoxFuture<'_, Result<(), SpendingRefused>>;
+
+    fn after_tool(&self, took: Duration) -> BoxFuture<'_, ()>;
+}
+
+/// What a request is thought to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestEstimate {
+    pub tokens: u64,
+    /// Unknown where the model's price is.
+    pub cost: Option<NanoDollars>,
+}
+
+/// What a request took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpentTokens {
+    /// It failed, and the provider named no figures.
+    Nothing,
+    /// There was an answer, or a part of one, without figures.
+    AsEstimated,
+    Exactly(TokenUsage),
+}
+
+/// Why nothing may be spent, in words for the person who asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{words}")]
+pub struct SpendingRefused {
+    pub words: String,
+}
+
+/// Counts nothing and refuses nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMeter;
+
+/// What an answer is thought to be long. Most are shorter; what is longer is settled afterwards.
+const USUAL_ANSWER: u64 = 1000;
+
+/// Bytes of text in a token, as [`HistoryBudget`](crate::HistoryBudget) counts too.
+const BYTES_IN_A_TOKEN: usize = 3;
+
+impl RequestEstimate {
+    pub(crate) fn of(ask: ModelRequest<'_>, price: Option<TokenPrice>) -> Self {
+        let said: usize = ask.messages.iter().map(Message::size).sum();
+        let offered = ask
+            .tools
+            .iter()
+            .map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len());
+        let bytes = said + offered.sum::<usize>();
+        let usage = TokenUsage {
+            input_tokens: (bytes / BYTES_IN_A_TOKEN) as u64,
+            output_tokens: USUAL_ANSWER,
+            ..TokenUsage::default()
+        };
+        Self {
+            tokens: usage.tokens(),
+            cost: price.map(|price| price.of(usage)),
+        }
+    }
+}
+
+impl SpendingMeter for NoMeter {
+    fn before_request(&self, _: RequestEstimate) -> BoxFuture<'_, Result<(), SpendingRefused>> {
+        future::ready(Ok(())).boxed()
+    }
+
+    fn after_request(&self, _: RequestEstimate, _: SpentTokens) -> BoxFuture<'_, ()> {
+        future::ready(()).boxed()
+    }
+
+    fn before_tool(&self) -> BoxFuture<'_, Result<(), SpendingRefused>> {
+        future::ready(Ok(())).boxed()
+    }
+
+    fn after_tool(&self, _: Duration) -> BoxFuture<'_, ()> {
+        future::ready(()).boxed()
+    }
+}

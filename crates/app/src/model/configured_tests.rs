@@ -1,0 +1,230 @@
+use std::collections::BTreeMap;
+use std::fs;
+
+use hermetic_agent::endpoint::{ApiDialect, KeyHeader};
+use hermetic_config::{ConfigInputs, HomeFolder, load};
+
+use super::*;
+
+/// The models of a home with this as config.yaml and these variables.
+fn models(config: &str, variables: &[(&str, &str)]) -> Result<Vec<ConfiguredModel>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("config.yaml"), config).unwrap();
+    let named = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut variables: BTreeMap<_, _> = variables.iter().map(named).collect();
+    variables.insert("HOME".to_owned(), "/home/ada".to_owned());
+    let loaded = load(&ConfigInputs {
+        home: HomeFolder::at(folder.path()),
+        managed: folder.path().join("managed.yaml"),
+        variables,
+        unreadable: Vec::new(),
+    });
+    let config = loaded.map_err(|problems| problems.to_string())?;
+    configured_models(&config).map_err(|failure| failure.to_string())
+}
+
+/// Provider, model, dialect, base and key of the first.
+fn first(config: &str, variables: &[(&str, &str)]) -> String {
+    let models = models(config, variables).unwrap_or_else(|error| panic!("{config}: {error}"));
+    let settings = &models[0].settings;
+    format!(
+        "{} {} {} {} {}",
+        models[0].provider,
+        settings.model,
+        settings.dialect.name(),
+        settings.base_url,
+        settings.key.as_ref().map_or("-", |key| key.expose()),
+    )
+}
+
+const KEYS: &[(&str, &str)] = &[
+    ("ANTHROPIC_API_KEY", "a-key"),
+    ("GEMINI_API_KEY", "g-key"),
+    ("OPENAI_API_KEY", "o-key"),
+    ("GROQ_API_KEY", "q-key"),
+];
+
+#[test]
+fn a_name_alone_finds_its_maker_or_the_router() {
+    let table = [
+        (
+            "model: claude-opus-4-6",
+            "anthropic claude-opus-4-6 anthropic_messages https://api.anthropic.com a-key",
+        ),
+        (
+            "model: google/gemini-3-pro",
+            "gemini gemini-3-pro gemini https://generativelanguage.googleapis.com/v1beta g-key",
+        ),
+        (
+            "model: gpt-5.2",
+            "openai gpt-5.2 responses https://api.openai.com/v1 o-key",
+        ),
+        (
+            "model: gpt-4o",
+            "openai gpt-4o chat_completions https://api.openai.com/v1 o-key",
+        ),
+        (
+            "model: {default: llama-4, provider: groq}",
+            "groq llama-4 chat_completions https://api.groq.com/openai/v1 q-key",
+        ),
+    ];
+    for (config, expected) in table {
+        assert_eq!(first(config, KEYS), expected);
+    }
+    let with_router = [KEYS, &[("OPENROUTER_API_KEY", "r-key")]].concat();
+    assert_eq!(
+        first("model: anthropic/claude-opus-4.6", &with_router),
+        "openrouter anthropic/claude-opus-4.6 chat_completions https://openrouter.ai/api/v1 r-key"
+    );
+}
+
+#[test]
+fn an_address_of_ones_own_and_what_it_speaks() {
+    let local = "http://127.0.0.1:9/v1";
+    let table = [
+        (
+            format!("model: {{default: m, base_url: '{local}'}}"),
+            format!("auto m chat_completions {local} o-key"),
+        ),
+        (
+            format!("model: {{default: m, base_url: '{local}', api_mode: codex_responses}}"),
+            format!("auto m responses {local} o-key"),
+        ),
+        (
+            format!("model: {{default: m, provider: anthropic, base_url: '{local}'}}"),
+            format!("anthropic m anthropic_messages {local} a-key"),
+        ),
+        (
+            "model: {default: m, base_url: 'https://h/anthropic'}".to_owned(),
+            "auto m anthropic_messages https://h/anthropic -".to_owned(),
+        ),
+        (
+            // A key of a router goes to no address of somebody else.
+            format!("model: {{default: m, provider: groq, base_url: '{local}'}}"),
+            format!("groq m chat_completions {local} o-key"),
+        ),
+        (
+            format!(
+                "model: {{default: m, provider: mine}}\ncustom_providers: [{{name: mine, base_url: '{local}', api_key: k, api_mode: anthropic_messages}}]"
+            ),
+            format!("mine m anthropic_messages {local} k"),
+        ),
+    ];
+    for (config, expected) in table {
+        assert_eq!(first(&config, KEYS), expected);
+    }
+    let router = [KEYS, &[("OPENROUTER_API_KEY", "r-key")]].concat();
+    assert_eq!(
+        first(
+            "model: {default: anthropic/claude-opus-4.6, provider: auto, base_url: 'https://openrouter.ai/api/v1'}",
+            &router
+        ),
+        "openrouter anthropic/claude-opus-4.6 chat_completions https://openrouter.ai/api/v1 r-key",
+        "as Hermes' own file has it"
+    );
+    let moved = [KEYS, &[("ANTHROPIC_BASE_URL", "http://127.0.0.1:8")]].concat();
+    assert_eq!(
+        first("model: claude-opus-4-6", &moved),
+        "anthropic claude-opus-4-6 anthropic_messages http://127.0.0.1:8 a-key"
+    );
+}
+
+#[test]
+fn azure_by_deployment_and_by_its_newer_address() {
+    let keys = [("AZURE_OPENAI_API_KEY", "z-key")];
+    let ask = |base: &str| {
+        let config = format!("model: {{default: d, provider: azure, base_url: '{base}'}}");
+        models(&config, &keys).unwrap().swap_remove(0).settings
+    };
+    let old = ask("https://r.openai.azure.com");
+    assert_eq!(
+        old.base_url,
+        "https://r.openai.azure.com/openai/deployments/d"
+    );
+    assert_eq!(old.query[0].0, "api-version");
+    assert_eq!(old.key_header, KeyHeader::Named("api-key"));
+    assert!(old.key.is_some());
+    let new = ask("https://r.openai.azure.com/openai/v1");
+    assert!(new.query.is_empty());
+    let error = models("model: {default: d, provider: azure}", &keys).unwrap_err();
+    assert!(error.contains("no endpoint is known"), "{error}");
+}
+
+#[test]
+fn bedrock_by_a_bearer_key_in_every_region_and_wire() {
+    let keys = [
+        ("AWS_BEARER_TOKEN_BEDROCK", "b-key"),
+        ("OPENAI_API_KEY", "o-key"),
+    ];
+    for (base, mode) in [
+        (
+            "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1",
+            "chat_completions",
+        ),
+        (
+            "https://bedrock-mantle.eu-west-1.api.aws/anthropic",
+            "anthropic_messages",
+        ),
+    ] {
+        let config = format!(
+            "model: {{default: m, provider: bedrock, base_url: '{base}', api_mode: {mode}}}"
+        );
+        assert_eq!(
+            first(&config, &keys),
+            format!("bedrock m {mode} {base} b-key")
+        );
+        let settings = models(&config, &keys).unwrap().swap_remove(0).settings;
+        assert_eq!(settings.key_header, KeyHeader::Bearer);
+    }
+}
+
+#[test]
+fn fallbacks_and_tasks_have_providers_of_their_own() {
+    let config = "\
+model: {default: claude-opus-4-6, context_length: 1000}
+fallback_providers: [{provider: gemini, model: gemini-2.5-flash}, {provider: openai, model: gpt-4o}]
+auxiliary: {approval: {provider: groq, model: small, timeout: 5}, vision: {model: claude-haiku-4-5}, web: {provider: nobody}}
+agent: {reasoning_effort: low}
+providers: {gemini: {stale_timeout_seconds: 7}}
+";
+    let models = models(config, KEYS).unwrap();
+    let listed: Vec<_> = models
+        .iter()
+        .map(|model| {
+            (
+                model.role.name(),
+                model.provider.as_str(),
+                model.settings.dialect,
+            )
+        })
+        .collect();
+    let row = |role: &str, provider, dialect| (role.to_owned(), provider, dialect);
+    assert_eq!(
+        listed,
+        [
+            row("answers", "anthropic", ApiDialect::AnthropicMessages),
+            row("fallback 1", "gemini", ApiDialect::Gemini),
+            row("fallback 2", "openai", ApiDialect::ChatCompletions),
+            row("auxiliary approval", "groq", ApiDialect::ChatCompletions),
+            row(
+                "vision (not used here)",
+                "anthropic",
+                ApiDialect::AnthropicMessages
+            ),
+        ]
+    );
+    assert_eq!(models[0].context_length, Some(1000));
+    assert_eq!(models[1].context_length, Some(1_048_576));
+    assert_eq!(models[1].settings.silence.as_secs(), 7);
+    assert_eq!(models[3].settings.silence.as_secs(), 5);
+    assert!(models[4].settings.price.is_some());
+    assert!(models.iter().all(|model| model.settings.effort.is_some()));
+}
+
+#[test]
+fn a_provider_that_nobody_knows_and_a_wire_that_is_not_here_are_said() {
+    let error = models("model: {default: m, provider: nobody}", KEYS).unwrap_err();
+    assert!(error.contains("provider nobody"), "{error}");
+    let error = models("model: {default: m, api_mode: bedrock_converse}", KEYS).unwrap_err();
+    assert!(error.contains("bedrock_converse"), "{error}");
+}

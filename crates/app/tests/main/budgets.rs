@@ -1,0 +1,93 @@
+//! What a day may cost.
+
+use std::time::Duration;
+
+use hermetic_testkit::model::Reply;
+use serde_json::json;
+
+use crate::lab::{ALICE, BOB, Lab, calls_terminal};
+
+/// An answer that takes 24,500 tokens.
+fn dear() -> Reply {
+    Reply::events([json!({
+        "choices": [{"delta": {"content": "dear"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 24_000, "completion_tokens": 500},
+    })])
+}
+
+async fn lab(script: impl IntoIterator<Item = Reply>, budgets: &str) -> Lab {
+    let config = format!("approvals: {{approvers: ['telegram:{ALICE}']}}\nbudgets: {budgets}\n");
+    Lab::builder().script(script).config(&config).start().await
+}
+
+#[tokio::test]
+async fn a_budget_is_kept_over_a_restart_lifted_once_and_new_the_next_day() {
+    let mut lab = lab([dear(), dear(), dear()], "{person: {tokens: 25000}}").await;
+    assert_eq!(lab.ask(BOB, "one").await, "dear");
+    let lift = format!("/lift person telegram:{BOB}");
+    let refused = lab.ask(BOB, "two").await;
+    assert!(
+        refused.contains("your budget for today is reached (24500 of 25000 tokens)"),
+        "{refused}"
+    );
+    assert!(refused.contains(&lift), "{refused}");
+    lab.restart().await;
+    let refused = lab.ask(BOB, "three").await;
+    assert!(refused.contains("is reached"), "{refused}");
+    let own = lab.ask(BOB, &lift).await;
+    assert_eq!(own, "Only somebody who may approve can lift a budget.");
+    let lifted = lab.ask(ALICE, &lift).await;
+    assert_eq!(lifted, "Lifted: for today it is twice what it was.");
+    let again = lab.ask(ALICE, &lift).await;
+    assert!(again.contains("lifted today already"), "{again}");
+    let record = lab.audit("rule");
+    assert!(
+        record.contains(&format!("budget of person telegram:{BOB}")),
+        "{record}"
+    );
+    assert_eq!(lab.ask(BOB, "four").await, "dear");
+    let refused = lab.ask(BOB, "five").await;
+    assert!(refused.contains("49000 of 50000"), "{refused}");
+    assert_eq!(
+        lab.asked().len(),
+        2,
+        "what is refused never reaches the model"
+    );
+    lab.pass(Duration::from_secs(25 * 3600)).await;
+    let next_day = lab.ask(BOB, "six").await;
+    assert!(next_day.ends_with("dear"), "{next_day}");
+}
+
+#[tokio::test]
+async fn usage_tells_what_today_took() {
+    let lab = lab(
+        [calls_terminal("true"), dear()],
+        "{conversation: {tokens: 90000}}",
+    )
+    .await;
+    lab.ask(BOB, "one").await;
+    let usage = lab.ask(BOB, "/usage").await;
+    let lines: Vec<_> = usage.lines().collect();
+    assert!(lines[1].starts_with("you, today: 2 requests, "), "{usage}");
+    assert!(lines[2].contains(" of 90000 tokens, $0.00"), "{usage}");
+    assert!(!usage.contains("everybody"), "{usage}");
+    let all = lab.ask(ALICE, "/usage").await;
+    assert!(all.contains("everybody, today: 2 requests"), "{all}");
+    let model = lab.ask(BOB, "/model").await;
+    assert!(model.starts_with("answers: "), "{model}");
+}
+
+#[tokio::test]
+async fn tools_stop_when_their_time_is_over_also_those_that_people_type() {
+    let script = [calls_terminal("true"), Reply::streams(&["ok"])];
+    let lab = lab(script, "{all: {tool_seconds: 0}}").await;
+    let typed = lab.ask(BOB, "/sh true").await;
+    assert!(typed.contains("of 0 seconds of tools"), "{typed}");
+    assert_eq!(
+        lab.ask(BOB, "one").await,
+        "ok",
+        "talk costs no time of tools"
+    );
+    let told = &lab.asked()[1];
+    assert!(told.contains("not run: I stop here"), "{told}");
+}

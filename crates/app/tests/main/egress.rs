@@ -1,0 +1,60 @@
+//! A conversation's sandbox leaves by a person's word.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use hermetic_testkit::chat::Record;
+
+use crate::approvals::name;
+use crate::lab::{ALICE, Lab, has_sandboxes};
+
+#[tokio::test]
+async fn a_person_is_asked_about_a_host_while_the_connection_waits() {
+    if !has_sandboxes("a_person_is_asked_about_a_host_while_the_connection_waits").await {
+        return;
+    }
+    let more = "gateway: {egress: {ask: true}}\napprovals: {approvers: ['telegram:7']}\n";
+    let builder = Lab::builder().configured_backends();
+    let lab = builder.config(more).start().await;
+    let port = origin();
+    let question = lab.ask(ALICE, &asks(port)).await;
+    assert!(
+        question.contains("may this conversation reach it?"),
+        "{question}"
+    );
+    assert!(
+        question.contains(&format!("localhost:{port}")),
+        "{question}"
+    );
+    lab.says(ALICE, &format!("/deny {}", name(&question)));
+    let texts = |record: &Record| -> String {
+        let messages = record.messages_in(&ALICE.into());
+        messages.iter().map(|message| message.text()).collect()
+    };
+    let is_told = |record: &Record| texts(record).contains("hermetic egress");
+    let record = lab
+        .chat()
+        .wait_for("what a person can do about it", is_told)
+        .await;
+    assert!(!texts(&record).contains("reached"), "{record:?}");
+}
+
+/// A web server on loopback that answers everything with one word.
+fn origin() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nreached\n");
+        }
+    });
+    port
+}
+
+/// This machine's own name is never proxied by itself, so curl is told.
+fn asks(port: u16) -> String {
+    format!(
+        "/sh curl -sS -m 50 --noproxy '' --proxy http://127.0.0.1:3128 http://localhost:{port}/"
+    )
+}

@@ -1,0 +1,58 @@
+//! What a day may cost.
+
+use super::{SchemaKey, ValueShape, count, key};
+
+pub(super) fn keys() -> Vec<SchemaKey> {
+    let scopes = [
+        (
+            "person",
+            [
+                "dollars a day that one person may spend on models",
+                "tokens a day that one person may spend",
+                "seconds a day that one person's tools may run",
+            ],
+        ),
+        (
+            "conversation",
+            [
+                "dollars a day that one conversation may spend on models",
+                "tokens a day that one conversation may spend",
+                "seconds a day that one conversation's tools may run",
+            ],
+        ),
+        (
+            "all",
+            [
+                "dollars a day that everybody together may spend on models",
+                "tokens a day that everybody together may spend",
+                "seconds a day that everybody's tools together may run",
+            ],
+        ),
+    ];
+    let of_scope = |(scope, [dollars, tokens, tool_seconds]): (&str, [&'static str; 3])| {
+        [
+            key(
+                format!("budgets.{scope}.dollars"),
+                ValueShape::Number {
+                    least: 0.0,
+                    most: 1_000_000.0,
+                },
+                "",
+                dollars,
+            ),
+            key(
+                format!("budgets.{scope}.tokens"),
+                count(0, 1_000_000_000_000),
+                "",
+                tokens,
+            ),
+            key(
+                format!("budgets.{scope}.tool_seconds"),
+                count(0, 1_000_000_000),
+                "",
+                tool_seconds,
+            ),
+        ]
+    };
+    scopes.into_iter().flat_map(of_scope).collect()
+}

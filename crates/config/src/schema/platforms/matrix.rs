@@ -1,0 +1,213 @@
+//! Matrix.
+
+use super::{
+    ALL_USERS, FILE_ONLY, FLAG, HOME, LIST, PlatformKeys, SECRET, TEXT, USERS, mention, reactions,
+};
+use crate::schema::{ValueShape, count};
+use crate::shape::{LoneValues, RecordField};
+
+pub(super) const MATRIX: PlatformKeys = PlatformKeys {
+    name: "matrix",
+    prefix: "MATRIX",
+    own: &[
+        (
+            "homeserver",
+            "",
+            TEXT,
+            "",
+            "address of the homeserver, as in https://matrix.example.org",
+        ),
+        ("access_token", "", SECRET, "", "token of the account"),
+        (
+            "user_id",
+            "",
+            TEXT,
+            "",
+            "the account, as in @bot:example.org; needed with a password",
+        ),
+        (
+            "password",
+            "",
+            SECRET,
+            "",
+            "its password, where there is no token",
+        ),
+        (
+            "device_id",
+            "",
+            TEXT,
+            "",
+            "name of the session that a password makes",
+        ),
+        (
+            "accounts",
+            FILE_ONLY,
+            ValueShape::Table {
+                fields: ACCOUNT,
+                lone_values: LoneValues::Refused,
+            },
+            "",
+            "more accounts, each by a name; what one does not say is as for the first",
+        ),
+        ("proxy", "", TEXT, "", "proxy to the homeserver"),
+        USERS,
+        ALL_USERS,
+        mention("true"),
+        (
+            "thread_require_mention",
+            "",
+            FLAG,
+            "false",
+            "the same in threads in which it takes part",
+        ),
+        (
+            "free_response_rooms",
+            "",
+            LIST,
+            "",
+            "rooms that need no mention; `*` for all",
+        ),
+        (
+            "allowed_rooms",
+            "",
+            LIST,
+            "",
+            "the only rooms that are listened to, besides private ones",
+        ),
+        ("auto_thread", "", FLAG, "true", "answer in a thread"),
+        (
+            "dm_auto_thread",
+            "",
+            FLAG,
+            "false",
+            "the same in private rooms",
+        ),
+        (
+            "dm_mention_threads",
+            "",
+            FLAG,
+            "false",
+            "the same in private rooms, where it is mentioned",
+        ),
+        (
+            "session_scope",
+            "",
+            ValueShape::OneOf(&["auto", "room", "thread"]),
+            "auto",
+            "one conversation for each room or for each thread; auto is as auto_thread says",
+        ),
+        (
+            "process_notices",
+            "",
+            FLAG,
+            "false",
+            "listen to what other programs say",
+        ),
+        (
+            "ignore_user_patterns",
+            "",
+            LIST,
+            "",
+            "regular expressions of ids that are not listened to",
+        ),
+        (
+            "max_message_length",
+            "",
+            count(1000, 65_535),
+            "16000",
+            "bytes of one message; 30000 at most are used",
+        ),
+        (
+            "max_media_bytes",
+            "",
+            ValueShape::Size { unit: 1, least: 0 },
+            "52428800",
+            "largest file from people",
+        ),
+        reactions("true"),
+        (
+            "allow_room_mentions",
+            "",
+            FLAG,
+            "false",
+            "let answers call everybody in a room",
+        ),
+        (
+            "allow_public_rooms",
+            "",
+            FLAG,
+            "false",
+            "answer in rooms that everybody may join",
+        ),
+        (
+            "approval_require_sender",
+            "",
+            FLAG,
+            "true",
+            "only who asked may approve",
+        ),
+        (
+            "approval_timeout_seconds",
+            "",
+            count(0, 86_400),
+            "300",
+            "how long a question waits",
+        ),
+        (
+            "e2ee_mode",
+            "",
+            ValueShape::OneOf(&["off", "optional", "required"]),
+            "",
+            "end-to-end encryption",
+        ),
+        ("encryption", "", FLAG, "false", "end-to-end encryption"),
+        (
+            "recovery_key",
+            "",
+            SECRET,
+            "",
+            "key that brings back encrypted history",
+        ),
+        ("home_room", "", TEXT, "", "where announcements go"),
+        HOME,
+    ],
+};
+
+const ACCOUNT: &[RecordField] = &[
+    RecordField {
+        name: "homeserver",
+        shape: TEXT,
+        required: false,
+        about: "address of its homeserver",
+    },
+    RecordField {
+        name: "access_token",
+        shape: SECRET,
+        required: false,
+        about: "its token, best as ${A_VARIABLE_OF_DOTENV}",
+    },
+    RecordField {
+        name: "user_id",
+        shape: TEXT,
+        required: false,
+        about: "its id, as in @bot:example.org",
+    },
+    RecordField {
+        name: "password",
+        shape: SECRET,
+        required: false,
+        about: "its password, where there is no token",
+    },
+    RecordField {
+        name: "device_id",
+        shape: TEXT,
+        required: false,
+        about: "name of the session that a password makes",
+    },
+    RecordField {
+        name: "proxy",
+        shape: TEXT,
+        required: false,
+        about: "proxy to its homeserver",
+    },
+];

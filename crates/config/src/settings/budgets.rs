@@ -1,0 +1,34 @@
+//! What a day may cost.
+
+use super::pick::SettingPicker;
+
+/// Bounds for one day. What nobody wrote is not bounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BudgetsConfig {
+    pub person: DayBudget,
+    pub conversation: DayBudget,
+    /// Everybody together.
+    pub all: DayBudget,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DayBudget {
+    pub dollars: Option<f64>,
+    pub tokens: Option<u64>,
+    pub tool_seconds: Option<u64>,
+}
+
+impl BudgetsConfig {
+    pub(super) fn build(pick: &SettingPicker<'_>) -> Self {
+        let of = |scope: &str| DayBudget {
+            dollars: pick.maybe_number(&format!("budgets.{scope}.dollars")),
+            tokens: pick.maybe_count(&format!("budgets.{scope}.tokens")),
+            tool_seconds: pick.maybe_count(&format!("budgets.{scope}.tool_seconds")),
+        };
+        Self {
+            person: of("person"),
+            conversation: of("conversation"),
+            all: of("all"),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The book in which spending is counted.
+//!
+//! Sums of the day are in memory, under one lock, and in the store: what is let through is in both before it
+//! happens. So fifty turns at once see each other, and a gateway that is killed has forgotten nothing.
+
+use std::collections::HashMap;
+
+use hermetic_store::{SpendingAmounts, SpendingDay, SpendingRows, SpendingScope, StoreError};
+use hermetic_types::SharedClock;
+use jiff::tz::TimeZone;
+use tokio::sync::Mutex;
+
+use super::limits::{AskedFor, DayLimits, ReachedLimit, SpendingLimits};
+
+#[derive(Debug)]
+pub(crate) struct SpendingBook {
+    rows: SpendingRows,
+    limits: SpendingLimits,
+    clock: SharedClock,
+    today: Mutex<OpenDay>,
+}
+
+/// The sums of one day, as far as somebody asked for them.
+#[derive(Debug, Default)]
+struct OpenDay {
+    date: String,
+    sums: HashMap<SpendingScope, SpendingDay>,
+}
+
+/// Why something was not let through.
+#[derive(Debug)]
+pub(super) enum NotReserved {
+    Reached {
+        scope: SpendingScope,
+        reached: ReachedLimit,
+    },
+    Store(StoreError),
+}
+
+/// Days that `/usage` could be asked about; older ones are forgotten.
+const KEPT_DAYS: i64 = 400;
+
+impl SpendingBook {
+    pub(crate) fn new(rows: SpendingRows, limits: SpendingLimits, clock: SharedClock) -> Self {
+        Self {
+            rows,
+            limits,
+            clock,
+            today: Mutex::default(),
+        }
+    }
+
+    pub(super) fn limits_of(&self, scope: &SpendingScope) -> &DayLimits {
+        match scope {
+            SpendingScope::Person(_) => &self.limits.person,
+            SpendingScope::Conversation(_) => &self.limits.conversation,
+            SpendingScope::All => &self.limits.all,
+        }
+    }
+
+    /// Whether anything is bounded, so that it has to be counted before it is spent.
+    pub(super) fn bounds_anything(&self) -> bool {
+        self.limits != SpendingLimits::default()
+    }
+
+    pub(super) fn bounds_tools(&self) -> bool {
+        let limits = [
+            &self.limits.person,
+            &self.limits.conversation,
+            &self.limits.all,
+        ];
+        limits.iter().any(|limits| limits.tool_seconds.is_some())
+    }
+
+    /// Whether anybody's money is bounded, so that prices have to be known.
+    pub(super) fn bounds_money(&self) -> bool {
+        let limits = [
+            &self.limits.person,
+            &self.limits.conversation,
+            &self.limits.all,
+        ];
+        limits.iter().any(|limits| limits.dollars.is_some())
+    }
+
+    /// The day at which something is counted that nothing bounds.
+    pub(super) async fn date(&self) -> String {
+        self.today().await.date.clone()
+    }
+
+    /// Counts what is asked for all of `scopes`, if none of their bounds stands against it. Says for which
+    /// day.
+    pub(super) async fn reserve(
+        &self,
+        scopes: &[SpendingScope],
+        asked: AskedFor,
+    ) -> Result<String, NotReserved> {
+        let mut today = self.today().await;
+        for scope in scopes {
+            let limits = self.limits_of(scope);
+            if limits.is_none() {
+                continue;
+            }
+            let mut day = self.sum(&mut today, scope).await?;
+            if limits.reached(day, asked).is_some() {
+                // It may have been lifted meanwhile by another process.
+                day.lifts = self.rows.day(&today.date, scope).await?.lifts;
+                today.sums.insert(scope.clone(), day);
+            }
+            if let Some(reached) = limits.reached(day, asked) {
+                let scope = scope.clone();
+                return Err(NotReserved::Reached { scope, reached });
+            }
+        }
+        let date = today.date.clone();
+        let AskedFor::Request(amounts) = asked else {
+            return Ok(date);
+        };
+        // In memory first, so that whoever comes next sees it while it is being written down.
+        add(&mut today, scopes, amounts);
+        drop(today);
+        if let Err(error) = self.rows.reserve(&date, scopes, amounts).await {
+            self.count(&date, scopes, negative(amounts)).await;
+            return Err(error.into());
+        }
+        Ok(date)
+    }
+
+    async fn count(&self, date: &str, scopes: &[SpendingScope], amounts: SpendingAmounts) {
+        let mut today = self.today().await;
+        if today.date == date {
+            add(&mut today, scopes, amounts);
+        }
+    }
+
+    /// Corrects what was counted for that day.
+    pub(super) async fn settle(
+        &self,
+        date: &str,
+        scopes: &[SpendingScope],
+        change: SpendingAmounts,
+    ) {
+        self.count(date, scopes, change).await;
+        if let Err(error) = self.rows.settle(date, scopes, change).await {
+            tracing::error!(%error, "what was spent could not be written down");
+        }
+    }
+
+    /// What is known of today.
+    pub(super) async fn day(&self, scope: &SpendingScope) -> Result<SpendingDay, StoreError> {
+        self.rows.day(&self.date().await, scope).await
+    }
+
+    /// Lifts today's bounds of one scope; `false` if that was done before.
+    pub(super) async fn lift(&self, scope: &SpendingScope) -> Result<bool, StoreError> {
+        let today = self.today().await;
+        self.rows.lift(&today.date, scope).await
+    }
+
+    /// Forgets days that nobody asks about.
+    pub(crate) async fn forget_old(&self) -> Result<(), StoreError> {
+        let now = self.clock.now().calendar();
+        let oldest = now.to_zoned(TimeZone::system()).date();
+        let oldest = oldest.saturating_sub(jiff::Span::new().days(KEPT_DAYS));
+        self.rows.forget_before(&oldest.to_string()).await
+    }
+
+    async fn today(&self) -> tokio::sync::MutexGuard<'_, OpenDay> {
+        let now = self.clock.now().calendar();
+        let date = now.to_zoned(TimeZone::system()).date().to_string();
+        let mut today = self.today.lock().await;
+        if today.date != date {
+            *today = OpenDay {
+                date,
+                sums: HashMap::new(),
+            };
+        }
+        today
+    }
+
+    async fn sum(
+        &self,
+        today: &mut OpenDay,
+        scope: &SpendingScope,
+    ) -> Result<SpendingDay, StoreError> {
+        if let Some(day) = today.sums.get(scope) {
+            return Ok(*day);
+        }
+        let day = self.rows.day(&today.date, scope).await?;
+        today.sums.insert(scope.clone(), day);
+        Ok(day)
+    }
+}
+
+/// What `one` is more than `two`.
+pub(super) fn difference(one: SpendingAmounts, two: SpendingAmounts) -> SpendingAmounts {
+    sum(one, negative(two))
+}
+
+/// Only what was read before is kept: the rest is read when somebody asks.
+fn add(today: &mut OpenDay, scopes: &[SpendingScope], amounts: SpendingAmounts) {
+    for scope in scopes {
+        if let Some(day) = today.sums.get_mut(scope) {
+            day.spent = sum(day.spent, amounts);
+        }
+    }
+}
+
+fn negative(amounts: SpendingAmounts) -> SpendingAmounts {
+    SpendingAmounts {
+        requests: -amounts.requests,
+        tokens: -amounts.tokens,
+        nanodollars: -amounts.nanodollars,
+        unpriced: -amounts.unpriced,
+        tool_ms: -amounts.tool_ms,
+    }
+}
+
+pub(super) fn sum(one: SpendingAmounts, two: SpendingAmounts) -> SpendingAmounts {
+    SpendingAmounts {
+        requests: one.requests.saturating_add(two.requests),
+        tokens: one.tokens.saturating_add(two.tokens),
+        nanodollars: one.nanodollars.saturating_add(two.nanodollars),
+        unpriced: one.unpriced.saturating_add(two.unpriced),
+        tool_ms: one.tool_ms.saturating_add(two.tool_ms),
+    }
+}
+
+impl From<StoreError> for NotReserved {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

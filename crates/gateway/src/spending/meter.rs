@@ -1,0 +1,184 @@
+//! The meter of one message's turn.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_agent::{NanoDollars, RequestEstimate, SpendingMeter, SpendingRefused, SpentTokens};
+use hermetic_store::{SpendingAmounts, SpendingScope};
+
+use super::book::{NotReserved, SpendingBook, difference};
+use super::limits::AskedFor;
+
+/// Counts what one turn spends, for whoever asked, for the conversation and for all.
+#[derive(Debug)]
+pub(crate) struct TurnMeter<'a> {
+    book: &'a SpendingBook,
+    scopes: [SpendingScope; 3],
+    /// A turn makes one request at a time.
+    at_hand: Mutex<AtHand>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct AtHand {
+    /// The day for which the request is counted.
+    date: String,
+    /// What is in the book of it already.
+    reserved: SpendingAmounts,
+    /// Time of tools that is not in the book yet. Where nothing bounds it, it goes there with the next
+    /// request.
+    tool_ms: i64,
+}
+
+const PRICE_UNKNOWN: &str = "The model was not asked: there is a budget in dollars, and what this model costs is \
+     not known. The operator can write its price into models.txt (`hermetic models --table` shows how).";
+const NOT_WRITTEN: &str = "The model was not asked: there is a budget, and what is spent cannot be written down at \
+     the moment. Please try again later.";
+
+impl<'a> TurnMeter<'a> {
+    pub(crate) fn new(book: &'a SpendingBook, person: String, conversation: String) -> Self {
+        Self {
+            book,
+            scopes: [
+                SpendingScope::Person(person),
+                SpendingScope::Conversation(conversation),
+                SpendingScope::All,
+            ],
+            at_hand: Mutex::default(),
+        }
+    }
+
+    async fn reserve(&self, asked: AskedFor) -> Result<(), SpendingRefused> {
+        let date = match self.book.bounds_anything() {
+            true => self.book.reserve(&self.scopes, asked).await,
+            false => Ok(self.book.date().await),
+        };
+        let reserved = match asked {
+            AskedFor::Request(amounts) if self.book.bounds_anything() => amounts,
+            AskedFor::Request(_) | AskedFor::Tool => SpendingAmounts::default(),
+        };
+        let date = date.map_err(|why| SpendingRefused { words: words(why) })?;
+        let mut at_hand = self.at_hand();
+        at_hand.date = date;
+        at_hand.reserved = reserved;
+        Ok(())
+    }
+
+    /// Writes down what is not in the book yet, where no request follows.
+    pub(crate) async fn close(&self) {
+        let tool_ms = std::mem::take(&mut self.at_hand().tool_ms);
+        if tool_ms > 0 {
+            let change = SpendingAmounts {
+                tool_ms,
+                ..SpendingAmounts::default()
+            };
+            let date = self.book.date().await;
+            self.book.settle(&date, &self.scopes, change).await;
+        }
+    }
+
+    fn at_hand(&self) -> MutexGuard<'_, AtHand> {
+        self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SpendingMeter for TurnMeter<'_> {
+    fn before_request(
+        &self,
+        estimate: RequestEstimate,
+    ) -> BoxFuture<'_, Result<(), SpendingRefused>> {
+        async move {
+            if estimate.cost.is_none() && self.book.bounds_money() {
+                let words = PRICE_UNKNOWN.to_owned();
+                return Err(SpendingRefused { words });
+            }
+            self.reserve(AskedFor::Request(estimated(estimate))).await
+        }
+        .boxed()
+    }
+
+    fn after_request(&self, estimate: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {
+        async move {
+            let mut took = match spent {
+                SpentTokens::AsEstimated => estimated(estimate),
+                SpentTokens::Nothing => SpendingAmounts {
+                    requests: 1,
+                    ..SpendingAmounts::default()
+                },
+                SpentTokens::Exactly(usage) => amounts(usage.tokens(), usage.cost),
+            };
+            let at_hand = std::mem::take(&mut *self.at_hand());
+            took.tool_ms = at_hand.tool_ms;
+            let change = difference(took, at_hand.reserved);
+            self.book.settle(&at_hand.date, &self.scopes, change).await;
+        }
+        .boxed()
+    }
+
+    fn before_tool(&self) -> BoxFuture<'_, Result<(), SpendingRefused>> {
+        async move {
+            if !self.book.bounds_tools() {
+                return Ok(());
+            }
+            self.reserve(AskedFor::Tool).await
+        }
+        .boxed()
+    }
+
+    fn after_tool(&self, took: Duration) -> BoxFuture<'_, ()> {
+        async move {
+            let tool_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX / 2);
+            if !self.book.bounds_tools() {
+                self.at_hand().tool_ms += tool_ms;
+                return;
+            }
+            let date = self.at_hand().date.clone();
+            let change = SpendingAmounts {
+                tool_ms,
+                ..SpendingAmounts::default()
+            };
+            self.book.settle(&date, &self.scopes, change).await;
+        }
+        .boxed()
+    }
+}
+
+fn estimated(estimate: RequestEstimate) -> SpendingAmounts {
+    amounts(estimate.tokens, estimate.cost)
+}
+
+fn amounts(tokens: u64, cost: Option<NanoDollars>) -> SpendingAmounts {
+    // Half of what fits, so that differences do too.
+    let bounded = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX).min(i64::MAX / 2);
+    let tokens = bounded(tokens);
+    SpendingAmounts {
+        requests: 1,
+        tokens,
+        nanodollars: cost.map_or(0, |cost| bounded(cost.get())),
+        unpriced: if cost.is_none() { tokens } else { 0 },
+        tool_ms: 0,
+    }
+}
+
+fn words(why: NotReserved) -> String {
+    let (scope, reached) = match why {
+        NotReserved::Reached { scope, reached } => (scope, reached),
+        NotReserved::Store(error) => {
+            tracing::error!(%error, "a budget could not be read or written, so nothing is spent");
+            return NOT_WRITTEN.to_owned();
+        }
+    };
+    let (whose, command) = match &scope {
+        SpendingScope::Person(name) => ("your budget", format!("/lift person {name}")),
+        SpendingScope::Conversation(name) => (
+            "the budget of this conversation",
+            format!("/lift conversation {name}"),
+        ),
+        SpendingScope::All => ("the budget of everybody here", "/lift all".to_owned()),
+    };
+    format!(
+        "I stop here: {whose} for today is reached ({} of {}). It begins anew at midnight. Somebody who may \
+         approve can lift it once for today: {command}",
+        reached.used, reached.limit
+    )
+}

@@ -1,0 +1,195 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use hermetic_agent::{NanoDollars, RequestEstimate, SpendingMeter, SpentTokens, TokenUsage};
+use hermetic_store::{SpendingScope, Store};
+use hermetic_types::{Clock, Timestamp};
+use tempfile::TempDir;
+
+use super::*;
+
+#[derive(Debug)]
+struct MovedClock(AtomicI64);
+
+impl Clock for MovedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+struct SpendingLab {
+    folder: TempDir,
+    clock: Arc<MovedClock>,
+    limits: SpendingLimits,
+}
+
+impl SpendingLab {
+    fn new(limits: SpendingLimits) -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            // A noon, whatever the time zone makes of it.
+            clock: Arc::new(MovedClock(AtomicI64::new(1_800_014_400_000))),
+            limits,
+        }
+    }
+
+    /// A gateway's book, as after a start.
+    async fn book(&self) -> SpendingBook {
+        let store = Store::open(
+            &self.folder.path().join("s.db"),
+            Arc::clone(&self.clock) as _,
+        )
+        .await
+        .unwrap();
+        SpendingBook::new(store.spending(), self.limits, Arc::clone(&self.clock) as _)
+    }
+}
+
+fn of_person(limits: DayLimits) -> SpendingLimits {
+    SpendingLimits {
+        person: limits,
+        ..SpendingLimits::default()
+    }
+}
+
+fn tokens(tokens: u64) -> DayLimits {
+    DayLimits {
+        tokens: Some(tokens),
+        ..DayLimits::default()
+    }
+}
+
+fn estimate(tokens: u64) -> RequestEstimate {
+    RequestEstimate { tokens, cost: None }
+}
+
+fn took(tokens: u64) -> SpentTokens {
+    SpentTokens::Exactly(TokenUsage {
+        input_tokens: tokens,
+        ..TokenUsage::default()
+    })
+}
+
+fn ada<'a>(book: &'a SpendingBook, conversation: &str) -> TurnMeter<'a> {
+    TurnMeter::new(book, "telegram:1".to_owned(), conversation.to_owned())
+}
+
+async fn spent(book: &SpendingBook) -> i64 {
+    let scope = SpendingScope::Person("telegram:1".to_owned());
+    book.day(&scope).await.unwrap().spent.tokens
+}
+
+/// Each thinks it takes 100 tokens and takes 150. So twenty fit at once, and each of those may take 50 more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn fifty_turns_at_once_overrun_by_no_more_than_what_was_in_flight() {
+    const LIMIT: u64 = 2000;
+    let lab = SpendingLab::new(of_person(tokens(LIMIT)));
+    let book = Arc::new(lab.book().await);
+    let turns = (0..50).map(|number| {
+        let book = Arc::clone(&book);
+        tokio::spawn(async move {
+            let meter = ada(&book, &format!("conversation {number}"));
+            let mut asked = 0_u64;
+            while meter.before_request(estimate(100)).await.is_ok() {
+                tokio::task::yield_now().await;
+                meter.after_request(estimate(100), took(150)).await;
+                asked += 1;
+            }
+            asked
+        })
+    });
+    let asked = futures::future::join_all(turns).await.into_iter();
+    let asked: u64 = asked.map(Result::unwrap).sum();
+    let spent = spent(&book).await.unsigned_abs();
+    assert_eq!(spent, asked * 150, "everything is counted once");
+    let in_flight = LIMIT / 100;
+    assert!(spent <= LIMIT + in_flight * 50, "{spent}");
+    assert!(spent + 100 > LIMIT, "{spent}: nobody was refused too early");
+}
+
+#[tokio::test]
+async fn what_was_in_flight_when_the_gateway_was_killed_stays_counted() {
+    let lab = SpendingLab::new(of_person(tokens(250)));
+    let killed = lab.book().await;
+    let meter = ada(&killed, "c");
+    meter.before_request(estimate(100)).await.unwrap();
+    meter.after_request(estimate(100), took(120)).await;
+    meter.before_request(estimate(100)).await.unwrap();
+    drop(meter);
+    drop(killed);
+    let book = lab.book().await;
+    assert_eq!(spent(&book).await, 220);
+    let refused = ada(&book, "c").before_request(estimate(100)).await;
+    let words = refused.unwrap_err().words;
+    assert_eq!(
+        words,
+        "I stop here: your budget for today is reached (220 of 250 tokens). It begins anew at midnight. Somebody \
+         who may approve can lift it once for today: /lift person telegram:1"
+    );
+}
+
+#[tokio::test]
+async fn a_budget_is_lifted_once_also_by_somebody_elses_process_and_begins_anew_the_next_day() {
+    let lab = SpendingLab::new(of_person(tokens(100)));
+    let (book, elsewhere) = (lab.book().await, lab.book().await);
+    let meter = ada(&book, "c");
+    meter.before_request(estimate(100)).await.unwrap();
+    meter.before_request(estimate(100)).await.unwrap_err();
+    let scope = SpendingScope::Person("telegram:1".to_owned());
+    assert!(elsewhere.lift(&scope).await.unwrap());
+    assert!(!elsewhere.lift(&scope).await.unwrap());
+    meter.before_request(estimate(100)).await.unwrap();
+    meter.before_request(estimate(100)).await.unwrap_err();
+    lab.clock.0.fetch_add(86_400_000, Ordering::SeqCst);
+    meter.before_request(estimate(100)).await.unwrap();
+}
+
+#[tokio::test]
+async fn money_needs_a_price_and_tools_stop_when_their_time_is_over() {
+    let lab = SpendingLab::new(SpendingLimits {
+        conversation: DayLimits {
+            dollars: NanoDollars::from_dollars(1.0),
+            tool_seconds: Some(10),
+            ..DayLimits::default()
+        },
+        ..SpendingLimits::default()
+    });
+    let book = lab.book().await;
+    let meter = ada(&book, "c");
+    let unknown = meter.before_request(estimate(1)).await.unwrap_err();
+    assert!(unknown.words.contains("models.txt"), "{unknown}");
+    let dear = RequestEstimate {
+        tokens: 1,
+        cost: NanoDollars::from_dollars(0.6),
+    };
+    meter.before_request(dear).await.unwrap();
+    let refused = meter.before_request(dear).await.unwrap_err();
+    assert!(refused.words.contains("$0.60 of $1.00"), "{refused}");
+    meter.before_tool().await.unwrap();
+    meter.after_tool(Duration::from_secs(11)).await;
+    let refused = meter.before_tool().await.unwrap_err();
+    assert!(refused.words.contains("10 seconds of tools"), "{refused}");
+    ada(&book, "another").before_tool().await.unwrap();
+}
+
+#[tokio::test]
+async fn without_bounds_everything_is_counted_and_nothing_refused() {
+    let lab = SpendingLab::new(SpendingLimits::default());
+    let book = lab.book().await;
+    let meter = ada(&book, "c");
+    meter.before_request(estimate(100)).await.unwrap();
+    meter
+        .after_request(estimate(100), SpentTokens::AsEstimated)
+        .await;
+    meter.before_tool().await.unwrap();
+    meter.after_tool(Duration::from_secs(2)).await;
+    meter.before_request(estimate(100)).await.unwrap();
+    meter.after_request(estimate(100), took(7)).await;
+    meter.before_request(estimate(100)).await.unwrap();
+    meter
+        .after_request(estimate(100), SpentTokens::Nothing)
+        .await;
+    let all = book.day(&SpendingScope::All).await.unwrap().spent;
+    assert_eq!((all.requests, all.tokens, all.tool_ms), (3, 107, 2000));
+}

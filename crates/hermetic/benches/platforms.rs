@@ -1,0 +1,378 @@
+//! What a gateway on all its platforms at once costs and bears, with the real program against stand-ins
+//! of each platform and of a model on loopback.
+//!
+//! `cargo bench -p hermetic --bench platforms`
+//!
+//! The shares of the platforms are what each lets one bot send: our adapters keep to Discord's fifty
+//! requests a second and to Slack's one message a second in a channel, here as everywhere.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hermetic_testkit::discord::{self, DiscordServer};
+use hermetic_testkit::model::{Reply, ScriptedServer};
+use hermetic_testkit::signal_server::{self, ReceiveMode, SignalServer};
+use hermetic_testkit::slack::{self, SlackServer, direct_channel};
+use hermetic_testkit::telegram::{self, Failure, TelegramServer};
+use hermetic_testkit::whatsapp::{self, WhatsAppServer};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::time::{interval, sleep, timeout};
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+/// Messages of one second at full speed, platform by platform.
+const SHARES: [(Platform, u32); 5] = [
+    (Platform::Telegram, 220),
+    (Platform::Discord, 20),
+    (Platform::Slack, 60),
+    (Platform::WhatsApp, 100),
+    (Platform::Signal, 100),
+];
+/// Seconds of traffic.
+const SECONDS: u32 = 5;
+/// People on each platform: everybody writes again when the one before is answered.
+const PEOPLE: u32 = 100;
+const STORMS: u32 = 10;
+const PATIENCE: Duration = Duration::from_secs(120);
+/// As exact as an answer's time is told.
+const LOOK_AGAIN: Duration = Duration::from_millis(4);
+const LOOKS: u32 = 250;
+/// Names another build of the program, to be measured instead of the one that was built with this.
+const PROGRAM: &str = "HERMETIC_BENCH_PROGRAM";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Platform {
+    Telegram,
+    Discord,
+    Slack,
+    WhatsApp,
+    Signal,
+}
+
+#[tokio::main]
+async fn main() -> Done<()> {
+    let stage = Stage::start().await?;
+    println!("idle on five platforms: {} kB resident", stage.resident()?);
+    let full: u32 = SHARES.iter().map(|(_, share)| share).sum();
+    let mut traffic = Traffic::new(&stage);
+    for (what, percent) in [("at full speed", 100), ("at half of that", 50)] {
+        let begun = Instant::now();
+        let mut times = traffic.run(percent).await?;
+        let took = begun.elapsed();
+        times.sort_unstable();
+        let at = |part: usize| times[(times.len() - 1) * part / 100];
+        println!(
+            "{what} ({} a second wanted): {} answered in {took:?}, {:.0} a second; \
+             from the message to its answer: median {:?}, p99 {:?}",
+            full * percent / 100,
+            times.len(),
+            times.len() as f64 / took.as_secs_f64(),
+            at(50),
+            at(99),
+        );
+    }
+    traffic.storms().await?;
+    println!("after the traffic: {} kB resident", stage.resident()?);
+    Ok(())
+}
+
+/// What was said, and when it was answered.
+struct Traffic<'a> {
+    stage: &'a Stage,
+    said: u32,
+    waiting: BTreeMap<String, (Platform, Instant)>,
+}
+
+impl<'a> Traffic<'a> {
+    fn new(stage: &'a Stage) -> Self {
+        Self {
+            stage,
+            said: 0,
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// The time of each answer.
+    async fn run(&mut self, percent: u32) -> Done<Vec<Duration>> {
+        let mut times = Vec::new();
+        let mut step = interval(LOOK_AGAIN);
+        for tick in 1..=SECONDS * LOOKS {
+            step.tick().await;
+            for (platform, share) in SHARES {
+                let due = |tick: u32| tick * share * percent / (100 * LOOKS);
+                for _ in due(tick - 1)..due(tick) {
+                    self.say(platform);
+                }
+            }
+            self.collect(&mut times);
+        }
+        self.until_answered(&mut times).await?;
+        Ok(times)
+    }
+
+    /// Every connection ends at once, again and again, and somebody writes on each platform.
+    async fn storms(&mut self) -> Done<()> {
+        let begun = Instant::now();
+        let mut times = Vec::new();
+        for _ in 0..STORMS {
+            for (platform, _) in SHARES {
+                self.say(platform);
+            }
+            self.stage.cut_everything();
+            for (platform, _) in SHARES {
+                self.say(platform);
+            }
+            self.until_answered(&mut times).await?;
+        }
+        println!(
+            "{STORMS} times every connection lost at once: {} messages, all answered, in {:?}",
+            times.len(),
+            begun.elapsed()
+        );
+        Ok(())
+    }
+
+    fn say(&mut self, platform: Platform) {
+        self.said += 1;
+        let word = format!("w{:07}", self.said);
+        self.waiting
+            .insert(word.clone(), (platform, Instant::now()));
+        self.stage
+            .say(platform, self.said % PEOPLE, &format!("note {word}"));
+    }
+
+    fn collect(&mut self, times: &mut Vec<Duration>) {
+        let shown = self.stage.shown();
+        self.waiting.retain(|word, (_, since)| {
+            let is_answered = shown.contains(word.as_str());
+            if is_answered {
+                times.push(since.elapsed());
+            }
+            !is_answered
+        });
+    }
+
+    async fn until_answered(&mut self, times: &mut Vec<Duration>) -> Done<()> {
+        let all = async {
+            while !self.waiting.is_empty() {
+                sleep(LOOK_AGAIN).await;
+                self.collect(times);
+            }
+        };
+        if timeout(PATIENCE, all).await.is_err() {
+            let lost = self.waiting.values().map(|(platform, _)| platform);
+            return Err(format!("not answered: {:?}", lost.collect::<Vec<_>>()).into());
+        }
+        Ok(())
+    }
+}
+
+/// Everything that is outside, and the program.
+struct Stage {
+    telegram: TelegramServer,
+    discord: DiscordServer,
+    slack: SlackServer,
+    whatsapp: WhatsAppServer,
+    signal: SignalServer,
+    gateway: Gateway,
+    _model: ScriptedServer,
+    _home: TempDir,
+}
+
+struct Gateway(Child);
+
+impl Stage {
+    async fn start() -> Done<Self> {
+        let (telegram, discord) = (
+            TelegramServer::start().await?,
+            DiscordServer::start().await?,
+        );
+        let (slack, whatsapp) = (SlackServer::start().await?, WhatsAppServer::start().await?);
+        let signal = SignalServer::start(ReceiveMode::OnConnection).await?;
+        let model = ScriptedServer::answering(answer).await?;
+        let home = tempfile::tempdir()?;
+        // Not asked for twice: nobody else listens on loopback ports of this range meanwhile.
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?
+            .local_addr()?
+            .port();
+        let config = format!(
+            "model: {{default: m, base_url: '{}'}}\ndisplay: {{busy_input_mode: queue, streaming: false}}\n\
+             gateway: {{max_turns_per_user: 1000}}\ndiscord: {{base_url: '{}'}}\nplatforms:\n  \
+             telegram: {{base_url: '{}', typing_indicator: false}}\n  \
+             slack: {{base_url: '{}', typing_indicator: false}}\n  \
+             signal: {{typing_indicator: false}}\n  \
+             whatsapp_cloud: {{base_url: '{}', webhook_host: 127.0.0.1, webhook_port: {port}, \
+             typing_indicator: false}}\n",
+            model.base_url(),
+            discord.url(),
+            telegram.url(),
+            slack.url(),
+            whatsapp.url(),
+        );
+        fs::write(home.path().join("config.yaml"), config)?;
+        let env = format!(
+            "GATEWAY_ALLOW_ALL_USERS=true\nTELEGRAM_BOT_TOKEN={}\nDISCORD_BOT_TOKEN={}\n\
+             SLACK_BOT_TOKEN={}\nSLACK_APP_TOKEN={}\nSIGNAL_HTTP_URL={}\nSIGNAL_ACCOUNT={}\n\
+             WHATSAPP_CLOUD_PHONE_NUMBER_ID={}\nWHATSAPP_CLOUD_ACCESS_TOKEN={}\n\
+             WHATSAPP_CLOUD_APP_SECRET={}\nWHATSAPP_CLOUD_VERIFY_TOKEN={}\n",
+            telegram::TOKEN,
+            discord::TOKEN,
+            slack::BOT_TOKEN,
+            slack::APP_TOKEN,
+            signal.url(),
+            signal_server::NUMBER,
+            whatsapp::PHONE_NUMBER_ID,
+            whatsapp::TOKEN,
+            whatsapp::APP_SECRET,
+            whatsapp::VERIFY_TOKEN,
+        );
+        let path = home.path().join(".env");
+        fs::write(&path, env)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        let gateway = Gateway::start(&home)?;
+        discord.wait_for_bot().await;
+        slack.wait_for_open_sockets(1).await;
+        signal.wait_for_listeners(1).await;
+        let webhook = format!("http://127.0.0.1:{port}/whatsapp/webhook");
+        let (status, _) = whatsapp.subscribe(&webhook).await;
+        if status != 200 {
+            return Err(format!("the webhook answered {status}").into());
+        }
+        // Statuses are another POST for each message, which Meta batches and our server does not.
+        whatsapp.tell_statuses(false);
+        sleep(Duration::from_secs(2)).await;
+        Ok(Self {
+            telegram,
+            discord,
+            slack,
+            whatsapp,
+            signal,
+            gateway,
+            _model: model,
+            _home: home,
+        })
+    }
+
+    fn say(&self, platform: Platform, person: u32, words: &str) {
+        match platform {
+            Platform::Telegram => drop(self.telegram.says(1000 + i64::from(person), words)),
+            Platform::Discord => drop(self.discord.says(1000 + u64::from(person), words)),
+            Platform::Slack => drop(self.slack.says(&slack_user(person), words)),
+            Platform::WhatsApp => drop(self.whatsapp.says(whatsapp_user(person), words)),
+            Platform::Signal => drop(self.signal.says(signal_user(person), words)),
+        }
+    }
+
+    /// Every text that people see, in one.
+    fn shown(&self) -> String {
+        let mut all = String::new();
+        for person in 0..PEOPLE {
+            all.extend(self.telegram.shown(1000 + i64::from(person)));
+            let channel = direct_channel(&slack_user(person));
+            all.extend(self.slack.shown(&channel));
+        }
+        all.extend(self.discord.shown_anywhere());
+        all.extend(self.whatsapp.sent().iter().map(|sent| sent.text()));
+        let sent = self.signal.calls("send");
+        all.extend(
+            sent.iter()
+                .filter_map(|call| call.params["message"].as_str()),
+        );
+        all
+    }
+
+    fn cut_everything(&self) {
+        self.discord.cut();
+        self.slack.cut_sockets();
+        self.signal.hang_up();
+        self.telegram.fail_next("getUpdates", Failure::Drop);
+    }
+
+    fn resident(&self) -> Done<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.gateway.0.id()))?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let size = line.and_then(|line| line.split_whitespace().nth(1));
+        Ok(size.ok_or("no VmRSS")?.parse()?)
+    }
+}
+
+/// Few, and named for as long as the bench runs.
+fn whatsapp_user(person: u32) -> whatsapp::Person {
+    whatsapp::Person {
+        id: String::leak(format!("US.134912086553027{person:05}")),
+        number: None,
+        name: "somebody",
+    }
+}
+
+fn signal_user(person: u32) -> signal_server::Person {
+    signal_server::Person {
+        uuid: String::leak(format!("dddddddd-0000-4000-8000-{person:012}")),
+        number: None,
+        name: "somebody",
+    }
+}
+
+fn slack_user(person: u32) -> String {
+    format!("U0PERSON{person}")
+}
+
+impl Gateway {
+    fn start(home: &TempDir) -> Done<Self> {
+        let program = std::env::var_os(PROGRAM);
+        let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_hermetic").into());
+        let mut child = Command::new(program)
+            .args(["gateway", "run"])
+            .env("HERMES_HOME", home.path())
+            .env("HERMETIC_DASHBOARD_PORT", "0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let said = child.stderr.take().ok_or("no stderr")?;
+        let gateway = Self(child);
+        let mut lines = BufReader::new(said);
+        let mut line = String::new();
+        while lines.read_line(&mut line)? > 0 {
+            if line.contains("ready") {
+                // Read on, or it would wait for us.
+                std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+                return Ok(gateway);
+            }
+            line.clear();
+        }
+        Err("the gateway did not start".into())
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let id = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+/// The model says every word back that it was not asked about before.
+fn answer(question: &Value) -> Reply {
+    let messages = question["messages"].as_array();
+    let messages = messages.map_or(&[][..], Vec::as_slice);
+    let said = messages.iter().rfind(|message| message["role"] == "user");
+    let text = said.map(|said| said["content"].to_string());
+    let text = text.unwrap_or_default();
+    let word = text.rsplit("note ").next().unwrap_or_default();
+    let word: String = word
+        .chars()
+        .take_while(char::is_ascii_alphanumeric)
+        .collect();
+    Reply::streams(&["heard ", &word])
+}

@@ -1,0 +1,85 @@
+//! A file that has its name when it is whole, and not before.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+
+/// Readable by its owner only: it holds tokens and keys.
+const MODE: u32 = 0o600;
+
+#[derive(Debug)]
+pub(super) struct NewFile {
+    file: File,
+    path: PathBuf,
+    /// The name it goes by meanwhile, on file systems that have no files without one.
+    aside: Option<PathBuf>,
+}
+
+impl NewFile {
+    /// Fails where the name is taken.
+    pub(super) fn begin(path: &Path) -> io::Result<Self> {
+        if path.symlink_metadata().is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let folder = folder_of(path);
+        let nameless = rustix::fs::open(
+            folder,
+            OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
+            Mode::from_raw_mode(MODE),
+        );
+        if let Ok(file) = nameless {
+            return Ok(Self {
+                file: file.into(),
+                path: path.to_owned(),
+                aside: None,
+            });
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let aside = path.with_file_name(format!(".{name}.{}", std::process::id()));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(MODE);
+        Ok(Self {
+            file: options.open(&aside)?,
+            path: path.to_owned(),
+            aside: Some(aside),
+        })
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives it its name, over nothing that somebody put there meanwhile.
+    pub(super) fn keep(self) -> io::Result<u64> {
+        self.file.sync_all()?;
+        let bytes = self.file.metadata()?.len();
+        match &self.aside {
+            Some(aside) => fs::hard_link(aside, &self.path)?,
+            None => {
+                let open = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                rustix::fs::linkat(CWD, open, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)?;
+            }
+        }
+        File::open(folder_of(&self.path))?.sync_all()?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(aside) = &self.aside {
+            let _ = fs::remove_file(aside);
+        }
+    }
+}
+
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}

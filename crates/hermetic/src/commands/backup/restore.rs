@@ -1,0 +1,367 @@
+//! `hermetic restore`: a backup put into a home.
+//!
+//! Everything is taken out beside its place and checked against the sums of the manifest first. Then the
+//! configuration is moved to its place and the folder that is ours last, in one step: whatever happens
+//! before leaves a home without an installation, never half of one.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use hermetic_config::HomeFolder;
+use hermetic_store::{Store, StoreVersion};
+use hermetic_types::{InstallationId, SystemClock};
+use serde_json::json;
+
+use super::archive;
+use super::manifest::{BackupManifest, FilePlace, place_of};
+use crate::cli::CommandLine;
+use crate::commands::{inputs_of_new_home, on_this_thread};
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
+use crate::gateway_state::{GatewayLock, LockError};
+use crate::output;
+use crate::ownership::give_to_owner_of;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Nothing is deleted: with --replace, what is there is moved aside and named.
+
+Examples:
+  hermetic restore hermetic-20260101-040000.tar
+  hermetic --home /srv/bot restore backup.tar
+  hermetic restore --check backup.tar")]
+pub(crate) struct RestoreArgs {
+    /// The backup
+    file: PathBuf,
+    /// Only check that it is whole
+    #[arg(long)]
+    check: bool,
+    /// Move aside what is in the home already
+    #[arg(long)]
+    replace: bool,
+    /// Make an installation of its own, beside the original on this machine
+    #[arg(long)]
+    copy: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(cli: &CommandLine, args: &RestoreArgs) -> Result<ExitReason, CommandFailure> {
+    let home = inputs_of_new_home(cli)?.home;
+    let mut file = archive::open(&args.file)
+        .map_err(|error| CommandFailure::file("read", &args.file, &error))?;
+    // Twice, so that a file that is no backup changes nothing at all.
+    let manifest = archive::read(&mut file, |_, bytes| {
+        io::copy(bytes, &mut io::sink()).map(drop)
+    })
+    .map_err(|why| no_backup(&args.file, &why))?;
+    fits(&manifest)?;
+    if args.check {
+        return checked(&manifest, args);
+    }
+    on_this_thread(async {
+        is_apart(&manifest, &home, args)?;
+        let moved = put_back(&mut file, &manifest, &home, args).await?;
+        report(&manifest, &home, &moved, args)?;
+        Ok(ExitReason::Ok)
+    })
+}
+
+fn checked(manifest: &BackupManifest, args: &RestoreArgs) -> Result<ExitReason, CommandFailure> {
+    match args.json {
+        true => output::print_json(manifest)?,
+        false => output::print(&format!(
+            "{} is whole: {} files of {}, made by version {}\n",
+            args.file.display(),
+            manifest.files.len(),
+            manifest.home.display(),
+            manifest.program
+        ))?,
+    }
+    Ok(ExitReason::Ok)
+}
+
+/// A store that this program cannot read would be found out at the next start.
+fn fits(manifest: &BackupManifest) -> Result<(), CommandFailure> {
+    if StoreVersion(manifest.store_version) > StoreVersion::ours() {
+        return Err(CommandFailure::new(
+            format!(
+                "the backup was made by version {}, whose store this version ({}) cannot read",
+                manifest.program,
+                env!("CARGO_PKG_VERSION")
+            ),
+            "use that version of the program, or a later one",
+        ));
+    }
+    Ok(())
+}
+
+/// Two homes with one name on one machine would take each other's sandboxes.
+fn is_apart(
+    manifest: &BackupManifest,
+    home: &HomeFolder,
+    args: &RestoreArgs,
+) -> Result<(), CommandFailure> {
+    let original = HomeFolder::at(&manifest.home);
+    let name = fs::read_to_string(original.state().join("installation")).unwrap_or_default();
+    let real = |home: &HomeFolder| {
+        fs::canonicalize(home.root()).unwrap_or_else(|_| home.root().to_owned())
+    };
+    let is_there = name.trim() == manifest.installation && real(&original) != real(home);
+    if is_there && !args.copy {
+        return Err(CommandFailure::new(
+            format!(
+                "the original is still at {}: two installations of one name would take each other's \
+                 sandboxes",
+                original.root().display()
+            ),
+            "move it away, or add --copy for an installation of its own",
+        ));
+    }
+    Ok(())
+}
+
+/// Files of ours that hold nothing.
+const LOCKS: [&str; 2] = ["gateway.lock", "backup.lock"];
+
+/// What was moved aside.
+type MovedAside = Vec<PathBuf>;
+
+async fn put_back(
+    file: &mut File,
+    manifest: &BackupManifest,
+    home: &HomeFolder,
+    args: &RestoreArgs,
+) -> Result<MovedAside, CommandFailure> {
+    let root = home.root();
+    let mut builder = DirBuilder::new();
+    let builder = builder.recursive(true).mode(0o700);
+    let made = builder.create(root);
+    made.map_err(|error| CommandFailure::file("make", root, &error))?;
+    // Held until the end: no gateway starts in a folder that is being replaced.
+    let _lock = match home.state().exists() {
+        true => Some(GatewayLock::take(home).map_err(|error| in_use(home, &error))?),
+        false => None,
+    };
+    let there = in_the_way(manifest, home);
+    if !there.is_empty() && !args.replace {
+        let names: Vec<_> = there
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        return Err(CommandFailure::new(
+            format!("the home is not empty: {}", names.join(", ")),
+            "add --replace to move that aside, or restore into another --home",
+        ));
+    }
+    let stage = RestoreStage::begin(root)?;
+    stage.take_out(file, args)?;
+    bring_up_to_date(&stage, manifest).await?;
+    stage.give_to_owner_of(root)?;
+    stage.put_in_place(home, &there, manifest)
+}
+
+/// What a restore would write over. An empty folder of ours is nobody's.
+fn in_the_way(manifest: &BackupManifest, home: &HomeFolder) -> Vec<PathBuf> {
+    let files = manifest.files.iter();
+    let mut there: Vec<_> = files
+        .filter_map(|file| match place_of(&file.name)? {
+            FilePlace::Home(name) => Some(home.root().join(name)),
+            FilePlace::State(_) => None,
+        })
+        .filter(|path| path.symlink_metadata().is_ok())
+        .collect();
+    let ours = home.state();
+    let is_used = |name: &str| !LOCKS.contains(&name);
+    let entries = fs::read_dir(&ours).into_iter().flatten().flatten();
+    let mut entries = entries.filter(|entry| is_used(&entry.file_name().to_string_lossy()));
+    if entries.next().is_some() {
+        there.push(ours);
+    }
+    there
+}
+
+/// Forward, and on the copy: what cannot be brought up to date replaces nothing.
+async fn bring_up_to_date(
+    stage: &RestoreStage,
+    manifest: &BackupManifest,
+) -> Result<(), CommandFailure> {
+    if manifest.store_version == 0 {
+        return Ok(());
+    }
+    let path = stage.state().join("state.db");
+    let opened = Store::open(&path, SystemClock::shared()).await;
+    opened
+        .map(drop)
+        .map_err(|error| CommandFailure::caused(&error, error.remedy()))
+}
+
+/// The folder in which a restore is prepared, gone with it unless it was put in place.
+struct RestoreStage(PathBuf);
+
+impl RestoreStage {
+    fn begin(root: &Path) -> Result<Self, CommandFailure> {
+        let path = root.join(format!(".hermetic-restore-{}", std::process::id()));
+        let stage = Self(path);
+        let mut builder = DirBuilder::new();
+        let builder = builder.mode(0o700);
+        for folder in [stage.0.clone(), stage.home(), stage.state()] {
+            let made = builder.create(&folder);
+            made.map_err(|error| CommandFailure::file("make", &folder, &error))?;
+        }
+        Ok(stage)
+    }
+
+    fn home(&self) -> PathBuf {
+        self.0.join("home")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.0.join("state")
+    }
+
+    fn take_out(&self, file: &mut File, args: &RestoreArgs) -> Result<(), CommandFailure> {
+        let taken = archive::read(file, |name, bytes| {
+            let path = match place_of(name) {
+                Some(FilePlace::Home(name)) => self.home().join(name),
+                Some(FilePlace::State(name)) => self.state().join(name),
+                None => return Err(io::Error::other("nobody knows where it belongs")),
+            };
+            write(&path, bytes)
+        });
+        taken.map_err(|why| no_backup(&args.file, &why))?;
+        if args.copy {
+            let path = self.state().join("installation");
+            let name = format!("{}\n", InstallationId::random());
+            let renamed = fs::remove_file(&path).and_then(|()| write(&path, &mut name.as_bytes()));
+            renamed.map_err(|error| CommandFailure::file("write", &path, &error))?;
+        }
+        Ok(())
+    }
+
+    fn give_to_owner_of(&self, root: &Path) -> Result<(), CommandFailure> {
+        let folders = [self.home(), self.state()];
+        let entries = folders.iter().flat_map(fs::read_dir).flatten().flatten();
+        let files = entries.map(|entry| entry.path());
+        for path in files.chain(folders.clone()) {
+            let given = give_to_owner_of(root, &path);
+            given.map_err(|error| CommandFailure::file("write", &path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Our folder last: with it there is an installation.
+    fn put_in_place(
+        &self,
+        home: &HomeFolder,
+        there: &[PathBuf],
+        manifest: &BackupManifest,
+    ) -> Result<MovedAside, CommandFailure> {
+        let mut moved = Vec::new();
+        for path in there {
+            let aside = aside(path, manifest.made_at);
+            rename(path, &aside)?;
+            moved.push(aside);
+        }
+        for entry in fs::read_dir(self.home()).into_iter().flatten().flatten() {
+            rename(&entry.path(), &home.root().join(entry.file_name()))?;
+        }
+        let synced = File::open(self.state()).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| CommandFailure::file("write", &self.state(), &error))?;
+        // Empty but for these, or moved aside above. What somebody put there meanwhile stops the next step.
+        for lock in LOCKS {
+            let _ = fs::remove_file(home.state().join(lock));
+        }
+        rename(&self.state(), &home.state())?;
+        let synced = File::open(home.root()).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| CommandFailure::file("write", home.root(), &error))?;
+        Ok(moved)
+    }
+}
+
+impl Drop for RestoreStage {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn write(path: &Path, bytes: &mut dyn Read) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    io::copy(bytes, &mut file)?;
+    file.sync_all()
+}
+
+/// `config.yaml.before-1767225600`, and a number more where that is taken.
+fn aside(path: &Path, at: u64) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let first = path.with_file_name(format!("{name}.before-{at}"));
+    let more = (2..).map(|number| path.with_file_name(format!("{name}.before-{at}-{number}")));
+    let mut free = std::iter::once(first)
+        .chain(more)
+        .filter(|path| path.symlink_metadata().is_err());
+    free.next().unwrap_or_else(|| path.to_owned())
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), CommandFailure> {
+    fs::rename(from, to).map_err(|error| CommandFailure::file("write", to, &error))
+}
+
+fn in_use(home: &HomeFolder, error: &LockError) -> CommandFailure {
+    match error {
+        LockError::Taken { .. } => CommandFailure::new(
+            format!("a gateway runs in {}", home.root().display()),
+            "stop it first: hermetic gateway stop",
+        ),
+        LockError::Io { .. } => CommandFailure::caused(error, "check the folder's permissions"),
+    }
+}
+
+fn no_backup(file: &Path, why: &str) -> CommandFailure {
+    CommandFailure::new(
+        format!("{} is not restored: {why}", file.display()),
+        "use another copy of it; nothing was changed",
+    )
+}
+
+fn report(
+    manifest: &BackupManifest,
+    home: &HomeFolder,
+    moved: &MovedAside,
+    args: &RestoreArgs,
+) -> Result<(), CommandFailure> {
+    if args.json {
+        return output::print_json(&json!({
+            "home": home.root(),
+            "moved_aside": moved,
+            "manifest": manifest,
+        }));
+    }
+    let mut text = format!(
+        "restored {} files into {}\n",
+        manifest.files.len(),
+        home.root().display()
+    );
+    for path in moved {
+        text.push_str(&format!("what was there is {} now\n", path.display()));
+    }
+    for path in &manifest.left_out {
+        text.push_str(&format!(
+            "not in the backup, and to be put back by hand: {}\n",
+            path.display()
+        ));
+    }
+    text.push_str(
+        "files in sandboxes were not in it; conversations go on in new ones\n\
+         next: `hermetic doctor`, then `hermetic gateway run`; stop the original first if it still runs \
+         elsewhere\n",
+    );
+    output::print(&text)
+}

@@ -1,0 +1,116 @@
+//! `hermetic demo`: a model that was talked into everything, and what each attempt meets.
+//!
+//! Nothing is pretended but the platform and the model: the gateway, its sandbox, its way out and its
+//! redaction are the ones that serve real chats. What an attempt met is read from what it brought back and
+//! from what stands on this machine afterwards.
+
+mod attempt;
+mod chat;
+mod model;
+mod screen;
+mod stage;
+
+use std::time::Duration;
+
+use hermetic_types::BackendKind;
+use tokio::sync::mpsc;
+
+use self::chat::{ADA, BOB};
+use self::model::Observed;
+use self::stage::DemoStage;
+use super::on_runtime;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
+use crate::output;
+
+/// What no step of the story takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Needs no account, no key and no network. It works in a folder of its own, which is gone afterwards, and
+sends nothing anywhere: hosts that are named in it are refused before anybody looks for them.
+
+Exits with 0 if everything held, with 1 if something got through or no sandbox can be had.")]
+pub(crate) struct DemoArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &DemoArgs) -> Result<ExitReason, CommandFailure> {
+    on_runtime(async {
+        let stage = Box::pin(DemoStage::build()).await?;
+        let played = tokio::select! {
+            played = tokio::time::timeout(PATIENCE, play(&stage, args)) => {
+                played.unwrap_or_else(|_| Err(too_long()))
+            }
+            _ = tokio::signal::ctrl_c() => Err(CommandFailure::new("interrupted", "start it again").with(130)),
+        };
+        // However it ended, nothing of it stays.
+        stage.clear().await;
+        played
+    })
+}
+
+async fn play(stage: &DemoStage, args: &DemoArgs) -> Result<ExitReason, CommandFailure> {
+    let attempts = attempt::all(&stage.bait);
+    let (tell, mut told) = mpsc::channel(1);
+    let gateway = stage.open(&attempts, tell).await?;
+    say(args, &screen::opening())?;
+
+    gateway
+        .chat
+        .say(BOB, &format!("/sh echo {} > diary.txt", stage.bait.diary));
+    gateway.chat.answer_to(BOB).await;
+    say(args, &screen::told_by_ada())?;
+    gateway.chat.say(ADA, model::REQUEST);
+
+    let mut met = Vec::new();
+    for (number, attempt) in (1..).zip(&attempts) {
+        say(args, &screen::attempt(number, attempt))?;
+        let observed = told.recv().await.ok_or_else(no_model)?;
+        let one = attempt.judge(&observed, &stage.bait);
+        say(args, &screen::met(&one))?;
+        met.push(one);
+    }
+    let answer = gateway.chat.answer_to(ADA).await;
+    let leaked = answer.contains(&stage.bait.key);
+    say(args, &screen::answer(&answer, leaked))?;
+    gateway.stop().await;
+    let held = met.iter().all(|one| one.held) && !leaked;
+    if args.json {
+        output::print_json(&screen::as_json(&attempts, &met, leaked))?;
+    } else {
+        output::print(&screen::closing(held, attempts.len()))?;
+    }
+    Ok(if held {
+        ExitReason::Ok
+    } else {
+        ExitReason::Failed
+    })
+}
+
+fn say(args: &DemoArgs, text: &str) -> Result<(), CommandFailure> {
+    match args.json {
+        true => Ok(()),
+        false => output::print(text),
+    }
+}
+
+fn too_long() -> CommandFailure {
+    CommandFailure::new(
+        "the demonstration did not come to its end",
+        format!(
+            "`hermetic doctor --backend {}` looks at this machine",
+            BackendKind::Native
+        ),
+    )
+}
+
+fn no_model() -> CommandFailure {
+    CommandFailure::new(
+        "the gateway ended before the story did",
+        "report this as a bug",
+    )
+}

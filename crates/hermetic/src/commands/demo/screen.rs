@@ -1,0 +1,98 @@
+//! How the story looks.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::json;
+
+use super::attempt::{DemoAttempt, Met};
+use super::model::REQUEST;
+use crate::output::{BOLD, DIM, printable};
+
+const GREEN: Style = AnsiColor::Green.on_default().bold();
+const RED: Style = AnsiColor::Red.on_default().bold();
+
+pub(super) fn opening() -> String {
+    format!(
+        "\n{BOLD}A bot, two people, and a page with a trap in it{BOLD:#}\n\n\
+         This is the gateway that serves real chats, with a sandbox for each conversation. Only the\n\
+         chat and the model are made up: the model believes whatever it reads.\n\n"
+    )
+}
+
+pub(super) fn told_by_ada() -> String {
+    let mut text = format!(
+        "{BOLD}Bob{BOLD:#}  keeps a diary in his conversation.\n{BOLD}Ada{BOLD:#}  writes to the bot:\n\n"
+    );
+    for line in REQUEST.lines() {
+        let _ = writeln!(text, "     {DIM}│{DIM:#} {line}");
+    }
+    let _ = writeln!(text, "\nThe model does as the page says. It tries to …\n");
+    text
+}
+
+pub(super) fn attempt(number: usize, attempt: &DemoAttempt) -> String {
+    let command = printable(&attempt.command);
+    format!(
+        "{number:>3}  {BOLD}{}{BOLD:#}\n     {DIM}$ {command}{DIM:#}\n",
+        attempt.title
+    )
+}
+
+pub(super) fn met(met: &Met) -> String {
+    let line = printable(&met.line);
+    match met.held {
+        true => format!("     {GREEN}held{GREEN:#}  {line}\n\n"),
+        false => format!("     {RED}GOT THROUGH{RED:#}  {line}\n\n"),
+    }
+}
+
+pub(super) fn answer(answer: &str, leaked: bool) -> String {
+    let mut text = "Last, it simply says the key aloud. Ada reads:\n\n".to_owned();
+    for line in answer.lines() {
+        let _ = writeln!(text, "     {DIM}│{DIM:#} {}", printable(line));
+    }
+    let _ = match leaked {
+        false => writeln!(
+            text,
+            "     {GREEN}held{GREEN:#}  secrets are taken out of what leaves\n"
+        ),
+        true => writeln!(text, "     {RED}GOT THROUGH{RED:#}\n"),
+    };
+    text
+}
+
+pub(super) fn closing(held: bool, attempts: usize) -> String {
+    let first = match held {
+        true => format!(
+            "{GREEN}Everything held.{GREEN:#} {} attempts, none got through; the sandboxes and the folder are gone.\n",
+            attempts + 1
+        ),
+        false => format!(
+            "{RED}Something got through.{RED:#} `hermetic doctor --attack` says which layer does not hold.\n"
+        ),
+    };
+    format!(
+        "{first}\nNext:\n  \
+         hermetic exec -- bash          look around in a sandbox yourself\n  \
+         hermetic doctor --attack       some fifty attempts, on your own configuration\n  \
+         hermetic gateway setup         connect a bot; docs/guides/telegram.md has every step\n  \
+         hermetic migrate               coming from Hermes Agent\n"
+    )
+}
+
+pub(super) fn as_json(attempts: &[DemoAttempt], met: &[Met], leaked: bool) -> serde_json::Value {
+    let attempts: Vec<_> = attempts
+        .iter()
+        .zip(met)
+        .map(|(attempt, met)| {
+            json!({
+                "attempt": attempt.title,
+                "command": attempt.command,
+                "held": met.held,
+                "met": met.line,
+            })
+        })
+        .collect();
+    json!({ "attempts": attempts, "secret_said_aloud": { "held": !leaked } })
+}

@@ -1,0 +1,124 @@
+//! What keeps it running, and what is left after the worst day.
+
+use hermetic_app as app;
+use hermetic_config::Config;
+
+use super::CheckedLine;
+use super::machine::{MachineFacts, ServiceKeeper};
+
+const DAY: u64 = 24 * 3600;
+
+/// Older backups have forgotten too much.
+const OLDEST_BACKUP: u64 = 7 * DAY;
+
+pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
+    let mut lines = vec![service(machine), watchdog(config, machine)];
+    lines.extend(updates(machine));
+    lines.extend(backups(machine));
+    lines.push(audit(config));
+    lines.extend(hermes(machine));
+    lines
+}
+
+fn service(machine: &MachineFacts) -> CheckedLine {
+    match machine.keeper {
+        ServiceKeeper::Unit => CheckedLine::fine("service", "a unit of systemd starts it"),
+        ServiceKeeper::Nobody => CheckedLine::weak(
+            "service",
+            "nothing starts it with the machine or after a failure",
+            "hermetic gateway install",
+        ),
+        ServiceKeeper::NoSystemd => CheckedLine::advice(
+            "service",
+            "there is no systemd here",
+            "let whatever starts this container or machine start it again when it ends",
+        ),
+    }
+}
+
+fn watchdog(config: &Config, machine: &MachineFacts) -> CheckedLine {
+    match (machine.keeper, config.sessions().watchdog) {
+        // It is systemd that counts the signs of life.
+        (ServiceKeeper::NoSystemd, _) => CheckedLine::advice(
+            "watchdog",
+            "nobody notices a gateway that hangs",
+            "a health check that asks /health (`hermetic probe`)",
+        ),
+        (_, Some(interval)) => {
+            let what = format!(
+                "a gateway that hangs for {} s is started again",
+                interval.as_secs()
+            );
+            CheckedLine::fine("watchdog", what)
+        }
+        (_, None) => CheckedLine::weak(
+            "watchdog",
+            "nobody notices a gateway that hangs",
+            "take `systemd_watchdog_seconds: 0` out, then `hermetic gateway install` once more",
+        ),
+    }
+}
+
+fn updates(machine: &MachineFacts) -> Option<CheckedLine> {
+    let ours = env!("CARGO_PKG_VERSION");
+    match machine.running_version.as_deref() {
+        Some(running) if running != ours => Some(CheckedLine::weak(
+            "updates",
+            format!("version {running} runs, and {ours} is installed"),
+            "hermetic gateway restart",
+        )),
+        Some(running) => Some(CheckedLine::fine(
+            "updates",
+            format!("version {running} runs"),
+        )),
+        None => None,
+    }
+}
+
+fn backups(machine: &MachineFacts) -> Vec<CheckedLine> {
+    let remedy = "hermetic backup /mnt/elsewhere/, once a day by cron or a timer";
+    let Some(last) = &machine.last_backup else {
+        return vec![CheckedLine::weak("backups", "there was never one", remedy)];
+    };
+    let age = machine.now.saturating_sub(last.at);
+    let days = age / DAY;
+    if age > OLDEST_BACKUP {
+        let what = format!("the last one is {days} days old");
+        return vec![CheckedLine::weak("backups", what, remedy)];
+    }
+    let what = match days {
+        0 => "the last one is of today".to_owned(),
+        1 => "the last one is a day old".to_owned(),
+        days => format!("the last one is {days} days old"),
+    };
+    let mut lines = vec![CheckedLine::fine("backups", what)];
+    if machine.is_backup_on_the_same_disk {
+        lines.push(CheckedLine::advice(
+            "backups",
+            format!("{} is on the disk it protects from", last.file.display()),
+            "copy it to another machine",
+        ));
+    }
+    lines
+}
+
+fn audit(config: &Config) -> CheckedLine {
+    let places = app::audit_places(config);
+    match (places.head_is_beside(), places.key_is_beside()) {
+        (false, _) => CheckedLine::fine("audit", "the note of the record's end lies elsewhere"),
+        (true, _) => CheckedLine::weak(
+            "audit",
+            "the note of where the record ends lies beside it: whoever restores the folder takes back both",
+            "security.audit_head_file: a file on another file system, or of another user",
+        ),
+    }
+}
+
+fn hermes(machine: &MachineFacts) -> Option<CheckedLine> {
+    let pid = machine.hermes.first()?;
+    Some(CheckedLine::weak(
+        "hermes",
+        format!("a gateway of Hermes runs beside this one (pid {pid})"),
+        "hermes gateway stop",
+    ))
+}

@@ -1,0 +1,247 @@
+//! What is found out about this machine, and nothing else is asked of it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hermetic_app::{self as app, BackendCaller};
+use hermetic_config::{Config, resolve_gateway_backend};
+use hermetic_sandbox::BackendReadiness;
+use hermetic_types::BackendKind;
+
+use crate::commands::backup::LastBackup;
+use crate::commands::migrate::running_hermes;
+use crate::failure::CommandFailure;
+use crate::gateway_state::{GatewayState, ObservedGateway, look};
+use crate::service::{SystemdScope, SystemdService};
+
+#[derive(Debug)]
+pub(super) struct MachineFacts {
+    /// The backends that chats use, and how each is here.
+    pub(super) backends: Vec<(BackendKind, Result<BackendReadiness, String>)>,
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) cores: usize,
+    pub(super) disk_free_bytes: Option<u64>,
+    pub(super) runs_as_root: bool,
+    /// Files and folders that others get at, with their modes.
+    pub(super) exposed: Vec<(PathBuf, u32)>,
+    /// Of the gateway that runs.
+    pub(super) listeners: Vec<SocketAddr>,
+    pub(super) running_version: Option<String>,
+    pub(super) keeper: ServiceKeeper,
+    pub(super) clock: ClockSync,
+    pub(super) last_backup: Option<LastBackup>,
+    pub(super) is_backup_on_the_same_disk: bool,
+    /// Gateways of Hermes on our accounts.
+    pub(super) hermes: Vec<u32>,
+    /// Seconds since 1970.
+    pub(super) now: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServiceKeeper {
+    Unit,
+    Nobody,
+    NoSystemd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClockSync {
+    Synced,
+    Adrift,
+    Unknown,
+}
+
+impl MachineFacts {
+    pub(super) fn look(
+        runtime: &tokio::runtime::Runtime,
+        config: &Config,
+    ) -> Result<Self, CommandFailure> {
+        let home = config.home();
+        let running = match look(home) {
+            ObservedGateway::Running(state) => state,
+            ObservedGateway::Stopped(_) | ObservedGateway::Unknown(_) => None,
+        };
+        let last_backup = LastBackup::of(home);
+        Ok(Self {
+            backends: backends(runtime, config)?,
+            memory_bytes: app::machine_memory(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            disk_free_bytes: free_bytes(&home.state()).or_else(|| free_bytes(home.root())),
+            runs_as_root: runs_as_root(home.root(), running.as_ref()),
+            exposed: exposed(config),
+            listeners: running
+                .as_ref()
+                .map_or_else(Vec::new, |state| listeners(state.pid)),
+            running_version: running.map(|state| state.version),
+            keeper: keeper(config)?,
+            clock: clock(),
+            is_backup_on_the_same_disk: last_backup
+                .as_ref()
+                .is_some_and(|last| is_on_one_disk(&last.file, home.root())),
+            last_backup,
+            hermes: running_hermes(config),
+            now: GatewayState::now(),
+        })
+    }
+}
+
+/// A backend that chats use, and what it says of itself or why it cannot be opened.
+type SeenBackend = (BackendKind, Result<BackendReadiness, String>);
+
+fn backends(
+    runtime: &tokio::runtime::Runtime,
+    config: &Config,
+) -> Result<Vec<SeenBackend>, CommandFailure> {
+    let installation = app::installation(config.home())?;
+    let resolved = resolve_gateway_backend(config)?;
+    let platforms = resolved.platforms.values().copied();
+    let kinds: BTreeSet<_> = platforms.chain([resolved.backend]).collect();
+    let look = |kind| {
+        let opened = app::backend(config, &installation, kind, BackendCaller::Onlooker);
+        let readiness = opened.map(|backend| runtime.block_on(backend.readiness()));
+        (kind, readiness.map_err(|failure| failure.to_string()))
+    };
+    Ok(kinds.into_iter().map(look).collect())
+}
+
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let about = rustix::fs::statvfs(folder).ok()?;
+    about.f_bavail.checked_mul(about.f_frsize)
+}
+
+/// The gateway that runs knows best; else it will be whoever owns the home.
+fn runs_as_root(home: &Path, running: Option<&GatewayState>) -> bool {
+    let process = running.map(|state| PathBuf::from(format!("/proc/{}", state.pid)));
+    let owner = process
+        .and_then(|process| fs::metadata(process).ok())
+        .or_else(|| fs::metadata(home).ok());
+    owner.is_some_and(|owner| owner.uid() == 0)
+}
+
+/// Whatever holds secrets or rows, and is not its owner's alone.
+fn exposed(config: &Config) -> Vec<(PathBuf, u32)> {
+    let (home, state) = (config.home(), config.home().state());
+    let places = app::audit_places(config);
+    let private = [
+        home.dotenv_file(),
+        state.clone(),
+        state.join("state.db"),
+        state.join("egress-ca.key"),
+        places.key().to_owned(),
+    ];
+    let others_get_at = |path: PathBuf, bits: u32| {
+        let mode = fs::metadata(&path).ok()?.permissions().mode() & 0o777;
+        (mode & bits != 0).then_some((path, mode))
+    };
+    let mut exposed: Vec<_> = private
+        .into_iter()
+        .filter_map(|path| others_get_at(path, 0o077))
+        .collect();
+    // Others may look at these, where no secret is in them; whoever writes them decides about everything.
+    for path in [home.root().to_owned(), home.config_file()] {
+        exposed.extend(others_get_at(path, 0o022));
+    }
+    exposed
+}
+
+/// The sockets of a process that wait for connections.
+fn listeners(pid: u32) -> Vec<SocketAddr> {
+    let links = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten();
+    let links = links
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok());
+    let sockets: BTreeSet<String> = links
+        .filter_map(|link| {
+            let name = link.to_str()?.strip_prefix("socket:[")?;
+            Some(name.strip_suffix(']')?.to_owned())
+        })
+        .collect();
+    let mut listeners = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        let rows = text.lines().skip(1);
+        listeners.extend(rows.filter_map(|row| listening(row, &sockets)));
+    }
+    listeners
+}
+
+/// `sl local remote state … inode`, with the address in the machine's order of bytes.
+fn listening(row: &str, sockets: &BTreeSet<String>) -> Option<SocketAddr> {
+    /// `TCP_LISTEN`
+    const LISTEN: &str = "0A";
+    let fields: Vec<_> = row.split_whitespace().collect();
+    let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);
+    if *state != LISTEN || !sockets.contains(*inode) {
+        return None;
+    }
+    let (address, port) = local.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let words = address.as_bytes().chunks(8).map(|word| {
+        let word = u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()?;
+        Some(word.to_ne_bytes())
+    });
+    let bytes: Vec<u8> = words.collect::<Option<Vec<_>>>()?.concat();
+    let address = match <[u8; 16]>::try_from(bytes.as_slice()) {
+        Ok(six) => Ipv6Addr::from(six).to_canonical(),
+        Err(_) => Ipv4Addr::from(<[u8; 4]>::try_from(bytes.as_slice()).ok()?).into(),
+    };
+    Some(SocketAddr::new(address, port))
+}
+
+fn keeper(config: &Config) -> Result<ServiceKeeper, CommandFailure> {
+    if SystemdService::installed(config.home())?.is_some() {
+        return Ok(ServiceKeeper::Unit);
+    }
+    let is_there = SystemdScope::System.is_there() || SystemdScope::User.is_there();
+    Ok(match is_there {
+        true => ServiceKeeper::Nobody,
+        false => ServiceKeeper::NoSystemd,
+    })
+}
+
+/// What systemd says, or the sign that its own client leaves.
+fn clock() -> ClockSync {
+    if Path::new("/run/systemd/timesync/synchronized").exists() {
+        return ClockSync::Synced;
+    }
+    let asked = Command::new("timedatectl")
+        .args(["show", "--property=NTPSynchronized", "--value"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let said = asked.ok().filter(|output| output.status.success());
+    match said.as_ref().map(|output| output.stdout.trim_ascii()) {
+        Some(b"yes") => ClockSync::Synced,
+        Some(b"no") => ClockSync::Adrift,
+        _ => ClockSync::Unknown,
+    }
+}
+
+fn is_on_one_disk(file: &Path, home: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).map(|about| about.dev()).ok();
+    device(file).is_some_and(|one| device(home) == Some(one))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_listens_is_found_with_its_address() {
+        let four = TcpListener::bind("127.0.0.1:0").unwrap();
+        let everywhere = TcpListener::bind("0.0.0.0:0").unwrap();
+        let found = listeners(std::process::id());
+        for listener in [four, everywhere] {
+            let address = listener.local_addr().unwrap();
+            assert!(found.contains(&address), "{address} in {found:?}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Who may write, and who may say yes.
+
+use hermetic_app as app;
+use hermetic_config::{Config, PlatformConfig};
+
+use super::CheckedLine;
+
+pub(super) fn lines(config: &Config) -> Vec<CheckedLine> {
+    vec![allowlists(config), approvers(config)]
+}
+
+fn allowlists(config: &Config) -> CheckedLine {
+    let platforms = config.platforms();
+    if platforms.allow_all_users || platforms.allowed_users.iter().any(|one| one == "*") {
+        return CheckedLine::weak(
+            "people",
+            "everybody may write, on every platform",
+            "take GATEWAY_ALLOW_ALL_USERS out, and list people or pair them",
+        );
+    }
+    let is_open = |platform: &&PlatformConfig| {
+        platform.allow_all_users || platform.allowed_users.iter().any(|one| one == "*")
+    };
+    let open: Vec<_> = spoken(config).filter(is_open).map(|one| one.name).collect();
+    match open.is_empty() {
+        true => CheckedLine::fine("people", "only who is listed or was let in by a code"),
+        false => CheckedLine::weak(
+            "people",
+            format!("everybody may write on {}", open.join(", ")),
+            "list people (`*` stands for everybody), or leave the list out and pair them",
+        ),
+    }
+}
+
+/// Where nobody is named, everybody on an allowlist is an operator.
+fn approvers(config: &Config) -> CheckedLine {
+    let named = config.approvals().approvers.len();
+    let admins = spoken(config)
+        .map(|platform| platform.admins.len())
+        .sum::<usize>();
+    let listed = spoken(config).map(|platform| platform.allowed_users.len());
+    let listed = listed.sum::<usize>() + config.platforms().allowed_users.len();
+    match (named + admins, listed) {
+        (0, 0) => CheckedLine::weak(
+            "roles",
+            "nobody can answer a question: nobody is listed",
+            "approvals.approvers: [telegram:4711]",
+        ),
+        (0, 1) => CheckedLine::fine("roles", "the one person who is listed answers questions"),
+        (0, listed) => CheckedLine::weak(
+            "roles",
+            format!("all {listed} people who are listed may approve, for everybody"),
+            "approvals.approvers: [telegram:4711] names those who may",
+        ),
+        (some, _) => CheckedLine::fine("roles", format!("{some} may approve")),
+    }
+}
+
+fn spoken(config: &Config) -> impl Iterator<Item = &PlatformConfig> {
+    let enabled = config.platforms().enabled();
+    enabled.filter(|platform| app::speaks(platform))
+}

@@ -1,0 +1,286 @@
+//! `hermetic migrate`: what becomes of a Hermes home, and what of it is copied.
+//!
+//! Nothing of Hermes' is ever written: its files are read, and `--apply` adds to our own folder. Where our
+//! home is theirs, which it is unless somebody says otherwise, the configuration is not copied but shared.
+
+mod belongings;
+mod configured;
+mod finding;
+mod hermes_gateway;
+mod hermes_home;
+mod take_over;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hermetic_app as app;
+use hermetic_config::{Config, ConfigInputs, HomeFolder};
+use serde_json::json;
+
+use self::finding::{MigrationFinding, MigrationVerdict};
+use self::hermes_gateway::HermesGateway;
+use self::hermes_home::{HermesHome, HermesPairings, LeftOut};
+use self::take_over::CopiedFile;
+use super::{inputs_of_new_home, on_this_thread};
+use crate::cli::CommandLine;
+use crate::exit::ExitReason;
+use crate::failure::CommandFailure;
+use crate::output::{self, BOLD};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Nothing is written on the side of Hermes, with or without --apply. What --apply does can be done again:
+it copies who is missing and never replaces a file.
+
+Exits with 1 if something has to be done before a gateway can run.
+
+Examples:
+  hermetic migrate
+  hermetic migrate --apply
+  hermetic --home ~/.hermetic migrate --from ~/.hermes --apply")]
+pub(crate) struct MigrateArgs {
+    /// Read this Hermes home, instead of the folder that is Hermetic's as well
+    #[arg(long, value_name = "FOLDER")]
+    from: Option<PathBuf>,
+    /// Copy pairings, and with --from also config.yaml and .env where they are missing
+    #[arg(long)]
+    apply: bool,
+    /// Only show what would be done (this is the default)
+    #[arg(long, conflicts_with = "apply")]
+    dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that was found out about one Hermes home.
+struct HomeSurvey {
+    is_shared: bool,
+    gateways: Vec<HermesGateway>,
+    pairings: Vec<HermesPairings>,
+    files: Vec<CopiedFile>,
+    findings: Vec<MigrationFinding>,
+}
+
+pub(crate) fn run(cli: &CommandLine, args: &MigrateArgs) -> Result<ExitReason, CommandFailure> {
+    let ours = inputs_of_new_home(cli)?;
+    let theirs = match &args.from {
+        Some(from) => absolute(from),
+        None => ours.home.root().to_owned(),
+    };
+    let hermes = HermesHome::at(&theirs);
+    if !hermes.is_there() {
+        return Err(CommandFailure::new(
+            format!("{} holds nothing of Hermes", theirs.display()),
+            "name its home: hermetic migrate --from FOLDER",
+        ));
+    }
+    let survey = survey(&ours, &theirs, &hermes);
+    if args.apply {
+        let adopted = on_this_thread(async {
+            take_over::take_over(&ours, &survey.files, &survey.pairings).await?;
+            Ok(ExitReason::Ok)
+        });
+        adopted?;
+    }
+    report(&theirs, &ours.home, &survey, args)?;
+    let is_blocked = survey
+        .findings
+        .iter()
+        .any(|one| one.verdict == MigrationVerdict::First);
+    Ok(if is_blocked {
+        ExitReason::Failed
+    } else {
+        ExitReason::Ok
+    })
+}
+
+/// Gateways of Hermes that stand in the way of one with this configuration, by their pids.
+pub(crate) fn running_hermes(config: &Config) -> Vec<u32> {
+    let hermes = HermesHome::at(config.home().root());
+    let running = hermes_gateway::running(&hermes, Some(config));
+    running.into_iter().map(|gateway| gateway.pid).collect()
+}
+
+fn survey(ours: &ConfigInputs, theirs: &Path, hermes: &HermesHome) -> HomeSurvey {
+    let is_shared = is_same(ours.home.root(), theirs);
+    let inputs = ConfigInputs {
+        home: HomeFolder::at(theirs),
+        ..ours.clone()
+    };
+    let loaded = hermetic_config::load(&inputs);
+    let gateways = hermes_gateway::running(hermes, loaded.as_ref().ok());
+    let (pairings, left_out) = hermes.pairings(app::named_on);
+    let files = match is_shared {
+        true => Vec::new(),
+        false => take_over::files(&inputs.home, &ours.home),
+    };
+    let mut findings: Vec<_> = gateways.iter().map(in_the_way).collect();
+    findings.extend(configured::findings(hermes, &inputs, &loaded));
+    findings.extend(files.iter().map(CopiedFile::finding));
+    findings.extend(paired(hermes, &pairings, &left_out));
+    findings.extend(belongings::findings(hermes));
+    HomeSurvey {
+        is_shared,
+        gateways,
+        pairings,
+        files,
+        findings,
+    }
+}
+
+fn in_the_way(gateway: &HermesGateway) -> MigrationFinding {
+    let HermesGateway { pid, holds } = gateway;
+    let what = match holds {
+        Some(platform) => format!(
+            "a gateway of Hermes runs (pid {pid}) on the account for {platform} that is configured here: \
+             two of them take each other's messages"
+        ),
+        None => format!(
+            "a gateway of Hermes runs from this home (pid {pid}): two of them on one account take each \
+             other's messages"
+        ),
+    };
+    MigrationFinding::new(MigrationVerdict::First, "Hermes", what)
+        .remedy("`hermes gateway stop` before `hermetic gateway run`, and `hermes gateway uninstall` if it is a service")
+}
+
+fn paired(
+    hermes: &HermesHome,
+    pairings: &[HermesPairings],
+    left_out: &[LeftOut],
+) -> Vec<MigrationFinding> {
+    let mut findings = Vec::new();
+    for HermesPairings {
+        platform,
+        people,
+        unreadable,
+    } in pairings
+    {
+        if !people.is_empty() {
+            let who: Vec<_> = people.iter().map(|one| one.user.as_str()).take(5).collect();
+            let more = if people.len() > who.len() {
+                ", …"
+            } else {
+                ""
+            };
+            let what = format!(
+                "{platform}: {} let in by a code ({}{more})",
+                count(people.len(), "person", "people"),
+                who.join(", ")
+            );
+            findings.push(MigrationFinding::new(
+                MigrationVerdict::Copied,
+                "pairings",
+                what,
+            ));
+        }
+        if *unreadable > 0 {
+            let what = format!("{platform}: {unreadable} entries name nobody there");
+            findings.push(MigrationFinding::new(
+                MigrationVerdict::Lost,
+                "pairings",
+                what,
+            ));
+        }
+    }
+    for LeftOut { file, why } in left_out {
+        let what = format!("{}: {why}", file.display());
+        findings.push(MigrationFinding::new(
+            MigrationVerdict::Lost,
+            "pairings",
+            what,
+        ));
+    }
+    let codes = hermes.open_codes();
+    if codes > 0 {
+        let what = format!(
+            "{} that nobody answered {} not taken over",
+            count(codes, "code", "codes"),
+            if codes == 1 { "is" } else { "are" }
+        );
+        let found = MigrationFinding::new(MigrationVerdict::Different, "pairings", what);
+        findings.push(found.remedy("whoever writes is given a new one"));
+    }
+    findings
+}
+
+fn report(
+    theirs: &Path,
+    home: &HomeFolder,
+    survey: &HomeSurvey,
+    args: &MigrateArgs,
+) -> Result<(), CommandFailure> {
+    if args.json {
+        let gateways = survey.gateways.iter();
+        let gateways = gateways.map(|one| json!({"pid": one.pid, "platform": one.holds}));
+        return output::print_json(&json!({
+            "hermes": theirs,
+            "home": home.root(),
+            "shared": survey.is_shared,
+            "applied": args.apply,
+            "gateways": gateways.collect::<Vec<_>>(),
+            "findings": survey.findings,
+        }));
+    }
+    let shared = match survey.is_shared {
+        true => format!(
+            "This is Hermetic's home as well: both read config.yaml and .env, so a change there is a change\n\
+             for both. What Hermetic itself keeps is in {}.\n",
+            home.state().display()
+        ),
+        false => format!("Hermetic's home is {}.\n", home.root().display()),
+    };
+    output::print(&format!(
+        "{BOLD}Hermes{BOLD:#} {}\n{shared}{}\n{}",
+        theirs.display(),
+        finding::as_text(&survey.findings, args.apply),
+        next(survey, args.apply)
+    ))
+}
+
+fn next(survey: &HomeSurvey, is_applied: bool) -> String {
+    let findings = &survey.findings;
+    let copies = findings
+        .iter()
+        .any(|one| one.verdict == MigrationVerdict::Copied);
+    let blocked = findings
+        .iter()
+        .any(|one| one.verdict == MigrationVerdict::First);
+    let mut steps = Vec::new();
+    if blocked {
+        steps.push("what stands first above");
+    }
+    if copies && !is_applied {
+        steps.push("`hermetic migrate --apply`");
+    }
+    steps.extend([
+        "`hermetic doctor`: whether this machine can run sandboxes, and the platforms know the accounts",
+        "`hermetic gateway run`, or `hermetic gateway install` for a service",
+    ]);
+    let steps: Vec<_> = (1..)
+        .zip(steps)
+        .map(|(number, step)| format!("  {number}  {step}\n"))
+        .collect();
+    let changed = match is_applied {
+        true => "Nothing of Hermes' was changed.",
+        false => "Nothing was changed.",
+    };
+    format!("{changed} Next:\n{}", steps.concat())
+}
+
+fn count(count: usize, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    real(one) == real(other)
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,148 @@
+//! What lies in a Hermes home beside its configuration.
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::finding::MigrationFinding;
+use super::finding::MigrationVerdict::{Different, Lost};
+use super::hermes_home::HermesHome;
+
+/// More names are counted instead of written.
+const MOST_NAMED: usize = 5;
+
+/// What stands between two memories.
+const BETWEEN_MEMORIES: &str = "\n§\n";
+
+pub(super) fn findings(hermes: &HermesHome) -> Vec<MigrationFinding> {
+    [
+        soul(hermes),
+        memories(hermes),
+        skills(hermes),
+        schedules(hermes),
+        hooks(hermes),
+        plugins(hermes),
+        logins(hermes),
+        conversations(hermes),
+        profiles(hermes),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// What every installation of Hermes 0.19 is given, as a SHA-256.
+const SOUL_AS_GIVEN: &str = "2765a846e1bb371d78d3b93b403dfb0f8d1ba1a9895edb5f608367abfe81194d";
+
+fn soul(hermes: &HermesHome) -> Option<MigrationFinding> {
+    let text = hermes.text("SOUL.md")?;
+    let text = text.trim();
+    // Of before, when it was comments only.
+    let says = text.lines().any(|line| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with('#') && !line.starts_with("<!--")
+    });
+    let hash = Sha256::digest(text.as_bytes());
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    (says && hash != SOUL_AS_GIVEN).then(|| {
+        MigrationFinding::new(Different, "SOUL.md", "is not read")
+            .remedy("write its text into agent.system_prompt, which Hermes says to its model too")
+    })
+}
+
+fn memories(hermes: &HermesHome) -> Option<MigrationFinding> {
+    let count = |name| {
+        let text = hermes.text(name).unwrap_or_default();
+        let entries = text.split(BETWEEN_MEMORIES);
+        entries.filter(|entry| !entry.trim().is_empty()).count()
+    };
+    let all = count("memories/MEMORY.md") + count("memories/USER.md");
+    (all > 0).then(|| {
+        let what = format!("not told to the model; entries in memories/: {all}");
+        MigrationFinding::new(Lost, "memories", what)
+            .remedy("what matters to every conversation can stand in agent.system_prompt")
+    })
+}
+
+fn skills(hermes: &HermesHome) -> Option<MigrationFinding> {
+    let skills = hermes.folders_with("skills", "SKILL.md");
+    (!skills.is_empty()).then(|| {
+        let what = format!("not offered to the model: {}", named("skill", &skills));
+        MigrationFinding::new(Lost, "skills", what).remedy(format!(
+            "to let it read them: terminal.native_mounts: [\"{}:/skills\"]",
+            hermes.path("skills").display()
+        ))
+    })
+}
+
+fn schedules(hermes: &HermesHome) -> Option<MigrationFinding> {
+    let file = hermes.json("cron/jobs.json")?;
+    let jobs = file.get("jobs").unwrap_or(&file).as_array()?;
+    let is_on = |job: &&Value| job["enabled"].as_bool() != Some(false);
+    let name = |job: &Value| {
+        let named = job["name"].as_str().or_else(|| job["id"].as_str());
+        named.unwrap_or("unnamed").to_owned()
+    };
+    let names: Vec<_> = jobs.iter().filter(is_on).map(name).collect();
+    (!names.is_empty()).then(|| {
+        let what = format!("nothing runs by itself here: {}", named("job", &names));
+        MigrationFinding::new(Lost, "cron", what)
+            .remedy("a cron job of the machine can run `hermetic chat -q '…'`")
+    })
+}
+
+fn hooks(hermes: &HermesHome) -> Option<MigrationFinding> {
+    let hooks = hermes.folders_with("hooks", "HOOK.yaml");
+    (!hooks.is_empty()).then(|| {
+        let what = format!("not run: {}", named("hook", &hooks));
+        MigrationFinding::new(Lost, "hooks", what)
+    })
+}
+
+fn plugins(hermes: &HermesHome) -> Option<MigrationFinding> {
+    let plugins = hermes.folders_with("plugins", "plugin.yaml");
+    (!plugins.is_empty()).then(|| {
+        let what = format!("not loaded: {}", named("plugin", &plugins));
+        MigrationFinding::new(Lost, "plugins", what)
+    })
+}
+
+/// Providers one logs into by a browser.
+fn logins(hermes: &HermesHome) -> Option<MigrationFinding> {
+    let file = hermes.json("auth.json")?;
+    let providers: Vec<_> = file["providers"].as_object()?.keys().cloned().collect();
+    (!providers.is_empty()).then(|| {
+        let what = format!("not used: {} in auth.json", named("login", &providers));
+        MigrationFinding::new(Lost, "logins", what).remedy("write the provider's key into .env")
+    })
+}
+
+fn conversations(hermes: &HermesHome) -> Option<MigrationFinding> {
+    hermes.path("state.db").is_file().then(|| {
+        MigrationFinding::new(
+            Lost,
+            "conversations",
+            "begin anew: those in state.db stay with Hermes",
+        )
+    })
+}
+
+fn profiles(hermes: &HermesHome) -> Option<MigrationFinding> {
+    let profiles = hermes.names_in("profiles");
+    (!profiles.is_empty()).then(|| {
+        let what = format!("{}: each is a home of its own", named("profile", &profiles));
+        MigrationFinding::new(Different, "profiles", what).remedy(format!(
+            "`hermetic --home {}/<name> migrate`, and a gateway for each",
+            hermes.path("profiles").display()
+        ))
+    })
+}
+
+/// "2 jobs (morning, evening)".
+fn named(what: &str, names: &[String]) -> String {
+    let plural = if names.len() == 1 { "" } else { "s" };
+    let mut shown: Vec<_> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+    if names.len() > MOST_NAMED {
+        shown.push("…");
+    }
+    format!("{} {what}{plural} ({})", names.len(), shown.join(", "))
+}

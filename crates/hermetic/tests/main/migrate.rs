@@ -1,0 +1,298 @@
+//! `hermetic migrate`: a whole Hermes home, read and never written.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use hermetic_testkit::telegram::{TOKEN, TelegramServer};
+use serde_json::{Value, json};
+
+use crate::hermetic::Hermetic;
+
+const CONFIG: &str = "\
+_config_version: 33
+model: {default: some/model, provider: auto, base_url: 'http://127.0.0.1:9/v1'}
+terminal: {backend: local, timeout: 180}
+compression: {enabled: true, threshold: 0.5}
+memory: {memory_enabled: true, user_profile_enabled: true}
+hooks: {}
+voice: {enabled: false}
+mcp_servers: {files: {command: npx}, issues: {url: 'http://127.0.0.1:9'}}
+quick_commands: {}
+command_allowlist: ['recursive delete']
+telegram: {reactions: true}
+email: {enabled: true}
+";
+
+const DOTENV: &str = "\
+OPENAI_API_KEY=sk-of-hermes
+TELEGRAM_BOT_TOKEN=42:of-hermes
+TELEGRAM_ALLOWED_USERS=11,22
+MATTERMOST_URL=https://chat.example
+FAL_KEY=x
+";
+
+/// A home that Hermes was used in, without a line of ours.
+fn hermes_home() -> Hermetic {
+    let home = Hermetic::with(CONFIG).file(".env", DOTENV);
+    let put = |name: &str, text: &str| {
+        let path = home.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let approved = json!({
+        "11": {"user_name": "Ada", "approved_at": 1_750_000_000.5},
+        "33": {"user_name": "Eve\u{1b}[2J", "approved_at": 1_750_000_001.0},
+    });
+    put("pairing/telegram-approved.json", &approved.to_string());
+    put(
+        "pairing/telegram-pending.json",
+        &json!({"hash": {"user_id": "44", "created_at": 1.0}}).to_string(),
+    );
+    put("pairing/_rate_limits.json", "{}");
+    put(
+        "platforms/pairing/discord-approved.json",
+        &json!({"55": {"user_name": "Bob", "approved_at": 1_750_000_002.0}}).to_string(),
+    );
+    put("pairing/slack-approved.json", "{ this is cut of");
+    put("pairing/mattermost-approved.json", "{\"x\": {}}");
+    put("SOUL.md", "You are a pirate.\n");
+    put(
+        "memories/MEMORY.md",
+        "the server is in the cellar\n§\nit is loud\n",
+    );
+    put("memories/USER.md", "is called Ada\n");
+    put("skills/dev/review/SKILL.md", "---\nname: review\n---\n");
+    put("skills/notes/SKILL.md", "---\nname: notes\n---\n");
+    put(
+        "cron/jobs.json",
+        &json!({"jobs": [
+            {"id": "1", "name": "morning", "enabled": true},
+            {"id": "2", "name": "evening", "enabled": false},
+        ]})
+        .to_string(),
+    );
+    put("hooks/greet/HOOK.yaml", "events: [session:start]\n");
+    put("auth.json", "{\"providers\": {\"nous\": {}}}");
+    put("state.db", "");
+    put("profiles/work/config.yaml", "");
+    home
+}
+
+/// Every file with what is in it, but for what is ours.
+fn all_files(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().flatten() {
+            let path = entry.path();
+            if path == root.join("hermetic") {
+                continue;
+            }
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let mode = entry.metadata().unwrap().permissions().mode();
+                    files.insert(path.clone(), (fs::read(&path).unwrap(), mode));
+                }
+            }
+        }
+    }
+    files
+}
+
+fn paired(hermetic: &Hermetic) -> Value {
+    let json = hermetic.run(&["pairing", "list", "--json"]).json();
+    let ids = |platform: &str| {
+        let approved = json[platform]["approved"].as_array().unwrap().clone();
+        let ids = approved.iter().map(|one| one["user"].clone());
+        ids.collect::<Vec<_>>()
+    };
+    json!({"telegram": ids("telegram"), "discord": ids("discord")})
+}
+
+#[test]
+fn a_whole_home_is_told_what_works_differs_and_is_lost() {
+    let hermetic = hermes_home();
+    let before = all_files(&hermetic.path(""));
+    let ended = hermetic.run(&["migrate"]);
+    assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+    insta::assert_snapshot!(ended.out);
+    assert_eq!(before, all_files(&hermetic.path("")));
+    assert!(
+        !hermetic.path("hermetic").exists(),
+        "looking makes no installation"
+    );
+}
+
+#[test]
+fn applying_copies_people_once_and_writes_nothing_of_hermes() {
+    let hermetic = hermes_home();
+    let before = all_files(&hermetic.path(""));
+    let ended = hermetic.run(&["migrate", "--apply"]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(ended.out.contains("Nothing of Hermes' was changed"));
+    let people = json!({"telegram": ["11", "33"], "discord": ["55"]});
+    assert_eq!(paired(&hermetic), people);
+    let list = hermetic.run(&["pairing", "list"]).out;
+    assert!(list.contains("Eve") && !list.contains('\u{1b}'), "{list:?}");
+    assert_eq!(before, all_files(&hermetic.path("")));
+    // What happened is on record, and once.
+    let recorded = || {
+        let record = hermetic.run(&["audit", "show", "--json"]).out;
+        record.matches("hermetic migrate").count()
+    };
+    assert_eq!(recorded(), 3);
+    assert_eq!(hermetic.run(&["migrate", "--apply"]).code, 0);
+    assert_eq!((recorded(), paired(&hermetic)), (3, people));
+}
+
+#[test]
+fn a_home_of_ones_own_is_given_the_configuration_and_keeps_what_it_has() {
+    let theirs = hermes_home();
+    let before = all_files(&theirs.path(""));
+    let ours = Hermetic::new();
+    let from = theirs.path("");
+    let arguments = ["migrate", "--from", from.to_str().unwrap(), "--apply"];
+    let ended = ours.run(&arguments);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert_eq!(
+        fs::read_to_string(ours.path("config.yaml")).unwrap(),
+        CONFIG
+    );
+    assert_eq!(fs::read_to_string(ours.path(".env")).unwrap(), DOTENV);
+    let mode = fs::metadata(ours.path(".env"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(paired(&ours)["telegram"], json!(["11", "33"]));
+    // Ours now: a second time changes nothing.
+    fs::write(ours.path("config.yaml"), "model: mine\n").unwrap();
+    let ended = ours.run(&arguments);
+    assert!(ended.out.contains("stays as it is"), "{}", ended.out);
+    assert_eq!(
+        fs::read_to_string(ours.path("config.yaml")).unwrap(),
+        "model: mine\n"
+    );
+    assert_eq!(before, all_files(&theirs.path("")));
+}
+
+/// Something that lives, for a test to write down as a gateway.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Self {
+        let mut command = Command::new("sleep");
+        Self(command.arg("600").stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    /// As Hermes writes of itself.
+    fn record(&self) -> Value {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        let since = stat.split_whitespace().nth(21).unwrap();
+        json!({
+            "pid": self.0.id(),
+            "kind": "hermes-gateway",
+            "argv": ["hermes", "gateway", "run"],
+            "start_time": since.parse::<u64>().unwrap(),
+        })
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_gateway_of_hermes_that_runs_is_named() {
+    let hermetic = hermes_home();
+    let mut gateway = Sleeper::start();
+    let record = gateway.record().to_string();
+    fs::write(hermetic.path("gateway.pid"), &record).unwrap();
+    fs::write(hermetic.path("gateway_state.json"), &record).unwrap();
+    let ended = hermetic.run(&["migrate", "--json"]);
+    assert_eq!(ended.code, 1);
+    let gateways = ended.json()["gateways"].clone();
+    assert_eq!(gateways, json!([{"pid": gateway.0.id(), "platform": null}]));
+    let first = ended.json()["findings"][0].clone();
+    assert_eq!(first["verdict"], "first");
+    assert!(
+        first["remedy"]
+            .as_str()
+            .unwrap()
+            .contains("hermes gateway stop")
+    );
+    // The files stay when it is gone, and then mean nothing.
+    gateway.0.kill().unwrap();
+    gateway.0.wait().unwrap();
+    assert_eq!(hermetic.run(&["migrate"]).code, 0);
+}
+
+#[test]
+fn a_gateway_elsewhere_that_holds_our_token_is_named() {
+    let locks = tempfile::tempdir().unwrap();
+    let folder = locks.path().to_str().unwrap();
+    let hermetic = hermes_home().variable("HERMES_GATEWAY_LOCK_DIR", folder);
+    let gateway = Sleeper::start();
+    // The first half of the SHA-256 of the token in `DOTENV`.
+    let lock = locks
+        .path()
+        .join("telegram-bot-token-d25479f54f535807.lock");
+    fs::write(lock, gateway.record().to_string()).unwrap();
+    let ended = hermetic.run(&["migrate", "--json"]);
+    let gateways = ended.json()["gateways"].clone();
+    assert_eq!(
+        gateways,
+        json!([{"pid": gateway.0.id(), "platform": "telegram"}])
+    );
+    assert!(!ended.out.contains("of-hermes"), "{}", ended.out);
+}
+
+#[test]
+fn a_configuration_with_mistakes_is_told_and_the_rest_is_looked_at() {
+    let hermetic = hermes_home().file("config.yaml", "terminal: {bakend: docker}\n");
+    let ended = hermetic.run(&["migrate"]);
+    assert_eq!(ended.code, 1, "{}", ended.out);
+    assert!(ended.out.contains("config check"), "{}", ended.out);
+    assert!(ended.out.contains("1 job (morning)"), "{}", ended.out);
+    // Nobody is let in by a configuration that nobody can read.
+    assert_eq!(hermetic.run(&["migrate", "--apply"]).code, 78);
+}
+
+#[test]
+fn a_folder_of_somebody_else_is_no_hermes_home() {
+    let ended = Hermetic::new().run(&["migrate"]);
+    assert_eq!(ended.code, 1);
+    assert!(
+        ended.err.contains("holds nothing of Hermes"),
+        "{}",
+        ended.err
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_who_was_paired_with_hermes_is_let_in_at_once() {
+    let server = TelegramServer::start().await.unwrap();
+    let config = format!(
+        "platforms: {{telegram: {{base_url: '{}'}}}}\n",
+        server.url()
+    );
+    let hermetic = hermes_home()
+        .file("config.yaml", &config)
+        .file(".env", &format!("TELEGRAM_BOT_TOKEN={TOKEN}\n"));
+    if !hermetic.has_sandboxes("somebody_who_was_paired_with_hermes_is_let_in_at_once") {
+        return;
+    }
+    assert_eq!(hermetic.run(&["migrate", "--apply"]).code, 0);
+    let (_gateway, _) = hermetic.gateway(&[]);
+    server.says(33, "/sh echo let in");
+    let answered = server.wait_for("sendMessage", 1).await.remove(0);
+    let text = answered.params["text"].as_str().unwrap();
+    assert!(text.contains("let in"), "{text}");
+}

@@ -1,0 +1,187 @@
+//! Invitations: accepted from whoever may write to us, and otherwise left alone without a word.
+//!
+//! The homeserver tells of an invitation once, so one that is to be accepted is written down until that is
+//! done. A room that is end-to-end encrypted is declined, and the reason stands where the inviter sees it:
+//! staying silent in it would look like listening.
+
+use std::time::Duration;
+
+use hermetic_chat::{AdapterStateError, SaveDurability};
+use hermetic_types::{ChatId, UserId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use crate::MatrixAdapter;
+use crate::listening::is_answer;
+use crate::names::server_of;
+use crate::sync::RoomInvitation;
+use crate::wire::{MatrixCallError, MatrixRoute};
+
+/// What the keys of invitations begin with.
+const PREFIX: &str = "invitation:";
+/// Invitations that wait at one time. Whoever may write to us can invite us again.
+const MOST_WAITING: usize = 100;
+/// Before a room that could not be joined is tried again.
+const PAUSE: Duration = Duration::from_secs(30);
+/// How often.
+const TRIES: u32 = 20;
+/// Private rooms that strangers opened, to ask to be let in.
+const MOST_STRANGERS: usize = 100;
+const STRANGERS_KEY: &str = "strangers";
+
+const ENCRYPTED: &str =
+    "I cannot read end-to-end encrypted rooms. Please invite me to a room without encryption.";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WaitingInvites {
+    inviter: String,
+    is_encrypted: bool,
+    tries: u32,
+}
+
+impl MatrixAdapter {
+    /// Writes down those that are to be answered.
+    pub(crate) async fn note_invitations(
+        &self,
+        invitations: &[RoomInvitation],
+    ) -> Result<(), AdapterStateError> {
+        for invitation in invitations {
+            if !self.accepts(invitation).await? {
+                debug!(
+                    room = invitation.room,
+                    inviter = invitation.inviter,
+                    "an invitation is left alone"
+                );
+                continue;
+            }
+            let waiting = WaitingInvites {
+                inviter: invitation.inviter.clone(),
+                is_encrypted: invitation.is_encrypted,
+                tries: 0,
+            };
+            self.keep_invitation(&invitation.room, &waiting).await?;
+            self.invitations_at.lock().await.take();
+        }
+        Ok(())
+    }
+
+    async fn accepts(&self, invitation: &RoomInvitation) -> Result<bool, AdapterStateError> {
+        let rule = &self.invites;
+        let inviter = UserId::new(invitation.inviter.clone());
+        let is_listed =
+            rule.from_anybody || inviter.is_ok_and(|inviter| rule.from.contains(&inviter));
+        if is_listed {
+            let rooms = &self.hearing.allowed_rooms;
+            let is_heard = rooms.is_empty()
+                || invitation.is_direct
+                || ChatId::new(invitation.room.clone()).is_ok_and(|room| {
+                    rooms.contains(&room) || rooms.iter().any(|listed| listed.as_str() == "*")
+                });
+            return Ok(is_heard);
+        }
+        if !rule.pairing || !invitation.is_direct || invitation.is_encrypted {
+            return Ok(false);
+        }
+        let kept = self.store.load(STRANGERS_KEY).await?;
+        let strangers: usize = kept.and_then(|kept| kept.parse().ok()).unwrap_or_default();
+        if strangers >= MOST_STRANGERS {
+            warn!(account = %self.account, strangers, "too many strangers have opened rooms; invite this account yourself, or write an allowlist");
+            return Ok(false);
+        }
+        let more = (strangers + 1).to_string();
+        self.store
+            .save(STRANGERS_KEY, &more, SaveDurability::Soon)
+            .await?;
+        Ok(true)
+    }
+
+    /// Answers those that wait. What goes wrong is tried again later and holds up nothing.
+    pub(crate) async fn answer_invitations(&self) {
+        let mut not_before = self.invitations_at.lock().await;
+        if not_before.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        *not_before = Some(Instant::now() + PAUSE);
+        drop(not_before);
+        let waiting = match self.store.load_all(PREFIX).await {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                warn!(account = %self.account, %error, "invitations could not be read");
+                return;
+            }
+        };
+        for (key, value) in waiting {
+            let room = key.strip_prefix(PREFIX).unwrap_or_default();
+            let answered = match serde_json::from_str::<WaitingInvites>(&value) {
+                Ok(waiting) => self.answer_invitation(room, waiting).await,
+                Err(_) => self.store.remove(&key).await,
+            };
+            if let Err(error) = answered {
+                warn!(account = %self.account, room, %error, "an invitation could not be kept");
+            }
+        }
+    }
+
+    async fn answer_invitation(
+        &self,
+        room: &str,
+        mut waiting: WaitingInvites,
+    ) -> Result<(), AdapterStateError> {
+        let key = format!("{PREFIX}{room}");
+        let answered = match waiting.is_encrypted {
+            true => {
+                let route = MatrixRoute::post(&["rooms", room, "leave"]);
+                let reason = json!({ "reason": ENCRYPTED });
+                self.call::<Value>(&route, |r| r.json(&reason)).await
+            }
+            false => {
+                let mut route = MatrixRoute::post(&["join", room]);
+                // A room's id does not say which server knows it.
+                if let Some(server) = server_of(&waiting.inviter) {
+                    route = route.with("via", server).with("server_name", server);
+                }
+                self.call::<Value>(&route, |r| r.json(&json!({}))).await
+            }
+        };
+        match answered {
+            Ok(_) if waiting.is_encrypted => {
+                warn!(account = %self.account, room, inviter = waiting.inviter, "declined an end-to-end encrypted room, which this build does not speak");
+                self.store.remove(&key).await
+            }
+            Ok(_) => {
+                info!(account = %self.account, room, inviter = waiting.inviter, "joined a room");
+                self.store.remove(&key).await
+            }
+            Err(error) => {
+                waiting.tries += 1;
+                let is_final = is_answer(&error)
+                    && !matches!(
+                        error.call(),
+                        Some(MatrixCallError::Refused { status: 500.., .. })
+                    );
+                warn!(account = %self.account, room, %error, "an invitation could not be answered");
+                match is_final || waiting.tries >= TRIES {
+                    true => self.store.remove(&key).await,
+                    false => self.keep_invitation(room, &waiting).await,
+                }
+            }
+        }
+    }
+
+    async fn keep_invitation(
+        &self,
+        room: &str,
+        waiting: &WaitingInvites,
+    ) -> Result<(), AdapterStateError> {
+        let key = format!("{PREFIX}{room}");
+        let all = self.store.load_all(PREFIX).await?;
+        if all.len() >= MOST_WAITING && !all.iter().any(|(kept, _)| *kept == key) {
+            warn!(account = %self.account, room, "too many invitations wait; this one is left alone");
+            return Ok(());
+        }
+        let value = serde_json::to_string(waiting).unwrap_or_default();
+        self.store.save(&key, &value, SaveDurability::OnDisk).await
+    }
+}

@@ -1,0 +1,374 @@
+//! From a room's events to those that are for us.
+
+use hermetic_chat::{ChatEvent, SaveDurability};
+use hermetic_types::{
+    ButtonPress, ChatId, ChatKind, ChatPlace, DeletedMessage, IncomingMessage, MessageId,
+    QuotedMessage, Sender, ThreadId, Timestamp, UpdateId, UserId,
+};
+use tracing::{debug, warn};
+
+use crate::MatrixAdapter;
+use crate::hearing::{HeardMatrixEvent, MatrixListener, MatrixWords, hear};
+use crate::names::localpart;
+use crate::receive::{MatrixTrouble, SyncArrival};
+use crate::rooms::RoomFacts;
+use crate::session::SessionError;
+use crate::sync::{JoinedRoom, RoomEvent};
+use crate::wire::MatrixRoute;
+
+impl MatrixAdapter {
+    /// Everything that was said to us in a room, oldest first. Without a position nothing was.
+    pub(crate) async fn hear_room(
+        &self,
+        mut room: JoinedRoom,
+        since: Option<&str>,
+    ) -> Result<Vec<SyncArrival>, MatrixTrouble> {
+        let us = self.me.get().cloned().unwrap_or_default();
+        let known = self.rooms.facts(&room.id);
+        let is_new = known.is_none();
+        let mut facts = known.unwrap_or_default();
+        facts.learn(&room, &us);
+        self.rooms
+            .note_names(&room.id, room.state.iter().chain(&room.timeline));
+        if is_new && since.is_some() {
+            facts.since_event = arrival(&room, &us);
+        }
+        if facts.joined == 0 {
+            facts.joined = self.count_members(&room.id).await?;
+        }
+        let was_encrypted = self
+            .rooms
+            .facts(&room.id)
+            .is_some_and(|facts| facts.is_encrypted);
+        // Before anything is handed out, or a crash would make us hear what was said before our time.
+        let saving = if is_new {
+            SaveDurability::OnDisk
+        } else {
+            SaveDurability::Soon
+        };
+        self.rooms.note(&room.id, facts.clone(), saving).await?;
+        if facts.is_encrypted && !was_encrypted {
+            warn!(account = %self.account, room = room.id, "this room is end-to-end encrypted, which this build does not speak: nothing is heard or said there");
+        }
+        let Some(since) = since else {
+            return Ok(Vec::new());
+        };
+        let mut events = std::mem::take(&mut room.timeline);
+        if !drop_earlier(&mut events, facts.since_event.as_deref())
+            && let Some(gap) = &room.gap
+        {
+            let mut missed = self
+                .missed(&room.id, gap, since, facts.since_event.as_deref())
+                .await?;
+            missed.append(&mut events);
+            events = missed;
+        }
+        self.hear_events(&room.id, facts, &events).await
+    }
+
+    async fn hear_events(
+        &self,
+        room: &str,
+        mut facts: RoomFacts,
+        events: &[RoomEvent],
+    ) -> Result<Vec<SyncArrival>, MatrixTrouble> {
+        let us = self.me.get().cloned().unwrap_or_default();
+        let display = self.rooms.name(room, &us);
+        let listener = MatrixListener {
+            us: &us,
+            display: display.as_deref(),
+            hearing: &self.hearing,
+        };
+        let mut arrivals = Vec::new();
+        for event in events {
+            let Ok(update) = UpdateId::new(event.id.clone()) else {
+                continue;
+            };
+            if self.has_seen(&update) {
+                debug!(%update, "an event came again; skipped");
+                continue;
+            }
+            let heard = match hear(event, listener) {
+                HeardMatrixEvent::Words(words) => {
+                    if facts.is_private() && facts.with.is_none() {
+                        facts.with = Some(event.sender.clone());
+                        self.rooms
+                            .note(room, facts.clone(), SaveDurability::Soon)
+                            .await?;
+                    }
+                    self.hear_words(room, &facts, event, *words).await?
+                }
+                HeardMatrixEvent::Reaction { emoji, target } => {
+                    self.hear_reaction(room, &facts, event, &emoji, &target)
+                        .await?
+                }
+                HeardMatrixEvent::Deletion { target } => deleted(self, room, &target),
+                HeardMatrixEvent::Encrypted => {
+                    debug!(%update, "an event is encrypted");
+                    None
+                }
+                HeardMatrixEvent::Nothing(why) => {
+                    debug!(%update, why, "an event is not for us");
+                    None
+                }
+            };
+            arrivals.extend(heard.map(|event| SyncArrival { update, event }));
+        }
+        Ok(arrivals)
+    }
+
+    async fn hear_words(
+        &self,
+        room: &str,
+        facts: &RoomFacts,
+        event: &RoomEvent,
+        words: MatrixWords,
+    ) -> Result<Option<ChatEvent>, MatrixTrouble> {
+        let Some(Names {
+            chat,
+            sender,
+            update,
+            message,
+        }) = Names::of(room, event)
+        else {
+            return Ok(None);
+        };
+        let reply_to = match &words.reply_to {
+            Some(quoted) => self.quoted(room, quoted).await?,
+            None => None,
+        };
+        let is_private = facts.is_private();
+        let replies_to_us = reply_to.as_ref().is_some_and(|quoted| quoted.from_us);
+        let mentions_us = is_private || words.names_us || replies_to_us;
+        let is_free = lists(&self.hearing.free_response_rooms, &chat);
+        if !is_private && !self.hearing.allowed_rooms.is_empty() {
+            let is_allowed = lists(&self.hearing.allowed_rooms, &chat);
+            if !is_allowed {
+                debug!(room, "a room we do not listen to");
+                return Ok(None);
+            }
+        }
+        let needs_mention = match &words.thread {
+            _ if is_private || is_free => false,
+            Some(root) if self.takes_part(room, root).await? => self.hearing.thread_require_mention,
+            _ => self.hearing.require_mention,
+        };
+        if needs_mention && !mentions_us {
+            debug!(room, "it does not mention us");
+            return Ok(None);
+        }
+        let makes_thread = match is_private {
+            true => self.hearing.dm_auto_thread,
+            // Where it is answered without a mention, people talk in the room itself; and a reply to us
+            // goes on with what is said there.
+            false => self.hearing.auto_thread && !is_free && !replies_to_us,
+        };
+        let root = words.thread.or(makes_thread.then(|| event.id.clone()));
+        if let Some(root) = &root {
+            self.rooms.note_thread(root, true);
+        }
+        self.presence.note_heard(room, &event.id);
+        self.note_author(&event.id, &event.sender);
+        Ok(Some(ChatEvent::Message(IncomingMessage {
+            account: self.account.clone(),
+            update,
+            message,
+            place: place(chat, is_private, root.as_deref()),
+            sender: self.sender(room, sender, words.is_notice),
+            text: words.text,
+            reply_to,
+            mentions_us,
+            attachments: words.attachments,
+            received_at: self.now(),
+        })))
+    }
+
+    async fn hear_reaction(
+        &self,
+        room: &str,
+        facts: &RoomFacts,
+        event: &RoomEvent,
+        emoji: &str,
+        target: &str,
+    ) -> Result<Option<ChatEvent>, MatrixTrouble> {
+        let Some(question) = self.choices.find(target).await? else {
+            return Ok(None);
+        };
+        let (Some(data), true) = (question.choices.data(emoji), question.room == room) else {
+            return Ok(None);
+        };
+        let (Some(names), Ok(message)) = (Names::of(room, event), MessageId::new(target)) else {
+            return Ok(None);
+        };
+        let Names {
+            chat,
+            sender,
+            update,
+            ..
+        } = names;
+        Ok(Some(ChatEvent::Press(ButtonPress {
+            account: self.account.clone(),
+            update,
+            query: event.id.clone(),
+            place: place(chat, facts.is_private(), question.thread.as_deref()),
+            message,
+            sender: self.sender(room, sender, false),
+            data: data.to_owned(),
+            received_at: self.now(),
+        })))
+    }
+
+    fn sender(&self, room: &str, id: UserId, is_bot: bool) -> Sender {
+        let display = self.rooms.name(room, id.as_str());
+        Sender {
+            display: display.unwrap_or_else(|| localpart(id.as_str()).to_owned()),
+            id,
+            is_bot,
+            roles: Vec::new(),
+        }
+    }
+
+    /// The message that was replied to. One that cannot be had is none.
+    async fn quoted(&self, room: &str, id: &str) -> Result<Option<QuotedMessage>, MatrixTrouble> {
+        let Some(event) = self.look_up(room, id).await? else {
+            return Ok(None);
+        };
+        let hearing = crate::MatrixHearing {
+            notices: true,
+            ..crate::MatrixHearing::default()
+        };
+        // Read as somebody else would, so that our own words are words.
+        let listener = MatrixListener {
+            us: "",
+            display: None,
+            hearing: &hearing,
+        };
+        let text = match hear(&event, listener) {
+            HeardMatrixEvent::Words(words) => words.text,
+            _ => String::new(),
+        };
+        let Ok(message) = MessageId::new(id) else {
+            return Ok(None);
+        };
+        Ok(Some(QuotedMessage {
+            message,
+            from_us: self.me.get() == Some(&event.sender),
+            text,
+        }))
+    }
+
+    /// Whether we have written in a thread. The homeserver keeps count of that.
+    async fn takes_part(&self, room: &str, root: &str) -> Result<bool, MatrixTrouble> {
+        if let Some(known) = self.rooms.is_our_thread(root) {
+            return Ok(known);
+        }
+        let event = self.look_up(room, root).await?;
+        let is_ours =
+            event.is_some_and(|event| event.has_our_thread || self.me.get() == Some(&event.sender));
+        self.rooms.note_thread(root, is_ours);
+        Ok(is_ours)
+    }
+
+    async fn look_up(&self, room: &str, id: &str) -> Result<Option<RoomEvent>, MatrixTrouble> {
+        let route = MatrixRoute::get(&["rooms", room, "event", id]);
+        match self.patiently::<serde_json::Value>(&route, |r| r).await {
+            Ok(event) => Ok(RoomEvent::read(&event)),
+            Err(error) if is_answer(&error) => {
+                debug!(%error, "an earlier message could not be read");
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// For homeservers that do not count for us.
+    async fn count_members(&self, room: &str) -> Result<u64, MatrixTrouble> {
+        let route = MatrixRoute::get(&["rooms", room, "joined_members"]);
+        match self.patiently::<serde_json::Value>(&route, |r| r).await {
+            Ok(answer) => {
+                let joined = answer.get("joined").and_then(|joined| joined.as_object());
+                Ok(joined.map_or(0, |joined| joined.len() as u64))
+            }
+            // Many, for all we know: what is said there is not taken for private.
+            Err(error) if is_answer(&error) => Ok(u64::from(u32::MAX)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+/// What an event is called by everybody else here.
+struct Names {
+    chat: ChatId,
+    sender: UserId,
+    update: UpdateId,
+    message: MessageId,
+}
+
+impl Names {
+    fn of(room: &str, event: &RoomEvent) -> Option<Self> {
+        Some(Self {
+            chat: ChatId::new(room).ok()?,
+            sender: UserId::new(event.sender.clone()).ok()?,
+            update: UpdateId::new(event.id.clone()).ok()?,
+            message: MessageId::new(event.id.clone()).ok()?,
+        })
+    }
+}
+
+/// Whether the homeserver answered, so that asking again would end the same.
+pub(crate) fn is_answer(error: &SessionError) -> bool {
+    use crate::wire::MatrixCallError::{Garbled, Refused};
+    let is_logged_out = error.call().is_some_and(|error| error.is_logged_out());
+    !is_logged_out && matches!(error.call(), Some(Refused { .. } | Garbled { .. }))
+}
+
+fn deleted(matrix: &MatrixAdapter, room: &str, target: &str) -> Option<ChatEvent> {
+    Some(ChatEvent::Deleted(DeletedMessage {
+        account: matrix.account.clone(),
+        chat: ChatId::new(room).ok()?,
+        message: MessageId::new(target).ok()?,
+    }))
+}
+
+/// The event that brought us into a room: that somebody invited us, or that we came.
+fn arrival(room: &JoinedRoom, us: &str) -> Option<String> {
+    let last = |events: &[RoomEvent], wanted: &str| {
+        let mut ours = events.iter().rev();
+        let found = ours.find(|event| event.membership() == Some((us, wanted)));
+        found.map(|event| event.id.clone())
+    };
+    // Whoever invites us and writes at once means us.
+    last(&room.timeline, "invite")
+        .or_else(|| last(&room.timeline, "join"))
+        .or_else(|| last(&room.state, "join"))
+}
+
+/// Drops that event and everything before it; whether it was there.
+pub(crate) fn drop_earlier(events: &mut Vec<RoomEvent>, event: Option<&str>) -> bool {
+    let found = event.and_then(|event| events.iter().position(|one| one.id == event));
+    if let Some(at) = found {
+        events.drain(..=at);
+    }
+    found.is_some()
+}
+
+pub(crate) fn place(chat: ChatId, is_private: bool, thread: Option<&str>) -> ChatPlace {
+    let thread = thread.and_then(|root| ThreadId::new(root).ok());
+    ChatPlace {
+        chat,
+        kind: match (is_private, &thread) {
+            (true, _) => ChatKind::Dm,
+            (false, Some(_)) => ChatKind::Thread,
+            (false, None) => ChatKind::Group,
+        },
+        thread,
+    }
+}
+
+fn lists(list: &std::collections::BTreeSet<ChatId>, room: &ChatId) -> bool {
+    list.contains(room) || list.iter().any(|listed| listed.as_str() == "*")
+}
