@@ -16,7 +16,7 @@ use thiserror::Error;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Gateway, wording};
+use crate::{Gateway, GatewayStage, wording};
 
 /// How often it is looked whether somebody was let in: they wait for it with the chat open.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -36,6 +36,12 @@ impl Gateway {
             .iter()
             .map(|chat| chat.account().platform())
             .collect();
+        // What an earlier run left is taken over first: a row of ours would be taken for one of those.
+        let mut stage = self.stage.subscribe();
+        let serving = stage.wait_for(|stage| *stage != GatewayStage::Starting);
+        if until.run_until_cancelled(serving).await.is_none() {
+            return;
+        }
         // Until the store works again, the same complaint is made once.
         let mut complained = false;
         loop {
