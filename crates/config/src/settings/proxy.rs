@@ -38,7 +38,7 @@ pub(super) fn own(
     problems: &mut Vec<ConfigProblem>,
 ) -> Option<UpstreamProxy> {
     let found = match pick.maybe_text(OWN) {
-        Some(text) => written(pick, OWN, &text, problems),
+        Some(text) => written(OWN, &text, problems),
         None => of_environment(pick, problems),
     };
     found.map(|proxy| proxy.except(exceptions(pick)))
@@ -52,26 +52,22 @@ pub(super) fn of_sandboxes(
 ) -> Option<UpstreamProxy> {
     match pick.maybe_text(OF_SANDBOXES) {
         Some(text) => {
-            let found = written(pick, OF_SANDBOXES, &text, problems);
+            let found = written(OF_SANDBOXES, &text, problems);
             found.map(|proxy| proxy.except(exceptions(pick)))
         }
         None => own.cloned(),
     }
 }
 
-fn written(
-    pick: &SettingPicker<'_>,
-    key: &str,
-    text: &str,
-    problems: &mut Vec<ConfigProblem>,
-) -> Option<UpstreamProxy> {
+fn written(key: &str, text: &str, problems: &mut Vec<ConfigProblem>) -> Option<UpstreamProxy> {
     if text.is_empty() || text == DIRECT {
         return None;
     }
     match UpstreamProxy::parse(text) {
         Ok(proxy) => Some(proxy),
         Err(error) => {
-            let problem = pick.wrong(key, error.to_string());
+            // Without the line it stands in: that may hold the password.
+            let problem = ConfigProblem::error(error.to_string()).of_key(key);
             problems.push(problem.help("write http://host:port, or `none` for no proxy"));
             None
         }
