@@ -14,7 +14,8 @@ fn code(offer: &str) -> String {
 async fn approve(lab: &Lab, offer: &str, role: PairedRole) {
     let pairing = hermetic_app::pairing(&lab.store().await);
     let now = lab.clock().now();
-    let approved = pairing.approve(Platform::Telegram, &code(offer), role, now);
+    let code = code(offer);
+    let approved = pairing.approve(Platform::Telegram, &code, role, now);
     approved.await.unwrap();
 }
 

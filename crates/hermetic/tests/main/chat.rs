@@ -221,8 +221,8 @@ async fn at_a_terminal_lines_are_edited_completed_remembered_and_pasted_whole() 
     chat.until("› ");
     let asked = model.received()[0].body["messages"].to_string();
     assert!(asked.contains(r"one\n  two\nthree"), "one message: {asked}");
-    // Up, up: the line before the last one.
-    write!(chat.keys, "\x1b[A\x1b[A\r").unwrap();
+    // Up through the three lines of the last one, and up to the one before.
+    write!(chat.keys, "\x1b[A\x1b[A\x1b[A\x1b[A\r").unwrap();
     chat.until("at the keyboard of this machine");
     chat.until("› ");
     // Not remembered: a space stands before it.
