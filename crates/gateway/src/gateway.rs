@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::ApprovalService;
 use crate::conversation::{ConversationRegistry, DestroyConfirmations, TurnLimits};
 use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
-use crate::message::CommandAccess;
+use crate::message::{CommandAccess, EditOrder};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings, StreamingSettings};
 
@@ -100,6 +100,7 @@ pub struct Gateway {
     pub(crate) settings: GatewaySettings,
     pub(crate) confirmations: DestroyConfirmations,
     pub(crate) conversations: ConversationRegistry,
+    pub(crate) edits: EditOrder,
     pub(crate) outbox: Outbox,
     pub(crate) turn_limits: Arc<TurnLimits>,
     pub(crate) spending: SpendingBook,
@@ -158,6 +159,7 @@ impl Gateway {
             settings: parts.settings,
             confirmations: DestroyConfirmations::default(),
             conversations: ConversationRegistry::default(),
+            edits: EditOrder::default(),
             outbox,
             turn_limits,
             spending,

@@ -22,6 +22,7 @@ use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output::{self, BOLD, DIM};
+use crate::ownership::refuse_root_for_another;
 use crate::service::SystemdScope;
 
 #[derive(Debug, clap::Args)]
@@ -65,6 +66,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(cli: &CommandLine, args: &Args) -> Result<ExitReason, CommandFailure> {
     let inputs = inputs_of_new_home(cli)?;
+    refuse_root_for_another(&inputs.home)?;
     let prompt = match args.non_interactive {
         true => SetupPrompt::nobody(),
         false => SetupPrompt::at_terminal()?,

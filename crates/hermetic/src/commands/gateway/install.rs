@@ -14,6 +14,7 @@ use crate::commands::{inputs, load};
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output;
+use crate::ownership::{owner_of, user_name};
 use crate::service::{CommandPlace, SystemdScope, SystemdService, SystemdUnit};
 
 #[derive(Debug, Default, clap::Args)]
@@ -31,7 +32,7 @@ pub(crate) struct GatewayInstallArgs {
     #[arg(long, conflicts_with = "system")]
     user: bool,
     /// Run it as this user, instead of the owner of its home
-    #[arg(long, value_name = "USER", requires = "system", value_parser = user)]
+    #[arg(long, value_name = "USER", requires = "system", value_parser = user_name)]
     run_as: Option<String>,
     /// Print the unit and change nothing
     #[arg(long)]
@@ -193,7 +194,7 @@ fn run_as(
         (Some(asked), _) => asked.to_owned(),
         // Its files are that user's by now, whoever owns the folder itself.
         (None, Some(before)) => before,
-        (None, None) => owner(home.root())?,
+        (None, None) => owner_of(home.root())?,
     };
     Ok((chosen != "root").then_some(chosen))
 }
@@ -207,51 +208,9 @@ fn installed_user(service: &SystemdService, home: &HomeFolder) -> Option<String>
     })
 }
 
-/// By name, or by number where nobody has that number.
-fn owner(folder: &Path) -> Result<String, CommandFailure> {
-    let uid = fs::metadata(folder)
-        .map_err(|error| CommandFailure::file("look at", folder, &error))?
-        .uid();
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    Ok(name_of(uid, &users).unwrap_or_else(|| uid.to_string()))
-}
-
-fn name_of(uid: u32, users: &str) -> Option<String> {
-    let fields = users
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>());
-    let found = fields.into_iter().find_map(|fields| match fields[..] {
-        [name, _, number, ..] if number.parse() == Ok(uid) => Some(name),
-        _ => None,
-    })?;
-    user(found).ok()
-}
-
-fn user(name: &str) -> Result<String, String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    if name.is_empty() || !name.bytes().all(plain) || name.starts_with('-') {
-        return Err("expected the name of a user".to_owned());
-    }
-    Ok(name.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const USERS: &str = "root:x:0:0:root:/root:/bin/bash\n\
-        broken line\n\
-        bot:x:998:998::/srv/bot:/usr/sbin/nologin\n\
-        odd name:x:1001:1001::/home/odd:/bin/sh\n";
-
-    #[test]
-    fn a_number_becomes_the_name_of_who_has_it() {
-        assert_eq!(name_of(0, USERS).as_deref(), Some("root"));
-        assert_eq!(name_of(998, USERS).as_deref(), Some("bot"));
-        // It would be written into a unit.
-        assert_eq!(name_of(1001, USERS), None);
-        assert_eq!(name_of(7, USERS), None);
-    }
 
     #[test]
     fn who_is_named_comes_before_who_owns_the_home() {

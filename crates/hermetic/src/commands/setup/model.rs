@@ -59,8 +59,11 @@ pub(super) async fn choose(
             if !works {
                 may_stay(prompt, args)?;
             }
-            config_file::write(inputs, &text)?;
-            return dotenv.write(&inputs.home);
+            // The key first: without it, a model that is set would stay and never be asked for one again.
+            dotenv.write(&inputs.home)?;
+            // Read again: somebody may have written to it while the questions were answered.
+            let text = config_file::with_model(inputs, &section(&chosen))?;
+            return config_file::write(inputs, &text);
         }
     }
     Err(CommandFailure::new(
