@@ -12,7 +12,8 @@ use tracing::{info, warn};
 use crate::key;
 use crate::pairing::{PairingOffer, PairingService};
 use crate::{
-    AccessSettings, BotAdmission, PairingCode, PlatformSettings, UnauthorizedDm, UserAllowlist,
+    AccessSettings, BotAdmission, PairedRole, PairingCode, PairingPlace, PlatformSettings,
+    UnauthorizedDm, UserAllowlist,
 };
 
 /// Decides who may speak.
@@ -103,10 +104,13 @@ impl Access {
         now: Timestamp,
     ) -> Result<Admitted, AdmissionRefusal> {
         let sender = incoming.sender.clone();
-        let (platform, kind) = (incoming.platform(), incoming.place.kind);
+        let place = PairingPlace {
+            account: incoming.account.clone(),
+            place: incoming.place.clone(),
+        };
         match self.weigh(incoming).await {
             Some(admitted) => Ok(admitted),
-            None => Err(self.turn_away(platform, kind, &sender, now).await),
+            None => Err(self.turn_away(&place, &sender, now).await),
         }
     }
 
@@ -119,7 +123,10 @@ impl Access {
     }
 
     async fn weigh<T: ChatUtterance>(&self, said: T) -> Option<Admitted<T>> {
-        let paired = !said.sender().is_bot && self.is_paired(&said).await;
+        let paired = match said.sender().is_bot {
+            true => None,
+            false => self.paired_role(&said).await,
+        };
         let (grounds, role) = decide(&self.settings, &said, paired)?;
         Some(Admitted {
             conversation: key::conversation(
@@ -134,29 +141,29 @@ impl Access {
         })
     }
 
-    async fn is_paired(&self, said: &impl ChatUtterance) -> bool {
+    async fn paired_role(&self, said: &impl ChatUtterance) -> Option<PairedRole> {
         self.pairing
-            .is_approved(said.platform(), &said.sender().id)
+            .role_of(said.platform(), &said.sender().id)
             .await
             .unwrap_or_else(|error| {
                 warn!(%error, platform = %said.platform(), "pairing could not be looked up");
-                false
+                None
             })
     }
 
     async fn turn_away(
         &self,
-        platform: Platform,
-        kind: ChatKind,
+        place: &PairingPlace,
         sender: &Sender,
         now: Timestamp,
     ) -> AdmissionRefusal {
+        let platform = place.account.platform();
         let pairs = self.settings.unauthorized_dm(platform) == UnauthorizedDm::Pair;
-        if kind != ChatKind::Dm || sender.is_bot || !pairs {
+        if place.place.kind != ChatKind::Dm || sender.is_bot || !pairs {
             info!(%platform, user = %sender.id, rule = "not allowed", "refused");
             return AdmissionRefusal::SayNothing;
         }
-        match self.pairing.request(platform, sender, now).await {
+        match self.pairing.request(sender, place, now).await {
             Ok(PairingOffer::Code(code)) => {
                 info!(%platform, user = %sender.id, rule = "pairing offered", "refused");
                 AdmissionRefusal::OfferPairing(code)
@@ -175,7 +182,7 @@ impl Access {
 fn decide(
     settings: &AccessSettings,
     said: &impl ChatUtterance,
-    paired: bool,
+    paired: Option<PairedRole>,
 ) -> Option<(AdmissionGrounds, SenderRole)> {
     let nothing = PlatformSettings::default();
     let own = settings.platforms.get(&said.platform()).unwrap_or(&nothing);
@@ -198,7 +205,10 @@ fn decide(
     }
 
     let id = &sender.id;
-    let is_operator = settings.operators.contains(id) || own.operators.contains(id);
+    let is_operator = settings.operators.contains(id)
+        || own.operators.contains(id)
+        || paired == Some(PairedRole::Operator);
+    let paired = paired.is_some();
     let lists = [
         (Some(&own.allowed_users), AdmissionGrounds::PlatformList),
         (

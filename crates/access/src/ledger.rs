@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hermetic_types::{Timestamp, UserId, rfc3339};
+use hermetic_types::{AccountId, ChatPlace, Timestamp, UserId, rfc3339};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -40,6 +40,28 @@ pub struct PairedUser {
     pub display: String,
     #[serde(with = "rfc3339")]
     pub approved_at: Timestamp,
+    #[serde(default)]
+    pub role: PairedRole,
+    /// Where they wait to be told that they are in; nothing once that is on its way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untold: Option<PairingPlace>,
+}
+
+/// What a code made of somebody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PairedRole {
+    #[default]
+    User,
+    /// May approve, as if the configuration had named them.
+    Operator,
+}
+
+/// Where somebody asked to be let in, and where the answer goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairingPlace {
+    pub account: AccountId,
+    pub place: ChatPlace,
 }
 
 /// Somebody who holds a code.
@@ -58,6 +80,9 @@ struct WaitingCode {
     #[serde(flatten)]
     who: PendingPairing,
     hash: CodeHash,
+    /// Absent in what an earlier version wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<PairingPlace>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +104,29 @@ impl PairingLedger {
         self.approved.contains_key(user)
     }
 
+    pub(crate) fn role_of(&self, user: &UserId) -> Option<PairedRole> {
+        self.approved.get(user).map(|paired| paired.role)
+    }
+
+    /// Tells whether nobody was let in yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.approved.is_empty()
+    }
+
+    /// Those who are in and were not told.
+    pub(crate) fn untold(&self) -> Vec<PairedUser> {
+        let all = self.approved.values();
+        all.filter(|paired| paired.untold.is_some())
+            .cloned()
+            .collect()
+    }
+
+    pub(crate) fn note_told(&mut self, user: &UserId) {
+        if let Some(paired) = self.approved.get_mut(user) {
+            paired.untold = None;
+        }
+    }
+
     /// Whether a request now would be turned away.
     pub(crate) fn is_too_soon(&self, user: &UserId, now: Timestamp) -> bool {
         self.pending.get(user).is_some_and(|waiting| {
@@ -92,7 +140,7 @@ impl PairingLedger {
         &mut self,
         user: &UserId,
         display: &str,
-        hash: CodeHash,
+        (hash, place): (CodeHash, PairingPlace),
         now: Timestamp,
     ) -> PairingRequested {
         if self.is_too_soon(user, now) {
@@ -109,7 +157,9 @@ impl PairingLedger {
             requested_at: now,
             expires_at: now.plus(CODE_LIVES),
         };
-        self.pending.insert(user.clone(), WaitingCode { who, hash });
+        let place = Some(place);
+        self.pending
+            .insert(user.clone(), WaitingCode { who, hash, place });
         PairingRequested::Noted
     }
 
@@ -118,6 +168,7 @@ impl PairingLedger {
     pub(crate) fn approve(
         &mut self,
         code: Option<&PairingCode>,
+        role: PairedRole,
         now: Timestamp,
     ) -> Result<PairedUser, ApproveError> {
         // A lock that was made by a clock far ahead would hold for as long as that clock was wrong.
@@ -138,6 +189,8 @@ impl PairingLedger {
             user: user.clone(),
             display: waiting.who.display,
             approved_at: now,
+            role,
+            untold: waiting.place,
         };
         self.approved.insert(user, approved.clone());
         Ok(approved)
@@ -152,6 +205,9 @@ impl PairingLedger {
             }
             let person = PairedUser {
                 display: legible(&person.display),
+                // Nobody becomes more by having been let in elsewhere.
+                role: PairedRole::User,
+                untold: None,
                 ..person.clone()
             };
             self.pending.remove(&person.user);

@@ -17,7 +17,9 @@ mod store;
 
 pub use admit::{Access, AdmissionGrounds, AdmissionRefusal, Admitted, ChatUtterance, SenderRole};
 pub use code::PairingCode;
-pub use ledger::{ApproveError, PairedUser, PairingLedger, PendingPairing};
+pub use ledger::{
+    ApproveError, PairedRole, PairedUser, PairingLedger, PairingPlace, PendingPairing,
+};
 pub use pairing::{PairingError, PairingOffer, PairingService, PairingStatus};
 pub use settings::{AccessSettings, BotAdmission, PlatformSettings, UnauthorizedDm, UserAllowlist};
 pub use store::{LedgerVersion, MemoryPairings, PairingStore, PairingStoreError, SaveOutcome};

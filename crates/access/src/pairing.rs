@@ -6,7 +6,10 @@ use hermetic_types::{Platform, Sender, Timestamp, UserId};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::ledger::{ApproveError, PairedUser, PairingLedger, PairingRequested, PendingPairing};
+use crate::ledger::{
+    ApproveError, PairedRole, PairedUser, PairingLedger, PairingPlace, PairingRequested,
+    PendingPairing,
+};
 use crate::{PairingCode, PairingStore, PairingStoreError, SaveOutcome};
 
 /// Every attempt that is outrun means somebody else got through, so few are needed.
@@ -49,22 +52,46 @@ impl PairingService {
         Self { store }
     }
 
-    pub async fn is_approved(
+    /// What a code made of this person; nothing where none did.
+    pub async fn role_of(
         &self,
         platform: Platform,
         user: &UserId,
-    ) -> Result<bool, PairingError> {
+    ) -> Result<Option<PairedRole>, PairingError> {
         let (ledger, _) = self.store.load(platform).await?;
-        Ok(ledger.knows(user))
+        Ok(ledger.role_of(user))
+    }
+
+    /// Tells whether nobody was ever let in by a code, on any platform.
+    pub async fn is_new(&self) -> Result<bool, PairingError> {
+        for platform in Platform::ALL {
+            let (ledger, _) = self.store.load(platform).await?;
+            if !ledger.is_new() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Those who are in and were not told yet.
+    pub async fn untold(&self, platform: Platform) -> Result<Vec<PairedUser>, PairingError> {
+        let (ledger, _) = self.store.load(platform).await?;
+        Ok(ledger.untold())
+    }
+
+    /// Notes that this person's greeting is on its way.
+    pub async fn note_told(&self, platform: Platform, user: &UserId) -> Result<(), PairingError> {
+        self.change(platform, |ledger| ledger.note_told(user)).await
     }
 
     /// A code for this stranger, at most one in ten minutes.
     pub async fn request(
         &self,
-        platform: Platform,
         sender: &Sender,
+        place: &PairingPlace,
         now: Timestamp,
     ) -> Result<PairingOffer, PairingError> {
+        let platform = place.account.platform();
         // Most of a flood ends here, without a write.
         let (ledger, _) = self.store.load(platform).await?;
         if ledger.is_too_soon(&sender.id, now) {
@@ -74,7 +101,8 @@ impl PairingService {
         let hash = code.hash().map_err(PairingError::Random)?;
         let requested = self
             .change(platform, |ledger| {
-                ledger.request(&sender.id, &sender.display, hash.clone(), now)
+                let asked = (hash.clone(), place.clone());
+                ledger.request(&sender.id, &sender.display, asked, now)
             })
             .await?;
         Ok(match requested {
@@ -83,16 +111,17 @@ impl PairingService {
         })
     }
 
-    /// Lets the holder of the code in. `typed` is what the operator typed.
+    /// Lets the holder of the code in, as a user or as an operator. `typed` is what the operator typed.
     pub async fn approve(
         &self,
         platform: Platform,
         typed: &str,
+        role: PairedRole,
         now: Timestamp,
     ) -> Result<PairedUser, PairingError> {
         let code = PairingCode::typed(typed);
         let approved = self
-            .change(platform, |ledger| ledger.approve(code.as_ref(), now))
+            .change(platform, |ledger| ledger.approve(code.as_ref(), role, now))
             .await?;
         Ok(approved?)
     }

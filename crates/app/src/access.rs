@@ -19,6 +19,13 @@ pub fn pairing(store: &Store) -> PairingService {
     PairingService::new(Arc::new(StoredPairings::new(store.documents())))
 }
 
+/// Tells whether the configuration names anybody who may approve, on any platform.
+pub fn names_operators(config: &Config) -> bool {
+    let mut all = Platform::ALL.into_iter();
+    all.any(|platform| !operators(config, platform, CountedLists::All).is_empty())
+        || !config.approvals().approvers.is_empty()
+}
+
 pub(crate) fn access(config: &Config, store: &Store) -> Access {
     let platforms = config.platforms();
     let settings = AccessSettings {

@@ -8,14 +8,17 @@ use std::sync::Arc;
 use hermetic_approvals::{EgressRecord, HostApprovals};
 use hermetic_config::{
     Config, CredentialSource, EgressConfig as EgressSettings, EgressCredential, EgressMode,
+    UpstreamNames,
 };
 use hermetic_egress::{
     AllowInstructions, CertificateAuthority, CertificateBundle, ConversationScope, Credential,
     CredentialGrant, Egress, EgressJournal, EgressLimits, EgressMetrics, EgressRecorder,
-    EgressRules, InvalidRules, LogRecorder, Proxy, RateLimitedRecorder, RuleBook, RuleMode,
-    RulePreset, RuleText, RulesText, SystemResolver, TrustRoots, trust_bundle,
+    EgressRules, InvalidRules, LogRecorder, NameCheck, Proxy, RateLimitedRecorder, RuleBook,
+    RuleMode, RulePreset, RuleText, RulesText, SystemResolver, TrustRoots, UpstreamRoute,
+    trust_bundle,
 };
 use hermetic_types::{Secret, SharedClock, SystemClock};
+use hermetic_upstream::UpstreamProxy;
 use rustix::process::{Resource, getrlimit};
 
 use crate::AppFailure;
@@ -73,6 +76,7 @@ pub(super) fn check(config: &Config) -> Result<(), AppFailure> {
     if config.egress().mode == EgressMode::Closed {
         return Ok(());
     }
+    upstream(config.egress())?;
     let nobody = Proxy::new(
         EgressLimits::default(),
         Arc::new(SystemResolver::default()),
@@ -153,7 +157,12 @@ pub(super) fn authority(
 /// Every value that must never be shown.
 pub(super) fn secrets(egress: &EgressSettings) -> Vec<Secret> {
     let values = egress.credentials.iter();
-    values.filter_map(|entry| value(entry).ok()).collect()
+    let values = values.filter_map(|entry| value(entry).ok());
+    let proxy = egress
+        .upstream_proxy
+        .iter()
+        .flat_map(UpstreamProxy::secrets);
+    values.chain(proxy).collect()
 }
 
 fn build(
@@ -186,6 +195,9 @@ fn build(
         Arc::new(records),
     )
     .advising(allowing);
+    if let Some(route) = upstream(egress)? {
+        proxy = proxy.leaving_through(route);
+    }
     if let Some(people) = people.filter(|_| egress.ask) {
         proxy = proxy.asking(Arc::new(people.hosts));
     }
@@ -210,6 +222,22 @@ fn build(
     Ok(match bundle {
         Some(bundle) => gate.trusting(bundle),
         None => gate,
+    })
+}
+
+/// The way through a company's proxy, where there is one.
+pub fn upstream(egress: &EgressSettings) -> Result<Option<UpstreamRoute>, AppFailure> {
+    let Some(proxy) = egress.upstream_proxy.clone() else {
+        return Ok(None);
+    };
+    let names = match egress.upstream_names {
+        UpstreamNames::Checked => NameCheck::Checked,
+        UpstreamNames::Pinned => NameCheck::Pinned,
+        UpstreamNames::Proxy => NameCheck::ByProxy,
+    };
+    UpstreamRoute::new(proxy, names).map(Some).map_err(|error| {
+        let remedy = "write gateway.egress.upstream_proxy: http://host:port, or `none`";
+        AppFailure::caused(&error, remedy).during("egress")
     })
 }
 

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use hermetic_agent::{Agent, NanoDollars};
 use hermetic_chat::{AdapterState, Chat};
-use hermetic_config::{BusyInput, Config, DayBudget, ResetMode, ResolvedBackend};
+use hermetic_config::{
+    BusyInput, Config, DayBudget, ResetMode, ResolvedBackend, ToolProgressConfig,
+};
 use hermetic_egress::EgressMetrics;
 use hermetic_gateway::{
     BusyMode, DayLimits, GatewayMetrics, GatewayParts, GatewaySettings, ResetSettings,
-    SpendingLimits, StoredAdapterState, StreamingSettings,
+    SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
@@ -236,6 +238,12 @@ fn streaming(config: &Config) -> Option<StreamingSettings> {
         every: wanted.edit_interval,
         threshold: wanted.buffer_threshold,
         cursor: wanted.cursor.clone(),
+        progress: match config.agent().tool_progress {
+            ToolProgressConfig::Off => ToolProgress::Off,
+            ToolProgressConfig::New => ToolProgress::New,
+            ToolProgressConfig::All => ToolProgress::All,
+            ToolProgressConfig::Verbose => ToolProgress::Verbose,
+        },
     })
 }
 

@@ -1,5 +1,6 @@
 //! What a conversation at a keyboard needs, from the configuration.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermetic_agent::{Agent, prompt};
@@ -33,6 +34,8 @@ pub struct KeyboardChat {
     pub facts: prompt::PromptFacts,
     /// Whether `/destroy` asks first.
     pub confirm_destructive: bool,
+    /// Where the lines are remembered that were typed.
+    pub line_history: PathBuf,
 }
 
 /// The person at the keyboard.
@@ -108,5 +111,6 @@ pub async fn keyboard_chat(
         redactor,
         facts,
         confirm_destructive: config.approvals().confirm_destructive_slash,
+        line_history: config.home().state().join("chat-history"),
     })
 }

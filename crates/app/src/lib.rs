@@ -56,7 +56,7 @@ use hermetic_types::{
     BackendKind, Boundary, ConversationKey, InstallationId, SandboxId, SharedClock, SystemClock,
 };
 
-pub use access::{named_on, pairing};
+pub use access::{named_on, names_operators, pairing};
 pub use approvals::approvals;
 pub use bounds::{SandboxBounds, machine_memory};
 pub use description::{boundary, description};

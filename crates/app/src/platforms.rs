@@ -25,7 +25,8 @@ use std::sync::Arc;
 
 use hermetic_chat::{AdapterState, Chat, InMemoryState};
 use hermetic_config::Config;
-use hermetic_types::{AccountId, Platform, SharedClock, SystemClock};
+use hermetic_types::{AccountId, Platform, Secret, SharedClock, SystemClock};
+use hermetic_upstream::UpstreamProxy;
 
 use crate::AppFailure;
 
@@ -67,6 +68,60 @@ impl AdapterSurroundings<'_> {
 
 fn forgetful(_: &AccountId) -> Arc<dyn AdapterState> {
     Arc::new(InMemoryState::default())
+}
+
+/// The proxy of an account: its own where one is written, else the gateway's.
+#[cfg(any(
+    feature = "discord",
+    feature = "matrix",
+    feature = "slack",
+    feature = "telegram"
+))]
+fn own_proxy(config: &Config, written: Option<&str>) -> Result<Option<UpstreamProxy>, AppFailure> {
+    let Some(written) = written else {
+        return Ok(config.gateway().proxy.clone());
+    };
+    let proxy = UpstreamProxy::parse(written).map_err(|error| {
+        AppFailure::caused(&error, "write `proxy` of the platform as http://host:port")
+    })?;
+    Ok(Some(proxy.except(config.gateway().no_proxy.clone())))
+}
+
+/// The logins of every proxy that chats are reached through.
+pub(crate) fn proxy_secrets(config: &Config) -> Vec<Secret> {
+    let platforms = config.platforms();
+    let written = [
+        platforms
+            .telegram
+            .accounts
+            .values()
+            .filter_map(|it| it.proxy.as_deref())
+            .collect::<Vec<_>>(),
+        platforms
+            .discord
+            .accounts
+            .values()
+            .filter_map(|it| it.proxy.as_deref())
+            .collect(),
+        platforms
+            .slack
+            .accounts
+            .values()
+            .filter_map(|it| it.proxy.as_deref())
+            .collect(),
+        platforms
+            .matrix
+            .accounts
+            .values()
+            .filter_map(|it| it.proxy.as_deref())
+            .collect(),
+    ];
+    let read = written
+        .concat()
+        .into_iter()
+        .filter_map(|text| UpstreamProxy::parse(text).ok());
+    let all = read.chain(config.gateway().proxy.clone());
+    all.flat_map(|proxy| proxy.secrets()).collect()
 }
 
 /// A platform that this build speaks.

@@ -5,7 +5,7 @@ use hermetic_config::{Config, RecordValue, SettingValue};
 use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_types::Secret;
 
-use super::egress;
+use super::{egress, platforms};
 
 pub fn redactor(config: &Config) -> Redactor {
     let settings = RedactorSettings {
@@ -40,6 +40,7 @@ pub fn redactor(config: &Config) -> Redactor {
             .filter_map(|model| model.api_key.clone()),
     );
     known.extend(egress::secrets(config.egress()));
+    known.extend(platforms::proxy_secrets(config));
     Redactor::new(known, settings)
 }
 

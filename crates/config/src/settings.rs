@@ -8,15 +8,19 @@ mod gateway;
 mod model;
 mod pick;
 mod platforms;
+mod proxy;
 mod session;
 mod terminal;
 
 pub use agent::{
-    AgentConfig, BusyInput, CodeExecution, StreamingConfig, ToolOutput, WorkingDirectory,
+    AgentConfig, BusyInput, CodeExecution, StreamingConfig, ToolOutput, ToolProgressConfig,
+    WorkingDirectory,
 };
 pub use approvals::{ApprovalMode, ApprovalsConfig, SecurityConfig, UnattendedAnswer};
 pub use budgets::{BudgetsConfig, DayBudget};
-pub use egress::{CredentialSource, EgressAddition, EgressConfig, EgressCredential, EgressMode};
+pub use egress::{
+    CredentialSource, EgressAddition, EgressConfig, EgressCredential, EgressMode, UpstreamNames,
+};
 pub use gateway::{DashboardConfig, GatewayConfig};
 pub use model::{ModelConfig, ModelRef, ProviderConfig};
 pub use platforms::{
@@ -56,10 +60,12 @@ impl ConfigSections {
         problems: &mut Vec<ConfigProblem>,
     ) -> Self {
         let pick = SettingPicker::new(settings, variable);
+        let gateway = GatewayConfig::build(&pick, problems);
+        let egress = EgressConfig::build(&pick, gateway.proxy.as_ref(), problems);
         Self {
             terminal: TerminalConfig::build(&pick, problems),
-            gateway: GatewayConfig::build(&pick),
-            egress: EgressConfig::build(&pick, problems),
+            gateway,
+            egress,
             approvals: ApprovalsConfig::build(&pick),
             security: SecurityConfig::build(&pick),
             agent: AgentConfig::build(&pick),

@@ -1,6 +1,6 @@
 //! One conversation's side of the proxy: its rules, its credentials, its answers, its account.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hermetic_types::ConversationKey;
 use tokio::sync::{Semaphore, watch};
@@ -23,7 +23,19 @@ pub struct ConversationEgress {
     pub(crate) questions: OpenQuestions,
     account: Arc<TrafficAccount>,
     pub(crate) lookups: Arc<Semaphore>,
+    refused: Mutex<Vec<RefusedHost>>,
 }
+
+/// A host that no rule lets this conversation reach, and what a person can do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedHost {
+    /// `host:port`.
+    pub target: String,
+    pub remedy: String,
+}
+
+/// Hosts remembered until somebody is told. More are in the journal.
+const MOST_REFUSED: usize = 8;
 
 impl ConversationEgress {
     pub fn new(
@@ -39,6 +51,7 @@ impl ConversationEgress {
             questions: OpenQuestions::default(),
             account: TrafficAccount::new(limits.connections, limits.budget),
             lookups: Arc::new(Semaphore::new(limits.lookups)),
+            refused: Mutex::default(),
         })
     }
 
@@ -53,6 +66,23 @@ impl ConversationEgress {
     /// From now on these rules count, also for connections that stand: those they do not allow are cut.
     pub fn set_rules(&self, rules: CompiledRules) {
         self.rules.send_replace(Arc::new(rules));
+    }
+
+    /// Remembers a host for whoever is told of it.
+    pub(crate) fn note_refused(&self, host: RefusedHost) {
+        let mut refused = self.refused();
+        if refused.len() < MOST_REFUSED && !refused.contains(&host) {
+            refused.push(host);
+        }
+    }
+
+    /// The hosts that were refused since this was last asked.
+    pub fn take_refused(&self) -> Vec<RefusedHost> {
+        std::mem::take(&mut *self.refused())
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Vec<RefusedHost>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn watch_rules(&self) -> watch::Receiver<Arc<CompiledRules>> {

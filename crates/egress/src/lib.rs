@@ -42,12 +42,13 @@ mod serve;
 mod splice;
 mod stream;
 mod tls;
+mod upstream;
 
 pub use account::{BudgetSpent, TrafficAccount};
 pub use ask::{HostAnswer, HostApprover, HostQuestion};
 pub use audit::{EgressDecision, EgressEntry, EgressMethod, EgressRecorder, LogRecorder};
 pub use book::{BookError, LineProblem, RuleBook, RuleEffect, WrittenRule};
-pub use conversation::ConversationEgress;
+pub use conversation::{ConversationEgress, RefusedHost};
 pub use credential::{
     CaError, CertificateAuthority, Credential, CredentialScheme, InvalidCredential, TrustRoots,
     TrustRootsError, trust_bundle,
@@ -72,3 +73,4 @@ pub use scope::{ConversationScope, InvalidScope};
 pub use serve::{ServeOutcome, serve};
 pub use stream::{BufferedStream, ByteStream};
 pub use tls::client_hello;
+pub use upstream::{NameCheck, UnusableProxy, UpstreamRoute};

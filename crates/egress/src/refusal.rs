@@ -11,6 +11,7 @@ use crate::dial::DialError;
 use crate::remedy::{AllowInstructions, RefusalRemedy};
 use crate::resolve::LocateError;
 use crate::rules::{Authority, ProxyMethod, RefusalGround, RefusedAccess};
+use crate::upstream::UpstreamError;
 
 /// A refusal, in words for the sandbox and in codes for its protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +139,68 @@ impl ProxyRefusal {
                 Self::failed("unreachable", 502, socks::REFUSED, target, reason)
             }
         }
+    }
+
+    /// The proxy between us and the target did not take us there. Its words stay outside: only what we know
+    /// of it is said.
+    pub(crate) fn by_upstream(target: &Authority, error: &UpstreamError) -> Self {
+        let reason = format!("{target}: {error}");
+        let (status, socks_reply) = match error {
+            UpstreamError::TimedOut { .. } => (504, socks::HOST_UNREACHABLE),
+            UpstreamError::Refused { .. } => (502, socks::NOT_ALLOWED),
+            UpstreamError::Unreachable { .. }
+            | UpstreamError::LoginRefused { .. }
+            | UpstreamError::NotHttp { .. } => (502, socks::FAILURE),
+        };
+        Self::failed("upstream-proxy", status, socks_reply, target, reason)
+    }
+
+    /// A name that was not found here, where it has to be found before the proxy is told.
+    pub(crate) fn unchecked_by_us(mut self) -> Self {
+        self.remedy = Some(RefusalRemedy::Do(
+            "give this machine a DNS that knows public names, or let the proxy look them up unchecked with \
+             gateway.egress.upstream_names: proxy",
+        ));
+        self
+    }
+
+    /// Whoever reaches the proxy itself reaches everything.
+    pub(crate) fn upstream_itself(target: &Authority) -> Self {
+        let reason =
+            format!("{target} is the proxy that everything leaves through, and no host of its own");
+        let rule = Some("upstream proxy".to_owned());
+        Self::forbidden("upstream-proxy", target, reason, rule, None)
+    }
+
+    /// The proxy would look this name up, and it is not a name of the world.
+    pub(crate) fn internal_name(target: &Authority) -> Self {
+        let reason = format!(
+            "{} is a name of a network of its own, which the proxy would look up unchecked",
+            target.host
+        );
+        let remedy = RefusalRemedy::Do(
+            "add the host to gateway.no_proxy (NO_PROXY), so that it is looked up and checked here",
+        );
+        let rule = Some("only public names go through the proxy".to_owned());
+        Self::forbidden("internal-name", target, reason, rule, Some(remedy))
+    }
+
+    /// The rule asks for addresses that only the proxy will know.
+    pub(crate) fn unknown_address(target: &Authority, rule: &str) -> Self {
+        let reason = format!(
+            "{}: its address is looked up by the proxy and cannot be compared with the rule's range",
+            target.host
+        );
+        let remedy = RefusalRemedy::Do(
+            "add the host to gateway.no_proxy (NO_PROXY), so that it is looked up and checked here",
+        );
+        Self::forbidden(
+            "address",
+            target,
+            reason,
+            Some(rule.to_owned()),
+            Some(remedy),
+        )
     }
 
     pub(crate) fn budget(target: &Authority, spent: BudgetSpent) -> Self {

@@ -20,3 +20,4 @@ mod shutdown;
 mod smuggling;
 mod socks;
 mod standing;
+mod upstream;

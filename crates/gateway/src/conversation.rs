@@ -4,6 +4,7 @@
 //! turn, steering and interruption; `registry` knows which conversations are live.
 
 mod auto_reset;
+mod command_reply;
 mod commands;
 mod control;
 mod destroy;

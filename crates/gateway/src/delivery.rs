@@ -8,7 +8,7 @@ mod outbound_files;
 mod outbox;
 
 pub(crate) use live_reply::LiveReply;
-pub use live_reply::StreamingSettings;
+pub use live_reply::{StreamingSettings, ToolProgress};
 #[cfg(test)]
 pub(crate) use outbound_files::FetchError;
 pub(crate) use outbound_files::{FileSource, OutboundFiles, ParsedAnswer, without_tags};

@@ -36,7 +36,7 @@ pub use conversation::{
     AgentTools, ConversationSandbox, HistoryLine, PlatformTools, PlatformToolsets, ResetSettings,
     network,
 };
-pub use delivery::StreamingSettings;
+pub use delivery::{StreamingSettings, ToolProgress};
 pub use gateway::{BusyMode, Gateway, GatewayParts, GatewaySettings};
 pub use message::{
     ArgumentDescription, COMMANDS, CommandAccess, CommandDescription, CommandRule,

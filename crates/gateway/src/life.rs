@@ -21,7 +21,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::conversation::{CommandError, Notified, TurnControl};
-use crate::delivery::{DeliveredReply, LiveReply, ParsedAnswer};
+use crate::delivery::{DeliveredReply, LiveReply, ParsedAnswer, ToolProgress};
 use crate::message::{AcceptedMessage, ChatCommand};
 use crate::run::TurnEnd;
 use crate::{BusyMode, Gateway, wording};
@@ -220,14 +220,17 @@ impl Gateway {
     ) -> Result<DeliveredReply, HandleError> {
         let reset_note = self.reset_if_due(message).await?;
         let session = self.open_session(message, control).await?;
-        let live = LiveReply::new(&self.redactor);
+        let streaming = self.settings.streaming.as_ref();
+        let progress = streaming.map_or(ToolProgress::Off, |streaming| streaming.progress);
+        let live = LiveReply::new(&self.redactor, progress);
         let turn = session.take_turn(&self.agent, control, &live);
         let answered = self.stream_while(message, &live, turn).await;
         self.note_model(answered.as_ref().err());
         let answer = answered?;
         let answer =
             ParsedAnswer::read(&answer, self.toolsets.workspace(message.said().platform()));
-        let text = format!("{}{}", reset_note.unwrap_or_default(), answer.text);
+        let refused = self.refused_hosts(message);
+        let text = format!("{}{}{refused}", reset_note.unwrap_or_default(), answer.text);
         let reply = self.redactor.redact(text);
         Ok(self
             .outbox
@@ -245,7 +248,7 @@ impl Gateway {
         let reply = self.run_command(message, slash, control).await?;
         Ok(self
             .outbox
-            .deliver(message, &reply, MessageEnd::Answered)
+            .deliver_with(message, &reply.text, reply.files, MessageEnd::Answered)
             .await?)
     }
 

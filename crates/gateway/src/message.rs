@@ -3,6 +3,7 @@
 mod accepted;
 mod command_access;
 mod edited;
+mod greetings;
 mod inbound_files;
 pub(crate) mod notices;
 mod refused;

@@ -16,6 +16,10 @@ pub(crate) const TOO_MANY_AT_WORK: &str = "Too much of yours is at work and wait
 pub(crate) const DROPPED: &str = "Not run: this was stopped before its turn came.";
 pub(crate) const NOT_FOR_YOU: &str =
     "This command is not for you here. /help and /whoami are; the operator says which others.";
+pub(crate) const PAIRED: &str =
+    "You are let in: from now on I answer you. /help says what I can do.";
+pub(crate) const PAIRED_AS_OPERATOR: &str = "You are let in, and you are this bot's operator: what needs a yes, you can answer here with /approve and \
+     /deny. /help says what I can do.";
 pub(crate) const HELP: &str = "\
 Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 

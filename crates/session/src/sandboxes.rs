@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hermetic_egress::{Egress, ReachSummary};
+use hermetic_egress::{Egress, ReachSummary, RefusedHost};
 use hermetic_sandbox::{Backend, NetworkMode, Sandbox, SandboxSpec};
 use hermetic_store::{LedgerEntry, LedgerState, SandboxLedger};
 use hermetic_types::{
@@ -139,6 +139,12 @@ impl Sandboxes {
             NetworkMode::Closed => None,
             NetworkMode::Proxied { .. } => Some(egress.reach(conversation)),
         }
+    }
+
+    /// The hosts that the conversation was refused since this was last asked.
+    pub fn take_refused(&self, conversation: &ConversationKey) -> Vec<RefusedHost> {
+        let egress = self.egress.as_ref();
+        egress.map_or_else(Vec::new, |egress| egress.take_refused(conversation))
     }
 
     /// The conversation's sandbox: the living one, the stopped one brought back, or a new one.

@@ -67,10 +67,26 @@ impl DeliveryRows {
         (account, address, text): (&str, &str, &str),
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
-        let reply = self.insert(message, (account, address, text), now);
+        let reply = self.insert(Some(message), (account, address, text), now);
         let both = vec![reply, inbox::ended(message, end, None, now)];
         let doing = "queue a reply";
         let written = self.database.write(doing, (Soon, Wait), both).await?;
+        written
+            .first()
+            .ok_or_else(DatabaseError::no_row)
+            .and_then(row_of)
+            .map_err(StoreError::while_doing(doing))
+    }
+
+    /// Writes a notice down that answers no message.
+    pub async fn queue(
+        &self,
+        (account, address, text): (&str, &str, &str),
+        now: Timestamp,
+    ) -> Result<DeliveryRow, StoreError> {
+        let doing = "queue a notice";
+        let notice = vec![self.insert(None, (account, address, text), now)];
+        let written = self.database.write(doing, (OnDisk, Wait), notice).await?;
         written
             .first()
             .ok_or_else(DatabaseError::no_row)
@@ -192,7 +208,7 @@ impl DeliveryRows {
 
     fn insert(
         &self,
-        message: MessageRow,
+        message: Option<MessageRow>,
         (account, address, text): (&str, &str, &str),
         now: Timestamp,
     ) -> SqlStatement {
@@ -200,7 +216,7 @@ impl DeliveryRows {
             "INSERT INTO deliveries (message, account, address, text, state, queued_at, owner)
              VALUES (?, ?, ?, ?, 'pending', ?, ?) RETURNING id",
         )
-        .bind(message.0)
+        .bind(message.map(|message| message.0))
         .bind(account)
         .bind(address)
         .bind(text)

@@ -1,8 +1,8 @@
 //! What pairing stands against: floods, guessing, waiting, reuse and races.
 
 use hermetic_access::{
-    AccessSettings, AdmissionGrounds, AdmissionRefusal, ApproveError, PairedUser, PairingError,
-    SenderRole,
+    AccessSettings, AdmissionGrounds, AdmissionRefusal, ApproveError, PairedRole, PairedUser,
+    PairingError, SenderRole,
 };
 use hermetic_types::Platform::Telegram;
 
@@ -20,7 +20,7 @@ async fn a_stranger_becomes_a_user() {
     let code = lab.asks_for_code("alice").await;
     let approved = lab
         .pairing()
-        .approve(Telegram, code.as_str(), lab.now)
+        .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
         .await
         .unwrap();
     assert_eq!(
@@ -57,13 +57,13 @@ async fn one_request_in_ten_minutes_and_the_rest_in_silence() {
     let second = lab.asks_for_code("alice").await;
     assert!(
         lab.pairing()
-            .approve(Telegram, first.as_str(), lab.now)
+            .approve(Telegram, first.as_str(), PairedRole::User, lab.now)
             .await
             .is_err()
     );
     assert!(
         lab.pairing()
-            .approve(Telegram, second.as_str(), lab.now)
+            .approve(Telegram, second.as_str(), PairedRole::User, lab.now)
             .await
             .is_ok()
     );
@@ -80,13 +80,13 @@ async fn a_flood_of_strangers_does_not_shut_the_door() {
     lab.pass(60);
     assert!(
         lab.pairing()
-            .approve(Telegram, early.as_str(), lab.now)
+            .approve(Telegram, early.as_str(), PairedRole::User, lab.now)
             .await
             .is_ok()
     );
     assert!(
         lab.pairing()
-            .approve(Telegram, late.as_str(), lab.now)
+            .approve(Telegram, late.as_str(), PairedRole::User, lab.now)
             .await
             .is_ok()
     );
@@ -113,7 +113,7 @@ async fn the_ledger_stays_bounded_and_the_newest_still_gets_in() {
     );
     assert!(
         lab.pairing()
-            .approve(Telegram, code.as_str(), lab.now)
+            .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
             .await
             .is_ok()
     );
@@ -134,7 +134,7 @@ async fn a_code_dies_after_an_hour() {
     );
     assert!(
         lab.pairing()
-            .approve(Telegram, code.as_str(), lab.now)
+            .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
             .await
             .is_err()
     );
@@ -146,7 +146,7 @@ async fn a_code_works_once() {
     let lab = lab();
     let code = lab.asks_for_code("alice").await;
     lab.pairing()
-        .approve(Telegram, code.as_str(), lab.now)
+        .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
         .await
         .unwrap();
     assert!(
@@ -157,7 +157,7 @@ async fn a_code_works_once() {
     );
     assert!(
         lab.pairing()
-            .approve(Telegram, code.as_str(), lab.now)
+            .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
             .await
             .is_err()
     );
@@ -171,7 +171,7 @@ async fn five_wrong_codes_lock_even_the_right_one() {
     for left in (1..5).rev() {
         let error = lab
             .pairing()
-            .approve(Telegram, "WRANGWRG", lab.now)
+            .approve(Telegram, "WRANGWRG", PairedRole::User, lab.now)
             .await
             .unwrap_err();
         assert!(
@@ -182,7 +182,7 @@ async fn five_wrong_codes_lock_even_the_right_one() {
     for typed in ["not a code at all", code.as_str()] {
         let error = lab
             .pairing()
-            .approve(Telegram, typed, lab.now)
+            .approve(Telegram, typed, PairedRole::User, lab.now)
             .await
             .unwrap_err();
         assert!(
@@ -194,7 +194,7 @@ async fn five_wrong_codes_lock_even_the_right_one() {
     let code = lab.asks_for_code("alice").await;
     assert!(
         lab.pairing()
-            .approve(Telegram, code.as_str(), lab.now)
+            .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
             .await
             .is_ok()
     );
@@ -208,7 +208,11 @@ async fn of_two_approvals_at_once_one_wins() {
         let tries: Vec<_> = (0..4)
             .map(|_| {
                 let (pairing, code, now) = (lab.pairing().clone(), code.clone(), lab.now);
-                tokio::spawn(async move { pairing.approve(Telegram, code.as_str(), now).await })
+                tokio::spawn(async move {
+                    pairing
+                        .approve(Telegram, code.as_str(), PairedRole::User, now)
+                        .await
+                })
             })
             .collect();
         let mut won = 0;
@@ -226,7 +230,11 @@ async fn guesses_at_once_do_not_slip_past_the_lock() {
     let guesses: Vec<_> = (0..20)
         .map(|_| {
             let (pairing, now) = (lab.pairing().clone(), lab.now);
-            tokio::spawn(async move { pairing.approve(Telegram, "WRANGWRG", now).await })
+            tokio::spawn(async move {
+                pairing
+                    .approve(Telegram, "WRANGWRG", PairedRole::User, now)
+                    .await
+            })
         })
         .collect();
     for guess in guesses {
@@ -234,7 +242,7 @@ async fn guesses_at_once_do_not_slip_past_the_lock() {
     }
     let error = lab
         .pairing()
-        .approve(Telegram, code.as_str(), lab.now)
+        .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
         .await
         .unwrap_err();
     assert!(
@@ -250,7 +258,7 @@ async fn clearing_voids_every_code() {
     assert_eq!(lab.pairing().clear_pending(Telegram).await.unwrap(), 1);
     assert!(
         lab.pairing()
-            .approve(Telegram, code.as_str(), lab.now)
+            .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
             .await
             .is_err()
     );
@@ -269,14 +277,17 @@ async fn a_lock_of_a_clock_that_was_a_year_ahead_lasts_an_hour() {
     let mut lab = lab();
     lab.pass(YEAR);
     for _ in 0..5 {
-        let guess = lab.pairing().approve(Telegram, "WRANGWRG", lab.now).await;
+        let guess = lab
+            .pairing()
+            .approve(Telegram, "WRANGWRG", PairedRole::User, lab.now)
+            .await;
         assert!(guess.is_err());
     }
     lab.set_back(YEAR);
     let code = lab.asks_for_code("alice").await;
     let early = lab
         .pairing()
-        .approve(Telegram, code.as_str(), lab.now)
+        .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
         .await;
     assert!(matches!(
         early,
@@ -286,7 +297,7 @@ async fn a_lock_of_a_clock_that_was_a_year_ahead_lasts_an_hour() {
     let code = lab.asks_for_code("alice").await;
     let approved = lab
         .pairing()
-        .approve(Telegram, code.as_str(), lab.now)
+        .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
         .await;
     assert!(approved.is_ok(), "{approved:?}");
 }
@@ -298,6 +309,8 @@ async fn somebody_let_in_elsewhere_is_adopted_once_and_stays_as_he_is_here() {
         user: user(id),
         display: display.to_owned(),
         approved_at: lab.now,
+        role: PairedRole::User,
+        untold: None,
     };
     let people = [person("alice", "Alice\u{202e}"), person("bob", "Bob")];
     let adopted = lab.pairing().adopt(Telegram, &people).await.unwrap();
@@ -306,4 +319,69 @@ async fn somebody_let_in_elsewhere_is_adopted_once_and_stays_as_he_is_here() {
     let again = [person("alice", "Mallory"), person("carol", "Carol")];
     let adopted = lab.pairing().adopt(Telegram, &again).await.unwrap();
     assert_eq!(adopted, [person("carol", "Carol")]);
+}
+
+#[tokio::test]
+async fn one_let_in_as_an_operator_is_one_wherever_he_writes_and_until_he_is_put_out() {
+    let lab = lab();
+    let code = lab.asks_for_code("alice").await;
+    assert!(lab.pairing().is_new().await.unwrap());
+    let approved = lab
+        .pairing()
+        .approve(Telegram, code.as_str(), PairedRole::Operator, lab.now)
+        .await
+        .unwrap();
+    assert_eq!(approved.role, PairedRole::Operator);
+    assert!(!lab.pairing().is_new().await.unwrap());
+    for said in [dm("alice"), group("alice", "-1")] {
+        assert_eq!(lab.says(said).await.unwrap().role(), SenderRole::Operator);
+    }
+    assert!(
+        lab.pairing()
+            .revoke(Telegram, &user("alice"))
+            .await
+            .unwrap()
+    );
+    assert!(lab.says(dm("alice")).await.is_err());
+    // Nobody is made one by a file of another system.
+    let claims = [PairedUser {
+        role: PairedRole::Operator,
+        ..approved
+    }];
+    lab.pairing().adopt(Telegram, &claims).await.unwrap();
+    assert_eq!(
+        lab.says(dm("alice")).await.unwrap().role(),
+        SenderRole::User
+    );
+}
+
+#[tokio::test]
+async fn who_was_let_in_waits_to_be_told_where_he_asked() {
+    let lab = lab();
+    let code = lab.asks_for_code("alice").await;
+    assert_eq!(lab.pairing().untold(Telegram).await.unwrap(), []);
+    lab.pairing()
+        .approve(Telegram, code.as_str(), PairedRole::User, lab.now)
+        .await
+        .unwrap();
+    let untold = lab.pairing().untold(Telegram).await.unwrap();
+    let place = untold[0].untold.as_ref().unwrap();
+    assert_eq!(place.place, dm("alice").place);
+    assert_eq!(place.account, dm("alice").account);
+    lab.pairing()
+        .note_told(Telegram, &user("alice"))
+        .await
+        .unwrap();
+    assert_eq!(lab.pairing().untold(Telegram).await.unwrap(), []);
+    assert!(lab.says(dm("alice")).await.is_ok());
+}
+
+#[test]
+fn a_ledger_of_an_earlier_version_is_read() {
+    let old = r#"{"approved":{"alice":{"user":"alice","display":"A","approved_at":"2026-01-02T03:04:05Z"}},
+        "pending":{},"failures":0}"#;
+    let ledger: hermetic_access::PairingLedger = serde_json::from_str(old).unwrap();
+    let written = serde_json::to_string(&ledger).unwrap();
+    assert!(written.contains(r#""role":"user""#), "{written}");
+    assert!(!written.contains("untold"), "{written}");
 }

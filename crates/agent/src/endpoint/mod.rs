@@ -18,7 +18,7 @@ use async_stream::try_stream;
 use futures::stream::StreamExt;
 use hermetic_types::SharedClock;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::{Client, Proxy, Response, Url, redirect};
+use reqwest::{Client, Response, Url, redirect};
 use tokio_util::sync::CancellationToken;
 
 use self::address::address;
@@ -76,8 +76,7 @@ impl ModelEndpoint {
             .redirect(redirect::Policy::none())
             .no_proxy();
         if let Some(proxy) = &settings.proxy {
-            builder =
-                builder.proxy(Proxy::all(proxy.expose()).map_err(|_| ModelEndpointError::Proxy)?);
+            builder = builder.proxy(proxy.for_client());
         }
         let client = builder.build().map_err(ModelEndpointError::Client)?;
         Ok(Self {

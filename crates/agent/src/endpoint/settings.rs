@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hermetic_types::Secret;
+use hermetic_upstream::UpstreamProxy;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -25,8 +26,8 @@ pub struct EndpointSettings {
     pub headers: Vec<(String, Secret)>,
     /// Fields that are sent along with every request and beat ours.
     pub extra_body: Map<String, Value>,
-    /// A proxy for our own requests, as a URL.
-    pub proxy: Option<Secret>,
+    /// The proxy that requests to the model go through.
+    pub proxy: Option<UpstreamProxy>,
     pub connect_timeout: Duration,
     /// How long the endpoint may be silent, before the answer and within it.
     pub silence: Duration,
@@ -167,8 +168,6 @@ pub enum ModelEndpointError {
     Header { name: String },
     #[error("the key of model {model} holds characters that no header can carry")]
     Key { model: String },
-    #[error("the proxy's address cannot be read")]
-    Proxy,
     #[error("cannot set up an HTTP client")]
     Client(#[source] reqwest::Error),
 }

@@ -46,7 +46,7 @@ pub(super) fn endpoint(
     if known.is_some_and(|known| matches!(known.name, "minimax" | "minimax-cn" | "bedrock")) {
         settings.key_header = KeyHeader::Bearer;
     }
-    settings.proxy = config.gateway().proxy.clone().map(Secret::new);
+    settings.proxy = config.gateway().proxy.clone();
     settings.stream = config.model().streaming;
     settings.max_output_tokens = config.model().max_tokens;
     let effort = config.model().reasoning_effort.as_deref();

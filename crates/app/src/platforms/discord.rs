@@ -55,8 +55,7 @@ fn open(
     if let Some(base) = &account.base_url {
         wanted.base_url.clone_from(base);
     }
-    let proxy = account.proxy.as_ref();
-    wanted.proxy = proxy.or(config.gateway().proxy.as_ref()).cloned();
+    wanted.proxy = super::own_proxy(config, account.proxy.as_deref())?;
     wanted.hearing = hearing(config);
     wanted.message_content = settings.message_content;
     wanted.needs_roles = !settings.allowed_roles.is_empty();

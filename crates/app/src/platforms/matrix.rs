@@ -74,8 +74,7 @@ fn open(
     );
     wanted.account = id.clone();
     wanted.device.clone_from(&account.device);
-    let proxy = account.proxy.as_ref();
-    wanted.proxy = proxy.or(config.gateway().proxy.as_ref()).cloned();
+    wanted.proxy = super::own_proxy(config, account.proxy.as_deref())?;
     wanted.hearing = hearing(config).map_err(|failure| failure.during(id.clone()))?;
     wanted.invites = invites(config);
     wanted.message_bytes = settings.max_message_length;

@@ -57,8 +57,7 @@ fn open(
     if let Some(base) = &account.base_url {
         wanted.api_base = base.trim_end_matches('/').to_owned();
     }
-    let proxy = account.proxy.as_ref();
-    wanted.proxy = proxy.or(config.gateway().proxy.as_ref()).cloned();
+    wanted.proxy = super::own_proxy(config, account.proxy.as_deref())?;
     wanted.hearing = hearing(config);
     let name = wanted.account.clone();
     let slack = SlackAdapter::new(wanted, around.state(&name)).map_err(|error| {

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hermetic_config::{Config, TelegramAccount};
-use hermetic_telegram::{TelegramAdapter, TelegramConfig, TelegramHearing, TelegramIntake};
+use hermetic_gateway::COMMANDS;
+use hermetic_telegram::{
+    MenuCommand, TelegramAdapter, TelegramConfig, TelegramHearing, TelegramIntake,
+};
 use hermetic_types::{AccountId, AccountName, Platform};
 
 use super::{AdapterSurroundings, ChatAccount, ListenAddress, PlatformSetup, SetupValue};
@@ -49,9 +52,15 @@ fn open(
     if let Some(base) = &account.base_url {
         wanted.api_base = base.trim_end_matches('/').to_owned();
     }
-    let proxy = account.proxy.as_ref();
-    wanted.proxy = proxy.or(config.gateway().proxy.as_ref()).cloned();
+    wanted.proxy = super::own_proxy(config, account.proxy.as_deref())?;
     wanted.hearing = hearing(config);
+    wanted.commands = COMMANDS
+        .iter()
+        .map(|command| MenuCommand {
+            name: command.name.to_owned(),
+            about: command.about.to_owned(),
+        })
+        .collect();
     if let Some(webhook) = &account.webhook {
         wanted.intake = TelegramIntake::Webhook {
             url: webhook.url.clone(),

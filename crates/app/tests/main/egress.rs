@@ -39,6 +39,28 @@ async fn a_person_is_asked_about_a_host_while_the_connection_waits() {
     assert!(!texts(&record).contains("reached"), "{record:?}");
 }
 
+#[tokio::test]
+async fn a_host_that_was_refused_is_named_with_how_to_allow_it() {
+    if !has_sandboxes("a_host_that_was_refused_is_named_with_how_to_allow_it").await {
+        return;
+    }
+    let lab = Lab::builder().configured_backends().start().await;
+    // What curl says of a refused tunnel does not say why.
+    let said = lab
+        .ask(ALICE, "/sh curl -s -m 50 https://api.example.org/; true")
+        .await;
+    assert!(
+        said.contains("api.example.org:443 was not reached"),
+        "{said}"
+    );
+    assert!(
+        said.contains("hermetic egress allow api.example.org"),
+        "{said}"
+    );
+    let said = lab.ask(ALICE, "/sh echo hi").await;
+    assert!(!said.contains("not reached"), "told once: {said}");
+}
+
 /// A web server on loopback that answers everything with one word.
 fn origin() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

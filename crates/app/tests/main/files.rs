@@ -207,3 +207,28 @@ async fn a_link_that_is_turned_around_while_it_is_sent_leads_nowhere() {
         assert_eq!(file.bytes, OURS);
     }
 }
+
+#[tokio::test]
+async fn long_output_comes_as_a_file_with_a_head() {
+    if !has_sandboxes("long_output_comes_as_a_file_with_a_head").await {
+        return;
+    }
+    let lab = Lab::builder().configured_backends().start().await;
+    let said = lab.ask(ALICE, &format!("/sh seq 2000; echo {KEY}")).await;
+    assert!(
+        said.contains("1\n2\n3\n") && !said.contains("\n1999"),
+        "{said}"
+    );
+    assert!(said.contains("[the beginning of 2001 lines"), "{said}");
+    let file = lab.files(1).await.remove(0);
+    assert!(file.name.ends_with(".txt"), "{}", file.name);
+    let text = String::from_utf8_lossy(&file.bytes).into_owned();
+    assert!(
+        text.starts_with("1\n2\n") && text.contains("\n1999\n2000\n"),
+        "{text}"
+    );
+    assert!(!text.contains(KEY), "{text}");
+    let short = lab.ask(ALICE, "/sh seq 20").await;
+    assert!(short.contains("\n20\n"), "{short}");
+    assert_eq!(lab.files(1).await.len(), 1);
+}

@@ -30,6 +30,7 @@ mod happy_path;
 mod killed;
 mod lab;
 mod matrix;
+mod pairing;
 mod places;
 mod processes;
 mod restarts;

@@ -42,15 +42,12 @@ pub(crate) async fn examine(host: &Arc<DockerState>) -> BackendReadiness {
     ));
     layers.push(seccomp(&info));
     layers.push(identity(host, &info).await);
-    let kept = |claimed| match leaves_limits_out(host, &info) {
-        true => Some(false),
-        false => claimed,
-    };
+    let rights = EngineRights::of(&info, owner(host));
     layers.extend([
-        limit("process limit", kept(info.pids_limit)),
-        limit("memory limit", kept(info.memory_limit)),
-        limit("swap limit", kept(info.swap_limit)),
-        limit("cpu limit", kept(info.cpu_cfs_quota)),
+        rights.limit("process limit", info.pids_limit),
+        rights.limit("memory limit", info.memory_limit),
+        rights.limit("swap limit", info.swap_limit),
+        rights.limit("cpu limit", info.cpu_cfs_quota),
         disk(host).await,
         files(host),
     ]);
@@ -70,7 +67,12 @@ fn engine(host: &DockerState, info: &SystemInfo) -> SealLayer {
         .server_version
         .as_deref()
         .unwrap_or("of unknown version");
-    let detail = format!("{version} at {}", host.config.address);
+    let rootless = if says_rootless(info) {
+        ", without root"
+    } else {
+        ""
+    };
+    let detail = format!("{version} at {}{rootless}", host.config.address);
     if info
         .os_type
         .as_deref()
@@ -291,30 +293,67 @@ async fn picture(host: &DockerState) -> Option<ImageFacts> {
     image::look(host, docker, &host.config.image).await.ok()?
 }
 
-/// Podman without root says that it keeps limits and, with cgroups of version 1, leaves them out
-/// without a word. Whose engine it is shows in the owner of its socket.
-fn leaves_limits_out(host: &DockerState, info: &SystemInfo) -> bool {
-    let first = info
-        .cgroup_version
-        .is_some_and(|version| version.to_string() == "1");
-    let socket = host
-        .config
-        .address
-        .socket()
-        .and_then(|path| fs::metadata(path).ok());
-    first && socket.is_some_and(|socket| socket.uid() != 0)
+/// The user who owns the engine's socket, where it is a socket of this machine.
+fn owner(host: &DockerState) -> Option<u32> {
+    let socket = host.config.address.socket()?;
+    Some(fs::metadata(socket).ok()?.uid())
 }
 
-fn limit(name: &'static str, kept: Option<bool>) -> SealLayer {
-    match kept {
-        Some(false) => SealLayer {
+fn says_rootless(info: &SystemInfo) -> bool {
+    let mut options = info.security_options.iter().flatten();
+    options.any(|option| option.starts_with("name=rootless"))
+}
+
+/// Whether an engine runs without root, and what of its limits that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EngineRights {
+    is_rootless: bool,
+    /// Whether it drops limits that it says it keeps, or has no cgroups at all.
+    leaves_limits_out: bool,
+}
+
+impl EngineRights {
+    /// Docker says that it runs without root. Podman says so in some versions only; whose engine it is shows in
+    /// the owner of its socket. With cgroups of version 1 it says that it keeps limits and leaves them out
+    /// without a word, and Docker has no driver of cgroups then.
+    fn of(info: &SystemInfo, socket_owner: Option<u32>) -> Self {
+        let is_rootless = says_rootless(info) || socket_owner.is_some_and(|owner| owner != 0);
+        let is = |value: Option<String>, wanted: &str| value.as_deref() == Some(wanted);
+        let first = is(info.cgroup_version.map(|version| version.to_string()), "1");
+        let none = is(info.cgroup_driver.map(|driver| driver.to_string()), "none");
+        Self {
+            is_rootless,
+            leaves_limits_out: is_rootless && (first || none),
+        }
+    }
+
+    fn limit(self, name: &'static str, claimed: Option<bool>) -> SealLayer {
+        let (detail, remedy) = match (self.leaves_limits_out, claimed, self.is_rootless) {
+            (true, _, _) => (
+                "not kept: an engine without root has no cgroups of its own here",
+                "cgroup version 2 (systemd.unified_cgroup_hierarchy=1 on the kernel's command line) and `[Service]` \
+                 with `Delegate=cpu cpuset io memory pids` in /etc/systemd/system/user@.service.d/delegate.conf",
+            ),
+            (false, Some(false), true) => (
+                "not kept: the controller is not handed down to the engine's user",
+                "`[Service]` with `Delegate=cpu cpuset io memory pids` in \
+                 /etc/systemd/system/user@.service.d/delegate.conf, then log in anew",
+            ),
+            (false, Some(false), false) => (
+                "the engine's host cannot keep it",
+                "switch the cgroup controller on, on the engine's host",
+            ),
+            // Podman does not say; it refuses a container whose limit it cannot keep.
+            (false, Some(true) | None, _) => {
+                return SealLayer::active(name, "kept by the engine's cgroups");
+            }
+        };
+        SealLayer {
             name,
             state: LayerState::Missing,
-            detail: "the engine's host cannot keep it".to_owned(),
-            remedy: Some("switch the cgroup controller on, on the engine's host".to_owned()),
-        },
-        // Podman does not say; it refuses a container whose limit it cannot keep.
-        Some(true) | None => SealLayer::active(name, "kept by the engine's cgroups"),
+            detail: detail.to_owned(),
+            remedy: Some(remedy.to_owned()),
+        }
     }
 }
 
@@ -352,5 +391,48 @@ fn files(host: &DockerState) -> SealLayer {
         }
         .to_owned(),
         remedy: Some("docker_read_only, which leaves only bounded folders to write to".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rights(info: serde_json::Value, owner: Option<u32>) -> EngineRights {
+        EngineRights::of(&serde_json::from_value(info).unwrap(), owner)
+    }
+
+    #[test]
+    fn an_engine_without_root_is_known_and_says_which_limits_do_not_hold() {
+        let docker = json!({"SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"],
+            "CgroupDriver": "none", "CgroupVersion": "1", "MemoryLimit": true});
+        let found = rights(docker, Some(1000));
+        assert!(found.is_rootless && found.leaves_limits_out);
+        let layer = found.limit("memory limit", Some(true));
+        assert_eq!(layer.state, LayerState::Missing);
+        assert!(layer.remedy.unwrap().contains("delegate.conf"));
+
+        // Podman does not say so, and claims what it does not keep.
+        let podman = json!({"CgroupDriver": "cgroupfs", "CgroupVersion": "1", "MemoryLimit": true});
+        assert!(rights(podman.clone(), Some(1000)).leaves_limits_out);
+        assert!(!rights(podman, Some(0)).leaves_limits_out);
+
+        let delegated = json!({"SecurityOptions": ["name=rootless"], "CgroupDriver": "systemd",
+            "CgroupVersion": "2"});
+        let found = rights(delegated, Some(1000));
+        assert!(found.is_rootless && !found.leaves_limits_out);
+        assert_eq!(
+            found.limit("memory limit", Some(true)).state,
+            LayerState::Active
+        );
+        let cpu = found.limit("cpu limit", Some(false));
+        assert!(cpu.detail.contains("not handed down"), "{}", cpu.detail);
+        let root = rights(
+            json!({"CgroupDriver": "systemd", "CgroupVersion": "2"}),
+            Some(0),
+        );
+        assert!(!root.is_rootless);
     }
 }

@@ -130,6 +130,12 @@ fn shown() -> Vec<SchemaKey> {
         )
         .mirrored_by("HERMES_GATEWAY_BUSY_ACK_ENABLED"),
         key(
+            "display.tool_progress",
+            ValueShape::OneOf(&["off", "new", "all", "verbose"]),
+            "all",
+            "how much is shown of the tools while a turn works: nothing, other tools, each call, each call with its arguments",
+        ),
+        key(
             "streaming.enabled",
             ValueShape::Flag,
             "true",

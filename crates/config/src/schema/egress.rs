@@ -71,6 +71,20 @@ pub(super) fn keys() -> Vec<SchemaKey> {
             "",
             "credentials put in on the way out, so that the sandbox never holds them",
         ),
+        key(
+            "gateway.egress.upstream_proxy",
+            ValueShape::Text,
+            "",
+            "the HTTP proxy that what leaves sandboxes goes through; gateway.proxy if not written, `none` for none",
+        )
+        .overruled_by("HERMETIC_EGRESS_PROXY"),
+        key(
+            "gateway.egress.upstream_names",
+            ValueShape::OneOf(&["checked", "pinned", "proxy"]),
+            "checked",
+            "who looks names up behind a proxy: we as well (`checked`), we alone (`pinned`), or the proxy alone (`proxy`)",
+        )
+        .overruled_by("HERMETIC_EGRESS_NAMES"),
     ]
 }
 

@@ -142,9 +142,16 @@ pub(super) fn keys() -> Vec<SchemaKey> {
             "gateway.proxy",
             ValueShape::Text,
             "",
-            "an HTTP proxy for the gateway's own requests to chats and models",
+            "an HTTP proxy for the gateway's own requests and for what leaves sandboxes; HTTPS_PROXY if not written, `none` for none",
         )
         .overruled_by("HERMETIC_PROXY"),
+        key(
+            "gateway.no_proxy",
+            ValueShape::Text,
+            "",
+            "hosts reached without the proxy: names, `.suffix`, addresses, ranges; NO_PROXY if not written",
+        )
+        .overruled_by("HERMETIC_NO_PROXY"),
         key(
             "gateway.dashboard.host",
             ValueShape::Text,

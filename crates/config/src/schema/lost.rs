@@ -31,10 +31,6 @@ const FEATURES: &[(&str, &str)] = &[
     ("delegation", "the agent does not hand work to other agents"),
     ("display.personality", "personalities cannot be switched"),
     (
-        "display.tool_progress",
-        "the tools of a turn are not listed while it works; typing is shown",
-    ),
-    (
         "gateway.multiplex_profiles",
         "a gateway serves one home; each profile is a home of its own",
     ),

@@ -35,7 +35,6 @@ pub(super) const KEYS: &[&str] = &[
     "display.show_reasoning",
     "display.skin",
     "display.streaming",
-    "display.tool_progress",
     "display.tool_progress_command",
     "gateway.multiplex_profiles",
     "gateway.profile_routes",

@@ -17,6 +17,7 @@ pub struct AgentConfig {
     pub system_prompt: Option<String>,
     pub busy_input: BusyInput,
     pub busy_ack: bool,
+    pub tool_progress: ToolProgressConfig,
     pub streaming: StreamingConfig,
     pub code_execution: CodeExecution,
     pub tool_output: ToolOutput,
@@ -31,6 +32,17 @@ pub enum BusyInput {
 }
 
 words!(BusyInput { "interrupt" => Interrupt, "queue" => Queue, "steer" => Steer });
+
+/// How much is shown of the tools that a turn uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolProgressConfig {
+    Off,
+    New,
+    All,
+    Verbose,
+}
+
+words!(ToolProgressConfig { "off" => Off, "new" => New, "all" => All, "verbose" => Verbose });
 
 #[derive(Clone, Debug)]
 pub struct StreamingConfig {
@@ -81,6 +93,7 @@ impl AgentConfig {
             system_prompt: pick.maybe_text("agent.system_prompt"),
             busy_input: pick.choice("display.busy_input_mode"),
             busy_ack: pick.flag("display.busy_ack_enabled"),
+            tool_progress: pick.choice("display.tool_progress"),
             streaming: StreamingConfig {
                 enabled: pick.flag("streaming.enabled"),
                 transport: pick.text("streaming.transport"),

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hermetic_types::Secret;
+use hermetic_upstream::UpstreamProxy;
 
 use super::pick::{SettingPicker, field, texts_field, words, written_field};
+use super::proxy;
 use crate::grammar;
 use crate::problem::ConfigProblem;
 use crate::value::RecordValue;
@@ -26,7 +28,23 @@ pub struct EgressConfig {
     pub allow_private: bool,
     pub budget_bytes: Option<u64>,
     pub credentials: Vec<EgressCredential>,
+    /// The proxy that what leaves sandboxes goes through; the gateway's own where none is written.
+    pub upstream_proxy: Option<UpstreamProxy>,
+    pub upstream_names: UpstreamNames,
 }
+
+/// Who looks up the names of what goes through the proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamNames {
+    /// Both: addresses are checked here, and the proxy is told the name.
+    Checked,
+    /// We: the proxy is told the checked address.
+    Pinned,
+    /// The proxy alone: only names are checked.
+    Proxy,
+}
+
+words!(UpstreamNames { "checked" => Checked, "pinned" => Pinned, "proxy" => Proxy });
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EgressMode {
@@ -69,7 +87,11 @@ pub enum CredentialSource {
 }
 
 impl EgressConfig {
-    pub(super) fn build(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> Self {
+    pub(super) fn build(
+        pick: &SettingPicker<'_>,
+        own_proxy: Option<&UpstreamProxy>,
+        problems: &mut Vec<ConfigProblem>,
+    ) -> Self {
         Self {
             mode: pick.choice("gateway.egress.mode"),
             allow: pick.texts("gateway.egress.allow"),
@@ -89,6 +111,8 @@ impl EgressConfig {
                 .iter()
                 .filter_map(|record| credential(pick, record, problems))
                 .collect(),
+            upstream_proxy: proxy::of_sandboxes(pick, own_proxy, problems),
+            upstream_names: pick.choice("gateway.egress.upstream_names"),
         }
     }
 }

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hermetic_types::BackendKind;
+use hermetic_upstream::{ProxyExceptions, UpstreamProxy};
 
 use super::pick::SettingPicker;
+use super::proxy;
+use crate::problem::ConfigProblem;
 
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
@@ -35,8 +38,10 @@ pub struct GatewayConfig {
     pub media_folders: Vec<PathBuf>,
     pub message_timestamps: bool,
     pub max_api_runs: usize,
-    /// For the gateway's own requests; sandboxes have a way of their own.
-    pub proxy: Option<String>,
+    /// For the gateway's own requests; sandboxes have [`crate::EgressConfig::upstream_proxy`].
+    pub proxy: Option<UpstreamProxy>,
+    /// The hosts that are reached without any proxy.
+    pub no_proxy: ProxyExceptions,
     pub dashboard: DashboardConfig,
 }
 
@@ -47,7 +52,7 @@ pub struct DashboardConfig {
 }
 
 impl GatewayConfig {
-    pub(super) fn build(pick: &SettingPicker<'_>) -> Self {
+    pub(super) fn build(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> Self {
         Self {
             terminal_backend: pick.maybe_choice("gateway.terminal_backend"),
             sandbox_image: pick.maybe_text("gateway.sandbox_image"),
@@ -70,7 +75,8 @@ impl GatewayConfig {
                 .collect(),
             message_timestamps: pick.flag("gateway.message_timestamps.enabled"),
             max_api_runs: pick.count("gateway.api_server.max_concurrent_runs"),
-            proxy: pick.maybe_text("gateway.proxy"),
+            proxy: proxy::own(pick, problems),
+            no_proxy: proxy::exceptions(pick),
             dashboard: DashboardConfig {
                 host: pick.text("gateway.dashboard.host"),
                 port: pick.count("gateway.dashboard.port"),

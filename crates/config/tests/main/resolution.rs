@@ -304,3 +304,50 @@ fn each_workspace_of_slack_has_an_app_of_its_own() {
     assert_eq!(lab.config().platforms().slack.accounts.len(), 1);
     assert!(lab.config().platforms().slack.platform.enabled);
 }
+
+#[test]
+fn a_proxy_is_that_of_the_file_else_of_the_environment_and_none_where_that_is_written() {
+    let proxies = |lab: &Lab| {
+        let config = lab.config();
+        let shown = |proxy: Option<&hermetic_upstream::UpstreamProxy>| {
+            proxy.map_or_else(|| "-".to_owned(), ToString::to_string)
+        };
+        let own = shown(config.gateway().proxy.as_ref());
+        (own, shown(config.egress().upstream_proxy.as_ref()))
+    };
+    let pair = |own: &str, sandboxes: &str| (own.to_owned(), sandboxes.to_owned());
+    assert_eq!(proxies(&Lab::new()), pair("-", "-"));
+    let company = || {
+        Lab::new()
+            .variable("HTTPS_PROXY", "http://me:hunter22@company:3128")
+            .variable("HTTP_PROXY", "http://other:1")
+            .variable("NO_PROXY", "git.example,10.0.0.0/8")
+    };
+    let lab = company();
+    let both = "http://company:3128";
+    assert_eq!(proxies(&lab), pair(both, both));
+    let config = lab.config();
+    for proxy in [&config.gateway().proxy, &config.egress().upstream_proxy] {
+        let proxy = proxy.as_ref().unwrap();
+        assert!(proxy.serves("api.example", 443) && !proxy.serves("git.example", 443));
+    }
+    assert!(!format!("{config:?}").contains("hunter22"), "{config:?}");
+    let file = |text: &str| company().file("config.yaml", text);
+    assert_eq!(proxies(&file("gateway: {proxy: none}\n")), pair("-", "-"));
+    let own = file("gateway: {proxy: 'http://ours:1', egress: {upstream_proxy: none}}\n");
+    assert_eq!(proxies(&own), pair("http://ours:1", "-"));
+    let other = file("gateway: {egress: {upstream_proxy: 'http://theirs:2'}}\n");
+    assert_eq!(proxies(&other), pair(both, "http://theirs:2"));
+
+    let wrong = Lab::with("gateway: {proxy: 'socks5://u:hunter22@x:1'}\n").errors();
+    assert!(
+        wrong.contains("socks5://") && !wrong.contains("hunter22"),
+        "{wrong}"
+    );
+    // What is set for other programs stops nobody.
+    let socks = Lab::new().variable("ALL_PROXY", "socks5://u:hunter22@x:1");
+    assert_eq!(proxies(&socks), pair("-", "-"));
+    let told = socks.warnings();
+    assert!(told.contains("ALL_PROXY is passed over"), "{told}");
+    assert!(!told.contains("hunter22"), "{told}");
+}

@@ -25,7 +25,7 @@ pub(crate) use frames::{FrameRedactor, UnsearchableFrames};
 pub(crate) use redactor::CredentialRedactor;
 pub use roots::{TrustRoots, TrustRootsError, trust_bundle};
 
-use spellings::SecretSpellings;
+pub(crate) use spellings::SecretSpellings;
 
 use crate::http::fields::HeaderFields;
 use crate::http::head::is_token;

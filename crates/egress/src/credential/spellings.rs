@@ -35,7 +35,7 @@ pub(crate) struct SecretSpellings {
 
 impl SecretSpellings {
     /// All of `values` are spelt in every way we know of.
-    pub(super) fn of(values: &[&str]) -> Self {
+    pub(crate) fn of(values: &[&str]) -> Self {
         let mut loose = SpellingTexts::new();
         let mut strict = SpellingTexts::new();
         for value in values {

@@ -63,10 +63,7 @@ impl ComposeFile {
         out.push_str(out_of_it);
         out.push_str("    environment:\n      HERMETIC_DASHBOARD_HOST: 0.0.0.0\n");
         if self.variant == ComposeVariant::Tight {
-            writeln!(
-                out,
-                "      HERMETIC_PROXY: http://egress-proxy:{PROXY_PORT}"
-            )?;
+            out.push_str(THROUGH_THE_PROXY);
             out.push_str(
                 "    depends_on:\n      egress-proxy:\n        condition: service_healthy\n",
             );
@@ -103,6 +100,9 @@ impl ComposeFile {
             ComposeVariant::Tight => "    # The only one with a way out.\n",
         });
         out.push_str("    networks: [internal, egress]\n");
+        if self.variant == ComposeVariant::Tight {
+            out.push_str(COMPANY_PROXY);
+        }
         out.push_str("    # The dashboard, reachable from this machine only.\n");
         writeln!(
             out,
@@ -149,6 +149,14 @@ const SANDBOXES_INSIDE: &str = concat!(
     "      - ${HERMETIC_CGROUPS:-no-new-privileges=true}\n",
 );
 
+/// Handed on from the operator's own environment: empty where there is none.
+const COMPANY_PROXY: &str = concat!(
+    "    # A company's proxy behind it, from a file .env beside this one: COMPANY_PROXY=http://user:password@host:port.\n",
+    "    environment:\n",
+    "      HTTPS_PROXY: ${COMPANY_PROXY:-}\n",
+    "      NO_PROXY: ${COMPANY_NO_PROXY:-}\n",
+);
+
 /// Unless it is asked to, an engine hands no part of its cgroups down to an unprivileged container, so the
 /// limits of each sandbox in it are counted by the gateway. What the kernel keeps is this sum.
 const SUM_OF_SANDBOXES: &str = concat!(
@@ -157,6 +165,15 @@ const SUM_OF_SANDBOXES: &str = concat!(
     "    # which. With terminal.backend docker each sandbox has its own, kept by the kernel.\n",
     "    mem_limit: ${HERMETIC_MEMORY:-8g}\n",
     "    pids_limit: 4096\n",
+);
+
+/// The proxy's name is no name of the world, so it is reached by the engine's own DNS, and so is nothing else.
+const THROUGH_THE_PROXY: &str = concat!(
+    "      # The gateway's own requests and what leaves sandboxes. Public names are looked up and checked by the\n",
+    "      # proxy, which is ours: there is no DNS for them here.\n",
+    "      HERMETIC_PROXY: http://egress-proxy:3128\n",
+    "      HERMETIC_EGRESS_NAMES: proxy\n",
+    "      HERMETIC_NO_PROXY: localhost,dashboard,gateway\n",
 );
 
 const NETWORKS: &str = "\

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use hermetic_types::ConversationKey;
 
 use crate::book::{FileStamp, RuleBook};
-use crate::conversation::ConversationEgress;
+use crate::conversation::{ConversationEgress, RefusedHost};
 use crate::credential::Credential;
 use crate::env::{CertificateTrust, sandbox_env};
 use crate::proxy::Proxy;
@@ -168,6 +168,12 @@ impl Egress {
             allowed: rules.allowed_rules(),
             asks: self.proxy.asks() && rules.mode() == RuleMode::Allowlist,
         }
+    }
+
+    /// The hosts that this conversation was refused since this was last asked.
+    pub fn take_refused(&self, key: &ConversationKey) -> Vec<RefusedHost> {
+        let known = self.state().known.get(key).and_then(Weak::upgrade);
+        known.map_or_else(Vec::new, |known| known.take_refused())
     }
 
     /// Returns the environment of commands in this conversation's sandbox.

@@ -29,6 +29,8 @@ pub(crate) struct OutgoingRequest {
     pub(crate) framing: BodyFraming,
     /// The sandbox asked to turn the connection into a websocket.
     pub(crate) upgrade: bool,
+    /// A proxy reads it and passes it on.
+    pub(crate) forwarded: bool,
     pub(crate) client_version: HttpVersion,
     /// The sandbox wants the connection kept.
     pub(crate) keep: bool,
@@ -67,6 +69,8 @@ pub(crate) enum ExchangeError {
     TooManyInterim,
     #[error("the answer is compressed, so it cannot be searched for the credential")]
     Compressed,
+    #[error("the proxy in between wants another login")]
+    ProxyLogin,
     #[error(transparent)]
     Budget(#[from] BudgetSpent),
     #[error("the connection broke")]
@@ -197,6 +201,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> ResponseRelay<'_, R, W> {
         for _ in 0..=MOST_INTERIM {
             let head = self.head().await?;
             match head.status {
+                // It is asked of us, and no business of the sandbox.
+                407 if self.request.forwarded => return Err(ExchangeError::ProxyLogin),
                 101 => return self.switch(head).await,
                 100..200 => self.interim(head).await?,
                 _ => return self.last(head).await,

@@ -4,15 +4,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use super::Proxy;
+use crate::address;
 use crate::ask::{GrantLifetime, HostQuestion, QuestionOutcome};
 use crate::audit::{ConnectionRecord, EgressDecision, EgressEntry, EgressMethod};
 use crate::conversation::ConversationEgress;
 use crate::dial::dial;
 use crate::refusal::ProxyRefusal;
-use crate::resolve::{CheckedAddresses, locate};
+use crate::resolve::{CheckedAddresses, LocateError, locate};
 use crate::rules::{AllowedAccess, AllowedTransport, Authority, ProxyMethod, RuleVerdict};
 use crate::stream::PeekedStream;
+use crate::upstream::{NameCheck, UpstreamRoute, is_internal_name, pinned};
 
 /// The text recorded in place of a rule where a person decided.
 const BY_A_PERSON: &str = "allowed by a person";
@@ -37,7 +41,40 @@ pub(super) enum AdmittedBy {
 /// An admitted target whose addresses have been checked. Made by [`Proxy::find`] only.
 pub(super) struct CheckedTarget {
     admitted: AdmittedTarget,
-    located: CheckedAddresses,
+    way: CheckedWay,
+}
+
+/// The way to a checked target.
+enum CheckedWay {
+    Direct(CheckedAddresses),
+    /// Through a company's proxy; the addresses where they were looked up here as well.
+    Upstream(UpstreamRoute, Option<CheckedAddresses>),
+}
+
+/// The other end of a connection, as far as it is known.
+#[derive(Clone)]
+pub(super) struct ReachedPeer {
+    /// The address that was dialled, or that a proxy was told to dial.
+    dialled: Option<SocketAddr>,
+    /// The addresses that the rule has to go on permitting.
+    checked: Vec<SocketAddr>,
+}
+
+impl ReachedPeer {
+    pub(super) fn direct(address: SocketAddr) -> Self {
+        Self {
+            dialled: Some(address),
+            checked: vec![address],
+        }
+    }
+
+    /// Tells whether a rule with these ranges would have let us come here.
+    pub(super) fn fits(&self, ranges: &[IpNet]) -> bool {
+        let permitted = |at: &SocketAddr| address::permit(at.ip(), ranges).is_ok();
+        // An address that nobody here knows is in no range.
+        let known = !self.checked.is_empty() || ranges.is_empty();
+        known && self.checked.iter().all(permitted)
+    }
 }
 
 impl AdmittedTarget {
@@ -69,6 +106,28 @@ impl CheckedTarget {
 
     pub(super) fn into_admitted(self) -> AdmittedTarget {
         self.admitted
+    }
+
+    /// The proxy that stands between us and the target.
+    pub(super) fn upstream(&self) -> Option<&UpstreamRoute> {
+        match &self.way {
+            CheckedWay::Direct(_) => None,
+            CheckedWay::Upstream(route, _) => Some(route),
+        }
+    }
+
+    fn peer(&self) -> ReachedPeer {
+        let CheckedWay::Upstream(route, Some(addresses)) = &self.way else {
+            return ReachedPeer {
+                dialled: None,
+                checked: Vec::new(),
+            };
+        };
+        let is_pinned = route.names() == NameCheck::Pinned;
+        ReachedPeer {
+            dialled: is_pinned.then(|| pinned(addresses)).flatten(),
+            checked: addresses.addresses().to_vec(),
+        }
     }
 }
 
@@ -173,35 +232,89 @@ impl Proxy {
         let AdmittedTarget {
             target, allowed, ..
         } = &admitted;
-        let (turns, within) = (&conversation.lookups, self.0.limits.resolve);
-        let located = locate(&self.0.resolver, turns, target, allowed.ranges(), within)
-            .await
-            .map_err(|error| ProxyRefusal::not_located(target, allowed.rule(), &error))?;
-        Ok(CheckedTarget { admitted, located })
+        let upstream = self.0.upstream.as_ref();
+        if upstream.is_some_and(|route| route.is_itself(target)) {
+            return Err(ProxyRefusal::upstream_itself(target));
+        }
+        let upstream = upstream.filter(|route| route.serves(target)).cloned();
+        let by_proxy = upstream
+            .as_ref()
+            .is_some_and(|route| route.names() == NameCheck::ByProxy);
+        if by_proxy {
+            check_name_alone(target, allowed)?;
+        }
+        let addresses = if by_proxy {
+            None
+        } else {
+            let (turns, within) = (&conversation.lookups, self.0.limits.resolve);
+            let looked = locate(&self.0.resolver, turns, target, allowed.ranges(), within);
+            Some(looked.await.map_err(|error| {
+                let refusal = ProxyRefusal::not_located(target, allowed.rule(), &error);
+                match (&upstream, &error) {
+                    (None, _) | (Some(_), LocateError::Address(_)) => refusal,
+                    (Some(_), _) => refusal.unchecked_by_us(),
+                }
+            })?)
+        };
+        let way = match (upstream, addresses) {
+            (Some(route), addresses) => CheckedWay::Upstream(route, addresses),
+            (None, Some(addresses)) => CheckedWay::Direct(addresses),
+            (None, None) => unreachable!("only a proxy looks a name up for us"),
+        };
+        Ok(CheckedTarget { admitted, way })
     }
 
     pub(super) async fn reach(
         &self,
         found: &CheckedTarget,
-    ) -> Result<(PeekedStream, SocketAddr), ProxyRefusal> {
-        let (stream, address) = dial(&found.located, self.0.limits.dial)
+    ) -> Result<(PeekedStream, ReachedPeer), ProxyRefusal> {
+        let (target, limits) = (&found.admitted.target, &self.0.limits);
+        match &found.way {
+            CheckedWay::Direct(addresses) => {
+                let (stream, address) = dial(addresses, limits.dial)
+                    .await
+                    .map_err(|error| ProxyRefusal::not_dialled(target, &error))?;
+                Ok((PeekedStream::new(stream), ReachedPeer::direct(address)))
+            }
+            CheckedWay::Upstream(route, _) => {
+                let peer = found.peer();
+                let stream = route
+                    .tunnel(target, peer.dialled, limits)
+                    .await
+                    .map_err(|error| ProxyRefusal::by_upstream(target, &error))?;
+                Ok((stream, peer))
+            }
+        }
+    }
+
+    /// A connection to the proxy that stands between, for a request that it passes on by itself.
+    pub(super) async fn reach_forwarder(
+        &self,
+        found: &CheckedTarget,
+        route: &UpstreamRoute,
+    ) -> Result<(PeekedStream, ReachedPeer), ProxyRefusal> {
+        let stream = route
+            .dial(self.0.limits.dial)
             .await
-            .map_err(|error| ProxyRefusal::not_dialled(&found.admitted.target, &error))?;
-        Ok((PeekedStream::new(stream), address))
+            .map_err(|error| ProxyRefusal::by_upstream(&found.admitted.target, &error))?;
+        let mut peer = found.peer();
+        // It is told the name: a request for an address would ask for another host.
+        peer.dialled = None;
+        Ok((stream, peer))
     }
 
     pub(super) fn open_record(
         &self,
         conversation: &ConversationEgress,
         admitted: &AdmittedTarget,
-        address: SocketAddr,
+        peer: &ReachedPeer,
         how: EgressMethod,
     ) -> ConnectionRecord {
         let entry = EgressEntry {
             conversation: conversation.key().clone(),
             host: admitted.target.host.to_string(),
             port: admitted.target.port,
-            address: Some(address),
+            address: peer.dialled,
             how,
             rule: admitted.rule().to_owned(),
             verdict: EgressDecision::Opened,
@@ -215,6 +328,17 @@ impl Proxy {
             Arc::clone(conversation.account()),
         )
     }
+}
+
+/// All that can be said of a target whose name only the proxy can look up.
+fn check_name_alone(target: &Authority, allowed: &AllowedAccess) -> Result<(), ProxyRefusal> {
+    if is_internal_name(&target.host) {
+        return Err(ProxyRefusal::internal_name(target));
+    }
+    if !allowed.ranges().is_empty() {
+        return Err(ProxyRefusal::unknown_address(target, allowed.rule()));
+    }
+    Ok(())
 }
 
 fn question(conversation: &ConversationEgress, target: &Authority) -> HostQuestion {

@@ -1,6 +1,5 @@
 //! Tunnels to a host that has a credential: TLS ends here and begins anew.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
@@ -8,7 +7,7 @@ use tokio::time::timeout;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tokio_util::sync::CancellationToken;
 
-use super::admit::{AdmittedTarget, CheckedTarget};
+use super::admit::{AdmittedTarget, CheckedTarget, ReachedPeer};
 use super::requests::RequestSource;
 use super::tunnel::{Tunnel, TunnelRefusal};
 use super::{Proxy, TlsInterception};
@@ -97,16 +96,16 @@ impl Proxy {
     pub(super) async fn reach_over_tls(
         &self,
         intercepted: &InterceptedTunnel,
-    ) -> Result<(PeekedStream, SocketAddr), ProxyRefusal> {
+    ) -> Result<(PeekedStream, ReachedPeer), ProxyRefusal> {
         let target = intercepted.target();
         let fail =
             |reason: String| ProxyRefusal::bad_gateway(target, format!("{target}: {reason}"));
-        let (wire, address) = self.reach(&intercepted.found).await?;
+        let (wire, peer) = self.reach(&intercepted.found).await?;
         let name = ServerName::try_from(target.host.to_string())
             .map_err(|_| fail("not a name TLS can verify".to_owned()))?;
         let handshake = TlsConnector::from(Arc::clone(&intercepted.upstream)).connect(name, wire);
         match timeout(self.0.limits.dial, handshake).await {
-            Ok(Ok(stream)) => Ok((PeekedStream::new(stream), address)),
+            Ok(Ok(stream)) => Ok((PeekedStream::new(stream), peer)),
             Ok(Err(error)) => Err(fail(format!("TLS failed, no credential was sent: {error}"))),
             Err(_) => Err(fail("TLS took too long, no credential was sent".to_owned())),
         }

@@ -26,16 +26,17 @@ use tokio_util::sync::CancellationToken;
 use crate::ask::HostApprover;
 use crate::audit::{EgressDecision, EgressEntry, EgressMethod, EgressRecorder};
 use crate::connection_limit::ConnectionLimit;
-use crate::conversation::ConversationEgress;
+use crate::conversation::{ConversationEgress, RefusedHost};
 use crate::credential::{CertificateAuthority, TrustRoots, TrustRootsError};
 use crate::http::head::{HeadError, RequestHead};
 use crate::http::source::{ReadAhead, ReadHeadError};
 use crate::limits::EgressLimits;
 use crate::refusal::ProxyRefusal;
-use crate::remedy::AllowInstructions;
+use crate::remedy::{AllowInstructions, RefusalRemedy};
 use crate::resolve::Resolver;
 use crate::rules::Authority;
 use crate::stream::{BufferedStream, ByteStream, PeekedStream};
+use crate::upstream::UpstreamRoute;
 
 use tunnel::Tunnel;
 
@@ -51,6 +52,7 @@ struct ProxyState {
     asker: Option<Arc<dyn HostApprover>>,
     interception: Option<TlsInterception>,
     allowing: AllowInstructions,
+    upstream: Option<UpstreamRoute>,
     connection_limit: Arc<ConnectionLimit>,
 }
 
@@ -74,6 +76,7 @@ impl Proxy {
             asker: None,
             interception: None,
             allowing: AllowInstructions::default(),
+            upstream: None,
         }))
     }
 
@@ -85,6 +88,11 @@ impl Proxy {
     /// Refusals tell how hosts are let through here.
     pub fn advising(self, allowing: AllowInstructions) -> Self {
         self.with(|inner| inner.allowing = allowing)
+    }
+
+    /// Leaves through a company's proxy, except for the hosts that it is not for.
+    pub fn leaving_through(self, upstream: UpstreamRoute) -> Self {
+        self.with(|inner| inner.upstream = Some(upstream))
     }
 
     /// Hosts with a credential are terminated with certificates of `authority`; the origin behind must
@@ -118,6 +126,7 @@ impl Proxy {
                     upstream: Arc::clone(&interception.upstream),
                 }),
             allowing: inner.allowing,
+            upstream: inner.upstream.clone(),
             connection_limit: Arc::clone(&inner.connection_limit),
         };
         change(&mut inner);
@@ -284,6 +293,12 @@ impl Proxy {
 
     fn note(&self, conversation: &ConversationEgress, how: EgressMethod, refusal: &ProxyRefusal) {
         let target = Authority::parse(&refusal.target).ok();
+        if let (Some(target), Some(remedy @ RefusalRemedy::Allow(_))) = (&target, &refusal.remedy) {
+            conversation.note_refused(RefusedHost {
+                target: target.to_string(),
+                remedy: remedy.words(self.0.allowing),
+            });
+        }
         let (host, port) = match target {
             Some(target) => (target.host.to_string(), target.port),
             None => (refusal.target.clone(), 0),

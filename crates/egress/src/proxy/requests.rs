@@ -1,6 +1,5 @@
 //! Plain HTTP requests, one after the other on a kept connection, each checked anew.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::io::AsyncWriteExt;
@@ -8,10 +7,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::Proxy;
-use super::admit::AdmittedTarget;
+use super::admit::{AdmittedTarget, ReachedPeer};
 use super::intercept::InterceptedTunnel;
 use super::revocation::RevocationWatch;
-use super::rewrite::{absolute_target, check_host, origin_target, outgoing, wants_json};
+use super::rewrite::{
+    RequestAdditions, absolute_target, check_host, origin_target, outgoing, wants_json,
+};
 use super::tunnel::Tunnel;
 use crate::audit::EgressMethod;
 use crate::conversation::ConversationEgress;
@@ -23,6 +24,7 @@ use crate::http::source::ReadAhead;
 use crate::refusal::ProxyRefusal;
 use crate::rules::{Authority, ProxyMethod};
 use crate::stream::PeekedStream;
+use crate::upstream::UpstreamRoute;
 
 /// The connection that requests come from.
 pub(super) enum RequestSource {
@@ -35,8 +37,15 @@ pub(super) enum RequestSource {
 /// A connection that may serve the next request to the same target.
 struct IdleUpstream {
     target: Authority,
+    connection: UpstreamConnection,
+}
+
+/// A connection that a request is sent over.
+struct UpstreamConnection {
     wire: PeekedStream,
-    address: SocketAddr,
+    peer: ReachedPeer,
+    /// The proxy that reads our requests and passes them on, where one does.
+    forwarder: Option<UpstreamRoute>,
 }
 
 /// What becomes of the connection after a request.
@@ -147,8 +156,15 @@ impl Proxy {
                     .await?
             }
         };
-        let (mut upstream, address, admitted) =
-            self.upstream(conversation, admitted, front, kept).await?;
+        let upgrades = head.fields.lists("connection", "upgrade");
+        let (upstream, admitted) = self
+            .upstream(conversation, admitted, front, upgrades, kept)
+            .await?;
+        let UpstreamConnection {
+            wire: mut upstream,
+            peer,
+            forwarder,
+        } = upstream;
 
         let request = outgoing(
             head,
@@ -156,12 +172,15 @@ impl Proxy {
             front.default_port(),
             &path,
             framing,
-            front.credentials(),
+            &RequestAdditions {
+                credentials: front.credentials(),
+                forwarder: forwarder.as_ref(),
+            },
         );
-        let record = self.open_record(conversation, &admitted, address, front.how());
-        let redactor = front.redactor();
+        let record = self.open_record(conversation, &admitted, &peer, front.how());
+        let redactor = front.redactor().or_else(|| forwarder.as_ref()?.redactor());
         let limits = &self.0.limits;
-        let revocation = || RevocationWatch::new(self, conversation, &admitted, address);
+        let revocation = || RevocationWatch::new(self, conversation, &admitted, &peer);
         let exchanged = exchange::run(
             client,
             &mut upstream,
@@ -193,11 +212,12 @@ impl Proxy {
                 keep_upstream,
             }) => {
                 if keep_upstream {
-                    *kept = Some(IdleUpstream {
-                        target,
+                    let connection = UpstreamConnection {
                         wire: upstream,
-                        address,
-                    });
+                        peer,
+                        forwarder,
+                    };
+                    *kept = Some(IdleUpstream { target, connection });
                 }
                 Ok(if keep_client {
                     AfterRequest::Again
@@ -207,10 +227,12 @@ impl Proxy {
             }
             Err(ExchangeFailure { error, begun }) => {
                 record.fault(&error);
-                if begun {
-                    Ok(AfterRequest::Broken)
-                } else {
-                    Err(told(&target, &error))
+                match (begun, &error, &forwarder) {
+                    (true, _, _) => Ok(AfterRequest::Broken),
+                    (false, ExchangeError::ProxyLogin, Some(forwarder)) => Err(
+                        ProxyRefusal::by_upstream(&target, &forwarder.login_refused()),
+                    ),
+                    (false, error, _) => Err(told(&target, error)),
                 }
             }
         }
@@ -222,24 +244,41 @@ impl Proxy {
         conversation: &ConversationEgress,
         admitted: AdmittedTarget,
         front: &RequestSource,
+        upgrades: bool,
         kept: &mut Option<IdleUpstream>,
-    ) -> Result<(PeekedStream, SocketAddr, AdmittedTarget), ProxyRefusal> {
-        if let Some(mut kept) = kept.take().filter(|kept| kept.target == *admitted.target())
-            && kept.wire.is_quiet().await
+    ) -> Result<(UpstreamConnection, AdmittedTarget), ProxyRefusal> {
+        let fits = |kept: &IdleUpstream| {
+            // A proxy that reads requests does not let them become something else.
+            let may_upgrade = !upgrades || kept.connection.forwarder.is_none();
+            kept.target == *admitted.target() && may_upgrade
+        };
+        if let Some(mut kept) = kept.take().filter(fits)
+            && kept.connection.wire.is_quiet().await
         {
-            return Ok((kept.wire, kept.address, admitted));
+            return Ok((kept.connection, admitted));
         }
-        match front {
+        let (wire, peer, forwarder, admitted) = match front {
             RequestSource::Proxy => {
                 let found = self.find(conversation, admitted).await?;
-                let (wire, address) = self.reach(&found).await?;
-                Ok((wire, address, found.into_admitted()))
+                // Company proxies seldom let CONNECT through to a port of plain HTTP.
+                let forwarder = found.upstream().filter(|_| !upgrades).cloned();
+                let (wire, peer) = match &forwarder {
+                    Some(route) => self.reach_forwarder(&found, route).await?,
+                    None => self.reach(&found).await?,
+                };
+                (wire, peer, forwarder, found.into_admitted())
             }
             RequestSource::Intercepted(intercepted) => {
-                let (wire, address) = self.reach_over_tls(intercepted).await?;
-                Ok((wire, address, admitted))
+                let (wire, peer) = self.reach_over_tls(intercepted).await?;
+                (wire, peer, None, admitted)
             }
-        }
+        };
+        let connection = UpstreamConnection {
+            wire,
+            peer,
+            forwarder,
+        };
+        Ok((connection, admitted))
     }
 }
 

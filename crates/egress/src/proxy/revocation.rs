@@ -5,15 +5,13 @@
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
 
 use super::Proxy;
-use super::admit::{AdmittedBy, AdmittedTarget};
-use crate::address;
+use super::admit::{AdmittedBy, AdmittedTarget, ReachedPeer};
 use crate::ask::GrantLifetime;
 use crate::conversation::ConversationEgress;
 use crate::rules::{AllowedAccess, AllowedTransport, CompiledRules, RuleVerdict};
@@ -23,8 +21,8 @@ pub(super) struct RevocationWatch {
     proxy: Proxy,
     conversation: Arc<ConversationEgress>,
     admitted: AdmittedTarget,
-    /// The address that the connection leads to.
-    address: SocketAddr,
+    /// Whom the connection leads to.
+    peer: ReachedPeer,
 }
 
 /// How often it is checked whether a person's grant still holds: soon enough for someone who takes it
@@ -36,13 +34,13 @@ impl RevocationWatch {
         proxy: &Proxy,
         conversation: &Arc<ConversationEgress>,
         admitted: &AdmittedTarget,
-        address: SocketAddr,
+        peer: &ReachedPeer,
     ) -> Self {
         Self {
             proxy: proxy.clone(),
             conversation: Arc::clone(conversation),
             admitted: admitted.clone(),
-            address,
+            peer: peer.clone(),
         }
     }
 
@@ -104,7 +102,7 @@ impl RevocationWatch {
     fn fits(&self, allowed: &AllowedAccess) -> bool {
         let narrowed = self.admitted.transport() == AllowedTransport::Tcp
             && allowed.transport() != AllowedTransport::Tcp;
-        !narrowed && address::permit(self.address.ip(), allowed.ranges()).is_ok()
+        !narrowed && self.peer.fits(allowed.ranges())
     }
 }
 

@@ -7,6 +7,7 @@ use crate::http::framing::BodyFraming;
 use crate::http::head::{HttpVersion, RequestHead};
 use crate::refusal::ProxyRefusal;
 use crate::rules::Authority;
+use crate::upstream::UpstreamRoute;
 
 /// `http://host[:port]/path?query`, in the one form plain HTTP through a proxy has. A websocket begins as
 /// such a request, and some clients leave its own scheme there.
@@ -77,6 +78,14 @@ pub(super) fn check_host(
     }
 }
 
+/// What we add to a request of the sandbox.
+#[derive(Default)]
+pub(super) struct RequestAdditions<'a> {
+    pub(super) credentials: &'a [Credential],
+    /// The proxy that reads the request and passes it on.
+    pub(super) forwarder: Option<&'a UpstreamRoute>,
+}
+
 /// The head that goes out: our framing, our Host, nothing of this hop, the credentials put in.
 pub(super) fn outgoing(
     head: RequestHead,
@@ -84,7 +93,7 @@ pub(super) fn outgoing(
     default_port: u16,
     path: &str,
     framing: BodyFraming,
-    credentials: &[Credential],
+    additions: &RequestAdditions<'_>,
 ) -> OutgoingRequest {
     let RequestHead {
         method,
@@ -124,8 +133,19 @@ pub(super) fn outgoing(
         fields.push("Connection", b"Upgrade");
         fields.push("Upgrade", b"websocket");
     }
-    if !credentials.is_empty() {
-        put_credentials(&mut fields, credentials);
+    let RequestAdditions {
+        credentials,
+        forwarder,
+    } = additions;
+    let login = forwarder.and_then(UpstreamRoute::authorization);
+    if !credentials.is_empty() || login.is_some() {
+        make_searchable(&mut fields);
+    }
+    for credential in *credentials {
+        credential.put_into(&mut fields);
+    }
+    if let Some(login) = login {
+        fields.push("Proxy-Authorization", login.expose().as_bytes());
     }
 
     let host = if target.port == default_port {
@@ -133,20 +153,23 @@ pub(super) fn outgoing(
     } else {
         target.to_string()
     };
-    let mut bytes = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n").into_bytes();
+    // A proxy that passes requests on is told the whole address.
+    let origin = forwarder.map_or_else(String::new, |_| format!("http://{host}"));
+    let mut bytes = format!("{method} {origin}{path} HTTP/1.1\r\nHost: {host}\r\n").into_bytes();
     fields.write(&mut bytes);
     OutgoingRequest {
         head: bytes,
         method,
         framing,
         upgrade,
+        forwarded: forwarder.is_some(),
         client_version: version,
         keep,
     }
 }
 
 /// The answer will be searched for the secret, so it has to come whole and uncompressed.
-fn put_credentials(fields: &mut HeaderFields, credentials: &[Credential]) {
+fn make_searchable(fields: &mut HeaderFields) {
     // `Request-Range` is what Apache still takes for `Range`.
     for name in [
         "range",
@@ -158,9 +181,6 @@ fn put_credentials(fields: &mut HeaderFields, credentials: &[Credential]) {
         fields.remove(name);
     }
     fields.set("Accept-Encoding", b"identity");
-    for credential in credentials {
-        credential.put_into(fields);
-    }
 }
 
 pub(super) fn wants_json(fields: &HeaderFields) -> bool {

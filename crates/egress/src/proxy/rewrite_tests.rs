@@ -60,7 +60,14 @@ fn the_outgoing_head_is_ours() {
     )
     .unwrap();
     let target = Authority::parse("a.test:80").unwrap();
-    let out = outgoing(head, &target, 80, "/x", BodyFraming::Length(3), &[]);
+    let out = outgoing(
+        head,
+        &target,
+        80,
+        "/x",
+        BodyFraming::Length(3),
+        &RequestAdditions::default(),
+    );
     insta::assert_snapshot!(String::from_utf8(out.head).unwrap().replace('\r', ""), @r"
     POST /x HTTP/1.1
     Host: a.test
@@ -84,7 +91,14 @@ fn only_websockets_upgrade() {
         );
         let head = RequestHead::parse(text.as_bytes()).unwrap();
         let target = Authority::parse("a.test:80").unwrap();
-        let out = outgoing(head, &target, 80, "/", BodyFraming::Empty, &[]);
+        let out = outgoing(
+            head,
+            &target,
+            80,
+            "/",
+            BodyFraming::Empty,
+            &RequestAdditions::default(),
+        );
         assert_eq!(out.upgrade, passes, "{upgrade}");
         assert_eq!(
             String::from_utf8(out.head).unwrap().contains("Upgrade"),

@@ -98,16 +98,16 @@ impl Proxy {
         conversation: &Arc<ConversationEgress>,
     ) -> Option<Tunnel> {
         match self.reach(found).await {
-            Ok((upstream, address)) => {
+            Ok((upstream, peer)) => {
                 client.write_all(protocol.yes()).await.ok()?;
                 let record =
-                    self.open_record(conversation, found.admitted(), address, protocol.how());
+                    self.open_record(conversation, found.admitted(), &peer, protocol.how());
                 Some(Tunnel {
                     client,
                     upstream,
                     record,
                     redactor: None,
-                    revocation: RevocationWatch::new(self, conversation, found.admitted(), address),
+                    revocation: RevocationWatch::new(self, conversation, found.admitted(), &peer),
                 })
             }
             Err(refusal) => {
@@ -144,7 +144,7 @@ impl Proxy {
                 .await;
         }
         let target = found.admitted().target();
-        let (mut upstream, address) = match self.reach(&found).await {
+        let (mut upstream, peer) = match self.reach(&found).await {
             Ok(reached) => reached,
             Err(refusal) => {
                 let turned = TunnelRefusal::away(refusal.reason, TlsAlert::InternalError);
@@ -153,7 +153,7 @@ impl Proxy {
                 return None;
             }
         };
-        let record = self.open_record(conversation, found.admitted(), address, protocol.how());
+        let record = self.open_record(conversation, found.admitted(), &peer, protocol.how());
         let flight = FirstFlight {
             client: &mut client,
             upstream: &mut upstream,
@@ -165,7 +165,7 @@ impl Proxy {
                 upstream,
                 record,
                 redactor: None,
-                revocation: RevocationWatch::new(self, conversation, found.admitted(), address),
+                revocation: RevocationWatch::new(self, conversation, found.admitted(), &peer),
             }),
             Err(turned) => {
                 record.fault(&turned.reason);

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::TurnControl;
 use crate::Gateway;
+use crate::conversation::command_reply::CommandReply;
 use crate::conversation::sandbox_tools::ConversationSandbox;
 use crate::message::AcceptedMessage;
 use crate::message::ChatCommand;
@@ -41,9 +42,9 @@ impl Gateway {
         message: &AcceptedMessage,
         slash: &ChatCommand,
         control: &TurnControl,
-    ) -> Result<Redacted<String>, CommandError> {
+    ) -> Result<CommandReply, CommandError> {
         let conversation = message.conversation();
-        Ok(match slash {
+        let text = match slash {
             ChatCommand::New => {
                 self.history.clear(conversation).await?;
                 self.approvals.questions.revoke(conversation).await?;
@@ -55,12 +56,12 @@ impl Gateway {
             ChatCommand::Stop => self.stop(message).await?,
             ChatCommand::Status => self.status(message).await,
             ChatCommand::Sh(text) => {
-                self.run_here(message, text, CommandRequest::shell(text), control)
-                    .await
+                let request = CommandRequest::shell(text);
+                return Ok(self.run_here(message, text, request, control).await);
             }
             ChatCommand::Py(text) => {
-                self.run_here(message, text, CommandRequest::python(text), control)
-                    .await
+                let request = CommandRequest::python(text);
+                return Ok(self.run_here(message, text, request, control).await);
             }
             ChatCommand::Usage => self.usage(message).await?,
             ChatCommand::Model => self.redactor.redact(self.settings.models.clone()),
@@ -70,7 +71,8 @@ impl Gateway {
             ChatCommand::Approve(text) => self.approve(message, text).await?,
             ChatCommand::Deny(text) => self.deny(message, text).await?,
             ChatCommand::Unknown(name) => self.redactor.redact(ChatCommand::instead_of(name)),
-        })
+        };
+        Ok(text.into())
     }
 
     /// Interrupts what runs, and drops what waits for it: commands, and files that do not arrive.
@@ -106,13 +108,14 @@ impl Gateway {
         text: &str,
         request: CommandRequest,
         control: &TurnControl,
-    ) -> Redacted<String> {
+    ) -> CommandReply {
         if text.is_empty() || text.contains('\0') {
-            return Redacted::constant("Nothing to run: write it after the command, as in /sh ls");
+            let usage = "Nothing to run: write it after the command, as in /sh ls";
+            return Redacted::constant(usage).into();
         }
         let meter = self.meter(message);
         if let Err(refused) = meter.before_tool().await {
-            return self.redactor.redact(refused.words);
+            return self.redactor.redact(refused.words).into();
         }
         let own = ConversationSandbox::of(&self.sandboxes, message);
         let asker = self.approvals.commands(message);
@@ -123,19 +126,26 @@ impl Gateway {
         meter.after_tool(started.elapsed()).await;
         meter.close().await;
         let stopped = own.why_stopped().map(|why| format!("{why}\n\n"));
+        let mut files = Vec::new();
         let text = match outcome {
-            Ok(TerminalOutcome::Ran { output, code, .. }) => ran(output.as_str(), code),
+            Ok(TerminalOutcome::Ran { output, code, .. }) => {
+                let shown = self.shown_output(message, output.as_str()).await;
+                files = shown.files;
+                ran(&shown.text, code)
+            }
             Ok(TerminalOutcome::Failed { .. }) if stopped.is_some() => {
                 "The command ended with it, and had said nothing until then.".to_owned()
             }
             Ok(TerminalOutcome::Failed { error }) => format!("Not run: {error}"),
             Err(blocked) => blocked.to_string(),
         };
-        self.redactor.redact(format!(
-            "{}{}{text}",
+        let text = self.redactor.redact(format!(
+            "{}{}{text}{}",
             stopped.unwrap_or_default(),
-            own.set_aside().unwrap_or_default()
-        ))
+            own.set_aside().unwrap_or_default(),
+            self.refused_hosts(message),
+        ));
+        CommandReply { text, files }
     }
 
     async fn status(&self, message: &AcceptedMessage) -> Redacted<String> {

@@ -11,7 +11,7 @@ use hermetic_agent::{ToolCall, ToolResult, TurnObserver};
 use hermetic_chat::{Chat, DraftMessage, OutgoingText};
 use hermetic_redact::{Redactor, StreamRedactor};
 use tokio::sync::Notify;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
@@ -27,12 +27,27 @@ pub struct StreamingSettings {
     pub threshold: usize,
     /// Stands at the end of what still grows.
     pub cursor: String,
+    pub progress: ToolProgress,
+}
+
+/// How much is shown of the tools that a turn uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolProgress {
+    Off,
+    /// A tool's name, when it is another than the one before.
+    New,
+    /// Each call, with the beginning of its arguments.
+    #[default]
+    All,
+    /// Each call, with its arguments.
+    Verbose,
 }
 
 /// What a turn has said so far.
 #[derive(Debug)]
 pub(crate) struct LiveReply {
     redactor: Redactor,
+    progress: ToolProgress,
     page: Mutex<LivePage>,
     changed: Notify,
 }
@@ -43,12 +58,19 @@ struct LivePage {
     /// What redaction gave out; its end may be no whole character yet.
     given: Vec<u8>,
     doing: Option<String>,
+    /// When the call is shown although nothing was said yet.
+    shown_alone_at: Option<Instant>,
+    /// The tool that was shown last.
+    last_tool: Option<String>,
 }
 
 /// The turn has ended and waits for a showing that is under way.
 const LAST_SHOWING: Duration = Duration::from_secs(5);
+/// A call that ends sooner is not shown by itself: a message that goes at once is only noise.
+const PATIENCE_WITH_A_CALL: Duration = Duration::from_secs(2);
 /// Of a call's arguments.
 const MOST_SHOWN: usize = 120;
+const MOST_SHOWN_VERBOSE: usize = 1500;
 
 impl Gateway {
     /// Does the work, and shows what grows meanwhile. When this returns nothing is being shown, so
@@ -95,8 +117,12 @@ impl Gateway {
             streaming.every,
         );
         loop {
+            let begun = draft.message().is_some();
             let waited = async {
-                live.changed.notified().await;
+                tokio::select! {
+                    () = live.changed.notified() => {}
+                    () = live.a_call_takes_long(), if !begun => {}
+                }
                 sleep_until(draft.not_before()).await;
             };
             if over.run_until_cancelled(waited).await.is_none() {
@@ -123,13 +149,16 @@ impl Gateway {
 }
 
 impl LiveReply {
-    pub(crate) fn new(redactor: &Redactor) -> Self {
+    pub(crate) fn new(redactor: &Redactor, progress: ToolProgress) -> Self {
         Self {
             redactor: redactor.clone(),
+            progress,
             page: Mutex::new(LivePage {
                 stream: redactor.stream(),
                 given: Vec::new(),
                 doing: None,
+                shown_alone_at: None,
+                last_tool: None,
             }),
             changed: Notify::new(),
         }
@@ -148,7 +177,9 @@ impl LiveReply {
         if whole.trim().is_empty() && page.doing.is_none() {
             return None;
         }
-        if !begun && whole.chars().count() < streaming.threshold {
+        // A call that takes long is worth a message of its own.
+        let is_long = page.shown_alone_at.is_some_and(|at| at <= Instant::now());
+        if !begun && !is_long && whole.chars().count() < streaming.threshold {
             return None;
         }
         let doing = page.doing.as_ref();
@@ -164,9 +195,21 @@ impl LiveReply {
             page.stream = self.redactor.stream();
             page.given.clear();
         }
+        page.shown_alone_at = doing
+            .is_some()
+            .then(|| Instant::now() + PATIENCE_WITH_A_CALL);
         page.doing = doing;
         drop(page);
         self.changed.notify_one();
+    }
+
+    /// Returns when a call has taken so long that whoever waits should see it; never without a call.
+    async fn a_call_takes_long(&self) {
+        let at = self.page().shown_alone_at;
+        match at {
+            Some(at) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
     }
 
     fn page(&self) -> MutexGuard<'_, LivePage> {
@@ -191,6 +234,16 @@ impl TurnObserver for LiveReply {
     }
 
     fn tool_started(&self, call: &ToolCall) {
+        let most = match self.progress {
+            ToolProgress::Off => return,
+            ToolProgress::New => 0,
+            ToolProgress::All => MOST_SHOWN,
+            ToolProgress::Verbose => MOST_SHOWN_VERBOSE,
+        };
+        let before = self.page().last_tool.replace(call.name.clone());
+        if self.progress == ToolProgress::New && before.as_ref() == Some(&call.name) {
+            return;
+        }
         let line = call
             .arguments
             .split_whitespace()
@@ -198,8 +251,9 @@ impl TurnObserver for LiveReply {
             .join(" ");
         // Redacted whole, then cut: a cut may leave half a secret that no longer looks like one.
         let line = self.redactor.redact(line).into_inner();
-        let shown: String = line.chars().take(MOST_SHOWN).collect();
-        self.restart(Some(format!("{} {shown}", call.name)), false);
+        let shown: String = line.chars().take(most).collect();
+        let doing = format!("{} {shown}", call.name).trim_end().to_owned();
+        self.restart(Some(doing), false);
     }
 
     fn tool_ended(&self, _: &ToolCall, _: &ToolResult) {
@@ -223,8 +277,9 @@ mod tests {
             every: Duration::ZERO,
             threshold: 5,
             cursor: " ▉".to_owned(),
+            progress: ToolProgress::All,
         };
-        (LiveReply::new(&redactor), streaming)
+        (LiveReply::new(&redactor, ToolProgress::All), streaming)
     }
 
     fn shown(live: &LiveReply, streaming: &StreamingSettings) -> String {
@@ -277,6 +332,42 @@ mod tests {
             &ToolResult::new(""),
         );
         assert_eq!(shown(&live, &streaming), "", "a new answer begins");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tools_are_shown_as_the_setting_has_it() {
+        let redactor = Redactor::new([Secret::new(KEY)], RedactorSettings::default());
+        let (_, streaming) = live();
+        let call = |name: &str| ToolCall {
+            id: CallId::new("1"),
+            name: name.to_owned(),
+            arguments: format!("{{\"command\": \"{}\"}}", "x".repeat(2000)),
+        };
+        for (progress, first, again) in [
+            (ToolProgress::Off, 0..1, 0..1),
+            (ToolProgress::New, 8..20, 0..1),
+            (ToolProgress::All, 100..200, 100..200),
+            (ToolProgress::Verbose, 1400..1600, 1400..1600),
+        ] {
+            let live = LiveReply::new(&redactor, progress);
+            live.tool_started(&call("terminal"));
+            assert!(
+                live.so_far(&streaming, false).is_none(),
+                "it may end in a moment"
+            );
+            tokio::time::advance(PATIENCE_WITH_A_CALL).await;
+            let text = live.so_far(&streaming, false);
+            let length = text.map_or(0, |text| text.as_str().chars().count());
+            assert!(first.contains(&length), "{progress:?}: {length}");
+            live.tool_ended(&call("terminal"), &ToolResult::new(""));
+            live.tool_started(&call("terminal"));
+            let length = shown(&live, &streaming).chars().count();
+            assert!(again.contains(&length), "{progress:?} again: {length}");
+            live.tool_ended(&call("terminal"), &ToolResult::new(""));
+            live.tool_started(&call("read_file"));
+            let is_shown = shown(&live, &streaming).contains("read_file");
+            assert_eq!(is_shown, progress != ToolProgress::Off, "{progress:?}");
+        }
     }
 
     #[test]

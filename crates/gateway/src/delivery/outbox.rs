@@ -163,6 +163,33 @@ impl Outbox {
         Ok(DeliveredReply(row))
     }
 
+    /// Writes a notice down that answers no message, and sends it.
+    pub(crate) async fn notify(
+        &self,
+        account: &AccountId,
+        place: ChatPlace,
+        notice: &Redacted<String>,
+    ) -> Result<DeliveredReply, StoreError> {
+        let address = DeliveryAddress {
+            place,
+            reply_to: None,
+            draft: None,
+            files: Vec::new(),
+            conversation: None,
+            late: false,
+        };
+        let text = serde_json::to_string(&address).unwrap_or_default();
+        let name = account.to_string();
+        let now = self.now();
+        let written = (name.as_str(), text.as_str(), notice.as_str());
+        let row = self.deliveries.queue(written, now).await?;
+        let delivery = Delivery::new(row, account.clone(), address, notice.clone(), now);
+        let destination = delivery.destination();
+        self.destinations.push(delivery);
+        self.work_off(&destination).await;
+        Ok(DeliveredReply(row))
+    }
+
     /// A reply that was sent did not arrive after all.
     pub(crate) async fn note_undelivered(
         &self,

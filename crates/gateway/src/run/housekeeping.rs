@@ -69,6 +69,9 @@ impl HousekeepingTasks {
             .spawn(tidy_questions(Arc::clone(gateway), self.stop.clone()));
         self.tasks
             .spawn(forget_old(Arc::clone(gateway), self.stop.clone()));
+        let (greeting, until) = (Arc::clone(gateway), self.stop.clone());
+        self.tasks
+            .spawn(async move { greeting.greet_the_paired(until).await });
         for (listener, routes) in intakes {
             self.answer_on(listener, routes);
         }

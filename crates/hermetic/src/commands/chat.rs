@@ -2,12 +2,13 @@
 
 mod book;
 mod keyboard;
+mod line_editor;
 mod person;
 mod screen;
 mod talk;
 mod typed;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read as _};
 use std::sync::Arc;
 
 use hermetic_agent::NoModel;
@@ -40,11 +41,15 @@ with 130 if it was interrupted, with 78 if no model is configured.
 Examples:
   hermetic chat
   hermetic chat --session work
-  hermetic chat -q 'what does this traceback mean?'")]
+  hermetic chat -q 'what does this traceback mean?'
+  journalctl -n 50 | hermetic chat -q 'what went wrong?' --stdin")]
 pub(crate) struct ChatArgs {
-    /// Ask this one question, print the answer and exit
+    /// Ask this one question, print the answer and exit; `-` reads it from stdin
     #[arg(short, long, value_name = "TEXT")]
     query: Option<String>,
+    /// Add what stands on stdin to the question of -q
+    #[arg(long, requires = "query")]
+    stdin: bool,
     /// Continue the conversation of this name, and keep it
     #[arg(long, value_name = "NAME", value_parser = session_name)]
     session: Option<String>,
@@ -96,13 +101,46 @@ async fn chat(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandF
     }
     let talk = TerminalTalk::new(&keyboard, conversation, signs)?;
     let ended = match &args.query {
-        Some(text) => talk.once(text).await,
+        Some(text) => talk.once(&whole_question(text, args.stdin)?).await,
         None => Box::pin(talk.until_left()).await,
     };
     let tidied = if kept { Ok(()) } else { talk.forget().await };
     keyboard.sandboxes.drain().await;
     ended.and_then(|exit| tidied.map(|()| exit))
 }
+
+/// What stands on stdin is read only where that was asked for: it may be somebody else's.
+fn whole_question(text: &str, adds_stdin: bool) -> Result<String, CommandFailure> {
+    if text != "-" && !adds_stdin {
+        return Ok(text.to_owned());
+    }
+    let mut piped = Vec::new();
+    let read = std::io::stdin()
+        .lock()
+        .take(MOST_STDIN_BYTES + 1)
+        .read_to_end(&mut piped);
+    read.map_err(|error| CommandFailure::caused(&error, "pipe text into it"))?;
+    if piped.len() as u64 > MOST_STDIN_BYTES {
+        let what = format!("stdin holds more than {} MB", MOST_STDIN_BYTES >> 20);
+        return Err(CommandFailure::new(
+            what,
+            "pipe less of it, as `tail -n 1000` does",
+        ));
+    }
+    let piped = String::from_utf8_lossy(&piped);
+    let piped = piped.trim();
+    match text {
+        "-" if piped.is_empty() => Err(CommandFailure::new(
+            "there is no question on stdin",
+            "pipe one into it, or write it after -q",
+        )),
+        "-" => Ok(piped.to_owned()),
+        text => Ok(format!("{text}\n\n{piped}").trim_end().to_owned()),
+    }
+}
+
+/// More than a model reads at once.
+const MOST_STDIN_BYTES: u64 = 1 << 20;
 
 /// Only a person at a terminal can say yes: no pipe, and nothing that the agent itself started.
 fn may_ask(config: &Config, args: &ChatArgs) -> bool {

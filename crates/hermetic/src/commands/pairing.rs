@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Subcommand;
-use hermetic_access::PairingService;
+use hermetic_access::{PairedRole, PairingService};
 use hermetic_app as app;
 use hermetic_config::Config;
 use hermetic_types::{Clock as _, Platform, SystemClock, Timestamp, UserId};
@@ -31,7 +31,19 @@ enum PairingCommand {
         json: bool,
     },
     /// Let in the person who holds this code
-    Approve { platform: Platform, code: String },
+    #[command(after_help = "\
+Whoever is let in first, where the configuration names nobody who may approve, becomes the operator: that is
+you, pairing yourself. Pass --user where it is somebody else. The person is told in the chat.")]
+    Approve {
+        platform: Platform,
+        code: String,
+        /// Make them an operator, who may answer approvals
+        #[arg(long, conflicts_with = "user")]
+        operator: bool,
+        /// Let them in as a user, even as the first
+        #[arg(long)]
+        user: bool,
+    },
     /// Put out a person who was let in by a code
     Revoke { platform: Platform, user: String },
     /// Void every waiting code
@@ -59,15 +71,26 @@ async fn act(cli: &CommandLine, command: &PairingCommand) -> Result<ExitReason, 
     let note = |platform, act, user: &str| note(&config, platform, act, user);
     match command {
         PairingCommand::List { json } => list(&pairing, now, *json).await?,
-        PairingCommand::Approve { platform, code } => {
-            let approved = pairing.approve(*platform, code, now).await?;
+        PairingCommand::Approve {
+            platform,
+            code,
+            operator,
+            user,
+        } => {
+            let is_first = || async {
+                Ok::<_, CommandFailure>(!app::names_operators(&config) && pairing.is_new().await?)
+            };
+            let role = match (*operator, *user) {
+                (true, _) => PairedRole::Operator,
+                (false, true) => PairedRole::User,
+                (false, false) if is_first().await? => PairedRole::Operator,
+                (false, false) => PairedRole::User,
+            };
+            let approved = pairing.approve(*platform, code, role, now).await?;
             let approved = serde_json::to_value(&approved).unwrap_or_default();
-            note(
-                *platform,
-                hermetic_audit::PairingEvent::Approved,
-                &who(&approved),
-            )?;
-            output::print(&format!("{} may write on {platform} now\n", who(&approved)))?;
+            let (person, told) = let_in(&who(&approved), *platform, role, *operator);
+            note(*platform, hermetic_audit::PairingEvent::Approved, &person)?;
+            output::print(&told)?;
         }
         PairingCommand::Revoke { platform, user } => {
             let id = UserId::new(user.as_str()).map_err(|error| {
@@ -108,6 +131,29 @@ async fn act(cli: &CommandLine, command: &PairingCommand) -> Result<ExitReason, 
     Ok(ExitReason::Ok)
 }
 
+/// The entry of the record and the words on the screen: nobody becomes an operator without a word.
+fn let_in(who: &str, platform: Platform, role: PairedRole, asked: bool) -> (String, String) {
+    if role == PairedRole::User {
+        return (
+            who.to_owned(),
+            format!("{who} may write on {platform} now\n"),
+        );
+    }
+    let why = if asked {
+        String::new()
+    } else {
+        "They are the first to be let in, and the configuration names nobody who may approve.\nWas that somebody \
+         else? `hermetic pairing revoke` puts them out, and --user lets them in without it.\n"
+            .to_owned()
+    };
+    (
+        format!("{who}, as operator"),
+        format!(
+            "{who} may write on {platform} now, and is an operator: may answer approvals\n{why}"
+        ),
+    )
+}
+
 /// In the record of this home.
 fn note(
     config: &Config,
@@ -138,7 +184,11 @@ async fn list(
         let standing = json!(pairing.standing(platform, now).await?);
         for (list, says) in [("approved", "may write"), ("pending", "waits")] {
             for one in standing[list].as_array().into_iter().flatten() {
-                let _ = writeln!(text, "{platform:10} {:10} {}", says, who(one));
+                let role = match one["role"].as_str() {
+                    Some("operator") => ", operator",
+                    _ => "",
+                };
+                let _ = writeln!(text, "{platform:10} {:10} {}{role}", says, who(one));
             }
         }
         all.insert(platform.name().to_owned(), standing);

@@ -1,9 +1,9 @@
 //! `hermetic chat`: the agent at a keyboard.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::MetadataExt;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, Stdio};
 
 use hermetic_testkit::model::{Piece, Reply, ScriptedServer};
 use rustix::process::{Pid, Signal, kill_process};
@@ -205,6 +205,91 @@ async fn what_was_typed_before_the_question_does_not_answer_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn at_a_terminal_lines_are_edited_completed_remembered_and_pasted_whole() {
+    let test = "at_a_terminal_lines_are_edited_completed_remembered_and_pasted_whole";
+    let script = [Reply::streams(&["Three lines."]), Reply::streams(&["Hm."])];
+    let Some((hermetic, model)) = with_model(test, script).await else {
+        return;
+    };
+    let mut chat = Chat::at_a_whole_terminal(&hermetic, &[]);
+    // Completed by a tab, and a letter too many taken back.
+    write!(chat.keys, "/wrong\x08\x08\x08\x08hoa\t\r").unwrap();
+    chat.until("at the keyboard of this machine");
+    chat.until("› ");
+    write!(chat.keys, "\x1b[200~one\n  two\nthree\x1b[201~\r").unwrap();
+    chat.until("Three lines.");
+    chat.until("› ");
+    let asked = model.received()[0].body["messages"].to_string();
+    assert!(asked.contains(r"one\n  two\nthree"), "one message: {asked}");
+    // Up, up: the line before the last one.
+    write!(chat.keys, "\x1b[A\x1b[A\r").unwrap();
+    chat.until("at the keyboard of this machine");
+    chat.until("› ");
+    // Not remembered: a space stands before it.
+    write!(chat.keys, " /model\r").unwrap();
+    chat.until("scripted");
+    chat.until("› ");
+    write!(chat.keys, "\x03").unwrap();
+    chat.until("Ctrl-C once more leaves");
+    chat.until("› ");
+    write!(chat.keys, "\x04").unwrap();
+    assert_eq!(chat.ends(), 0);
+    let history = hermetic.path("hermetic/chat-history");
+    let text = std::fs::read_to_string(&history).unwrap();
+    assert!(
+        text.contains("/whoami") && !text.contains("/model"),
+        "{text}"
+    );
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(&history).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    // And again the next time.
+    let mut chat = Chat::at_a_whole_terminal(&hermetic, &[]);
+    write!(chat.keys, "\x1b[A\r").unwrap();
+    chat.until("at the keyboard of this machine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_comes_from_stdin_only_where_that_is_said() {
+    let test = "a_question_comes_from_stdin_only_where_that_is_said";
+    let script = [
+        Reply::streams(&["a"]),
+        Reply::streams(&["b"]),
+        Reply::streams(&["c"]),
+    ];
+    let Some((hermetic, model)) = with_model(test, script).await else {
+        return;
+    };
+    for (arguments, heard) in [
+        (&["-q", "why?"][..], "why?"),
+        (&["-q", "-"], "a traceback"),
+        (&["-q", "why?", "--stdin"], r"why?\n\na traceback"),
+    ] {
+        let mut child = hermetic
+            .command(&[&["chat"], arguments].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(b"a traceback\n")
+            .unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments:?}");
+        let asked = model.received().last().unwrap().body["messages"].to_string();
+        assert!(asked.contains(heard), "{arguments:?}: {asked}");
+        assert_eq!(
+            asked.contains("traceback"),
+            heard.contains("traceback"),
+            "{asked}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_yes_for_the_session_ends_with_what_was_said() {
     let delicate = Delicate::new();
     let command = delicate.command();
@@ -314,7 +399,7 @@ async fn with_model(
 struct Chat {
     child: Child,
     keys: Box<dyn Write>,
-    screen: BufReader<ChildStdout>,
+    screen: BufReader<Box<dyn Read>>,
 }
 
 impl Chat {
@@ -342,6 +427,38 @@ impl Chat {
         )
     }
 
+    /// Somebody sits there and reads there too, so that lines can be edited.
+    fn at_a_whole_terminal(hermetic: &Hermetic, arguments: &[&str]) -> Self {
+        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&keys).unwrap();
+        unlockpt(&keys).unwrap();
+        let name = ptsname(&keys, Vec::new()).unwrap();
+        let theirs = || {
+            let open = File::options()
+                .read(true)
+                .write(true)
+                .open(name.to_str().unwrap());
+            Stdio::from(open.unwrap())
+        };
+        let child = hermetic
+            .command(&[&["chat"], arguments].concat())
+            .env("TERM", "xterm")
+            .stdin(theirs())
+            .stdout(theirs())
+            .spawn()
+            .unwrap();
+        let keys = File::from(keys);
+        let screen: Box<dyn Read> = Box::new(keys.try_clone().unwrap());
+        let mut chat = Self {
+            child,
+            keys: Box::new(keys),
+            screen: BufReader::new(screen),
+        };
+        chat.until("/help");
+        chat.until("› ");
+        chat
+    }
+
     fn reading(
         hermetic: &Hermetic,
         arguments: &[&str],
@@ -354,7 +471,8 @@ impl Chat {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let screen = BufReader::new(child.stdout.take().unwrap());
+        let screen: Box<dyn Read> = Box::new(child.stdout.take().unwrap());
+        let screen = BufReader::new(screen);
         let mut chat = Self {
             child,
             keys,

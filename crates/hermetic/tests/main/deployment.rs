@@ -36,6 +36,20 @@ fn tight(stack: &Stack) {
         let refused = proxied(url).unwrap_err();
         assert!(refused.contains("403"), "{url}: {refused}");
     }
+    // And so does a sandbox in it, by its own rules and then by the proxy's.
+    let reached = stack.sandbox_curl("allowed.test", "https://allowed.test/");
+    assert!(reached.is_ok(), "{reached:?}");
+    for (allow, url) in [
+        ("other.test", "https://other.test/"),
+        ("allowed.test", "https://other.test/"),
+        ("egress-proxy:3128", "http://egress-proxy:3128/health"),
+        ("dashboard:9119", "http://dashboard:9119/health"),
+    ] {
+        let refused = stack.sandbox_curl(allow, url);
+        assert!(refused.is_err(), "{allow}, {url}: {refused:?}");
+    }
+    let counted = stack.in_sandbox(&["--", "python3", "-c", "print(6 * 7)"]);
+    assert_eq!(counted.unwrap().trim(), "42");
     stack.is_published_on_loopback_only();
     stack.becomes_healthy();
     stack.has_sandboxes();

@@ -32,6 +32,7 @@ mod modal;
 #[allow(dead_code, unused_imports, reason = "its own tests use the rest")]
 mod modal_service;
 mod models;
+mod pairing;
 mod probes;
 mod service;
 mod setup;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hermetic_types::{AccountId, ChatId, Platform, Secret, SharedClock};
+use hermetic_upstream::UpstreamProxy;
 use thiserror::Error;
 
 /// Where Discord's own servers are.
@@ -15,7 +16,7 @@ pub struct DiscordConfig {
     pub token: Secret,
     /// Of the HTTP API with its version; the gateway's address is asked for there.
     pub base_url: String,
-    pub proxy: Option<String>,
+    pub proxy: Option<UpstreamProxy>,
     pub hearing: DiscordHearing,
     /// Whether Discord is asked for the text of messages that are neither private nor mention us. It
     /// gives it only to bots for which that is switched on.
@@ -116,8 +117,6 @@ pub enum DiscordConfigError {
     Token,
     #[error("the API address is not an http address")]
     BaseUrl,
-    #[error("the proxy address is not one")]
-    Proxy,
     #[error("the HTTP client cannot be built")]
     Client,
 }

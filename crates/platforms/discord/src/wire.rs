@@ -1,13 +1,12 @@
 //! One request to the HTTP API and its answer.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use futures::StreamExt;
 use hermetic_chat::{Backoff, SendFailure};
 use hermetic_types::Secret;
 use reqwest::header::{AUTHORIZATION, USER_AGENT};
-use reqwest::{Client, Proxy, RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -91,10 +90,10 @@ impl DiscordApi {
             .connect_timeout(Duration::from_secs(10))
             // A redirect would carry the token elsewhere.
             .redirect(redirect::Policy::none());
+        // The configuration has read the environment already.
+        client = client.no_proxy();
         if let Some(proxy) = &config.proxy {
-            client = client.proxy(Proxy::all(proxy).map_err(|_| DiscordConfigError::Proxy)?);
-        } else if is_loopback(&base) {
-            client = client.no_proxy();
+            client = client.proxy(proxy.for_client());
         }
         Ok(Self {
             client: client.build().map_err(|_| DiscordConfigError::Client)?,
@@ -264,11 +263,4 @@ async fn body(response: Response) -> Result<Vec<u8>, DiscordCallError> {
         body.extend_from_slice(&chunk);
     }
     Ok(body)
-}
-
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    })
 }

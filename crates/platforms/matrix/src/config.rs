@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hermetic_chat::AdapterState;
 use hermetic_types::{AccountId, ChatId, Platform, Secret, SharedClock, UserId};
+use hermetic_upstream::UpstreamProxy;
 use regex::Regex;
 use thiserror::Error;
 
@@ -25,7 +26,7 @@ pub struct MatrixConfig {
     pub credentials: HomeserverCredentials,
     /// `MATRIX_DEVICE_ID`: the name of the session that a password makes.
     pub device: Option<String>,
-    pub proxy: Option<String>,
+    pub proxy: Option<UpstreamProxy>,
     pub hearing: MatrixHearing,
     pub invites: InviteRule,
     /// `MATRIX_MAX_MESSAGE_LENGTH`, in bytes; at most [`LONGEST_MESSAGE`].
@@ -104,8 +105,6 @@ pub enum MatrixConfigError {
     Token,
     #[error("the user is no matrix id, as in @bot:example.org")]
     User,
-    #[error("the proxy address is not one")]
-    Proxy,
     #[error("the HTTP client cannot be built")]
     Client,
 }

@@ -1,13 +1,12 @@
 //! One request to the homeserver and its answer.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use futures::StreamExt;
 use hermetic_chat::{Backoff, SendFailure};
 use hermetic_types::Secret;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{Client, Method, Proxy, RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -134,10 +133,10 @@ impl MatrixApi {
             .connect_timeout(Duration::from_secs(10))
             // A redirect would carry the token elsewhere.
             .redirect(redirect::Policy::none());
+        // The configuration has read the environment already.
+        client = client.no_proxy();
         if let Some(proxy) = &config.proxy {
-            client = client.proxy(Proxy::all(proxy).map_err(|_| MatrixConfigError::Proxy)?);
-        } else if is_loopback(&base) {
-            client = client.no_proxy();
+            client = client.proxy(proxy.for_client());
         }
         Ok(Self {
             client: client.build().map_err(|_| MatrixConfigError::Client)?,
@@ -313,11 +312,4 @@ async fn body(response: Response) -> Result<Vec<u8>, MatrixCallError> {
         body.extend_from_slice(&chunk);
     }
     Ok(body)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    })
 }

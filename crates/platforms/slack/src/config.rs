@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hermetic_types::{AccountId, ChatId, Platform, Secret, SharedClock};
+use hermetic_upstream::UpstreamProxy;
 use thiserror::Error;
 
 /// Where Slack's own servers are.
@@ -17,7 +18,7 @@ pub struct SlackConfig {
     pub intake: SlackEventIntake,
     /// `https://slack.com/api`, or a stand-in.
     pub api_base: String,
-    pub proxy: Option<String>,
+    pub proxy: Option<UpstreamProxy>,
     pub hearing: SlackHearing,
     pub timing: SlackTiming,
     /// By which a request is fresh or stale, and a sweep reaches back.
@@ -88,8 +89,6 @@ pub enum SlackConfigError {
     SigningSecret,
     #[error("the API address is not an http address")]
     ApiBase,
-    #[error("the proxy address is not one")]
-    Proxy,
     #[error("the HTTP client cannot be built")]
     Client,
 }

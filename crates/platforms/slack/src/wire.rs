@@ -7,7 +7,7 @@ use futures::StreamExt;
 use hermetic_chat::SendFailure;
 use hermetic_types::Secret;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, Proxy, RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -67,10 +67,10 @@ impl SlackApi {
             .redirect(redirect::Policy::none())
             // A websocket begins as a request of HTTP/1.1.
             .http1_only();
+        // The configuration has read the environment already.
+        client = client.no_proxy();
         if let Some(proxy) = &config.proxy {
-            client = client.proxy(Proxy::all(proxy).map_err(|_| SlackConfigError::Proxy)?);
-        } else if is_loopback(&base) {
-            client = client.no_proxy();
+            client = client.proxy(proxy.for_client());
         }
         Ok(Self {
             client: client.build().map_err(|_| SlackConfigError::Client)?,

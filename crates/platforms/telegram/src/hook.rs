@@ -134,6 +134,7 @@ impl WebhookIntake {
             allowed_updates: ALLOWED_UPDATES,
         };
         let _: Value = telegram.wire.call("setWebhook", &params).await?;
+        telegram.announce_commands().await;
         info!(account = %telegram.account, "telegram posts updates to us");
         Ok(())
     }

@@ -9,6 +9,7 @@ mod check;
 mod files;
 mod hook;
 mod markdown_v2;
+mod menu;
 #[doc(hidden)]
 pub mod parser;
 mod poll;
@@ -34,6 +35,7 @@ use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatId, ChatPlace, MessageId, Platform, Secret,
     SharedClock, ThreadId, UserId,
 };
+use hermetic_upstream::UpstreamProxy;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -81,11 +83,21 @@ pub struct TelegramConfig {
     /// `https://api.telegram.org`, or a stand-in.
     pub api_base: String,
     /// `TELEGRAM_PROXY`.
-    pub proxy: Option<String>,
+    pub proxy: Option<UpstreamProxy>,
+    /// What stands in the menu of the chat; none leaves the menu as it is.
+    pub commands: Vec<MenuCommand>,
     pub intake: TelegramIntake,
     pub hearing: TelegramHearing,
     pub timing: TelegramTiming,
     pub clock: SharedClock,
+}
+
+/// A command in the menu of the chat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MenuCommand {
+    /// Without the slash.
+    pub name: String,
+    pub about: String,
 }
 
 /// How updates come to us.
@@ -137,8 +149,6 @@ pub enum TelegramConfigError {
     Token,
     #[error("the API address is not an http address")]
     ApiBase,
-    #[error("the proxy address is not one")]
-    Proxy,
     #[error("the webhook secret must be 1 to 256 letters, digits, '_' and '-'")]
     WebhookSecret,
     #[error("the HTTP client cannot be built")]
@@ -156,6 +166,9 @@ pub struct TelegramAdapter {
     pace: ThrottledChats,
     state: Mutex<ChatState>,
     me: OnceLock<BotUser>,
+    commands: Vec<MenuCommand>,
+    /// Whether the commands were told to Telegram by this process.
+    announced: OnceLock<()>,
     /// Updates taken over lately: Telegram repeats itself when it doubts.
     seen: Mutex<RecentKeys<i64>>,
     /// Presses that were acknowledged without a word.
@@ -192,6 +205,8 @@ impl TelegramAdapter {
             pace: ThrottledChats::default(),
             state: Mutex::new(ChatState::Starting),
             me: OnceLock::new(),
+            commands: menu::fitting(config.commands),
+            announced: OnceLock::new(),
             seen: Mutex::new(RecentKeys::new(KNOWN_UPDATES)),
             acknowledged: Mutex::new(RecentKeys::new(KNOWN_UPDATES)),
             hook,
@@ -328,6 +343,7 @@ impl TelegramConfig {
             token,
             api_base: API_BASE.to_owned(),
             proxy: None,
+            commands: Vec::new(),
             intake: TelegramIntake::LongPoll,
             hearing: TelegramHearing::default(),
             timing: TelegramTiming::default(),

@@ -198,6 +198,7 @@ impl UpdatePoller<'_> {
         };
         let _: Value = self.telegram.wire.call("deleteWebhook", &keep).await?;
         self.telegram.learn_own_name().await?;
+        self.telegram.announce_commands().await;
         self.greeted = true;
         Ok(())
     }

@@ -1,12 +1,11 @@
 //! One request to the Bot API and its answer.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use futures::StreamExt;
 use hermetic_chat::SendFailure;
 use hermetic_types::Secret;
-use reqwest::{Client, Proxy, Response, Url, redirect};
+use reqwest::{Client, Response, Url, redirect};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,10 +76,10 @@ impl TelegramApi {
             .connect_timeout(Duration::from_secs(10))
             // A redirect would carry the token elsewhere.
             .redirect(redirect::Policy::none());
+        // The configuration has read the environment already.
+        client = client.no_proxy();
         if let Some(proxy) = &config.proxy {
-            client = client.proxy(Proxy::all(proxy).map_err(|_| TelegramConfigError::Proxy)?);
-        } else if is_loopback(&url) {
-            client = client.no_proxy();
+            client = client.proxy(proxy.for_client());
         }
         Ok(Self {
             client: client.build().map_err(|_| TelegramConfigError::Client)?,
@@ -201,11 +200,4 @@ async fn read<T: DeserializeOwned>(response: Response) -> Result<T, TelegramCall
                 .map(|seconds| Duration::from_secs(seconds).min(LONGEST_TELEGRAM_RETRY)),
         }),
     }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    })
 }

@@ -59,7 +59,11 @@ async fn call(
         "editMessageText" => edit_message(&world, &params),
         "sendDocument" => send_document(&world, &params, file),
         "getFile" => get_file(&world, &params),
-        "deleteWebhook" | "setWebhook" | "sendChatAction" | "answerCallbackQuery" => {
+        "deleteWebhook"
+        | "setWebhook"
+        | "setMyCommands"
+        | "sendChatAction"
+        | "answerCallbackQuery" => {
             world.note(
                 &method,
                 Call {

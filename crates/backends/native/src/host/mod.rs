@@ -24,6 +24,7 @@ mod readiness;
 mod record;
 mod remedy;
 mod scope;
+mod surroundings;
 #[allow(
     unsafe_code,
     reason = "registering a descriptor with the runtime, quotas, and a mount"

@@ -13,9 +13,14 @@ use rustix::process::getuid;
 
 use super::disk_limit;
 use super::native::{NativeBackend, NativeHost, RequiredLayer};
+use super::surroundings::MachineSurroundings;
 
 pub(super) async fn examine(native: &NativeBackend, host: &NativeHost) -> BackendReadiness {
-    let mut layers = vec![identity()];
+    let surroundings = MachineSurroundings::of_this_machine();
+    let mut layers = vec![
+        SealLayer::active("machine", surroundings.to_string()),
+        identity(),
+    ];
     match native.try_out(&trial(host)).await {
         Ok(abi) => {
             layers.push(SealLayer::active(
@@ -27,7 +32,11 @@ pub(super) async fn examine(native: &NativeBackend, host: &NativeHost) -> Backen
                 "none in any set, no_new_privs",
             ));
             layers.push(SealLayer::active("seccomp", "an allowlist of system calls"));
-            layers.push(landlock(abi, host.demands(RequiredLayer::Landlock)));
+            layers.push(landlock(
+                abi,
+                &surroundings,
+                host.demands(RequiredLayer::Landlock),
+            ));
             layers.push(SealLayer::active(
                 "command",
                 "started in it and heard to its end",
@@ -38,7 +47,9 @@ pub(super) async fn examine(native: &NativeBackend, host: &NativeHost) -> Backen
     let insisted = host.demands(RequiredLayer::CgroupLimits);
     let groups = &host.groups;
     let version = groups.version();
-    let remedy = groups.remedy();
+    let remedy = surroundings
+        .groups_remedy()
+        .unwrap_or_else(|| groups.remedy());
     layers.extend([
         limit(
             "process limit",
@@ -110,7 +121,7 @@ fn identity() -> SealLayer {
     }
 }
 
-fn landlock(abi: Option<u8>, insisted: bool) -> SealLayer {
+fn landlock(abi: Option<u8>, machine: &MachineSurroundings, insisted: bool) -> SealLayer {
     match abi {
         Some(abi) => SealLayer {
             name: "landlock",
@@ -122,7 +133,7 @@ fn landlock(abi: Option<u8>, insisted: bool) -> SealLayer {
             name: "landlock",
             state: missing(LayerState::Missing, insisted),
             detail: "this kernel has it not, or not switched on".to_owned(),
-            remedy: Some("a kernel since 5.13, booted with landlock in its lsm= list".to_owned()),
+            remedy: Some(machine.landlock_remedy()),
         },
     }
 }

@@ -66,8 +66,8 @@ impl Lab {
         let Ok(admitted) = admitted.await else {
             panic!("nobody allowed it");
         };
-        let address = "1.1.1.1:443".parse().unwrap();
-        RevocationWatch::new(&self.proxy, &self.conversation, &admitted, address)
+        let peer = ReachedPeer::direct("1.1.1.1:443".parse().unwrap());
+        RevocationWatch::new(&self.proxy, &self.conversation, &admitted, &peer)
     }
 }
 
@@ -112,7 +112,7 @@ async fn another_rule_for_the_host_is_not_the_same_permission() {
         lab.rules(&before);
         let mut watch = lab.admit().await;
         if before[0].contains("10.0") {
-            watch.address = "10.0.0.1:443".parse().unwrap();
+            watch.peer = ReachedPeer::direct("10.0.0.1:443".parse().unwrap());
         }
         let mut ended = Box::pin(watch.ended());
         assert!(ended.as_mut().now_or_never().is_none(), "{before:?}");

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Read};
+use std::path::PathBuf;
 use std::thread;
 
 use hermetic_approvals::{Answerer, ApprovalRegistry};
@@ -11,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::keyboard::{PromptSign, answer, choices, question};
+use super::line_editor::{self, LineEditor};
 use super::screen::TurnScreen;
 use crate::by_hand;
 use crate::failure::CommandFailure;
@@ -18,7 +20,9 @@ use crate::failure::CommandFailure;
 pub(super) struct TerminalPerson {
     approvals: ApprovalRegistry,
     interrupts: Signal,
-    lines: mpsc::Receiver<String>,
+    lines: mpsc::Receiver<PersonInput>,
+    /// Where somebody sits at a terminal.
+    editor: Option<LineEditor>,
     /// Typed before it was asked for: heard after the turn.
     ahead: VecDeque<String>,
     signs: mpsc::Receiver<PromptSign>,
@@ -56,24 +60,53 @@ impl TerminalPerson {
             interrupts,
             // Nobody is listened to before `listen`.
             lines: mpsc::channel(1).1,
+            editor: None,
             ahead: VecDeque::new(),
             signs,
             asked: VecDeque::new(),
         })
     }
 
-    /// From now on what is typed is heard: with -q our input may be somebody else's.
-    pub(super) fn listen(&mut self) {
+    /// From now on what is typed is heard: with -q our input may be somebody else's. At a terminal lines can be
+    /// edited, and those typed before are in `history`.
+    pub(super) fn listen(&mut self, history: PathBuf) {
+        if line_editor::is_possible() {
+            match LineEditor::start(history) {
+                Ok((editor, lines)) => {
+                    self.lines = lines;
+                    self.editor = Some(editor);
+                    return;
+                }
+                Err(error) => tracing::debug!(%error, "lines cannot be edited here"),
+            }
+        }
         self.lines = lines();
+    }
+
+    /// Whether the prompt is shown by whoever edits the line.
+    pub(super) fn edits(&self) -> bool {
+        self.editor.is_some()
     }
 
     pub(super) async fn at_the_prompt(&mut self) -> PersonInput {
         if let Some(line) = self.ahead.pop_front() {
             return PersonInput::Line(line);
         }
+        if let Some(editor) = &mut self.editor {
+            editor.ask();
+        }
         tokio::select! {
-            line = self.lines.recv() => line.map_or(PersonInput::End, PersonInput::Line),
+            input = self.lines.recv() => {
+                self.heard();
+                input.unwrap_or(PersonInput::End)
+            }
             _ = self.interrupts.recv() => PersonInput::Interrupt,
+        }
+    }
+
+    fn heard(&mut self) {
+        if let Some(editor) = &mut self.editor {
+            editor.heard();
         }
     }
 
@@ -97,7 +130,12 @@ impl TerminalPerson {
                     stop.cancel();
                 }
                 Some(sign) = self.signs.recv() => self.see(sign, screen),
-                line = self.lines.recv(), if !self.asked.is_empty() => {
+                input = self.lines.recv(), if !self.asked.is_empty() => {
+                    self.heard();
+                    let line = match input {
+                        Some(PersonInput::Line(line)) => Some(line),
+                        Some(PersonInput::End | PersonInput::Interrupt) | None => None,
+                    };
                     self.answer(line.as_deref(), screen).await;
                 }
             }
@@ -123,14 +161,19 @@ impl TerminalPerson {
     }
 
     fn show(&mut self, screen: &TurnScreen) {
-        let Some(request) = self.asked.front() else {
+        if self.asked.is_empty() {
             return;
-        };
-        // What was typed before anybody could read the question does not answer it.
-        while let Ok(line) = self.lines.try_recv() {
-            self.ahead.push_back(line);
         }
-        screen.ask(&question(request), choices(request));
+        // What was typed before anybody could read the question does not answer it.
+        while let Ok(input) = self.lines.try_recv() {
+            self.heard();
+            if let PersonInput::Line(line) = input {
+                self.ahead.push_back(line);
+            }
+        }
+        if let Some(request) = self.asked.front() {
+            screen.ask(&question(request), choices(request));
+        }
     }
 
     /// The end of the input is a no, like silence.
@@ -159,7 +202,7 @@ impl TerminalPerson {
 }
 
 /// Reading blocks in a thread of its own. What is typed during a turn is heard after it.
-fn lines() -> mpsc::Receiver<String> {
+fn lines() -> mpsc::Receiver<PersonInput> {
     let (typed, lines) = mpsc::channel(64);
     thread::spawn(move || {
         let mut input = std::io::stdin().lock();
@@ -173,7 +216,7 @@ fn lines() -> mpsc::Receiver<String> {
                 return;
             }
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-            if typed.blocking_send(line).is_err() {
+            if typed.blocking_send(PersonInput::Line(line)).is_err() {
                 return;
             }
         }

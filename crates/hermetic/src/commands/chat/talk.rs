@@ -15,9 +15,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::book::ChatHistory;
 use super::keyboard::PromptSign;
+use super::line_editor::PROMPT;
 use super::person::{InterruptibleEnd, PersonInput, TerminalPerson};
 use super::screen::{ScreenManner, TurnScreen};
-use super::typed::{HELP, TypedLine};
+use super::typed::{TypedLine, help};
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use hermetic_app::KeyboardChat;
@@ -84,10 +85,16 @@ impl<'a> TerminalTalk<'a> {
             "model: {}, backend: {}; /help tells what can be typed",
             self.keyboard.model, self.keyboard.facts.backend
         ));
-        self.person.lock().await.listen();
+        self.person
+            .lock()
+            .await
+            .listen(self.keyboard.line_history.clone());
+        let edits = self.person.lock().await.edits();
         let mut asked = false;
         loop {
-            prompt_line();
+            if !edits {
+                prompt_line();
+            }
             let heard = self.person.lock().await.at_the_prompt().await;
             let line = match heard {
                 PersonInput::Line(line) => line,
@@ -138,7 +145,17 @@ impl<'a> TerminalTalk<'a> {
         match typed {
             TypedLine::Nothing => {}
             TypedLine::Leave => return Ok(InterruptibleEnd::With(false)),
-            TypedLine::Help => screen.tell(HELP),
+            TypedLine::Help => screen.tell(&help()),
+            TypedLine::Status => screen.tell(&self.status().await),
+            TypedLine::Model => screen.tell(&self.keyboard.model),
+            TypedLine::Whoami => screen.tell(&format!(
+                "{}, at the keyboard of this machine: whoever sits here may approve",
+                crate::by_hand::who()
+            )),
+            TypedLine::InChats(instead) => screen.tell(instead),
+            TypedLine::Unknown(name) => screen.tell(&format!(
+                "There is no {name} here. /help lists what there is."
+            )),
             TypedLine::New => {
                 self.start_anew().await?;
                 screen.tell("A fresh conversation. The files in its sandbox stay.");
@@ -165,6 +182,20 @@ impl<'a> TerminalTalk<'a> {
             },
         }
         Ok(InterruptibleEnd::With(true))
+    }
+
+    async fn status(&self) -> String {
+        let facts = &self.keyboard.facts;
+        let sandboxes = self.keyboard.sandboxes.reach_of(&self.conversation).await;
+        let network = match sandboxes {
+            None => "closed".to_owned(),
+            Some(reach) if reach.allowed.is_empty() => "no host is allowed".to_owned(),
+            Some(reach) => reach.allowed.join(", "),
+        };
+        format!(
+            "conversation: {}\nmodel: {}\nbackend: {}\nnetwork: {network}",
+            self.conversation, self.keyboard.model, facts.backend
+        )
     }
 
     async fn say(
@@ -252,7 +283,7 @@ impl<'a> TerminalTalk<'a> {
 fn prompt_line() {
     if std::io::stdin().is_terminal() {
         let mut out = std::io::stdout().lock();
-        let _ = out.write_all("› ".as_bytes());
+        let _ = out.write_all(PROMPT.as_bytes());
         let _ = out.flush();
     }
 }

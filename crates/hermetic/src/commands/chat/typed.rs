@@ -1,5 +1,7 @@
 //! What somebody typed.
 
+use std::fmt::Write as _;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypedLine {
     Nothing,
@@ -10,17 +12,64 @@ pub(super) enum TypedLine {
     New,
     /// Destroys the sandbox; what was typed after it.
     Destroy(String),
+    Status,
+    Model,
+    Whoami,
+    /// A command of chats that has no use here, and what does its work.
+    InChats(&'static str),
+    /// Written as a command, and none.
+    Unknown(String),
     Help,
     Leave,
 }
 
-pub(super) const HELP: &str = "\
-/sh <command>  run a shell command in this conversation's sandbox, without the model
-/py <code>     run Python there
-/new           forget what was said; files stay (/reset is the same)
-/destroy       destroy the sandbox with its files; asks first
-/quit          leave; Ctrl-D does the same
-";
+/// The commands that are completed, and what each does.
+pub(super) const COMMANDS: &[(&str, &str)] = &[
+    (
+        "/sh",
+        "run a shell command in this conversation's sandbox, without the model",
+    ),
+    ("/py", "run Python there"),
+    (
+        "/new",
+        "forget what was said; files stay (/reset is the same)",
+    ),
+    ("/destroy", "destroy the sandbox with its files; asks first"),
+    (
+        "/status",
+        "where this conversation runs, and what it may reach",
+    ),
+    ("/model", "which model answers here"),
+    ("/whoami", "who you are here"),
+    ("/help", "this list"),
+    ("/quit", "leave; Ctrl-D does the same"),
+];
+
+/// Commands of chats that have no use at a keyboard.
+const IN_CHATS: &[(&str, &str)] = &[
+    (
+        "/stop",
+        "Nothing is running. Ctrl-C interrupts an answer while it is written.",
+    ),
+    (
+        "/approve",
+        "Nothing waits for a yes. A question is asked here when it comes up.",
+    ),
+    (
+        "/deny",
+        "Nothing waits for a no. A question is asked here when it comes up.",
+    ),
+    ("/usage", "What is said at the keyboard is not counted."),
+    ("/lift", "There are no budgets at the keyboard."),
+];
+
+pub(super) fn help() -> String {
+    let mut text = String::new();
+    for (name, about) in COMMANDS {
+        let _ = writeln!(text, "{name:9} {about}");
+    }
+    text
+}
 
 impl TypedLine {
     pub(super) fn read(line: &str) -> Self {
@@ -33,9 +82,27 @@ impl TypedLine {
             "/py" if !rest.is_empty() => Self::Py(rest.to_owned()),
             "/new" | "/reset" => Self::New,
             "/destroy" => Self::Destroy(rest.to_lowercase()),
+            "/status" => Self::Status,
+            "/model" => Self::Model,
+            "/whoami" => Self::Whoami,
             "/help" | "/sh" | "/py" => Self::Help,
             "/quit" | "/exit" => Self::Leave,
-            _ => Self::Says(line.to_owned()),
+            _ => Self::other(name, line),
+        }
+    }
+
+    /// A path is no command, and neither is a fraction.
+    fn other(name: &str, line: &str) -> Self {
+        if let Some((_, instead)) = IN_CHATS.iter().find(|(known, _)| *known == name) {
+            return Self::InChats(instead);
+        }
+        let word = name.strip_prefix('/').unwrap_or_default();
+        let is_command =
+            !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        if is_command {
+            Self::Unknown(name.to_owned())
+        } else {
+            Self::Says(line.to_owned())
         }
     }
 }
@@ -56,7 +123,34 @@ mod tests {
         assert_eq!(TypedLine::read("/reset"), TypedLine::New);
         let confirmed = TypedLine::Destroy("yes".to_owned());
         assert_eq!(TypedLine::read("/destroy YES"), confirmed);
-        let path = "/etc/passwd, what is it?";
-        assert_eq!(TypedLine::read(path), TypedLine::Says(path.to_owned()));
+        for text in [
+            "/etc/passwd, what is it?",
+            "/2 of it",
+            "/Users is full",
+            "/",
+        ] {
+            assert_eq!(TypedLine::read(text), TypedLine::Says(text.to_owned()));
+        }
+        let lines = "first\n  second\nthird";
+        assert_eq!(TypedLine::read(lines), TypedLine::Says(lines.to_owned()));
+    }
+
+    #[test]
+    fn every_command_of_chats_is_known_here() {
+        for command in hermetic_gateway::COMMANDS {
+            let typed = TypedLine::read(&format!("/{} x", command.name));
+            let is_known = !matches!(typed, TypedLine::Says(_) | TypedLine::Unknown(_));
+            assert!(is_known, "{}: {typed:?}", command.name);
+        }
+        assert_eq!(
+            TypedLine::read("/nothing at all"),
+            TypedLine::Unknown("/nothing".to_owned())
+        );
+        for (name, _) in COMMANDS {
+            assert_ne!(
+                TypedLine::read(name),
+                TypedLine::Unknown((*name).to_owned())
+            );
+        }
     }
 }

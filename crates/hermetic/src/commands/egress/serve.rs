@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use hermetic_egress::{
     AllowInstructions, Authority, CompiledRules, ConversationEgress, EgressLimits, LogRecorder,
-    Proxy, RulesText, ServeOutcome, SystemResolver, publish,
+    NameCheck, Proxy, RulesText, ServeOutcome, SystemResolver, UpstreamRoute, publish,
 };
 use hermetic_listen::{BoundedListener, ConnectionBounds, descriptors};
 use hermetic_types::ConversationKey;
+use hermetic_upstream::{ProxyExceptions, UpstreamProxy};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -44,9 +46,33 @@ pub(super) struct EgressServeArgs {
     /// Let this many bytes pass, both ways together
     #[arg(long, value_name = "BYTES")]
     budget: Option<u64>,
+    /// Leave through this proxy, as in http://host:port; reads HTTPS_PROXY where it is not given
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "HERMETIC_PROXY",
+        hide_env_values = true
+    )]
+    upstream: Option<String>,
+    /// Reach these hosts without the proxy; reads NO_PROXY where it is not given
+    #[arg(long, value_name = "HOSTS")]
+    no_proxy: Option<String>,
+    /// Choose who looks up the names of what goes through the proxy
+    #[arg(long, value_enum, default_value_t = UpstreamNameCheck::Checked)]
+    upstream_names: UpstreamNameCheck,
     /// Forward a port here to a service inside, as in 0.0.0.0:9119=gateway:9119
     #[arg(long, value_name = "ADDRESS:PORT=HOST:PORT", value_parser = published)]
     publish: Vec<(SocketAddr, Authority)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum UpstreamNameCheck {
+    /// We as well: every address is checked, and the proxy is told the name
+    Checked,
+    /// We alone: the proxy is told the checked address
+    Pinned,
+    /// The proxy alone: only names are checked
+    Proxy,
 }
 
 /// Connections at once, where there are descriptors for them.
@@ -106,6 +132,13 @@ async fn serve(args: &EgressServeArgs, rules: CompiledRules) -> Result<(), Comma
         Arc::new(LogRecorder),
     )
     .advising(AllowInstructions::ByFlagOf("hermetic egress serve"));
+    let proxy = match upstream(args)? {
+        Some(route) => {
+            info!(proxy = %route, "leaving through another proxy");
+            proxy.leaving_through(route)
+        }
+        None => proxy,
+    };
     let address = listener
         .local_addr()
         .map_err(|error| CommandFailure::caused(&error, "report this as a bug"))?;
@@ -118,6 +151,36 @@ async fn serve(args: &EgressServeArgs, rules: CompiledRules) -> Result<(), Comma
     published.close();
     published.wait().await;
     Ok(())
+}
+
+/// The proxy behind this one: that of the arguments, else of the environment.
+fn upstream(args: &EgressServeArgs) -> Result<Option<UpstreamRoute>, CommandFailure> {
+    let variable = |names: &[&str]| {
+        let found = names.iter().find_map(|name| std::env::var(name).ok());
+        found.filter(|value| !value.is_empty())
+    };
+    let named = args.upstream.clone().filter(|url| !url.is_empty());
+    let named = named.or_else(|| variable(&["HTTPS_PROXY", "https_proxy"]));
+    let Some(url) = named.filter(|url| url != "none") else {
+        return Ok(None);
+    };
+    let wrong = |error: &dyn std::error::Error| {
+        let remedy = "pass --upstream http://host:port, or `none` for no proxy";
+        CommandFailure::new(error.to_string(), remedy)
+    };
+    let except = args.no_proxy.clone();
+    let except = except.or_else(|| variable(&["NO_PROXY", "no_proxy"]));
+    let proxy = UpstreamProxy::parse(&url)
+        .map_err(|error| wrong(&error))?
+        .except(ProxyExceptions::parse(&except.unwrap_or_default()));
+    let names = match args.upstream_names {
+        UpstreamNameCheck::Checked => NameCheck::Checked,
+        UpstreamNameCheck::Pinned => NameCheck::Pinned,
+        UpstreamNameCheck::Proxy => NameCheck::ByProxy,
+    };
+    UpstreamRoute::new(proxy, names)
+        .map(Some)
+        .map_err(|error| wrong(&error))
 }
 
 async fn listen(at: SocketAddr) -> Result<TcpListener, CommandFailure> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hermetic_access::PairedUser;
+use hermetic_access::{PairedRole, PairedUser};
 use hermetic_types::{Clock as _, Platform, SystemClock, Timestamp};
 use serde_json::Value;
 
@@ -153,6 +153,8 @@ fn approved(
             user: named_on(platform, &id)?,
             display: about["user_name"].as_str().unwrap_or_default().to_owned(),
             approved_at: at(&about["approved_at"]),
+            role: PairedRole::User,
+            untold: None,
         })
     };
     let people: Vec<_> = entries.into_iter().filter_map(person).collect();

@@ -243,6 +243,17 @@ impl Stack<'_> {
         assert!(devices.contains("lo:"), "{devices}");
     }
 
+    /// A command in a sandbox of the gateway's container, with these flags of `hermetic exec` before it.
+    pub(super) fn in_sandbox(&self, arguments: &[&str]) -> Result<String, String> {
+        let exec = ["exec", "-T", "gateway", "hermetic", "exec"];
+        self.compose(&[&exec[..], arguments].concat())
+    }
+
+    /// From inside a sandbox that may reach this host.
+    pub(super) fn sandbox_curl(&self, allow: &str, url: &str) -> Result<String, String> {
+        self.in_sandbox(&[&["--allow", allow, "--"], CURL, &[url]].concat())
+    }
+
     /// By what the limits of each sandbox are kept, and what to do for better.
     pub(super) fn says_how_limits_are_kept(&self) {
         let said = self.compose(&["exec", "-T", "gateway", "hermetic", "doctor"]);

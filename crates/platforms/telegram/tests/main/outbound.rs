@@ -391,3 +391,48 @@ async fn a_download_is_bounded() {
     let error = timeout(PATIENCE, broken).await.unwrap().unwrap_err();
     assert!(matches!(error, DownloadError::Failed(_)), "{error:?}");
 }
+
+#[tokio::test]
+async fn the_menu_is_told_once_and_its_refusal_costs_nothing() {
+    use futures::StreamExt as _;
+    use hermetic_telegram::MenuCommand;
+    use hermetic_testkit::telegram::Failure;
+
+    let command = |name: &str, about: &str| MenuCommand {
+        name: name.to_owned(),
+        about: about.to_owned(),
+    };
+    let lab = Lab::with(|config| {
+        config.commands = vec![
+            command("help", "What you can write here"),
+            command("sh", &"long ".repeat(100)),
+            command("Not-A-Name", "left out"),
+        ];
+    })
+    .await;
+    for round in 0..2 {
+        lab.server.says(7, "hi");
+        let mut inbox = lab
+            .telegram
+            .receive(tokio_util::sync::CancellationToken::new());
+        assert!(inbox.next().await.unwrap().is_ok(), "round {round}");
+    }
+    let told = lab.server.calls("setMyCommands");
+    assert_eq!(told.len(), 1, "once for a process");
+    let commands = told[0].params["commands"].as_array().unwrap();
+    assert_eq!(commands.len(), 2);
+    assert_eq!(commands[0]["command"], "help");
+    assert_eq!(
+        commands[1]["description"].as_str().unwrap().chars().count(),
+        256
+    );
+
+    let lab =
+        Lab::with(|config| config.commands = vec![command("help", "What you can write")]).await;
+    lab.server.fail_next("setMyCommands", Failure::DropAfter);
+    lab.server.says(7, "hi");
+    let mut inbox = lab
+        .telegram
+        .receive(tokio_util::sync::CancellationToken::new());
+    assert!(inbox.next().await.unwrap().is_ok());
+}

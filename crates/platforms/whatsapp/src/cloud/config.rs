@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hermetic_chat::{AdapterState, InMemoryState};
 use hermetic_types::{AccountId, Platform, Secret, SharedClock};
+use hermetic_upstream::UpstreamProxy;
 use thiserror::Error;
 
 use crate::{PhoneNumber, WhatsAppHearing};
@@ -30,7 +31,7 @@ pub struct CloudConfig {
     pub version: GraphVersion,
     /// `https://graph.facebook.com`, or a stand-in.
     pub base_url: String,
-    pub proxy: Option<String>,
+    pub proxy: Option<UpstreamProxy>,
     /// The numbers that the operator wrote into a list. Whoever shows one of them is known by it.
     pub listed_numbers: BTreeSet<PhoneNumber>,
     /// Sent to somebody who wrote nothing for a day and cannot be sent anything else.
@@ -86,8 +87,6 @@ pub enum CloudConfigError {
     Version { text: String },
     #[error("the API address is not an http address")]
     BaseUrl,
-    #[error("the proxy address is not one")]
-    Proxy,
     #[error(
         "the template is not one: expected a name of a-z, 0-9 and '_', and a language such as en_US"
     )]

@@ -1,13 +1,12 @@
 //! One request to the Graph API and its answer.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use futures::StreamExt;
 use hermetic_chat::SendFailure;
 use hermetic_types::Secret;
 use reqwest::multipart::Form;
-use reqwest::{Client, Proxy, RequestBuilder, Response, Url, header, redirect};
+use reqwest::{Client, RequestBuilder, Response, Url, header, redirect};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -65,10 +64,10 @@ impl GraphApi {
             .connect_timeout(Duration::from_secs(10))
             // A redirect would carry the token elsewhere.
             .redirect(redirect::Policy::none());
+        // The configuration has read the environment already.
+        client = client.no_proxy();
         if let Some(proxy) = &config.proxy {
-            client = client.proxy(Proxy::all(proxy).map_err(|_| CloudConfigError::Proxy)?);
-        } else if is_loopback(&url) {
-            client = client.no_proxy();
+            client = client.proxy(proxy.for_client());
         }
         Ok(Self {
             client: client.build().map_err(|_| CloudConfigError::Client)?,
@@ -186,13 +185,6 @@ async fn read<T: DeserializeOwned>(response: Response) -> Result<T, GraphCallErr
         }
         Err(_) => Err(garbled()),
     }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| {
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,94 @@
+//! Telling people that they were let in.
+//!
+//! A code is approved by another process, at the machine's command line. That process writes down whom it let in
+//! and where they asked; we look there, hand the greeting to the delivery ledger and only then strike it off. A
+//! crash in between greets twice, and nobody is left waiting.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hermetic_access::{PairedRole, PairedUser, PairingError, PairingPlace};
+use hermetic_chat::ReplyRule;
+use hermetic_redact::Redacted;
+use hermetic_store::StoreError;
+use hermetic_types::Platform;
+use thiserror::Error;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::{Gateway, GatewayStage, wording};
+
+/// How often it is looked whether somebody was let in: they wait for it with the chat open.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Error)]
+enum GreetError {
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Gateway {
+    pub(crate) async fn greet_the_paired(&self, until: CancellationToken) {
+        let platforms: BTreeSet<Platform> = self
+            .chats
+            .iter()
+            .map(|chat| chat.account().platform())
+            .collect();
+        // What an earlier run left is taken over first: a row of ours would be taken for one of those.
+        let mut stage = self.stage.subscribe();
+        let serving = stage.wait_for(|stage| *stage != GatewayStage::Starting);
+        if until.run_until_cancelled(serving).await.is_none() {
+            return;
+        }
+        // Until the store works again, the same complaint is made once.
+        let mut complained = false;
+        loop {
+            for platform in &platforms {
+                match self.greet_on(*platform).await {
+                    Ok(()) => complained = false,
+                    Err(error) if complained => tracing::debug!(%error, "still nobody is greeted"),
+                    Err(error) => {
+                        complained = true;
+                        tracing::warn!(%platform, %error, "who was let in could not be told");
+                    }
+                }
+            }
+            if until.run_until_cancelled(sleep(LOOK_EVERY)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn greet_on(&self, platform: Platform) -> Result<(), GreetError> {
+        let pairing = self.access.pairing();
+        for paired in pairing.untold(platform).await? {
+            if let Some(place) = &paired.untold {
+                self.greet(&paired, place).await?;
+            }
+            pairing.note_told(platform, &paired.user).await?;
+        }
+        Ok(())
+    }
+
+    async fn greet(&self, paired: &PairedUser, at: &PairingPlace) -> Result<(), GreetError> {
+        let account = &at.account;
+        // An account that is gone greets nobody, and one that only answers has nothing to answer.
+        let speaks = self.outbox.chat(account).is_some()
+            && self.outbox.replies(account) != ReplyRule::OneForEach;
+        if !speaks {
+            tracing::info!(%account, user = %paired.user, "let in, and cannot be told there");
+            return Ok(());
+        }
+        let notice = Redacted::constant(match paired.role {
+            PairedRole::User => wording::PAIRED,
+            PairedRole::Operator => wording::PAIRED_AS_OPERATOR,
+        });
+        let _ = self
+            .outbox
+            .notify(account, at.place.clone(), &notice)
+            .await?;
+        Ok(())
+    }
+}
