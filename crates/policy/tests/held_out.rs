@@ -37,5 +37,6 @@ macro_rules! held {
 }
 
 held!(
-    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple, oak, poplar, rowan
+    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple, oak, poplar, rowan,
+    spruce, willow
 );
