@@ -33,6 +33,7 @@ mod modal;
 mod modal_service;
 mod models;
 mod probes;
+mod sandbox;
 mod service;
 mod setup;
 mod singularity;
