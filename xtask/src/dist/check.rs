@@ -1,0 +1,117 @@
+//! The package in clean systems: installed, used, removed, purged.
+//!
+//! A system is a root file system of a release, in namespaces of its own and without a network. It is entered
+//! as a container is, not by `chroot`, inside which nobody may make a user namespace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::failure::ChoreFailure;
+use crate::{leftovers, machine, program, say};
+
+/// The oldest that we name, the one before, and the one with an AppArmor that knows user namespaces.
+const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie"];
+
+/// Beside the least: systemd to read the units, AppArmor to read the profile.
+const PACKAGES: &str = "apparmor,systemd";
+
+const STORY: &str = include_str!("package/check.sh");
+
+pub(crate) fn run(package: &Path, version: &str) -> Result<(), ChoreFailure> {
+    if !machine::is_root() {
+        return Err(ChoreFailure::Lacking {
+            what: "only root can install a package in a clean system".to_owned(),
+            remedy: "run it as root, or leave --check out".to_owned(),
+        });
+    }
+    for (tool, package) in [("mmdebstrap", "mmdebstrap"), ("bwrap", "bubblewrap")] {
+        if machine::find(tool).is_none() {
+            return Err(ChoreFailure::Lacking {
+                what: format!("there is no {tool}"),
+                remedy: format!("apt-get install {package}"),
+            });
+        }
+    }
+    for suite in SUITES {
+        say::step(&format!("The package in a clean {suite}"));
+        let system = CleanSystem::unpack(suite)?;
+        system.tell(package, version)?;
+    }
+    Ok(())
+}
+
+/// A root file system that nobody has used, gone with us.
+struct CleanSystem {
+    root: PathBuf,
+}
+
+impl CleanSystem {
+    fn unpack(suite: &str) -> Result<Self, ChoreFailure> {
+        let tar = Self::made(suite)?;
+        let system = Self {
+            root: leftovers::folder(&format!("root-{suite}")),
+        };
+        let _ = fs::remove_dir_all(&system.root);
+        fs::create_dir(&system.root).map_err(ChoreFailure::file(format!(
+            "make {}",
+            system.root.display()
+        )))?;
+        let mut unpack = Command::new("tar");
+        unpack
+            .arg("-xpf")
+            .arg(&tar)
+            .args(["--numeric-owner", "--exclude=./dev/*", "-C"]);
+        program::show(unpack.arg(&system.root))?;
+        Ok(system)
+    }
+
+    /// From an earlier run if there was one.
+    fn made(suite: &str) -> Result<PathBuf, ChoreFailure> {
+        let folder = machine::folder("clean-systems")?;
+        let tar = folder.join(format!("{suite}.tar"));
+        if tar.is_file() {
+            return Ok(tar);
+        }
+        let half = folder.join(format!("{suite}.begun.tar"));
+        let mut make = Command::new("mmdebstrap");
+        make.args(["--variant=minbase", &format!("--include={PACKAGES}")]);
+        make.args([
+            "--aptopt=Acquire::Retries \"3\"",
+            "--aptopt=Acquire::Check-Valid-Until \"false\"",
+        ]);
+        make.arg("--aptopt=APT::Install-Recommends \"false\"");
+        make.arg(suite).arg(&half);
+        program::show(make.arg("http://deb.debian.org/debian"))?;
+        fs::rename(&half, &tar).map_err(ChoreFailure::file(format!("keep {}", tar.display())))?;
+        Ok(tar)
+    }
+
+    fn tell(&self, package: &Path, version: &str) -> Result<(), ChoreFailure> {
+        let inside = self.root.join("hermetic.deb");
+        fs::copy(package, &inside).map_err(ChoreFailure::file("copy the package"))?;
+        let mut bwrap = Command::new("bwrap");
+        bwrap.arg("--bind").arg(&self.root).arg("/");
+        bwrap.args([
+            "--dev", "/dev", "--proc", "/proc", "--perms", "1777", "--tmpfs", "/tmp", "--tmpfs",
+            "/run",
+        ]);
+        bwrap.args([
+            "--unshare-pid",
+            "--unshare-net",
+            "--unshare-ipc",
+            "--die-with-parent",
+        ]);
+        bwrap.args(["--cap-add", "ALL", "--clearenv", "--setenv", "LC_ALL", "C"]);
+        bwrap.args(["--setenv", "PATH", "/usr/sbin:/usr/bin:/sbin:/bin"]);
+        bwrap.args(["--setenv", "HOME", "/root", "--chdir", "/"]);
+        bwrap.args(["sh", "-euc", STORY, "sh", version]);
+        program::show(&mut bwrap)
+    }
+}
+
+impl Drop for CleanSystem {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
