@@ -34,6 +34,7 @@ mod say;
 mod singularity;
 mod synapse;
 mod test;
+mod time_table;
 mod vm;
 
 use std::env;
