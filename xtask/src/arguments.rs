@@ -35,8 +35,9 @@ The project's chores.
       Machines: x86_64, aarch64; without one, this machine's own.
       --check also installs, uses, removes and purges the package in clean systems (root only).
       --profile dev packs a debug build, to try the packing.
-  cargo xtask pictures
-      Makes the pictures of the documentation from what the program says here and now.
+  cargo xtask pictures [PROGRAM]
+      Makes the pictures of the documentation from what the program says here and now: one that is
+      named, or one that is built for it.
   cargo xtask vm [--machine NAME]... [--only STORY]... [--cuts NUMBER] [--release]
                  [--no-build] [--no-install] [--by-hand]
       Makes machines (once; kept under target/vm), boots them in emulation and runs there what only
@@ -57,7 +58,7 @@ pub(crate) enum XtaskChore {
     BuildTimes,
     Vm(VmOptions),
     Dist(DistOptions),
-    Pictures,
+    Pictures { program: Option<String> },
     Help,
 }
 
@@ -122,7 +123,10 @@ impl XtaskChore {
             "build-times" => nothing_more(words).map(|()| Self::BuildTimes),
             "vm" => VmOptions::parse(words).map(Self::Vm),
             "dist" => DistOptions::parse(words).map(Self::Dist),
-            "pictures" => nothing_more(words).map(|()| Self::Pictures),
+            "pictures" => {
+                let program = words.next();
+                nothing_more(words).map(|()| Self::Pictures { program })
+            }
             "help" | "--help" | "-h" => Ok(Self::Help),
             _ => Err(ChoreFailure::Usage(format!("no chore is called {chore:?}"))),
         }

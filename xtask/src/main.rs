@@ -63,7 +63,7 @@ fn run(chore: XtaskChore) -> Result<(), ChoreFailure> {
         XtaskChore::BuildTimes => build_times::run(),
         XtaskChore::Vm(options) => vm::run(&options),
         XtaskChore::Dist(options) => dist::run(&options),
-        XtaskChore::Pictures => pictures::run(),
+        XtaskChore::Pictures { program } => pictures::run(program.as_deref()),
         XtaskChore::Help => {
             say::plain(arguments::HELP);
             Ok(())

@@ -14,19 +14,26 @@ const PICTURES: [(&str, &[&str]); 2] = [
     ("doctor-attack", &["doctor", "--attack"]),
 ];
 
-const COLUMNS: usize = 100;
+const COLUMNS: usize = 112;
 /// A picture that is longer is scrolled past and not looked at.
-const MOST_LINES: usize = 60;
+const MOST_LINES: usize = 90;
 const LINE_HEIGHT: usize = 19;
 /// Of a letter, in hundredths: SVG lets no text say it, so columns are held by `textLength`.
 const LETTER_WIDTH: usize = 840;
 const MARGIN: usize = 18;
 const BAR: usize = 34;
 
-pub(crate) fn run() -> Result<(), ChoreFailure> {
-    say::step("The program");
-    program::show(machine::cargo().args(["build", "--locked", "--package", "hermetic"]))?;
-    let hermetic = machine::target().join("debug/hermetic");
+pub(crate) fn run(named: Option<&str>) -> Result<(), ChoreFailure> {
+    let hermetic = match named {
+        Some(named) => {
+            std::path::absolute(named).map_err(ChoreFailure::file("find the program"))?
+        }
+        None => {
+            say::step("The program");
+            program::show(machine::cargo().args(["build", "--locked", "--package", "hermetic"]))?;
+            machine::target().join("debug/hermetic")
+        }
+    };
     let folder = machine::root().join("docs/pictures");
     fs::create_dir_all(&folder)
         .map_err(ChoreFailure::file(format!("make {}", folder.display())))?;

@@ -127,7 +127,7 @@ fn archive(
     program::show(pack.arg("-C").arg(work).arg(&name))?;
     program::show(
         Command::new("gzip")
-            .args(["-9", "--no-name", "--force"])
+            .args(["-6", "--no-name", "--force"])
             .arg(&file),
     )
 }
@@ -238,7 +238,7 @@ impl Drop for DistWork {
 }
 
 #[cfg(test)]
-mod installer_tests;
+mod installer;
 
 #[cfg(test)]
 mod tests {

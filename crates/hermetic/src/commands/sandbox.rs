@@ -130,7 +130,7 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
             logs(rows::find(&rows, id)?, run.as_ref(), *json).await?;
         }
         SandboxCommand::Exec(args) => {
-            return exec::run(&config, rows::find(&rows, &args.id)?, args).await;
+            return exec::run(&config, &rows, args).await;
         }
         SandboxCommand::Cp(args) => copy::run(&rows, args).await?,
         SandboxCommand::Stop { id } => {

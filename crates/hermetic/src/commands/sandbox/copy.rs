@@ -92,7 +92,11 @@ pub(super) async fn run(rows: &[SandboxRow], args: &SandboxCopyArgs) -> Result<(
             ));
         }
     }
-    let mut text = format!("{} files, {}\n", tally.files, output::size(tally.bytes));
+    let files = match tally.files {
+        1 => "1 file".to_owned(),
+        files => format!("{files} files"),
+    };
+    let mut text = format!("{files}, {}\n", output::size(tally.bytes));
     if tally.left_out > 0 {
         text.push_str(&format!(
             "left out: {} links, sockets or devices\n",

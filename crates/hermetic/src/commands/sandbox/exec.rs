@@ -5,7 +5,7 @@ use std::time::Duration;
 use hermetic_config::Config;
 use hermetic_types::{Command, CommandInput};
 
-use super::rows::SandboxRow;
+use super::rows::{SandboxRow, find};
 use super::{living, reach};
 use crate::commands::exec::{duration, judging, no_program, relay, terminal, variable};
 use crate::exit::ExitReason;
@@ -21,7 +21,7 @@ Examples:
   hermetic sandbox exec telegram:dm:42 -t -- bash")]
 pub(crate) struct SandboxExecArgs {
     #[arg(value_name = "SANDBOX")]
-    pub(super) id: String,
+    id: String,
     /// Kill the command after this time: 90, 90s, 5m, 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
@@ -44,10 +44,10 @@ pub(crate) struct SandboxExecArgs {
 
 pub(super) async fn run(
     config: &Config,
-    row: &SandboxRow,
+    rows: &[SandboxRow],
     args: &SandboxExecArgs,
 ) -> Result<ExitReason, CommandFailure> {
-    let ran = exec(config, row, args).await;
+    let ran = exec(config, rows, args).await;
     let ran = ran.map_err(|failure| match failure.exit() {
         ExitReason::Passed(127) => no_program(&args.command),
         _ => failure,
@@ -57,10 +57,10 @@ pub(super) async fn run(
 
 async fn exec(
     config: &Config,
-    row: &SandboxRow,
+    rows: &[SandboxRow],
     args: &SandboxExecArgs,
 ) -> Result<ExitReason, CommandFailure> {
-    living(row)?;
+    let row = living(find(rows, &args.id)?)?;
     let mut command = Command::words(args.command.iter().cloned());
     command.workdir = args.workdir.clone();
     command.env = args.env.iter().cloned().collect();
