@@ -14,7 +14,7 @@ const PICTURES: [(&str, &[&str]); 2] = [
     ("doctor-attack", &["doctor", "--attack"]),
 ];
 
-const COLUMNS: usize = 112;
+const COLUMNS: usize = 122;
 /// A picture that is longer is scrolled past and not looked at.
 const MOST_LINES: usize = 90;
 const LINE_HEIGHT: usize = 19;

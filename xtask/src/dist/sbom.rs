@@ -144,7 +144,8 @@ fn cyclone_dx(graph: &CrateGraph, sums: &BTreeMap<CrateName, String>, version: &
         );
         if !facts.licence.is_empty() {
             // Old manifests have a slash where an expression has a word.
-            let licence = facts.licence.replace('/', " OR ");
+            let licence: Vec<_> = facts.licence.split('/').map(str::trim).collect();
+            let licence = licence.join(" OR ");
             let _ = write!(
                 row,
                 ", \"licenses\": [{{\"expression\": {}}}]",
@@ -231,7 +232,7 @@ mod tests {
 1|clap v4.6.1|MIT OR Apache-2.0
 2|strsim v0.11.1|MIT
 1|hermetic-types v0.1.0 (/src/crates/types)|MIT OR Apache-2.0
-2|memchr v2.7.6|Unlicense/MIT
+2|memchr v2.7.6|Unlicense / MIT
 1|strsim v0.11.1|MIT (*)
 
 ";
