@@ -15,7 +15,7 @@ use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output;
 use crate::ownership::{owner_of, user_name};
-use crate::service::{CommandPlace, SystemdScope, SystemdService, SystemdUnit};
+use crate::service::{CommandPlace, SystemdScope, SystemdService, SystemdUnit, UnitOrigin};
 
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
@@ -69,6 +69,7 @@ pub(crate) fn install(
         grace: config.agent().drain_timeout,
         watchdog: config.sessions().watchdog,
         commands: where_commands_run(&resolved),
+        origin: UnitOrigin::Installed,
     };
     if args.dry_run {
         output::print(&format!(
@@ -112,12 +113,53 @@ pub(crate) fn install(
     Ok(ExitReason::Ok)
 }
 
+/// Where a package has the program, and the home and user that it makes.
+const PACKAGED_PROGRAM: &str = "/usr/bin/hermetic";
+const PACKAGED_HOME: &str = "/var/lib/hermetic/.hermes";
+const PACKAGED_USER: &str = "hermetic";
+
+/// Writes the units of a package into a folder, for whoever makes the package.
+pub(crate) fn write_packaged(
+    cli: &CommandLine,
+    folder: &Path,
+) -> Result<ExitReason, CommandFailure> {
+    let config = load(cli)?;
+    let service = SystemdService::packaged();
+    let home = HomeFolder::at(PACKAGED_HOME);
+    let unit = SystemdUnit {
+        service: &service,
+        program: Path::new(PACKAGED_PROGRAM),
+        home: &home,
+        slice: "hermetic-package.slice",
+        run_as: Some(PACKAGED_USER),
+        grace: config.agent().drain_timeout,
+        watchdog: config.sessions().watchdog,
+        commands: CommandPlace::Apart,
+        origin: UnitOrigin::Package,
+    };
+    fs::create_dir_all(folder).map_err(|error| CommandFailure::file("make", folder, &error))?;
+    for (name, text) in [
+        (service.sandboxes(), unit.sandboxes_text()),
+        (service.name.clone(), unit.text()),
+    ] {
+        let path = folder.join(name);
+        write_unit(&path, &text).map_err(|error| CommandFailure::file("write", &path, &error))?;
+    }
+    Ok(ExitReason::Ok)
+}
+
 pub(crate) fn uninstall(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
     let home = absolute(&inputs(cli)?.home)?;
     let Some(service) = SystemdService::installed(&home)? else {
         output::print("no unit is installed for this home\n")?;
         return Ok(ExitReason::Ok);
     };
+    if service.belongs_to_package() {
+        return Err(CommandFailure::new(
+            "the unit of this home belongs to the package hermetic",
+            "`systemctl disable --now hermetic-gateway` switches it off, `apt remove hermetic` removes it",
+        ));
+    }
     needs_systemd(service.keeper)?;
     service.tell(&["disable", "--now"])?;
     let (path, sandboxes) = places(&service)?;
