@@ -97,7 +97,7 @@ async fn run(
 impl Gateway {
     /// What an earlier run left of sandboxes is settled, and those of this one are seen to work.
     async fn take_up_work(self: &Arc<Self>) -> Result<BackendProof, ServeError> {
-        let settle = || self.sandboxes.settle().boxed();
+        let settle = || self.sandboxes.settle();
         self.once_there_is_room("settle the sandboxes", settle)
             .await?;
         self.prove_backends_if_there_is_room().await
