@@ -5,6 +5,7 @@ use hermetic_redact::Redacted;
 use hermetic_session::LetGoError;
 use hermetic_store::StoreError;
 use hermetic_tools::{CommandRequest, TerminalOutcome};
+use hermetic_types::ConversationKey;
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -45,8 +46,7 @@ impl Gateway {
         let conversation = message.conversation();
         Ok(match slash {
             ChatCommand::New => {
-                self.history.clear(conversation).await?;
-                self.approvals.questions.revoke(conversation).await?;
+                self.begin_anew(conversation).await?;
                 Redacted::constant(
                     "A fresh conversation. The files in its sandbox stay; /destroy removes them.",
                 )
@@ -71,6 +71,16 @@ impl Gateway {
             ChatCommand::Deny(text) => self.deny(message, text).await?,
             ChatCommand::Unknown(name) => self.redactor.redact(ChatCommand::instead_of(name)),
         })
+    }
+
+    /// Forgets what was said and allowed.
+    pub(crate) async fn begin_anew(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(), CommandError> {
+        self.history.clear(conversation).await?;
+        self.approvals.questions.revoke(conversation).await?;
+        Ok(())
     }
 
     /// Interrupts what runs, and drops what waits for it: commands, and files that do not arrive.
