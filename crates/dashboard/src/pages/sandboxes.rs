@@ -95,7 +95,7 @@ pub(crate) async fn page(
                             tr {
                                 th { "Conversation" } th { "Backend" } th { "State" }
                                 th.number { "Age" } th.number { "Idle" } th.number { "CPU" }
-                                th.number { "Memory" } th.number { "Processes" } th { "Disk" }
+                                th.number { "Memory" } th.number { "Processes" } th.number { "Disk" }
                                 @if viewer.may_act() { th { span.unseen { "Acts" } } }
                             }
                         }
