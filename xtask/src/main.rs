@@ -32,6 +32,7 @@ mod say;
 mod singularity;
 mod synapse;
 mod test;
+mod time_table;
 mod vm;
 
 use std::env;
