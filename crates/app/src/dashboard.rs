@@ -367,21 +367,39 @@ impl GatewayView for RunningView {
         &'a self,
         conversation: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<(), ActFailed>> {
-        async move { self.gateway.stop(conversation).await.map_err(failed) }.boxed()
+        async move {
+            self.gateway
+                .stop(conversation)
+                .await
+                .map_err(|error| failed(&error))
+        }
+        .boxed()
     }
 
     fn reset<'a>(
         &'a self,
         conversation: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<(), ActFailed>> {
-        async move { self.gateway.reset(conversation).await.map_err(failed) }.boxed()
+        async move {
+            self.gateway
+                .reset(conversation)
+                .await
+                .map_err(|error| failed(&error))
+        }
+        .boxed()
     }
 
     fn destroy<'a>(
         &'a self,
         conversation: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<(), ActFailed>> {
-        async move { self.gateway.destroy(conversation).await.map_err(failed) }.boxed()
+        async move {
+            self.gateway
+                .destroy(conversation)
+                .await
+                .map_err(|error| failed(&error))
+        }
+        .boxed()
     }
 
     fn stop_sandbox<'a>(
@@ -390,13 +408,13 @@ impl GatewayView for RunningView {
     ) -> BoxFuture<'a, Result<(), ActFailed>> {
         async move {
             let stopped = self.gateway.stop_sandbox(conversation).await;
-            stopped.map_err(failed)
+            stopped.map_err(|error| failed(&error))
         }
         .boxed()
     }
 }
 
-fn failed(error: ConversationActFailed) -> ActFailed {
+fn failed(error: &ConversationActFailed) -> ActFailed {
     ActFailed(error.to_string())
 }
 

@@ -22,7 +22,7 @@ pub struct RecordPage {
 }
 
 /// How much is read at once. The longest line fits several times.
-const PIECE: u64 = 8 * LONGEST_RECORD_LINE as u64;
+const PIECE: usize = 8 * LONGEST_RECORD_LINE;
 
 /// Reads backwards from `end`, or from the end of the file, until `wanted` has taken `most` records or
 /// `most_bytes` were read.
@@ -45,7 +45,7 @@ pub fn page_before(
     // What begins before the piece that was read last.
     let mut tail = Vec::new();
     while end > oldest && page.records.len() < most {
-        let start = end.saturating_sub(PIECE);
+        let start = end.saturating_sub(PIECE as u64);
         let mut piece = vec![0; usize::try_from(end - start).unwrap_or_default()];
         file.seek(SeekFrom::Start(start))?;
         file.read_exact(&mut piece)?;
@@ -78,7 +78,7 @@ pub fn page_before(
         end = start;
         tail = piece;
         tail.truncate(whole);
-        if tail.len() > LONGEST_RECORD_LINE + PIECE as usize {
+        if tail.len() > LONGEST_RECORD_LINE + PIECE {
             // No line of ours is so long.
             page.unreadable += 1;
             tail.clear();

@@ -153,8 +153,13 @@ pub(crate) async fn page(
         } @else {
             section.panel #days data-live aria-labelledby="days-title" {
                 h2 #days-title { "By day" }
-                @let money: Vec<i64> = page.by_day.iter().rev().map(|row| row.nanodollars / 1000).collect();
-                (bars(&money, "plain", "Cost by day, the latest last"))
+                @let priced = page.by_day.iter().any(|row| row.nanodollars > 0);
+                @let days = page.by_day.iter().rev();
+                @if priced {
+                    (bars(&days.map(|row| row.nanodollars / 1000).collect::<Vec<_>>(), "plain", "Cost by day, the latest last"))
+                } @else {
+                    (bars(&days.map(|row| row.tokens).collect::<Vec<_>>(), "plain", "Tokens by day, the latest last"))
+                }
                 (table(&page.by_day, "Day", None, page.days > 1))
             }
             section #people-usage data-live aria-labelledby="people-title" {

@@ -74,9 +74,10 @@ for (const link of told.links) {
   people.push(page);
 }
 const [ada, eve] = people;
-const question = `#${told.id}`;
+// A name may begin with a digit, which no selector by `#` does.
+const question = `[id="${told.id}"]`;
 assert.ok(await ada.isVisible(question) && await eve.isVisible(question));
-await eve.fill(`#reason-${told.id}`, "half a sen");
+await eve.fill(`[id="reason-${told.id}"]`, "half a sen");
 await ada.keyboard.press("Tab");
 assert.equal(await ada.evaluate(() => document.activeElement.className), "skip");
 for (let steps = 0; steps < 80; steps++) {
