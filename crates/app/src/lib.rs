@@ -9,6 +9,7 @@
 mod access;
 mod approvals;
 mod bounds;
+mod dashboard;
 mod daytona;
 mod description;
 mod docker;

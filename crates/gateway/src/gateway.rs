@@ -22,7 +22,10 @@ use crate::conversation::{ConversationRegistry, DestroyConfirmations, TurnLimits
 use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::message::{CommandAccess, EditOrder};
 use crate::spending::{SpendingBook, SpendingLimits};
-use crate::{GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings, StreamingSettings};
+use crate::{
+    DashboardBuilder, GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings,
+    StreamingSettings,
+};
 
 /// What a gateway is made of. The binary builds them from the configuration.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub struct GatewayParts {
     /// Everything that any part counts, shown on `/metrics`.
     pub registry: Arc<Registry>,
     pub settings: GatewaySettings,
+    /// Pages beside `/health`; none where nobody wants them.
+    pub dashboard: Option<DashboardBuilder>,
 }
 
 #[derive(Clone, Debug)]

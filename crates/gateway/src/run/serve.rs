@@ -77,9 +77,11 @@ async fn run(
     report: Report,
 ) -> Result<DrainOutcome, ServeError> {
     let intakes = std::mem::take(&mut parts.intakes);
+    let dashboard = parts.dashboard.take();
     let gateway = Arc::new(Gateway::new(parts));
     gateway.store.wait_for_room();
-    let housekeeping = HousekeepingTasks::start(&gateway, health, intakes.len(), report);
+    let housekeeping =
+        HousekeepingTasks::start(&gateway, (health, dashboard), intakes.len(), report);
     let listened = match stop.run_until_cancelled(gateway.take_up_work()).await {
         None => Ok(()),
         Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, &stop).await,
