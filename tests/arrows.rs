@@ -15,13 +15,14 @@ const LAYERS: [&[&str]; 10] = [
     // is a socket that knows nothing of us.
     &["types", "embedded", "search", "attack", "listen"],
     &["policy", "access", "redact", "audit", "store", "upstream"],
-    &["chat", "sandbox", "warden", "egress", "dashboard"],
+    &["chat", "sandbox", "warden", "egress"],
     &["session", "tools", BACKENDS, PLATFORMS],
     // Two ways to hold the tools: an agent of ours, and anybody's.
     &["agent", "mcp"],
     // Questions to people; a model may look first.
     &["approvals"],
-    &["gateway"],
+    // The life of a message, and what people see of it: neither knows the other.
+    &["gateway", "dashboard"],
     // It knows the parts; being above them all, no part can know it.
     &["config"],
     // A configuration in, a gateway out.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::failure::ChoreFailure;
+use crate::packages::DebianRelease;
 use crate::{apt, leftovers, machine, packages, program, say};
 
 /// Where its C library goes.
@@ -45,7 +46,8 @@ pub(crate) fn install() -> Result<(), ChoreFailure> {
     }
     say::note("Apptainer from Debian sid, with its own C library in /opt/apptainer-libc");
     let work = leftovers::folder("apptainer");
-    let done = packages::fetch(&work, "sid", &PACKAGES).and_then(|()| place(&work));
+    let done =
+        packages::fetch(&work, DebianRelease::here("sid"), &PACKAGES).and_then(|()| place(&work));
     let _ = fs::remove_dir_all(&work);
     done
 }

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::dist::{DistProfile, DistTarget};
 use crate::failure::ChoreFailure;
 use crate::needs::NeedGroup;
 
@@ -28,6 +29,15 @@ The project's chores.
       What was learnt is kept under target/ for the next run; a finding is a failure.
   cargo xtask build-times
       Measures a clean release build.
+  cargo xtask dist [--target MACHINE]... [--profile release|dev] [--no-image] [--check]
+      Makes what is released into target/dist: program, archive, package, container image, what it
+      is made of, and the sums. The program runs on Debian 11, Ubuntu 20.04 and everything later.
+      Machines: x86_64, aarch64; without one, this machine's own.
+      --check also installs, uses, removes and purges the package in clean systems (root only).
+      --profile dev packs a debug build, to try the packing.
+  cargo xtask pictures [PROGRAM]
+      Makes the pictures of the documentation from what the program says here and now: one that is
+      named, or one that is built for it.
   cargo xtask vm [--machine NAME]... [--only STORY]... [--cuts NUMBER] [--release]
                  [--no-build] [--no-install] [--by-hand]
       Makes machines (once; kept under target/vm), boots them in emulation and runs there what only
@@ -47,6 +57,8 @@ pub(crate) enum XtaskChore {
     Fuzz(FuzzOptions),
     BuildTimes,
     Vm(VmOptions),
+    Dist(DistOptions),
+    Pictures { program: Option<String> },
     Help,
 }
 
@@ -69,6 +81,16 @@ pub(crate) struct VmOptions {
     pub(crate) no_build: bool,
     pub(crate) no_install: bool,
     pub(crate) by_hand: bool,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct DistOptions {
+    /// This machine's own kind if none is named.
+    pub(crate) targets: Vec<DistTarget>,
+    pub(crate) profile: DistProfile,
+    pub(crate) no_image: bool,
+    /// Install and remove the package in clean systems.
+    pub(crate) check: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -100,6 +122,11 @@ impl XtaskChore {
             "fuzz" => FuzzOptions::parse(words).map(Self::Fuzz),
             "build-times" => nothing_more(words).map(|()| Self::BuildTimes),
             "vm" => VmOptions::parse(words).map(Self::Vm),
+            "dist" => DistOptions::parse(words).map(Self::Dist),
+            "pictures" => {
+                let program = words.next();
+                nothing_more(words).map(|()| Self::Pictures { program })
+            }
             "help" | "--help" | "-h" => Ok(Self::Help),
             _ => Err(ChoreFailure::Usage(format!("no chore is called {chore:?}"))),
         }
@@ -184,6 +211,39 @@ impl VmOptions {
     }
 }
 
+impl DistOptions {
+    fn parse(mut words: impl Iterator<Item = String>) -> Result<Self, ChoreFailure> {
+        let mut options = Self {
+            targets: Vec::new(),
+            profile: DistProfile::Release,
+            no_image: false,
+            check: false,
+        };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--target" => {
+                    let name = words.next().unwrap_or_default();
+                    options.targets.push(name.parse()?);
+                }
+                "--profile" => {
+                    options.profile = match words.next().as_deref() {
+                        Some("release") => DistProfile::Release,
+                        Some("dev") => DistProfile::Dev,
+                        _ => {
+                            let known = "--profile takes release or dev";
+                            return Err(ChoreFailure::Usage(known.to_owned()));
+                        }
+                    };
+                }
+                "--no-image" => options.no_image = true,
+                "--check" => options.check = true,
+                _ => return Err(ChoreFailure::Usage(format!("unknown word {word:?}"))),
+            }
+        }
+        Ok(options)
+    }
+}
+
 fn part(word: Option<String>) -> Result<NeedGroup, ChoreFailure> {
     word.ok_or_else(|| ChoreFailure::Usage("a part's name is missing".to_owned()))?
         .parse()
@@ -240,6 +300,17 @@ mod tests {
     }
 
     #[test]
+    fn a_release_may_be_for_another_machine() {
+        let Ok(XtaskChore::Dist(options)) =
+            parse("dist --target aarch64 --target amd64 --profile dev --check")
+        else {
+            panic!("not a release");
+        };
+        assert_eq!(options.targets, [DistTarget::Aarch64, DistTarget::X86_64]);
+        assert!(options.profile == DistProfile::Dev && options.check && !options.no_image);
+    }
+
+    #[test]
     fn a_word_nobody_knows_is_refused() {
         for line in [
             "tset",
@@ -252,6 +323,10 @@ mod tests {
             "vm --machine",
             "vm --cuts many",
             "vm --cuts 100000",
+            "dist --target",
+            "dist --target riscv64",
+            "dist --profile debug",
+            "dist now",
         ] {
             assert!(
                 matches!(parse(line), Err(ChoreFailure::Usage(_))),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::failure::ChoreFailure;
+use crate::packages::DebianRelease;
 use crate::{leftovers, machine, packages, program, say};
 
 const PLUGIN: &str = "cli-plugins/docker-compose";
@@ -34,7 +35,12 @@ fn install() -> Result<PathBuf, ChoreFailure> {
     say::note("Docker Compose 2 from Debian's next release");
     let work = leftovers::folder("compose");
     let unpacked = work.join("program/usr/libexec/docker").join(PLUGIN);
-    let done = packages::fetch(&work, "trixie", &[("docker-compose", "program")]).and_then(|()| {
+    let done = packages::fetch(
+        &work,
+        DebianRelease::here("trixie"),
+        &[("docker-compose", "program")],
+    )
+    .and_then(|()| {
         fs::create_dir_all(folder.join("cli-plugins"))
             .map_err(ChoreFailure::file("make its folder"))?;
         // Under another name until it is whole.

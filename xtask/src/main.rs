@@ -14,6 +14,7 @@ mod build_times;
 mod cargo_tools;
 mod check;
 mod compose;
+mod dist;
 mod docker;
 mod doctests;
 mod engine;
@@ -25,6 +26,7 @@ mod machine;
 mod members;
 mod needs;
 mod packages;
+mod pictures;
 mod plain_user;
 mod program;
 mod results;
@@ -32,6 +34,7 @@ mod say;
 mod singularity;
 mod synapse;
 mod test;
+mod time_table;
 mod vm;
 
 use std::env;
@@ -59,6 +62,8 @@ fn run(chore: XtaskChore) -> Result<(), ChoreFailure> {
         XtaskChore::Fuzz(options) => fuzz::run(&options),
         XtaskChore::BuildTimes => build_times::run(),
         XtaskChore::Vm(options) => vm::run(&options),
+        XtaskChore::Dist(options) => dist::run(&options),
+        XtaskChore::Pictures { program } => pictures::run(program.as_deref()),
         XtaskChore::Help => {
             say::plain(arguments::HELP);
             Ok(())

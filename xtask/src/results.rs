@@ -14,6 +14,17 @@ pub(crate) struct TestResults {
     pub(crate) failed: Vec<String>,
     /// `name: why`, from the lines a test prints when it cannot do its work here.
     pub(crate) skips: Vec<String>,
+    /// Seconds of each test that ran.
+    pub(crate) times: Vec<TestTime>,
+}
+
+/// How long one test took.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TestTime {
+    /// Package and binary, as nextest prints them.
+    pub(crate) binary: String,
+    pub(crate) name: String,
+    pub(crate) seconds: f64,
 }
 
 impl TestResults {
@@ -54,7 +65,21 @@ fn parse(junit: &str) -> TestResults {
         tests: number(head, "tests"),
         failed: failed(junit),
         skips,
+        times: times(junit),
     }
+}
+
+fn times(junit: &str) -> Vec<TestTime> {
+    let cases = junit.split('<').filter(|tag| tag.starts_with("testcase "));
+    cases
+        .filter_map(|tag| {
+            Some(TestTime {
+                binary: attribute(tag, "classname")?.to_owned(),
+                name: attribute(tag, "name")?.to_owned(),
+                seconds: attribute(tag, "time")?.parse().ok()?,
+            })
+        })
+        .collect()
 }
 
 fn failed(junit: &str) -> Vec<String> {
@@ -106,7 +131,7 @@ mod tests {
     <testcase name="b"><system-err>first
 SKIP: b: no sshd
 last</system-err></testcase>
-    <testcase name="d" classname="hermetic-native"><failure type="test failure">x</failure></testcase>
+    <testcase name="d" classname="hermetic-native" timestamp="x" time="1.5"><failure type="test failure">x</failure></testcase>
     <testcase name="c"><system-out>a line about SKIP: is none</system-out></testcase>
   </testsuite>
 </testsuites>"#;
@@ -122,6 +147,11 @@ last</system-err></testcase>
                     "a: no cgroup <v2> & no v1".to_owned(),
                     "b: no sshd".to_owned(),
                 ],
+                times: vec![TestTime {
+                    binary: "hermetic-native".to_owned(),
+                    name: "d".to_owned(),
+                    seconds: 1.5,
+                }],
             }
         );
     }

@@ -12,7 +12,7 @@ use crate::plain_user::PlainUser;
 use crate::results::TestResults;
 use crate::singularity::SingularityLab;
 use crate::synapse::SynapseLab;
-use crate::{doctests, machine, members, needs, program, say};
+use crate::{doctests, machine, members, needs, program, say, time_table};
 
 pub(crate) fn run(options: &TestOptions) -> Result<(), ChoreFailure> {
     let root = machine::is_root();
@@ -210,6 +210,7 @@ fn examples(
 #[derive(Default)]
 struct TestReport {
     counts: Vec<String>,
+    longest: Vec<String>,
     skips: Vec<String>,
     missing: Vec<String>,
     failed: Vec<String>,
@@ -233,6 +234,9 @@ impl TestReport {
             None => self.counts.push(format!("{who}: no test came to run")),
         }
         let results = results.unwrap_or_default();
+        let longest = time_table::lines(&results.times).into_iter();
+        self.longest
+            .extend(longest.map(|line| format!("{line} ({who})")));
         let named = |line: String| format!("{line} ({who})");
         self.skips.extend(results.skips.into_iter().map(named));
         self.failed.extend(results.failed.into_iter().map(named));
@@ -246,6 +250,7 @@ impl TestReport {
         for count in &self.counts {
             say::note(count);
         }
+        list("What took longest, several at once:", &self.longest);
         list("Skipped, and why:", &self.skips);
         list("Not here, so not tested:", &self.missing);
         list("Failed:", &self.failed);

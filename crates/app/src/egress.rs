@@ -10,6 +10,7 @@ use hermetic_config::{
     Config, CredentialSource, EgressConfig as EgressSettings, EgressCredential, EgressMode,
     UpstreamNames,
 };
+use hermetic_dashboard::EgressFeed;
 use hermetic_egress::{
     AllowInstructions, CertificateAuthority, CertificateBundle, ConversationScope, Credential,
     CredentialGrant, Egress, EgressJournal, EgressLimits, EgressMetrics, EgressRecorder,
@@ -42,6 +43,8 @@ pub struct EgressApprovers {
     pub(crate) record: EgressRecord,
     /// Where connections are counted.
     pub(crate) metrics: EgressMetrics,
+    /// Who shows connections to people.
+    pub(crate) feed: Option<EgressFeed>,
 }
 
 /// What the configuration lets out; nothing where its mode is `closed`.
@@ -135,7 +138,7 @@ pub fn journal(config: &Config) -> EgressJournal {
     timed_journal(config, &SystemClock::shared())
 }
 
-fn timed_journal(config: &Config, clock: &SharedClock) -> EgressJournal {
+pub(super) fn timed_journal(config: &Config, clock: &SharedClock) -> EgressJournal {
     let path = config.home().state().join("egress.jsonl");
     EgressJournal::at(path, Arc::clone(clock))
 }
@@ -188,6 +191,9 @@ fn build(
         let record = Arc::new(people.record.clone());
         records.push(Arc::new(RateLimitedRecorder::new(record, MOST_A_MINUTE)));
         records.push(Arc::new(people.metrics.clone()));
+        if let Some(feed) = &people.feed {
+            records.push(Arc::new(feed.clone()));
+        }
     }
     let mut proxy = Proxy::new(
         limits,

@@ -73,6 +73,12 @@ impl AppFailure {
     }
 }
 
+impl From<hermetic_dashboard::KeyError> for AppFailure {
+    fn from(error: hermetic_dashboard::KeyError) -> Self {
+        Self::caused(&error, "look at hermetic/dashboard.key in the home")
+    }
+}
+
 impl From<ConfigProblems> for AppFailure {
     fn from(problems: ConfigProblems) -> Self {
         Self::Config(problems)

@@ -21,10 +21,11 @@ use hermetic_types::{AccountId, InstallationId, Platform, SharedClock};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
+use super::dashboard::DashboardSources;
 use super::egress::EgressApprovers;
 use super::platforms::AdapterSurroundings;
 use super::toolsets::{BackendOverrides, toolsets};
-use super::{BackendCaller, access, approvals, boundary, model, platforms};
+use super::{BackendCaller, access, approvals, boundary, dashboard, model, platforms};
 use crate::{AppFailure, Surroundings};
 
 const TURN_ATTEMPTS: u32 = 3;
@@ -70,12 +71,27 @@ pub async fn gateway(
         (reviewer, Arc::clone(&clock)),
     )?;
     let mut registry = Registry::with_prefix("hermetic");
+    let feed = dashboard::egress_feed(config, &clock);
     let people = EgressApprovers {
         hosts: approvals.hosts(super::rule_book(config)),
         record: approvals.egress_record(),
         metrics: EgressMetrics::registered(&mut registry),
+        feed: feed.clone(),
     };
     let gate = super::egress::timed_gate(config, Some(people), &clock)?;
+    let dashboard = feed.map(|feed| {
+        dashboard::dashboard(DashboardSources {
+            config,
+            resolved,
+            backends: &backends,
+            gate: gate.clone(),
+            store: &store,
+            approvals: approvals.registry(),
+            redactor: &redactor,
+            feed,
+            clock: &clock,
+        })
+    });
     let plan = |kind| {
         let lifetime = config.gateway().sandbox_lifetime;
         let mut plan = super::plan(config, kind, lifetime, BackendCaller::Chats);
@@ -126,6 +142,7 @@ pub async fn gateway(
         clock,
         metrics: GatewayMetrics::registered(&mut registry),
         registry: Arc::new(registry),
+        dashboard,
         store,
     })
 }

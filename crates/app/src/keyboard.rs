@@ -79,6 +79,7 @@ pub async fn keyboard_chat(
         ),
         record: approvals.egress_record(),
         metrics: EgressMetrics::default(),
+        feed: None,
     };
     let gate = super::egress::timed_gate(config, Some(people), &clock)?;
     let lifetime = config.terminal().lifetime;

@@ -9,6 +9,7 @@
 mod access;
 mod approvals;
 mod bounds;
+mod dashboard;
 mod daytona;
 mod description;
 mod docker;
@@ -21,7 +22,6 @@ mod keyboard;
 mod kit;
 mod modal;
 mod model;
-mod model_check;
 mod platforms;
 mod redactor;
 mod refusals;
@@ -67,10 +67,9 @@ pub use hermetic_native::PendingHeadStart;
 pub use installation::{installation, known_installation};
 pub use keyboard::{KeyboardChat, KeyboardPerson, keyboard_chat};
 pub use model::{
-    CatalogEntry, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole, configured_models,
-    known_providers,
+    CatalogEntry, CheckFailure, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole,
+    configured_models, known_providers,
 };
-pub use model_check::ask_model;
 pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups, speaks};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};

@@ -63,6 +63,16 @@ pub enum AuditEvent {
         rule: AuditText,
         by: AuditText,
     },
+    /// Somebody did something by the dashboard. Written before it is done.
+    Dashboard {
+        /// `signed_in`, `stopped`, `destroyed` and the like.
+        act: AuditText,
+        /// The conversation, rule or person that it was done to.
+        what: AuditText,
+        by: AuditText,
+        /// `operator` or `viewer`.
+        role: AuditText,
+    },
     Egress(EgressEvent),
     /// From here on each record carries a seal by this key; those before have none.
     Sealed {

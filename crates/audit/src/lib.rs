@@ -21,6 +21,7 @@ mod audit;
 mod disk_sync;
 mod event;
 mod line;
+mod page;
 mod places;
 mod seal;
 mod snapshot;
@@ -34,6 +35,7 @@ pub use event::{
     RuleChange,
 };
 pub use line::{AuditRecord, ChainHead, InvalidHead, RecordDigest};
+pub use page::{RecordPage, page_before};
 pub use places::AuditPaths;
 pub use snapshot::RecordSnapshot;
 pub use walk::{ChainFlaw, ChainReport, ProofStrength, RecordWalk, WalkError, walk, walk_at};

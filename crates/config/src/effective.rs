@@ -25,6 +25,10 @@ pub struct EffectiveSetting {
 impl EffectiveSetting {
     /// Why it does nothing although somebody wrote it. What only repeats the default is let be.
     pub fn why_without_effect(&self) -> Option<&'static str> {
+        // First: most settings are nobody's, and the list of reasons is long.
+        if self.origin == SettingOrigin::Default {
+            return None;
+        }
         let why = why_without_effect(&self.key.path)?;
         let said = |value: Option<&SettingValue>| {
             value
@@ -32,8 +36,7 @@ impl EffectiveSetting {
                 .map(SettingValue::shown)
         };
         let default = fallback(self.key);
-        let is_said = self.origin != SettingOrigin::Default
-            && said(self.value.as_ref()) != said(default.as_ref());
+        let is_said = said(self.value.as_ref()) != said(default.as_ref());
         is_said.then_some(why)
     }
 

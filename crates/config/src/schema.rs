@@ -51,8 +51,8 @@ pub(crate) struct Schema {
     pub(crate) keys: Vec<SchemaKey>,
     by_path: HashMap<String, usize>,
     by_variable: HashMap<String, usize>,
-    /// The names that may stand below each section, used by us or not. Gathered when there is a file to hold
-    /// against them: `hermetic exec` in a home without one need not wait for it.
+    /// The names that may stand below each section, used by us or not. Gathered when a name has to be guessed:
+    /// `hermetic exec` need not wait for it.
     sections: OnceLock<Sections>,
     unused: BTreeSet<&'static str>,
 }
@@ -74,8 +74,15 @@ impl Schema {
         self.by_variable.keys().map(String::as_str)
     }
 
+    /// Asked of every map in a file. Gathering all sections for that would be half of what `hermetic exec` does
+    /// before its command runs.
     pub(crate) fn is_section(&self, path: &str) -> bool {
-        self.sections().contains_key(path)
+        if let Some(sections) = self.sections.get() {
+            return sections.contains_key(path);
+        }
+        let used = self.by_path.keys().map(String::as_str);
+        let mut all = used.chain(self.unused.iter().copied());
+        all.any(|key| is_below(key, path))
     }
 
     pub(crate) fn knows(&self, path: &str) -> bool {
@@ -172,6 +179,14 @@ impl Schema {
         schema.keys = keys;
         schema
     }
+}
+
+/// Whether a key stands in a section, at any depth.
+fn is_below(key: &str, section: &str) -> bool {
+    section.is_empty()
+        || key
+            .strip_prefix(section)
+            .is_some_and(|rest| rest.starts_with('.'))
 }
 
 fn add_to_sections(sections: &mut Sections, path: &str) {
@@ -289,6 +304,26 @@ mod tests {
                 assert!(variables.insert(variable), "{variable} is declared twice");
             }
         }
+    }
+
+    #[test]
+    fn a_section_is_one_before_and_after_all_are_gathered() {
+        let (fresh, gathered) = (Schema::build(), Schema::build());
+        let sections = gathered.sections();
+        let keys = fresh.by_path.keys().map(String::as_str);
+        for key in keys.chain(unused::KEYS.iter().copied()) {
+            let ends = key.match_indices('.').map(|(at, _)| at);
+            for end in ends.chain([0, 1, key.len() - 1, key.len()]) {
+                let Some(path) = key.get(..end) else { continue };
+                assert_eq!(
+                    fresh.is_section(path),
+                    sections.contains_key(path),
+                    "{path}"
+                );
+                assert_eq!(gathered.is_section(path), fresh.is_section(path), "{path}");
+            }
+        }
+        assert!(fresh.sections.get().is_none());
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl RuleBook {
             .lines()
             .map(|text| BookLine {
                 text: text.to_owned(),
-                rule: WrittenRule::parse(text).ok().flatten(),
+                rule: WrittenRule::parse_line(text).ok().flatten(),
             })
             .collect();
         let changed = edit(&mut lines);
@@ -213,7 +213,7 @@ impl RuleBook {
     fn parse(&self, text: &str) -> Result<Vec<WrittenRule>, BookError> {
         let mut rules = Vec::new();
         for (number, line) in text.lines().enumerate() {
-            match WrittenRule::parse(line) {
+            match WrittenRule::parse_line(line) {
                 Ok(rule) => rules.extend(rule),
                 Err(problem) => {
                     return Err(BookError::Line {
@@ -254,7 +254,8 @@ impl WrittenRule {
         Ok(Self { list, rule, scope })
     }
 
-    fn parse(line: &str) -> Result<Option<Self>, LineProblem> {
+    /// Reads a line of the file. Nothing where it holds no rule.
+    pub fn parse_line(line: &str) -> Result<Option<Self>, LineProblem> {
         let line = line.split('#').next().unwrap_or_default().trim();
         if line.is_empty() {
             return Ok(None);

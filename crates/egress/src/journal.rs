@@ -62,6 +62,18 @@ impl EgressJournal {
         Ok(all)
     }
 
+    /// The last that is kept in the newest file, oldest first, as far as it fits into so many bytes.
+    pub fn recent(&self, most_bytes: u64) -> io::Result<Vec<JournalEntry>> {
+        let mut entries = Vec::new();
+        if let Some((mut file, _)) = self.open_to_read()? {
+            let length = file.metadata()?.len();
+            // The line in which it begins is cut, and passed over.
+            file.seek(SeekFrom::Start(length.saturating_sub(most_bytes)))?;
+            read_lines(BufReader::new(file.take(most_bytes)), &mut entries)?;
+        }
+        Ok(entries)
+    }
+
     /// From the end of what is there now.
     pub fn tail(&self) -> io::Result<JournalTail> {
         let mut tail = JournalTail {

@@ -20,9 +20,12 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::ApprovalService;
 use crate::conversation::{ConversationRegistry, DestroyConfirmations, TurnLimits};
 use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
-use crate::message::CommandAccess;
+use crate::message::{CommandAccess, EditOrder};
 use crate::spending::{SpendingBook, SpendingLimits};
-use crate::{GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings, StreamingSettings};
+use crate::{
+    DashboardBuilder, GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings,
+    StreamingSettings,
+};
 
 /// What a gateway is made of. The binary builds them from the configuration.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub struct GatewayParts {
     /// Everything that any part counts, shown on `/metrics`.
     pub registry: Arc<Registry>,
     pub settings: GatewaySettings,
+    /// Pages beside `/health`; none where nobody wants them.
+    pub dashboard: Option<DashboardBuilder>,
 }
 
 #[derive(Clone, Debug)]
@@ -100,6 +105,7 @@ pub struct Gateway {
     pub(crate) settings: GatewaySettings,
     pub(crate) confirmations: DestroyConfirmations,
     pub(crate) conversations: ConversationRegistry,
+    pub(crate) edits: EditOrder,
     pub(crate) outbox: Outbox,
     pub(crate) turn_limits: Arc<TurnLimits>,
     pub(crate) spending: SpendingBook,
@@ -158,6 +164,7 @@ impl Gateway {
             settings: parts.settings,
             confirmations: DestroyConfirmations::default(),
             conversations: ConversationRegistry::default(),
+            edits: EditOrder::default(),
             outbox,
             turn_limits,
             spending,

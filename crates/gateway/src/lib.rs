@@ -44,8 +44,9 @@ pub use message::{
 };
 pub use pairings::StoredPairings;
 pub use run::{
-    DrainOutcome, EarlyHealth, GatewayCondition, GatewayMetrics, GatewayPart, GatewayStage,
-    ProofError, Report, ServeError, serve,
+    ConversationActFailed, DashboardBuilder, DashboardTerms, DrainOutcome, EarlyHealth,
+    GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart, GatewayStage, ProofError, Report,
+    ServeError, chat_state_words, serve,
 };
 pub use spending::{DayLimits, SpendingLimits};
 pub use stored_state::StoredAdapterState;

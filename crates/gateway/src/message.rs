@@ -12,6 +12,7 @@ mod slash;
 
 pub(crate) use accepted::AcceptedMessage;
 pub use command_access::{CommandAccess, CommandRule, PlatformCommandAccess};
+pub(crate) use edited::EditOrder;
 pub use notices::ReachableSandboxes;
 pub(crate) use slash::ChatCommand;
 pub use slash::{ArgumentDescription, COMMANDS, CommandDescription};

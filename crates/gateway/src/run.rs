@@ -2,6 +2,7 @@
 
 mod condition;
 mod early_health;
+mod handle;
 mod health;
 mod housekeeping;
 mod metrics;
@@ -11,6 +12,9 @@ mod serve;
 
 pub use condition::{GatewayCondition, GatewayPart, GatewayStage, Report};
 pub use early_health::EarlyHealth;
+pub use handle::{
+    ConversationActFailed, DashboardBuilder, DashboardTerms, GatewayHandle, chat_state_words,
+};
 pub use metrics::GatewayMetrics;
 pub(crate) use metrics::TurnEnd;
 pub use proof::ProofError;

@@ -8,6 +8,7 @@ mod chat;
 mod completions;
 mod compose;
 mod config;
+mod dashboard;
 mod demo;
 mod doctor;
 mod egress;
@@ -25,6 +26,7 @@ mod setup;
 mod status;
 
 use clap::Subcommand;
+pub(crate) use dashboard::first_link;
 pub(crate) use exec::ExecArgs;
 use hermetic_config::{Config, ConfigInputs};
 
@@ -64,6 +66,8 @@ pub(crate) enum TopCommand {
     Probe(probe::ProbeArgs),
     /// Show what runs and how well it is sealed
     Status(status::StatusArgs),
+    /// Get into the dashboard of a running gateway
+    Dashboard(dashboard::DashboardArgs),
     /// Approve, list and revoke people who may message the bot
     Pairing(pairing::PairingArgs),
     /// List and answer the questions that wait for a person
@@ -115,6 +119,7 @@ pub(crate) fn run(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
         TopCommand::Compose(args) => compose::run(cli, args),
         TopCommand::Probe(args) => probe::run(args),
         TopCommand::Status(args) => status::run(cli, args),
+        TopCommand::Dashboard(args) => dashboard::run(cli, args),
         TopCommand::Pairing(args) => pairing::run(cli, args),
         TopCommand::Approvals(args) => approvals::run(cli, args),
         TopCommand::Audit(args) => audit::run(cli, args),

@@ -14,6 +14,7 @@ mod gateway_state;
 mod log;
 mod output;
 mod ownership;
+mod regular_file;
 mod service;
 
 use crate::cli::CommandLine;

@@ -6,7 +6,7 @@
 mod unit;
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hermetic_app as app;
@@ -14,7 +14,7 @@ use hermetic_config::HomeFolder;
 
 use crate::failure::CommandFailure;
 
-pub(crate) use unit::{CommandPlace, SystemdUnit};
+pub(crate) use unit::{CommandPlace, SystemdUnit, UnitOrigin};
 
 /// Says whose systemd runs the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,11 @@ pub(crate) struct SystemdService {
 /// How a unit tells its gateway who it is.
 const VARIABLE: &str = "HERMETIC_SERVICE";
 
+/// The unit that a package brings, and the folder where packages put theirs. What lies in `/etc` under the
+/// same name goes before it.
+const PACKAGED_NAME: &str = "hermetic-gateway.service";
+const PACKAGED_FOLDER: &str = "/usr/lib/systemd/system";
+
 /// The service that runs this very process.
 pub(crate) fn own_name() -> Option<String> {
     env::var(VARIABLE)
@@ -41,8 +46,31 @@ pub(crate) fn own_name() -> Option<String> {
 }
 
 impl SystemdService {
+    /// The one of a package.
+    pub(crate) fn packaged() -> Self {
+        Self {
+            keeper: SystemdScope::System,
+            name: PACKAGED_NAME.to_owned(),
+        }
+    }
+
+    /// Whether a package brought a unit for this home.
+    fn is_packaged_for(home: &HomeFolder, folder: &Path) -> bool {
+        std::fs::read_to_string(folder.join(PACKAGED_NAME))
+            .is_ok_and(|text| SystemdUnit::serves(&text, home))
+    }
+
+    /// Whether it is a package's alone, and none of ours lies over it.
+    pub(crate) fn belongs_to_package(&self) -> bool {
+        *self == Self::packaged() && !self.path().is_some_and(|path| path.exists())
+    }
+
     /// The one of this home, whether or not it is installed.
     pub(crate) fn of(home: &HomeFolder, keeper: SystemdScope) -> Result<Self, CommandFailure> {
+        if keeper == SystemdScope::System && Self::is_packaged_for(home, Path::new(PACKAGED_FOLDER))
+        {
+            return Ok(Self::packaged());
+        }
         let usual = env::var_os("HOME").map(|folder| PathBuf::from(folder).join(".hermes"));
         let name = if usual.is_some_and(|usual| usual == home.root()) {
             "hermetic-gateway.service".to_owned()
@@ -70,7 +98,8 @@ impl SystemdService {
                 return Ok(Some(service));
             }
         }
-        Ok(None)
+        let packaged = Self::is_packaged_for(home, Path::new(PACKAGED_FOLDER));
+        Ok(packaged.then(Self::packaged))
     }
 
     /// From what a gateway says of itself.
@@ -175,6 +204,29 @@ impl SystemdScope {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_unit_of_a_package_is_found_by_the_home_it_serves() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = HomeFolder::at("/var/lib/hermetic/.hermes");
+        let is_there = |home| SystemdService::is_packaged_for(home, folder.path());
+        assert!(!is_there(&home));
+        let service = SystemdService::packaged();
+        let unit = SystemdUnit {
+            service: &service,
+            program: Path::new("/usr/bin/hermetic"),
+            home: &home,
+            slice: "hermetic-package.slice",
+            run_as: Some("hermetic"),
+            grace: std::time::Duration::from_secs(1),
+            watchdog: None,
+            commands: CommandPlace::Apart,
+            origin: UnitOrigin::Package,
+        };
+        std::fs::write(folder.path().join(PACKAGED_NAME), unit.text()).unwrap();
+        assert!(is_there(&home));
+        assert!(!is_there(&HomeFolder::at("/srv/bot")));
+    }
 
     #[test]
     fn a_name_that_is_none_of_ours_becomes_no_argument() {

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::patient_writer::PatientWriter;
 use crate::{BoundedListener, TrackedConnection};
 
 /// What one connection may make us hold of a head, and of a body that nobody has read yet.
@@ -82,7 +83,7 @@ async fn answer(
     });
     let serving = http1::Builder::new()
         .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(PatientWriter::new(stream)), service);
     let mut serving = Box::pin(serving);
     tokio::select! {
         // How a stranger's connection failed matters to nobody.

@@ -7,7 +7,8 @@
 //!
 //! - [`BoundedListener`] accepts; it never spins and recovers when descriptors run out.
 //! - [`ConnectionTable`] knows who is connected and decides who goes first.
-//! - [`serve_http`] answers HTTP/1 on such a port, with a deadline for each request.
+//! - [`serve_http`] answers HTTP/1 on such a port, with a deadline for each request; who does not read his
+//!   answer is cut.
 //! - [`descriptors`] says how many files this process may have open.
 
 #![forbid(unsafe_code)]
@@ -16,6 +17,8 @@ pub mod descriptors;
 #[cfg(feature = "http")]
 mod http;
 mod listener;
+#[cfg(feature = "http")]
+mod patient_writer;
 mod table;
 
 #[cfg(feature = "http")]

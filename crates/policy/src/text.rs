@@ -58,6 +58,8 @@ impl TaintSet {
     pub(crate) const ARCHIVE: Self = Self(64);
     /// The number of every process.
     pub(crate) const EVERY_PROCESS: Self = Self(256);
+    /// The name of every package.
+    pub(crate) const EVERY_PACKAGE: Self = Self(32768);
     /// The name of every disk.
     pub(crate) const EVERY_DISK: Self = Self(512);
     /// An argument of a function whose call is not in sight.

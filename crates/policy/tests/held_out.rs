@@ -37,5 +37,21 @@ macro_rules! held {
 }
 
 held!(
-    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple, oak, poplar, rowan
+    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple, oak, poplar, rowan,
+    spruce, willow
 );
+
+/// Scored once before the rules were changed for other batches and once after, and read by nobody: it is
+/// held to what it scored then, so that nobody tunes to it and nobody loses it.
+#[test]
+fn sycamore() {
+    let text = include_str!("batches/sycamore.txt");
+    let lines = read("sycamore.txt", text).unwrap_or_else(|error| panic!("sycamore: {error}"));
+    let report = Report::on(&lines);
+    let alarms = |category: &str| report.alarms_by_category[category].percent();
+    assert!(report.recall.percent() >= 94.5, "harm found");
+    assert!(report.hardline_named.percent() >= 92.0, "floor named");
+    assert!(alarms("everyday") <= 0.5, "everyday alarmed");
+    assert!(alarms("mac, everyday") <= 1.0, "a Mac's everyday alarmed");
+    assert_eq!(report.safe_called_hardline.hits, 0);
+}

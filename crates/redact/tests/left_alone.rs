@@ -7,6 +7,10 @@ fn ordinary_text() {
     let redactor = knowing_nothing();
     for text in [
         "The password: it must be changed.",
+        "WBEM_E_CANNOT_BE_KEY = 0x8004101f, pub const HKEY_ROOT: HKEY = 0x80000000i32 as usize",
+        "pub const HKEY_CLASSES_ROOT: HKEY = -2147483648i32 as _;",
+        "PWD=/Users/somebody\nPWD: '/home/somebody/project'",
+        "DEFINE_GUID!{GUID_WICPixelFormat16bppBGR555, 0x6fddc324}",
         ".. _`RFC6749#Token`: https://tools.ietf.org/html/rfc6749#section-3.2",
         ".. _`RFC6749#Authorization`: https://tools.ietf.org/html/rfc6749#section-3.1",
         "password = base64.b16encode(random_bytes[8:])",

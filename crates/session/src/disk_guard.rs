@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use hermetic_store::{LedgerEntry, LedgerState, RowOwner};
 use hermetic_types::{BackendKind, ConversationKey, HealthReport, SandboxId};
 use tokio::time::Instant;
@@ -195,24 +196,26 @@ impl Sandboxes {
     }
 
     /// Looks after the disk until `stop`.
-    pub async fn guard_disk(&self, stop: CancellationToken) {
-        let Some(guard) = &self.disk else {
-            return;
-        };
-        let mut ballast = BallastFile::below(&guard.bounds.folder);
-        // At once: a start wants to know whether there is room.
-        while !stop.is_cancelled() {
-            match SpaceLeft::on(&guard.bounds.folder) {
-                Ok(left) => self.look_at_disk(guard, &mut ballast, &left).await,
-                Err(error) => {
-                    guard
-                        .health
-                        .degraded(format!("it cannot be looked at ({error})"), self.now());
+    pub fn guard_disk(&self, stop: CancellationToken) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(guard) = &self.disk else {
+                return;
+            };
+            let mut ballast = BallastFile::below(&guard.bounds.folder);
+            // At once: a start wants to know whether there is room.
+            while !stop.is_cancelled() {
+                match SpaceLeft::on(&guard.bounds.folder) {
+                    Ok(left) => self.look_at_disk(guard, &mut ballast, &left).await,
+                    Err(error) => {
+                        guard
+                            .health
+                            .degraded(format!("it cannot be looked at ({error})"), self.now());
+                    }
                 }
+                stop.run_until_cancelled(tokio::time::sleep(SPACE_CHECK_INTERVAL))
+                    .await;
             }
-            stop.run_until_cancelled(tokio::time::sleep(SPACE_CHECK_INTERVAL))
-                .await;
-        }
+        })
     }
 
     async fn look_at_disk(&self, guard: &DiskGuard, ballast: &mut BallastFile, left: &SpaceLeft) {

@@ -8,6 +8,7 @@ mod arrivals;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use hermetic_egress::{CertificateBundle, ConversationEgress, Egress};
 use hermetic_sandbox::Sandbox;
 use hermetic_types::ConversationKey;
@@ -48,44 +49,46 @@ pub struct EgressPort {
 impl EgressPort {
     /// The port is there when this returns, or the log says why not and it is tried again. Where there is
     /// no `spending`, a budget is for the life of this port.
-    pub async fn open(
-        sandbox: &Sandbox,
-        conversation: &ConversationKey,
-        egress: &Arc<Egress>,
-        spending: Option<&SpendingBook>,
+    pub fn open<'a>(
+        sandbox: &'a Sandbox,
+        conversation: &'a ConversationKey,
+        egress: &'a Arc<Egress>,
+        spending: Option<&'a SpendingBook>,
         port: u16,
-        works: &TaskTracker,
-        stop: &CancellationToken,
-    ) -> Self {
-        let cut = stop.child_token();
-        let warden = sandbox.warden().clone();
-        if let Some(bundle) = egress.bundle()
-            && let Err(error) = in_time(hand_over(&warden, bundle)).await
-        {
-            tracing::warn!(%conversation, %error, "the sandbox has no certificates for credentials");
-        }
-        let whose = egress.conversation(conversation);
-        let server = EgressServer {
-            sum: match spending.filter(|_| egress.proxy().limits().budget.is_some()) {
-                Some(spending) => Some(spending.resume(&whose).await),
-                None => None,
-            },
-            egress: Arc::clone(egress),
-            conversation: whose,
-            port,
-            cut: cut.clone(),
-        };
-        let first = match sandbox.take_exit().and_then(EgressListener::on) {
-            Some(own) => Some(own),
-            None => server.first(&warden).await,
-        };
-        let conversation = Arc::clone(&server.conversation);
-        let serving = works.spawn(server.serve(warden, first));
-        Self {
-            conversation,
-            serving,
-            _cut: cut.drop_guard(),
-        }
+        works: &'a TaskTracker,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, Self> {
+        Box::pin(async move {
+            let cut = stop.child_token();
+            let warden = sandbox.warden().clone();
+            if let Some(bundle) = egress.bundle()
+                && let Err(error) = in_time(hand_over(&warden, bundle)).await
+            {
+                tracing::warn!(%conversation, %error, "the sandbox has no certificates for credentials");
+            }
+            let whose = egress.conversation(conversation);
+            let server = EgressServer {
+                sum: match spending.filter(|_| egress.proxy().limits().budget.is_some()) {
+                    Some(spending) => Some(spending.resume(&whose).await),
+                    None => None,
+                },
+                egress: Arc::clone(egress),
+                conversation: whose,
+                port,
+                cut: cut.clone(),
+            };
+            let first = match sandbox.take_exit().and_then(EgressListener::on) {
+                Some(own) => Some(own),
+                None => server.first(&warden).await,
+            };
+            let conversation = Arc::clone(&server.conversation);
+            let serving = works.spawn(server.serve(warden, first));
+            Self {
+                conversation,
+                serving,
+                _cut: cut.drop_guard(),
+            }
+        })
     }
 
     /// Cuts every connection and waits until none is left. Whoever holds what comes back keeps the

@@ -29,10 +29,7 @@ impl Sandboxes {
     }
 
     /// Stops or destroys the conversation's sandbox whether it is used or not.
-    pub(crate) async fn end_tenancy(
-        &self,
-        conversation: &ConversationKey,
-    ) -> Result<(), LetGoError> {
+    pub async fn end_tenancy(&self, conversation: &ConversationKey) -> Result<(), LetGoError> {
         let slot = self.slot(conversation);
         let mut tenant = slot.gate.lock().await;
         let Some(leaving) = tenant.take() else {

@@ -10,6 +10,9 @@
 //! - [`SetAside`] are kept files that the configuration of today does not use.
 //! - [`Sandboxes::reap`] is the reaper: idle sandboxes, and destroys that have to be tried
 //!   again.
+//!
+//! What others await here is boxed, so that they do not each compile everything that is in it: a future is
+//! compiled by whoever awaits it.
 
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use futures::future::BoxFuture;
 use hermetic_sandbox::Sandbox;
 use hermetic_types::{ConversationKey, SandboxId};
 
@@ -11,27 +12,29 @@ use crate::{SandboxLease, Sandboxes};
 impl Sandboxes {
     /// The conversation's sandbox if it is still this one and answers. Never makes one, and brings none
     /// back.
-    pub async fn lease_living(
-        &self,
-        conversation: &ConversationKey,
-        id: &SandboxId,
-    ) -> Option<SandboxLease> {
-        let slot = {
-            let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.get(conversation)?)
-        };
-        slot.take_lease();
-        match self.living(&slot, id).await {
-            Some(sandbox) => Some(SandboxLease::counted(
-                sandbox,
-                slot,
-                Arc::clone(&self.changed),
-            )),
-            None => {
-                slot.return_lease();
-                None
+    pub fn lease_living<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
+        id: &'a SandboxId,
+    ) -> BoxFuture<'a, Option<SandboxLease>> {
+        Box::pin(async move {
+            let slot = {
+                let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+                Arc::clone(slots.get(conversation)?)
+            };
+            slot.take_lease();
+            match self.living(&slot, id).await {
+                Some(sandbox) => Some(SandboxLease::counted(
+                    sandbox,
+                    slot,
+                    Arc::clone(&self.changed),
+                )),
+                None => {
+                    slot.return_lease();
+                    None
+                }
             }
-        }
+        })
     }
 
     async fn living(&self, slot: &SandboxSlot, id: &SandboxId) -> Option<Arc<Sandbox>> {

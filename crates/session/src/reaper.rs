@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use hermetic_store::{LedgerEntry, LedgerState, RowOwner};
 use hermetic_types::SandboxId;
 use tokio::time::{Instant, sleep_until};
@@ -21,16 +22,18 @@ type Retries = HashMap<SandboxId, (Instant, Duration)>;
 
 impl Sandboxes {
     /// Runs until `stop`. What lives then goes on living: the next start adopts it.
-    pub async fn reap(&self, stop: CancellationToken) {
-        let mut retries = Retries::new();
-        loop {
-            let next = self.round(&mut retries).await;
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.changed.notified() => {}
-                () = sleep_until(next) => {}
+    pub fn reap(&self, stop: CancellationToken) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut retries = Retries::new();
+            loop {
+                let next = self.round(&mut retries).await;
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = self.changed.notified() => {}
+                    () = sleep_until(next) => {}
+                }
             }
-        }
+        })
     }
 
     /// One look at everything; when to look again.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future::BoxFuture;
 use hermetic_egress::{Egress, ReachSummary, RefusedHost};
 use hermetic_sandbox::{Backend, NetworkMode, Sandbox, SandboxSpec};
 use hermetic_store::{LedgerEntry, LedgerState, SandboxLedger};
@@ -124,21 +125,26 @@ impl Sandboxes {
 
     /// What the conversation's sandbox can reach, or will once it is made; nothing where it has no way
     /// out. One that was made without keeps that until it goes.
-    pub async fn reach_of(&self, conversation: &ConversationKey) -> Option<ReachSummary> {
-        let egress = self.egress.as_ref()?;
-        let made = self.ledger.of(conversation).await.ok()?;
-        let network = match made {
-            Some(entry) if entry.backend == self.plan_of(conversation).backend => {
-                serde_json::from_str::<SandboxSpec>(&entry.spec)
-                    .ok()?
-                    .network
+    pub fn reach_of<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
+    ) -> BoxFuture<'a, Option<ReachSummary>> {
+        Box::pin(async move {
+            let egress = self.egress.as_ref()?;
+            let made = self.ledger.of(conversation).await.ok()?;
+            let network = match made {
+                Some(entry) if entry.backend == self.plan_of(conversation).backend => {
+                    serde_json::from_str::<SandboxSpec>(&entry.spec)
+                        .ok()?
+                        .network
+                }
+                _ => self.plan_of(conversation).network.clone(),
+            };
+            match network {
+                NetworkMode::Closed => None,
+                NetworkMode::Proxied { .. } => Some(egress.reach(conversation)),
             }
-            _ => self.plan_of(conversation).network.clone(),
-        };
-        match network {
-            NetworkMode::Closed => None,
-            NetworkMode::Proxied { .. } => Some(egress.reach(conversation)),
-        }
+        })
     }
 
     /// The hosts that the conversation was refused since this was last asked.
@@ -162,60 +168,69 @@ impl Sandboxes {
         self.lease_as(conversation, Some(holder.clone())).await
     }
 
-    async fn lease_as(
-        &self,
-        conversation: &ConversationKey,
+    fn lease_as<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
         holder: Option<SandboxHolder>,
-    ) -> Result<SandboxLease, LeaseError> {
-        if self.disk.as_ref().is_some_and(|guard| guard.is_low()) {
-            return Err(LeaseError::DiskLow);
-        }
-        let this = self.clone();
-        let backend = self.plan_of(conversation).backend;
-        let conversation = conversation.clone();
-        let work = self
-            .works
-            .spawn(async move { this.enter(&conversation, holder.as_ref()).await });
-        let entered = work.await.map_err(|_| LeaseError::Stopping)?;
-        self.note_backend(backend, entered.as_ref().err());
-        entered
+    ) -> BoxFuture<'a, Result<SandboxLease, LeaseError>> {
+        Box::pin(async move {
+            if self.disk.as_ref().is_some_and(|guard| guard.is_low()) {
+                return Err(LeaseError::DiskLow);
+            }
+            let this = self.clone();
+            let backend = self.plan_of(conversation).backend;
+            let conversation = conversation.clone();
+            let work = self
+                .works
+                .spawn(async move { this.enter(&conversation, holder.as_ref()).await });
+            let entered = work.await.map_err(|_| LeaseError::Stopping)?;
+            self.note_backend(backend, entered.as_ref().err());
+            entered
+        })
     }
 
     /// Destroys the conversation's sandbox with its files, whatever runs in it, and those that were set
     /// aside. All are tried; the first failure is told.
-    pub async fn reset(&self, conversation: &ConversationKey) -> Result<(), LetGoError> {
-        let slot = self.slot(conversation);
-        let mut tenant = slot.gate.lock().await;
-        if let Some(leaving) = tenant.take() {
-            leaving.close_outlet().await;
-        }
-        slot.vacate();
-        if let Some(spending) = &self.spending {
-            spending.forget(conversation).await?;
-        }
-        let mut entries = self.ledger.set_aside_of(conversation).await?;
-        entries.extend(self.ledger.of(conversation).await?);
-        let mut destroyed = Ok(());
-        for entry in entries {
-            let gone = self.destroy(&entry.id, entry.backend).await;
-            if let Err(error @ LetGoError::NoBackend(_)) = &gone {
-                // The start that can open it again sees it out.
-                self.ledger.mark(&entry.id, LedgerState::Destroying).await?;
-                let why = error.to_string();
-                self.ledger.note_failure(&entry.id, &why).await?;
+    pub fn reset<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<(), LetGoError>> {
+        Box::pin(async move {
+            let slot = self.slot(conversation);
+            let mut tenant = slot.gate.lock().await;
+            if let Some(leaving) = tenant.take() {
+                leaving.close_outlet().await;
             }
-            destroyed = destroyed.and(gone);
-        }
-        destroyed
+            slot.vacate();
+            if let Some(spending) = &self.spending {
+                spending.forget(conversation).await?;
+            }
+            let mut entries = self.ledger.set_aside_of(conversation).await?;
+            entries.extend(self.ledger.of(conversation).await?);
+            let mut destroyed = Ok(());
+            for entry in entries {
+                let gone = self.destroy(&entry.id, entry.backend).await;
+                if let Err(error @ LetGoError::NoBackend(_)) = &gone {
+                    // The start that can open it again sees it out.
+                    self.ledger.mark(&entry.id, LedgerState::Destroying).await?;
+                    let why = error.to_string();
+                    self.ledger.note_failure(&entry.id, &why).await?;
+                }
+                destroyed = destroyed.and(gone);
+            }
+            destroyed
+        })
     }
 
     /// Waits for creations that are under way and for the end of all outlets, and sees those out that
     /// wait for nobody any more. Called when no more leases are asked for.
-    pub async fn drain(&self) {
-        self.cut.cancel();
-        self.works.close();
-        self.works.wait().await;
-        self.empty_pool().await;
+    pub fn drain(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.cut.cancel();
+            self.works.close();
+            self.works.wait().await;
+            self.empty_pool().await;
+        })
     }
 
     async fn enter(

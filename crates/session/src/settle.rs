@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
+use futures::future::BoxFuture;
 use hermetic_sandbox::{
     Backend, BackendError, FoundSandbox, FoundState, SandboxLifeline, SandboxSpec,
 };
@@ -41,49 +42,51 @@ impl Sandboxes {
     /// Brings ledger and world together after a start: adopts what lives, destroys what no
     /// conversation wants, and never touches another gateway's, whose rows say so, nor another
     /// installation's, which no backend lists.
-    pub async fn settle(&self) -> Result<SettleReport, SettleError> {
-        let mut settled = SettleReport::default();
-        let entries = self.ledger.entries(RowOwner::ThisGateway).await?;
-        // Another gateway's are neither ours to settle nor strays.
-        let known = self.ledger.entries(RowOwner::AnyGateway).await?;
-        for backend in self.backends.values() {
-            let rows = || {
-                let rows = entries.iter();
-                rows.filter(|entry| entry.backend == backend.kind())
-            };
-            let listed = match backend.list().await {
-                // None that new sandboxes come from: what it has is settled another time.
-                Err(error) if !self.uses(backend.kind()) => {
-                    let left = rows().count();
-                    if left > 0 {
-                        tracing::warn!(backend = %backend.kind(), left, %error, "does not answer");
+    pub fn settle(&self) -> BoxFuture<'_, Result<SettleReport, SettleError>> {
+        Box::pin(async move {
+            let mut settled = SettleReport::default();
+            let entries = self.ledger.entries(RowOwner::ThisGateway).await?;
+            // Another gateway's are neither ours to settle nor strays.
+            let known = self.ledger.entries(RowOwner::AnyGateway).await?;
+            for backend in self.backends.values() {
+                let rows = || {
+                    let rows = entries.iter();
+                    rows.filter(|entry| entry.backend == backend.kind())
+                };
+                let listed = match backend.list().await {
+                    // None that new sandboxes come from: what it has is settled another time.
+                    Err(error) if !self.uses(backend.kind()) => {
+                        let left = rows().count();
+                        if left > 0 {
+                            tracing::warn!(backend = %backend.kind(), left, %error, "does not answer");
+                        }
+                        settled.left += left;
+                        continue;
                     }
-                    settled.left += left;
-                    continue;
+                    listed => listed?,
+                };
+                let mut found: HashMap<SandboxId, FoundSandbox> = listed
+                    .into_iter()
+                    .map(|found| (found.id.clone(), found))
+                    .collect();
+                for entry in rows() {
+                    let state = found.remove(&entry.id).map(|found| found.state);
+                    self.settle_entry(entry, state, &mut settled).await?;
                 }
-                listed => listed?,
-            };
-            let mut found: HashMap<SandboxId, FoundSandbox> = listed
-                .into_iter()
-                .map(|found| (found.id.clone(), found))
-                .collect();
-            for entry in rows() {
-                let state = found.remove(&entry.id).map(|found| found.state);
-                self.settle_entry(entry, state, &mut settled).await?;
+                found.retain(|id, _| known.iter().all(|entry| entry.id != *id));
+                for stray in found.into_values() {
+                    settle_stray(backend, &stray, &mut settled).await;
+                }
             }
-            found.retain(|id, _| known.iter().all(|entry| entry.id != *id));
-            for stray in found.into_values() {
-                settle_stray(backend, &stray, &mut settled).await;
-            }
-        }
-        tracing::info!(
-            adopted = settled.adopted,
-            stopped = settled.stopped,
-            destroyed = settled.destroyed,
-            left = settled.left,
-            "sandboxes settled"
-        );
-        Ok(settled)
+            tracing::info!(
+                adopted = settled.adopted,
+                stopped = settled.stopped,
+                destroyed = settled.destroyed,
+                left = settled.left,
+                "sandboxes settled"
+            );
+            Ok(settled)
+        })
     }
 
     async fn settle_entry(

@@ -19,7 +19,7 @@ use crate::database::WithoutRoom::Fail;
 use crate::database::WriteDurability::{OnDisk, Soon};
 use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement, StatementResult};
 use crate::{MessageRow, RowOwner, StoreError};
-use request::request;
+pub(crate) use request::request;
 
 #[derive(Clone, Debug)]
 pub struct ApprovalRows {

@@ -21,6 +21,7 @@ mod write;
 
 use hermetic_types::{GatewayId, HealthReport};
 use sqlx::SqlitePool;
+use tokio::sync::watch;
 
 pub(crate) use copying::copy;
 pub use copying::{CopyError, StoreVersion};
@@ -136,6 +137,11 @@ impl Database {
     /// Whether writes that may wait for room do.
     pub(crate) fn set_waiting(&self, waits: bool) {
         self.writer.set_waiting(waits);
+    }
+
+    /// Counts up with every commit of this process.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.writer.changes.subscribe()
     }
 
     pub(crate) fn health(&self) -> HealthReport {

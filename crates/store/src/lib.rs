@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod activity;
 mod adapter_state;
 mod approvals;
 mod database;
@@ -20,6 +21,10 @@ mod spending;
 mod store;
 mod tool_calls;
 
+pub use activity::{
+    ActivityRows, CallActivity, ConversationSummary, DeliveryActivity, HourActivity,
+    MessageActivity, RunningTurn, SpentDay,
+};
 pub use adapter_state::AccountState;
 pub use approvals::{
     AnswerOutcome, ApprovalRequest, ApprovalRows, ApprovalScope, GivenAnswer, NewRequest,

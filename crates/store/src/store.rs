@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use hermetic_types::{GatewayId, HealthReport, SharedClock};
+use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ApprovalRows, CopyError, DeliveryRows, DocumentRows, HistoryRows, InboxRows,
-    OpenError, ProcessRows, SandboxLedger, SpendingRows, StoreVersion, ToolCalls,
+    AccountState, ActivityRows, ApprovalRows, CopyError, DeliveryRows, DocumentRows, HistoryRows,
+    InboxRows, OpenError, ProcessRows, SandboxLedger, SpendingRows, StoreVersion, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -58,6 +59,16 @@ impl Store {
     /// Ends that: what still waits fails when it is tried next. For a program that is about to end.
     pub fn stop_waiting_for_room(&self) {
         self.database.set_waiting(false);
+    }
+
+    /// Counts up with every commit of this process, for whoever shows what is in the store.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.database.changes()
+    }
+
+    /// What goes on in all conversations, to be looked at.
+    pub fn activity(&self) -> ActivityRows {
+        ActivityRows::new(self.database.clone())
     }
 
     pub fn ledger(&self) -> SandboxLedger {

@@ -9,6 +9,7 @@
 
 pub mod backend;
 pub mod chat;
+pub mod chat_state;
 pub mod clock;
 pub mod discord;
 pub mod full_disk;

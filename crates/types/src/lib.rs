@@ -12,6 +12,7 @@ mod command;
 mod health;
 mod ids;
 mod limits;
+#[cfg(feature = "calendar")]
 mod message;
 mod platform;
 mod request;
@@ -25,6 +26,7 @@ pub use command::{Command, CommandInput, CommandProgram, OutputMode};
 pub use health::{HealthReport, PartHealth};
 pub use ids::{ConversationKey, GatewayId, InstallationId, InvalidId, RunId, SandboxId};
 pub use limits::SandboxLimits;
+#[cfg(feature = "calendar")]
 pub use message::{
     Attachment, AttachmentKind, ButtonPress, ChatKind, ChatPlace, DeletedMessage, IncomingMessage,
     QuotedMessage, Sender,
@@ -35,4 +37,6 @@ pub use platform::{
 };
 pub use request::{InvalidRequestId, RequestId};
 pub use secret::Secret;
-pub use timestamp::{Timestamp, rfc3339};
+pub use timestamp::Timestamp;
+#[cfg(feature = "calendar")]
+pub use timestamp::rfc3339;

@@ -8,14 +8,22 @@ use hermetic_types::SystemClock;
 use tokio_util::sync::CancellationToken;
 
 use super::ConfiguredModel;
+use crate::AppFailure;
 
 /// What came back.
 #[derive(Clone, Debug)]
 pub struct CheckedModel {
     /// The beginning of what it said, or why it did not.
-    pub outcome: Result<String, String>,
+    pub outcome: Result<String, CheckFailure>,
     pub usage: TokenUsage,
     pub took: Duration,
+}
+
+/// Why a model did not answer, and what may help.
+#[derive(Clone, Debug)]
+pub struct CheckFailure {
+    pub what: String,
+    pub remedy: String,
 }
 
 /// Enough for a model that thinks before it says a word.
@@ -33,7 +41,10 @@ impl ConfiguredModel {
         self.settings.silence = self.settings.silence.min(PATIENCE);
         let started = Instant::now();
         let mut checked = CheckedModel {
-            outcome: Err(format!("no whole answer in {} seconds", PATIENCE.as_secs())),
+            outcome: Err(CheckFailure {
+                what: format!("no whole answer in {} seconds", PATIENCE.as_secs()),
+                remedy: "look at the network and at model.base_url".to_owned(),
+            }),
             usage: TokenUsage::default(),
             took: Duration::ZERO,
         };
@@ -41,10 +52,18 @@ impl ConfiguredModel {
             Ok(model) => {
                 let asked = ask(&model, &mut checked.usage);
                 if let Ok(outcome) = tokio::time::timeout(PATIENCE, asked).await {
-                    checked.outcome = outcome.map_err(|error| error.to_string());
+                    checked.outcome = outcome.map_err(|error| CheckFailure {
+                        what: AppFailure::caused(&error, "").to_string(),
+                        remedy: remedy(&error).to_owned(),
+                    });
                 }
             }
-            Err(failure) => checked.outcome = Err(failure.to_string()),
+            Err(failure) => {
+                checked.outcome = Err(CheckFailure {
+                    what: failure.to_string(),
+                    remedy: failure.remedy().to_owned(),
+                });
+            }
         }
         checked.took = started.elapsed();
         checked
@@ -68,4 +87,15 @@ async fn ask(model: &dyn LanguageModel, usage: &mut TokenUsage) -> Result<String
         }
     }
     Ok(said.trim().chars().take(MOST_SHOWN).collect())
+}
+
+fn remedy(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::KeyRejected { .. } => "get a key from the provider, and try again",
+        ModelError::Unreachable { .. } => {
+            "look at the network, gateway.proxy and model.base_url; without a network nothing can be tried"
+        }
+        ModelError::Refused { .. } => "is the name of the model right?",
+        _ => "try again in a moment",
+    }
 }

@@ -16,7 +16,7 @@ use hermetic_config::{Config, KnownProvider};
 use hermetic_types::SharedClock;
 
 pub use catalog::{CatalogEntry, ModelCatalog};
-pub use check::CheckedModel;
+pub use check::{CheckFailure, CheckedModel};
 pub use configured::{ConfiguredModel, ModelRole, configured_models};
 
 use crate::AppFailure;

@@ -18,6 +18,7 @@ mod answers;
 mod approvals;
 mod attacks;
 mod budgets;
+mod dashboard;
 mod delivery;
 mod discord;
 mod doors;

@@ -166,5 +166,44 @@ pub(super) fn keys() -> Vec<SchemaKey> {
             "port of the dashboard",
         )
         .overruled_by("HERMETIC_DASHBOARD_PORT"),
+        key(
+            "gateway.dashboard.enabled",
+            ValueShape::Flag,
+            "true",
+            "whether there are pages beside /health and /metrics",
+        )
+        .overruled_by("HERMETIC_DASHBOARD_ENABLED"),
+        key(
+            "gateway.dashboard.password",
+            ValueShape::Secret,
+            "",
+            "a password that lets an operator in, besides one-time links",
+        )
+        .overruled_by("HERMETIC_DASHBOARD_PASSWORD"),
+        key(
+            "gateway.dashboard.proxy_secret",
+            ValueShape::Secret,
+            "",
+            "what a reverse proxy sends in X-Hermetic-Proxy-Secret, so that its word about who asks counts",
+        )
+        .overruled_by("HERMETIC_DASHBOARD_PROXY_SECRET"),
+        key(
+            "gateway.dashboard.proxy_user_header",
+            ValueShape::Text,
+            "X-Forwarded-User",
+            "the header in which that proxy names the person",
+        ),
+        key(
+            "gateway.dashboard.proxy_operators",
+            TEXTS,
+            "",
+            "people of that proxy who may act; others may look",
+        ),
+        key(
+            "gateway.dashboard.names",
+            TEXTS,
+            "",
+            "host names under which the dashboard may be asked for, besides localhost and addresses",
+        ),
     ]
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendKind, Secret};
 use hermetic_upstream::{ProxyExceptions, UpstreamProxy};
 
 use super::pick::SettingPicker;
@@ -49,6 +49,13 @@ pub struct GatewayConfig {
 pub struct DashboardConfig {
     pub host: String,
     pub port: u16,
+    /// Whether there are pages at all.
+    pub enabled: bool,
+    pub password: Option<Secret>,
+    pub proxy_secret: Option<Secret>,
+    pub proxy_user_header: String,
+    pub proxy_operators: Vec<String>,
+    pub names: Vec<String>,
 }
 
 impl GatewayConfig {
@@ -80,6 +87,12 @@ impl GatewayConfig {
             dashboard: DashboardConfig {
                 host: pick.text("gateway.dashboard.host"),
                 port: pick.count("gateway.dashboard.port"),
+                enabled: pick.flag("gateway.dashboard.enabled"),
+                password: pick.secret("gateway.dashboard.password"),
+                proxy_secret: pick.secret("gateway.dashboard.proxy_secret"),
+                proxy_user_header: pick.text("gateway.dashboard.proxy_user_header"),
+                proxy_operators: pick.texts("gateway.dashboard.proxy_operators"),
+                names: pick.texts("gateway.dashboard.names"),
             },
         }
     }

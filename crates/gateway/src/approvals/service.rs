@@ -41,6 +41,11 @@ impl ApprovalService {
         }
     }
 
+    /// The questions themselves, for whoever else shows them.
+    pub fn registry(&self) -> &ApprovalRegistry {
+        &self.questions
+    }
+
     /// Asks about commands for whoever sent this message.
     pub(crate) fn commands(&self, message: &AcceptedMessage) -> CommandApprovals {
         let said = message.said();

@@ -5,6 +5,7 @@ use hermetic_redact::Redacted;
 use hermetic_session::LetGoError;
 use hermetic_store::StoreError;
 use hermetic_tools::{CommandRequest, TerminalOutcome};
+use hermetic_types::ConversationKey;
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -46,8 +47,7 @@ impl Gateway {
         let conversation = message.conversation();
         let text = match slash {
             ChatCommand::New => {
-                self.history.clear(conversation).await?;
-                self.approvals.questions.revoke(conversation).await?;
+                self.begin_anew(conversation).await?;
                 Redacted::constant(
                     "A fresh conversation. The files in its sandbox stay; /destroy removes them.",
                 )
@@ -73,6 +73,16 @@ impl Gateway {
             ChatCommand::Unknown(name) => self.redactor.redact(ChatCommand::instead_of(name)),
         };
         Ok(text.into())
+    }
+
+    /// Forgets what was said and allowed.
+    pub(crate) async fn begin_anew(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(), CommandError> {
+        self.history.clear(conversation).await?;
+        self.approvals.questions.revoke(conversation).await?;
+        Ok(())
     }
 
     /// Interrupts what runs, and drops what waits for it: commands, and files that do not arrive.

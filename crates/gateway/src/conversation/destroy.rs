@@ -105,6 +105,14 @@ impl Gateway {
         if !goes {
             return Ok(self.ask_before_destroying(message));
         }
+        self.erase(conversation).await?;
+        Ok(Redacted::constant(
+            "The sandbox and its files are gone, and what was said is forgotten.",
+        ))
+    }
+
+    /// Destroys a conversation's sandboxes with their files, and forgets what was said and allowed.
+    pub(crate) async fn erase(&self, conversation: &ConversationKey) -> Result<(), CommandError> {
         // All are tried, whatever comes of the first.
         let cleared = self.history.clear(conversation).await;
         let revoked = self.approvals.questions.revoke(conversation).await;
@@ -113,9 +121,7 @@ impl Gateway {
         cleared?;
         revoked?;
         forgotten?;
-        Ok(Redacted::constant(
-            "The sandbox and its files are gone, and what was said is forgotten.",
-        ))
+        Ok(())
     }
 
     fn ask_before_destroying(&self, message: &AcceptedMessage) -> Redacted<String> {

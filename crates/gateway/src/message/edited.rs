@@ -5,11 +5,12 @@
 //! Once it is answered nothing happens: most changes after an answer mend a typing error, and a second
 //! answer to each would be noise.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hermetic_chat::Receipt;
 use hermetic_store::StoreError;
 use hermetic_types::IncomingMessage;
+use tokio::sync::oneshot;
 
 use super::ChatCommand;
 use crate::Gateway;
@@ -21,7 +22,13 @@ impl Gateway {
     /// where the platform tells it twice.
     pub(crate) fn hear_edit(self: &Arc<Self>, edited: IncomingMessage, receipt: Receipt) {
         let gateway = Arc::clone(self);
+        let (before, done) = self.edits.join();
         self.turns.spawn(async move {
+            if let Some(before) = before {
+                // Also where it failed: what counts is that it ended.
+                let _ = before.await;
+            }
+            let _done = done;
             if let Err(error) = gateway.take_edit(edited, receipt).await {
                 tracing::error!(error = %in_full(&error), "an edit could not be written down");
             }
@@ -62,6 +69,20 @@ impl Gateway {
     }
 }
 
+/// Edits are taken one after the other, as they were heard: of two changes of one message the later words
+/// count, in memory and on disk.
+#[derive(Debug, Default)]
+pub(crate) struct EditOrder(Mutex<Option<oneshot::Receiver<()>>>);
+
+impl EditOrder {
+    /// What ends with the edit before this one, and what ends with this one when it is dropped.
+    fn join(&self) -> (Option<oneshot::Receiver<()>>, oneshot::Sender<()>) {
+        let (done, ended) = oneshot::channel();
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (last.replace(ended), done)
+    }
+}
+
 /// What somebody means who changes a message that is being answered. The files that hang on it are there
 /// already. A command stays one: who makes `/stop` of their words wants to stop.
 fn correction(mut edited: IncomingMessage) -> IncomingMessage {
@@ -73,4 +94,28 @@ fn correction(mut edited: IncomingMessage) -> IncomingMessage {
         );
     }
     edited
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_edit_waits_for_the_one_before_it() {
+        let edits = EditOrder::default();
+        let (nothing, first) = edits.join();
+        assert!(nothing.is_none());
+        let (before, second) = edits.join();
+        let mut before = before.unwrap();
+        assert!(
+            before
+                .try_recv()
+                .is_err_and(|error| error == oneshot::error::TryRecvError::Empty)
+        );
+        drop(first);
+        assert!(before.await.is_err(), "it ends without a word");
+        drop(second);
+        let (before, _third) = edits.join();
+        assert!(before.unwrap().await.is_err());
+    }
 }

@@ -1,4 +1,4 @@
-//! `GET /health`: whether it serves, and which part does not do all of its work. The dashboard will live
+//! `GET /health`: whether it serves, and which part does not do all of its work. The dashboard lives
 //! on the same port.
 //!
 //! The answer is 200 as long as messages are taken over, also when a part is degraded: whoever asks only

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Report, health, metrics};
+use super::{DashboardBuilder, DashboardTerms, Report, health, metrics};
 use crate::Gateway;
 
 /// How often what is over for long is forgotten.
@@ -39,7 +39,7 @@ impl HousekeepingTasks {
     /// `intakes` is how many ports of platforms will be listened on besides.
     pub(super) fn start(
         gateway: &Arc<Gateway>,
-        health: TcpListener,
+        (health, dashboard): (TcpListener, Option<DashboardBuilder>),
         intakes: usize,
         report: Report,
     ) -> Self {
@@ -54,7 +54,15 @@ impl HousekeepingTasks {
         };
         let routes = health::routes(Arc::clone(gateway));
         let counted = metrics::routes(Arc::clone(&gateway.registry));
-        this.answer_on(health, routes.merge(counted));
+        let pages = dashboard.map(|dashboard| {
+            let terms = DashboardTerms {
+                stop: this.stop.clone(),
+                most_streams: this.most_connections / 2,
+            };
+            dashboard.build(gateway, terms)
+        });
+        let routes = routes.merge(counted).merge(pages.unwrap_or_default());
+        this.answer_on(health, routes);
         this
     }
 

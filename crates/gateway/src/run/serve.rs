@@ -77,9 +77,11 @@ async fn run(
     report: Report,
 ) -> Result<DrainOutcome, ServeError> {
     let intakes = std::mem::take(&mut parts.intakes);
+    let dashboard = parts.dashboard.take();
     let gateway = Arc::new(Gateway::new(parts));
     gateway.store.wait_for_room();
-    let housekeeping = HousekeepingTasks::start(&gateway, health, intakes.len(), report);
+    let housekeeping =
+        HousekeepingTasks::start(&gateway, (health, dashboard), intakes.len(), report);
     let listened = match stop.run_until_cancelled(gateway.take_up_work()).await {
         None => Ok(()),
         Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, &stop).await,
@@ -97,7 +99,7 @@ async fn run(
 impl Gateway {
     /// What an earlier run left of sandboxes is settled, and those of this one are seen to work.
     async fn take_up_work(self: &Arc<Self>) -> Result<BackendProof, ServeError> {
-        let settle = || self.sandboxes.settle().boxed();
+        let settle = || self.sandboxes.settle();
         self.once_there_is_room("settle the sandboxes", settle)
             .await?;
         self.prove_backends_if_there_is_room().await

@@ -26,7 +26,8 @@ use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output;
-use crate::ownership::give_to_owner_of;
+use crate::ownership::refuse_root_for_another;
+use crate::regular_file;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -70,13 +71,13 @@ impl LastBackup {
         let path = home.state().join(Self::NOTE);
         let aside = path.with_extension("new");
         fs::write(&aside, serde_json::to_vec(self)?)?;
-        give_to_owner_of(home.root(), &aside)?;
         fs::rename(aside, path)
     }
 }
 
 pub(crate) fn run(cli: &CommandLine, args: &BackupArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
+    refuse_root_for_another(config.home())?;
     on_this_thread(async {
         let to = target(args.to.as_deref());
         let (manifest, last) = back_up(&config, &to).await?;
@@ -238,7 +239,7 @@ fn add_files(
             FilePlace::Home(name) => config.home().root().join(name),
             FilePlace::State(name) => config.home().state().join(name),
         };
-        match File::open(&path) {
+        match regular_file::open(&path) {
             Ok(file) => archive.add(name, file.metadata()?.len(), file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
@@ -259,8 +260,6 @@ fn alone(home: &HomeFolder) -> Result<File, CommandFailure> {
         .write(true)
         .open(&path)
         .map_err(|error| CommandFailure::file("open", &path, &error))?;
-    let given = give_to_owner_of(home.root(), &path);
-    given.map_err(|error| CommandFailure::file("write", &path, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(CommandFailure::new(

@@ -15,9 +15,10 @@ use std::time::Duration;
 use hermetic_types::BackendKind;
 use tokio::sync::mpsc;
 
+use self::attempt::DemoAttempt;
 use self::chat::{ADA, BOB};
 use self::model::Observed;
-use self::stage::DemoStage;
+use self::stage::{DemoStage, StoryGateway};
 use super::on_runtime;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
@@ -41,11 +42,21 @@ pub(crate) struct DemoArgs {
 pub(crate) fn run(args: &DemoArgs) -> Result<ExitReason, CommandFailure> {
     on_runtime(async {
         let stage = Box::pin(DemoStage::build()).await?;
-        let played = tokio::select! {
-            played = tokio::time::timeout(PATIENCE, play(&stage, args)) => {
-                played.unwrap_or_else(|_| Err(too_long()))
+        let attempts = attempt::all(&stage.bait);
+        let (tell, told) = mpsc::channel(1);
+        let played = match stage.open(&attempts, tell).await {
+            Err(failure) => Err(failure),
+            Ok(gateway) => {
+                let played = tokio::select! {
+                    played = tokio::time::timeout(PATIENCE, play(&stage, &gateway, &attempts, told, args)) => {
+                        played.unwrap_or_else(|_| Err(too_long()))
+                    }
+                    _ = tokio::signal::ctrl_c() => Err(interrupted()),
+                };
+                // Before the stage is cleared: a gateway that goes on would make new sandboxes.
+                let _ = tokio::time::timeout(PATIENCE, gateway.stop()).await;
+                played
             }
-            _ = tokio::signal::ctrl_c() => Err(CommandFailure::new("interrupted", "start it again").with(130)),
         };
         // However it ended, nothing of it stays.
         stage.clear().await;
@@ -53,10 +64,13 @@ pub(crate) fn run(args: &DemoArgs) -> Result<ExitReason, CommandFailure> {
     })
 }
 
-async fn play(stage: &DemoStage, args: &DemoArgs) -> Result<ExitReason, CommandFailure> {
-    let attempts = attempt::all(&stage.bait);
-    let (tell, mut told) = mpsc::channel(1);
-    let gateway = stage.open(&attempts, tell).await?;
+async fn play(
+    stage: &DemoStage,
+    gateway: &StoryGateway,
+    attempts: &[DemoAttempt],
+    mut told: mpsc::Receiver<Observed>,
+    args: &DemoArgs,
+) -> Result<ExitReason, CommandFailure> {
     say(args, &screen::opening())?;
 
     gateway
@@ -67,7 +81,7 @@ async fn play(stage: &DemoStage, args: &DemoArgs) -> Result<ExitReason, CommandF
     gateway.chat.say(ADA, model::REQUEST);
 
     let mut met = Vec::new();
-    for (number, attempt) in (1..).zip(&attempts) {
+    for (number, attempt) in (1..).zip(attempts) {
         say(args, &screen::attempt(number, attempt))?;
         let observed = told.recv().await.ok_or_else(no_model)?;
         let one = attempt.judge(&observed, &stage.bait);
@@ -77,10 +91,9 @@ async fn play(stage: &DemoStage, args: &DemoArgs) -> Result<ExitReason, CommandF
     let answer = gateway.chat.answer_to(ADA).await;
     let leaked = answer.contains(&stage.bait.key);
     say(args, &screen::answer(&answer, leaked))?;
-    gateway.stop().await;
     let held = met.iter().all(|one| one.held) && !leaked;
     if args.json {
-        output::print_json(&screen::as_json(&attempts, &met, leaked))?;
+        output::print_json(&screen::as_json(attempts, &met, leaked))?;
     } else {
         output::print(&screen::closing(held, attempts.len()))?;
     }
@@ -96,6 +109,10 @@ fn say(args: &DemoArgs, text: &str) -> Result<(), CommandFailure> {
         true => Ok(()),
         false => output::print(text),
     }
+}
+
+fn interrupted() -> CommandFailure {
+    CommandFailure::new("interrupted", "start it again").with(130)
 }
 
 fn too_long() -> CommandFailure {

@@ -1,10 +1,10 @@
 //! `hermetic exec`: one command in a sandbox.
 
-mod judging;
+pub(super) mod judging;
 mod leaving;
 mod made_with;
-mod relay;
-mod terminal;
+pub(super) mod relay;
+pub(super) mod terminal;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ pub(crate) fn run(cli: &CommandLine, args: &ExecArgs) -> Result<ExitReason, Comm
 }
 
 /// Names what is not there. A whole line in one word was meant for a shell.
-fn no_program(command: &[String]) -> CommandFailure {
+pub(super) fn no_program(command: &[String]) -> CommandFailure {
     let program = command.first().map(String::as_str).unwrap_or_default();
     let is_line = command.len() == 1 && program.contains([' ', '|', ';', '&', '>', '<', '$']);
     let failure = match is_line {
@@ -309,7 +309,7 @@ fn session_name(text: &str) -> Result<String, String> {
 }
 
 /// Seconds, or a number with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected seconds, or a number with s, m or h behind it: 90, 5m".to_owned();
     let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
         Some(at) => text.split_at(at),
@@ -326,7 +326,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     time.map(Duration::from_secs).ok_or_else(wrong)
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
+pub(super) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected NAME=VALUE".to_owned()),

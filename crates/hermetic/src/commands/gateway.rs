@@ -60,6 +60,9 @@ Examples:
     Install(install::GatewayInstallArgs),
     /// Remove the systemd unit
     Uninstall,
+    /// Write the units of a package into a folder
+    #[command(hide = true)]
+    PackagedUnits { folder: std::path::PathBuf },
 }
 
 impl GatewayArgs {
@@ -83,5 +86,6 @@ pub(crate) fn run(cli: &CommandLine, args: &GatewayArgs) -> Result<ExitReason, C
         GatewayCommand::Setup(args) => setup::run(cli, args),
         GatewayCommand::Install(args) => install::install(cli, args),
         GatewayCommand::Uninstall => install::uninstall(cli),
+        GatewayCommand::PackagedUnits { folder } => install::write_packaged(cli, folder),
     }
 }

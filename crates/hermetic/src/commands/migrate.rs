@@ -26,6 +26,7 @@ use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output::{self, BOLD};
+use crate::ownership::refuse_root_for_another;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -77,6 +78,7 @@ pub(crate) fn run(cli: &CommandLine, args: &MigrateArgs) -> Result<ExitReason, C
     }
     let survey = survey(&ours, &theirs, &hermes);
     if args.apply {
+        refuse_root_for_another(&ours.home)?;
         let adopted = on_this_thread(async {
             take_over::take_over(&ours, &survey.files, &survey.pairings).await?;
             Ok(ExitReason::Ok)

@@ -121,7 +121,7 @@ fn row(model: &ConfiguredModel, check: Option<CheckedModel>) -> ModelRow {
         }),
         check: check.map(|check| CheckRow {
             ok: check.outcome.is_ok(),
-            said: check.outcome.unwrap_or_else(|why| why),
+            said: check.outcome.unwrap_or_else(|failure| failure.what),
             milliseconds: check.took.as_millis(),
             usage: check.usage,
         }),

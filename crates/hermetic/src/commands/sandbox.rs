@@ -1,5 +1,7 @@
 //! `hermetic sandbox …`: what lives, and seeing it out by hand.
 
+mod copy;
+mod exec;
 mod rows;
 
 use std::fmt::Write as _;
@@ -12,7 +14,7 @@ use hermetic_warden::client::RunEvent;
 use serde_json::json;
 
 use self::rows::{RowState, SandboxRow};
-use super::load;
+use super::{load, on_this_thread};
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
@@ -28,6 +30,8 @@ Examples:
   hermetic sandbox list
   hermetic sandbox inspect 3f9
   hermetic sandbox stop work
+  hermetic sandbox exec work -- ls
+  hermetic sandbox cp work:report.csv .
   hermetic sandbox destroy telegram:dm:42")]
 pub(crate) struct SandboxArgs {
     #[command(subcommand)]
@@ -60,6 +64,10 @@ enum SandboxCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Run one command in a sandbox that lives
+    Exec(exec::SandboxExecArgs),
+    /// Copy files into a sandbox that lives, or out of it
+    Cp(copy::SandboxCopyArgs),
     /// End its processes; a kept sandbox keeps its files
     Stop {
         #[arg(value_name = "SANDBOX")]
@@ -83,11 +91,7 @@ enum SandboxCommand {
 }
 
 pub(crate) fn run(cli: &CommandLine, args: &SandboxArgs) -> Result<ExitReason, CommandFailure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CommandFailure::caused(&error, "free some memory or processes"))?
-        .block_on(act(cli, &args.command))
+    on_this_thread(act(cli, &args.command))
 }
 
 async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, CommandFailure> {
@@ -97,9 +101,12 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
     let ledger = app::store(&config).await?.ledger();
     let rows = rows::gather(&backends, &ledger).await?;
     match command {
-        SandboxCommand::List { json: true } => output::print_json(&rows)?,
-        SandboxCommand::List { json: false } => {
-            output::print(&rows::table(&rows, SystemClock.now()))?;
+        SandboxCommand::List { json } => {
+            let rows = rows::with_sizes(rows).await;
+            match json {
+                true => output::print_json(&rows)?,
+                false => output::print(&rows::table(&rows, SystemClock.now()))?,
+            }
         }
         SandboxCommand::Inspect { id, .. } => {
             let row = rows::find(&rows, id)?;
@@ -122,6 +129,10 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
         SandboxCommand::Logs { id, run, json } => {
             logs(rows::find(&rows, id)?, run.as_ref(), *json).await?;
         }
+        SandboxCommand::Exec(args) => {
+            return exec::run(&config, &rows, args).await;
+        }
+        SandboxCommand::Cp(args) => copy::run(&rows, args).await?,
         SandboxCommand::Stop { id } => {
             let row = rows::find(&rows, id)?;
             row.backend()?.stop(&row.id).await?;
@@ -212,6 +223,18 @@ async fn logs(row: &SandboxRow, run: Option<&RunId>, json: bool) -> Result<(), C
         .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
         .collect();
     output::print(&text)
+}
+
+/// Nobody but its own conversation brings one back.
+fn living(row: &SandboxRow) -> Result<&SandboxRow, CommandFailure> {
+    match row.state {
+        RowState::Running => Ok(row),
+        state => Err(CommandFailure::new(
+            format!("sandbox {} is {}", row.id, state.name()),
+            "the next message of its conversation brings a stopped one back; one of a session, \
+             `hermetic exec --session NAME -- true`",
+        )),
+    }
 }
 
 async fn reach(row: &SandboxRow) -> Result<Sandbox, CommandFailure> {

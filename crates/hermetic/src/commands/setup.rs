@@ -22,7 +22,8 @@ use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output::{self, BOLD, DIM};
-use crate::service::SystemdScope;
+use crate::ownership::refuse_root_for_another;
+use crate::service::{SystemdScope, SystemdService};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -65,6 +66,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(cli: &CommandLine, args: &Args) -> Result<ExitReason, CommandFailure> {
     let inputs = inputs_of_new_home(cli)?;
+    refuse_root_for_another(&inputs.home)?;
     let prompt = match args.non_interactive {
         true => SetupPrompt::nobody(),
         false => SetupPrompt::at_terminal()?,
@@ -206,10 +208,25 @@ fn service(
     prompt: SetupPrompt,
     args: &Args,
 ) -> Result<ExitReason, CommandFailure> {
-    let keeper = match rustix::process::geteuid().is_root() {
+    let is_root = rustix::process::geteuid().is_root();
+    let keeper = match is_root {
         true => SystemdScope::System,
         false => SystemdScope::User,
     };
+    let packaged = SystemdService::installed(config.home())?;
+    if let Some(service) = packaged.filter(SystemdService::belongs_to_package) {
+        let wanted = is_root && service.keeper.is_there();
+        let wanted =
+            wanted && (args.start || prompt.confirms("Start it now, and with the machine?")?);
+        if wanted {
+            service.tell(&["enable", "--now"])?;
+        } else {
+            output::print(
+                "   the package has a unit: sudo systemctl enable --now hermetic-gateway\n",
+            )?;
+        }
+        return done(config, wanted);
+    }
     let has_systemd = keeper.is_there();
     let question = match has_systemd {
         true => "Start it now, and with the machine?",

@@ -24,6 +24,16 @@ pub(crate) struct SystemdUnit<'a> {
     pub(crate) grace: Duration,
     pub(crate) watchdog: Option<Duration>,
     pub(crate) commands: CommandPlace,
+    pub(crate) origin: UnitOrigin,
+}
+
+/// Who puts a unit in its place, and removes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnitOrigin {
+    /// `hermetic gateway install`.
+    Installed,
+    /// A package of the system's.
+    Package,
 }
 
 /// Where commands run, which is what the gateway's own rights have to suffice for.
@@ -92,8 +102,7 @@ impl SystemdUnit<'_> {
         let sandboxes = self.service.sandboxes();
         format!(
             "\
-# Written by `hermetic gateway install`; `hermetic gateway uninstall` removes it.
-[Unit]
+{origin}[Unit]
 Description=Hermetic gateway
 Wants=network-online.target
 Requires={sandboxes}
@@ -120,6 +129,7 @@ LimitNOFILE=524288
 [Install]
 WantedBy={wanted_by}
 ",
+            origin = self.origin.header(),
             user = self.user(),
             slice = self.slice,
             written = self.service.written(),
@@ -148,8 +158,7 @@ WantedBy={wanted_by}
         };
         format!(
             "\
-# Written by `hermetic gateway install`; `hermetic gateway uninstall` removes it.
-# Stopping it ends every sandbox of the gateway; restarting the gateway does not.
+{origin}# Stopping it ends every sandbox of the gateway; restarting the gateway does not.
 [Unit]
 Description=Sandboxes of the Hermetic gateway
 
@@ -174,6 +183,7 @@ RestrictAddressFamilies=none
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
 {confined}",
+            origin = self.origin.header(),
             user = self.user(),
             slice = self.slice,
         )
@@ -212,6 +222,20 @@ SystemCallFilter=@system-service
         let home = format!("--home {} gateway run", quoted(home.root()));
         text.lines()
             .any(|line| line.starts_with("ExecStart=") && line.ends_with(&home))
+    }
+}
+
+impl UnitOrigin {
+    fn header(self) -> &'static str {
+        match self {
+            Self::Installed => {
+                "# Written by `hermetic gateway install`; `hermetic gateway uninstall` removes it.\n"
+            }
+            Self::Package => {
+                "# Of the package hermetic. Changes go into `systemctl edit`; with another backend than a sandbox,\n\
+                 # `hermetic --home /var/lib/hermetic/.hermes gateway install --system` writes one that fits.\n"
+            }
+        }
     }
 }
 

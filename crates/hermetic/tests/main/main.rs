@@ -34,6 +34,7 @@ mod modal_service;
 mod models;
 mod pairing;
 mod probes;
+mod sandbox;
 mod service;
 mod setup;
 mod singularity;

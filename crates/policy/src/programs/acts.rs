@@ -1,5 +1,7 @@
 //! A row of knowledge: this program with these words does that.
 
+use std::collections::HashSet;
+
 use crate::effective::ReducedCommand;
 use crate::finding::{HarmCategory, HarmFinding};
 
@@ -92,6 +94,11 @@ const VALUED: &[&str] = &[
     "--log-level",
 ];
 
+/// The programs a table speaks of, so that any other need not be held against every row.
+pub(crate) fn programs_of(acts: &[HarmfulAct]) -> HashSet<&'static str> {
+    acts.iter().flat_map(|act| act.programs).copied().collect()
+}
+
 pub(crate) fn look_up(acts: &[HarmfulAct], command: &ReducedCommand) -> Vec<HarmFinding> {
     let program = command.program();
     let version = command.args().len() == 1 && command.has_arg("--version");
@@ -156,6 +163,7 @@ fn words_match(expected: &[&str], command: &ReducedCommand) -> bool {
         && expected.iter().zip(&given).all(|(expected, given)| {
             expected.split('|').any(|word| {
                 word == *given
+                    || word == "*=*" && given.contains('=')
                     || word
                         .strip_suffix('*')
                         .is_some_and(|start| given.starts_with(start))

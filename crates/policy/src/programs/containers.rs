@@ -13,26 +13,41 @@ const ENGINES: &[&str] = &["docker", "podman", "nerdctl"];
 const ACTS: &[HarmfulAct] = &[
     HarmfulAct::new(
         ENGINES,
-        &["rm|rmi|kill"],
+        &["kill"],
         HarmCategory::Container,
         "stops or deletes containers or images",
     ),
+    // Without force an engine refuses what is in use.
     HarmfulAct::new(
         ENGINES,
-        &["container", "rm|kill|prune"],
+        &["rm|rmi"],
+        HarmCategory::Container,
+        "stops or deletes containers or images",
+    )
+    .with(&["-f", "--force", "-v", "--volumes", "-a", "--all"]),
+    HarmfulAct::new(
+        ENGINES,
+        &["container", "rm|kill"],
         HarmCategory::Container,
         "stops or deletes containers",
     ),
     HarmfulAct::new(
         ENGINES,
-        &["image", "rm|prune"],
+        &["image", "rm"],
         HarmCategory::Container,
         "deletes images",
     ),
     HarmfulAct::new(
         ENGINES,
+        &["image", "prune"],
+        HarmCategory::Container,
+        "deletes images",
+    )
+    .with(&["-a", "--all"]),
+    HarmfulAct::new(
+        ENGINES,
         &[
-            "volume|network|builder|buildx|secret|config|context|plugin|node|service|stack",
+            "volume|network|buildx|secret|config|context|plugin|node|service|stack",
             "rm|prune|remove",
         ],
         HarmCategory::Container,

@@ -89,9 +89,7 @@ const ACTS: &[HarmfulAct] = &[
     .with(&["--clean", "-c", "--drop"]),
     HarmfulAct::new(
         &["rails", "rake", "bin/rails"],
-        &[
-            "db:drop*|db:reset*|db:purge*|db:truncate_all|db:schema:load|db:migrate:reset|db:rollback",
-        ],
+        &["db:drop*|db:reset*|db:purge*|db:truncate_all|db:schema:load|db:migrate:reset"],
         HarmCategory::Database,
         "deletes a database",
     ),
@@ -351,6 +349,15 @@ pub(crate) fn destructive_sql(text: &str) -> Option<&'static str> {
         .split(|c: char| c.is_whitespace() || matches!(c, ';' | '(' | '"' | '\'' | '`'))
         .filter(|word| !word.is_empty())
         .collect();
+    let makes = matches!(words.first(), Some(&("CREATE" | "ALTER")))
+        && matches!(words.get(1), Some(&("ROLE" | "USER")));
+    if makes
+        && words
+            .iter()
+            .any(|word| matches!(*word, "SUPERUSER" | "PASSWORD" | "CREATEROLE" | "BYPASSRLS"))
+    {
+        return Some("changes who may do what in a database");
+    }
     for (at, word) in words.iter().enumerate() {
         let next = words.get(at + 1).copied().unwrap_or_default();
         match *word {

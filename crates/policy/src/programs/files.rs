@@ -154,6 +154,7 @@ fn is_cache(target: &str, judge: &ProgramJudge<'_>) -> bool {
         ".cache/",
         "Library/Caches/",
         "Library/Developer/Xcode/DerivedData",
+        "Library/Developer/CoreSimulator/Caches",
         ".npm/_cacache",
         ".gradle/caches",
         ".cargo/registry/cache",
@@ -425,10 +426,22 @@ fn rsync(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding>
             PathLoss::Root | PathLoss::System | PathLoss::Home
         ) && !target.s.contains(':')
     });
+    let made_again = touched_again(command, judge);
+    if !wipes && !takes && made_again {
+        return Vec::new();
+    }
     let reason = "deletes what the other side does not have";
     vec![if wipes {
         HarmFinding::floor(HarmCategory::Destruction, reason)
     } else {
         HarmFinding::dangerous(HarmCategory::Destruction, reason)
     }]
+}
+
+/// A folder that a build makes again.
+fn touched_again(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> bool {
+    command.operands().last().is_some_and(|target| {
+        paths::place(target.s.trim_end_matches('/'), &judge.cwd, judge.context)
+            == PathLoss::Artefact
+    })
 }

@@ -136,7 +136,13 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             }
         }
         "stash" if has(&["drop", "clear"]) => findings.push(lose("throws away stashed changes")),
-        "reflog" if has(&["expire", "delete"]) => {
+        "reflog"
+            if has(&["delete"])
+                || has(&["expire"])
+                    && rest.iter().any(|arg| {
+                        arg.ends_with("=now") || arg.ends_with("=all") || arg.ends_with("=0")
+                    }) =>
+        {
             findings.push(lose("throws away git's safety net"));
         }
         "gc" if rest

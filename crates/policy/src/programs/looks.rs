@@ -34,6 +34,8 @@ const ALWAYS: &[&str] = &[
 #[rustfmt::skip]
 const SOMETIMES: &[(&[&str], &[&str])] = &[
     (&["nft"], &["list"]),
+    (&["launchctl"], &["list", "print", "blame", "print-disabled", "dumpstate"]),
+    (&["log"], &["show", "collect", "stream", "stats"]),
     (&["wg"], &["show", "showconf"]),
     (&["nvme"], &["list", "smart-log", "id-ctrl", "list-subsys", "error-log", "help", "version"]),
     (&["sshd"], &["-t", "-T"]),

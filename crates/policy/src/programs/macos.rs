@@ -15,7 +15,7 @@ const ACTS: &[HarmfulAct] = &[
     HarmfulAct::new(&["spctl"], &[], HarmCategory::SecurityTool, "switches a protection off").with(&["--master-disable", "--global-disable", "--add", "--disable", "--remove", "kext-consent"]),
     HarmfulAct::new(&["csrutil"], &["disable|clear|authenticated-root|netboot"], HarmCategory::SecurityTool, "switches a protection off").unless(&["list", "status"]),
     HarmfulAct::new(&["xattr"], &[], HarmCategory::SecurityTool, "lets a download run unchecked").with(&["com.apple.quarantine"]).unless(&["-p", "-l"]),
-    HarmfulAct::new(&["xattr"], &[], HarmCategory::SecurityTool, "lets a download run unchecked").with(&["-c", "-cr", "-rc"]),
+    HarmfulAct::new(&["xattr"], &[], HarmCategory::SecurityTool, "lets a download run unchecked").with(&["-cr", "-rc"]),
     HarmfulAct::new(&["nvram"], &[], HarmCategory::Kernel, "changes what the machine boots with").unless(&["-p", "-xp", "-x"]),
     HarmfulAct::new(&["kextload", "kextunload", "kmutil"], &[], HarmCategory::Kernel, "changes kernel modules").unless(&["showloaded", "inspect", "libraries"]),
     HarmfulAct::new(&["systemsetup"], &[], HarmCategory::Firewall, "changes how the machine is reached").with(&["-setremotelogin", "-setremoteappleevents", "-settimezone", "-setusingnetworktime", "-setnetworktimeserver"]),

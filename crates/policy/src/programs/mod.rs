@@ -10,28 +10,36 @@ pub(crate) mod cloud;
 pub(crate) mod containers;
 pub(crate) mod databases;
 mod disks;
+mod essentials;
 mod exposure;
 mod files;
 mod git;
 mod injection;
 mod looks;
+mod machine;
 mod macos;
 mod network;
 mod own;
 mod packages;
+mod power;
 mod privilege;
 mod processes;
 mod property_lists;
 pub(crate) mod protected;
+mod raw_disks;
 mod reach;
 mod remote_deletes;
 pub(crate) mod secrets;
 mod services;
 mod system;
+mod telling;
+mod texts;
 mod unknown;
 mod uploads;
+mod whole_system;
 
 pub(crate) use acts::HarmfulAct;
+pub(crate) use texts::takes_texts;
 
 use crate::context::JudgementContext;
 use crate::effective::ReducedCommand;
@@ -61,6 +69,12 @@ const FAMILIES: &[Family] = &[
     packages::judge,
     injection::judge,
     own::judge,
+    power::judge,
+    raw_disks::judge,
+    whole_system::judge,
+    essentials::judge,
+    machine::judge,
+    telling::judge,
     unknown::judge,
 ];
 

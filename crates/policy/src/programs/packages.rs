@@ -14,7 +14,6 @@ const ACTS: &[HarmfulAct] = &[
             "yum",
             "zypper",
             "apk",
-            "brew",
             "snap",
             "flatpak",
             "port",

@@ -5,6 +5,9 @@ use crate::effective::ReducedCommand;
 use crate::finding::{HarmCategory, HarmFinding};
 use crate::text::TaintSet;
 
+/// Programs of a person's own, which are started again as they were.
+const APPS: &[&str] = &["Xcode", "Simulator", "Finder", "Dock", "Safari", "Preview"];
+
 const ACTS: &[HarmfulAct] = &[
     HarmfulAct::new(&["reboot", "poweroff", "halt", "Stop-Computer", "Restart-Computer"], &[], HarmCategory::Power, "stops or restarts the machine").unless(&["--help", "-w", "--wtmp-only", "--version"]).floor(),
     HarmfulAct::new(&["shutdown"], &[], HarmCategory::Power, "stops or restarts the machine").unless(&["--help", "-c", "-k", "--show", "--version"]).floor(),
@@ -30,9 +33,8 @@ const ACTS: &[HarmfulAct] = &[
     HarmfulAct::new(&["openrc-shutdown", "runit-init", "s6-svscanctl", "shutdown.sh", "uadmin"], &[], HarmCategory::Power, "stops or restarts the machine").unless(&["--help"]).floor(),
     HarmfulAct::new(&["renice"], &[], HarmCategory::Process, "puts processes before all others").with(&["-20", "-19"]),
     HarmfulAct::new(&["skill", "slay", "killall5"], &[], HarmCategory::Process, "ends many processes at once"),
-    HarmfulAct::new(&["pkill", "killall"], &[], HarmCategory::Process, "ends processes by force").with(&["-9", "-KILL", "-SIGKILL", "--signal=KILL", "--signal=9"]),
+    HarmfulAct::new(&["pkill", "killall"], &[], HarmCategory::Process, "ends processes by force").with(&["-9", "-KILL", "-SIGKILL", "--signal=KILL", "--signal=9"]).unless(APPS),
     HarmfulAct::new(&["killall"], &[], HarmCategory::Process, "ends processes by pattern").with(&["-r", "--regexp"]).unless(&["-l", "-V"]),
-    HarmfulAct::new(&["fuser"], &[], HarmCategory::Process, "ends whoever uses a file or port").with(&["-k", "--kill"]),
     HarmfulAct::new(&["ipcrm"], &[], HarmCategory::Process, "takes memory away from running programs").with(&["-a", "--all"]),
     HarmfulAct::new(&["xkill"], &[], HarmCategory::Process, "ends a window's program").with(&["-a", "-all"]),
 ];
@@ -60,13 +62,34 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
             "ends every process",
         ));
     }
+    let used = program == "fuser"
+        && (command.short('k') || command.long("--kill"))
+        && command.operands().any(|text| {
+            matches!(
+                text.s.as_str(),
+                "/" | "/usr" | "/lib" | "/bin" | "/dev" | "/etc" | "/var"
+            )
+        });
+    if program == "fuser" && (command.short('k') || command.long("--kill")) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Process,
+            "ends whoever uses a file or port",
+        ));
+    }
+    if used {
+        findings.push(HarmFinding::floor(
+            HarmCategory::Process,
+            "ends every process",
+        ));
+    }
     match program {
         "kill" => findings.extend(kill(command)),
         "pkill" | "killall" | "killall5" => {
             let everybody = command
                 .operands()
                 .any(|text| matches!(text.s.as_str(), "." | ".*" | "" | "^" | "*"));
-            let by_user = command.short('u') && command.operands().count() <= 1;
+            let by_user =
+                (command.short('u') || command.long("--user")) && command.operands().count() <= 2;
             let of_root = by_user
                 && command
                     .args()
@@ -104,6 +127,18 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
                             | "containerd"
                     )
             });
+            let first = command.operands().any(|text| {
+                matches!(
+                    text.s.as_str(),
+                    "init" | "systemd" | "launchd" | "WindowServer"
+                )
+            });
+            if first && command.args().iter().any(|arg| is_kill(&arg.s)) {
+                findings.push(HarmFinding::floor(
+                    HarmCategory::Process,
+                    "ends the first process of the machine",
+                ));
+            }
             if vital {
                 findings.push(HarmFinding::dangerous(
                     HarmCategory::Process,
@@ -123,6 +158,20 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
         _ => {}
     }
     findings
+}
+
+fn is_kill(arg: &str) -> bool {
+    matches!(
+        arg,
+        "-9" | "-KILL"
+            | "-SIGKILL"
+            | "KILL"
+            | "SIGKILL"
+            | "9"
+            | "-s9"
+            | "--signal=KILL"
+            | "--signal=9"
+    )
 }
 
 fn kill(command: &ReducedCommand) -> Vec<HarmFinding> {
@@ -157,6 +206,13 @@ fn kill(command: &ReducedCommand) -> Vec<HarmFinding> {
             "ends every process",
         )];
     }
+    const EVERY_NUMBER: usize = 64;
+    if targets.len() >= EVERY_NUMBER {
+        return vec![HarmFinding::floor(
+            HarmCategory::Process,
+            "ends every process",
+        )];
+    }
     if targets.contains(&"-1") || (!had_signal && args.contains(&"--") && targets.contains(&"-1")) {
         return vec![HarmFinding::floor(
             HarmCategory::Process,
@@ -171,6 +227,13 @@ fn kill(command: &ReducedCommand) -> Vec<HarmFinding> {
         return vec![HarmFinding::dangerous(
             HarmCategory::Process,
             "ends something the machine relies on",
+        )];
+    }
+    let kills = args.iter().any(|arg| is_kill(arg));
+    if targets.contains(&"1") && kills {
+        return vec![HarmFinding::floor(
+            HarmCategory::Process,
+            "ends the first process of the machine",
         )];
     }
     if targets.contains(&"1") && targets.len() < 3 {

@@ -142,10 +142,19 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             if let Some(finding) = planted(&target) {
                 return Some(finding);
             }
-            if target.s == "/proc/sysrq-trigger" {
+            if matches!(
+                target.s.as_str(),
+                "/proc/sysrq-trigger" | "/sys/power/state"
+            ) {
                 return Some(HarmFinding::floor(
                     HarmCategory::Power,
                     "orders the kernel to stop or reboot (sysrq)",
+                ));
+            }
+            if target.s.starts_with("/sys/block/") && target.s.ends_with("/device/delete") {
+                return Some(HarmFinding::floor(
+                    HarmCategory::Disk,
+                    "takes a disk away from the machine",
                 ));
             }
             let (category, reason) = paths::protected(&target.s, &judge.cwd, judge.context)?;

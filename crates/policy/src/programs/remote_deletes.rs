@@ -67,7 +67,7 @@ const OTHERS: &[&str] = &[
     "wget", "ssh", "scp", "rsync", "nmcli", "ip", "iptables", "nft", "ufw", "gpg", "say", "notify-send", "logger",
     "expr", "let", "read", "trap", "wait", "sleep", "date", "cal", "seq", "yes", "hermetic", "hermes", "pytest",
     "jest", "phpunit", "rspec", "ctest", "vitest", "mocha", "pre-commit", "direnv", "asdf", "mise", "nvm", "pyenv",
-    "rbenv", "module", "ml", "dd", "kubectl", "oc", "helm", "terraform", "tofu", "terragrunt", "pulumi", "vagrant", "zfs", "zpool", "k3d",
+    "rbenv", "module", "ml", "xcrun", "simctl", "gpart", "diskutil", "btrfs", "nvme", "dd", "kubectl", "oc", "helm", "terraform", "tofu", "terragrunt", "pulumi", "vagrant", "zfs", "zpool", "k3d",
     "kind", "minikube", "defaults", "aws", "gcloud", "az", "gh", "glab", "virsh", "systemctl", "lxc", "incus", "heroku", "zoxide", "fzf", "history", "bind", "timew", "nb", "jrnl", "todo.sh", "abduco", "dtach", "zellij",
 ];
 
@@ -135,7 +135,12 @@ fn only_asks(command: &ReducedCommand) -> bool {
 fn deletes_at_a_service(command: &ReducedCommand) -> bool {
     const FURTHEST: usize = 4;
     let program = command.program();
-    if command.transparent || program.len() < 2 || OTHERS.contains(&program) {
+    // A script of the project, and what it calls its own.
+    let own = command
+        .words
+        .first()
+        .is_some_and(|word| word.s.starts_with("./"));
+    if command.transparent || own || program.len() < 2 || OTHERS.contains(&program) {
         return false;
     }
     let words = subcommands(command);

@@ -142,6 +142,10 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
                 | "ts"
         ) || command.has_arg("-noout")
             || command.has_arg("-pubout"));
+    let certificates = certificates
+        || program == "step" && command.operand(0) == "certificate"
+        || program == "certtool"
+            && (command.has_arg("-i") || command.has_arg("--certificate-info"));
     let harmless = HARMLESS.contains(&program) || certificates;
     let mut files: Vec<String> = command.reads.iter().map(|text| text.s.clone()).collect();
     if !harmless {
@@ -296,6 +300,8 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             "api_key=",
             "passwd=",
             "secret_key",
+            "api_key",
+            "apikey",
         ]
         .iter()
         .any(|word| pattern.contains(word));

@@ -9,6 +9,8 @@ use crate::paths;
 const HOW_IT_LOOKS: &[&str] = &[
     "com.apple.dock",
     "com.apple.finder",
+    "com.apple.Finder",
+    "com.apple.Dock",
     "com.apple.screencapture",
     "com.apple.TextEdit",
     "com.apple.menuextra.clock",

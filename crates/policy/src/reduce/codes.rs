@@ -10,6 +10,7 @@ mod named;
 mod printed;
 mod shapes;
 mod vocabulary;
+mod whole;
 
 pub(super) use printed::printed;
 
@@ -86,6 +87,7 @@ impl ScriptWalker<'_> {
             }
             walker.named_files(&tokens, language, command);
             walker.code_in_code(&tokens, language, command);
+            walker.whole_code(code, &tokens, language);
         });
     }
 

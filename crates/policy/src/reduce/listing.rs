@@ -14,6 +14,8 @@ pub(crate) struct FileSearch<'a> {
     names: Vec<&'a str>,
     /// Whether a test leaves most things out.
     pub(crate) narrow: bool,
+    /// Whether only an age, an owner or a mode does, which most files of a system share.
+    pub(crate) by_age: bool,
     /// Whether folders can be found as well as files.
     folders: bool,
 }
@@ -50,6 +52,7 @@ impl<'a> FileSearch<'a> {
             places,
             names: Vec::new(),
             narrow: false,
+            by_age: false,
             folders: true,
         };
         search.read(&tests[..end]);
@@ -57,6 +60,7 @@ impl<'a> FileSearch<'a> {
     }
 
     fn read(&mut self, tests: &[&'a str]) {
+        let (mut aged, mut named) = (false, false);
         let mut negated = false;
         let mut either = false;
         let mut others = false;
@@ -65,6 +69,7 @@ impl<'a> FileSearch<'a> {
         while at < tests.len() {
             let value = tests.get(at + 1).copied().unwrap_or_default();
             let mut narrows = false;
+            let test = tests[at];
             match tests[at] {
                 "!" | "-not" => {
                     negated = !negated;
@@ -101,10 +106,25 @@ impl<'a> FileSearch<'a> {
             }
             if narrows && !negated {
                 self.narrow = true;
+                let shared = matches!(
+                    test,
+                    "-newer"
+                        | "-newermt"
+                        | "-perm"
+                        | "-atime"
+                        | "-mtime"
+                        | "-ctime"
+                        | "-uid"
+                        | "-gid"
+                        | "-fstype"
+                );
+                aged |= shared;
+                named |= !shared;
             }
             negated = false;
             at += 1;
         }
+        self.by_age = aged && !named;
         // `A -o B` is what either of them leaves; names are narrow still.
         if either && (names.len() < 2 || others) {
             self.narrow = false;

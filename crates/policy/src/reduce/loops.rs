@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::ScriptWalker;
+use crate::finding::{HarmCategory, HarmFinding};
 use crate::syntax::{NodeKind, ShellNode, ShellScript, ShellWord};
 use crate::text::{ByteFlow, ExpandedText, TaintSet, TextShape};
 
@@ -76,6 +77,12 @@ impl ScriptWalker<'_> {
         body: &ShellScript,
         input: &ByteFlow,
     ) -> ByteFlow {
+        if starts_without_end(condition, body) {
+            self.find(HarmFinding::floor(
+                HarmCategory::ForkBomb,
+                "starts things in the background without end (fork bomb)",
+            ));
+        }
         self.leavable(|walker| walker.rounds(condition, body, input))
     }
 
@@ -127,6 +134,29 @@ impl ScriptWalker<'_> {
         self.land(jumps);
         flow
     }
+}
+
+/// `while true; do cmd & done`: nothing in it waits, and nothing ends it.
+fn starts_without_end(condition: &ShellScript, body: &ShellScript) -> bool {
+    let endless = match condition.pipelines.as_slice() {
+        [] => true,
+        [only] => match only.stages.as_slice() {
+            [
+                ShellNode {
+                    kind: NodeKind::Simple(simple),
+                    ..
+                },
+            ] => {
+                let word = simple.words.first().and_then(ShellWord::as_plain);
+                simple.words.len() <= 1 && matches!(word, Some(":" | "true"))
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    endless
+        && !body.pipelines.is_empty()
+        && body.pipelines.iter().all(|pipeline| pipeline.background)
 }
 
 /// What each round of `while read` gets, if that is known.

@@ -10,6 +10,7 @@ mod brace;
 mod branches;
 mod builds;
 mod builtins;
+mod carried;
 mod codes;
 mod decode;
 mod environment;

@@ -37,6 +37,9 @@ impl ScriptWalker<'_> {
         if first.s.len() > 1 && first.s.starts_with('=') {
             command.words[0].s.remove(0);
         }
+        if let Some(plain) = without_prefix(command.program()) {
+            command.words[0] = ExpandedText::known(plain);
+        }
         self.with_arguments_unset(&command);
         let name = command.program().to_owned();
         if name.contains(is_hole) {
@@ -65,6 +68,7 @@ impl ScriptWalker<'_> {
             self.run_own_file(&first.s);
         }
         self.code(&command);
+        self.carried(&command);
         self.run_own_project(&command);
         let output = self.output(&command);
         self.remember(&command, &output);
@@ -359,4 +363,14 @@ impl ScriptWalker<'_> {
         }
         output
     }
+}
+
+/// GNU's tools where the machine has others of that name: `gfind` is `find`.
+fn without_prefix(name: &str) -> Option<&str> {
+    const GNU: &[&str] = &[
+        "find", "rm", "shred", "dd", "mv", "cp", "chmod", "chown", "chgrp", "truncate", "xargs",
+        "kill", "tee", "ln", "install", "unlink", "rmdir", "cat", "head", "tail", "env", "nice",
+        "nohup", "timeout", "stdbuf", "chroot",
+    ];
+    name.strip_prefix('g').filter(|plain| GNU.contains(plain))
 }

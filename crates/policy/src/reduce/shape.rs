@@ -239,14 +239,14 @@ fn shape_of(input: &ByteFlow) -> TextShape {
 
 /// What of the input's taints survives: `grep ssh` leaves no list of every process.
 pub(super) fn narrowed(command: &ReducedCommand, taint: TaintSet) -> TaintSet {
-    let every = TaintSet::EVERY_PROCESS | TaintSet::EVERY_DISK;
+    let every = TaintSet::EVERY_PROCESS | TaintSet::EVERY_DISK | TaintSet::EVERY_PACKAGE;
     if !taint.has(every) {
         return taint;
     }
     let keeps = match command.program() {
         "awk" | "gawk" | "mawk" => {
             let code = command.operand(0).trim().to_owned();
-            code.starts_with('{') || code.starts_with("NR")
+            code.starts_with('{') || code.starts_with("NR") || code.starts_with("/^ii/")
         }
         "grep" | "egrep" | "fgrep" => {
             let about_numbers = command
@@ -312,6 +312,24 @@ pub(super) fn lists_everything(command: &ReducedCommand) -> TaintSet {
             }
         }
         "pgrep" if vital(command.operand(0)) != TaintSet::NONE => TaintSet::VITAL,
+        "rpm" if command.short('q') && command.short('a') => TaintSet::EVERY_PACKAGE,
+        "dpkg" if command.short('l') || command.long("--get-selections") => TaintSet::EVERY_PACKAGE,
+        "dpkg-query" | "pkginfo" | "pkg_info" => TaintSet::EVERY_PACKAGE,
+        "pacman"
+            if command
+                .args()
+                .iter()
+                .all(|arg| matches!(arg.s.as_str(), "-Q" | "-Qq")) =>
+        {
+            TaintSet::EVERY_PACKAGE
+        }
+        "apk" if command.operand(0) == "info" => TaintSet::EVERY_PACKAGE,
+        "lsof" if command.has_arg("/") && command.short('t') => TaintSet::EVERY_PROCESS,
+        "pgrep"
+            if command.has_arg("root") && command.short('u') && command.operands().count() <= 1 =>
+        {
+            TaintSet::EVERY_PROCESS
+        }
         "pgrep" => {
             let all = command
                 .operands()

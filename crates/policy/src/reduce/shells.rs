@@ -6,8 +6,24 @@ use crate::finding::{HarmCategory, HarmFinding};
 use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
 const SHELLS: &[&str] = &[
-    "sh", "bash", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "fish", "csh", "tcsh", "rbash",
-    "pwsh", "elvish", "yash", "xonsh", "nu",
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "ksh93",
+    "mksh",
+    "ash",
+    "fish",
+    "csh",
+    "tcsh",
+    "rbash",
+    "pwsh",
+    "powershell",
+    "elvish",
+    "yash",
+    "xonsh",
+    "nu",
 ];
 
 pub(super) enum ShellInput {
@@ -39,7 +55,7 @@ impl ShellInput {
                 at += 2;
                 continue;
             }
-            if s == "--command" {
+            if s == "--command" || s.eq_ignore_ascii_case("-command") {
                 return Some(Self::Text(
                     args.get(at + 1)?.clone(),
                     args[at + 2..].to_vec(),

@@ -71,6 +71,10 @@ pub(super) fn inner(command: &ReducedCommand) -> Vec<WrappedCommand> {
             npm_exec(args)
         }
         "npx" | "bunx" => npm_exec(args),
+        "pnpm" | "yarn" if operand(args, 0) == Some("dlx") => rest_after(args, "dlx"),
+        "pipx" if operand(args, 0) == Some("run") => rest_after(args, "run"),
+        "uvx" => npm_exec(args),
+        "split" => value(command, &["--filter"]),
         "conda" | "mamba" | "micromamba" if operand(args, 0) == Some("run") => conda(args),
         "make" | "gmake" => make_eval(command),
         "start-stop-daemon" => value(command, &["--exec", "-x", "--startas", "-a"]),

@@ -304,7 +304,16 @@ fn find(command: &ReducedCommand) -> Vec<WrappedCommand> {
                 "-e" | "--extension" | "-S" | "--changed-before"
             )
         });
-        if all && !chosen {
+        let ending = args
+            .windows(2)
+            .find(|pair| matches!(pair[0].s.as_str(), "-e" | "--extension"))
+            .map(|pair| pair[1].s.trim_start_matches('.'));
+        if let Some(ending) = ending.filter(|_| all) {
+            vec![format!(
+                "{}/{BELOW}/*.{ending}",
+                folder.trim_end_matches('/')
+            )]
+        } else if all && !chosen {
             vec![format!("{}/**", folder.trim_end_matches('/'))]
         } else {
             vec![format!("{}/{BELOW}", folder.trim_end_matches('/'))]

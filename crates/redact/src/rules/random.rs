@@ -40,7 +40,7 @@ pub(super) fn is_random(token: &[u8], least: usize) -> bool {
     }
     if made.upper >= 2 && made.lower >= 2 {
         // A short name with a number in it has a few seams as well.
-        let share = if made.total < 24 { 3 } else { 2 };
+        let share = if made.total < 32 { 3 } else { 2 };
         return made.wordy * share < made.total
             && (made.digits >= 1 && made.changes * 5 >= made.total
                 || made.total >= 12 && made.changes * 4 >= made.total

@@ -38,7 +38,13 @@ const LOOKED_AT: usize = 256;
 pub(super) fn is_secret(value: &[u8], style: ValueStyle, claim: NameClaim) -> bool {
     let whole = value;
     let value = &value[..value.len().min(LOOKED_AT)];
-    if value.len() < 4 || is_placeholder(whole) || is_version(value) || is_address(value) {
+    if value.len() < 4
+        || is_placeholder(whole)
+        || is_version(value)
+        || is_address(value)
+        || is_code_number(value)
+        || is_folder(value)
+    {
         return false;
     }
     if claim == NameClaim::Doubtful {
@@ -82,6 +88,35 @@ pub(super) fn is_secret(value: &[u8], style: ValueStyle, claim: NameClaim) -> bo
                     && (claim == NameClaim::Password || !is_identifier(value))
         }
     }
+}
+
+/// `0x80041064`, `0x80000000i32` and `-2147483648i32`: a number of a program, too short for a key.
+fn is_code_number(value: &[u8]) -> bool {
+    const MOST_DIGITS: usize = 16;
+    const TYPES: [&[u8]; 8] = [
+        b"u8", b"u16", b"u32", b"i32", b"u64", b"i64", b"usize", b"L",
+    ];
+    let value = value.strip_prefix(b"-").unwrap_or(value);
+    let (digits, hex) = match value.strip_prefix(b"0x") {
+        Some(digits) => (digits, true),
+        None => (value, false),
+    };
+    let end = digits
+        .iter()
+        .position(|byte| {
+            !(byte.is_ascii_digit() || hex && byte.is_ascii_hexdigit() || *byte == b'_')
+        })
+        .unwrap_or(digits.len());
+    let rest = &digits[end..];
+    (1..=MOST_DIGITS).contains(&end) && (hex && rest.is_empty() || TYPES.contains(&rest))
+}
+
+/// `/Users/somebody`: where somebody works, as `PWD` says it.
+fn is_folder(value: &[u8]) -> bool {
+    let name = |byte: &u8| byte.is_ascii_alphabetic() || b"/._-".contains(byte);
+    value.starts_with(b"/")
+        && value.iter().filter(|byte| **byte == b'/').count() > 1
+        && value.iter().all(name)
 }
 
 /// Where something is, which others may know. What opens it is looked for in addresses as well.

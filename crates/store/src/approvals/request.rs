@@ -183,7 +183,7 @@ impl GivenAnswer {
     }
 }
 
-pub(super) fn request(row: &DatabaseRow) -> Result<ApprovalRequest, DatabaseError> {
+pub(crate) fn request(row: &DatabaseRow) -> Result<ApprovalRequest, DatabaseError> {
     let reasons: &str = row.get("reasons")?;
     Ok(ApprovalRequest {
         id: row.parsed("id", |id| id.parse().ok())?,

@@ -19,7 +19,7 @@ use futures::TryStreamExt;
 use hermetic_types::{HealthReport, SharedClock};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Either, Executor, Row as _, SqliteConnection};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::failure::{WriteFailure, in_words, is_failed_sync};
@@ -46,6 +46,8 @@ pub(super) struct Committer {
     waiting: Vec<WriteJob>,
     may_wait: Arc<AtomicBool>,
     health: HealthReport,
+    /// Counts the commits.
+    changes: watch::Sender<u64>,
     /// Tells since when the store is in trouble.
     clock: SharedClock,
     in_trouble: Option<Instant>,
@@ -71,6 +73,7 @@ impl Committer {
             jobs: hand_in,
             waits: Arc::default(),
             health: HealthReport::default(),
+            changes: watch::Sender::new(0),
         };
         let mut log = options.get_filename().as_os_str().to_owned();
         log.push("-wal");
@@ -83,6 +86,7 @@ impl Committer {
             waiting: Vec::new(),
             may_wait: Arc::clone(&writer.waits),
             health: writer.health.clone(),
+            changes: writer.changes.clone(),
             clock,
             in_trouble: None,
             unsynced: None,
@@ -237,6 +241,7 @@ impl Committer {
     }
 
     fn answer(&mut self, jobs: Vec<WriteJob>, outcomes: Vec<Outcome>) {
+        self.changes.send_modify(|commits| *commits += 1);
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             // A caller who went away does not undo what was committed.
             let _ = job.answer.send(outcome);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 11] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 12] = [
     (
         1,
         "ledger",
@@ -60,6 +60,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 11] = [
         60,
         "spending",
         include_str!("../../migrations/0060_spending.sql"),
+    ),
+    (
+        70,
+        "activity",
+        include_str!("../../migrations/0070_activity.sql"),
     ),
 ];
 

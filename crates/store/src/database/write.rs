@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hermetic_types::HealthReport;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{DatabaseError, DatabaseRow, SqlStatement};
 
@@ -52,6 +52,7 @@ pub(super) struct StoreWriter {
     pub(super) jobs: mpsc::UnboundedSender<WriteJob>,
     pub(super) waits: Arc<AtomicBool>,
     pub(super) health: HealthReport,
+    pub(super) changes: watch::Sender<u64>,
 }
 
 #[derive(Debug)]

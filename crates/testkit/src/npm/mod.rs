@@ -4,6 +4,7 @@
 //! package, the reason is returned, and the test that wanted it is skipped aloud.
 
 mod aimock;
+mod browser;
 mod discord;
 mod signal_cli;
 mod slack;
@@ -21,6 +22,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 pub use aimock::Aimock;
+pub use browser::BrowserScripts;
 pub use discord::DiscordJsBot;
 pub use signal_cli::signal_cli;
 pub use slack::{BoltBot, EmulatedSlack};

@@ -7,6 +7,7 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use super::manifest::{self, BackupManifest, FORM, PackedFile};
+use crate::regular_file;
 
 /// Packs files one after the other and knows the sum of each.
 pub(super) struct ArchiveWriter<W: Write> {
@@ -169,9 +170,5 @@ impl<R: Read> Read for SummedFile<R> {
 
 /// Opens an archive to be read twice.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    let file = File::open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no file")),
-    }
+    regular_file::open(path)
 }

@@ -22,7 +22,7 @@ use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::gateway_state::{GatewayLock, LockError};
 use crate::output;
-use crate::ownership::give_to_owner_of;
+use crate::ownership::refuse_root_for_another;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -62,6 +62,7 @@ pub(crate) fn run(cli: &CommandLine, args: &RestoreArgs) -> Result<ExitReason, C
     if args.check {
         return checked(&manifest, args);
     }
+    refuse_root_for_another(&home)?;
     on_this_thread(async {
         is_apart(&manifest, &home, args)?;
         let moved = put_back(&mut file, &manifest, &home, args).await?;
@@ -160,7 +161,6 @@ async fn put_back(
     let stage = RestoreStage::begin(root)?;
     stage.take_out(file, args)?;
     bring_up_to_date(&stage, manifest).await?;
-    stage.give_to_owner_of(root)?;
     stage.put_in_place(home, &there, manifest)
 }
 
@@ -242,17 +242,6 @@ impl RestoreStage {
         Ok(())
     }
 
-    fn give_to_owner_of(&self, root: &Path) -> Result<(), CommandFailure> {
-        let folders = [self.home(), self.state()];
-        let entries = folders.iter().flat_map(fs::read_dir).flatten().flatten();
-        let files = entries.map(|entry| entry.path());
-        for path in files.chain(folders.clone()) {
-            let given = give_to_owner_of(root, &path);
-            given.map_err(|error| CommandFailure::file("write", &path, &error))?;
-        }
-        Ok(())
-    }
-
     /// Our folder last: with it there is an installation.
     fn put_in_place(
         &self,
@@ -260,14 +249,14 @@ impl RestoreStage {
         there: &[PathBuf],
         manifest: &BackupManifest,
     ) -> Result<MovedAside, CommandFailure> {
-        let mut moved = Vec::new();
-        for path in there {
-            let aside = aside(path, manifest.made_at);
-            rename(path, &aside)?;
-            moved.push(aside);
+        let mut moves = UndoableMoves::default();
+        // Our folder first: it may be a mount, which nobody can move, and then nothing was moved.
+        for path in there.iter().rev() {
+            moves.make(path, &aside(path, manifest.made_at))?;
         }
+        let moved = moves.targets();
         for entry in fs::read_dir(self.home()).into_iter().flatten().flatten() {
-            rename(&entry.path(), &home.root().join(entry.file_name()))?;
+            moves.make(&entry.path(), &home.root().join(entry.file_name()))?;
         }
         let synced = File::open(self.state()).and_then(|folder| folder.sync_all());
         synced.map_err(|error| CommandFailure::file("write", &self.state(), &error))?;
@@ -275,7 +264,8 @@ impl RestoreStage {
         for lock in LOCKS {
             let _ = fs::remove_file(home.state().join(lock));
         }
-        rename(&self.state(), &home.state())?;
+        moves.make(&self.state(), &home.state())?;
+        moves.keep();
         let synced = File::open(home.root()).and_then(|folder| folder.sync_all());
         synced.map_err(|error| CommandFailure::file("write", home.root(), &error))?;
         Ok(moved)
@@ -310,8 +300,34 @@ fn aside(path: &Path, at: u64) -> PathBuf {
     free.next().unwrap_or_else(|| path.to_owned())
 }
 
-fn rename(from: &Path, to: &Path) -> Result<(), CommandFailure> {
-    fs::rename(from, to).map_err(|error| CommandFailure::file("write", to, &error))
+/// Files that were moved, and are moved back if not all of them could be.
+#[derive(Default)]
+struct UndoableMoves(Vec<(PathBuf, PathBuf)>);
+
+impl UndoableMoves {
+    fn make(&mut self, from: &Path, to: &Path) -> Result<(), CommandFailure> {
+        fs::rename(from, to).map_err(|error| CommandFailure::file("write", to, &error))?;
+        self.0.push((from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    fn targets(&self) -> Vec<PathBuf> {
+        self.0.iter().map(|(_, to)| to.clone()).collect()
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for UndoableMoves {
+    fn drop(&mut self) {
+        for (from, to) in self.0.iter().rev() {
+            if let Err(error) = fs::rename(to, from) {
+                tracing::error!(%error, was = %from.display(), is = %to.display(), "not moved back");
+            }
+        }
+    }
 }
 
 fn in_use(home: &HomeFolder, error: &LockError) -> CommandFailure {
@@ -364,4 +380,29 @@ fn report(
          elsewhere\n",
     );
     output::print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_moved_is_moved_back_when_the_rest_cannot_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let [config, aside, env] =
+            ["config.yaml", "aside", ".env"].map(|name| folder.path().join(name));
+        fs::write(&config, "mine").unwrap();
+        let mut moves = UndoableMoves::default();
+        moves.make(&config, &aside).unwrap();
+        assert!(moves.make(&env, &folder.path().join("elsewhere")).is_err());
+        assert!(!config.exists());
+        drop(moves);
+        assert_eq!(fs::read_to_string(&config).unwrap(), "mine");
+        assert!(!aside.exists());
+
+        let mut moves = UndoableMoves::default();
+        moves.make(&config, &aside).unwrap();
+        moves.keep();
+        assert!(aside.exists());
+    }
 }

@@ -124,6 +124,9 @@ fn web(what: &str) -> String {
     format!("curl -sS -m 10 -w '\\n{STATUS}%{{http_code}}\\n' -x ${{http_proxy:?}} {what}")
 }
 
+/// How the proxy begins whatever it refuses.
+const OUR_REFUSAL: &str = "hermetic egress: refused";
+
 /// What stands before the answer's number.
 const STATUS: &str = "status ";
 
@@ -133,9 +136,11 @@ impl DemoAttempt {
         let got_through = match &self.proof {
             AttemptProof::Says(words) => words.iter().any(|word| output.contains(word.as_str())),
             AttemptProof::IsAnswered => {
-                let refused = format!("{STATUS}403");
-                let silent = format!("{STATUS}000");
-                !output.contains(&refused) && !output.contains(&silent)
+                // Another server may answer 403 as well: a refusal counts if it is ours by its words.
+                let refused =
+                    output.contains(&format!("{STATUS}403")) && output.contains(OUR_REFUSAL);
+                let silent = output.contains(&format!("{STATUS}000"));
+                !refused && !silent
             }
             AttemptProof::Calls => bait.listener.accept().is_ok(),
             AttemptProof::Leaves(paths) => paths.iter().any(|path| path.exists()),

@@ -17,7 +17,7 @@ use crate::by_hand;
 use crate::failure::CommandFailure;
 use crate::output::printable;
 
-pub(super) fn cleared(
+pub(in crate::commands) fn cleared(
     config: &Config,
     kind: BackendKind,
     command: Command,

@@ -22,7 +22,7 @@ const BROKEN_PIPE: u8 = 128 + 13;
 const TERMINATED: u8 = 128 + 15;
 const CHUNK: usize = 64 << 10;
 
-pub(super) async fn run(
+pub(in crate::commands) async fn run(
     sandbox: &Sandbox,
     command: Cleared,
     tty: bool,

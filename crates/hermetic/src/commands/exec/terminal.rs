@@ -32,7 +32,7 @@ impl Drop for RawTerminal {
 }
 
 /// Columns and rows, or what a terminal once had.
-pub(super) fn size() -> (u16, u16) {
+pub(in crate::commands) fn size() -> (u16, u16) {
     match tcgetwinsize(rustix::stdio::stdout()) {
         Ok(size) if size.ws_col > 0 => (size.ws_col, size.ws_row),
         _ => (80, 24),

@@ -14,7 +14,8 @@ use crate::commands::{inputs, load};
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output;
-use crate::service::{CommandPlace, SystemdScope, SystemdService, SystemdUnit};
+use crate::ownership::{owner_of, user_name};
+use crate::service::{CommandPlace, SystemdScope, SystemdService, SystemdUnit, UnitOrigin};
 
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
@@ -31,7 +32,7 @@ pub(crate) struct GatewayInstallArgs {
     #[arg(long, conflicts_with = "system")]
     user: bool,
     /// Run it as this user, instead of the owner of its home
-    #[arg(long, value_name = "USER", requires = "system", value_parser = user)]
+    #[arg(long, value_name = "USER", requires = "system", value_parser = user_name)]
     run_as: Option<String>,
     /// Print the unit and change nothing
     #[arg(long)]
@@ -68,6 +69,7 @@ pub(crate) fn install(
         grace: config.agent().drain_timeout,
         watchdog: config.sessions().watchdog,
         commands: where_commands_run(&resolved),
+        origin: UnitOrigin::Installed,
     };
     if args.dry_run {
         output::print(&format!(
@@ -111,12 +113,53 @@ pub(crate) fn install(
     Ok(ExitReason::Ok)
 }
 
+/// Where a package has the program, and the home and user that it makes.
+const PACKAGED_PROGRAM: &str = "/usr/bin/hermetic";
+const PACKAGED_HOME: &str = "/var/lib/hermetic/.hermes";
+const PACKAGED_USER: &str = "hermetic";
+
+/// Writes the units of a package into a folder, for whoever makes the package.
+pub(crate) fn write_packaged(
+    cli: &CommandLine,
+    folder: &Path,
+) -> Result<ExitReason, CommandFailure> {
+    let config = load(cli)?;
+    let service = SystemdService::packaged();
+    let home = HomeFolder::at(PACKAGED_HOME);
+    let unit = SystemdUnit {
+        service: &service,
+        program: Path::new(PACKAGED_PROGRAM),
+        home: &home,
+        slice: "hermetic-package.slice",
+        run_as: Some(PACKAGED_USER),
+        grace: config.agent().drain_timeout,
+        watchdog: config.sessions().watchdog,
+        commands: CommandPlace::Apart,
+        origin: UnitOrigin::Package,
+    };
+    fs::create_dir_all(folder).map_err(|error| CommandFailure::file("make", folder, &error))?;
+    for (name, text) in [
+        (service.sandboxes(), unit.sandboxes_text()),
+        (service.name.clone(), unit.text()),
+    ] {
+        let path = folder.join(name);
+        write_unit(&path, &text).map_err(|error| CommandFailure::file("write", &path, &error))?;
+    }
+    Ok(ExitReason::Ok)
+}
+
 pub(crate) fn uninstall(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
     let home = absolute(&inputs(cli)?.home)?;
     let Some(service) = SystemdService::installed(&home)? else {
         output::print("no unit is installed for this home\n")?;
         return Ok(ExitReason::Ok);
     };
+    if service.belongs_to_package() {
+        return Err(CommandFailure::new(
+            "the unit of this home belongs to the package hermetic",
+            "`systemctl disable --now hermetic-gateway` switches it off, `apt remove hermetic` removes it",
+        ));
+    }
     needs_systemd(service.keeper)?;
     service.tell(&["disable", "--now"])?;
     let (path, sandboxes) = places(&service)?;
@@ -193,7 +236,7 @@ fn run_as(
         (Some(asked), _) => asked.to_owned(),
         // Its files are that user's by now, whoever owns the folder itself.
         (None, Some(before)) => before,
-        (None, None) => owner(home.root())?,
+        (None, None) => owner_of(home.root())?,
     };
     Ok((chosen != "root").then_some(chosen))
 }
@@ -207,51 +250,9 @@ fn installed_user(service: &SystemdService, home: &HomeFolder) -> Option<String>
     })
 }
 
-/// By name, or by number where nobody has that number.
-fn owner(folder: &Path) -> Result<String, CommandFailure> {
-    let uid = fs::metadata(folder)
-        .map_err(|error| CommandFailure::file("look at", folder, &error))?
-        .uid();
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    Ok(name_of(uid, &users).unwrap_or_else(|| uid.to_string()))
-}
-
-fn name_of(uid: u32, users: &str) -> Option<String> {
-    let fields = users
-        .lines()
-        .map(|line| line.split(':').collect::<Vec<_>>());
-    let found = fields.into_iter().find_map(|fields| match fields[..] {
-        [name, _, number, ..] if number.parse() == Ok(uid) => Some(name),
-        _ => None,
-    })?;
-    user(found).ok()
-}
-
-fn user(name: &str) -> Result<String, String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
-    if name.is_empty() || !name.bytes().all(plain) || name.starts_with('-') {
-        return Err("expected the name of a user".to_owned());
-    }
-    Ok(name.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const USERS: &str = "root:x:0:0:root:/root:/bin/bash\n\
-        broken line\n\
-        bot:x:998:998::/srv/bot:/usr/sbin/nologin\n\
-        odd name:x:1001:1001::/home/odd:/bin/sh\n";
-
-    #[test]
-    fn a_number_becomes_the_name_of_who_has_it() {
-        assert_eq!(name_of(0, USERS).as_deref(), Some("root"));
-        assert_eq!(name_of(998, USERS).as_deref(), Some("bot"));
-        // It would be written into a unit.
-        assert_eq!(name_of(1001, USERS), None);
-        assert_eq!(name_of(7, USERS), None);
-    }
 
     #[test]
     fn who_is_named_comes_before_who_owns_the_home() {

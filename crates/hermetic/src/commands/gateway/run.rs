@@ -1,6 +1,6 @@
 //! `hermetic gateway run`: configuration, lock, parts, then serving until a signal.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 
 use hermetic_app as app;
@@ -14,11 +14,12 @@ use tracing::{Instrument as _, info, info_span, warn};
 use super::patient_start::{HealthPort, PatientStart};
 use super::state_recorder::StateRecorder;
 use crate::cli::CommandLine;
-use crate::commands::load;
+use crate::commands::{first_link, load};
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::gateway_state::{GatewayLock, GatewayState, LockError};
 use crate::log;
+use crate::output;
 use crate::service;
 
 #[derive(Debug, clap::Args)]
@@ -113,6 +114,7 @@ async fn live(
     };
     info!(model = parts.settings.model, "the model");
     let HealthPort { listener, watchdog } = start.into_health().await?;
+    tell_of_dashboard(config);
     let note = Arc::clone(chronicle);
     let report = Box::new(move |condition: &GatewayCondition| note.note(condition));
     let drained = serve(parts, listener, stop, report).await;
@@ -125,6 +127,19 @@ async fn live(
         DrainOutcome::CutShort { turns } => warn!(turns, "stopped; turns were interrupted"),
     }
     Ok(())
+}
+
+/// Says how to look at it. The link itself is for a person at a terminal: a log has other readers.
+fn tell_of_dashboard(config: &Config) {
+    if !config.gateway().dashboard.enabled {
+        return;
+    }
+    match io::stdout().is_terminal().then(|| first_link(config)) {
+        Some(Some(link)) => {
+            let _ = output::print(&format!("dashboard, once: {link}\n"));
+        }
+        _ => info!("`hermetic dashboard link` prints a link to the dashboard"),
+    }
 }
 
 fn stop_on_signal() -> io::Result<CancellationToken> {

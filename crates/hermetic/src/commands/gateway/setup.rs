@@ -18,6 +18,7 @@ use crate::commands::{inputs_of_new_home, on_this_thread};
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output::{self, BOLD};
+use crate::ownership::refuse_root_for_another;
 
 /// How often a token may be wrong before it is better to look at the guide.
 const MOST_ATTEMPTS: u32 = 3;
@@ -54,6 +55,7 @@ pub(crate) fn run(
     args: &GatewaySetupArgs,
 ) -> Result<ExitReason, CommandFailure> {
     let inputs = inputs_of_new_home(cli)?;
+    refuse_root_for_another(&inputs.home)?;
     let prompt = match args.non_interactive {
         true => SetupPrompt::nobody(),
         false => SetupPrompt::at_terminal()?,

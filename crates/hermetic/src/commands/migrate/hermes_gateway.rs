@@ -14,6 +14,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::hermes_home::HermesHome;
+use crate::regular_file;
 
 /// A process that was seen to be alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub(super) fn running(hermes: &HermesHome, config: Option<&Config>) -> Vec<Herme
     let mut found: Vec<HermesGateway> = own.into_iter().collect();
     for (platform, scope, token) in config.into_iter().flat_map(tokens) {
         let file = lock_folder().map(|folder| folder.join(lock_name(scope, &token)));
-        let record = file.and_then(|file| fs::read_to_string(file).ok());
+        let record = file.and_then(|file| regular_file::read_text(&file, LONGEST_LOCK).ok());
         let record = record.and_then(|text| serde_json::from_str(&text).ok());
         let Some(pid) = record.as_ref().and_then(alive) else {
             continue;
@@ -66,6 +67,9 @@ fn tokens(config: &Config) -> Vec<(&'static str, &'static str, Secret)> {
     let signal = signal.map(|one| ("signal", "signal-phone", Secret::new(one.number.clone())));
     telegram.chain(discord).chain(slack).chain(signal).collect()
 }
+
+/// A lock file is a line or two.
+const LONGEST_LOCK: u64 = 64 << 10;
 
 fn lock_folder() -> Option<PathBuf> {
     let folder = |name| {

@@ -1,12 +1,13 @@
 //! The folder of a Hermes installation, which is only ever read.
 
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use hermetic_access::{PairedRole, PairedUser};
 use hermetic_types::{Clock as _, Platform, SystemClock, Timestamp};
 use serde_json::Value;
+
+use crate::regular_file;
 
 /// No file of theirs that we read is larger.
 const LONGEST: u64 = 16 << 20;
@@ -194,17 +195,6 @@ fn gather(folder: &Path, file: &str, depth: usize, found: &mut Vec<String>) {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
-    let opened = File::open(path).map_err(|error| format!("it cannot be read: {error}"))?;
-    let is_file = opened.metadata().is_ok_and(|about| about.is_file());
-    if !is_file {
-        return Err("it is no file".to_owned());
-    }
-    let mut bounded = opened.take(LONGEST + 1);
-    let read = bounded.read_to_string(&mut text);
-    read.map_err(|error| format!("it cannot be read: {error}"))?;
-    match text.len() as u64 > LONGEST {
-        true => Err("it is too long".to_owned()),
-        false => Ok(text),
-    }
+    let text = regular_file::read_text(path, LONGEST);
+    text.map_err(|error| format!("it cannot be read: {error}"))
 }

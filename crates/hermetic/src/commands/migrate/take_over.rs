@@ -1,7 +1,7 @@
 //! What `--apply` copies into our home.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use super::hermes_home::HermesPairings;
 use crate::by_hand;
 use crate::failure::CommandFailure;
 use crate::log;
+use crate::regular_file;
 
 /// A file of theirs that is ours too, and whether it can be copied.
 #[derive(Debug)]
@@ -103,7 +104,8 @@ pub(super) async fn take_over(
 
 /// Whole or not at all, and over nothing: written aside and linked to its name.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let bytes = fs::read(from)?;
+    let mut bytes = Vec::new();
+    regular_file::open(from)?.read_to_end(&mut bytes)?;
     let aside = to.with_file_name(format!(".migrate.{}", std::process::id()));
     let written = (|| {
         let mut file = OpenOptions::new()

@@ -1,6 +1,6 @@
 //! Ledger and world side by side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use tracing::warn;
 
 use crate::failure::CommandFailure;
-use crate::output::BOLD;
+use crate::output::{BOLD, size};
 
 #[derive(Debug, Serialize)]
 pub(super) struct SandboxRow {
@@ -25,6 +25,9 @@ pub(super) struct SandboxRow {
     pub(super) state: RowState,
     /// What the ledger says; absent for one it does not know.
     pub(super) ledger: Option<LedgerEntry>,
+    /// What its files take on this machine's disk, where that can be counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) disk_bytes: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -139,6 +142,7 @@ pub(super) async fn gather(
                     FoundState::Broken => RowState::Broken,
                 },
                 ledger: entry,
+                disk_bytes: None,
             });
         }
     }
@@ -156,9 +160,35 @@ pub(super) async fn gather(
                 false => RowState::Unknown,
             },
             ledger: Some(entry),
+            disk_bytes: None,
         });
     }
     Ok(rows)
+}
+
+/// The same with what each takes on the disk, which takes a walk through its files.
+pub(super) async fn with_sizes(mut rows: Vec<SandboxRow>) -> Vec<SandboxRow> {
+    let mut asked: Vec<(Arc<dyn Backend>, Vec<SandboxId>)> = Vec::new();
+    for row in &rows {
+        let Some(backend) = &row.backend else {
+            continue;
+        };
+        match asked
+            .iter_mut()
+            .find(|(known, _)| Arc::ptr_eq(known, backend))
+        {
+            Some((_, ids)) => ids.push(row.id.clone()),
+            None => asked.push((Arc::clone(backend), vec![row.id.clone()])),
+        }
+    }
+    let mut sizes = HashMap::new();
+    for (backend, ids) in asked {
+        sizes.extend(backend.disk_use(&ids).await);
+    }
+    for row in &mut rows {
+        row.disk_bytes = sizes.remove(&row.id);
+    }
+    rows
 }
 
 /// The one that is meant by an id, the beginning of one, the name of a session or the end of a
@@ -200,8 +230,8 @@ pub(super) fn table(rows: &[SandboxRow], now: Timestamp) -> String {
         return "No sandboxes.\n".to_owned();
     }
     let mut text = format!(
-        "{BOLD}{:16}  {:8}  {:8}  {:>4}  {:>4}  CONVERSATION{BOLD:#}\n",
-        "ID", "BACKEND", "STATE", "AGE", "IDLE"
+        "{BOLD}{:16}  {:8}  {:8}  {:>4}  {:>4}  {:>7}  CONVERSATION{BOLD:#}\n",
+        "ID", "BACKEND", "STATE", "AGE", "IDLE", "SIZE"
     );
     for row in rows {
         let conversation = row
@@ -211,11 +241,12 @@ pub(super) fn table(rows: &[SandboxRow], now: Timestamp) -> String {
         let backend = row.kind;
         let _ = writeln!(
             text,
-            "{:16}  {backend:8}  {:8}  {:>4}  {:>4}  {conversation}",
+            "{:16}  {backend:8}  {:8}  {:>4}  {:>4}  {:>7}  {conversation}",
             row.id,
             row.state.name(),
             since(row.ledger.as_ref().map(|entry| entry.named_at), now),
             since(row.ledger.as_ref().map(|entry| entry.touched_at), now),
+            row.disk_bytes.map_or_else(|| "-".to_owned(), size),
         );
         if row.is_set_aside() {
             let _ = writeln!(
@@ -296,6 +327,7 @@ mod tests {
             backend: None,
             state,
             ledger,
+            disk_bytes: None,
         }
     }
 

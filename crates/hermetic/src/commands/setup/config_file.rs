@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use hermetic_config::{Config, ConfigInputs, HomeFolder, STARTER};
 
 use crate::failure::CommandFailure;
-use crate::ownership::give_to_owner_of;
 
 /// The file as it is, or the starter where there is none, with the model at its end.
 pub(super) fn with_model(inputs: &ConfigInputs, section: &str) -> Result<String, CommandFailure> {
@@ -31,8 +30,10 @@ pub(super) fn write(inputs: &ConfigInputs, text: &str) -> Result<(), CommandFail
     let path = inputs.home.config_file();
     let path = fs::canonicalize(&path).unwrap_or(path);
     let beside = path.with_file_name(format!(".config.{}", std::process::id()));
+    // Who could read the old one can read the new one: Hermes may be somebody else of its group.
+    let permissions = fs::metadata(&path).map(|about| about.permissions());
     let written = put(&beside, text)
-        .and_then(|()| give_to_owner_of(inputs.home.root(), &beside))
+        .and_then(|()| permissions.map_or(Ok(()), |same| fs::set_permissions(&beside, same)))
         .and_then(|()| fs::rename(&beside, &path));
     written.map_err(|error| {
         let _ = fs::remove_file(&beside);
@@ -52,10 +53,9 @@ impl StagedHome {
         config: &str,
         dotenv: &str,
     ) -> Result<Self, CommandFailure> {
-        let folder = inputs
-            .home
-            .root()
-            .join(format!(".setup-{}", std::process::id()));
+        let root = inputs.home.root();
+        remove_abandoned(root);
+        let folder = root.join(format!("{STAGED}{}", std::process::id()));
         let mut builder = DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(&folder);
         let staged = Self {
@@ -76,6 +76,22 @@ impl StagedHome {
     /// What the files would say. A section that is there already, without a name in it, stands in the way.
     pub(super) fn config(&self) -> Result<Config, CommandFailure> {
         Ok(hermetic_config::load(&self.inputs)?)
+    }
+}
+
+/// How the name of a staged home begins, before the number of its process.
+const STAGED: &str = ".setup-";
+
+/// Removes what setups left that were interrupted: it holds tokens.
+fn remove_abandoned(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(STAGED));
+        let process = process.and_then(|number| number.parse::<u32>().ok());
+        let is_gone = |process| !Path::new(&format!("/proc/{process}")).exists();
+        if process.is_some_and(is_gone) && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

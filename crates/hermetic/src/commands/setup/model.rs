@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hermetic_app as app;
+use hermetic_app::{self as app, AppFailure, ConfiguredModel, ModelRole};
 use hermetic_config::{Config, ConfigInputs};
 
 use super::Args;
@@ -59,8 +59,11 @@ pub(super) async fn choose(
             if !works {
                 may_stay(prompt, args)?;
             }
-            config_file::write(inputs, &text)?;
-            return dotenv.write(&inputs.home);
+            // The key first: without it, a model that is set would stay and never be asked for one again.
+            dotenv.write(&inputs.home)?;
+            // Read again: somebody may have written to it while the questions were answered.
+            let text = config_file::with_model(inputs, &section(&chosen))?;
+            return config_file::write(inputs, &text);
         }
     }
     Err(CommandFailure::new(
@@ -72,17 +75,26 @@ pub(super) async fn choose(
 /// Whether it answers, said aloud.
 async fn tried(config: &Config) -> Result<bool, CommandFailure> {
     output::progress("   asking it for a word …", false);
-    match app::ask_model(config).await {
-        Ok(said) => {
-            output::progress(&format!("   it answers: {said}"), true);
-            Ok(true)
-        }
-        Err(failure) => {
-            output::progress(&format!("   it does not answer: {failure}"), true);
-            output::progress(&format!("   = {}", failure.remedy()), true);
-            Ok(false)
-        }
-    }
+    let (what, remedy) = match answers(config) {
+        Ok(Some(model)) => match model.check().await.outcome {
+            Ok(said) => {
+                output::progress(&format!("   it answers: {said}"), true);
+                return Ok(true);
+            }
+            Err(failure) => (failure.what, failure.remedy),
+        },
+        Ok(None) => ("no model is named".to_owned(), "name one".to_owned()),
+        Err(failure) => (failure.to_string(), failure.remedy().to_owned()),
+    };
+    output::progress(&format!("   it does not answer: {what}"), true);
+    output::progress(&format!("   = {remedy}"), true);
+    Ok(false)
+}
+
+/// The one that answers when nothing goes wrong; its fallbacks are not asked.
+fn answers(config: &Config) -> Result<Option<ConfiguredModel>, AppFailure> {
+    let mut models = app::configured_models(config)?.into_iter();
+    Ok(models.find(|model| model.role == ModelRole::Answers))
 }
 
 fn may_stay(prompt: SetupPrompt, args: &Args) -> Result<(), CommandFailure> {

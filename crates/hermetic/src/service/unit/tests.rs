@@ -17,6 +17,7 @@ fn unit<'a>(
         grace: Duration::from_secs(30),
         watchdog: Some(Duration::from_secs(20)),
         commands,
+        origin: UnitOrigin::Installed,
     }
 }
 

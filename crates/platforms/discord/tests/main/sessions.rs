@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hermetic_chat::{Chat, ChatState, CheckError, ReceiveError};
+use hermetic_testkit::chat_state::wait_until_retrying;
 use hermetic_testkit::discord::{CHANNEL, DiscordServer, Failure, HISTORY};
 use tokio::time::timeout;
 
@@ -173,18 +174,9 @@ async fn no_session_is_begun_when_few_are_left() {
     let mut inbox = lab.listen();
     let asked = lab.server.wait_for("GET /gateway/bot", 1);
     listening_until(&mut inbox, asked).await;
-    let waits = lab.server.wait_until("it says so", || None::<()>);
-    tokio::select! {
-        () = waits => {}
+    let why = tokio::select! {
+        why = wait_until_retrying(&*lab.discord) => why,
         _ = inbox.next() => panic!("nobody was to be heard"),
-        () = async {
-            while !matches!(lab.discord.state(), ChatState::Retrying { .. }) {
-                tokio::task::yield_now().await;
-            }
-        } => {}
-    }
-    let ChatState::Retrying { why } = lab.discord.state() else {
-        panic!("it waits");
     };
     assert!(why.contains("14400"), "{why}");
     assert_eq!(lab.server.identifies(), 0);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hermetic_chat::{Chat, ChatReply, ChatState, ReceiveError, SendKey};
 use hermetic_matrix::HomeserverCredentials;
+use hermetic_testkit::chat_state::wait_until_retrying;
 use hermetic_testkit::matrix::ProxyFault;
 use hermetic_testkit::pypi::{Synapse, SynapseLimits};
 use hermetic_types::Secret;
@@ -128,7 +129,7 @@ async fn a_homeserver_that_falls_silent_or_breaks_off_is_noticed_and_shown() {
     lab.proxy.spoil(ProxyFault::Deaf);
     let why = tokio::select! {
         _ = inbox.next() => panic!("nothing was said"),
-        why = retrying(&*lab.matrix) => why,
+        why = wait_until_retrying(&*lab.matrix) => why,
     };
     assert_eq!(why, "the homeserver fell silent");
     lab.proxy.mend();
@@ -139,15 +140,6 @@ async fn a_homeserver_that_falls_silent_or_breaks_off_is_noticed_and_shown() {
         lab.proxy.spoil(fault);
         lab.alice.says(&lab.room, "and now?").await;
         assert_eq!(next_message(&mut inbox).await.text, "and now?");
-    }
-}
-
-async fn retrying(chat: &dyn Chat) -> String {
-    loop {
-        if let ChatState::Retrying { why } = chat.state() {
-            return why;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use hermetic_chat::{AdapterState, Chat, ChatEvent, ChatReply, ChatState, InMemoryState};
 use hermetic_signal::{HeardGroups, SignalAdapter};
+use hermetic_testkit::chat_state::wait_until_retrying;
 use hermetic_testkit::signal_server::{
     ALICE, BOB, Failure, NUMBER, OWNER, ReceiveMode, SignalServer, UUID, in_group,
 };
@@ -325,14 +326,8 @@ async fn an_unlinked_account_is_said_and_tried_again() {
     assert_eq!(next_message(&mut inbox).await.text, "before");
     // The stream stays open, and nothing comes over it any more.
     lab.server.unlink();
-    let why = lab
-        .server
-        .wait_until("words for it", || match lab.signal.state() {
-            ChatState::Retrying { why } => Some(why),
-            _ => None,
-        });
     tokio::select! {
-        why = why => assert!(why.contains("link it again"), "{why}"),
+        why = wait_until_retrying(&*lab.signal) => assert!(why.contains("link it again"), "{why}"),
         _ = inbox.next() => panic!("nobody wrote"),
     }
     assert!(lab.signal.check().await.is_err());

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hermetic_chat::{Chat, ChatState, ReceiveError};
+use hermetic_testkit::chat_state::wait_until_retrying;
 use hermetic_testkit::slack::{Failure, WhileAway};
 use tokio::time::timeout;
 
@@ -74,12 +75,9 @@ async fn many_sockets_that_close_at_once_are_not_opened_at_full_speed() {
     next_message(&mut inbox).await;
     lab.server.cut_sockets();
     lab.server.wait_for_open_sockets(0).await;
-    let waited = lab.server.wait_until("the gap to be noticed", || {
-        matches!(lab.slack.state(), ChatState::Retrying { .. }).then_some(())
-    });
     // The stream has to be polled for nothing: what listens is a task of its own.
     tokio::select! {
-        () = waited => {}
+        noticed = timeout(PATIENCE, wait_until_retrying(&*lab.slack)) => drop(noticed.unwrap()),
         _ = inbox.next() => panic!("nothing was said"),
     }
     assert_eq!(lab.server.tries("apps.connections.open"), 1);

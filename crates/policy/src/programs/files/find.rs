@@ -25,7 +25,8 @@ pub(super) fn find(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<Ha
                 )
         });
     if removes {
-        let narrowed = FileSearch::of(command.args()).narrow;
+        let search = FileSearch::of(command.args());
+        let (narrowed, by_age) = (search.narrow, search.by_age);
         let leftovers = args
             .windows(2)
             .any(|pair| matches!(pair[0], "-name" | "-iname" | "-path"))
@@ -50,10 +51,14 @@ pub(super) fn find(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<Ha
                     | PathLoss::InsideTemporary
                     | PathLoss::Temporary
             );
-            if leftovers && own || found == PathLoss::Artefact {
+            let temporary = narrowed
+                && !by_age
+                && matches!(found, PathLoss::Temporary | PathLoss::InsideTemporary);
+            if temporary || leftovers && own || found == PathLoss::Artefact {
                 continue;
             }
             let wipes = matches!(found, PathLoss::Root | PathLoss::System | PathLoss::Home);
+            let narrowed = narrowed && !(by_age && found == PathLoss::Root);
             findings.push(if wipes && !narrowed {
                 HarmFinding::floor(
                     HarmCategory::Destruction,

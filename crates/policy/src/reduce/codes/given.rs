@@ -23,7 +23,10 @@ pub(super) fn language(program: &str) -> Option<&'static str> {
         "tclsh" | "wish" | "expect" | "osascript" | "Rscript" | "R" | "julia" | "groovy"
         | "scala" | "guile" | "racket" | "octave" | "jrunscript" | "jjs" | "jshell" | "ghc"
         | "ghci" | "runghc" | "erl" | "elixir" | "iex" | "clojure" | "clj" | "sbcl" | "slsh"
-        | "puppet" | "knife" | "crystal" | "nim" | "swift" | "kotlin" => "script",
+        | "puppet" | "knife" | "crystal" | "nim" | "swift" | "kotlin" | "bb" | "nbb" | "ocaml"
+        | "swipl" | "dart" | "janet" | "fennel" | "hy" | "raku" | "chef-apply" => "script",
+        "tcc" | "gcc" | "cc" | "clang" | "g++" | "clang++" | "go" | "rustc" | "rust-script"
+        | "cargo" | "java" | "javac" | "zig" => "compiled",
         _ => return None,
     })
 }
@@ -51,7 +54,11 @@ pub(super) fn code_of(command: &ReducedCommand, language: &str) -> Option<Interp
             .get(at)
             .map(|code| InterpreterInput::Code(code.clone()));
     }
+    if language == "compiled" {
+        return compiled(args);
+    }
     let flags: &[char] = match language {
+        _ if command.program() == "swipl" => &['g'],
         "python" => &['c'],
         "perl" | "ruby" => &['e', 'E'],
         "node" => &['e', 'p'],
@@ -83,6 +90,10 @@ pub(super) fn code_of(command: &ReducedCommand, language: &str) -> Option<Interp
         }
         if s == "-m" {
             return None;
+        }
+        if s == "run" && matches!(command.program(), "deno" | "bun") {
+            at += 1;
+            continue;
         }
         if s.starts_with('-') && !s.starts_with("--") {
             let found = s[1..].char_indices().find(|(_, c)| flags.contains(c));
@@ -119,4 +130,18 @@ pub(super) fn code_of(command: &ReducedCommand, language: &str) -> Option<Interp
         return Some(InterpreterInput::File(arg.clone()));
     }
     Some(InterpreterInput::Input)
+}
+
+/// The first of its words that is a source.
+fn compiled(args: &[ExpandedText]) -> Option<InterpreterInput> {
+    const SOURCES: &[&str] = &[".c", ".cc", ".cpp", ".cxx", ".go", ".rs", ".java", ".zig"];
+    args.iter().find_map(|arg| {
+        let source =
+            arg.s.starts_with("/dev/fd/") || SOURCES.iter().any(|end| arg.s.ends_with(end));
+        if arg.s == "-" {
+            Some(InterpreterInput::Input)
+        } else {
+            source.then(|| InterpreterInput::File(arg.clone()))
+        }
+    })
 }

@@ -47,6 +47,16 @@ impl ScriptWalker<'_> {
         if includes && words.says_one_of(&["http://", "https://"]) || reads_address {
             self.found_in_code(HarmCategory::RemoteCode, "runs what it downloads", language);
         }
+        let sources = ["source", "include", "import", "load", "dofile"]
+            .iter()
+            .any(|name| words.has(name));
+        let addressed = words
+            .tokens
+            .iter()
+            .any(|token| matches!(token, CodeToken::Text(text) if text.starts_with("http")));
+        if language == "script" && sources && addressed {
+            self.found_in_code(HarmCategory::RemoteCode, "runs what it downloads", language);
+        }
         if words.evaluates_a_download(language) {
             self.found_in_code(HarmCategory::RemoteCode, "runs what it downloads", language);
         }
@@ -146,7 +156,7 @@ impl CodeWords<'_> {
     }
 
     fn forks_without_end(&self) -> bool {
-        self.has("fork")
+        (self.has("fork") || self.has("pcntl_fork"))
             && !self.has("wait")
             && ["while", "loop", "for", "until"]
                 .iter()

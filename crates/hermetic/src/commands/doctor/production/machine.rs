@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use hermetic_app::{self as app, BackendCaller};
-use hermetic_config::{Config, resolve_gateway_backend};
+use hermetic_config::{Config, SettingOrigin, SettingValue, resolve_gateway_backend};
 use hermetic_sandbox::BackendReadiness;
-use hermetic_types::BackendKind;
+use hermetic_types::{BackendKind, InstallationId};
 
 use crate::commands::backup::LastBackup;
 use crate::commands::migrate::running_hermes;
@@ -96,7 +96,9 @@ fn backends(
     runtime: &tokio::runtime::Runtime,
     config: &Config,
 ) -> Result<Vec<SeenBackend>, CommandFailure> {
-    let installation = app::installation(config.home())?;
+    // A look makes nothing: a home without a name gets none by it.
+    let known = app::known_installation(config.home());
+    let installation = known.unwrap_or_else(InstallationId::random);
     let resolved = resolve_gateway_backend(config)?;
     let platforms = resolved.platforms.values().copied();
     let kinds: BTreeSet<_> = platforms.chain([resolved.backend]).collect();
@@ -142,10 +144,27 @@ fn exposed(config: &Config) -> Vec<(PathBuf, u32)> {
         .filter_map(|path| others_get_at(path, 0o077))
         .collect();
     // Others may look at these, where no secret is in them; whoever writes them decides about everything.
-    for path in [home.root().to_owned(), home.config_file()] {
-        exposed.extend(others_get_at(path, 0o022));
-    }
+    exposed.extend(others_get_at(home.root().to_owned(), 0o022));
+    let file = home.config_file();
+    let others_may = match holds_secret(config, &file) {
+        true => 0o077,
+        false => 0o022,
+    };
+    exposed.extend(others_get_at(file, others_may));
     exposed
+}
+
+/// Whether a value that never prints, or may hold one, stands in the file.
+fn holds_secret(config: &Config, file: &Path) -> bool {
+    config.settings().iter().any(|setting| {
+        let is_here =
+            matches!(setting.origin(), SettingOrigin::File { file: from, .. } if from == file);
+        let may_be = matches!(
+            setting.value(),
+            Some(SettingValue::Secret(_) | SettingValue::Pairs(_) | SettingValue::Tree(_))
+        );
+        is_here && may_be
+    })
 }
 
 /// The sockets of a process that wait for connections.

@@ -1,0 +1,174 @@
+//! The pages in a real browser: each of them, at three widths, in light and dark, live, and for everybody.
+//!
+//! With `HERMETIC_PICTURES=<folder>` every page is also drawn there, to be looked at.
+
+use std::time::Duration;
+
+use hermetic_dashboard::DashboardRole;
+use hermetic_testkit::model::Reply;
+use hermetic_testkit::npm::BrowserScripts;
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::visitor::link;
+use crate::approvals::{self, Deed};
+use crate::lab::{ALICE, BOB, Lab, calls_terminal};
+
+/// Walks through every page: no mistake in the console, nothing wider than the screen, and nothing that axe
+/// finds to keep people out.
+const WALK: &str = r#"
+const pages = [["overview", "/"], ["conversations", "/conversations"],
+  ["conversation", "/conversation?key=agent%3Amain%3Atelegram%3Adm%3A8"], ["sandboxes", "/sandboxes"],
+  ["approvals", "/approvals"], ["egress", "/egress"], ["audit", "/audit"], ["verified", "/audit/verify"],
+  ["people", "/people"], ["configuration", "/configuration"], ["usage", "/usage"]];
+for (const [colorScheme, widths] of [["light", [360, 1280, 1920]], ["dark", [1280]]]) {
+  const context = await browser.newContext({ colorScheme, baseURL: told.base });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (line) => { if (line.type() === "error") faults.push(line.text()); });
+  await page.goto(told.links[colorScheme]);
+  assert.equal(new URL(page.url()).search, "", "the key is gone from the address");
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const [name, path] of pages) {
+      const answer = await page.goto(path);
+      assert.equal(answer.status(), 200, path);
+      await page.waitForSelector("h1");
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${name} at ${width}: ${wide} pixels too wide`);
+      if (told.pictures) {
+        await page.screenshot({ path: `${told.pictures}/${name}-${width}-${colorScheme}.png`, fullPage: true });
+      }
+      if (width !== 1920) {
+        await page.evaluate(axe);
+        const found = await page.evaluate(async () => (await globalThis.axe.run(document, {
+          runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] })).violations.map((one) =>
+            `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html).join(" ")}`));
+        assert.deepEqual(found, [], `${name} at ${width}, ${colorScheme}`);
+      }
+    }
+  }
+  assert.deepEqual(faults, []);
+  await context.close();
+}
+const plain = await browser.newContext({ javaScriptEnabled: false, baseURL: told.base });
+const bare = await plain.newPage();
+await bare.goto(told.links.bare);
+for (const [name, path] of pages) {
+  await bare.goto(path);
+  assert.ok((await bare.textContent("main")).trim().length > 40, `${name} says something without a script`);
+}
+await plain.close();
+"#;
+
+/// Two people look; one answers by keyboard alone, and the other sees it without doing anything.
+const TWO: &str = r##"
+const people = [];
+for (const link of told.links) {
+  const context = await browser.newContext({ baseURL: told.base, viewport: { width: 390, height: 844 } });
+  const page = await context.newPage();
+  await page.goto(link);
+  await page.goto("/approvals");
+  await page.waitForSelector("#live.on");
+  people.push(page);
+}
+const [ada, eve] = people;
+// A name may begin with a digit, which no selector by `#` does.
+const question = `[id="${told.id}"]`;
+assert.ok(await ada.isVisible(question) && await eve.isVisible(question));
+await eve.fill(`[id="reason-${told.id}"]`, "half a sen");
+await ada.keyboard.press("Tab");
+assert.equal(await ada.evaluate(() => document.activeElement.className), "skip");
+for (let steps = 0; steps < 80; steps++) {
+  const on = await ada.evaluate(() => document.activeElement.value);
+  if (on === "once") break;
+  await ada.keyboard.press("Tab");
+}
+assert.equal(await ada.evaluate(() => document.activeElement.value), "once");
+await ada.keyboard.press("Enter");
+await ada.waitForURL("**/approvals");
+await eve.waitForSelector(question, { state: "detached" });
+await eve.waitForFunction((id) => document.querySelector("#settled").textContent.includes(id), told.id);
+assert.ok((await eve.textContent("#settled")).includes("dashboard:ada"));
+"##;
+
+async fn scripts(test: &str) -> Option<BrowserScripts> {
+    match BrowserScripts::install().await {
+        Ok(scripts) => Some(scripts),
+        Err(why) => {
+            eprintln!("SKIP: {test}: {why}");
+            None
+        }
+    }
+}
+
+fn base(lab: &Lab) -> String {
+    format!("http://{}", lab.health())
+}
+
+fn whole_link(lab: &Lab, name: &str) -> String {
+    format!("{}{}", base(lab), link(lab, DashboardRole::Operator, name))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_is_whole_at_every_width_and_keeps_nobody_out() {
+    let Some(scripts) = scripts("every_page_is_whole_at_every_width_and_keeps_nobody_out").await
+    else {
+        return;
+    };
+    let deed = Deed::new();
+    let script = [
+        calls_terminal("ls -la && echo 'three files'"),
+        Reply::streams(&[
+            "There are three files in the workspace: a report, its figures and a note.",
+        ]),
+        Reply::streams(&["Hello Alice."]),
+        calls_terminal(&deed.command()),
+    ];
+    let lab = approvals::lab(script, "").await;
+    lab.ask(
+        BOB,
+        "What is in the workspace? Please list the files, and say what each of them is for.",
+    )
+    .await;
+    lab.ask(ALICE, "hello").await;
+    lab.ask_through(BOB, "now make the report readable for everybody", ALICE)
+        .await;
+    let told = json!({
+        "base": base(&lab),
+        "links": {
+            "light": whole_link(&lab, "ada"),
+            "dark": whole_link(&lab, "ada"),
+            "bare": whole_link(&lab, "ada"),
+        },
+        "pictures": std::env::var("HERMETIC_PICTURES").ok(),
+    });
+    let walked = scripts.run(WALK, &told).await;
+    walked.unwrap_or_else(|why| panic!("{why}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_browsers_see_one_truth_and_a_keyboard_is_enough() {
+    let Some(scripts) = scripts("two_browsers_see_one_truth_and_a_keyboard_is_enough").await else {
+        return;
+    };
+    let deed = Deed::new();
+    let script = [
+        calls_terminal(&deed.command()),
+        Reply::streams(&["it is done"]),
+    ];
+    let lab = approvals::lab(script, "").await;
+    let question = lab.ask_through(BOB, "do it", ALICE).await;
+    let told = json!({
+        "base": base(&lab),
+        "links": [whole_link(&lab, "ada"), whole_link(&lab, "eve")],
+        "id": approvals::name(&question),
+    });
+    let seen = scripts.run(TWO, &told).await;
+    seen.unwrap_or_else(|why| panic!("{why}"));
+    while deed.times() == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(deed.times(), 1);
+}

@@ -1,0 +1,153 @@
+//! The same for programs: JSON under `/api/v1`, for whoever has a token or a session.
+//!
+//! `docs/api/dashboard.json` describes it.
+
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::json;
+
+use crate::failure::PageFailure;
+use crate::pages::{
+    approvals, audit, configuration, conversations, egress, overview, people, sandboxes, timeline,
+    usage,
+};
+use crate::state::SharedState;
+
+/// What a program gets.
+type ApiAnswer = Result<Response, ApiFailure>;
+
+/// A failure, as JSON.
+pub(crate) struct ApiFailure(PageFailure);
+
+pub(crate) fn routes() -> Router<SharedState> {
+    Router::new()
+        .route("/api/v1/overview", get(overview_json))
+        .route("/api/v1/conversations", get(conversations_json))
+        .route("/api/v1/conversation", get(conversation_json))
+        .route("/api/v1/sandboxes", get(sandboxes_json))
+        .route("/api/v1/approvals", get(approvals_json))
+        .route("/api/v1/egress", get(egress_json))
+        .route("/api/v1/audit", get(audit_json))
+        .route("/api/v1/audit/verify", get(verify_json))
+        .route("/api/v1/people", get(people_json))
+        .route("/api/v1/configuration", get(configuration_json))
+        .route("/api/v1/usage", get(usage_json))
+        .route("/api/v1/approvals/answer", post(approvals::answer))
+        .route("/api/v1/conversation/stop", post(timeline::stop))
+        .route("/api/v1/conversation/reset", post(timeline::reset))
+        .route("/api/v1/conversation/destroy", post(timeline::destroy))
+        .route("/api/v1/sandbox/stop", post(sandboxes::stop))
+        .route("/api/v1/egress/rule", post(egress::write_rule))
+        .route("/api/v1/egress/rule/remove", post(egress::remove_rule))
+        .route("/api/v1/people/approve", post(people::approve))
+        .route("/api/v1/people/revoke", post(people::revoke))
+}
+
+/// A refusal, as JSON.
+pub(crate) fn refusal(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "error": why }))).into_response()
+}
+
+impl From<PageFailure> for ApiFailure {
+    fn from(failure: PageFailure) -> Self {
+        Self(failure)
+    }
+}
+
+impl IntoResponse for ApiFailure {
+    fn into_response(self) -> Response {
+        self.0.log();
+        refusal(self.0.status(), &self.0.to_string())
+    }
+}
+
+async fn overview_json(State(state): State<SharedState>) -> ApiAnswer {
+    Ok(Json(overview::load(&state).await?).into_response())
+}
+
+async fn conversations_json(
+    State(state): State<SharedState>,
+    Query(query): Query<conversations::ListQuery>,
+) -> ApiAnswer {
+    Ok(Json(conversations::load(&state, &query).await?).into_response())
+}
+
+async fn conversation_json(
+    State(state): State<SharedState>,
+    Query(query): Query<timeline::TimelineQuery>,
+) -> ApiAnswer {
+    Ok(Json(timeline::load(&state, &query).await?).into_response())
+}
+
+async fn sandboxes_json(State(state): State<SharedState>) -> ApiAnswer {
+    Ok(Json(sandboxes::load(&state).await?).into_response())
+}
+
+async fn approvals_json(State(state): State<SharedState>) -> ApiAnswer {
+    Ok(Json(approvals::load(&state).await?).into_response())
+}
+
+async fn egress_json(
+    State(state): State<SharedState>,
+    Query(query): Query<egress::EgressQuery>,
+) -> ApiAnswer {
+    Ok(Json(egress::load(&state, &query).await?).into_response())
+}
+
+async fn audit_json(
+    State(state): State<SharedState>,
+    Query(query): Query<audit::AuditQuery>,
+) -> ApiAnswer {
+    Ok(Json(audit::load(&state, &query).await?).into_response())
+}
+
+async fn verify_json(State(state): State<SharedState>) -> ApiAnswer {
+    Ok(Json(audit::verified(&state).await?).into_response())
+}
+
+async fn people_json(State(state): State<SharedState>) -> ApiAnswer {
+    Ok(Json(people::load(&state).await?).into_response())
+}
+
+async fn configuration_json(State(state): State<SharedState>) -> ApiAnswer {
+    Ok(Json(configuration::load(&state).await).into_response())
+}
+
+async fn usage_json(
+    State(state): State<SharedState>,
+    Query(query): Query<usage::UsageQuery>,
+) -> ApiAnswer {
+    Ok(Json(usage::load(&state, &query).await?).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// Held against this very file, so that no path is left out of the document or out of the program.
+    #[test]
+    fn the_document_names_every_path_and_no_other() {
+        let own = include_str!("api.rs");
+        let (routes, _) = own.split_once("/// A refusal, as JSON.").unwrap();
+        let paths: BTreeSet<&str> = routes
+            .split('"')
+            .filter(|text| text.starts_with("/api/v1/"))
+            .collect();
+        let document = include_str!("../../../docs/api/dashboard.json");
+        let document: serde_json::Value = serde_json::from_str(document).unwrap();
+        let described = document["paths"].as_object().unwrap();
+        let described: BTreeSet<&str> = described.keys().map(String::as_str).collect();
+        assert_eq!(paths, described);
+        assert!(paths.len() > 15);
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            let line = routes
+                .lines()
+                .find(|line| line.contains(&format!("\"{path}\"")));
+            let is_post = line.unwrap().contains("post(");
+            assert_eq!(methods.get("post").is_some(), is_post, "{path}");
+        }
+    }
+}

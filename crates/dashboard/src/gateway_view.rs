@@ -1,0 +1,184 @@
+//! The seam to a running gateway.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use futures::future::BoxFuture;
+use hermetic_policy::VerdictExplanation;
+use hermetic_types::{BackendKind, ConversationKey, PartHealth, SandboxId};
+use serde::Serialize;
+use thiserror::Error;
+
+/// Tells what only a running gateway knows, and does in it what an operator asks for.
+///
+/// What an implementer promises: nothing that is told holds a secret; the methods that return a value at
+/// once do not wait for anything outside this machine; an act has been done when its future ends well, and
+/// may be asked for twice.
+pub trait GatewayView: Send + Sync + fmt::Debug {
+    /// How the gateway and its parts are at this moment.
+    fn condition(&self) -> ConditionReport;
+
+    /// How well commands are sealed. May take its time: some backends ask a daemon.
+    fn seal(&self) -> BoxFuture<'_, SealReport>;
+
+    /// The configuration as it is used, and what the files say differently by now.
+    fn settings(&self) -> SettingsReport;
+
+    /// The people whom the configuration names.
+    fn listed_people(&self) -> Vec<ListedPerson>;
+
+    /// What may be spent on a day.
+    fn budgets(&self) -> Vec<BudgetRow>;
+
+    /// How a command of this conversation is read and judged. Nothing where it cannot be said.
+    fn explain(
+        &self,
+        conversation: &ConversationKey,
+        command: &str,
+    ) -> Option<Box<VerdictExplanation>>;
+
+    /// What these sandboxes use, for those whose backend tells.
+    fn sandbox_use(
+        &self,
+        sandboxes: Vec<(BackendKind, SandboxId)>,
+    ) -> BoxFuture<'_, HashMap<SandboxId, SandboxUse>>;
+
+    /// Interrupts what runs in a conversation, and drops what waits there.
+    fn stop<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<(), ActFailed>>;
+
+    /// Forgets what was said and what was allowed; files stay.
+    fn reset<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<(), ActFailed>>;
+
+    /// Destroys a conversation's sandbox with its files, and forgets what was said.
+    fn destroy<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<(), ActFailed>>;
+
+    /// Ends every process of a conversation's sandbox. Files stay where sandboxes are kept.
+    fn stop_sandbox<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<(), ActFailed>>;
+}
+
+/// An act that did not come to its end. The log has learnt why; this is for whoever asked.
+#[derive(Clone, Debug, Error)]
+#[error("{0}")]
+pub struct ActFailed(pub String);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ConditionReport {
+    /// `starting`, `serving` or `draining`.
+    pub stage: String,
+    pub version: String,
+    /// Conversations with something going on.
+    pub active: usize,
+    pub parts: Vec<PartRow>,
+    pub platforms: Vec<PlatformRow>,
+}
+
+/// One part of the gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PartRow {
+    pub name: String,
+    #[serde(flatten)]
+    pub health: PartHealth,
+}
+
+/// One chat account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlatformRow {
+    pub account: String,
+    /// `starting`, `connected`, `retrying` or `stopped`.
+    pub state: String,
+    /// Why it is not connected.
+    pub why: Option<String>,
+    pub backend: String,
+    pub is_sealed: bool,
+}
+
+/// The truth about the seal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct SealReport {
+    pub places: Vec<SealedPlace>,
+    /// `closed`, `allowlist` or `open`.
+    pub egress_mode: String,
+    /// What can be reached, in words.
+    pub egress: String,
+    /// Whether people are asked about hosts that no rule names.
+    pub asks: bool,
+    pub warnings: Vec<String>,
+}
+
+/// One backend that conversations run on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SealedPlace {
+    pub backend: String,
+    pub is_sealed: bool,
+    /// The platforms that run here; empty for all that have none of their own.
+    pub platforms: Vec<String>,
+    pub layers: Vec<LayerRow>,
+}
+
+/// One layer of a seal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LayerRow {
+    pub name: String,
+    /// `active`, `weaker`, `missing` or `required`.
+    pub state: String,
+    pub detail: String,
+    pub remedy: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SettingsReport {
+    pub settings: Vec<SettingRow>,
+    /// Why the files cannot be read as they are now.
+    pub unreadable: Option<String>,
+}
+
+/// One key of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingRow {
+    pub key: String,
+    /// As it may be shown; absent where nothing is written and there is no default.
+    pub value: Option<String>,
+    pub origin: String,
+    pub is_written: bool,
+    pub about: String,
+    /// What the files say now, where that differs. Takes effect with the next start.
+    pub changed_to: Option<String>,
+    pub no_effect: Option<String>,
+}
+
+/// Somebody whom the configuration names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedPerson {
+    pub platform: String,
+    pub user: String,
+    /// `operator` for who may approve, `user` for who may write.
+    pub role: String,
+}
+
+/// The bounds of one day for one kind of scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BudgetRow {
+    /// `person`, `conversation` or `all`.
+    pub scope: String,
+    pub nanodollars: Option<i64>,
+    pub tokens: Option<u64>,
+    pub tool_seconds: Option<u64>,
+}
+
+/// What a sandbox uses now, as far as its backend tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SandboxUse {
+    pub disk_bytes: Option<u64>,
+}

@@ -1,0 +1,65 @@
+//! The pages.
+
+pub(crate) mod approvals;
+pub(crate) mod audit;
+mod chart;
+pub(crate) mod configuration;
+pub(crate) mod conversations;
+pub(crate) mod egress;
+mod layout;
+pub(crate) mod overview;
+pub(crate) mod people;
+pub(crate) mod sandboxes;
+pub(crate) mod timeline;
+pub(crate) mod usage;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{get, post};
+
+pub(crate) use layout::{plain_page, sign_in_page};
+
+use crate::api;
+use crate::state::SharedState;
+
+pub(crate) fn routes() -> Router<SharedState> {
+    Router::new()
+        .route("/", get(overview::page))
+        .route("/conversations", get(conversations::page))
+        .route("/conversation", get(timeline::page))
+        .route("/conversation/stop", post(timeline::stop))
+        .route("/conversation/reset", post(timeline::reset))
+        .route("/conversation/destroy", post(timeline::destroy))
+        .route("/sandboxes", get(sandboxes::page))
+        .route("/sandbox/stop", post(sandboxes::stop))
+        .route("/approvals", get(approvals::page))
+        .route("/approvals/answer", post(approvals::answer))
+        .route("/egress", get(egress::page))
+        .route(
+            "/egress/rule",
+            get(egress::preview).post(egress::write_rule),
+        )
+        .route("/egress/rule/remove", post(egress::remove_rule))
+        .route("/audit", get(audit::page))
+        .route("/audit/verify", get(audit::verify_page))
+        .route("/audit/export", get(audit::export))
+        .route("/people", get(people::page))
+        .route("/people/approve", post(people::approve))
+        .route("/people/revoke", post(people::revoke))
+        .route("/configuration", get(configuration::page))
+        .route("/usage", get(usage::page))
+}
+
+pub(crate) async fn not_found(request: Request) -> Response {
+    if request.uri().path().starts_with("/api/") {
+        return api::refusal(StatusCode::NOT_FOUND, "there is nothing under this address");
+    }
+    plain_page(
+        StatusCode::NOT_FOUND,
+        "Nothing is here",
+        "There is no page under this address.",
+        Some(("/", "To the overview")),
+    )
+}

@@ -1,0 +1,481 @@
+//! Is it sealed, what is it doing, does it want something from me.
+
+use std::time::Duration;
+
+use axum::extract::{Extension, State};
+use axum::response::{IntoResponse, Response};
+use hermetic_store::{ApprovalRequest, HourActivity, LedgerState, RowOwner};
+use hermetic_types::{ConversationKey, PartHealth, Timestamp};
+use maud::{Markup, html};
+use serde::Serialize;
+
+use super::chart::bars;
+use super::conversations::MessageWords;
+use super::layout::{Page, code, conversation_link, empty, mark, state_mark, time};
+use crate::access::Viewer;
+use crate::failure::PageFailure;
+use crate::state::{DashboardState, SharedState};
+use crate::{ConditionReport, SealReport, words};
+
+#[derive(Debug, Serialize)]
+pub(crate) struct OverviewPage {
+    pub(crate) now: Timestamp,
+    pub(crate) seal: SealReport,
+    pub(crate) condition: ConditionReport,
+    pub(crate) running: Vec<RunningRow>,
+    pub(crate) waiting: Vec<ApprovalRequest>,
+    pub(crate) failures: Vec<FailureRow>,
+    pub(crate) unsent: Vec<UnsentRow>,
+    pub(crate) conversations: i64,
+    pub(crate) sandboxes: SandboxCounts,
+    /// The last day, hour by hour, the latest last.
+    pub(crate) hours: Vec<HourActivity>,
+    pub(crate) egress: EgressCounts,
+}
+
+/// A message that is worked on.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunningRow {
+    pub(crate) conversation: ConversationKey,
+    pub(crate) who: String,
+    pub(crate) text: String,
+    pub(crate) state: String,
+    pub(crate) since: Timestamp,
+    /// The tool call that runs for it.
+    pub(crate) tool: Option<String>,
+    pub(crate) arguments: Option<String>,
+    pub(crate) tool_since: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct FailureRow {
+    pub(crate) conversation: ConversationKey,
+    pub(crate) who: String,
+    pub(crate) text: String,
+    pub(crate) why: String,
+    pub(crate) at: Timestamp,
+}
+
+/// A reply that has not left.
+#[derive(Debug, Serialize)]
+pub(crate) struct UnsentRow {
+    pub(crate) account: String,
+    pub(crate) text: String,
+    pub(crate) why: String,
+    pub(crate) attempts: u32,
+    pub(crate) since: Timestamp,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct SandboxCounts {
+    pub(crate) running: usize,
+    pub(crate) stopped: usize,
+    pub(crate) other: usize,
+}
+
+/// Of the last connections that are remembered.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct EgressCounts {
+    pub(crate) opened: usize,
+    pub(crate) refused: usize,
+    /// Refused connections of the last day, hour by hour, the latest last.
+    pub(crate) refused_by_hour: Vec<i64>,
+}
+
+const MOST_RUNNING: u32 = 50;
+const MOST_FAILURES: u32 = 5;
+const HOURS: i64 = 24;
+
+pub(crate) async fn load(state: &DashboardState) -> Result<OverviewPage, PageFailure> {
+    let now = state.now();
+    let since = now.minus(Duration::from_secs(3600 * HOURS.unsigned_abs()));
+    let activity = &state.activity;
+    let (seal, running, waiting, failures, unsent, conversations, entries, hours) = tokio::join!(
+        state.seal(),
+        activity.running(RowOwner::ThisGateway, MOST_RUNNING),
+        state.approvals.pending(),
+        activity.failures(MOST_FAILURES),
+        activity.unsent(MOST_FAILURES),
+        activity.count(),
+        state.ledger.entries(RowOwner::AnyGateway),
+        activity.hours(since),
+    );
+    let running = running?.into_iter().map(|turn| {
+        let said = MessageWords::of(state, &turn.message.payload);
+        let call = turn.call;
+        RunningRow {
+            conversation: turn.message.conversation,
+            who: said.who,
+            text: words::beginning(&said.text, 120),
+            state: turn.message.state,
+            since: turn.message.received_at,
+            tool_since: call.as_ref().map(|call| call.begun_at),
+            tool: call.as_ref().map(|call| state.shown(&call.tool)),
+            arguments: call.map(|call| {
+                words::beginning(&state.shown(&words::arguments(&call.arguments)), 200)
+            }),
+        }
+    });
+    let failures = failures?.into_iter().map(|failed| {
+        let said = MessageWords::of(state, &failed.payload);
+        FailureRow {
+            conversation: failed.conversation,
+            who: said.who,
+            text: words::beginning(&said.text, 80),
+            why: state.shown(failed.note.as_deref().unwrap_or("no reason was noted")),
+            at: failed.ended_at.unwrap_or(failed.received_at),
+        }
+    });
+    let unsent = unsent?.into_iter().map(|reply| UnsentRow {
+        account: reply.account,
+        text: words::beginning(&state.shown(&reply.text), 80),
+        why: state.shown(reply.note.as_deref().unwrap_or_default()),
+        attempts: reply.attempts,
+        since: reply.queued_at,
+    });
+    let mut sandboxes = SandboxCounts::default();
+    for entry in entries? {
+        match entry.state {
+            LedgerState::Running => sandboxes.running += 1,
+            LedgerState::Stopped => sandboxes.stopped += 1,
+            _ => sandboxes.other += 1,
+        }
+    }
+    Ok(OverviewPage {
+        now,
+        seal,
+        condition: state.gateway.condition(),
+        running: running.collect(),
+        waiting: waiting?,
+        failures: failures.collect(),
+        unsent: unsent.collect(),
+        conversations: conversations?,
+        sandboxes,
+        hours: every_hour(&hours?, now),
+        egress: egress_counts(state, now),
+    })
+}
+
+/// Also the hours in which nothing came.
+fn every_hour(found: &[HourActivity], now: Timestamp) -> Vec<HourActivity> {
+    let last = now.millis() / 3_600_000;
+    let hours = (last - HOURS + 1)..=last;
+    hours
+        .map(|hour| {
+            let there = found.iter().find(|one| one.hour == hour);
+            there.copied().unwrap_or(HourActivity {
+                hour,
+                messages: 0,
+                failed: 0,
+                mean_ms: 0,
+            })
+        })
+        .collect()
+}
+
+fn egress_counts(state: &DashboardState, now: Timestamp) -> EgressCounts {
+    let last = now.millis() / 3_600_000;
+    let mut counts = EgressCounts {
+        refused_by_hour: vec![0; usize::try_from(HOURS).unwrap_or_default()],
+        ..EgressCounts::default()
+    };
+    for entry in state.egress.latest(None, usize::MAX) {
+        match entry.entry.verdict {
+            hermetic_egress::EgressDecision::Opened => counts.opened += 1,
+            hermetic_egress::EgressDecision::Refused { .. } => {
+                counts.refused += 1;
+                let ago = last - entry.at.millis() / 3_600_000;
+                let place = usize::try_from(HOURS - 1 - ago).ok();
+                if let Some(hour) = place.and_then(|at| counts.refused_by_hour.get_mut(at)) {
+                    *hour += 1;
+                }
+            }
+            hermetic_egress::EgressDecision::Closed { .. } => {}
+        }
+    }
+    counts
+}
+
+pub(crate) async fn page(
+    State(state): State<SharedState>,
+    Extension(viewer): Extension<Viewer>,
+) -> Result<Response, PageFailure> {
+    let page = load(&state).await?;
+    let body = html! {
+        (seal(&page))
+        (waiting(&page))
+        (running(&page))
+        div.pair {
+            (platforms(&page))
+            (charts(&page))
+        }
+        (failures(&page))
+    };
+    Ok(Page {
+        title: "Overview",
+        path: "/",
+        viewer: &viewer,
+        topics: "activity egress condition",
+        waiting: page.waiting.len(),
+        body,
+    }
+    .into_response())
+}
+
+fn seal(page: &OverviewPage) -> Markup {
+    let sealed =
+        !page.seal.places.is_empty() && page.seal.places.iter().all(|place| place.is_sealed);
+    let weaker: usize = page
+        .seal
+        .places
+        .iter()
+        .flat_map(|place| &place.layers)
+        .filter(|layer| layer.state != "active")
+        .count();
+    let (kind, headline) = match (page.seal.places.is_empty(), sealed, weaker) {
+        (true, ..) => ("fair", "How well commands are sealed is not known"),
+        (_, false, _) => ("bad", "Not sealed: some commands run on the host"),
+        (_, true, 0) => ("good", "Sealed: every command runs in a sandbox"),
+        (_, true, _) => (
+            "good",
+            "Sealed, and some layers are weaker than they could be",
+        ),
+    };
+    html! {
+        section #seal data-live class={ "panel seal " (kind) } aria-labelledby="seal-title" {
+            h2 #seal-title { (headline) }
+            @for warning in &page.seal.warnings {
+                p.note.fair { (warning) }
+            }
+            @for part in &page.condition.parts {
+                @if let PartHealth::Degraded { why, since } = &part.health {
+                    p.note.bad {
+                        strong { (part.name) } " is degraded since " (time(page.now, *since)) ": " (why)
+                    }
+                }
+            }
+            dl.facts {
+                div { dt { "Gateway" } dd { (page.condition.stage) ", version " (page.condition.version) } }
+                div { dt { "Network" } dd { (page.seal.egress) } }
+                @for place in &page.seal.places {
+                    div {
+                        dt { "Backend " (place.backend) }
+                        dd {
+                            @if place.platforms.is_empty() { "every platform" }
+                            @else { (place.platforms.join(", ")) }
+                            " · "
+                            @if place.is_sealed { (mark("good", "sealed")) }
+                            @else { (mark("bad", "the host itself")) }
+                        }
+                    }
+                }
+            }
+            @for place in &page.seal.places {
+                @if !place.layers.is_empty() {
+                    details {
+                        summary {
+                            (place.layers.iter().filter(|layer| layer.state == "active").count())
+                            " of " (place.layers.len()) " layers of " (place.backend) " hold in full"
+                        }
+                        div.scroll tabindex="0" role="region" aria-label={ "Layers of " (place.backend) } {
+                            table {
+                                thead { tr { th { "Layer" } th { "State" } th { "How" } } }
+                                tbody {
+                                    @for layer in &place.layers {
+                                        tr {
+                                            th scope="row" { (layer.name) }
+                                            td { (state_mark(&layer.state)) }
+                                            td {
+                                                (layer.detail)
+                                                @if let Some(remedy) = &layer.remedy {
+                                                    div.dim { (remedy) }
+                                                }
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn waiting(page: &OverviewPage) -> Markup {
+    html! {
+        section.panel #waiting data-live aria-labelledby="waiting-title" {
+            h2 #waiting-title { "Waits for a person" }
+            @if page.waiting.is_empty() {
+                p.dim { "Nothing. Questions about commands and hosts appear here and in the chats." }
+            } @else {
+                ul.rows {
+                    @for request in &page.waiting {
+                        li data-key=(request.id) {
+                            span.grow {
+                                strong { (request.subject.name()) } " "
+                                code { (words::beginning(&words::visible(&request.what), 140)) }
+                                div.dim {
+                                    (conversation_link(&request.conversation)) " · ends "
+                                    (time(page.now, request.expires_at))
+                                }
+                            }
+                            a.button href={ "/approvals#" (request.id) } { "Answer" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn running(page: &OverviewPage) -> Markup {
+    html! {
+        section.panel #running data-live aria-labelledby="running-title" {
+            h2 #running-title { "At work now" }
+            @if page.running.is_empty() {
+                p.dim { "Nothing runs. A message in any chat starts a turn, and it is seen here as it goes." }
+            } @else {
+                div.scroll tabindex="0" role="region" aria-label="Turns at work" {
+                    table {
+                        thead {
+                            tr {
+                                th { "Who" } th { "Conversation" } th { "Asked" } th { "Doing" }
+                                th.number { "Since" }
+                            }
+                        }
+                        tbody {
+                            @for turn in &page.running {
+                                tr {
+                                    td { (turn.who) }
+                                    td { (conversation_link(&turn.conversation)) }
+                                    td.text { (turn.text) }
+                                    td.text {
+                                        @match (&turn.tool, &turn.arguments) {
+                                            (Some(tool), Some(arguments)) => {
+                                                strong { (tool) } " " code { (arguments) }
+                                            }
+                                            _ => {
+                                                @if turn.state == "working" { "asks the model" }
+                                                @else { "waits for its turn" }
+                                            }
+                                        }
+                                    }
+                                    td.number { (time(page.now, turn.since)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn platforms(page: &OverviewPage) -> Markup {
+    html! {
+        section.panel #platforms data-live aria-labelledby="platforms-title" {
+            h2 #platforms-title { "Platforms" }
+            @if page.condition.platforms.is_empty() {
+                (empty("No chat platform is set up.", &html! {
+                    (code("hermetic gateway setup")) " asks for what one needs."
+                }))
+            } @else {
+                ul.rows {
+                    @for platform in &page.condition.platforms {
+                        li data-key=(platform.account) {
+                            span.grow {
+                                strong { (platform.account) }
+                                @if let Some(why) = &platform.why {
+                                    div.dim { (words::visible(why)) }
+                                }
+                            }
+                            span.dim { "on " (platform.backend) }
+                            (state_mark(&platform.state))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn charts(page: &OverviewPage) -> Markup {
+    let of =
+        |value: fn(&HourActivity) -> i64| -> Vec<i64> { page.hours.iter().map(value).collect() };
+    let messages = of(|hour| hour.messages);
+    let failed: i64 = page.hours.iter().map(|hour| hour.failed).sum();
+    let all: i64 = messages.iter().sum();
+    let ended: Vec<i64> = of(|hour| hour.mean_ms);
+    let slowest = ended.iter().copied().max().unwrap_or_default();
+    let slowest = words::span(Duration::from_millis(slowest.unsigned_abs()));
+    html! {
+        section.panel #charts data-live aria-labelledby="charts-title" {
+            h2 #charts-title { "The last 24 hours" }
+            div.charts {
+                figure {
+                    figcaption { "Messages" strong { (words::count(all)) } }
+                    (bars(&messages, "plain", &format!("{all} messages in 24 hours, by the hour")))
+                }
+                figure {
+                    figcaption { "Slowest hour, mean" strong { (slowest) } }
+                    (bars(&ended, "plain", &format!("time from message to end, mean of each hour; at most {slowest}")))
+                }
+                figure {
+                    figcaption { "Failed" strong { (words::count(failed)) } }
+                    (bars(&of(|hour| hour.failed), "bad", &format!("{failed} messages failed, by the hour")))
+                }
+                figure {
+                    figcaption { "Connections refused" strong { (page.egress.refused) } }
+                    (bars(&page.egress.refused_by_hour, "fair", &format!("{} connections were refused, by the hour", page.egress.refused)))
+                }
+            }
+            dl.facts {
+                div { dt { "Conversations" } dd.number { (words::count(page.conversations)) } }
+                div { dt { "Sandboxes running" } dd.number { (page.sandboxes.running) } }
+                div { dt { "Sandboxes stopped" } dd.number { (page.sandboxes.stopped) } }
+                div { dt { "Connections opened" } dd.number { (page.egress.opened) } }
+            }
+        }
+    }
+}
+
+fn failures(page: &OverviewPage) -> Markup {
+    html! {
+        section.panel #failures data-live aria-labelledby="failures-title" {
+            h2 #failures-title { "Last failures" }
+            @if page.failures.is_empty() && page.unsent.is_empty() {
+                p.dim { "None are remembered." }
+            }
+            @if !page.failures.is_empty() {
+                ul.rows {
+                    @for failure in &page.failures {
+                        li {
+                            span.grow {
+                                (conversation_link(&failure.conversation)) " " span.dim { (failure.who) }
+                                div { (failure.why) }
+                                div.dim { (failure.text) }
+                            }
+                            (time(page.now, failure.at))
+                        }
+                    }
+                }
+            }
+            @if !page.unsent.is_empty() {
+                h3 { "Replies that have not left" }
+                ul.rows {
+                    @for reply in &page.unsent {
+                        li {
+                            span.grow {
+                                strong { (reply.account) } " " (reply.text)
+                                div.dim { (reply.why) " · tried " (reply.attempts) " times" }
+                            }
+                            (time(page.now, reply.since))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Who waits to be let in, who was, and what they may do.
+
+use axum::extract::{Extension, State};
+use axum::response::{IntoResponse, Response};
+use hermetic_access::{PairedUser, PendingPairing};
+use hermetic_audit::{AuditEvent, PairingEvent};
+use hermetic_types::{Platform, Timestamp, UserId};
+use maud::html;
+use serde::{Deserialize, Serialize};
+
+use super::layout::{Page, code, csrf_field, empty, mark, time};
+use crate::access::Viewer;
+use crate::acts::Act;
+use crate::failure::PageFailure;
+use crate::routes::done;
+use crate::state::{DashboardState, SharedState};
+use crate::{ListedPerson, words};
+
+#[derive(Debug, Serialize)]
+pub(crate) struct PeoplePage {
+    pub(crate) now: Timestamp,
+    pub(crate) pending: Vec<(Platform, PendingPairing)>,
+    pub(crate) paired: Vec<(Platform, PairedUser)>,
+    /// Whom the configuration names.
+    pub(crate) listed: Vec<ListedPerson>,
+}
+
+pub(crate) async fn load(state: &DashboardState) -> Result<PeoplePage, PageFailure> {
+    let now = state.now();
+    let (mut pending, mut paired) = (Vec::new(), Vec::new());
+    for platform in Platform::ALL {
+        let standing = state.pairing.standing(platform, now).await?;
+        pending.extend(standing.pending.into_iter().map(|one| (platform, one)));
+        paired.extend(standing.approved.into_iter().map(|one| (platform, one)));
+    }
+    Ok(PeoplePage {
+        now,
+        pending,
+        paired,
+        listed: state.gateway.listed_people(),
+    })
+}
+
+pub(crate) async fn page(
+    State(state): State<SharedState>,
+    Extension(viewer): Extension<Viewer>,
+) -> Result<Response, PageFailure> {
+    let page = load(&state).await?;
+    let waiting = state.approvals.pending().await?.len();
+    let body = html! {
+        section.panel #pending data-live aria-labelledby="pending-title" {
+            h2 #pending-title { "Wait to be let in" }
+            @if page.pending.is_empty() {
+                (empty("Nobody waits.", &html! {
+                    "A stranger who writes to the bot in private gets a code; who brings it to you is let in by it."
+                }))
+            } @else {
+                ul.rows {
+                    @for (platform, one) in &page.pending {
+                        li {
+                            span.grow {
+                                strong { (words::visible(&one.display)) } " "
+                                span.dim { (platform) ":" (words::visible(&one.user.to_string())) }
+                            }
+                            span.dim { "code ends " (time(page.now, one.expires_at)) }
+                        }
+                    }
+                }
+            }
+            @if viewer.may_act() {
+                form.search method="post" action="/people/approve" {
+                    (csrf_field(&viewer))
+                    label.unseen for="platform" { "Platform" }
+                    select #platform name="platform" {
+                        @for platform in Platform::ALL { option value=(platform) { (platform) } }
+                    }
+                    label.unseen for="code" { "Code" }
+                    input #code name="code" required autocomplete="off" placeholder="Code, as they read it to you";
+                    button type="submit" { "Let in" }
+                }
+            }
+        }
+        section #paired data-live aria-labelledby="paired-title" {
+            h2 #paired-title { "Let in by a code" }
+            @if page.paired.is_empty() { p.dim { "Nobody." } }
+            @else {
+                div.scroll tabindex="0" role="region" aria-labelledby="paired-title" {
+                    table {
+                        thead {
+                            tr {
+                                th { "Person" } th { "Platform" } th { "Id" } th.number { "Since" }
+                                @if viewer.may_act() { th { span.unseen { "Acts" } } }
+                            }
+                        }
+                        tbody {
+                            @for (platform, one) in &page.paired {
+                                tr {
+                                    th scope="row" { (words::visible(&one.display)) }
+                                    td { (platform) }
+                                    td { (words::visible(&one.user.to_string())) }
+                                    td.number { (time(page.now, one.approved_at)) }
+                                    @if viewer.may_act() {
+                                        td.acts {
+                                            form method="post" action="/people/revoke" {
+                                                (csrf_field(&viewer))
+                                                input type="hidden" name="platform" value=(platform);
+                                                input type="hidden" name="user" value=(one.user);
+                                                button.danger type="submit" { "Put out" }
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        section aria-labelledby="listed-title" {
+            h2 #listed-title { "Named in the configuration" }
+            @if page.listed.is_empty() {
+                p.dim { "Nobody. Allowlists and " (code("approvals.approvers")) " name people for good." }
+            } @else {
+                div.scroll tabindex="0" role="region" aria-labelledby="listed-title" {
+                    table {
+                        thead { tr { th { "Id" } th { "Platform" } th { "May" } } }
+                        tbody {
+                            @for one in &page.listed {
+                                tr {
+                                    th scope="row" { (words::visible(&one.user)) }
+                                    td { (one.platform) }
+                                    td {
+                                        @if one.role == "operator" { (mark("busy", "write and approve")) }
+                                        @else { (mark("plain", "write")) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    Ok(Page {
+        title: "People",
+        path: "/people",
+        viewer: &viewer,
+        topics: "activity",
+        waiting,
+        body,
+    }
+    .into_response())
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ApproveForm {
+    platform: String,
+    code: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RevokeForm {
+    platform: String,
+    user: String,
+}
+
+fn platform(name: &str) -> Result<Platform, PageFailure> {
+    let parsed = name.parse::<Platform>();
+    parsed.map_err(|error| PageFailure::Invalid(error.to_string()))
+}
+
+pub(crate) async fn approve(
+    State(state): State<SharedState>,
+    act: Act<ApproveForm>,
+) -> Result<Response, PageFailure> {
+    let platform = platform(&act.form.platform)?;
+    // Who it is shows only when the code fits, so the attempt is what is written down before.
+    act.record(&state, "pairing_attempt", platform.name())?;
+    let approved = state
+        .pairing
+        .approve(platform, &act.form.code, state.now())
+        .await?;
+    let user = format!("{} ({})", approved.user, approved.display);
+    note(&state, platform, PairingEvent::Approved, &user, &act.viewer)?;
+    Ok(done(&act, "/people"))
+}
+
+pub(crate) async fn revoke(
+    State(state): State<SharedState>,
+    act: Act<RevokeForm>,
+) -> Result<Response, PageFailure> {
+    let platform = platform(&act.form.platform)?;
+    let user = UserId::new(act.form.user.as_str());
+    let user = user.map_err(|error| PageFailure::Invalid(error.to_string()))?;
+    note(
+        &state,
+        platform,
+        PairingEvent::Revoked,
+        user.as_str(),
+        &act.viewer,
+    )?;
+    if !state.pairing.revoke(platform, &user).await? {
+        return Err(PageFailure::NotFound(
+            "Nobody of that name was let in by a code.",
+        ));
+    }
+    Ok(done(&act, "/people"))
+}
+
+fn note(
+    state: &DashboardState,
+    platform: Platform,
+    act: PairingEvent,
+    user: &str,
+    viewer: &Viewer,
+) -> Result<(), PageFailure> {
+    state.approvals.append(&AuditEvent::Pairing {
+        platform,
+        act,
+        user: state.approvals.words(user),
+        by: state.approvals.words(&viewer.who),
+    })?;
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! What every page is made from.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use hermetic_access::PairingService;
+use hermetic_approvals::ApprovalRegistry;
+use hermetic_audit::AuditPaths;
+use hermetic_egress::RuleBook;
+use hermetic_redact::Redactor;
+use hermetic_store::{ActivityRows, SandboxLedger, Store};
+use hermetic_types::{SharedClock, Timestamp};
+use tokio::sync::{Mutex, Semaphore};
+
+use crate::access::{AccessSettings, DashboardAccess};
+use crate::live::LiveEvents;
+use crate::{EgressFeed, GatewayView, SealReport, words};
+
+/// What a dashboard is made of. The app builds them from the configuration.
+#[derive(Debug)]
+pub struct DashboardParts {
+    pub gateway: Arc<dyn GatewayView>,
+    pub store: Store,
+    pub approvals: ApprovalRegistry,
+    pub pairing: PairingService,
+    pub audit: AuditPaths,
+    pub rules: RuleBook,
+    pub egress: EgressFeed,
+    /// What is shown went through it, whoever wrote it.
+    pub redactor: Redactor,
+    pub clock: SharedClock,
+    pub access: AccessSettings,
+    /// Event streams at once. Each of them holds a connection of the port that everybody shares.
+    pub most_streams: usize,
+}
+
+/// The state of all handlers.
+pub(crate) struct DashboardState {
+    pub(crate) gateway: Arc<dyn GatewayView>,
+    pub(crate) store: Store,
+    pub(crate) activity: ActivityRows,
+    pub(crate) ledger: SandboxLedger,
+    pub(crate) approvals: ApprovalRegistry,
+    pub(crate) pairing: PairingService,
+    pub(crate) audit: AuditPaths,
+    pub(crate) rules: RuleBook,
+    pub(crate) egress: EgressFeed,
+    pub(crate) access: DashboardAccess,
+    pub(crate) live: Arc<LiveEvents>,
+    /// Walks through the whole record at once: each of them reads all of it.
+    pub(crate) walks: Semaphore,
+    redactor: Redactor,
+    clock: SharedClock,
+    seal: Mutex<Option<(Timestamp, SealReport)>>,
+}
+
+/// A shared state, as handlers are given it.
+pub(crate) type SharedState = Arc<DashboardState>;
+
+/// How long what was found out about the seal is shown. Finding it out may take a daemon's time.
+const SEAL_AGE: Duration = Duration::from_secs(30);
+
+/// The longest wait of a page for it.
+const SEAL_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl DashboardState {
+    pub(crate) fn new(parts: DashboardParts) -> SharedState {
+        let access = DashboardAccess::new(
+            parts.access,
+            parts.store.documents(),
+            Arc::clone(&parts.clock),
+        );
+        Arc::new(Self {
+            activity: parts.store.activity(),
+            ledger: parts.store.ledger(),
+            gateway: parts.gateway,
+            store: parts.store,
+            approvals: parts.approvals,
+            pairing: parts.pairing,
+            audit: parts.audit,
+            rules: parts.rules,
+            egress: parts.egress,
+            access,
+            live: Arc::new(LiveEvents::new(parts.most_streams)),
+            walks: Semaphore::new(1),
+            redactor: parts.redactor,
+            clock: parts.clock,
+            seal: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A text of somebody else, as it may be shown: without secrets, and without characters that show
+    /// something else than what is there.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        words::visible(self.redactor.redact(text).as_str())
+    }
+
+    /// The truth about the seal, as it was a moment ago.
+    pub(crate) async fn seal(&self) -> SealReport {
+        // Held while it is found out: of many who ask at once one goes and looks.
+        let mut known = self.seal.lock().await;
+        let now = self.now();
+        if let Some((at, report)) = &*known
+            && now.distance(*at) < SEAL_AGE
+        {
+            return report.clone();
+        }
+        match tokio::time::timeout(SEAL_TIMEOUT, self.gateway.seal()).await {
+            Ok(report) => {
+                *known = Some((now, report.clone()));
+                report
+            }
+            Err(_) => {
+                let mut report = known
+                    .as_ref()
+                    .map(|(_, report)| report.clone())
+                    .unwrap_or_default();
+                report.warnings.push(
+                    "The backend does not answer, so how well commands are sealed is not known at \
+                     this moment."
+                        .to_owned(),
+                );
+                report
+            }
+        }
+    }
+}
+
+impl fmt::Debug for DashboardState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DashboardState").finish_non_exhaustive()
+    }
+}
+
+/// The most that anybody may send us at once.
+pub(crate) const MOST_BODY_BYTES: usize = 16 << 10;
+
+/// Reads a body that is small.
+pub(crate) async fn small_body(body: axum::body::Body) -> Option<Bytes> {
+    axum::body::to_bytes(body, MOST_BODY_BYTES).await.ok()
+}

@@ -1,0 +1,143 @@
+//! A handle on a running gateway, for whoever shows it to people and acts in their name.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hermetic_chat::ChatState;
+use hermetic_types::{BackendKind, Boundary, ConversationKey, Platform};
+use thiserror::Error;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::GatewayCondition;
+use crate::Gateway;
+use crate::conversation::CommandError;
+
+/// What can be seen of a running gateway and done in it, from outside of any chat.
+#[derive(Clone, Debug)]
+pub struct GatewayHandle(Arc<Gateway>);
+
+/// Makes the pages that are answered beside `/health`, once there is a gateway to show.
+pub struct DashboardBuilder(Box<BuildPages>);
+
+type BuildPages = dyn FnOnce(GatewayHandle, DashboardTerms) -> Router + Send + Sync;
+
+/// What pages have to keep to.
+#[derive(Clone, Debug)]
+pub struct DashboardTerms {
+    /// Ends whatever is still being answered.
+    pub stop: CancellationToken,
+    /// Connections that may be held for long. Others have to find room beside them.
+    pub most_streams: usize,
+}
+
+/// An act that did not come to its end. The log has learnt why.
+#[derive(Clone, Debug, Error)]
+#[error("{0}")]
+pub struct ConversationActFailed(&'static str);
+
+/// How long an act waits for the end of what it interrupted.
+const INTERRUPTION_TIMEOUT: Duration = Duration::from_secs(5);
+const INTERRUPTION_POLL: Duration = Duration::from_millis(50);
+
+impl DashboardBuilder {
+    pub fn new(
+        build: impl FnOnce(GatewayHandle, DashboardTerms) -> Router + Send + Sync + 'static,
+    ) -> Self {
+        Self(Box::new(build))
+    }
+
+    pub(super) fn build(self, gateway: &Arc<Gateway>, terms: DashboardTerms) -> Router {
+        (self.0)(GatewayHandle(Arc::clone(gateway)), terms)
+    }
+}
+
+impl fmt::Debug for DashboardBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DashboardBuilder")
+    }
+}
+
+impl GatewayHandle {
+    pub fn condition(&self) -> GatewayCondition {
+        self.0.condition()
+    }
+
+    /// Where a platform's commands run, and whether that is a boundary.
+    pub fn backend_of(&self, platform: Platform) -> (BackendKind, Boundary) {
+        let facts = &self.0.toolsets.of(platform).facts;
+        (facts.backend, facts.boundary)
+    }
+
+    /// Interrupts what runs in a conversation and drops what waits there, as `/stop` does.
+    pub async fn stop(&self, conversation: &ConversationKey) -> Result<(), ConversationActFailed> {
+        let gateway = &self.0;
+        let stopped = gateway.conversations.stop(conversation).await;
+        let note = "dropped by an operator";
+        gateway.drop_waiting(stopped.dropped, note).await;
+        let dropped = gateway.outbox.drop_late_files(conversation).await;
+        dropped.map(drop).map_err(|error| failed(&error.into()))
+    }
+
+    /// Forgets what was said and allowed there, as `/new` does. Files stay.
+    pub async fn reset(&self, conversation: &ConversationKey) -> Result<(), ConversationActFailed> {
+        self.interrupt(conversation).await?;
+        let forgotten = self.0.begin_anew(conversation).await;
+        forgotten.map_err(|error| failed(&error))
+    }
+
+    /// Destroys the sandbox there with its files, and forgets what was said, as `/destroy` does.
+    pub async fn destroy(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(), ConversationActFailed> {
+        self.interrupt(conversation).await?;
+        let erased = self.0.erase(conversation).await;
+        erased.map_err(|error| failed(&error))
+    }
+
+    /// Ends every process of the sandbox there; its files stay where sandboxes are kept.
+    pub async fn stop_sandbox(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(), ConversationActFailed> {
+        self.interrupt(conversation).await?;
+        let ended = self.0.sandboxes.end_tenancy(conversation).await;
+        ended.map_err(|error| failed(&error.into()))
+    }
+
+    /// Stops what runs and waits for its end, so that its last words come before what is done next.
+    async fn interrupt(&self, conversation: &ConversationKey) -> Result<(), ConversationActFailed> {
+        self.stop(conversation).await?;
+        let ended = async {
+            while self.0.conversations.activity(conversation).await.at_work {
+                sleep(INTERRUPTION_POLL).await;
+            }
+        };
+        // What does not end in time is cut by what comes next: the sandbox goes under it.
+        let _ = tokio::time::timeout(INTERRUPTION_TIMEOUT, ended).await;
+        Ok(())
+    }
+}
+
+fn failed(error: &CommandError) -> ConversationActFailed {
+    tracing::error!(error = %crate::life::in_full(error), "an operator's act failed");
+    ConversationActFailed(match error {
+        CommandError::Store(_) => "The store does not answer, so this is not done.",
+        CommandError::LetGo(_) => {
+            "Not everything could be ended yet. It is tried again; the log says why."
+        }
+    })
+}
+
+/// A platform's state in words, and why it is not connected.
+pub fn chat_state_words(state: &ChatState) -> (&'static str, Option<&str>) {
+    match state {
+        ChatState::Starting => ("starting", None),
+        ChatState::Connected => ("connected", None),
+        ChatState::Retrying { why } => ("retrying", Some(why)),
+        ChatState::Stopped { why } => ("stopped", Some(why)),
+    }
+}
