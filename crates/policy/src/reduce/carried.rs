@@ -74,6 +74,10 @@ const RUNS: &[&str] = &[
 
 impl ScriptWalker<'_> {
     pub(super) fn carried(&mut self, command: &ReducedCommand) {
+        // The outer tool's words were tried from every place, so those of an inner one were, too.
+        if self.via.iter().any(|via| via == "a tool") {
+            return;
+        }
         // What runs in a container of its own can only lose itself.
         let contained = matches!(
             command.program(),
