@@ -12,8 +12,8 @@ The project's chores.
       Installs what the tests need and does not find, starts it, runs every test, and says what
       was skipped and why. As root it runs every test as a plain user, and as root what root's
       rights change; tests that are named run as both.
-      --long gives tests that have a long form some minutes each, as the soak has, and runs
-      everything as both users.
+      --long gives tests that have a long form some minutes each, as the soak has, runs
+      everything as both users, and tests encrypted rooms of Matrix, which take a build of their own.
       Parts: docker, podman, ssh, singularity, squid, node, browser. A crate asks for one in its manifest:
           [package.metadata.tests]
           needs = [\"docker\"]

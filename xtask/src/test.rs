@@ -67,6 +67,7 @@ pub(crate) fn run(options: &TestOptions) -> Result<(), ChoreFailure> {
     }
 
     examples(&members, options, &mut report)?;
+    encrypted_rooms(options, &parts, &mut report);
     drop(parts);
     report.end()
 }
@@ -204,6 +205,31 @@ fn examples(
         report.bad.push(why.to_string());
     }
     Ok(())
+}
+
+/// Encrypted rooms are in no default build, so that nobody builds what they need but here.
+fn encrypted_rooms(options: &TestOptions, parts: &LabParts, report: &mut TestReport) {
+    if !options.long || !options.rest.is_empty() {
+        return;
+    }
+    say::step("Encrypted rooms of Matrix");
+    let package = ["--package", "hermetic-matrix", "--features", "e2ee"];
+    let mut lints = machine::cargo();
+    lints
+        .arg("clippy")
+        .args(package)
+        .args(["--all-targets", "--locked"]);
+    lints.args(["--", "--deny", "warnings"]);
+    let mut tests = machine::cargo();
+    tests.args(["nextest", "run"]).args(package);
+    if let Some(synapse) = &parts.synapse {
+        synapse.tell(&mut tests);
+    }
+    for mut command in [lints, tests] {
+        if let Err(why) = program::show(&mut command) {
+            report.bad.push(why.to_string());
+        }
+    }
 }
 
 /// The last thing a person reads.

@@ -31,7 +31,16 @@ pub trait AdapterState: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'a, Result<(), AdapterStateError>>;
 
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), AdapterStateError>>;
+
+    /// Saves and removes all of these or none, on the disk. A key without a value is removed.
+    fn save_together<'a>(
+        &'a self,
+        changes: &'a [StateChange],
+    ) -> BoxFuture<'a, Result<(), AdapterStateError>>;
 }
+
+/// A key, and the value that it has from now on.
+pub type StateChange = (String, Option<String>);
 
 /// Whether a save waits for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +102,20 @@ impl AdapterState for InMemoryState {
 
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), AdapterStateError>> {
         self.lock().remove(key);
+        future::ready(Ok(())).boxed()
+    }
+
+    fn save_together<'a>(
+        &'a self,
+        changes: &'a [StateChange],
+    ) -> BoxFuture<'a, Result<(), AdapterStateError>> {
+        let mut kept = self.lock();
+        for (key, value) in changes {
+            match value {
+                Some(value) => kept.insert(key.clone(), value.clone()),
+                None => kept.remove(key),
+            };
+        }
         future::ready(Ok(())).boxed()
     }
 }

@@ -29,6 +29,7 @@ mod throttled_chats;
 
 pub use adapter_state::{
     ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, InMemoryState, SaveDurability,
+    StateChange,
 };
 pub use backoff::Backoff;
 pub use capabilities::{

@@ -1,7 +1,9 @@
 //! What adapters of chat accounts remember, in the store.
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_chat::{ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, SaveDurability};
+use hermetic_chat::{
+    ADAPTER_VALUE_BYTES, AdapterState, AdapterStateError, SaveDurability, StateChange,
+};
 use hermetic_store::{AccountState, Store, StoreError};
 use hermetic_types::AccountId;
 
@@ -37,13 +39,7 @@ impl AdapterState for StoredAdapterState {
         saving: SaveDurability,
     ) -> BoxFuture<'a, Result<(), AdapterStateError>> {
         async move {
-            let bytes = key.len() + value.len();
-            if bytes > ADAPTER_VALUE_BYTES {
-                return Err(AdapterStateError::TooLarge {
-                    bytes,
-                    most: ADAPTER_VALUE_BYTES,
-                });
-            }
+            check_size(key, value)?;
             let saved = match saving {
                 SaveDurability::OnDisk => self.0.save(key, value).await,
                 SaveDurability::Soon => self.0.save_soon(key, value).await,
@@ -56,6 +52,30 @@ impl AdapterState for StoredAdapterState {
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), AdapterStateError>> {
         async move { self.0.remove(key).await.map_err(broken) }.boxed()
     }
+
+    fn save_together<'a>(
+        &'a self,
+        changes: &'a [StateChange],
+    ) -> BoxFuture<'a, Result<(), AdapterStateError>> {
+        async move {
+            for (key, value) in changes {
+                check_size(key, value.as_deref().unwrap_or_default())?;
+            }
+            self.0.save_together(changes).await.map_err(broken)
+        }
+        .boxed()
+    }
+}
+
+fn check_size(key: &str, value: &str) -> Result<(), AdapterStateError> {
+    let bytes = key.len() + value.len();
+    if bytes > ADAPTER_VALUE_BYTES {
+        return Err(AdapterStateError::TooLarge {
+            bytes,
+            most: ADAPTER_VALUE_BYTES,
+        });
+    }
+    Ok(())
 }
 
 fn broken(error: StoreError) -> AdapterStateError {
@@ -88,8 +108,19 @@ mod tests {
             .save("session", &too_large, SaveDurability::Soon)
             .await;
         assert!(matches!(refused, Err(AdapterStateError::TooLarge { .. })));
+        // All or nothing.
+        let change = |key: &str, value: Option<&str>| (key.to_owned(), value.map(str::to_owned));
+        let torn = [
+            change("session", Some("x")),
+            change("big", Some(&too_large)),
+        ];
+        assert!(before.save_together(&torn).await.is_err());
         let found = open(&own).await.load("session").await.unwrap();
         assert_eq!(found.as_deref(), Some("abc"));
+        let whole = [change("session", None), change("next", Some("1"))];
+        before.save_together(&whole).await.unwrap();
+        let found = open(&own).await.load_all("").await.unwrap();
+        assert_eq!(found, [("next".to_owned(), "1".to_owned())]);
         assert_eq!(open(&work).await.load("session").await.unwrap(), None);
     }
 }

@@ -62,13 +62,33 @@ impl AccountState {
     }
 
     pub async fn remove(&self, key: &str) -> Result<(), StoreError> {
-        let delete = SqlStatement::new("DELETE FROM adapter_state WHERE account = ? AND key = ?")
-            .bind(self.account.as_str())
-            .bind(key);
+        let delete = self.delete(key);
         self.database
             .change("forget an adapter's state", (OnDisk, Fail), delete)
             .await
             .map(drop)
+    }
+
+    /// Writes and removes all of these or none, on the disk.
+    pub async fn save_together(
+        &self,
+        changes: &[(String, Option<String>)],
+    ) -> Result<(), StoreError> {
+        let statements = changes.iter().map(|(key, value)| match value {
+            Some(value) => self.put(key, value),
+            None => self.delete(key),
+        });
+        let doing = "write an adapter's state";
+        let written = self
+            .database
+            .write(doing, (OnDisk, Fail), statements.collect());
+        written.await.map(drop)
+    }
+
+    fn delete(&self, key: &str) -> SqlStatement {
+        SqlStatement::new("DELETE FROM adapter_state WHERE account = ? AND key = ?")
+            .bind(self.account.as_str())
+            .bind(key)
     }
 
     fn put(&self, key: &str, value: &str) -> SqlStatement {

@@ -1,7 +1,7 @@
 //! A place for an adapter's state on a disk that can be full.
 
 use futures::future::{self, BoxFuture, FutureExt};
-use hermetic_chat::{AdapterState, AdapterStateError, InMemoryState, SaveDurability};
+use hermetic_chat::{AdapterState, AdapterStateError, InMemoryState, SaveDurability, StateChange};
 use tokio::sync::watch;
 
 /// Keeps what it has while it is full, and takes nothing more.
@@ -81,6 +81,16 @@ impl AdapterState for FullDisk {
         match self.refuses() {
             true => no_room(),
             false => self.kept.remove(key),
+        }
+    }
+
+    fn save_together<'a>(
+        &'a self,
+        changes: &'a [StateChange],
+    ) -> BoxFuture<'a, Result<(), AdapterStateError>> {
+        match self.refuses() {
+            true => no_room(),
+            false => self.kept.save_together(changes),
         }
     }
 }

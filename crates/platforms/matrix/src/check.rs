@@ -5,9 +5,10 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::MatrixAdapter;
+use crate::config::EncryptionMode;
 use crate::session::SessionError;
 use crate::wire::{MatrixCallError, MatrixRoute};
+use crate::{MatrixAdapter, UNSPOKEN};
 
 /// The version of the API since which files are given only to those who say who they are.
 const SEES_FILES: &str = "v1.11";
@@ -46,13 +47,16 @@ impl MatrixAdapter {
                 remedy: "update it; until then files may not be readable".to_owned(),
             });
         }
-        let encrypted = self.encrypted_rooms().await.unwrap_or_default();
+        let encrypted = match self.encryption {
+            EncryptionMode::Off => self.count_encrypted().await.unwrap_or_default(),
+            _ => 0,
+        };
         if encrypted > 0 {
             shortcomings.push(AccountShortcoming {
                 problem: format!(
                     "{encrypted} of its rooms are end-to-end encrypted: nothing is heard or said there"
                 ),
-                remedy: "talk to it in rooms without encryption (docs/guides/matrix.md)".to_owned(),
+                remedy: format!("talk to it in rooms without encryption (docs/guides/matrix.md); {UNSPOKEN}"),
             });
         }
         Ok(AccountCheck {
@@ -63,7 +67,7 @@ impl MatrixAdapter {
 
     /// How many of the rooms we are in we cannot read. Only where a token is written: a password would
     /// make a session for it.
-    async fn encrypted_rooms(&self) -> Result<usize, SessionError> {
+    async fn count_encrypted(&self) -> Result<usize, SessionError> {
         if self.has_password() {
             return Ok(0);
         }

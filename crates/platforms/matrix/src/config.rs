@@ -33,6 +33,10 @@ pub struct MatrixConfig {
     pub message_bytes: usize,
     /// `MATRIX_MAX_MEDIA_BYTES`.
     pub media_bytes: u64,
+    /// `MATRIX_E2EE_MODE` and `MATRIX_ENCRYPTION`.
+    pub encryption: EncryptionMode,
+    /// `MATRIX_E2EE_TRUST`.
+    pub trust: DeviceTrust,
     pub timing: MatrixTiming,
     /// What has to survive a restart.
     pub state: Arc<dyn AdapterState>,
@@ -80,6 +84,40 @@ pub struct InviteRule {
     pub pairing: bool,
 }
 
+/// Which rooms are spoken in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EncryptionMode {
+    /// Those without encryption.
+    #[default]
+    Off,
+    /// Both, each as it is.
+    Optional,
+    /// Only encrypted ones.
+    Required,
+}
+
+impl EncryptionMode {
+    /// Whether a room is spoken in that is encrypted or not.
+    pub(crate) fn speaks(self, is_encrypted: bool) -> bool {
+        match self {
+            Self::Off => !is_encrypted,
+            Self::Optional => true,
+            Self::Required => is_encrypted,
+        }
+    }
+}
+
+/// Whose devices are listened and spoken to in encrypted rooms. Who may write is decided by the person, as
+/// everywhere; this is about a homeserver that adds a device of its own to somebody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceTrust {
+    /// Every device of a person.
+    #[default]
+    Anybody,
+    /// Devices that their owner signed.
+    CrossSigned,
+}
+
 #[derive(Clone, Debug)]
 pub struct MatrixTiming {
     pub request: Duration,
@@ -95,6 +133,8 @@ pub struct MatrixTiming {
     pub burst: u32,
     /// And then one in this time.
     pub refill: Duration,
+    /// How long the key of a message may take before its sender is told that it cannot be read.
+    pub key_patience: Duration,
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -107,6 +147,8 @@ pub enum MatrixConfigError {
     User,
     #[error("the HTTP client cannot be built")]
     Client,
+    #[error("this build does not speak end-to-end encrypted rooms")]
+    NoEncryption,
 }
 
 impl MatrixConfig {
@@ -126,6 +168,8 @@ impl MatrixConfig {
             invites: InviteRule::default(),
             message_bytes: MESSAGE_BYTES,
             media_bytes: MEDIA_BYTES,
+            encryption: EncryptionMode::default(),
+            trust: DeviceTrust::default(),
             timing: MatrixTiming::default(),
             state,
             clock,
@@ -158,6 +202,7 @@ impl Default for MatrixTiming {
             throttle: Duration::from_secs(60),
             burst: 10,
             refill: Duration::from_secs(5),
+            key_patience: Duration::from_secs(30),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use futures::TryStreamExt as _;
+use bytes::Bytes;
+use futures::future::ready;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use hermetic_chat::{
     AttachmentStream, DOWNLOAD_STALL, DownloadError, OutgoingFile, SendError, SendFailure,
     bounded_download,
@@ -15,7 +17,10 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::MatrixAdapter;
+use crate::cipher_error::CipherError;
 use crate::content;
+use crate::encryption::{open_file, seal_file};
+use crate::sealed_file::SealedFile;
 use crate::send::random;
 use crate::wire::{MatrixCallError, MatrixRoute, refusal};
 
@@ -51,11 +56,19 @@ impl MatrixAdapter {
         let room = self.speakable(place).await?;
         let name = bare_name(&file.name);
         let (mime, kind) = kind_of(&name);
-        let url = self.upload(&name, mime, file).await?;
         let mut content = content::text(caption.unwrap_or(&name));
         content["msgtype"] = json!(kind);
         content["filename"] = json!(name);
-        content["url"] = json!(url);
+        if self.is_encrypted(room).await? {
+            let failed = |error| SendFailure::NotSent(Box::new(error));
+            let (sealed, mut key) = seal_file(&file.bytes).map_err(failed)?;
+            // Neither its name nor what it is stands in the open.
+            let upload = self.upload("file", "application/octet-stream", sealed.into());
+            key["url"] = json!(upload.await?);
+            content["file"] = key;
+        } else {
+            content["url"] = json!(self.upload(&name, mime, file.bytes.clone()).await?);
+        }
         content["info"] = json!({ "mimetype": mime, "size": file.bytes.len() });
         self.relate(&mut content, place, None)?;
         let transaction = random()?;
@@ -66,17 +79,12 @@ impl MatrixAdapter {
         Ok(sent)
     }
 
-    async fn upload(
-        &self,
-        name: &str,
-        mime: &str,
-        file: &OutgoingFile,
-    ) -> Result<String, SendFailure> {
+    async fn upload(&self, name: &str, mime: &str, bytes: Bytes) -> Result<String, SendFailure> {
         let route = MatrixRoute::elsewhere(Method::POST, &["_matrix", "media", "v3", "upload"])
             .with("filename", name)
             .within(TRANSFER);
         let uploaded = self.patiently::<RawUpload>(&route, |request| {
-            request.header(CONTENT_TYPE, mime).body(file.bytes.clone())
+            request.header(CONTENT_TYPE, mime).body(bytes.clone())
         });
         match uploaded.await {
             Ok(uploaded) => Ok(uploaded.content_uri),
@@ -103,7 +111,30 @@ impl MatrixAdapter {
         if too_large(attachment.bytes) {
             return Err(DownloadError::TooLarge { limit });
         }
-        let named = attachment.id.as_str().strip_prefix("mxc://");
+        if let Some(sealed) = SealedFile::of_name(attachment.id.as_str()) {
+            return self.fetch_sealed(sealed, limit).await;
+        }
+        self.fetch_media(attachment.id.as_str(), limit).await
+    }
+
+    /// A file of an encrypted room. All of it is checked before any of it is handed on, so it has to fit
+    /// into memory, and two at a time are enough.
+    async fn fetch_sealed(
+        &self,
+        sealed: SealedFile,
+        limit: u64,
+    ) -> Result<AttachmentStream, DownloadError> {
+        let failed = |error: CipherError| DownloadError::Failed(Box::new(error));
+        let _place = self.sealed_files.acquire().await;
+        let stream = self.fetch_media(&sealed.url, limit).await?;
+        let chunks: Vec<Bytes> = stream.try_collect().await?;
+        let opened = open_file(&chunks.concat(), sealed.key()).map_err(failed)?;
+        Ok(stream::once(ready(Ok(Bytes::from(opened)))).boxed())
+    }
+
+    async fn fetch_media(&self, url: &str, limit: u64) -> Result<AttachmentStream, DownloadError> {
+        let too_large = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes > limit);
+        let named = url.strip_prefix("mxc://");
         let (server, media) = named
             .and_then(|name| name.split_once('/'))
             .filter(|(server, media)| is_step(server) && is_step(media))

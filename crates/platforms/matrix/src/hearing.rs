@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::MatrixHearing;
 use crate::names::{is_event, localpart};
+use crate::sealed_file::SealedFile;
 use crate::sync::RoomEvent;
 
 #[derive(Debug, PartialEq)]
@@ -16,6 +17,10 @@ pub(crate) enum HeardMatrixEvent {
         target: String,
     },
     Deletion {
+        target: String,
+    },
+    /// Other words for a message.
+    Edit {
         target: String,
     },
     /// Something that only those who hold its key can read.
@@ -68,7 +73,10 @@ pub(crate) fn hear(event: &RoomEvent, listener: MatrixListener<'_>) -> HeardMatr
 fn hear_words(event: &RoomEvent, listener: MatrixListener<'_>) -> HeardMatrixEvent {
     let relation = EventRelation::of(&event.content);
     if relation.is_edit {
-        return HeardMatrixEvent::Nothing("an edit of what was heard before");
+        return match relation.edits.filter(|_| event.new_content().is_some()) {
+            Some(target) => HeardMatrixEvent::Edit { target },
+            None => HeardMatrixEvent::Nothing("an edit of nothing"),
+        };
     }
     let is_notice = event.text("msgtype") == Some("m.notice");
     if is_notice && !listener.hearing.notices {
@@ -117,10 +125,32 @@ fn hear_deletion(event: &RoomEvent) -> HeardMatrixEvent {
     }
 }
 
+/// A message as it reads after an edit: the new words, where the old ones were said. `None` if the edit is
+/// somebody else's, or of something that has no words to change.
+pub(crate) fn edited(original: &RoomEvent, edit: &RoomEvent) -> Option<RoomEvent> {
+    let is_theirs = original.sender == edit.sender && original.state_key.is_none();
+    let is_message = original.kind == "m.room.message" && edit.kind == "m.room.message";
+    // An edit of an edit means nothing to anybody.
+    let is_first = !EventRelation::of(&original.content).is_edit;
+    if !(is_theirs && is_message && is_first) {
+        return None;
+    }
+    let mut content = edit.new_content()?.clone();
+    // Where a message stands is said by the message, and an edit cannot move it.
+    content.remove("m.relates_to");
+    let relation = original.content.get("m.relates_to").cloned();
+    content.extend(relation.map(|relation| ("m.relates_to".to_owned(), relation)));
+    Some(RoomEvent {
+        content,
+        ..original.clone()
+    })
+}
+
 /// What a message has to do with earlier ones.
 #[derive(Debug, Default)]
 struct EventRelation {
     is_edit: bool,
+    edits: Option<String>,
     thread: Option<String>,
     reply_to: Option<String>,
 }
@@ -141,6 +171,7 @@ impl EventRelation {
         let reply = reply.filter(|_| !(kind == Some("m.thread") && falls_back));
         Self {
             is_edit: kind == Some("m.replace"),
+            edits: event(relation.get("event_id")).filter(|_| kind == Some("m.replace")),
             thread: event(relation.get("event_id")).filter(|_| kind == Some("m.thread")),
             reply_to: event(reply.and_then(|reply| reply.get("event_id"))),
         }
@@ -208,11 +239,17 @@ fn attachment(event: &RoomEvent) -> Option<Attachment> {
         (_, Some("m.file")) => AttachmentKind::Document,
         _ => return None,
     };
-    let url = event.text("url").filter(|url| url.starts_with("mxc://"))?;
+    let id = match event.content.get("file") {
+        Some(sealed) => SealedFile::read(sealed)?.name(),
+        None => event
+            .text("url")
+            .filter(|url| url.starts_with("mxc://"))?
+            .to_owned(),
+    };
     let name = event.text("filename").or(event.text("body"));
     let mime = info("mimetype").and_then(Value::as_str);
     Some(Attachment {
-        id: AttachmentId::new(url).ok()?,
+        id: AttachmentId::new(id).ok()?,
         kind,
         name: name.map(|name| name.chars().take(256).collect()),
         mime: mime.map(|mime| mime.chars().take(128).collect()),

@@ -116,14 +116,45 @@ fn a_thread_is_one_and_its_fallback_is_no_reply() {
 }
 
 #[test]
-fn edits_notices_and_state_are_not_heard() {
-    let mut edit = says("* hello");
-    edit["m.relates_to"] = json!({ "rel_type": "m.replace", "event_id": "$0" });
-    edit["m.new_content"] = says("hello");
-    assert!(matches!(
-        heard("m.room.message", edit),
-        HeardMatrixEvent::Nothing(_)
-    ));
+fn an_edit_keeps_where_its_message_stands_and_is_its_authors_alone() {
+    let edit = |new: Value| {
+        json!({ "msgtype": "m.text", "body": "* hello", "m.new_content": new,
+            "m.relates_to": { "rel_type": "m.replace", "event_id": "$0" } })
+    };
+    let target = "$0".to_owned();
+    let new = heard("m.room.message", edit(says("hello")));
+    assert_eq!(new, HeardMatrixEvent::Edit { target });
+    let mut moved = says("hello");
+    moved["m.relates_to"] = json!({ "rel_type": "m.thread", "event_id": "$elsewhere" });
+    let new = event("m.room.message", edit(moved));
+    let mut first = says("helo");
+    first["m.relates_to"] = json!({ "rel_type": "m.thread", "event_id": "$root" });
+    let first = event("m.room.message", first);
+    let read = edited(&first, &new).unwrap();
+    assert_eq!((read.text("body"), &read.id), (Some("hello"), &first.id));
+    let relation = EventRelation::of(&read.content);
+    assert_eq!(relation.thread.as_deref(), Some("$root"));
+
+    for forged in [edit(json!("hello")), edit(json!(null)), {
+        let mut aimless = edit(says("hello"));
+        aimless["m.relates_to"]["event_id"] = json!("../..");
+        aimless
+    }] {
+        let heard = heard("m.room.message", forged);
+        assert!(matches!(heard, HeardMatrixEvent::Nothing(_)), "{heard:?}");
+    }
+    let somebody = RoomEvent {
+        sender: "@mallory:example.org".to_owned(),
+        ..new.clone()
+    };
+    assert_eq!(edited(&first, &somebody), None);
+    assert_eq!(edited(&new, &new), None, "an edit of an edit");
+    let sticker = event("m.sticker", says("hello"));
+    assert_eq!(edited(&sticker, &new), None);
+}
+
+#[test]
+fn notices_and_state_are_not_heard() {
     let notice = json!({ "msgtype": "m.notice", "body": "beep" });
     assert!(matches!(
         heard("m.room.message", notice),

@@ -1,8 +1,8 @@
 //! Invitations: accepted from whoever may write to us, and otherwise left alone without a word.
 //!
 //! The homeserver tells of an invitation once, so one that is to be accepted is written down until that is
-//! done. A room that is end-to-end encrypted is declined, and the reason stands where the inviter sees it:
-//! staying silent in it would look like listening.
+//! done. A room that we do not speak in, because it is end-to-end encrypted or because it is not, is declined,
+//! and the reason stands where the inviter sees it: staying silent in it would look like listening.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::MatrixAdapter;
 use crate::listening::is_answer;
 use crate::names::server_of;
 use crate::sync::RoomInvitation;
 use crate::wire::{MatrixCallError, MatrixRoute};
+use crate::{MatrixAdapter, UNSPOKEN};
 
 /// What the keys of invitations begin with.
 const PREFIX: &str = "invitation:";
@@ -33,6 +33,9 @@ const STRANGERS_KEY: &str = "strangers";
 
 const ENCRYPTED: &str =
     "I cannot read end-to-end encrypted rooms. Please invite me to a room without encryption.";
+
+const PLAIN: &str =
+    "I speak only in end-to-end encrypted rooms. Please invite me to one with encryption.";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct WaitingInvites {
@@ -81,7 +84,8 @@ impl MatrixAdapter {
                 });
             return Ok(is_heard);
         }
-        if !rule.pairing || !invitation.is_direct || invitation.is_encrypted {
+        let is_spoken = self.encryption.speaks(invitation.is_encrypted);
+        if !rule.pairing || !invitation.is_direct || !is_spoken {
             return Ok(false);
         }
         let kept = self.store.load(STRANGERS_KEY).await?;
@@ -130,13 +134,19 @@ impl MatrixAdapter {
         mut waiting: WaitingInvites,
     ) -> Result<(), AdapterStateError> {
         let key = format!("{PREFIX}{room}");
-        let answered = match waiting.is_encrypted {
-            true => {
+        let is_spoken = self.encryption.speaks(waiting.is_encrypted);
+        let answered = match is_spoken {
+            false => {
                 let route = MatrixRoute::post(&["rooms", room, "leave"]);
-                let reason = json!({ "reason": ENCRYPTED });
+                let why = if waiting.is_encrypted {
+                    ENCRYPTED
+                } else {
+                    PLAIN
+                };
+                let reason = json!({ "reason": why });
                 self.call::<Value>(&route, |r| r.json(&reason)).await
             }
-            false => {
+            true => {
                 let mut route = MatrixRoute::post(&["join", room]);
                 // A room's id does not say which server knows it.
                 if let Some(server) = server_of(&waiting.inviter) {
@@ -146,8 +156,8 @@ impl MatrixAdapter {
             }
         };
         match answered {
-            Ok(_) if waiting.is_encrypted => {
-                warn!(account = %self.account, room, inviter = waiting.inviter, "declined an end-to-end encrypted room, which this build does not speak");
+            Ok(_) if !is_spoken => {
+                warn!(account = %self.account, room, inviter = waiting.inviter, is_encrypted = waiting.is_encrypted, why = UNSPOKEN, "declined a room");
                 self.store.remove(&key).await
             }
             Ok(_) => {

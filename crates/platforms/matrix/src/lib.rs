@@ -1,15 +1,23 @@
 //! Matrix, by the client-server API of any homeserver.
 //!
 //! Events come by a long poll from a position that is kept; what a poll leaves out is read from the room's
-//! history. Every event of ours has a transaction's id, so that sending twice makes one. Rooms are spoken
-//! in plain: one that is end-to-end encrypted is declined or left alone, never written to (decision 0063).
+//! history. Every event of ours has a transaction's id, so that sending twice makes one (decision 0063).
+//! Rooms that are end-to-end encrypted are spoken by a build with the feature `e2ee` (decision 0110); any
+//! other declines them or leaves them alone, and never writes to one.
 
 #![forbid(unsafe_code)]
 
 mod check;
 mod choices;
+mod cipher_error;
 mod config;
 mod content;
+mod encrypted_rooms;
+#[cfg(feature = "e2ee")]
+mod encryption;
+#[cfg(not(feature = "e2ee"))]
+#[path = "no_encryption.rs"]
+mod encryption;
 mod files;
 mod gaps;
 mod hearing;
@@ -23,6 +31,7 @@ pub mod parser;
 mod presence;
 mod receive;
 mod rooms;
+mod sealed_file;
 mod send;
 mod session;
 mod sync;
@@ -42,12 +51,15 @@ use hermetic_chat::{
 use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatPlace, MessageId, SharedClock, UpdateId, UserId,
 };
-use tokio::sync::OnceCell;
+use thiserror::Error;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use choices::KeptQuestions;
+use encrypted_rooms::EncryptedRooms;
+use encryption::RoomCipher;
 use pace::EventBudget;
 use presence::MatrixPresence;
 use rooms::KnownRooms;
@@ -55,12 +67,14 @@ use session::MatrixSession;
 use wire::MatrixApi;
 
 pub use config::{
-    HomeserverCredentials, InviteRule, LONGEST_MESSAGE, MatrixConfig, MatrixConfigError,
-    MatrixHearing, MatrixTiming,
+    DeviceTrust, EncryptionMode, HomeserverCredentials, InviteRule, LONGEST_MESSAGE, MatrixConfig,
+    MatrixConfigError, MatrixHearing, MatrixTiming,
 };
 
 /// Events that were taken over lately.
 const RECENT: usize = 2000;
+/// Files of encrypted rooms that are held in memory at one time.
+const MOST_SEALED_FILES: usize = 2;
 /// Words that say what reactions mean, and some text beside them.
 const SHORTEST_MESSAGE: usize = 1000;
 
@@ -75,6 +89,8 @@ pub struct MatrixAdapter {
     hearing: MatrixHearing,
     invites: InviteRule,
     media_bytes: u64,
+    encryption: EncryptionMode,
+    trust: DeviceTrust,
     timing: MatrixTiming,
     store: Arc<dyn AdapterState>,
     clock: SharedClock,
@@ -92,6 +108,10 @@ pub struct MatrixAdapter {
     opening: tokio::sync::Mutex<()>,
     /// When invitations that wait are looked at again.
     invitations_at: tokio::sync::Mutex<Option<Instant>>,
+    cipher: OnceCell<RoomCipher>,
+    encrypted_rooms: EncryptedRooms,
+    /// Files of encrypted rooms that may be held at one time.
+    sealed_files: Semaphore,
     seen: Mutex<RecentKeys<UpdateId>>,
     /// Who wrote what we may answer.
     authors: Mutex<RecentKeys<String, String>>,
@@ -100,6 +120,7 @@ pub struct MatrixAdapter {
 impl MatrixAdapter {
     pub fn new(config: MatrixConfig) -> Result<Self, MatrixConfigError> {
         check_credentials(&config.credentials)?;
+        let encryption = spoken(&config)?;
         let wire = MatrixApi::new(&config)?;
         let length = config
             .message_bytes
@@ -118,6 +139,8 @@ impl MatrixAdapter {
             hearing: config.hearing,
             invites: config.invites,
             media_bytes: config.media_bytes,
+            encryption,
+            trust: config.trust,
             timing: config.timing,
             clock: config.clock,
             state: Mutex::new(ChatState::Starting),
@@ -127,6 +150,9 @@ impl MatrixAdapter {
             salt: OnceCell::new(),
             opening: tokio::sync::Mutex::default(),
             invitations_at: tokio::sync::Mutex::default(),
+            cipher: OnceCell::new(),
+            encrypted_rooms: EncryptedRooms::default(),
+            sealed_files: Semaphore::new(MOST_SEALED_FILES),
             seen: Mutex::new(RecentKeys::new(RECENT)),
             authors: Mutex::new(RecentKeys::new(RECENT)),
         })
@@ -162,8 +188,8 @@ impl MatrixAdapter {
             warn!(account = %self.account, %error, "old questions could not be forgotten");
         }
         let encrypted = self.rooms.encrypted();
-        if encrypted > 0 {
-            warn!(account = %self.account, encrypted, "rooms are end-to-end encrypted, which this build does not speak: nothing is heard or said there");
+        if encrypted > 0 && self.encryption == EncryptionMode::Off {
+            warn!(account = %self.account, encrypted, why = UNSPOKEN, "rooms are end-to-end encrypted: nothing is heard or said there");
         }
     }
 }
@@ -267,10 +293,7 @@ fn capabilities(length: usize, media_bytes: u64) -> Capabilities {
     Capabilities {
         text: TextLimit::bytes(length),
         edits: true,
-        reports_changes: ReportedChanges {
-            edits: false,
-            deletions: true,
-        },
+        reports_changes: ReportedChanges::ALL,
         // Reactions.
         buttons: Some(ButtonLimits {
             most: ReactionChoices::MOST,
@@ -285,6 +308,57 @@ fn capabilities(length: usize, media_bytes: u64) -> Capabilities {
         send_keys: Some(Duration::from_secs(30 * 60)),
         ordered_messages: false,
         replies: ReplyRule::Free,
+    }
+}
+
+/// Why encrypted rooms are not spoken, and what to do.
+pub(crate) const UNSPOKEN: &str = match SPEAKS_ENCRYPTION {
+    true => {
+        "encryption is switched off; write MATRIX_E2EE_MODE=optional to speak in encrypted rooms"
+    }
+    false => {
+        "this build does not speak encrypted rooms; build it with `--features matrix-e2ee` and write \
+         MATRIX_E2EE_MODE=optional"
+    }
+};
+
+/// Whether this build speaks end-to-end encrypted rooms.
+pub const SPEAKS_ENCRYPTION: bool = encryption::IS_SPOKEN;
+
+/// The device whose keys lie in the state of an account, and the fingerprint by which people know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptDevice {
+    pub device: String,
+    pub fingerprint: String,
+}
+
+/// Why the keys of a device cannot be read.
+#[derive(Debug, Error)]
+#[error("the keys of the device cannot be read")]
+pub struct KeptDeviceError(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+/// `None` until the account was connected with encryption.
+pub async fn kept_device(
+    state: &Arc<dyn AdapterState>,
+) -> Result<Option<KeptDevice>, KeptDeviceError> {
+    let kept = encryption::kept_device(state).await;
+    let kept = kept.map_err(|error| KeptDeviceError(Box::new(error)))?;
+    Ok(kept.map(|(device, fingerprint)| KeptDevice {
+        device,
+        fingerprint,
+    }))
+}
+
+/// What is spoken of that which was asked for. Who wants encryption or nothing gets nothing where there is
+/// none.
+fn spoken(config: &MatrixConfig) -> Result<EncryptionMode, MatrixConfigError> {
+    match (config.encryption, SPEAKS_ENCRYPTION) {
+        (EncryptionMode::Required, false) => Err(MatrixConfigError::NoEncryption),
+        (EncryptionMode::Optional, false) => {
+            warn!(account = %config.account, why = UNSPOKEN, "encrypted rooms are declined");
+            Ok(EncryptionMode::Off)
+        }
+        (mode, _) => Ok(mode),
     }
 }
 

@@ -7,14 +7,18 @@ use hermetic_types::{
 };
 use tracing::{debug, warn};
 
-use crate::MatrixAdapter;
-use crate::hearing::{HeardMatrixEvent, MatrixListener, MatrixWords, hear};
+use crate::config::EncryptionMode;
+use crate::hearing::{HeardMatrixEvent, MatrixListener, MatrixWords, edited, hear};
 use crate::names::localpart;
 use crate::receive::{MatrixTrouble, SyncArrival};
 use crate::rooms::RoomFacts;
 use crate::session::SessionError;
 use crate::sync::{JoinedRoom, RoomEvent};
 use crate::wire::MatrixRoute;
+use crate::{MatrixAdapter, UNSPOKEN};
+
+/// What an event is called whose words only those read who hold its key.
+const ENCRYPTED: &str = "m.room.encrypted";
 
 impl MatrixAdapter {
     /// Everything that was said to us in a room, oldest first. Without a position nothing was.
@@ -28,6 +32,7 @@ impl MatrixAdapter {
         let is_new = known.is_none();
         let mut facts = known.unwrap_or_default();
         facts.learn(&room, &us);
+        self.encrypted_rooms.note_sync(&room);
         self.rooms
             .note_names(&room.id, room.state.iter().chain(&room.timeline));
         if is_new && since.is_some() {
@@ -47,8 +52,8 @@ impl MatrixAdapter {
             SaveDurability::Soon
         };
         self.rooms.note(&room.id, facts.clone(), saving).await?;
-        if facts.is_encrypted && !was_encrypted {
-            warn!(account = %self.account, room = room.id, "this room is end-to-end encrypted, which this build does not speak: nothing is heard or said there");
+        if facts.is_encrypted && !was_encrypted && self.encryption == EncryptionMode::Off {
+            warn!(account = %self.account, room = room.id, why = UNSPOKEN, "this room is end-to-end encrypted: nothing is heard or said there");
         }
         let Some(since) = since else {
             return Ok(Vec::new());
@@ -66,7 +71,7 @@ impl MatrixAdapter {
         self.hear_events(&room.id, facts, &events).await
     }
 
-    async fn hear_events(
+    pub(crate) async fn hear_events(
         &self,
         room: &str,
         mut facts: RoomFacts,
@@ -79,13 +84,26 @@ impl MatrixAdapter {
             display: display.as_deref(),
             hearing: &self.hearing,
         };
+        let sealed_from = events.iter().position(RoomEvent::is_encryption);
         let mut arrivals = Vec::new();
-        for event in events {
+        for (index, event) in events.iter().enumerate() {
             let Ok(update) = UpdateId::new(event.id.clone()) else {
                 continue;
             };
             if self.has_seen(&update) {
                 debug!(%update, "an event came again; skipped");
+                continue;
+            }
+            let is_sealed = event.kind == ENCRYPTED;
+            let decrypted = match is_sealed {
+                true => self.readable(room, event).await?,
+                false => None,
+            };
+            let event = decrypted.as_ref().unwrap_or(event);
+            let is_earlier = sealed_from.is_some_and(|from| index < from);
+            let may_be_plain = is_sealed || self.hears_in_plain(&facts, is_earlier);
+            if !may_be_plain && is_said(event) {
+                warn!(account = %self.account, room, event = event.id, sender = event.sender, "something was said in plain where only sealed words are heard");
                 continue;
             }
             let heard = match hear(event, listener) {
@@ -103,6 +121,10 @@ impl MatrixAdapter {
                         .await?
                 }
                 HeardMatrixEvent::Deletion { target } => deleted(self, room, &target),
+                HeardMatrixEvent::Edit { target } => {
+                    let edit = self.hear_edit(room, &facts, event, &target, listener);
+                    edit.await?
+                }
                 HeardMatrixEvent::Encrypted => {
                     debug!(%update, "an event is encrypted");
                     None
@@ -117,6 +139,16 @@ impl MatrixAdapter {
         Ok(arrivals)
     }
 
+    /// Whether something may be said without a seal. In a room that is encrypted nobody does so but a
+    /// homeserver that has no key; what was said before it was encrypted is another thing.
+    fn hears_in_plain(&self, facts: &RoomFacts, is_earlier: bool) -> bool {
+        match self.encryption {
+            EncryptionMode::Off => true,
+            EncryptionMode::Optional => !facts.is_encrypted || is_earlier,
+            EncryptionMode::Required => false,
+        }
+    }
+
     async fn hear_words(
         &self,
         room: &str,
@@ -124,6 +156,46 @@ impl MatrixAdapter {
         event: &RoomEvent,
         words: MatrixWords,
     ) -> Result<Option<ChatEvent>, MatrixTrouble> {
+        let message = self.read_message(room, facts, event, words, None).await?;
+        if let Some(message) = &message {
+            self.presence.note_heard(room, message.message.as_str());
+        }
+        Ok(message.map(ChatEvent::Message))
+    }
+
+    /// Other words for a message of theirs. Where that stands is asked of the homeserver, because an edit
+    /// does not say it.
+    async fn hear_edit(
+        &self,
+        room: &str,
+        facts: &RoomFacts,
+        edit: &RoomEvent,
+        target: &str,
+        listener: MatrixListener<'_>,
+    ) -> Result<Option<ChatEvent>, MatrixTrouble> {
+        let original = self.look_up(room, target).await?;
+        let Some(event) = original.and_then(|original| edited(&original, edit)) else {
+            debug!(room, "an edit of something that its sender did not write");
+            return Ok(None);
+        };
+        let HeardMatrixEvent::Words(words) = hear(&event, listener) else {
+            debug!(room, "an edit that leaves nothing to be heard");
+            return Ok(None);
+        };
+        let message = self.read_message(room, facts, &event, *words, Some(&edit.id));
+        Ok(message.await?.map(ChatEvent::Edited))
+    }
+
+    /// A message as the gateway knows it, if it is for us. An edit is as much for us as the message was,
+    /// which the gateway knows: who mends a word does not call us again.
+    async fn read_message(
+        &self,
+        room: &str,
+        facts: &RoomFacts,
+        event: &RoomEvent,
+        words: MatrixWords,
+        edit: Option<&str>,
+    ) -> Result<Option<IncomingMessage>, MatrixTrouble> {
         let Some(Names {
             chat,
             sender,
@@ -153,7 +225,7 @@ impl MatrixAdapter {
             Some(root) if self.takes_part(room, root).await? => self.hearing.thread_require_mention,
             _ => self.hearing.require_mention,
         };
-        if needs_mention && !mentions_us {
+        if needs_mention && !mentions_us && edit.is_none() {
             debug!(room, "it does not mention us");
             return Ok(None);
         }
@@ -164,12 +236,16 @@ impl MatrixAdapter {
             false => self.hearing.auto_thread && !is_free && !replies_to_us,
         };
         let root = words.thread.or(makes_thread.then(|| event.id.clone()));
-        if let Some(root) = &root {
+        if let (Some(root), None) = (&root, edit) {
             self.rooms.note_thread(root, true);
         }
-        self.presence.note_heard(room, &event.id);
         self.note_author(&event.id, &event.sender);
-        Ok(Some(ChatEvent::Message(IncomingMessage {
+        let update = match edit.map(UpdateId::new) {
+            Some(Ok(edit)) => edit,
+            Some(Err(_)) => return Ok(None),
+            None => update,
+        };
+        Ok(Some(IncomingMessage {
             account: self.account.clone(),
             update,
             message,
@@ -180,7 +256,7 @@ impl MatrixAdapter {
             mentions_us,
             attachments: words.attachments,
             received_at: self.now(),
-        })))
+        }))
     }
 
     async fn hear_reaction(
@@ -272,7 +348,20 @@ impl MatrixAdapter {
     async fn look_up(&self, room: &str, id: &str) -> Result<Option<RoomEvent>, MatrixTrouble> {
         let route = MatrixRoute::get(&["rooms", room, "event", id]);
         match self.patiently::<serde_json::Value>(&route, |r| r).await {
-            Ok(event) => Ok(RoomEvent::read(&event)),
+            Ok(event) => {
+                let Some(event) = RoomEvent::read(&event) else {
+                    return Ok(None);
+                };
+                let cipher = match event.kind == ENCRYPTED {
+                    true => self.cipher().await?,
+                    false => None,
+                };
+                let Some(cipher) = cipher else {
+                    return Ok(Some(event));
+                };
+                let decrypted = cipher.decrypt(room, &event).await;
+                Ok(Some(decrypted.unwrap_or(event)))
+            }
             Err(error) if is_answer(&error) => {
                 debug!(%error, "an earlier message could not be read");
                 Ok(None)
@@ -324,6 +413,11 @@ pub(crate) fn is_answer(error: &SessionError) -> bool {
     use crate::wire::MatrixCallError::{Garbled, Refused};
     let is_logged_out = error.call().is_some_and(|error| error.is_logged_out());
     !is_logged_out && matches!(error.call(), Some(Refused { .. } | Garbled { .. }))
+}
+
+/// Whether an event has words that somebody could take for an order.
+fn is_said(event: &RoomEvent) -> bool {
+    matches!(event.kind.as_str(), "m.room.message" | "m.sticker")
 }
 
 fn deleted(matrix: &MatrixAdapter, room: &str, target: &str) -> Option<ChatEvent> {

@@ -117,7 +117,10 @@ impl MatrixReceiver<'_> {
         let mut unsigned = None;
         for (update, counterfoil) in self.handed_out.drain(..) {
             match counterfoil.signed().await {
-                true => self.matrix.note_seen(update),
+                true => {
+                    self.matrix.forget_unread(&update).await;
+                    self.matrix.note_seen(update);
+                }
                 false => unsigned = unsigned.or(Some(update)),
             }
         }
@@ -154,9 +157,13 @@ impl MatrixReceiver<'_> {
         let status = 200;
         let batch = read_sync(&answer, &session.user)
             .ok_or(SessionError::Call(MatrixCallError::Garbled { status }))?;
+        // First: the words under a key come with it or after it.
+        let has_keys = self.matrix.take_keys(&answer).await?;
+        let is_first = !self.has_begun;
         self.connected(&session.user);
         self.matrix.note_invitations(&batch.invitations).await?;
-        let took = self.take(batch).await?;
+        let took = self.take(batch, has_keys || is_first).await?;
+        self.matrix.tell_unread().await?;
         // After what was said: a room may take a while to join.
         self.matrix.answer_invitations().await;
         sleep(self.pace.after(took, asked.elapsed())).await;
@@ -204,7 +211,7 @@ impl MatrixReceiver<'_> {
         self.matrix.set_state(ChatState::Connected);
     }
 
-    async fn take(&mut self, batch: SyncBatch) -> Result<SyncYield, MatrixTrouble> {
+    async fn take(&mut self, batch: SyncBatch, has_keys: bool) -> Result<SyncYield, MatrixTrouble> {
         if batch.malformed > 0 {
             let count = batch.malformed;
             // One line for all of them: a thousand must not fill the log.
@@ -217,13 +224,12 @@ impl MatrixReceiver<'_> {
         }
         let is_quiet = self.since.as_ref() == Some(&batch.next);
         for room in batch.joined {
-            for SyncArrival { update, event } in
-                self.matrix.hear_room(room, self.since.as_deref()).await?
-            {
-                let (receipt, counterfoil) = Receipt::pair();
-                self.ready.push_back(ReceivedEvent { event, receipt });
-                self.handed_out.push((update, counterfoil));
-            }
+            let heard = self.matrix.hear_room(room, self.since.as_deref()).await?;
+            self.hand_out(heard);
+        }
+        if has_keys {
+            let heard = self.matrix.hear_unread().await?;
+            self.hand_out(heard);
         }
         self.next = Some(batch.next);
         Ok(match (self.ready.is_empty(), is_quiet) {
@@ -231,6 +237,18 @@ impl MatrixReceiver<'_> {
             (true, false) => SyncYield::Others,
             (true, true) => SyncYield::Nothing,
         })
+    }
+
+    fn hand_out(&mut self, heard: Vec<SyncArrival>) {
+        for SyncArrival { update, event } in heard {
+            // What waited for its key may have come once more.
+            if self.handed_out.iter().any(|(other, _)| *other == update) {
+                continue;
+            }
+            let (receipt, counterfoil) = Receipt::pair();
+            self.ready.push_back(ReceivedEvent { event, receipt });
+            self.handed_out.push((update, counterfoil));
+        }
     }
 
     /// Waits out what may pass. What may not is returned.

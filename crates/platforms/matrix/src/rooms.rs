@@ -10,6 +10,7 @@ use hermetic_chat::{AdapterState, AdapterStateError, RecentKeys, SaveDurability}
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
+use crate::config::EncryptionMode;
 use crate::sync::{JoinedRoom, RoomEvent};
 
 /// What the keys of kept rooms begin with.
@@ -101,14 +102,17 @@ impl KnownRooms {
     }
 
     /// A room in which we are alone with somebody and can speak.
-    pub(crate) fn private_with(&self, user: &str) -> Option<String> {
+    pub(crate) fn private_with(&self, user: &str, mode: EncryptionMode) -> Option<String> {
         let known = lock(&self.known);
         let rooms = known.iter().filter(|(_, facts)| {
-            facts.is_private() && !facts.is_encrypted && facts.with.as_deref() == Some(user)
+            facts.is_private()
+                && mode.speaks(facts.is_encrypted)
+                && facts.with.as_deref() == Some(user)
         });
-        // One of several, and always the same; one that they have joined before one they have not.
+        // One of several, and always the same; an encrypted one before others, and one that they have
+        // joined before one they have not.
         rooms
-            .min_by_key(|(room, facts)| (facts.invited, *room))
+            .min_by_key(|(room, facts)| (!facts.is_encrypted, facts.invited, *room))
             .map(|(room, _)| room.clone())
     }
 
@@ -158,9 +162,7 @@ impl RoomFacts {
             self.with = Some((*hero).clone());
         }
         let mut all = room.state.iter().chain(&room.timeline);
-        self.is_encrypted |= all.any(|event| {
-            event.kind == "m.room.encryption" && event.state_key.as_deref() == Some("")
-        });
+        self.is_encrypted |= all.any(RoomEvent::is_encryption);
     }
 }
 
@@ -198,11 +200,14 @@ mod tests {
             .unwrap();
         let next = KnownRooms::new(Arc::clone(&state));
         next.load().await.unwrap();
-        assert_eq!(next.private_with(alice).as_deref(), Some("!b"));
+        let room = |mode| next.private_with(alice, mode);
+        assert_eq!(room(EncryptionMode::Off).as_deref(), Some("!b"));
+        assert_eq!(room(EncryptionMode::Optional).as_deref(), Some("!0"));
+        assert_eq!(room(EncryptionMode::Required).as_deref(), Some("!0"));
         assert_eq!(next.encrypted(), 1);
         assert!(next.forget("!b").await.unwrap());
         assert!(!next.forget("!b").await.unwrap());
-        assert_eq!(next.private_with(alice), None);
+        assert_eq!(next.private_with(alice, EncryptionMode::Off), None);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Each event is sent under a transaction's id, which is made of the delivery's key: the homeserver makes
 //! one event of any number of requests with the same id. So what failed on the way is simply sent again.
 
+use std::borrow::Cow;
+
 use hermetic_chat::{
     AdapterState, ChatReply, OutgoingText, ReactionChoices, ReplyButton, SaveDurability, SendError,
     SendFailure, SendKey, TextLimit,
@@ -13,13 +15,14 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tracing::{debug, warn};
 
-use crate::MatrixAdapter;
 use crate::choices::KeptQuestion;
+use crate::config::EncryptionMode;
 use crate::content;
 use crate::names::{event_of, is_user, not_ours, room_of};
 use crate::rooms::RoomFacts;
 use crate::session::SessionError;
 use crate::wire::{MatrixCallError, MatrixRoute};
+use crate::{MatrixAdapter, UNSPOKEN};
 
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
@@ -135,9 +138,12 @@ impl MatrixAdapter {
         content: &Value,
         transaction: &str,
     ) -> Result<MessageId, SendFailure> {
+        let (kind, content) = self.sealed(room, kind, content).await?;
         self.budget.spend();
         let route = MatrixRoute::put(&["rooms", room, "send", kind, transaction]);
-        let sent = self.patiently::<RawSent>(&route, |r| r.json(content)).await;
+        let sent = self
+            .patiently::<RawSent>(&route, |r| r.json(&*content))
+            .await;
         let sent = sent.inspect_err(|error| self.note_throttling(error))?;
         let garbled = |_| SendFailure::from(MatrixCallError::Garbled { status: 200 });
         MessageId::new(sent.event_id).map_err(garbled)
@@ -186,8 +192,9 @@ impl MatrixAdapter {
         let room = self.speakable(place).await?;
         let wait = self.budget.spare();
         wait.map_err(|retry_after| SendFailure::Throttled { retry_after })?;
-        let route = MatrixRoute::put(&["rooms", room, "send", "m.room.message", &random()?]);
-        let sent = self.call::<RawSent>(&route, |r| r.json(&content)).await;
+        let (kind, content) = self.sealed(room, "m.room.message", &content).await?;
+        let route = MatrixRoute::put(&["rooms", room, "send", kind, &random()?]);
+        let sent = self.call::<RawSent>(&route, |r| r.json(&*content)).await;
         sent.map(drop)
             .inspect_err(|error| self.note_throttling(error))
             .map_err(|error| SendFailure::from(error).into())
@@ -210,28 +217,47 @@ impl MatrixAdapter {
         Ok(content::edit(event_of(message)?, &content::text(&text)))
     }
 
-    /// The room of a place, if we may say something there in plain words.
+    /// The room of a place, if we may say something there.
     pub(crate) async fn speakable<'a>(&self, place: &'a ChatPlace) -> Result<&'a str, SendFailure> {
         let room = room_of(place)?;
+        let is_encrypted = self.is_encrypted(room).await?;
+        if self.encryption.speaks(is_encrypted) {
+            return Ok(room);
+        }
+        let description = match is_encrypted {
+            true => format!("the room is end-to-end encrypted and nothing was sent: {UNSPOKEN}"),
+            false => "the room is not encrypted and MATRIX_E2EE_MODE is required; nothing was sent"
+                .to_owned(),
+        };
+        Err(SendFailure::Refused { description })
+    }
+
+    /// An event as it leaves: sealed, where the room is encrypted. Reactions never are, in any app.
+    async fn sealed<'a>(
+        &self,
+        room: &str,
+        kind: &'a str,
+        content: &'a Value,
+    ) -> Result<(&'a str, Cow<'a, Value>), SendFailure> {
+        if kind != "m.room.message" || !self.is_encrypted(room).await? {
+            return Ok((kind, Cow::Borrowed(content)));
+        }
+        let sealed = self.seal(room, kind, content).await?;
+        Ok(("m.room.encrypted", Cow::Owned(sealed)))
+    }
+
+    pub(crate) async fn is_encrypted(&self, room: &str) -> Result<bool, SendFailure> {
         self.rooms
             .load()
             .await
             .map_err(|error| SendFailure::NotSent(Box::new(error)))?;
-        let is_encrypted = match self.rooms.facts(room) {
-            Some(facts) => facts.is_encrypted,
-            None => self.is_encrypted(room).await?,
-        };
-        match is_encrypted {
-            true => Err(SendFailure::Refused {
-                description: "the room is end-to-end encrypted, which this build does not speak; \
-                              nothing was sent"
-                    .to_owned(),
-            }),
-            false => Ok(room),
+        match self.rooms.facts(room) {
+            Some(facts) => Ok(facts.is_encrypted),
+            None => self.ask_if_encrypted(room).await,
         }
     }
 
-    async fn is_encrypted(&self, room: &str) -> Result<bool, SendFailure> {
+    async fn ask_if_encrypted(&self, room: &str) -> Result<bool, SendFailure> {
         let route = MatrixRoute::get(&["rooms", room, "state", "m.room.encryption", ""]);
         match self.patiently::<Value>(&route, |r| r).await {
             Ok(_) => Ok(true),
@@ -253,7 +279,7 @@ impl MatrixAdapter {
         let failed = |error| SendFailure::NotSent(Box::new(error));
         self.rooms.load().await.map_err(failed)?;
         let _one_at_a_time = self.opening.lock().await;
-        let room = match self.rooms.private_with(name) {
+        let room = match self.rooms.private_with(name, self.encryption) {
             Some(room) => room,
             None => self.create_private(name).await?,
         };
@@ -266,9 +292,14 @@ impl MatrixAdapter {
     }
 
     async fn create_private(&self, user: &str) -> Result<String, SendFailure> {
-        let body = json!({
+        let mut body = json!({
             "preset": "trusted_private_chat", "is_direct": true, "invite": [user],
         });
+        let is_encrypted = self.encryption != EncryptionMode::Off;
+        if is_encrypted {
+            body["initial_state"] = json!([{ "type": "m.room.encryption", "state_key": "",
+                "content": { "algorithm": "m.megolm.v1.aes-sha2" } }]);
+        }
         let route = MatrixRoute::post(&["createRoom"]);
         // Once: a second request would open a second room.
         let room = self.call::<RawRoom>(&route, |r| r.json(&body)).await;
@@ -280,6 +311,7 @@ impl MatrixAdapter {
             joined: 1,
             invited: 1,
             with: Some(user.to_owned()),
+            is_encrypted,
             ..RoomFacts::default()
         };
         if let Err(error) = self

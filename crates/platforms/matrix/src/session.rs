@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use tracing::{info, warn};
 
+use crate::cipher_error::CipherError;
 use crate::names::localpart;
 use crate::wire::{MatrixCallError, MatrixRoute};
 use crate::{HomeserverCredentials, MatrixAdapter};
@@ -28,6 +29,8 @@ const DEVICE_TITLE: &str = "Hermetic";
 pub(crate) struct MatrixSession {
     pub(crate) user: String,
     pub(crate) token: Secret,
+    /// The device that the token belongs to, as far as the homeserver tells.
+    pub(crate) device: Option<String>,
 }
 
 #[derive(Debug, Error)]
@@ -40,11 +43,16 @@ pub(crate) enum SessionError {
     SomebodyElse { actual: String, written: String },
     #[error(transparent)]
     State(#[from] AdapterStateError),
+    #[error("the access token belongs to no device, which encrypted rooms need")]
+    NoDevice,
+    #[error(transparent)]
+    Cipher(#[from] CipherError),
 }
 
 #[derive(Deserialize)]
 struct RawIdentity {
     user_id: String,
+    device_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +88,8 @@ impl MatrixAdapter {
     async fn open_session(&self) -> Result<MatrixSession, SessionError> {
         match &self.credentials {
             HomeserverCredentials::Token { token, user } => {
-                let name = self.whose(token).await?;
+                let RawIdentity { user_id, device_id } = self.whose(token).await?;
+                let name = user_id;
                 match user {
                     Some(written) if *written != name => Err(SessionError::SomebodyElse {
                         actual: name,
@@ -89,6 +98,7 @@ impl MatrixAdapter {
                     _ => Ok(MatrixSession {
                         user: name,
                         token: token.clone(),
+                        device: device_id,
                     }),
                 }
             }
@@ -98,6 +108,7 @@ impl MatrixAdapter {
                     Some(kept) if !kept.token.is_empty() => Ok(MatrixSession {
                         user: kept.user,
                         token: Secret::new(kept.token),
+                        device: Some(kept.device),
                     }),
                     kept => {
                         let device = kept.map(|kept| kept.device).or(self.device.clone());
@@ -108,10 +119,9 @@ impl MatrixAdapter {
         }
     }
 
-    async fn whose(&self, token: &Secret) -> Result<String, MatrixCallError> {
+    async fn whose(&self, token: &Secret) -> Result<RawIdentity, MatrixCallError> {
         let route = MatrixRoute::get(&["account", "whoami"]);
-        let me: RawIdentity = self.wire.call(&route, Some(token), |r| r).await?;
-        Ok(me.user_id)
+        self.wire.call(&route, Some(token), |r| r).await
     }
 
     async fn kept_session(&self, user: &str) -> Result<Option<KeptSession>, AdapterStateError> {
@@ -147,6 +157,7 @@ impl MatrixAdapter {
         Ok(MatrixSession {
             user: login.user_id,
             token: Secret::new(login.access_token),
+            device: Some(kept.device),
         })
     }
 
@@ -280,7 +291,10 @@ impl SessionError {
                 Some("the account was deactivated at the homeserver".to_owned())
             }
             Self::Password { .. } | Self::SomebodyElse { .. } => Some(self.to_string()),
-            Self::Call(_) | Self::State(_) => None,
+            Self::NoDevice => Some(format!(
+                "{self}; make a token by logging in, or write MATRIX_USER_ID and MATRIX_PASSWORD"
+            )),
+            Self::Call(_) | Self::State(_) | Self::Cipher(_) => None,
         }
     }
 }

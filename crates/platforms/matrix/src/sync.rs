@@ -2,7 +2,7 @@
 //!
 //! A room or an event that cannot be read costs itself and nothing beside it: each is looked at alone.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::names::{is_event, is_room, is_user};
 
@@ -48,6 +48,8 @@ pub(crate) struct RoomEvent {
     pub(crate) sender: String,
     pub(crate) state_key: Option<String>,
     pub(crate) content: Map<String, Value>,
+    /// When its homeserver says it was sent, in milliseconds.
+    pub(crate) sent_at: u64,
     /// Of a redaction, where older rooms have it.
     pub(crate) redacts: Option<String>,
     /// We have written in the thread below it.
@@ -144,13 +146,35 @@ impl RoomEvent {
             sender: text("sender").filter(|sender| is_user(sender))?.to_owned(),
             state_key: text("state_key").map(str::to_owned),
             content: event.get("content")?.as_object()?.clone(),
+            sent_at: event
+                .get("origin_server_ts")
+                .and_then(Value::as_u64)
+                .unwrap_or_default(),
             redacts: text("redacts").map(str::to_owned),
             has_our_thread: thread == Some(true),
         })
     }
 
+    /// As [`Self::read`] reads it, but for what the homeserver adds.
+    pub(crate) fn written(&self) -> Value {
+        json!({
+            "type": self.kind, "event_id": self.id, "sender": self.sender,
+            "origin_server_ts": self.sent_at, "content": self.content,
+        })
+    }
+
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.content.get(name).and_then(Value::as_str)
+    }
+
+    /// What a message is to read from now on, if this is an edit.
+    pub(crate) fn new_content(&self) -> Option<&Map<String, Value>> {
+        self.content.get("m.new_content")?.as_object()
+    }
+
+    /// Whether it switches encryption on.
+    pub(crate) fn is_encryption(&self) -> bool {
+        self.kind == "m.room.encryption" && self.state_key.as_deref() == Some("")
     }
 
     /// Whose membership it tells, and what that is.
@@ -164,7 +188,6 @@ impl RoomEvent {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
 
     use super::*;
 

@@ -42,21 +42,21 @@ impl ChannelHistory<'_> {
         self.page("conversations.history", &params, cursor).await
     }
 
-    /// The last page of messages before this one.
+    /// Messages up to this one, outside of threads; the newest first.
     pub(crate) async fn before(
         &self,
         channel: &ChatId,
         until: SlackTimestamp,
-    ) -> Result<Vec<Value>, SlackCallError> {
+        cursor: Option<String>,
+    ) -> Result<HistoryPage, SlackCallError> {
         let until = until.to_string();
         let params = [
             ("channel", channel.as_str()),
             ("latest", &until),
             ("inclusive", "true"),
-            ("limit", "100"),
+            ("limit", PAGE),
         ];
-        let page = self.page("conversations.history", &params, None).await?;
-        Ok(page.messages)
+        self.page("conversations.history", &params, cursor).await
     }
 
     /// What was said in a thread after this.

@@ -1,9 +1,12 @@
 //! What was said while nobody was connected, read from the histories.
 //!
-//! A channel is read from its position on, its threads too: those in which we were named, those that
-//! begin in what is read, and older ones with newer replies on the last page before. A channel of which
-//! nothing is known yet is read from the moment when somebody was last connected. What is said live
-//! meanwhile waits for its channel, so that nothing overtakes what was said before it.
+//! A channel is read from its position on, its threads too: those that begin in what is read, and older
+//! ones with newer replies. A page of a history says of each thread when somebody last replied, so that
+//! only threads with news are asked for. Those in which we were named and that are older than the pages
+//! are asked for one by one, the youngest first and not all of them: histories may be read fifty times a
+//! minute. A channel of which nothing is known yet is read from the moment when somebody was last
+//! connected. What is said live meanwhile waits for its channel, so that nothing overtakes what was said
+//! before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -27,6 +30,10 @@ use crate::wire::SlackCallError;
 
 /// Pages that are read of one channel, and of one thread. Who missed more has missed some.
 const MOST_SWEPT_PAGES: usize = 20;
+/// Pages before the gap that are read for the threads that begin there.
+const MOST_PARENT_PAGES: usize = 5;
+/// Threads older than those pages that are asked for: as many as a minute and a half allows.
+const MOST_OLD_THREADS: usize = 60;
 /// Channels of which nothing is known.
 const MOST_NEW_CHANNELS: usize = 200;
 /// Attempts at one page, before the whole sweep is put off.
@@ -144,14 +151,8 @@ async fn read_channel(
 ) -> Result<BTreeMap<SlackTimestamp, Value>, SlackCallError> {
     let since = SlackTimestamp::at(position);
     let mut messages = BTreeMap::new();
-    let mut threads: BTreeSet<SlackTimestamp> = listening.threads.of(channel).into_iter().collect();
     let slack = reader.slack;
-    let before = patiently(slack, || reader.before(channel, since)).await?;
-    threads.extend(
-        before
-            .iter()
-            .filter_map(|parent| thread_with_news(parent, since)),
-    );
+    let mut threads = threads_before(reader, listening, channel, since).await?;
     let read = |cursor: Option<String>| async move { reader.after(channel, since, cursor).await };
     for message in all_pages(slack, channel, read).await? {
         threads.extend(thread_with_news(&message, since));
@@ -173,6 +174,40 @@ async fn read_channel(
         }
     }
     Ok(messages)
+}
+
+/// The threads with news that began before the gap.
+async fn threads_before(
+    reader: &ChannelHistory<'_>,
+    listening: &ListeningState,
+    channel: &ChatId,
+    since: SlackTimestamp,
+) -> Result<BTreeSet<SlackTimestamp>, SlackCallError> {
+    let slack = reader.slack;
+    let ours = listening.threads.of(channel).into_iter();
+    // Of those that begin in the gap, the pages of the gap tell.
+    let mut unsure: BTreeSet<_> = ours.filter(|thread| *thread <= since).collect();
+    let (mut threads, mut cursor) = (BTreeSet::new(), None);
+    for page in 0..MOST_PARENT_PAGES {
+        // One page in any case: somebody may have named us in a thread that was not ours.
+        if page > 0 && (unsure.is_empty() || cursor.is_none()) {
+            break;
+        }
+        let read = patiently(slack, || reader.before(channel, since, cursor.clone())).await?;
+        for parent in &read.messages {
+            threads.extend(thread_with_news(parent, since));
+            if let Some(ts) = parent["ts"].as_str().and_then(SlackTimestamp::parse) {
+                unsure.remove(&ts);
+            }
+        }
+        cursor = read.next;
+    }
+    let too_many = unsure.len().saturating_sub(MOST_OLD_THREADS);
+    if too_many > 0 {
+        warn!(account = %slack.account, %channel, too_many, "old threads are not looked into for what was said meanwhile; whoever waits there has to name us again");
+    }
+    threads.extend(unsure.into_iter().rev().take(MOST_OLD_THREADS));
+    Ok(threads)
 }
 
 /// The thread that this message begins, if something newer was said in it.

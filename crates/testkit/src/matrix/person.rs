@@ -263,12 +263,40 @@ impl MatrixPerson {
 
     /// Waits for anything to happen, a second at most.
     async fn next_position(&self, since: Option<String>) -> Option<String> {
+        let answer = self.syncs(since.as_deref()).await;
+        answer["next_batch"].as_str().map(str::to_owned)
+    }
+
+    /// Everything since a position, once there is something, or after a second.
+    pub async fn syncs(&self, since: Option<&str>) -> Value {
         let mut path = format!("{}?timeout=1000", address(&["sync"]));
         if let Some(since) = since {
             path.push_str(&format!("&since={since}"));
         }
-        let answer = answer(self.request(Method::GET, &path)).await;
-        answer["next_batch"].as_str().map(str::to_owned)
+        answer(self.request(Method::GET, &path)).await
+    }
+
+    /// The same person with another app.
+    pub async fn logs_in(&self) -> Self {
+        let login = json!({ "type": "m.login.password", "password": PASSWORD,
+            "identifier": { "type": "m.id.user", "user": self.user } });
+        let made = self.post(&["login"], login).await;
+        let field = |name: &str| made[name].as_str().unwrap_or_default().to_owned();
+        Self {
+            token: field("access_token"),
+            device: field("device_id"),
+            ..self.clone()
+        }
+    }
+
+    /// The bytes of a file that was uploaded.
+    pub async fn downloads(&self, url: &str) -> Vec<u8> {
+        let media = url.strip_prefix("mxc://").unwrap_or_default();
+        let path = format!("/_matrix/client/v1/media/download/{media}");
+        match self.request(Method::GET, &path).send().await {
+            Ok(answer) => answer.bytes().await.unwrap_or_default().to_vec(),
+            Err(_) => Vec::new(),
+        }
     }
 
     pub async fn get(&self, path: &[&str]) -> Value {

@@ -40,6 +40,9 @@ pub enum ProxyFault {
     Repeat,
     /// The next answer to a sync holds these events in that room, as somebody could forge them.
     Forge { room: String, events: Vec<Value> },
+    /// The next answer to a sync that tells of that room describes so many members, as a homeserver does
+    /// that knows nothing of loading them lazily.
+    Crowd { room: String, members: usize },
     /// The token that is used next is good no more.
     LogOut,
     /// Connections stand and nothing comes, until this is taken back.
@@ -220,7 +223,7 @@ fn fate(shared: &Shared, method: &Method, path: &str, headers: &HeaderMap) -> Fa
     let mut world = shared.lock();
     world.requests.push(format!("{method} {path}"));
     let is_sync = path.starts_with("/_matrix/client/v3/sync");
-    let is_send = *method == Method::PUT && path.contains("/send/m.room.message/");
+    let is_send = *method == Method::PUT && path.contains("/send/m.room.");
     let token = headers
         .get(header::AUTHORIZATION)
         .and_then(|token| token.to_str().ok());
@@ -332,6 +335,17 @@ fn spoil_sync(shared: &Shared, body: Bytes) -> Bytes {
         world.take(|fault| matches!(fault, ProxyFault::Forge { room, .. } if rooms.contains(room)))
     {
         prepend(&mut answer, &room, &events);
+    }
+    let is_crowd = |fault: &ProxyFault| matches!(fault, ProxyFault::Crowd { room, .. } if rooms.contains(room));
+    if let Some(ProxyFault::Crowd { room, members }) = world.take(is_crowd) {
+        let room = &mut answer["rooms"]["join"][room];
+        room["summary"]["m.joined_member_count"] = json!(members);
+        let crowd = (0..members).map(|number| {
+            json!({ "type": "m.room.member", "event_id": format!("$crowd{number}"),
+                "sender": format!("@p{number}:example.org"), "state_key": format!("@p{number}:example.org"),
+                "content": { "membership": "join", "displayname": format!("\u{202e}p\u{200b}{number}") } })
+        });
+        room["state"]["events"] = Value::Array(crowd.collect());
     }
     world.last_rooms = Some(Value::Object(joined));
     answer.to_string().into()

@@ -73,23 +73,63 @@ async fn in_a_room_a_mention_a_reply_or_our_thread_is_heard() {
     assert_eq!(next_message(&mut inbox).await.text, "still there?");
 }
 
+fn edit(of: &str, body: &str) -> serde_json::Value {
+    json!({ "msgtype": "m.text", "body": format!("* {body}"), "m.mentions": {},
+        "m.new_content": { "msgtype": "m.text", "body": body, "m.mentions": {} },
+        "m.relates_to": { "rel_type": "m.replace", "event_id": of } })
+}
+
 #[tokio::test]
-async fn a_deletion_is_told_and_an_edit_is_not_a_second_order() {
-    let Some(lab) = Lab::new("a_deletion_is_told").await else {
+async fn a_change_is_told_with_what_the_message_reads_now_and_so_is_a_deletion() {
+    let Some(lab) = Lab::new("a_change_is_told").await else {
         return;
     };
+    let bob = MatrixPerson::register(lab.synapse.url(), "bob")
+        .await
+        .unwrap();
+    let room = lab.alice.opens_room(&[&lab.bot, &bob]).await;
+    lab.bot.joins(&room).await;
+    bob.joins(&room).await;
     let mut inbox = lab.listen().await;
-    let order = lab.alice.says(&lab.room, "deploy it").await;
-    assert_eq!(next_message(&mut inbox).await.message.as_str(), order);
-    let edit = json!({ "msgtype": "m.text", "body": "* deploy it twice",
-        "m.new_content": { "msgtype": "m.text", "body": "deploy it twice" },
-        "m.relates_to": { "rel_type": "m.replace", "event_id": order } });
-    lab.alice.sends(&lab.room, edit).await;
-    lab.alice.redacts(&lab.room, &order).await;
+    let said = lab.alice.sends(
+        &room,
+        json!({ "msgtype": "m.text", "body": "paint it red",
+        "m.mentions": { "user_ids": [lab.bot.user()] } }),
+    );
+    let said = said.await;
+    let heard = next_message(&mut inbox).await;
+    // Nobody changes another one's words, whatever the homeserver lets pass.
+    bob.sends(&room, edit(&said, "paint it black")).await;
+    let change = lab.alice.sends(&room, edit(&said, "paint it blue")).await;
+    let ChatEvent::Edited(edited) = next_event(&mut inbox).await else {
+        panic!("expected a change");
+    };
+    assert_eq!(edited.text, "paint it blue");
+    assert_eq!(
+        (&edited.message, &edited.place, &edited.sender.id),
+        (&heard.message, &heard.place, &heard.sender.id)
+    );
+    assert_eq!(edited.update.as_str(), change);
+    // In a thread, too, and of what was written while we were away.
+    let follows = lab.alice.says_in_thread(&room, &said, "and shin it").await;
+    let heard = next_message(&mut inbox).await;
+    lab.settle(&mut inbox).await;
+    drop(inbox);
+    lab.alice.sends(&room, edit(&follows, "and shine it")).await;
+    let again = lab.restarted();
+    let mut inbox = again.receive(tokio_util::sync::CancellationToken::new());
+    let ChatEvent::Edited(edited) = next_event(&mut inbox).await else {
+        panic!("expected a change");
+    };
+    assert_eq!(
+        (edited.text.as_str(), &edited.message, &edited.place),
+        ("and shine it", &heard.message, &heard.place)
+    );
+    lab.alice.redacts(&room, &follows).await;
     match next_event(&mut inbox).await {
         ChatEvent::Deleted(deleted) => {
-            assert_eq!(deleted.message.as_str(), order);
-            assert_eq!(deleted.chat.as_str(), lab.room);
+            assert_eq!(deleted.message.as_str(), follows);
+            assert_eq!(deleted.chat.as_str(), room);
         }
         other => panic!("{other:?}"),
     }

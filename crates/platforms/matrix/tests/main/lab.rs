@@ -129,6 +129,7 @@ pub(crate) fn config(url: &str, bot: &MatrixPerson, state: Arc<dyn AdapterState>
         throttle: Duration::from_secs(30),
         burst: 1000,
         refill: Duration::from_millis(1),
+        key_patience: Duration::from_millis(500),
     };
     config
 }

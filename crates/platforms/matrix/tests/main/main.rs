@@ -15,5 +15,7 @@ mod inbound;
 mod lab;
 mod outbound;
 mod rooms;
+#[cfg(feature = "e2ee")]
+mod sealed;
 mod sessions;
 mod stock_limits;

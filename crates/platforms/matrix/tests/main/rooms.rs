@@ -1,11 +1,51 @@
 //! Whose invitations are accepted, what a room tells of itself, and rooms that are not spoken in.
 
 use hermetic_chat::{Chat, ChatReply, SendFailure};
-use hermetic_testkit::matrix::MatrixPerson;
+use hermetic_testkit::matrix::{MatrixPerson, ProxyFault};
 use hermetic_types::{ChatKind, UserId};
 use serde_json::json;
 
 use crate::lab::{Lab, next_message, outgoing, place, private};
+
+#[tokio::test]
+async fn a_room_of_ten_thousand_is_a_room_and_nobody_in_it_is_mistaken() {
+    let Some(lab) = Lab::new("a_room_of_ten_thousand").await else {
+        return;
+    };
+    let bob = MatrixPerson::register(lab.synapse.url(), "bob")
+        .await
+        .unwrap();
+    let room = lab.alice.opens_room(&[&lab.bot, &bob]).await;
+    lab.bot.joins(&room).await;
+    let mut inbox = lab.listen().await;
+    lab.proxy.spoil(ProxyFault::Crowd {
+        room: room.clone(),
+        members: 10_000,
+    });
+    let mention = json!({ "msgtype": "m.text", "body": "is it full?",
+        "m.mentions": { "user_ids": [lab.bot.user()] } });
+    lab.alice.says(&room, "to nobody in particular").await;
+    lab.alice.sends(&room, mention).await;
+    let heard = next_message(&mut inbox).await;
+    assert_eq!(heard.text, "is it full?");
+    assert_eq!(heard.place.kind, ChatKind::Thread);
+    assert_eq!(heard.sender.id.as_str(), lab.alice.user());
+    // What follows is as quick as ever: nobody is asked for who is there.
+    lab.settle(&mut inbox).await;
+    let asked = lab.proxy.requests();
+    let lists = asked
+        .iter()
+        .filter(|path| path.contains("/members") || path.contains("joined_members"));
+    assert_eq!(lists.count(), 0, "{asked:?}");
+    let reply = ChatReply::text(outgoing("it is"));
+    lab.matrix.send(&heard.place, &reply).await.unwrap();
+    assert_eq!(said_there(&lab, &room).await, ["it is"]);
+}
+
+async fn said_there(lab: &Lab, room: &str) -> Vec<String> {
+    let shown = lab.alice.shown(room, lab.bot.user()).await;
+    shown.into_iter().map(|one| one.text).collect()
+}
 
 #[tokio::test]
 async fn who_may_write_may_invite_and_is_heard_from_the_invitation_on() {

@@ -95,6 +95,36 @@ async fn what_was_said_in_a_gap_is_found_in_the_histories_in_order_and_once() {
 }
 
 #[tokio::test]
+async fn of_many_threads_of_ours_only_those_with_news_are_asked_for() {
+    let lab = Lab::new().await;
+    let mut known = HashSet::new();
+    let mut threads = Vec::new();
+    {
+        let mut inbox = lab.listen();
+        for number in 0..40 {
+            let text = format!("question {number}");
+            threads.push(lab.server.mentions(CHANNEL, ALICE, &text));
+            next_unknown(&mut inbox, &mut known).await;
+        }
+        lab.server.wait_until_acknowledged().await;
+    }
+    lab.server.wait_for_open_sockets(0).await;
+    lab.server.while_away(WhileAway::Lost);
+    // Far back, so that it is on no page that is read for another reason.
+    lab.server.page_size(15);
+    let reply = json!({ "text": "and now?", "thread_ts": threads[3] });
+    lab.server.says_in(CHANNEL, BOB, reply);
+    let asked = lab.server.tries("conversations.replies");
+    let again = lab.restarted();
+    let mut inbox = again.receive(CancellationToken::new());
+    let missed = next_unknown(&mut inbox, &mut known).await;
+    assert_eq!(missed.text, "and now?");
+    assert_eq!(missed.place, thread(CHANNEL, &threads[3]));
+    // Slack lets a history be read fifty times a minute.
+    assert_eq!(lab.server.tries("conversations.replies") - asked, 1);
+}
+
+#[tokio::test]
 async fn a_swept_message_has_the_name_of_the_live_one() {
     let lab = Lab::new().await;
     let mut known = HashSet::new();
