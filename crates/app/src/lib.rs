@@ -71,6 +71,8 @@ pub use model::{
     known_providers,
 };
 pub use model_check::ask_model;
+#[cfg(feature = "matrix")]
+pub use platforms::{MatrixDevice, matrix_devices};
 pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups, speaks};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};
