@@ -70,6 +70,8 @@ pub use model::{
     CatalogEntry, CheckFailure, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole,
     configured_models, known_providers,
 };
+#[cfg(feature = "matrix")]
+pub use platforms::{MatrixDevice, matrix_devices};
 pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups, speaks};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};

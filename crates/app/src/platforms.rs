@@ -32,6 +32,8 @@ use crate::AppFailure;
 
 pub use check::check_accounts;
 pub(crate) use listeners::listen;
+#[cfg(feature = "matrix")]
+pub use matrix::{MatrixDevice, matrix_devices};
 pub use setup::{PlatformSetup, SetupValue, setups};
 #[cfg(feature = "whatsapp")]
 pub(crate) use whatsapp::person as whatsapp_person;

@@ -25,10 +25,10 @@ pub use gateway::{DashboardConfig, GatewayConfig};
 pub use model::{ModelConfig, ModelRef, ProviderConfig};
 pub use platforms::{
     DiscordAccount, DiscordBackfill, DiscordPlatform, MatrixAccount, MatrixCredentials,
-    MatrixPlatform, PlatformConfig, PlatformConfigs, SignalAccount, SignalPlatform,
-    SlackAccountConfig, SlackIntake, SlackPlatform, StrangerPolicy, TelegramAccount,
-    TelegramPlatform, TelegramWebhook, WebhookPlatform, WhatsApp, WhatsAppCloudPlatform,
-    WhatsAppNumber,
+    MatrixEncryption, MatrixPlatform, PlatformConfig, PlatformConfigs, SignalAccount,
+    SignalPlatform, SlackAccountConfig, SlackIntake, SlackPlatform, StrangerPolicy,
+    TelegramAccount, TelegramPlatform, TelegramWebhook, WebhookPlatform, WhatsApp,
+    WhatsAppCloudPlatform, WhatsAppNumber,
 };
 pub use session::{ResetMode, SessionsConfig};
 pub use terminal::{DockerTerminal, NativeMount, NativeTerminal, SshTerminal, TerminalConfig};

@@ -15,6 +15,8 @@ mod egress;
 mod exec;
 mod gateway;
 mod man;
+#[cfg(feature = "matrix")]
+mod matrix;
 mod mcp;
 mod migrate;
 mod models;
@@ -54,6 +56,9 @@ pub(crate) enum TopCommand {
     Models(models::ModelsArgs),
     /// Check whether this machine can run sandboxes, and how well they are sealed
     Doctor(doctor::DoctorArgs),
+    /// Show the device by which people know this bot in encrypted rooms of Matrix
+    #[cfg(feature = "matrix")]
+    Matrix(matrix::MatrixArgs),
     /// Offer the sandboxed tools to other agents over MCP
     Mcp(mcp::McpArgs),
     /// Show whether a command would be run, asked about or refused
@@ -113,6 +118,8 @@ pub(crate) fn run(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
         TopCommand::Backends(args) => backends::run(cli, args),
         TopCommand::Models(args) => models::run(cli, args),
         TopCommand::Doctor(args) => doctor::run(cli, args),
+        #[cfg(feature = "matrix")]
+        TopCommand::Matrix(args) => matrix::run(cli, args),
         TopCommand::Mcp(args) => mcp::run(cli, args),
         TopCommand::Policy(args) => policy::run(cli, args),
         TopCommand::Egress(args) => egress::run(cli, args),

@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hermetic_config::{Config, MatrixAccount, MatrixCredentials, StrangerPolicy};
+use hermetic_chat::AdapterState;
+use hermetic_config::{Config, MatrixAccount, MatrixCredentials, MatrixEncryption, StrangerPolicy};
+use hermetic_gateway::StoredAdapterState;
 use hermetic_matrix::{
-    HomeserverCredentials, InviteRule, MatrixAdapter, MatrixConfig, MatrixHearing,
+    DeviceTrust, EncryptionMode, HomeserverCredentials, InviteRule, KeptDevice, MatrixAdapter,
+    MatrixConfig, MatrixConfigError, MatrixHearing,
 };
+use hermetic_store::Store;
 use hermetic_types::{AccountId, AccountName, ChatId, Platform, UserId};
 use regex::Regex;
 
@@ -79,15 +83,58 @@ fn open(
     wanted.invites = invites(config);
     wanted.message_bytes = settings.max_message_length;
     wanted.media_bytes = settings.max_media_bytes;
+    wanted.encryption = match settings.encryption {
+        MatrixEncryption::Off => EncryptionMode::Off,
+        MatrixEncryption::Optional => EncryptionMode::Optional,
+        MatrixEncryption::Required => EncryptionMode::Required,
+    };
+    if settings.signed_devices_only {
+        wanted.trust = DeviceTrust::CrossSigned;
+    }
     let matrix = MatrixAdapter::new(wanted).map_err(|error| {
-        let remedy = "look at MATRIX_HOMESERVER, MATRIX_ACCESS_TOKEN, MATRIX_USER_ID, proxy and \
-                      accounts of matrix";
+        let remedy = match error {
+            MatrixConfigError::NoEncryption => {
+                "build it with `--features matrix-e2ee`, or write MATRIX_E2EE_MODE=off to use rooms \
+                 without encryption"
+            }
+            _ => {
+                "look at MATRIX_HOMESERVER, MATRIX_ACCESS_TOKEN, MATRIX_USER_ID, proxy and accounts of \
+                 matrix"
+            }
+        };
         AppFailure::caused(&error, remedy).during(id)
     })?;
     Ok(ChatAccount {
         chat: Arc::new(matrix),
         listen: None,
     })
+}
+
+/// What is known of the device of a Matrix account in encrypted rooms.
+#[derive(Clone, Debug)]
+pub struct MatrixDevice {
+    pub account: AccountId,
+    /// `None` until it was connected with encryption.
+    pub device: Option<KeptDevice>,
+}
+
+/// Whether this build speaks encrypted rooms, and the devices by which people know us there.
+pub async fn matrix_devices(
+    config: &Config,
+    store: &Store,
+) -> Result<(bool, Vec<MatrixDevice>), AppFailure> {
+    let mut devices = Vec::new();
+    for name in config.platforms().matrix.accounts.keys() {
+        let account = AccountId::new(Platform::Matrix, name.clone());
+        let state = StoredAdapterState::new(store, &account);
+        let state: Arc<dyn AdapterState> = Arc::new(state);
+        let device = hermetic_matrix::kept_device(&state).await;
+        let device = device.map_err(|error| {
+            AppFailure::caused(&error, "look at the store: hermetic doctor").during(account.clone())
+        })?;
+        devices.push(MatrixDevice { account, device });
+    }
+    Ok((hermetic_matrix::SPEAKS_ENCRYPTION, devices))
 }
 
 /// What in a room is meant for us, the same for every account.
@@ -184,6 +231,17 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(failure.contains(says), "{failure}");
+        }
+    }
+
+    #[test]
+    fn who_requires_encryption_is_not_spoken_to_in_plain() {
+        let text = format!("{ONE}, e2ee_mode: required}}\n");
+        let opened = accounts(&config(&text), &AdapterSurroundings::of_onlooker());
+        assert_eq!(opened.is_ok(), hermetic_matrix::SPEAKS_ENCRYPTION);
+        if let Err(failure) = opened {
+            let failure = failure.to_string();
+            assert!(failure.contains("does not speak"), "{failure}");
         }
     }
 

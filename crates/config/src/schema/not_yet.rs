@@ -124,14 +124,6 @@ const KEYS: &[(&str, &str)] = &[
         "in private rooms dm_auto_thread decides",
     ),
     (
-        "platforms.matrix.e2ee_mode",
-        "end-to-end encrypted rooms are not spoken: they are declined, and nothing is said there",
-    ),
-    (
-        "platforms.matrix.encryption",
-        "end-to-end encrypted rooms are not spoken: they are declined, and nothing is said there",
-    ),
-    (
         "platforms.matrix.gateway_restart_notification",
         "a restart is told only where it cut something",
     ),

@@ -10,7 +10,7 @@ mod whatsapp;
 
 pub use discord::{DiscordAccount, DiscordBackfill, DiscordPlatform};
 pub use listener::WebhookPlatform;
-pub use matrix::{MatrixAccount, MatrixCredentials, MatrixPlatform};
+pub use matrix::{MatrixAccount, MatrixCredentials, MatrixEncryption, MatrixPlatform};
 pub use signal::{SignalAccount, SignalPlatform};
 pub use slack::{SlackAccountConfig, SlackIntake, SlackPlatform};
 pub use telegram::{TelegramAccount, TelegramPlatform, TelegramWebhook};

@@ -1,6 +1,8 @@
 //! Where chats run their commands.
 
-use hermetic_config::{BackendChoice, SlackIntake, resolve_cli_backend, resolve_gateway_backend};
+use hermetic_config::{
+    BackendChoice, MatrixEncryption, SlackIntake, resolve_cli_backend, resolve_gateway_backend,
+};
 use hermetic_types::{BackendKind, Boundary};
 
 use crate::lab::Lab;
@@ -12,22 +14,16 @@ fn backend(config: &str) -> BackendKind {
 }
 
 #[test]
-fn who_requires_encryption_on_matrix_is_not_spoken_to_in_plain() {
-    let with = |mode: &str| {
-        Lab::with(format!(
-            "matrix: {{homeserver: 'https://a.example', access_token: t, e2ee_mode: {mode}}}\n"
-        ))
+fn matrix_is_encrypted_as_it_is_written() {
+    let with = |rest: &str| {
+        let text = format!("matrix: {{homeserver: 'https://a.example', access_token: t{rest}}}\n");
+        Lab::with(text).config().platforms().matrix.encryption
     };
-    assert!(
-        with("optional")
-            .config()
-            .platforms()
-            .matrix
-            .platform
-            .enabled
-    );
-    let told = with("required").errors();
-    assert!(told.contains("not spoken yet"), "{told}");
+    assert_eq!(with(""), MatrixEncryption::Off);
+    assert_eq!(with(", encryption: true"), MatrixEncryption::Optional);
+    let off = with(", encryption: true, e2ee_mode: 'off'");
+    assert_eq!(off, MatrixEncryption::Off);
+    assert_eq!(with(", e2ee_mode: required"), MatrixEncryption::Required);
 }
 
 #[test]

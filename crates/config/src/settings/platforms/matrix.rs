@@ -26,6 +26,17 @@ pub struct MatrixPlatform {
     pub ignore_user_patterns: Vec<String>,
     pub max_message_length: usize,
     pub max_media_bytes: u64,
+    pub encryption: MatrixEncryption,
+    /// Only devices that their owner signed are heard in encrypted rooms.
+    pub signed_devices_only: bool,
+}
+
+/// Which rooms are spoken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatrixEncryption {
+    Off,
+    Optional,
+    Required,
 }
 
 #[derive(Clone, Debug)]
@@ -58,15 +69,15 @@ pub(super) fn matrix(
         ("access_token", has(own.is_some())),
     ];
     let platform = at.platform(&needed, problems);
-    // Who wants encryption or nothing must not be spoken to in plain.
-    if platform.enabled && at.maybe_text("e2ee_mode").as_deref() == Some("required") {
-        problems.push(
-            at.wrong("e2ee_mode", "end-to-end encrypted rooms are not spoken yet")
-                .help("write off or optional to use rooms without encryption"),
-        );
-    }
     MatrixPlatform {
         platform,
+        encryption: match at.maybe_text("e2ee_mode").as_deref() {
+            Some("required") => MatrixEncryption::Required,
+            Some("optional") => MatrixEncryption::Optional,
+            None if at.flag("encryption") => MatrixEncryption::Optional,
+            _ => MatrixEncryption::Off,
+        },
+        signed_devices_only: at.text("e2ee_trust") == "cross_signed",
         require_mention: at.flag("require_mention"),
         thread_require_mention: at.flag("thread_require_mention"),
         free_response_rooms: at.texts("free_response_rooms"),
