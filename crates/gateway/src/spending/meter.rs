@@ -97,15 +97,14 @@ impl SpendingMeter for TurnMeter<'_> {
         .boxed()
     }
 
-    fn after_request(&self, estimate: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {
+    fn after_request(&self, _: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {
         async move {
             let mut took = match spent {
-                SpentTokens::AsEstimated => estimated(estimate),
                 SpentTokens::Nothing => SpendingAmounts {
                     requests: 1,
                     ..SpendingAmounts::default()
                 },
-                SpentTokens::Exactly(usage) => amounts(usage.tokens(), usage.cost),
+                SpentTokens::Counted(usage) => amounts(usage.tokens(), usage.cost),
             };
             let at_hand = std::mem::take(&mut *self.at_hand());
             took.tool_ms = at_hand.tool_ms;

@@ -65,7 +65,7 @@ fn estimate(tokens: u64) -> RequestEstimate {
 }
 
 fn took(tokens: u64) -> SpentTokens {
-    SpentTokens::Exactly(TokenUsage {
+    SpentTokens::Counted(TokenUsage {
         input_tokens: tokens,
         ..TokenUsage::default()
     })
@@ -180,7 +180,7 @@ async fn without_bounds_everything_is_counted_and_nothing_refused() {
     let meter = ada(&book, "c");
     meter.before_request(estimate(100)).await.unwrap();
     meter
-        .after_request(estimate(100), SpentTokens::AsEstimated)
+        .after_request(estimate(100), took(100))
         .await;
     meter.before_tool().await.unwrap();
     meter.after_tool(Duration::from_secs(2)).await;
