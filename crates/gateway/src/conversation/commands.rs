@@ -110,12 +110,12 @@ impl Gateway {
         if text.is_empty() || text.contains('\0') {
             return Redacted::constant("Nothing to run: write it after the command, as in /sh ls");
         }
-        let meter = self.meter(message);
+        let asker = self.approvals.commands(message);
+        let meter = self.meter(message).without(asker.waits().clone());
         if let Err(refused) = meter.before_tool().await {
             return self.redactor.redact(refused.words);
         }
         let own = ConversationSandbox::of(&self.sandboxes, message);
-        let asker = self.approvals.commands(message);
         let site = self.toolsets.of(message.said().platform());
         let toolbox = site.kit.toolbox(&own, &asker);
         let started = Instant::now();
