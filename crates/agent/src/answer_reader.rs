@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::endpoint::{EndpointSettings, failure};
+use crate::json_shape::has_too_many_values;
 use crate::{ModelError, ReplyDelta};
 
 /// Reads one answer, event by event or whole.
@@ -13,7 +14,13 @@ pub(crate) trait AnswerReader {
     /// The deltas of one event of a stream.
     fn event(&mut self, data: &str) -> Result<Vec<ReplyDelta>, ModelError>;
 
-    /// The deltas of an answer that came in one piece.
+    /// Why this is no answer, where something beside that was worth telling first: figures of a failure are
+    /// paid for. Asked after the deltas of each event.
+    fn failed(&mut self) -> Option<ModelError> {
+        None
+    }
+
+    /// The deltas of an answer that came in one piece, with a finish unless it has [`failed`](Self::failed).
     fn whole(&mut self, body: &[u8]) -> Result<Vec<ReplyDelta>, ModelError>;
 
     /// What the end of the connection means where nothing said before that the answer is over.
@@ -22,6 +29,9 @@ pub(crate) trait AnswerReader {
 
 /// The JSON of an answer, or the error that it holds.
 pub(crate) fn parse(settings: &EndpointSettings, json: &[u8]) -> Result<Value, ModelError> {
+    if has_too_many_values(json) {
+        return Err(unreadable(settings, "it consists of too many values"));
+    }
     let value: Value =
         serde_json::from_slice(json).map_err(|error| unreadable(settings, error.to_string()))?;
     match value.get("error") {

@@ -18,6 +18,7 @@ pub mod endpoint;
 mod gemini;
 mod history;
 mod journal;
+mod json_shape;
 mod media;
 mod message;
 mod model;

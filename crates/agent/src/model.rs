@@ -44,6 +44,9 @@ pub enum ReplyDelta {
     ToolCall(CallFragment),
     /// What the provider wants back at this place.
     Opaque(OpaquePart),
+    /// So many bytes of thought came, which are paid for and shown to nobody.
+    Thinking(usize),
+    /// Figures of the answer so far. They are whole only once it has finished.
     Usage(TokenUsage),
     /// What came so far is void: the answer starts anew after a failure.
     Restarted,
@@ -149,6 +152,24 @@ impl ModelError {
                 | Self::Silent { .. }
                 | Self::Unreadable { .. }
         )
+    }
+
+    /// Whether the provider may have worked on the request, and so charges for it.
+    pub fn may_be_billed(&self) -> bool {
+        match self {
+            Self::Cut { .. }
+            | Self::Silent { .. }
+            | Self::Unreadable { .. }
+            | Self::TooLarge { .. }
+            | Self::Stopped => true,
+            Self::Unreachable { .. }
+            | Self::Busy { .. }
+            | Self::KeyRejected { .. }
+            | Self::OutOfCredit { .. }
+            | Self::ContextTooLong { .. }
+            | Self::Refused { .. }
+            | Self::AskTooLarge { .. } => false,
+        }
     }
 
     pub fn retry_after(&self) -> Option<Duration> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json_shape::is_shallow;
 use crate::{MediaPart, MediaSource, ModelText, ToolCall};
 
 /// A part of what a person said or of what a tool brought back.
@@ -95,6 +96,11 @@ impl OpaquePart {
             provider: provider.into(),
             data,
         }
+    }
+
+    /// Whether it can be read again after it was written down within a message.
+    pub(crate) fn is_shallow(&self) -> bool {
+        is_shallow(&self.data)
     }
 
     /// What it holds, for the provider that made it and for no other.

@@ -80,6 +80,21 @@ impl fmt::Display for NanoDollars {
 }
 
 impl TokenPrice {
+    /// The higher of two, kind by kind: no usage costs more by either.
+    #[must_use]
+    pub fn dearer(self, other: Self) -> Self {
+        let either = |one: Option<NanoDollars>, two: Option<NanoDollars>| {
+            // Where nobody says, it costs what other input does.
+            Some(one.unwrap_or(self.input).max(two.unwrap_or(other.input)))
+        };
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cached_input: either(self.cached_input, other.cached_input),
+            cache_write: either(self.cache_write, other.cache_write),
+        }
+    }
+
     /// What this usage costs.
     pub fn of(&self, usage: TokenUsage) -> NanoDollars {
         let cached = usage.cached_tokens.min(usage.input_tokens);
@@ -117,6 +132,23 @@ mod tests {
             ..TokenUsage::default()
         };
         assert_eq!(price.of(usage), dollars(0.6 + 0.18 + 0.75 + 1.5));
+    }
+
+    #[test]
+    fn the_dearer_of_two_prices_is_so_in_every_kind() {
+        let price = |input, output, cached: Option<f64>| TokenPrice {
+            input: dollars(input),
+            output: dollars(output),
+            cached_input: cached.map(dollars),
+            cache_write: None,
+        };
+        // By their sums the first is dearer, and a long prompt costs more by the second.
+        let dearer = price(1.0, 20.0, Some(0.1)).dearer(price(10.0, 2.0, None));
+        let expected = TokenPrice {
+            cache_write: Some(dollars(10.0)),
+            ..price(10.0, 20.0, Some(10.0))
+        };
+        assert_eq!(dearer, expected);
     }
 
     #[test]

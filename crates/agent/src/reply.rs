@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::spending::tokens_in;
 use crate::{
-    AssistantPart, CallFragment, CallId, FinishReason, OpaquePart, ReplyDelta, TokenUsage, ToolCall,
+    AssistantPart, CallFragment, CallId, FinishReason, ModelError, OpaquePart, ReplyDelta,
+    SpentTokens, TokenPrice, TokenUsage, ToolCall,
 };
 
 /// An answer as far as it has come.
@@ -11,9 +13,17 @@ use crate::{
 pub(crate) struct ModelReply {
     parts: Vec<ReplyPart>,
     calls: BTreeMap<usize, CallFragment>,
+    /// The latest figures of this attempt.
     usage: TokenUsage,
+    /// Bytes of this attempt that the model wrote, thoughts among them.
+    seen: usize,
     /// What answers took that broke off before this one: they are paid for too.
     void: TokenUsage,
+    /// Whether the last that came was that the answer starts anew.
+    just_restarted: bool,
+    /// What one attempt is thought to take, and by which price.
+    estimate: TokenUsage,
+    price: Option<TokenPrice>,
     pub(crate) finish: Option<FinishReason>,
 }
 
@@ -27,31 +37,95 @@ enum ReplyPart {
 }
 
 /// A model that calls more than this at once is out of its mind.
-const MOST_CALLS: usize = 64;
+pub(crate) const MOST_CALLS: usize = 64;
 
 impl ModelReply {
+    pub(crate) fn new(estimate: TokenUsage, price: Option<TokenPrice>) -> Self {
+        Self {
+            estimate,
+            price,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn take(&mut self, delta: ReplyDelta) {
+        self.seen = self.seen.saturating_add(written(&delta));
+        self.just_restarted = matches!(delta, ReplyDelta::Restarted);
         match delta {
             ReplyDelta::Text(piece) => self.take_text(&piece),
             ReplyDelta::ToolCall(fragment) => self.take_fragment(fragment),
+            // It is stored within other JSON, which is read again up to a depth.
+            ReplyDelta::Opaque(part) if !part.is_shallow() => {}
             ReplyDelta::Opaque(part) => self.parts.push(ReplyPart::Opaque(part)),
+            ReplyDelta::Thinking(_) => {}
             // Later figures are totals, not additions.
             ReplyDelta::Usage(usage) => self.usage = usage,
             ReplyDelta::Restarted => {
-                let void = self.usage();
+                let mut void = self.void;
+                void.add(self.at_least());
                 *self = Self {
                     void,
-                    ..Self::default()
+                    just_restarted: true,
+                    ..Self::new(self.estimate, self.price)
                 };
             }
             ReplyDelta::Finish(finish) => self.finish = Some(finish),
         }
     }
 
+    /// What it took with all its attempts, as far as that is known.
     pub(crate) fn usage(&self) -> TokenUsage {
-        let mut usage = self.usage;
+        let mut usage = match self.finish {
+            Some(_) if self.usage.tokens() > 0 => self.usage,
+            _ => self.at_least(),
+        };
         usage.add(self.void);
         usage
+    }
+
+    /// What has to be counted after this failure.
+    pub(crate) fn spent_by_failure(&self, error: &ModelError) -> SpentTokens {
+        let began = self.seen > 0 || self.usage.tokens() > 0;
+        // Whoever tries again says so after each attempt, also after the last.
+        if began || error.may_be_billed() && !self.just_restarted {
+            return SpentTokens::Counted(self.usage());
+        }
+        match self.void.tokens() {
+            0 => SpentTokens::Nothing,
+            _ => SpentTokens::Counted(self.void),
+        }
+    }
+
+    /// What this attempt took at least. Figures on the way are right about the input, and say of the output
+    /// what was written until then, or less: Anthropic begins with one token.
+    fn at_least(&self) -> TokenUsage {
+        let (named, estimate) = (self.usage, self.estimate);
+        let output_tokens = named
+            .output_tokens
+            .max(estimate.output_tokens)
+            .max(tokens_in(self.seen));
+        if named.input_tokens == 0 {
+            let usage = TokenUsage {
+                input_tokens: estimate.input_tokens,
+                output_tokens,
+                ..named
+            };
+            let cost = self.price.map(|price| price.of(usage));
+            return TokenUsage {
+                cost: cost.max(named.cost),
+                ..usage
+            };
+        }
+        let unnamed = TokenUsage {
+            output_tokens: output_tokens - named.output_tokens,
+            ..TokenUsage::default()
+        };
+        let more = self.price.map(|price| price.of(unnamed));
+        TokenUsage {
+            output_tokens,
+            cost: named.cost.map(|cost| cost.plus(more.unwrap_or_default())),
+            ..named
+        }
     }
 
     fn take_text(&mut self, piece: &str) {
@@ -104,6 +178,21 @@ impl ModelReply {
     }
 }
 
+/// Bytes that the model wrote. What goes back untouched was counted as thought, or is a signature.
+fn written(delta: &ReplyDelta) -> usize {
+    match delta {
+        ReplyDelta::Text(text) => text.len(),
+        ReplyDelta::Thinking(bytes) => *bytes,
+        ReplyDelta::ToolCall(call) => {
+            call.arguments.len() + call.name.as_ref().map_or(0, String::len)
+        }
+        ReplyDelta::Opaque(_)
+        | ReplyDelta::Usage(_)
+        | ReplyDelta::Restarted
+        | ReplyDelta::Finish(_) => 0,
+    }
+}
+
 fn named(call: CallFragment, taken: &mut HashSet<CallId>) -> ToolCall {
     let given = call.id.filter(|id| is_usable(id)).map(CallId::new);
     let given = given.filter(|id| !taken.contains(id));
@@ -125,6 +214,7 @@ fn is_usable(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::NanoDollars;
 
     fn fragment(index: usize, id: Option<&str>, name: Option<&str>, arguments: &str) -> ReplyDelta {
         ReplyDelta::ToolCall(CallFragment {
@@ -184,19 +274,121 @@ mod tests {
         assert_eq!((&*calls[0].name, &*calls[0].arguments), ("terminal", "{}"));
     }
 
+    fn figures(input_tokens: u64, output_tokens: u64) -> ReplyDelta {
+        ReplyDelta::Usage(TokenUsage {
+            input_tokens,
+            output_tokens,
+            ..TokenUsage::default()
+        })
+    }
+
+    /// A dollar for a million of anything, and an estimate of 100 and 10 tokens.
+    fn reply() -> ModelReply {
+        let dollar = NanoDollars::new(1_000_000_000);
+        let price = TokenPrice {
+            input: dollar,
+            output: dollar,
+            cached_input: None,
+            cache_write: None,
+        };
+        let estimate = TokenUsage {
+            input_tokens: 100,
+            output_tokens: 10,
+            ..TokenUsage::default()
+        };
+        ModelReply::new(estimate, Some(price))
+    }
+
+    fn cut() -> ModelError {
+        ModelError::Cut {
+            model: "m".to_owned(),
+        }
+    }
+
+    fn text(bytes: usize) -> ReplyDelta {
+        ReplyDelta::Text("x".repeat(bytes))
+    }
+
     #[test]
     fn a_restart_forgets_what_was_said_and_not_what_it_took() {
-        let mut reply = ModelReply::default();
-        let usage = ReplyDelta::Usage(TokenUsage {
-            input_tokens: 7,
-            ..TokenUsage::default()
-        });
+        let mut reply = reply();
         reply.take(ReplyDelta::Text("half an ans".to_owned()));
-        reply.take(usage.clone());
+        reply.take(figures(7, 0));
         reply.take(ReplyDelta::Restarted);
         reply.take(ReplyDelta::Text("whole".to_owned()));
-        reply.take(usage);
+        reply.take(figures(7, 2));
+        reply.take(ReplyDelta::Finish(FinishReason::Done));
         assert_eq!(reply.text(), "whole");
-        assert_eq!(reply.usage().input_tokens, 14, "both are paid for");
+        let usage = reply.usage();
+        assert_eq!(usage.input_tokens, 14, "both are paid for");
+        assert_eq!(usage.output_tokens, 10 + 2);
+    }
+
+    #[test]
+    fn an_unfinished_answer_took_no_less_than_what_was_seen_of_it() {
+        let mut reply = reply();
+        assert_eq!(reply.usage().tokens(), 110, "as estimated");
+        // As Anthropic begins every answer.
+        reply.take(figures(50, 1));
+        assert_eq!(reply.usage().tokens(), 60);
+        reply.take(ReplyDelta::Thinking(3000));
+        reply.take(text(3000));
+        assert_eq!(reply.usage().tokens(), 2050);
+        reply.take(figures(50, 70));
+        reply.take(ReplyDelta::Finish(FinishReason::Done));
+        assert_eq!(reply.usage().tokens(), 120, "whoever finished said it all");
+    }
+
+    #[test]
+    fn what_is_added_to_figures_has_a_price_too() {
+        let mut reply = reply();
+        reply.take(ReplyDelta::Usage(TokenUsage {
+            input_tokens: 50,
+            output_tokens: 1,
+            cost: Some(NanoDollars::new(5000)),
+            ..TokenUsage::default()
+        }));
+        reply.take(text(3000));
+        assert_eq!(reply.usage().cost, Some(NanoDollars::new(5000 + 999_000)));
+    }
+
+    #[test]
+    fn a_failure_is_counted_where_the_provider_worked_for_it() {
+        let refused = ModelError::Refused {
+            model: "m".to_owned(),
+            status: 400,
+            detail: String::new(),
+        };
+        assert_eq!(reply().spent_by_failure(&refused), SpentTokens::Nothing);
+        let counted = |reply: &ModelReply, error: &ModelError| match reply.spent_by_failure(error) {
+            SpentTokens::Counted(usage) => usage.tokens(),
+            SpentTokens::Nothing => 0,
+        };
+        assert_eq!(counted(&reply(), &cut()), 110);
+        let mut begun = reply();
+        begun.take(text(300));
+        assert_eq!(counted(&begun, &refused), 200, "it had begun to answer");
+        let mut again = reply();
+        again.take(ReplyDelta::Restarted);
+        assert_eq!(
+            counted(&again, &cut()),
+            110,
+            "the failure that was just told"
+        );
+        again.take(ReplyDelta::Restarted);
+        assert_eq!(counted(&again, &refused), 220);
+    }
+
+    #[test]
+    fn what_is_nested_too_deeply_to_be_read_again_is_left_out() {
+        let deep = |depth: usize| {
+            let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            let data = serde_json::from_str(&nested).expect("JSON");
+            ReplyDelta::Opaque(OpaquePart::new("p", data))
+        };
+        let mut reply = reply();
+        reply.take(deep(100));
+        reply.take(deep(60));
+        assert_eq!(reply.into_parts(&mut HashSet::new()).len(), 1);
     }
 }

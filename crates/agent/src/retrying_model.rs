@@ -60,11 +60,10 @@ impl LanguageModel for RetryingModel {
         self.models[0].name()
     }
 
-    /// That of the dearest, since any of them may answer; unknown if one of them is.
+    /// The highest of each kind, since any of them may answer; unknown if one of them is.
     fn price(&self) -> Option<TokenPrice> {
         let prices: Option<Vec<_>> = self.models.iter().map(|model| model.price()).collect();
-        let dearest = |price: &TokenPrice| price.input.plus(price.output);
-        prices?.into_iter().max_by_key(dearest)
+        prices?.into_iter().reduce(TokenPrice::dearer)
     }
 
     fn complete<'a>(&'a self, ask: ModelRequest<'a>, stop: CancellationToken) -> Deltas<'a> {
@@ -89,7 +88,9 @@ impl LanguageModel for RetryingModel {
                         }
                     };
                     drop(deltas);
-                    if said_something {
+                    // Also where nothing was said: what the provider worked on is paid for. Who stops it
+                    // keeps what was said.
+                    if (said_something || error.may_be_billed()) && error != ModelError::Stopped {
                         yield Ok(ReplyDelta::Restarted);
                     }
                     tracing::warn!(model = model.name(), attempt, %error, "the model failed");

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::reply::ModelReply;
 use crate::schema;
+use crate::spending::usage_of;
 use crate::turn::AgentTurn;
 use crate::{
     Agent, AssistantPart, CallId, FinishReason, JournalError, Message, MessagePart, ModelError,
@@ -102,7 +103,8 @@ impl<'a> RunningTurn<'a> {
         let estimate = RequestEstimate::of(ask, self.agent.model.price());
         let refused = meter.before_request(estimate).await;
         refused.map_err(UnansweredRequest::TooDear)?;
-        let mut reply = ModelReply::default();
+        let price = self.agent.model.price();
+        let mut reply = ModelReply::new(usage_of(ask, price), price);
         let outcome = self.read_reply(ask, &mut reply).await;
         meter.after_request(estimate, spent(&outcome, &reply)).await;
         outcome.map(|()| reply)
@@ -127,6 +129,7 @@ impl<'a> RunningTurn<'a> {
                         ReplyDelta::Restarted => self.turn.observer.restarted(),
                         ReplyDelta::ToolCall(_)
                         | ReplyDelta::Opaque(_)
+                        | ReplyDelta::Thinking(_)
                         | ReplyDelta::Usage(_)
                         | ReplyDelta::Finish(_) => {}
                     }
@@ -347,10 +350,9 @@ fn request(input: TurnInput<'_>, history: &[Message]) -> usize {
 
 /// What a request came to, from what is known of it.
 fn spent(outcome: &Result<(), UnansweredRequest>, reply: &ModelReply) -> SpentTokens {
-    let usage = reply.usage();
     match outcome {
-        _ if usage.tokens() > 0 => SpentTokens::Exactly(usage),
-        Err(UnansweredRequest::Failed(_) | UnansweredRequest::TooDear(_)) => SpentTokens::Nothing,
-        Ok(()) | Err(UnansweredRequest::Stopped { .. }) => SpentTokens::AsEstimated,
+        Err(UnansweredRequest::TooDear(_)) => SpentTokens::Nothing,
+        Err(UnansweredRequest::Failed(error)) => reply.spent_by_failure(error),
+        Ok(()) | Err(UnansweredRequest::Stopped { .. }) => SpentTokens::Counted(reply.usage()),
     }
 }

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::json_shape::is_shallow;
+
 /// The arguments as an object, or a sentence for the model.
 pub(crate) fn check(arguments: &str, schema: &Value) -> Result<Map<String, Value>, String> {
     let text = if arguments.trim().is_empty() {
@@ -19,6 +21,10 @@ pub(crate) fn check(arguments: &str, schema: &Value) -> Result<Map<String, Value
         Value::String(inner) => serde_json::from_str(&inner).unwrap_or(Value::String(inner)),
         other => other,
     };
+    // What cannot be shown to the model again is not run either.
+    if !is_shallow(&value) {
+        return Err("the arguments are nested too deeply".to_owned());
+    }
     check_value(&value, schema, "arguments")?;
     match value {
         Value::Object(map) => Ok(map),

@@ -38,11 +38,11 @@ pub struct RequestEstimate {
 /// What a request took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpentTokens {
-    /// It failed, and the provider named no figures.
+    /// It failed before the provider worked on it.
     Nothing,
-    /// There was an answer, or a part of one, without figures.
-    AsEstimated,
-    Exactly(TokenUsage),
+    /// What the provider said that a finished answer took; of one that did not finish, or has no figures,
+    /// no less than what was estimated and what was seen of it.
+    Counted(TokenUsage),
 }
 
 /// Why nothing may be spent, in words for the person who asked.
@@ -64,22 +64,36 @@ const BYTES_IN_A_TOKEN: usize = 3;
 
 impl RequestEstimate {
     pub(crate) fn of(ask: ModelRequest<'_>, price: Option<TokenPrice>) -> Self {
-        let said: usize = ask.messages.iter().map(Message::size).sum();
-        let offered = ask
-            .tools
-            .iter()
-            .map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len());
-        let bytes = said + offered.sum::<usize>();
-        let usage = TokenUsage {
-            input_tokens: (bytes / BYTES_IN_A_TOKEN) as u64,
-            output_tokens: USUAL_ANSWER,
-            ..TokenUsage::default()
-        };
+        let usage = usage_of(ask, price);
         Self {
             tokens: usage.tokens(),
-            cost: price.map(|price| price.of(usage)),
+            cost: usage.cost,
         }
     }
+}
+
+/// What a request is thought to take, by its kinds.
+pub(crate) fn usage_of(ask: ModelRequest<'_>, price: Option<TokenPrice>) -> TokenUsage {
+    let said: usize = ask.messages.iter().map(Message::size).sum();
+    let offered = ask
+        .tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len());
+    let bytes = said + offered.sum::<usize>();
+    let usage = TokenUsage {
+        input_tokens: tokens_in(bytes),
+        output_tokens: USUAL_ANSWER,
+        ..TokenUsage::default()
+    };
+    TokenUsage {
+        cost: price.map(|price| price.of(usage)),
+        ..usage
+    }
+}
+
+/// The tokens that so many bytes of text are thought to be.
+pub(crate) fn tokens_in(bytes: usize) -> u64 {
+    (bytes / BYTES_IN_A_TOKEN) as u64
 }
 
 impl SpendingMeter for NoMeter {

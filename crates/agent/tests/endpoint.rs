@@ -315,6 +315,34 @@ async fn silence_has_an_end() {
     );
 }
 
+/// Without a bound it would end when the server has nothing left, as a cut.
+#[tokio::test]
+async fn an_answer_that_is_only_kept_alive_has_an_end() {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let begun = Reply::events([json!({"choices": [{"delta": {"content": "a"}}]})]);
+    let kept_alive = (0..100).fold(begun, |reply, _| {
+        let alive = Piece::Bytes(": still here\n\ndata: {\"usage\":{}}\n\n".into());
+        reply.then(Piece::Gate(Arc::clone(&gate))).then(alive)
+    });
+    let asked = ask_with(kept_alive.then(Piece::Cut), |settings| {
+        settings.silence = Duration::from_millis(200);
+    });
+    let ticking = async {
+        loop {
+            gate.notify_one();
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+    };
+    let deltas = tokio::select! {
+        deltas = asked => deltas,
+        () = ticking => unreachable!("it ticks for ever"),
+    };
+    assert!(
+        matches!(deltas.last(), Some(Err(ModelError::Silent { .. }))),
+        "{deltas:?}"
+    );
+}
+
 #[tokio::test]
 async fn stopping_in_the_middle_of_a_stream() {
     let stalled =

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_agent::{
-    ModelError, ReplyDelta, RequestEstimate, SpendingMeter, SpendingRefused, SpentTokens,
-    TokenUsage, TurnEnding,
+    ModelError, ModelRetries, ReplyDelta, RequestEstimate, RetryingModel, SpendingMeter,
+    SpendingRefused, SpentTokens, TokenUsage, TurnEnding, TurnInput,
 };
-use hermetic_testkit::model::Line;
+use hermetic_testkit::model::{Line, ScriptedModel};
 
 use crate::lab::{Lab, results};
 
@@ -59,11 +59,13 @@ impl SpendingMeter for Purse {
         self.ask("request", self.requests)
     }
 
-    fn after_request(&self, _: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {
+    fn after_request(&self, estimate: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {
         self.note(match spent {
             SpentTokens::Nothing => "nothing".to_owned(),
-            SpentTokens::AsEstimated => "as estimated".to_owned(),
-            SpentTokens::Exactly(usage) => format!("{} tokens", usage.tokens()),
+            SpentTokens::Counted(usage) if usage.tokens() == estimate.tokens => {
+                "as estimated".to_owned()
+            }
+            SpentTokens::Counted(usage) => format!("{} tokens", usage.tokens()),
         })
     }
 
@@ -138,14 +140,88 @@ async fn a_tool_without_time_left_is_not_run_and_the_model_is_told() {
     assert_eq!(results[1], "not run: the purse is empty");
 }
 
-#[tokio::test]
-async fn a_request_that_failed_without_figures_took_nothing() {
-    let cut = ModelError::Cut {
+fn cut() -> ModelError {
+    ModelError::Cut {
         model: "m".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_failure_took_something_where_the_provider_worked_for_it() {
+    let refused = ModelError::Refused {
+        model: "m".to_owned(),
+        status: 400,
+        detail: String::new(),
     };
-    let mut lab = Lab::new([Line::fails(cut)]);
-    let purse = Purse::new(9, 9);
+    for (error, told) in [(refused, "nothing"), (cut(), "as estimated")] {
+        let mut lab = Lab::new([Line::fails(error)]);
+        let purse = Purse::new(9, 9);
+        lab.meter = Arc::clone(&purse) as _;
+        lab.says("go").await.expect_err("it failed");
+        assert_eq!(purse.told(), ["request", told]);
+    }
+}
+
+/// Four attempts, each of them paid for once.
+#[tokio::test(start_paused = true)]
+async fn every_attempt_is_paid_for_also_where_nothing_was_said() {
+    let model = Arc::new(ScriptedModel::new((0..4).map(|_| Line::fails(cut()))));
+    let patient = RetryingModel::new(model as _, [], ModelRetries::default());
+    let mut lab = Lab::new([]);
+    let purse = Arc::new(SumPurse::default());
     lab.meter = Arc::clone(&purse) as _;
-    lab.says("go").await.expect_err("it failed");
-    assert_eq!(purse.told(), ["request", "nothing"]);
+    let turn = lab.take_turn_with(Arc::new(patient), TurnInput::Says("go"));
+    turn.await.expect_err("it never answers");
+    let (estimated, counted) = *purse.sums.lock().expect("no panic");
+    assert_eq!(counted, 4 * estimated);
+}
+
+/// Of 10,000 tokens or so, 1,000 were estimated.
+#[tokio::test]
+async fn an_interrupted_answer_took_what_was_seen_of_it() {
+    let text = "x".repeat(30_000);
+    let mut lab = Lab::new([Line::stalls_after(&text)]);
+    let purse = Arc::new(SumPurse::default());
+    lab.meter = Arc::clone(&purse) as _;
+    let stop = lab.stop.clone();
+    let (answer, ()) = tokio::join!(lab.says("go"), async {
+        while lab.happened().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    });
+    assert_eq!(answer.expect("an answer").ended, TurnEnding::Interrupted);
+    let (estimated, counted) = *purse.sums.lock().expect("no panic");
+    assert_eq!(counted, estimated + 9000);
+}
+
+/// Sums of what was estimated and of what was counted.
+#[derive(Debug, Default)]
+struct SumPurse {
+    sums: Mutex<(u64, u64)>,
+}
+
+impl SpendingMeter for SumPurse {
+    fn before_request(
+        &self,
+        estimate: RequestEstimate,
+    ) -> BoxFuture<'_, Result<(), SpendingRefused>> {
+        self.sums.lock().expect("no panic").0 += estimate.tokens;
+        future::ready(Ok(())).boxed()
+    }
+
+    fn after_request(&self, _: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {
+        if let SpentTokens::Counted(usage) = spent {
+            self.sums.lock().expect("no panic").1 += usage.tokens();
+        }
+        future::ready(()).boxed()
+    }
+
+    fn before_tool(&self) -> BoxFuture<'_, Result<(), SpendingRefused>> {
+        future::ready(Ok(())).boxed()
+    }
+
+    fn after_tool(&self, _: Duration) -> BoxFuture<'_, ()> {
+        future::ready(()).boxed()
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use hermetic_config::{Config, WorkingDirectory};
+use hermetic_config::{BudgetsConfig, Config, WorkingDirectory};
 use hermetic_redact::Redactor;
 use hermetic_store::ProcessRows;
 use hermetic_tools::{
-    BackgroundProcesses, BackgroundSettings, CodeSettings, CodeTool, FileTools, ResultBounds,
-    SandboxReach, ScriptDirectory, ToolKit,
+    BackgroundProcesses, BackgroundSettings, BackgroundStarts, CodeSettings, CodeTool, FileTools,
+    ResultBounds, SandboxReach, ScriptDirectory, ToolKit,
 };
 use hermetic_types::{BackendKind, SharedClock};
 
@@ -50,8 +50,18 @@ pub(crate) fn background(
 ) -> BackgroundProcesses {
     let settings = BackgroundSettings {
         longest_hold: config.sessions().background_max_age,
+        starts: background_starts(config.budgets()),
     };
     BackgroundProcesses::new(settings, redactor.clone(), rows, reach, Arc::clone(clock))
+}
+
+/// How long processes run is counted for nobody, so none is started where that is bounded.
+fn background_starts(budgets: &BudgetsConfig) -> BackgroundStarts {
+    let scopes = [budgets.person, budgets.conversation, budgets.all];
+    match scopes.iter().any(|budget| budget.tool_seconds.is_some()) {
+        true => BackgroundStarts::RefusedByBudget,
+        false => BackgroundStarts::Allowed,
+    }
 }
 
 fn code(config: &Config, clock: &SharedClock) -> CodeTool {
@@ -65,4 +75,24 @@ fn code(config: &Config, clock: &SharedClock) -> CodeTool {
         },
     };
     CodeTool::new(settings, Arc::clone(clock))
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_config::DayBudget;
+
+    use super::*;
+
+    #[test]
+    fn processes_are_started_where_nobody_bounds_the_time_of_tools() {
+        let mut budgets = BudgetsConfig::default();
+        budgets.all.dollars = Some(1.0);
+        assert_eq!(background_starts(&budgets), BackgroundStarts::Allowed);
+        budgets.conversation = DayBudget {
+            tool_seconds: Some(60),
+            ..DayBudget::default()
+        };
+        let starts = background_starts(&budgets);
+        assert_eq!(starts, BackgroundStarts::RefusedByBudget);
+    }
 }

@@ -11,6 +11,7 @@ use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::{RequestSubject, cannot_ask};
+use crate::waits::ApprovalWaits;
 use crate::{ApprovalPrompt, ApprovalRegistry};
 
 /// Whose question it is.
@@ -29,6 +30,7 @@ pub struct CommandApprovals {
     approvals: ApprovalRegistry,
     requester: Requester,
     prompt: Arc<dyn ApprovalPrompt>,
+    waits: ApprovalWaits,
 }
 
 impl ApprovalRegistry {
@@ -42,11 +44,17 @@ impl ApprovalRegistry {
             approvals: self.clone(),
             requester,
             prompt,
+            waits: ApprovalWaits::default(),
         }
     }
 }
 
 impl CommandApprovals {
+    /// How long people were waited for.
+    pub fn waits(&self) -> &ApprovalWaits {
+        &self.waits
+    }
+
     async fn put(
         &self,
         question: ApprovalQuestion,
@@ -74,6 +82,7 @@ impl CommandApprovals {
                 Err(question) => question,
             };
             debug_assert_eq!(question.fingerprint(), &fingerprint);
+            let _waits = self.waits.begin();
             let put = self
                 .approvals
                 .put(&self.requester, &about, &*self.prompt, stop);

@@ -23,6 +23,7 @@ mod pending_request;
 mod prompt;
 mod record;
 mod request_text;
+mod waits;
 
 pub use approvals::{Answerer, ApprovalParts, ApprovalRegistry, TidyError};
 pub use command_approvals::{CommandApprovals, Requester};
@@ -31,3 +32,4 @@ pub use host_approvals::HostApprovals;
 pub use model_reviewer::ModelReviewer;
 pub use prompt::{ApprovalPrompt, FixedPrompt, NobodyToAsk, PromptSource};
 pub use request_text::{ONLY_ONCE, RequestText};
+pub use waits::{ApprovalWaits, OpenWait};

@@ -116,9 +116,15 @@ impl SpendingRows {
         Ok(changed > 0)
     }
 
-    /// Forgets the days before this one.
-    pub async fn forget_before(&self, day: &str) -> Result<(), StoreError> {
-        let statement = SqlStatement::new("DELETE FROM spending WHERE day < ?").bind(day);
+    /// Forgets the days before this one, but never the newest `kept` on which something was spent: a clock
+    /// that is wrong for a while says that all of them are old.
+    pub async fn forget_before(&self, day: &str, kept: i64) -> Result<(), StoreError> {
+        let statement = SqlStatement::new(
+            "DELETE FROM spending WHERE day < ? AND day NOT IN
+                (SELECT DISTINCT day FROM spending ORDER BY day DESC LIMIT ?)",
+        )
+        .bind(day)
+        .bind(kept);
         self.database
             .change("forget old budgets", (Soon, Fail), statement)
             .await
@@ -126,17 +132,20 @@ impl SpendingRows {
     }
 }
 
+/// Sums end well within what a column holds: one that overflows becomes a fraction, which the column refuses,
+/// and then nothing could be set aside any more until midnight.
 fn additions(day: &str, scopes: &[SpendingScope], amounts: SpendingAmounts) -> Vec<SqlStatement> {
     let add = |scope: &SpendingScope| {
         SqlStatement::new(
             "INSERT INTO spending (day, scope, name, requests, tokens, nanodollars, unpriced, tool_ms)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?)
              ON CONFLICT (day, scope, name) DO UPDATE SET
-                requests = requests + excluded.requests,
-                tokens = tokens + excluded.tokens,
-                nanodollars = nanodollars + excluded.nanodollars,
-                unpriced = unpriced + excluded.unpriced,
-                tool_ms = tool_ms + excluded.tool_ms",
+                requests = max(-4000000000000000000, min(4000000000000000000, requests + excluded.requests)),
+                tokens = max(-4000000000000000000, min(4000000000000000000, tokens + excluded.tokens)),
+                nanodollars =
+                    max(-4000000000000000000, min(4000000000000000000, nanodollars + excluded.nanodollars)),
+                unpriced = max(-4000000000000000000, min(4000000000000000000, unpriced + excluded.unpriced)),
+                tool_ms = max(-4000000000000000000, min(4000000000000000000, tool_ms + excluded.tool_ms))",
         )
         .bind(day)
         .bind(scope.kind())
@@ -207,10 +216,38 @@ mod tests {
         assert_eq!((first.spent.tokens, first.lifts), (70, 1));
         let same_name = rows.day("2026-01-01", &talk).await.unwrap();
         assert_eq!((same_name.spent.tokens, same_name.lifts), (70, 0));
-        rows.forget_before("2026-01-02").await.unwrap();
+        rows.forget_before("2030-01-01", 2).await.unwrap();
+        let kept = rows.day("2026-01-01", &ada).await.unwrap();
+        assert_eq!(kept.spent.tokens, 70, "of a clock that is years ahead");
+        rows.forget_before("2026-01-02", 1).await.unwrap();
         let gone = rows.day("2026-01-01", &ada).await.unwrap();
         assert_eq!(gone, SpendingDay::default());
         let next = rows.day("2026-01-02", &ada).await.unwrap();
         assert_eq!(next.spent.tokens, 5);
+    }
+
+    #[tokio::test]
+    async fn sums_that_cannot_be_do_not_keep_others_from_being_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
+        let rows = store.spending();
+        let all = [SpendingScope::All];
+        let absurd = SpendingAmounts {
+            tokens: i64::MAX / 2,
+            nanodollars: i64::MAX / 2,
+            ..SpendingAmounts::default()
+        };
+        for _ in 0..4 {
+            rows.reserve("2026-01-01", &all, absurd).await.unwrap();
+        }
+        let one = SpendingAmounts {
+            requests: 1,
+            ..SpendingAmounts::default()
+        };
+        rows.settle("2026-01-01", &all, one).await.unwrap();
+        let spent = rows.day("2026-01-01", &all[0]).await.unwrap().spent;
+        assert_eq!(spent.requests, 1);
+        assert_eq!(spent.tokens, 4_000_000_000_000_000_000);
     }
 }

@@ -48,6 +48,16 @@ pub struct BackgroundProcesses {
 pub struct BackgroundSettings {
     /// How long a process that goes on keeps its sandbox from being let go for being idle.
     pub longest_hold: Duration,
+    pub starts: BackgroundStarts,
+}
+
+/// Whether processes may be started that go on after their call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackgroundStarts {
+    #[default]
+    Allowed,
+    /// The time of tools is bounded, and nobody counts that of processes.
+    RefusedByBudget,
 }
 
 /// The way back to a sandbox after its link broke or the gateway was started anew.
@@ -85,6 +95,10 @@ pub(crate) enum StartError {
         "{MOST_KNOWN_PROCESSES} background processes of this conversation are running; end one with process kill first"
     )]
     TooMany,
+    #[error(
+        "not started: there is a budget for the seconds of tools, which are not counted for background processes; run it in the foreground, in steps that end within the timeout"
+    )]
+    Uncounted,
     #[error("the process could not be written down, so it was not started")]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -194,6 +208,14 @@ impl BackgroundProcesses {
         self.shared.tasks.wait().await;
     }
 
+    /// Whether one may be started at all. Asked before a person is.
+    pub(crate) fn may_start(&self) -> Result<(), StartError> {
+        match self.shared.settings.starts {
+            BackgroundStarts::Allowed => Ok(()),
+            BackgroundStarts::RefusedByBudget => Err(StartError::Uncounted),
+        }
+    }
+
     pub(crate) async fn start(
         &self,
         held: Held,
@@ -201,6 +223,7 @@ impl BackgroundProcesses {
         cleared: Cleared,
         terms: ProcessTerms,
     ) -> Result<Arc<BackgroundProcess>, StartError> {
+        self.may_start()?;
         self.make_room(conversation)?;
         let row = ProcessRow {
             id: RunId::random(),
@@ -366,5 +389,33 @@ async fn begin(
         Ok(Err(error)) => Err(error.into()),
         // It runs, and says so later.
         Ok(Ok(_)) | Err(_) => Ok((running, None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_redact::RedactorSettings;
+    use hermetic_types::SystemClock;
+
+    use super::*;
+
+    #[test]
+    fn where_the_time_of_tools_is_bounded_nothing_goes_on_after_its_call() {
+        let may_start = |starts| {
+            let settings = BackgroundSettings {
+                longest_hold: Duration::ZERO,
+                starts,
+            };
+            let redactor = Redactor::new([], RedactorSettings::default());
+            let reach = Arc::new(NoWayBack);
+            let clock = SystemClock::shared();
+            BackgroundProcesses::new(settings, redactor, None, reach, clock).may_start()
+        };
+        assert!(may_start(BackgroundStarts::Allowed).is_ok());
+        let refused = may_start(BackgroundStarts::RefusedByBudget).unwrap_err();
+        assert!(
+            refused.to_string().contains("in the foreground"),
+            "{refused}"
+        );
     }
 }

@@ -27,7 +27,8 @@ mod workplace;
 
 pub use ask::{CommandApprover, CommandDenied, DecidedCommand, JudgedAs, NoOneToAsk};
 pub use background::{
-    BackgroundProcesses, BackgroundSettings, NoWayBack, NoticeKind, ProcessNotice, SandboxReach,
+    BackgroundProcesses, BackgroundSettings, BackgroundStarts, NoWayBack, NoticeKind,
+    ProcessNotice, SandboxReach,
 };
 pub use code::{CodeSettings, CodeTool, ScriptDirectory};
 pub use files::{FileTools, ResultBounds};

@@ -265,6 +265,9 @@ impl ConversationTools<'_> {
         else {
             return failed("only a shell command can go to the background");
         };
+        if let Err(refused) = background.may_start() {
+            return failed(&refused.to_string());
+        }
         let terms = ProcessTerms {
             command,
             tell,

@@ -15,9 +15,9 @@ use hermetic_sandbox::{
 };
 use hermetic_store::{RowOwner, Store};
 use hermetic_tools::{
-    BackgroundProcesses, BackgroundSettings, CodeSettings, CodeTool, FileTools, Held, NoOneToAsk,
-    NoSandbox, ResultBounds, SandboxReach, ScriptDirectory, TerminalSettings, TerminalTool,
-    ToolKit, ToolWorkplace,
+    BackgroundProcesses, BackgroundSettings, BackgroundStarts, CodeSettings, CodeTool, FileTools,
+    Held, NoOneToAsk, NoSandbox, ResultBounds, SandboxReach, ScriptDirectory, TerminalSettings,
+    TerminalTool, ToolKit, ToolWorkplace,
 };
 use hermetic_types::{
     BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits, Secret, SystemClock,
@@ -279,6 +279,7 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> ToolK
         background: BackgroundProcesses::new(
             BackgroundSettings {
                 longest_hold: Duration::from_secs(3600),
+                starts: BackgroundStarts::Allowed,
             },
             redactor,
             Some(store.processes()),

@@ -122,7 +122,11 @@ impl AnthropicReader<'_> {
                 deltas.push(ReplyDelta::ToolCall(call.0));
                 call.1
             }
-            "thinking" | "redacted_thinking" => OpenBlock::Opaque(block.clone()),
+            "thinking" | "redacted_thinking" => {
+                let thought = text_at(block, "thinking").or_else(|| text_at(block, "data"));
+                deltas.extend(thought.map(|text| ReplyDelta::Thinking(text.len())));
+                OpenBlock::Opaque(block.clone())
+            }
             _ => OpenBlock::Unknown,
         };
         self.open.insert(index(event), open);
@@ -164,8 +168,9 @@ impl AnthropicReader<'_> {
                 }))
             }
             ("thinking_delta", Some(OpenBlock::Opaque(block))) => {
-                append(block, "thinking", text_at(delta, "thinking")?);
-                None
+                let piece = text_at(delta, "thinking")?;
+                append(block, "thinking", piece);
+                Some(ReplyDelta::Thinking(piece.len()))
             }
             ("signature_delta", Some(OpenBlock::Opaque(block))) => {
                 append(block, "signature", text_at(delta, "signature")?);

@@ -111,7 +111,10 @@ fn thoughts_with_their_signature_text_and_parallel_calls_in_odd_pieces() {
         deltas,
         [
             usage(1),
+            ReplyDelta::Thinking("let me ".len()),
+            ReplyDelta::Thinking("see".len()),
             opaque(thought),
+            ReplyDelta::Thinking("ZGF0YQ==".len()),
             opaque(json!({"type": "redacted_thinking", "data": "ZGF0YQ=="})),
             ReplyDelta::Text("Hi".to_owned()),
             call(0, "t1", "look"),
@@ -188,10 +191,10 @@ fn an_answer_in_one_piece_says_the_same() {
     let deltas = AnthropicReader::new(&settings)
         .whole(body.to_string().as_bytes())
         .unwrap();
-    assert_eq!(deltas.len(), 5);
-    assert!(matches!(&deltas[1], ReplyDelta::Opaque(_)));
+    assert_eq!(deltas.len(), 6);
+    assert!(matches!(&deltas[2], ReplyDelta::Opaque(_)));
     assert!(
-        matches!(&deltas[3], ReplyDelta::ToolCall(call) if call.arguments == r#"{"a":1}"#),
+        matches!(&deltas[4], ReplyDelta::ToolCall(call) if call.arguments == r#"{"a":1}"#),
         "{deltas:?}"
     );
 }

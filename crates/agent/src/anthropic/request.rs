@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::content::{AnthropicBlock, CacheControl};
 use super::thinking::{OutputConfig, ThinkingSettings, max_tokens, output_config, thinking};
-use crate::endpoint::EndpointSettings;
+use crate::endpoint::{EndpointSettings, written};
 use crate::{Message, ModelRequest, ToolSpec};
 
 pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String {
@@ -37,8 +37,7 @@ pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String
     if settings.cache_prompts {
         body.mark_for_cache();
     }
-    // Strings, numbers and values that were JSON before always serialise.
-    serde_json::to_string(&body).unwrap_or_default()
+    written(settings, &body)
 }
 
 #[derive(Serialize)]

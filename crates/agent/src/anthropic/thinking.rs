@@ -42,6 +42,9 @@ fn most_output(model: &str) -> u32 {
 
 pub(super) fn thinking(settings: &EndpointSettings) -> Option<ThinkingSettings> {
     let effort = settings.effort?;
+    if is_before_thinking(&settings.model) {
+        return None;
+    }
     if effort == ReasoningEffort::None {
         return Some(ThinkingSettings::Disabled);
     }
@@ -50,9 +53,21 @@ pub(super) fn thinking(settings: &EndpointSettings) -> Option<ThinkingSettings> 
     }
     // Thoughts count as output and must leave room for an answer.
     let room = max_tokens(settings) / 2;
+    if max_tokens(settings) <= LEAST_THINKING {
+        return None;
+    }
     Some(ThinkingSettings::Enabled {
-        budget_tokens: effort.tokens().min(room).max(1024),
+        budget_tokens: effort.tokens().min(room).max(LEAST_THINKING),
     })
+}
+
+/// The least that the endpoint takes, and it has to be less than the whole answer.
+const LEAST_THINKING: u32 = 1024;
+
+/// Claude thinks since 3.7, and refuses to be asked for it before.
+fn is_before_thinking(model: &str) -> bool {
+    let is = |part: &str| model.contains(part);
+    is("claude-2") || is("claude-3") && !is("claude-3-7") && !is("claude-3.7")
 }
 
 pub(super) fn output_config(settings: &EndpointSettings) -> Option<OutputConfig> {
@@ -102,7 +117,22 @@ mod tests {
         assert_eq!(ask("claude-opus-4-6"), (adaptive, Some("max")));
         let enabled = |tokens: u32| format!(r#"{{"budget_tokens":{tokens},"type":"enabled"}}"#);
         assert_eq!(ask("claude-sonnet-4-5-20250929"), (enabled(16_000), None));
-        assert_eq!(ask("claude-3-5-haiku-latest"), (enabled(4096), None));
+        for before in ["claude-3-5-haiku-latest", "claude-3-opus-20240229"] {
+            assert_eq!(ask(before), ("null".to_owned(), None));
+        }
+        assert_eq!(ask("claude-3-7-sonnet-latest"), (enabled(24_576), None));
         assert_eq!(ask("MiniMax-M2"), (enabled(16_000), None));
+    }
+
+    #[test]
+    fn an_answer_without_room_for_thoughts_is_asked_for_without_them() {
+        let dialect = ApiDialect::AnthropicMessages;
+        let mut settings =
+            EndpointSettings::speaking(dialect, "http://h", None, "claude-sonnet-4-5");
+        settings.effort = Some(ReasoningEffort::High);
+        settings.max_output_tokens = Some(1024);
+        assert!(thinking(&settings).is_none());
+        settings.max_output_tokens = Some(1025);
+        assert!(thinking(&settings).is_some());
     }
 }

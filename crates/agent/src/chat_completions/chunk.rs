@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::reasoning::{Thoughts, beside_call};
 use crate::answer_reader::{AnswerReader, count_at, cut, parse, text_at, unreadable};
-use crate::endpoint::EndpointSettings;
+use crate::endpoint::{EndpointSettings, failure};
+use crate::reply::MOST_CALLS;
 use crate::{
     CallFragment, FinishReason, ModelError, NanoDollars, OpaquePart, ReplyDelta, TokenUsage,
 };
@@ -14,6 +15,7 @@ pub(crate) struct ChatCompletionsReader<'a> {
     settings: &'a EndpointSettings,
     thoughts: Thoughts,
     finish: Option<FinishReason>,
+    failed: Option<ModelError>,
     /// Ids of the calls seen so far by their place, for servers that send no index.
     ids: Vec<Option<String>>,
     said_something: bool,
@@ -26,6 +28,7 @@ impl<'a> ChatCompletionsReader<'a> {
             settings,
             thoughts: Thoughts::default(),
             finish: None,
+            failed: None,
             ids: Vec::new(),
             said_something: false,
             saw_event: false,
@@ -49,9 +52,16 @@ impl AnswerReader for ChatCompletionsReader<'_> {
         Ok(self.deltas(&value, "delta"))
     }
 
+    fn failed(&mut self) -> Option<ModelError> {
+        self.failed.take()
+    }
+
     fn whole(&mut self, body: &[u8]) -> Result<Vec<ReplyDelta>, ModelError> {
         let value = parse(self.settings, body)?;
         let mut deltas = self.deltas(&value, "message");
+        if self.failed.is_some() {
+            return Ok(deltas);
+        }
         if self.finish.is_none() && !self.said_something {
             return Err(unreadable(self.settings, "neither a choice nor an error"));
         }
@@ -82,7 +92,7 @@ impl ChatCompletionsReader<'_> {
             return deltas;
         };
         if let Some(message) = choice.get(kind) {
-            self.thoughts.take(message);
+            let thought = self.thoughts.take(message);
             let text = text_of(message);
             let calls = message.get("tool_calls").and_then(Value::as_array);
             let calls: Vec<_> = calls.into_iter().flatten().collect();
@@ -95,7 +105,9 @@ impl ChatCompletionsReader<'_> {
                 deltas.push(ReplyDelta::ToolCall(self.fragment(call, place, kind)));
             }
             self.said_something |= !deltas.is_empty();
+            deltas.extend((thought > 0).then_some(ReplyDelta::Thinking(thought)));
         }
+        self.failed = self.failure(choice);
         // Usage may follow, so the end is kept until the stream itself ends.
         if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
             deltas.extend(self.flushed_thoughts());
@@ -106,6 +118,17 @@ impl ChatCompletionsReader<'_> {
             });
         }
         deltas
+    }
+
+    /// Routers say in the choice that the provider behind them failed.
+    fn failure(&self, choice: &Value) -> Option<ModelError> {
+        let error = choice.get("error").filter(|error| !error.is_null());
+        if let Some(error) = error {
+            return Some(failure::of_object(self.settings, error));
+        }
+        let reason = choice.get("finish_reason").and_then(Value::as_str);
+        let failed = reason == Some("error");
+        failed.then(|| unreadable(self.settings, "it ended with an error"))
     }
 
     /// Thoughts stand before what they led to.
@@ -148,6 +171,8 @@ impl ChatCompletionsReader<'_> {
         let known = self.ids.iter().position(|other| other.as_deref() == id);
         match (id, known) {
             (Some(_), Some(place)) => place,
+            // One more than are taken. It is passed over, and not looked for among all before it.
+            (Some(_), None) if self.ids.len() >= MOST_CALLS => usize::MAX,
             (Some(id), None) => {
                 self.ids.push(Some(id.to_owned()));
                 self.ids.len() - 1
@@ -186,17 +211,28 @@ fn usage(value: &Value) -> Option<ReplyDelta> {
             .max(count("prompt_cache_hit_tokens")),
         cache_write_tokens: count("prompt_tokens_details.cache_write_tokens"),
         reasoning_tokens: count("completion_tokens_details.reasoning_tokens"),
-        // OpenRouter says what it takes.
-        cost: usage
-            .get("cost")
-            .and_then(Value::as_f64)
-            .and_then(NanoDollars::from_dollars),
+        cost: cost(usage),
     }))
+}
+
+/// What OpenRouter says that it takes. With a key of one's own at the provider that is its fee, and what the
+/// provider takes stands beside it or is not known.
+fn cost(usage: &Value) -> Option<NanoDollars> {
+    let amount = |path: &str| {
+        let dollars = usage.pointer(path).and_then(Value::as_f64)?;
+        NanoDollars::from_dollars(dollars)
+    };
+    let cost = amount("/cost")?;
+    if usage.get("is_byok").and_then(Value::as_bool) != Some(true) {
+        return Some(cost);
+    }
+    amount("/cost_details/upstream_inference_cost").map(|upstream| cost.plus(upstream))
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::endpoint::read_events;
@@ -218,6 +254,69 @@ mod tests {
 
     fn deltas(pieces: &[&[u8]]) -> Vec<ReplyDelta> {
         read_events(&settings(), pieces).expect("readable")
+    }
+
+    fn event(json: &Value) -> (Vec<ReplyDelta>, Option<ModelError>) {
+        let settings = settings();
+        let mut reader = ChatCompletionsReader::new(&settings);
+        let deltas = reader.event(&json.to_string()).expect("readable");
+        (deltas, reader.failed())
+    }
+
+    #[test]
+    fn a_provider_that_failed_behind_a_router_is_a_failure() {
+        let usage = json!({"prompt_tokens": 5});
+        let failed = json!({"code": 502, "message": "upstream broke"});
+        for choice in [
+            json!({"delta": {"content": ""}, "finish_reason": "error"}),
+            json!({"delta": {"content": "half"}, "error": failed}),
+        ] {
+            let (deltas, failed) = event(&json!({"choices": [choice], "usage": usage}));
+            assert!(matches!(deltas[0], ReplyDelta::Usage(_)), "{deltas:?}");
+            assert!(failed.is_some_and(|error| error.is_passing()), "{choice}");
+        }
+    }
+
+    #[test]
+    fn calls_without_an_index_are_bounded() {
+        let call = |id: usize| json!({"id": id.to_string(), "function": {"name": "t"}});
+        let calls: Vec<_> = (0..1000).map(call).collect();
+        let (deltas, _) = event(&json!({"choices": [{"delta": {"tool_calls": calls}}]}));
+        let known = deltas.iter().filter(|delta| {
+            let ReplyDelta::ToolCall(call) = delta else {
+                return false;
+            };
+            call.index < MOST_CALLS
+        });
+        assert_eq!(known.count(), MOST_CALLS);
+        let settings = settings();
+        let mut reader = ChatCompletionsReader::new(&settings);
+        for id in 0..1000 {
+            reader.index(&json!({}), Some(&id.to_string()));
+        }
+        assert_eq!(reader.ids.len(), MOST_CALLS);
+    }
+
+    #[test]
+    fn with_a_key_of_ones_own_the_providers_price_is_added_or_unknown() {
+        let cost = |usage| {
+            let (deltas, _) = event(&json!({"usage": usage}));
+            let ReplyDelta::Usage(usage) = deltas[0] else {
+                panic!("{deltas:?}")
+            };
+            usage.cost.map(NanoDollars::dollars)
+        };
+        let upstream = json!({"upstream_inference_cost": 0.5});
+        assert_eq!(cost(json!({"cost": 0.25})), Some(0.25));
+        assert_eq!(
+            cost(json!({"cost": 0.25, "is_byok": false, "cost_details": upstream})),
+            Some(0.25)
+        );
+        assert_eq!(
+            cost(json!({"cost": 0.25, "is_byok": true, "cost_details": upstream})),
+            Some(0.75)
+        );
+        assert_eq!(cost(json!({"cost": 0.25, "is_byok": true})), None);
     }
 
     proptest! {

@@ -17,13 +17,20 @@ pub(super) struct Thoughts {
 }
 
 impl Thoughts {
-    pub(super) fn take(&mut self, message: &Value) {
-        self.content
-            .push_str(text_at(message, "reasoning_content").unwrap_or_default());
+    /// Takes what a message holds of them. Says how many bytes that were.
+    pub(super) fn take(&mut self, message: &Value) -> usize {
+        let content = text_at(message, "reasoning_content").unwrap_or_default();
+        self.content.push_str(content);
         let details = message.get("reasoning_details").and_then(Value::as_array);
+        let mut detailed = 0;
         for detail in details.into_iter().flatten() {
+            let texts = ["text", "summary", "data"].map(|name| text_at(detail, name));
+            detailed += texts.into_iter().flatten().map(str::len).sum::<usize>();
             self.take_detail(detail);
         }
+        // Several names for the same; the last is for people only.
+        let shown = text_at(message, "reasoning").unwrap_or_default();
+        content.len().max(detailed).max(shown.len())
     }
 
     /// All of them so far, if there are any.

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 use super::content::{MessageContent, of_result, of_user};
 use super::reasoning::returned;
-use crate::endpoint::{EndpointSettings, ReasoningEffort};
-use crate::tool_names::{usable_arguments, usable_name};
+use crate::endpoint::{EndpointSettings, ReasoningEffort, written};
+use crate::tool_names::{nine_letter_id, usable_arguments, usable_name};
 use crate::{AssistantPart, CallId, Message, ModelRequest, ToolCall, ToolSpec};
 
 pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String {
@@ -23,7 +23,7 @@ pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String
     };
     let body = CompletionBody {
         model: &settings.model,
-        messages: said(ask.messages, &settings.provider()),
+        messages: said(ask.messages, &settings.provider(), wire_ids(settings)),
         stream: settings.stream,
         stream_options: settings.stream.then_some(StreamOptions {
             include_usage: true,
@@ -34,8 +34,18 @@ pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String
         reasoning_effort: settings.effort.map(ReasoningEffort::name),
         temperature: settings.temperature,
     };
-    // Strings, numbers and values that were JSON before always serialise.
-    serde_json::to_string(&body).unwrap_or_default()
+    written(settings, &body)
+}
+
+/// How the id of a call is written.
+type WireIds = fn(&CallId) -> Cow<'_, str>;
+
+/// Mistral takes ids of nine letters and digits and no others.
+fn wire_ids(settings: &EndpointSettings) -> WireIds {
+    match settings.base_url.contains("://api.mistral.ai") {
+        true => nine_letter_id,
+        false => |id| id.as_str().into(),
+    }
 }
 
 #[derive(Serialize)]
@@ -67,7 +77,7 @@ struct RequestMessage<'a> {
     role: &'static str,
     content: Option<MessageContent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a CallId>,
+    tool_call_id: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<RequestCall<'a>>,
     /// What the provider wants back of the model's thoughts.
@@ -77,7 +87,7 @@ struct RequestMessage<'a> {
 
 #[derive(Serialize)]
 struct RequestCall<'a> {
-    id: &'a CallId,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: CalledFunction<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +115,7 @@ struct OfferedFunction<'a> {
 
 /// The messages in order. Images of tool results follow in a message of their own, after the last
 /// result: this dialect has no place for them in a result, and nothing may come between results.
-fn said<'a>(messages: &'a [Message], provider: &str) -> Vec<RequestMessage<'a>> {
+fn said<'a>(messages: &'a [Message], provider: &str, ids: WireIds) -> Vec<RequestMessage<'a>> {
     let mut said = Vec::with_capacity(messages.len());
     let mut images = Vec::new();
     for message in messages {
@@ -119,9 +129,9 @@ fn said<'a>(messages: &'a [Message], provider: &str) -> Vec<RequestMessage<'a>> 
                 RequestMessage::plain("system", MessageContent::text(text.as_str()))
             }
             Message::User { parts } => RequestMessage::of_user(of_user(parts)),
-            Message::Assistant { parts } => of_assistant(message, parts, provider),
+            Message::Assistant { parts } => of_assistant(message, parts, provider, ids),
             Message::Tool { call_id, parts, .. } => RequestMessage {
-                tool_call_id: Some(call_id),
+                tool_call_id: Some(ids(call_id)),
                 ..RequestMessage::plain("tool", of_result(parts, &mut images))
             },
         });
@@ -135,9 +145,10 @@ fn of_assistant<'a>(
     message: &'a Message,
     parts: &'a [AssistantPart],
     provider: &str,
+    ids: WireIds,
 ) -> RequestMessage<'a> {
     let text: Cow<'_, str> = message.text();
-    let tool_calls = calls(parts, provider);
+    let tool_calls = calls(parts, provider, ids);
     let content = (tool_calls.is_empty() || !text.is_empty()).then_some(MessageContent::Text(text));
     RequestMessage {
         role: "assistant",
@@ -149,7 +160,7 @@ fn of_assistant<'a>(
 }
 
 /// The calls, each with what its provider wants back beside it: that stands directly before it.
-fn calls<'a>(parts: &'a [AssistantPart], provider: &str) -> Vec<RequestCall<'a>> {
+fn calls<'a>(parts: &'a [AssistantPart], provider: &str, ids: WireIds) -> Vec<RequestCall<'a>> {
     let mut calls = Vec::new();
     let mut beside = None;
     for part in parts {
@@ -158,7 +169,7 @@ fn calls<'a>(parts: &'a [AssistantPart], provider: &str) -> Vec<RequestCall<'a>>
                 let data = part.for_provider(provider);
                 beside = data.and_then(|data| data.get("extra_content"));
             }
-            AssistantPart::ToolCall(made) => calls.push(call(made, beside.take())),
+            AssistantPart::ToolCall(made) => calls.push(call(made, beside.take(), ids)),
             AssistantPart::Text { .. } | AssistantPart::Image(_) => beside = None,
         }
     }
@@ -181,9 +192,9 @@ impl<'a> RequestMessage<'a> {
     }
 }
 
-fn call<'a>(call: &'a ToolCall, extra_content: Option<&'a Value>) -> RequestCall<'a> {
+fn call<'a>(call: &'a ToolCall, extra_content: Option<&'a Value>, ids: WireIds) -> RequestCall<'a> {
     RequestCall {
-        id: &call.id,
+        id: ids(&call.id),
         r#type: "function",
         function: CalledFunction {
             name: usable_name(&call.name),

@@ -147,3 +147,23 @@ fn thoughts_go_back_to_where_they_came_from() {
     );
     assert_eq!(calls[1].get("extra_content"), None);
 }
+
+#[test]
+fn mistral_is_given_ids_that_it_takes_and_the_result_has_the_same() {
+    let settings = EndpointSettings::new("https://api.mistral.ai/v1", None, "m");
+    let messages = [
+        Message::user("hi"),
+        Message::Assistant {
+            parts: vec![calling("call_from_elsewhere")],
+        },
+        Message::failed_tool(CallId::new("call_from_elsewhere"), "dark"),
+    ];
+    let ask = ModelRequest {
+        messages: &messages,
+        tools: &[],
+    };
+    let body: Value = serde_json::from_str(&body(&settings, ask)).unwrap();
+    let id = body["messages"][1]["tool_calls"][0]["id"].as_str().unwrap();
+    assert_eq!(id.len(), 9);
+    assert_eq!(body["messages"][2]["tool_call_id"], id);
+}

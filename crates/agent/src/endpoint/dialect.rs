@@ -1,6 +1,7 @@
 //! The wire formats that models are spoken to in.
 
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::answer_reader::AnswerReader;
 use crate::endpoint::{EndpointSettings, KeyHeader};
@@ -59,16 +60,6 @@ impl ApiDialect {
     }
 
     pub(super) fn body(self, settings: &EndpointSettings, ask: ModelRequest<'_>) -> String {
-        let body = self.own_body(settings, ask);
-        if settings.extra_body.is_empty() {
-            return body;
-        }
-        let mut fields: Map<String, Value> = serde_json::from_str(&body).unwrap_or_default();
-        fields.extend(settings.extra_body.clone());
-        Value::Object(fields).to_string()
-    }
-
-    fn own_body(self, settings: &EndpointSettings, ask: ModelRequest<'_>) -> String {
         match self {
             Self::ChatCompletions => chat_completions::body(settings, ask),
             Self::Responses => responses::body(settings, ask),
@@ -85,6 +76,55 @@ impl ApiDialect {
             Self::Responses => Box::new(responses::ResponsesReader::new(settings)),
             Self::AnthropicMessages => Box::new(anthropic::AnthropicReader::new(settings)),
             Self::Gemini => Box::new(gemini::GeminiReader::new(settings)),
+        }
+    }
+}
+
+/// A request as text, with the fields that the configuration adds to it. Not by way of text that is read
+/// again: a conversation may be nested deeper than is read.
+pub(crate) fn written(settings: &EndpointSettings, body: &impl Serialize) -> String {
+    // Strings, numbers and values that were JSON before always serialise.
+    if settings.extra_body.is_empty() {
+        return serde_json::to_string(body).unwrap_or_default();
+    }
+    let mut body = serde_json::to_value(body).unwrap_or_default();
+    if let Value::Object(fields) = &mut body {
+        fields.extend(settings.extra_body.clone());
+    }
+    body.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{AssistantPart, CallId, Message, OpaquePart, ToolCall};
+
+    #[test]
+    fn deep_arguments_do_not_empty_a_request_with_fields_of_ones_own() {
+        let nested = format!("{}1{}", "[".repeat(120), "]".repeat(120));
+        for dialect in ApiDialect::ALL {
+            let mut settings = EndpointSettings::speaking(dialect, "http://h", None, "m");
+            settings.extra_body.insert("mine".to_owned(), json!(1));
+            let data = serde_json::from_str(&nested).expect("JSON");
+            let call = ToolCall {
+                id: CallId::new("a"),
+                name: "t".to_owned(),
+                arguments: format!(r#"{{"x":{nested}}}"#),
+            };
+            let parts = vec![
+                AssistantPart::Opaque(OpaquePart::new(settings.provider(), data)),
+                AssistantPart::ToolCall(call),
+            ];
+            let messages = [Message::user("the question"), Message::Assistant { parts }];
+            let ask = ModelRequest {
+                messages: &messages,
+                tools: &[],
+            };
+            let body = dialect.body(&settings, ask);
+            assert!(body.contains("the question"), "{dialect:?}: {body}");
+            assert!(body.contains(r#""mine":1"#), "{dialect:?}: {body}");
         }
     }
 }

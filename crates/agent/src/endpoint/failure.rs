@@ -106,8 +106,9 @@ impl Told {
         let model = settings.model.clone();
         // The words tell of a length more often than the code does.
         let kind = match kind {
+            // A rate is counted in tokens too, and "too many" of them are so for a minute.
             EndpointFailureKind::Request | EndpointFailureKind::Busy
-                if speaks_of_length(&self.said) =>
+                if status != 429 && speaks_of_length(&self.said) =>
             {
                 EndpointFailureKind::Length
             }
@@ -148,6 +149,12 @@ impl Told {
 
 /// The provider's own word: OpenAI's `code`, Anthropic's `type`, Google's `status` and `reason`.
 fn kind(error: &Value) -> EndpointFailureKind {
+    // What OpenRouter's moderation refused is about these words and not about the key.
+    let metadata = error.get("metadata");
+    let flagged = |name| metadata.is_some_and(|data| data.get(name).is_some());
+    if flagged("reasons") || flagged("flagged_input") {
+        return EndpointFailureKind::Request;
+    }
     let details = error.get("details").and_then(Value::as_array);
     let reasons = details
         .into_iter()
@@ -376,6 +383,17 @@ mod tests {
                 "Credit",
             ),
             (500, json!("oops"), "Busy"),
+            (
+                429,
+                json!({"message": "Too many tokens, please wait before trying again."}),
+                "Busy",
+            ),
+            (
+                403,
+                json!({"error": {"code": 403, "message": "flagged", "metadata": {"reasons": ["x"], "flagged_input": "y"}}}),
+                "Request",
+            ),
+            (403, json!({"error": {"code": 403, "message": "no"}}), "Key"),
             (418, json!({}), "Request"),
         ];
         for (status, body, expected) in table {

@@ -13,6 +13,7 @@ mod settings;
 mod sse;
 
 use std::fmt;
+use std::time::Duration;
 
 use async_stream::try_stream;
 use futures::stream::StreamExt;
@@ -24,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use self::address::address;
 use self::body::CountedBody;
 pub use self::dialect::ApiDialect;
+pub(crate) use self::dialect::written;
 use self::settings::headers;
 pub use self::settings::{EndpointSettings, KeyHeader, ModelEndpointError, ReasoningEffort};
 use self::sse::{EventParser, EventTooLarge};
@@ -35,7 +37,7 @@ pub fn read_events(
     settings: &EndpointSettings,
     pieces: &[&[u8]],
 ) -> Result<Vec<ReplyDelta>, ModelError> {
-    let mut events = EventParser::new(settings.max_response_bytes);
+    let mut events = EventParser::new(settings.max_event_bytes());
     let mut reader = settings.dialect.reader(settings);
     let mut deltas = Vec::new();
     let mut ready = Vec::new();
@@ -48,6 +50,9 @@ pub fn read_events(
     ready.extend(events.finish());
     for data in ready {
         deltas.extend(reader.event(&data)?);
+        if let Some(error) = reader.failed() {
+            return Err(error);
+        }
         // Nothing is read beyond the end of an answer.
         if matches!(deltas.last(), Some(ReplyDelta::Finish(_))) {
             return Ok(deltas);
@@ -99,10 +104,14 @@ impl ModelEndpoint {
                 for delta in reader.whole(&start)? {
                     yield delta;
                 }
+                if let Some(error) = reader.failed() {
+                    Err(error)?;
+                }
                 return;
             }
             let mut first = Some(start.freeze());
-            let mut events = EventParser::new(self.settings.max_response_bytes);
+            let most = self.settings.max_event_bytes();
+            let mut events = EventParser::new(most);
             let mut over = false;
             while !over {
                 let piece = match first.take() {
@@ -110,7 +119,7 @@ impl ModelEndpoint {
                     None => body.next().await?,
                 };
                 let ready = match piece {
-                    Some(piece) => events.push(&piece).map_err(|EventTooLarge| self.too_large())?,
+                    Some(piece) => events.push(&piece).map_err(|EventTooLarge| self.too_large(most))?,
                     None => {
                         over = true;
                         events.finish().into_iter().collect()
@@ -119,10 +128,16 @@ impl ModelEndpoint {
                 for event in ready {
                     for delta in reader.event(&event)? {
                         let last = matches!(delta, ReplyDelta::Finish(_));
+                        if says_something(&delta) {
+                            body.progressed();
+                        }
                         yield delta;
                         if last {
                             return;
                         }
+                    }
+                    if let Some(error) = reader.failed() {
+                        Err(error)?;
                     }
                 }
             }
@@ -180,10 +195,7 @@ impl ModelEndpoint {
     async fn in_time<T>(&self, future: impl Future<Output = T>) -> Result<T, ModelError> {
         tokio::time::timeout(self.settings.silence, future)
             .await
-            .map_err(|_| ModelError::Silent {
-                model: self.settings.model.clone(),
-                waited: self.settings.silence,
-            })
+            .map_err(|_| self.silent_for(self.settings.silence))
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ModelError {
@@ -193,11 +205,27 @@ impl ModelEndpoint {
         }
     }
 
-    fn too_large(&self) -> ModelError {
+    fn too_large(&self, limit: usize) -> ModelError {
         ModelError::TooLarge {
             model: self.settings.model.clone(),
-            limit: self.settings.max_response_bytes,
+            limit,
         }
+    }
+
+    fn silent_for(&self, waited: Duration) -> ModelError {
+        ModelError::Silent {
+            model: self.settings.model.clone(),
+            waited,
+        }
+    }
+}
+
+/// Figures may be repeated for ever, as may comments between events.
+fn says_something(delta: &ReplyDelta) -> bool {
+    match delta {
+        ReplyDelta::Text(text) => !text.is_empty(),
+        ReplyDelta::Usage(_) => false,
+        _ => true,
     }
 }
 

@@ -101,3 +101,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_answer_of_too_many_values_is_not_parsed() {
+    let many = format!("{{\"choices\":[{}0]}}", "0,".repeat(300_000));
+    for settings in endpoints() {
+        let streamed = read_events(&settings, &[format!("data: {many}\n\n").as_bytes()]);
+        let whole = settings.dialect.reader(&settings).whole(many.as_bytes());
+        for answer in [streamed, whole] {
+            let error = answer.unwrap_err();
+            assert!(error.to_string().contains("too many values"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn one_event_is_smaller_than_a_whole_answer() {
+    for settings in endpoints() {
+        assert!(settings.max_event_bytes() < settings.max_response_bytes);
+        let mut events = EventParser::new(settings.max_event_bytes());
+        let long = vec![b'x'; settings.max_event_bytes() + 1];
+        assert_eq!(events.push(&long), Err(EventTooLarge));
+    }
+}

@@ -100,6 +100,11 @@ impl EndpointSettings {
         }
     }
 
+    /// No event of a stream is larger: it is kept as text, as JSON and as what that means.
+    pub(crate) fn max_event_bytes(&self) -> usize {
+        self.max_response_bytes.min(4 << 20)
+    }
+
     /// Whose parts these are that come back untouched. A signature of one model is refused by another,
     /// and the same wire at another host is another provider.
     pub(crate) fn provider(&self) -> String {

@@ -11,6 +11,7 @@ pub(crate) struct GeminiReader<'a> {
     settings: &'a EndpointSettings,
     calls: usize,
     finish: Option<FinishReason>,
+    failed: Option<ModelError>,
     saw_event: bool,
 }
 
@@ -20,6 +21,7 @@ impl<'a> GeminiReader<'a> {
             settings,
             calls: 0,
             finish: None,
+            failed: None,
             saw_event: false,
         }
     }
@@ -33,7 +35,11 @@ impl AnswerReader for GeminiReader<'_> {
             return Ok(Vec::new());
         }
         let value = parse(self.settings, data.as_bytes())?;
-        self.deltas(&value)
+        Ok(self.deltas(&value))
+    }
+
+    fn failed(&mut self) -> Option<ModelError> {
+        self.failed.take()
     }
 
     /// One answer, or the list of events that the endpoint sends where nobody asked for a stream of them.
@@ -48,7 +54,10 @@ impl AnswerReader for GeminiReader<'_> {
                     deltas.extend(self.event(&event)?);
                 }
             }
-            value => deltas.extend(self.deltas(value)?),
+            value => deltas.extend(self.deltas(value)),
+        }
+        if self.failed.is_some() {
+            return Ok(deltas);
         }
         if self.finish.is_none() && deltas.is_empty() {
             return Err(unreadable(
@@ -72,14 +81,14 @@ impl AnswerReader for GeminiReader<'_> {
 }
 
 impl GeminiReader<'_> {
-    fn deltas(&mut self, value: &Value) -> Result<Vec<ReplyDelta>, ModelError> {
+    fn deltas(&mut self, value: &Value) -> Vec<ReplyDelta> {
         let mut deltas: Vec<_> = usage(value).into_iter().collect();
         if value.pointer("/promptFeedback/blockReason").is_some() {
             self.finish = Some(FinishReason::Filtered);
         }
         // We ask for one candidate.
         let Some(candidate) = value.pointer("/candidates/0") else {
-            return Ok(deltas);
+            return deltas;
         };
         let parts = candidate
             .pointer("/content/parts")
@@ -88,9 +97,12 @@ impl GeminiReader<'_> {
             self.part(part, &mut deltas);
         }
         if let Some(reason) = text_at(candidate, "finishReason") {
-            self.finish = Some(self.finish_of(reason)?);
+            match self.finish_of(reason) {
+                Ok(finish) => self.finish = Some(finish),
+                Err(error) => self.failed = Some(error),
+            }
         }
-        Ok(deltas)
+        deltas
     }
 
     fn part(&mut self, part: &Value, deltas: &mut Vec<ReplyDelta>) {
@@ -102,9 +114,10 @@ impl GeminiReader<'_> {
         }
         // A summary of thoughts is for people, and we asked for none.
         let thought = part.get("thought").and_then(Value::as_bool) == Some(true);
-        if let Some(text) = text_at(part, "text").filter(|_| !thought) {
-            deltas.push(ReplyDelta::Text(text.to_owned()));
-        }
+        deltas.extend(text_at(part, "text").map(|text| match thought {
+            true => ReplyDelta::Thinking(text.len()),
+            false => ReplyDelta::Text(text.to_owned()),
+        }));
     }
 
     /// The signature of a part and the id of a call, which are wanted back with it.

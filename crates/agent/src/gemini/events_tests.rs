@@ -57,6 +57,7 @@ fn text_calls_signatures_and_figures() {
     assert_eq!(
         deltas,
         [
+            ReplyDelta::Thinking("pondering".len()),
             ReplyDelta::Text("Hi".to_owned()),
             opaque(json!({"thoughtSignature": "s1", "id": "g1"})),
             call(0, Some("g1"), "look", r#"{"a":1}"#),
@@ -93,6 +94,29 @@ fn reasons_to_stop() {
     );
     let garbled = stream(&[says(&json!([]), Some("MALFORMED_FUNCTION_CALL"))]).unwrap_err();
     assert!(garbled.is_passing(), "{garbled:?}");
+}
+
+#[test]
+fn figures_of_an_answer_that_was_garbled_go_out_before_the_failure() {
+    let settings = settings();
+    let mut garbled = says(&json!([]), Some("MALFORMED_FUNCTION_CALL"));
+    garbled["usageMetadata"] = json!({"promptTokenCount": 10, "candidatesTokenCount": 5});
+    let garbled = garbled.to_string();
+    for in_one_piece in [false, true] {
+        let mut reader = GeminiReader::new(&settings);
+        let deltas = match in_one_piece {
+            true => reader.whole(garbled.as_bytes()).unwrap(),
+            false => reader.event(&garbled).unwrap(),
+        };
+        assert!(
+            matches!(deltas[..], [ReplyDelta::Usage(usage)] if usage.tokens() == 15),
+            "{deltas:?}"
+        );
+        assert!(matches!(
+            reader.failed(),
+            Some(ModelError::Unreadable { .. })
+        ));
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::endpoint::{EndpointSettings, ReasoningEffort};
+use crate::endpoint::{EndpointSettings, ReasoningEffort, written};
 use crate::tool_names::{arguments_object, usable_name};
 use crate::{
     AssistantPart, CallId, MediaPart, MediaSource, Message, MessagePart, ModelRequest, ToolCall,
@@ -23,8 +23,7 @@ pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String
             thinking_config: thinking(settings),
         },
     };
-    // Strings, numbers and values that were JSON before always serialise.
-    serde_json::to_string(&body).unwrap_or_default()
+    written(settings, &body)
 }
 
 #[derive(Serialize)]
@@ -320,7 +319,16 @@ fn tools<'a>(specs: &'a [ToolSpec]) -> Vec<ToolDeclarations<'a>> {
 /// Models before 3 are given a number of tokens, later ones a level.
 fn thinking(settings: &EndpointSettings) -> Option<Value> {
     let effort = settings.effort?;
-    if settings.model.contains("gemini-2") {
+    let is = |part: &str| settings.model.contains(part);
+    if ["gemini-2.0", "gemini-1", "gemma"].into_iter().any(is) {
+        // They refuse to be asked for it.
+        return None;
+    }
+    if is("gemini-2.5-pro") {
+        // It cannot be told not to think at all.
+        return Some(json!({"thinkingBudget": effort.tokens().max(128)}));
+    }
+    if is("gemini-2") {
         return Some(json!({"thinkingBudget": effort.tokens()}));
     }
     let level = match effort {

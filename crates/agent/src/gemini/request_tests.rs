@@ -139,3 +139,25 @@ fn schemas_and_efforts_go_out_in_the_form_of_the_generation() {
         json!({"thinkingLevel": "high"})
     );
 }
+
+#[test]
+fn models_that_cannot_think_or_must_are_asked_as_they_can_be() {
+    let asked = |model: &str, effort| {
+        let mut settings = settings(model);
+        settings.effort = Some(effort);
+        let wire = wire(&settings, &[Message::user("hi")], &[]);
+        wire["generationConfig"]["thinkingConfig"].clone()
+    };
+    for model in ["gemini-2.0-flash", "gemini-1.5-pro", "gemma-3-27b-it"] {
+        assert_eq!(asked(model, ReasoningEffort::High), Value::Null, "{model}");
+    }
+    let none = ReasoningEffort::None;
+    assert_eq!(
+        asked("gemini-2.5-pro", none),
+        json!({"thinkingBudget": 128})
+    );
+    assert_eq!(
+        asked("gemini-2.5-flash", none),
+        json!({"thinkingBudget": 0})
+    );
+}

@@ -14,6 +14,7 @@ pub(crate) struct ResponsesReader<'a> {
     /// What came of each item in pieces, by its place in the answer.
     items: BTreeMap<u64, ItemSoFar>,
     calls: usize,
+    failed: Option<ModelError>,
     saw_event: bool,
 }
 
@@ -32,6 +33,7 @@ impl<'a> ResponsesReader<'a> {
             settings,
             items: BTreeMap::new(),
             calls: 0,
+            failed: None,
             saw_event: false,
         }
     }
@@ -48,6 +50,7 @@ impl AnswerReader for ResponsesReader<'_> {
         let response = event.get("response").unwrap_or(&null);
         Ok(match text_at(&event, "type").unwrap_or_default() {
             "response.output_text.delta" | "response.refusal.delta" => self.text(&event),
+            "response.reasoning_text.delta" => thought(&event, "delta").into_iter().collect(),
             "response.output_item.added" => self.added(&event),
             "response.function_call_arguments.delta" => self.arguments(&event, "delta"),
             "response.function_call_arguments.done" => self.arguments(&event, "arguments"),
@@ -56,15 +59,18 @@ impl AnswerReader for ResponsesReader<'_> {
                 self.finished(response)
             }
             "response.failed" => {
-                return Err(failure::of_object(
-                    self.settings,
-                    response.get("error").unwrap_or(&event),
-                ));
+                let error = response.get("error").unwrap_or(&event);
+                self.failed = Some(failure::of_object(self.settings, error));
+                usage(response).into_iter().collect()
             }
             // The error itself, with its fields beside the type.
             "error" => return Err(failure::of_object(self.settings, &event)),
             _ => Vec::new(),
         })
+    }
+
+    fn failed(&mut self) -> Option<ModelError> {
+        self.failed.take()
     }
 
     fn whole(&mut self, body: &[u8]) -> Result<Vec<ReplyDelta>, ModelError> {
@@ -137,7 +143,10 @@ impl ResponsesReader<'_> {
         }
         let (in_pieces, call) = (so_far.in_pieces, so_far.call);
         match text_at(item, "type").unwrap_or_default() {
-            "reasoning" => self.thoughts(item).into_iter().collect(),
+            "reasoning" => {
+                let counted = thought(item, "encrypted_content");
+                counted.into_iter().chain(self.thoughts(item)).collect()
+            }
             "function_call" => {
                 let mut deltas = Vec::new();
                 if call.is_none() {
@@ -178,6 +187,11 @@ impl ResponsesReader<'_> {
         let place = count_at(event, "output_index").unwrap_or(0);
         self.items.entry(place).or_default()
     }
+}
+
+/// How much was thought, by the text at `name`.
+fn thought(at: &Value, name: &str) -> Option<ReplyDelta> {
+    text_at(at, name).map(|text| ReplyDelta::Thinking(text.len()))
 }
 
 fn is_call(item: &Value) -> bool {

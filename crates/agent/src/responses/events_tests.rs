@@ -93,7 +93,7 @@ fn pieces_are_taken_once_and_wholes_only_where_no_pieces_came() {
     let opaque = ReplyDelta::Opaque(OpaquePart::new(settings().provider(), output[0].clone()));
     let end = [usage(), ReplyDelta::Finish(FinishReason::Done)];
     let expected = |text: &[&str], arguments: &[&str]| {
-        let mut all = vec![opaque.clone()];
+        let mut all = vec![ReplyDelta::Thinking("ZW5j".len()), opaque.clone()];
         all.extend(text.iter().map(|text| said(text)));
         all.extend(called(arguments));
         all.extend(end.clone());

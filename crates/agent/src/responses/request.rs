@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::endpoint::{EndpointSettings, ReasoningEffort};
+use crate::endpoint::{EndpointSettings, ReasoningEffort, written};
 use crate::tool_names::{plain_id, usable_arguments, usable_name};
 use crate::{AssistantPart, MediaPart, MediaSource, Message, MessagePart, ModelRequest, ToolSpec};
 
@@ -33,8 +33,7 @@ pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String
         max_output_tokens: settings.max_output_tokens,
         temperature: settings.temperature,
     };
-    // Strings, numbers and values that were JSON before always serialise.
-    serde_json::to_string(&body).unwrap_or_default()
+    written(settings, &body)
 }
 
 #[derive(Serialize)]

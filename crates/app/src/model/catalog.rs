@@ -57,20 +57,25 @@ impl ModelCatalog {
         OURS
     }
 
-    /// What is known about this model, whoever serves it.
-    pub fn entry(&self, model: &str) -> Option<&CatalogEntry> {
+    /// What is known about this model, whoever serves it. The price is that of the model itself or of a
+    /// release of it; the context may be that of its family.
+    pub fn entry(&self, model: &str) -> Option<CatalogEntry> {
         let name = normal(model);
-        let fits = |known: &&String| {
-            let rest = name.strip_prefix(known.as_str());
-            // `gpt-5` is `gpt-5-2026-01-01` and not `gpt-50`.
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':', '@']))
-        };
-        let longest = self
-            .entries
-            .keys()
-            .filter(fits)
-            .max_by_key(|known| known.len());
-        self.entries.get(longest?)
+        let family = self.longest(&name, is_of_family)?;
+        let release = self.longest(&name, is_release);
+        Some(CatalogEntry {
+            context_length: family.context_length,
+            price: release.and_then(|entry| entry.price),
+        })
+    }
+
+    /// The entry with the longest name that this one begins with and goes on from as `fits` allows.
+    fn longest(&self, name: &str, fits: fn(&str) -> bool) -> Option<&CatalogEntry> {
+        let known = self.entries.iter();
+        let fitting =
+            known.filter(|(known, _)| name.strip_prefix(known.as_str()).is_some_and(fits));
+        let longest = fitting.max_by_key(|(known, _)| known.len());
+        longest.map(|(_, entry)| entry)
     }
 
     fn embedded() -> Self {
@@ -94,6 +99,29 @@ impl ModelCatalog {
         }
         Ok(())
     }
+}
+
+/// `gpt-5-mini` is of the family of `gpt-5`, and `gpt-50` is not.
+fn is_of_family(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with(['-', ':', '@'])
+}
+
+/// Whether a name that goes on like this is the same model: with its date, as the latest, or as some provider
+/// serves it. What is called anything else may cost anything else, as `gpt-5-pro` does.
+fn is_release(rest: &str) -> bool {
+    if rest.is_empty() || rest.starts_with([':', '@']) || rest == "-latest" {
+        return true;
+    }
+    let Some(date) = rest.strip_prefix('-') else {
+        return false;
+    };
+    // A year comes first, or all of it in one: `gpt-5-6-2026-01-01` is a version of its own.
+    let first = date.split('-').next().unwrap_or_default();
+    let digits = date.bytes().filter(u8::is_ascii_digit).count();
+    let only_digits = date
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-');
+    only_digits && first.len() >= 4 && digits >= 6
 }
 
 fn entry(fields: &[&str]) -> Result<CatalogEntry, String> {
@@ -166,8 +194,30 @@ mod tests {
         assert_eq!(input("gpt-5-mini-2025-08-07"), dollars(0.25));
         assert_eq!(input("openai/gpt-5.2"), dollars(1.75));
         assert_eq!(input("moonshotai/kimi-k2:free"), dollars(0.6));
+        assert_eq!(input("claude-opus-4-1@20250805"), dollars(15.0));
+        assert_eq!(input("claude-3-5-sonnet-latest"), dollars(3.0));
+        assert_eq!(input("o1-pro"), dollars(150.0));
+        assert_eq!(input("o3-deep-research-2025-06-26"), dollars(10.0));
         assert_eq!(input("gpt-50"), None);
         assert_eq!(input("mistral-large-latest"), None);
+    }
+
+    #[test]
+    fn a_newer_model_of_a_family_has_its_context_and_not_its_price() {
+        let catalog = ModelCatalog::embedded();
+        for newer in [
+            "gpt-5.9-pro",
+            "openai/gpt-5.9",
+            "gpt-5.9-2027-01-01",
+            "gpt-5-ultra",
+            "o3-something",
+            "kimi-k2-faster",
+            "claude-opus-4-9",
+        ] {
+            let entry = catalog.entry(newer).unwrap();
+            assert_eq!(entry.price, None, "{newer}");
+            assert!(entry.context_length.is_some(), "{newer}");
+        }
     }
 
     #[test]

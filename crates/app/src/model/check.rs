@@ -38,6 +38,8 @@ impl ConfiguredModel {
     /// Asks once, without a second attempt and without a fallback.
     pub async fn check(mut self) -> CheckedModel {
         self.settings.max_output_tokens = Some(MOST_OUTPUT);
+        // A small question needs no thought, and some models refuse to think within so little room.
+        self.settings.effort = None;
         self.settings.silence = self.settings.silence.min(PATIENCE);
         let started = Instant::now();
         let mut checked = CheckedModel {
@@ -83,7 +85,10 @@ async fn ask(model: &dyn LanguageModel, usage: &mut TokenUsage) -> Result<String
             ReplyDelta::Text(piece) => said.push_str(&piece),
             ReplyDelta::Usage(figures) => *usage = figures,
             ReplyDelta::Finish(_) => break,
-            ReplyDelta::ToolCall(_) | ReplyDelta::Opaque(_) | ReplyDelta::Restarted => {}
+            ReplyDelta::ToolCall(_)
+            | ReplyDelta::Opaque(_)
+            | ReplyDelta::Thinking(_)
+            | ReplyDelta::Restarted => {}
         }
     }
     Ok(said.trim().chars().take(MOST_SHOWN).collect())

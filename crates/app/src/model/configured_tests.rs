@@ -99,9 +99,19 @@ fn an_address_of_ones_own_and_what_it_speaks() {
             "auto m anthropic_messages https://h/anthropic -".to_owned(),
         ),
         (
-            // A key of a router goes to no address of somebody else.
+            // A key goes to no address of somebody else, neither this provider's nor OpenAI's.
             format!("model: {{default: m, provider: groq, base_url: '{local}'}}"),
-            format!("groq m chat_completions {local} o-key"),
+            format!("groq m chat_completions {local} -"),
+        ),
+        (
+            format!("model: {{default: m, provider: openai, base_url: '{local}'}}"),
+            format!("openai m chat_completions {local} o-key"),
+        ),
+        (
+            format!(
+                "model: {{default: m, provider: mine}}\ncustom_providers: [{{name: mine, base_url: '{local}'}}]"
+            ),
+            format!("mine m chat_completions {local} -"),
         ),
         (
             format!(
@@ -127,6 +137,39 @@ fn an_address_of_ones_own_and_what_it_speaks() {
         first("model: claude-opus-4-6", &moved),
         "anthropic claude-opus-4-6 anthropic_messages http://127.0.0.1:8 a-key"
     );
+}
+
+#[test]
+fn no_key_goes_to_a_provider_by_a_wire_that_others_read_along() {
+    let table = [
+        (
+            "{default: m, provider: anthropic, base_url: 'http://api.anthropic.com'}",
+            "anthropic",
+        ),
+        ("{default: m, base_url: 'http://api.anthropic.com'}", "auto"),
+        ("{default: m, base_url: 'http://api.openai.com/v1'}", "auto"),
+        (
+            "{default: m, provider: groq, base_url: 'http://api.groq.com/openai/v1'}",
+            "groq",
+        ),
+    ];
+    for (model, provider) in table {
+        let shown = first(&format!("model: {model}"), KEYS);
+        assert!(
+            shown.starts_with(provider) && shown.ends_with(" -"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn the_token_of_a_subscription_is_said_to_be_none_of_our_keys() {
+    let token = [("ANTHROPIC_TOKEN", "sk-ant-oat01-x")];
+    let error = models("model: claude-opus-4-6", &token).unwrap_err();
+    assert!(error.contains("subscription"), "{error}");
+    assert!(!error.contains("oat01"), "{error}");
+    let both = [token[0], ("ANTHROPIC_API_KEY", "sk-ant-api03-y")];
+    assert!(models("model: claude-opus-4-6", &both).is_ok());
 }
 
 #[test]

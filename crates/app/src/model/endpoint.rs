@@ -36,6 +36,9 @@ pub(super) fn endpoint(
     let model = name_at(provider, wanted.model);
     let mode = api_mode(wanted, own, known, &address, &model);
     let key = key(config, wanted, own, known, &address, mode);
+    if mode == ApiMode::AnthropicMessages && key.as_ref().is_some_and(is_subscription_token) {
+        return Err(subscription_token());
+    }
     let entry = catalog.entry(&model);
     let mut settings = EndpointSettings::speaking(dialect(mode), address.base_url, key, &model);
     let azure = known.is_some_and(|known| known.name == "azure");
@@ -51,7 +54,7 @@ pub(super) fn endpoint(
     settings.max_output_tokens = config.model().max_tokens;
     let effort = config.model().reasoning_effort.as_deref();
     settings.effort = effort.and_then(ReasoningEffort::named);
-    settings.price = entry.and_then(|entry| entry.price);
+    settings.price = entry.as_ref().and_then(|entry| entry.price);
     if let Some(own) = own {
         settings.headers.extend(own.headers.clone());
         settings.extra_body.extend(own.extra_body.clone());
@@ -81,7 +84,7 @@ fn known(config: &Config, wanted: &WantedModel<'_>) -> Option<&'static KnownProv
     }
     // An address says whose it is. One on this machine may be anybody's.
     if let Some(base_url) = wanted.base_url {
-        let is_theirs = |known: &&KnownProvider| is_own(known, authority(base_url));
+        let is_theirs = |known: &&KnownProvider| is_own(known, base_url);
         return KnownProvider::all()
             .iter()
             .filter(|known| known.base_url.is_some_and(|own| own.starts_with("https:")))
@@ -115,7 +118,7 @@ fn address(
     if let Some(base_url) = written {
         return Ok(EndpointAddress {
             base_url: base_url.to_owned(),
-            is_providers_own: known.is_some_and(|known| is_own(known, authority(base_url))),
+            is_providers_own: known.is_some_and(|known| is_own(known, base_url)),
         });
     }
     let variable = known.and_then(|known| known.base_url_variable);
@@ -132,8 +135,16 @@ fn address(
     }
 }
 
+/// Whether an address is the provider's. By a wire that others read along, only where it has no other.
 /// Bedrock has a host for each region, and two kinds of them.
-fn is_own(known: &KnownProvider, written: &str) -> bool {
+fn is_own(known: &KnownProvider, base_url: &str) -> bool {
+    let is_readable = base_url.starts_with("http://");
+    let is_local = known.base_url.is_some_and(|own| own.starts_with("http://"));
+    is_host_of(known, base_url) && (!is_readable || is_local)
+}
+
+fn is_host_of(known: &KnownProvider, base_url: &str) -> bool {
+    let written = authority(base_url);
     let of_amazon = [".amazonaws.com", ".api.aws"]
         .iter()
         .any(|end| written.ends_with(end));
@@ -200,7 +211,9 @@ fn by_address(base_url: &str) -> ApiMode {
 }
 
 /// A key goes to the endpoint it was written for. That of a known provider is not handed to whatever
-/// `base_url` names, unless somebody named the provider too and no other key fits its wire.
+/// `base_url` names, unless somebody named the provider too and no other key fits its wire; and by no wire
+/// that others read along to a provider that has another. `OPENAI_API_KEY` goes to compatible servers where
+/// no other provider is named.
 fn key(
     config: &Config,
     wanted: &WantedModel<'_>,
@@ -213,14 +226,36 @@ fn key(
         .key
         .or_else(|| own.and_then(|own| own.api_key.as_ref()));
     let customary = matches!(mode, ApiMode::ChatCompletions | ApiMode::Responses);
+    let names_another = match known {
+        Some(known) => known.name != "openai",
+        None => !matches!(wanted.provider, "auto" | "" | "custom"),
+    };
+    let hosts = |known: &&KnownProvider| is_host_of(known, &address.base_url);
+    let read_along = KnownProvider::all()
+        .iter()
+        .find(hosts)
+        .is_some_and(|host| !is_own(host, &address.base_url));
     let by_variable = || match known {
+        _ if read_along => None,
         Some(known) if address.is_providers_own || known.base_url.is_none() || !customary => {
             first_key(config, known)
         }
-        _ if customary => config.model().credentials.get("OPENAI_API_KEY"),
+        _ if customary && !names_another => config.model().credentials.get("OPENAI_API_KEY"),
         _ => None,
     };
     written.or_else(by_variable).cloned()
+}
+
+/// What a subscription signs in with. The API does not take it as a key.
+fn is_subscription_token(key: &Secret) -> bool {
+    key.expose().starts_with("sk-ant-oat")
+}
+
+fn subscription_token() -> AppFailure {
+    AppFailure::new(
+        "the key for Anthropic is the token of a subscription (sk-ant-oat…), which is not spoken here",
+        "make an API key (sk-ant-api…) in Anthropic's console and write it as ANTHROPIC_API_KEY into .env",
+    )
 }
 
 fn first_key<'a>(config: &'a Config, known: &KnownProvider) -> Option<&'a Secret> {
@@ -256,5 +291,5 @@ fn dialect(mode: ApiMode) -> ApiDialect {
 /// Host and port, as they are written.
 fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['/', '?']).next().unwrap_or_default()
+    rest.split(['/', '?', '#', '\\']).next().unwrap_or_default()
 }

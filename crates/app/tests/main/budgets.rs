@@ -91,3 +91,17 @@ async fn tools_stop_when_their_time_is_over_also_those_that_people_type() {
     let told = &lab.asked()[1];
     assert!(told.contains("not run: I stop here"), "{told}");
 }
+
+#[tokio::test]
+async fn the_time_of_a_tool_is_counted_where_no_request_followed_it() {
+    let lab = Lab::builder()
+        .script([calls_terminal("sleep 1.1")])
+        .config("agent: {max_turns: 1}\n")
+        .start()
+        .await;
+    let ended = lab.ask(BOB, "one").await;
+    assert!(ended.contains("I stopped after 1 steps"), "{ended}");
+    let usage = lab.ask(BOB, "/usage").await;
+    assert!(usage.contains("seconds of tools"), "{usage}");
+    assert!(!usage.contains(" 0 seconds of tools"), "{usage}");
+}

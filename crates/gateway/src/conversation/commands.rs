@@ -123,12 +123,12 @@ impl Gateway {
             let usage = "Nothing to run: write it after the command, as in /sh ls";
             return Redacted::constant(usage).into();
         }
-        let meter = self.meter(message);
+        let asker = self.approvals.commands(message);
+        let meter = self.meter(message).without(asker.waits().clone());
         if let Err(refused) = meter.before_tool().await {
             return self.redactor.redact(refused.words).into();
         }
         let own = ConversationSandbox::of(&self.sandboxes, message);
-        let asker = self.approvals.commands(message);
         let site = self.toolsets.of(message.said().platform());
         let toolbox = site.kit.toolbox(&own, &asker);
         let started = Instant::now();

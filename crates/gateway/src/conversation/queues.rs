@@ -28,6 +28,8 @@ pub(super) struct ConversationQueues {
     asides: Vec<CancellationToken>,
     /// Somebody was told that no more can wait.
     told_full: bool,
+    /// Whether only the person of a turn says something into it: it is paid for by that one.
+    steered_by_sender_only: bool,
 }
 
 /// One thing at work, and those that wait for its end.
@@ -99,14 +101,24 @@ impl ConversationQueues {
             commands: WorkQueue::default(),
             asides: Vec::new(),
             told_full: false,
+            steered_by_sender_only: false,
         }
+    }
+
+    /// With turns that take words only from whoever they are counted for.
+    pub(super) fn steered_by_sender_only(mut self, only: bool) -> Self {
+        self.steered_by_sender_only = only;
+        self
     }
 
     pub(super) fn enqueue_turn(&mut self, message: AcceptedMessage, busy: BusyMode) -> Enqueued {
         if let Some(turn) = self.turns.running() {
             // What came along with it has to be fetched first, so it gets a turn of its own.
             let words_only = message.said().attachments.is_empty();
-            let steers = busy == BusyMode::Steer && words_only && self.turns.waiting.is_empty();
+            let steers = busy == BusyMode::Steer
+                && words_only
+                && self.turns.waiting.is_empty()
+                && (!self.steered_by_sender_only || self.turns.is_of_sender(&message));
             if steers && turn.steer_with(&message) {
                 return Enqueued::Steers;
             }
@@ -293,6 +305,11 @@ impl WorkQueue {
 
     fn running(&self) -> Option<&TurnControl> {
         self.at_work.as_ref().map(|at_work| &at_work.control)
+    }
+
+    fn is_of_sender(&self, message: &AcceptedMessage) -> bool {
+        let at_work = self.at_work.as_ref();
+        at_work.is_some_and(|at_work| at_work.message.said().sender.id == message.said().sender.id)
     }
 
     fn has_at_work(&self, message: &MessageId) -> bool {

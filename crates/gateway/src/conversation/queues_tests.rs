@@ -137,3 +137,14 @@ async fn when_everything_ends_nothing_that_waits_is_started() {
     assert!(queues.next(QueueKind::Turns).is_none());
     assert!(queues.is_idle() && queues.waiting() == 0);
 }
+
+#[tokio::test]
+async fn where_each_person_has_a_budget_nobody_rides_on_the_turn_of_another() {
+    let (lab, queues) = lab().await;
+    let mut queues = queues.steered_by_sender_only(true);
+    started(queues.enqueue_turn(lab.says(7, "a").await, BusyMode::Queue));
+    let own = queues.enqueue_turn(lab.says(7, "and").await, BusyMode::Steer);
+    assert!(matches!(own, Enqueued::Steers), "{own:?}");
+    let other = queues.enqueue_turn(lab.says(8, "me too").await, BusyMode::Steer);
+    assert!(matches!(other, Enqueued::Waits), "{other:?}");
+}

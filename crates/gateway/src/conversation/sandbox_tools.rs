@@ -4,9 +4,10 @@ use std::sync::OnceLock;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{MessagePart, ToolInvocation, ToolResult, ToolSet, ToolSpec};
+use hermetic_approvals::ApprovalWaits;
 use hermetic_redact::Redacted;
 use hermetic_session::{LeaseError, SandboxHolder, Sandboxes, SetAside};
-use hermetic_tools::{ConversationTools, Held, NoSandbox, ToolWorkplace};
+use hermetic_tools::{CodeTool, ConversationTools, Held, NoSandbox, ToolWorkplace};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
@@ -98,11 +99,22 @@ impl ToolWorkplace for ConversationSandbox<'_> {
 pub struct AgentTools<'a> {
     tools: ConversationTools<'a>,
     own: &'a ConversationSandbox<'a>,
+    waits: ApprovalWaits,
 }
 
 impl<'a> AgentTools<'a> {
     pub fn new(tools: ConversationTools<'a>, own: &'a ConversationSandbox<'a>) -> Self {
-        Self { tools, own }
+        Self {
+            tools,
+            own,
+            waits: ApprovalWaits::default(),
+        }
+    }
+
+    /// With the time that people were waited for, which is none of a tool's.
+    pub(crate) fn with_waits(mut self, waits: ApprovalWaits) -> Self {
+        self.waits = waits;
+        self
     }
 }
 
@@ -125,7 +137,12 @@ impl ToolSet for AgentTools<'_> {
     ) -> BoxFuture<'a, ToolResult> {
         async move {
             let name = invocation.name;
-            match self.tools.call(name, invocation.arguments, &stop).await {
+            let answered = self.tools.call(name, invocation.arguments, &stop).await;
+            if name == CodeTool::NAME {
+                // A script goes on while one of its calls waits for an answer.
+                self.waits.take();
+            }
+            match answered {
                 Some(answered) => ToolResult {
                     parts: vec![MessagePart::text(match self.own.why_stopped() {
                         Some(why) => Redacted::constant(why)

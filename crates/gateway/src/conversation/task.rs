@@ -62,7 +62,8 @@ impl ConversationTask {
         inbox: mpsc::Receiver<ConversationEvent>,
     ) -> Self {
         Self {
-            queues: ConversationQueues::new(gateway.cut.clone()),
+            queues: ConversationQueues::new(gateway.cut.clone())
+                .steered_by_sender_only(gateway.spending.bounds_persons()),
             first_position: Some(position(&gateway, first)),
             gateway,
             conversation: first.conversation().clone(),

@@ -81,6 +81,7 @@ impl Gateway {
             .outbox
             .chat(&message.said().account)
             .is_some_and(|chat| chat.capabilities().files_out.is_some());
+        let asker = self.approvals.commands(message);
         Ok(TurnSession {
             gateway: self,
             site,
@@ -89,8 +90,8 @@ impl Gateway {
             history,
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message),
-            asker: self.approvals.commands(message),
-            meter: self.meter(message),
+            meter: self.meter(message).without(asker.waits().clone()),
+            asker,
             progress,
         })
     }
@@ -169,7 +170,8 @@ impl TurnSession<'_> {
             TurnProgress::Fresh(text) => TurnInput::Says(text),
             TurnProgress::Resumed => TurnInput::Resume,
         };
-        let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own);
+        let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
+            .with_waits(self.asker.waits().clone());
         let turn = AgentTurn {
             system: &self.system,
             history: &self.history,
@@ -180,7 +182,10 @@ impl TurnSession<'_> {
             steer: &control.steer,
             meter: &self.meter,
         };
-        let answer = agent.take_turn(turn, control.stop.clone()).await?;
+        let answer = agent.take_turn(turn, control.stop.clone()).await;
+        // However it ended: where no request followed the last tool, its time is not in the book yet.
+        self.meter.close().await;
+        let answer = answer?;
         let mut text = answer.text;
         if matches!(self.progress, TurnProgress::Resumed) {
             text.insert_str(0, wording::RESUMED);

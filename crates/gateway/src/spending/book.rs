@@ -22,9 +22,19 @@ pub(crate) struct SpendingBook {
 
 /// The sums of one day, as far as somebody asked for them.
 #[derive(Debug, Default)]
-struct OpenDay {
+pub(super) struct OpenDay {
     date: String,
     sums: HashMap<SpendingScope, SpendingDay>,
+}
+
+/// What became of lifting a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LiftOutcome {
+    Lifted,
+    /// It was lifted before on this day.
+    Already,
+    /// Nobody of that name has spent or asked for anything today.
+    Unknown,
 }
 
 /// Why something was not let through.
@@ -70,6 +80,11 @@ impl SpendingBook {
             &self.limits.all,
         ];
         limits.iter().any(|limits| limits.tool_seconds.is_some())
+    }
+
+    /// Whether what each person spends is bounded, so that it matters whose turn something is part of.
+    pub(crate) fn bounds_persons(&self) -> bool {
+        !self.limits.person.is_none()
     }
 
     /// Whether anybody's money is bounded, so that prices have to be known.
@@ -150,10 +165,18 @@ impl SpendingBook {
         self.rows.day(&self.date().await, scope).await
     }
 
-    /// Lifts today's bounds of one scope; `false` if that was done before.
-    pub(super) async fn lift(&self, scope: &SpendingScope) -> Result<bool, StoreError> {
+    /// Lifts today's bounds of one scope, if somebody spent under that name today or was refused to.
+    pub(super) async fn lift(&self, scope: &SpendingScope) -> Result<LiftOutcome, StoreError> {
         let today = self.today().await;
-        self.rows.lift(&today.date, scope).await
+        let known = today.sums.contains_key(scope)
+            || self.rows.day(&today.date, scope).await? != SpendingDay::default();
+        if !known {
+            return Ok(LiftOutcome::Unknown);
+        }
+        Ok(match self.rows.lift(&today.date, scope).await? {
+            true => LiftOutcome::Lifted,
+            false => LiftOutcome::Already,
+        })
     }
 
     /// Forgets days that nobody asks about.
@@ -161,13 +184,16 @@ impl SpendingBook {
         let now = self.clock.now().calendar();
         let oldest = now.to_zoned(TimeZone::system()).date();
         let oldest = oldest.saturating_sub(jiff::Span::new().days(KEPT_DAYS));
-        self.rows.forget_before(&oldest.to_string()).await
+        self.rows
+            .forget_before(&oldest.to_string(), KEPT_DAYS)
+            .await
     }
 
-    async fn today(&self) -> tokio::sync::MutexGuard<'_, OpenDay> {
+    pub(super) async fn today(&self) -> tokio::sync::MutexGuard<'_, OpenDay> {
+        let mut today = self.today.lock().await;
+        // Read under the lock: who waited for it over midnight would bring yesterday back, without its sums.
         let now = self.clock.now().calendar();
         let date = now.to_zoned(TimeZone::system()).date().to_string();
-        let mut today = self.today.lock().await;
         if today.date != date {
             *today = OpenDay {
                 date,

@@ -6,6 +6,7 @@ use hermetic_audit::{AuditEvent, RuleChange};
 use hermetic_redact::Redacted;
 use hermetic_store::{SpendingDay, SpendingScope, StoreError};
 
+use super::book::LiftOutcome;
 use super::limits::{DayLimits, money};
 use super::{SpendingBook, TurnMeter};
 use crate::Gateway;
@@ -61,10 +62,19 @@ impl Gateway {
         if self.spending.limits_of(&scope).is_none() {
             return Ok(Redacted::constant("There is no such budget."));
         }
-        if !self.spending.lift(&scope).await? {
-            return Ok(Redacted::constant(
-                "It was lifted today already. It begins anew at midnight.",
-            ));
+        match self.spending.lift(&scope).await? {
+            LiftOutcome::Lifted => {}
+            LiftOutcome::Already => {
+                return Ok(Redacted::constant(
+                    "It was lifted today already. It begins anew at midnight.",
+                ));
+            }
+            LiftOutcome::Unknown => {
+                return Ok(Redacted::constant(
+                    "Nothing was spent under that name today, so nothing is lifted. Write the name as it was said \
+                     where the budget was reached.",
+                ));
+            }
         }
         let noted = |text: &str| self.approvals.questions.words(text);
         self.approvals.note(&AuditEvent::Rule {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{NanoDollars, RequestEstimate, SpendingMeter, SpendingRefused, SpentTokens};
+use hermetic_approvals::ApprovalWaits;
 use hermetic_store::{SpendingAmounts, SpendingScope};
 
 use super::book::{NotReserved, SpendingBook, difference};
@@ -17,6 +18,8 @@ pub(crate) struct TurnMeter<'a> {
     scopes: [SpendingScope; 3],
     /// A turn makes one request at a time.
     at_hand: Mutex<AtHand>,
+    /// While people were asked, no tool ran.
+    waits: ApprovalWaits,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -29,6 +32,9 @@ struct AtHand {
     /// request.
     tool_ms: i64,
 }
+
+/// Tokens or nanodollars of one request. No provider means more, and thousands of such fit into a sum.
+const MOST_OF_ONE: i64 = 1_000_000_000_000_000;
 
 const PRICE_UNKNOWN: &str = "The model was not asked: there is a budget in dollars, and what this model costs is \
      not known. The operator can write its price into models.txt (`hermetic models --table` shows how).";
@@ -45,7 +51,14 @@ impl<'a> TurnMeter<'a> {
                 SpendingScope::All,
             ],
             at_hand: Mutex::default(),
+            waits: ApprovalWaits::default(),
         }
+    }
+
+    /// The same, which does not count as tool time how long people were waited for.
+    pub(crate) fn without(mut self, waits: ApprovalWaits) -> Self {
+        self.waits = waits;
+        self
     }
 
     async fn reserve(&self, asked: AskedFor) -> Result<(), SpendingRefused> {
@@ -97,15 +110,14 @@ impl SpendingMeter for TurnMeter<'_> {
         .boxed()
     }
 
-    fn after_request(&self, estimate: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {
+    fn after_request(&self, _: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {
         async move {
             let mut took = match spent {
-                SpentTokens::AsEstimated => estimated(estimate),
                 SpentTokens::Nothing => SpendingAmounts {
                     requests: 1,
                     ..SpendingAmounts::default()
                 },
-                SpentTokens::Exactly(usage) => amounts(usage.tokens(), usage.cost),
+                SpentTokens::Counted(usage) => amounts(usage.tokens(), usage.cost),
             };
             let at_hand = std::mem::take(&mut *self.at_hand());
             took.tool_ms = at_hand.tool_ms;
@@ -127,7 +139,8 @@ impl SpendingMeter for TurnMeter<'_> {
 
     fn after_tool(&self, took: Duration) -> BoxFuture<'_, ()> {
         async move {
-            let tool_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX / 2);
+            let took = took.saturating_sub(self.waits.take());
+            let tool_ms = i64::try_from(took.as_millis()).unwrap_or(MOST_OF_ONE);
             if !self.book.bounds_tools() {
                 self.at_hand().tool_ms += tool_ms;
                 return;
@@ -148,8 +161,11 @@ fn estimated(estimate: RequestEstimate) -> SpendingAmounts {
 }
 
 fn amounts(tokens: u64, cost: Option<NanoDollars>) -> SpendingAmounts {
-    // Half of what fits, so that differences do too.
-    let bounded = |amount: u64| i64::try_from(amount).unwrap_or(i64::MAX).min(i64::MAX / 2);
+    let bounded = |amount: u64| {
+        i64::try_from(amount)
+            .unwrap_or(MOST_OF_ONE)
+            .min(MOST_OF_ONE)
+    };
     let tokens = bounded(tokens);
     SpendingAmounts {
         requests: 1,

@@ -3,10 +3,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use hermetic_agent::{NanoDollars, RequestEstimate, SpendingMeter, SpentTokens, TokenUsage};
+use hermetic_approvals::ApprovalWaits;
 use hermetic_store::{SpendingScope, Store};
 use hermetic_types::{Clock, Timestamp};
 use tempfile::TempDir;
 
+use super::book::LiftOutcome;
 use super::*;
 
 #[derive(Debug)]
@@ -65,7 +67,7 @@ fn estimate(tokens: u64) -> RequestEstimate {
 }
 
 fn took(tokens: u64) -> SpentTokens {
-    SpentTokens::Exactly(TokenUsage {
+    SpentTokens::Counted(TokenUsage {
         input_tokens: tokens,
         ..TokenUsage::default()
     })
@@ -137,8 +139,9 @@ async fn a_budget_is_lifted_once_also_by_somebody_elses_process_and_begins_anew_
     meter.before_request(estimate(100)).await.unwrap();
     meter.before_request(estimate(100)).await.unwrap_err();
     let scope = SpendingScope::Person("telegram:1".to_owned());
-    assert!(elsewhere.lift(&scope).await.unwrap());
-    assert!(!elsewhere.lift(&scope).await.unwrap());
+    let lift = async || elsewhere.lift(&scope).await.unwrap();
+    assert_eq!(lift().await, LiftOutcome::Lifted);
+    assert_eq!(lift().await, LiftOutcome::Already);
     meter.before_request(estimate(100)).await.unwrap();
     meter.before_request(estimate(100)).await.unwrap_err();
     lab.clock.0.fetch_add(86_400_000, Ordering::SeqCst);
@@ -179,9 +182,7 @@ async fn without_bounds_everything_is_counted_and_nothing_refused() {
     let book = lab.book().await;
     let meter = ada(&book, "c");
     meter.before_request(estimate(100)).await.unwrap();
-    meter
-        .after_request(estimate(100), SpentTokens::AsEstimated)
-        .await;
+    meter.after_request(estimate(100), took(100)).await;
     meter.before_tool().await.unwrap();
     meter.after_tool(Duration::from_secs(2)).await;
     meter.before_request(estimate(100)).await.unwrap();
@@ -192,4 +193,69 @@ async fn without_bounds_everything_is_counted_and_nothing_refused() {
         .await;
     let all = book.day(&SpendingScope::All).await.unwrap().spent;
     assert_eq!((all.requests, all.tokens, all.tool_ms), (3, 107, 2000));
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_has_is_not_lifted_and_one_that_was_refused_at_once_is() {
+    let lab = SpendingLab::new(of_person(tokens(100)));
+    let book = lab.book().await;
+    let ada_scope = SpendingScope::Person("telegram:1".to_owned());
+    let lift = async |scope: &SpendingScope| book.lift(scope).await.unwrap();
+    assert_eq!(lift(&ada_scope).await, LiftOutcome::Unknown);
+    let day = book.day(&ada_scope).await.unwrap();
+    assert_eq!(day.lifts, 0);
+    // More than the whole bound, so nothing was ever counted.
+    let meter = ada(&book, "c");
+    meter.before_request(estimate(150)).await.unwrap_err();
+    assert_eq!(lift(&ada_scope).await, LiftOutcome::Lifted);
+    meter.before_request(estimate(150)).await.unwrap();
+}
+
+#[tokio::test]
+async fn figures_that_cannot_be_leave_the_book_open_to_others() {
+    let lab = SpendingLab::new(of_person(tokens(1000)));
+    let book = lab.book().await;
+    for conversation in ["a", "b", "c", "d"] {
+        let person = format!("telegram:{conversation}");
+        let meter = TurnMeter::new(&book, person, conversation.to_owned());
+        meter.before_request(estimate(100)).await.unwrap();
+        meter.after_request(estimate(100), took(u64::MAX)).await;
+    }
+    ada(&book, "e").before_request(estimate(100)).await.unwrap();
+    let all = book.day(&SpendingScope::All).await.unwrap();
+    assert_eq!(all.spent.tokens, 4 * 1_000_000_000_000_000 + 100);
+}
+
+/// The clock moves while somebody waits for the book.
+#[tokio::test]
+async fn who_waits_over_midnight_is_counted_for_the_new_day() {
+    let lab = SpendingLab::new(of_person(tokens(100)));
+    let book = lab.book().await;
+    let before = book.date().await;
+    let held = book.today().await;
+    let waiting = book.date();
+    tokio::pin!(waiting);
+    assert!(futures::poll!(&mut waiting).is_pending());
+    lab.clock.0.fetch_add(86_400_000, Ordering::SeqCst);
+    drop(held);
+    assert_ne!(waiting.await, before);
+}
+
+#[tokio::test]
+async fn waiting_for_a_person_is_no_time_of_tools() {
+    let lab = SpendingLab::new(SpendingLimits::default());
+    let book = lab.book().await;
+    let waits = ApprovalWaits::default();
+    let meter = ada(&book, "c").without(waits.clone());
+    // Not while the store works: its own timers would be over at once.
+    tokio::time::pause();
+    let waited = waits.begin();
+    tokio::time::advance(Duration::from_secs(50)).await;
+    drop(waited);
+    tokio::time::resume();
+    meter.after_tool(Duration::from_secs(53)).await;
+    meter.after_tool(Duration::from_secs(2)).await;
+    meter.close().await;
+    let all = book.day(&SpendingScope::All).await.unwrap().spent;
+    assert_eq!(all.tool_ms, 5000);
 }

@@ -1,0 +1,78 @@
+//! How long people were waited for.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The time in which somebody was asked. Questions at once count once. Clones share one sum.
+#[derive(Clone, Debug, Default)]
+pub struct ApprovalWaits {
+    sum: Arc<Mutex<WaitSum>>,
+}
+
+#[derive(Debug, Default)]
+struct WaitSum {
+    ended: Duration,
+    /// Questions that are open, and since when there are any.
+    open: usize,
+    since: Option<Instant>,
+}
+
+/// A question that is open until this is dropped.
+#[derive(Debug)]
+pub struct OpenWait {
+    waits: ApprovalWaits,
+}
+
+impl ApprovalWaits {
+    pub fn begin(&self) -> OpenWait {
+        let mut sum = self.sum();
+        sum.open += 1;
+        sum.since.get_or_insert_with(Instant::now);
+        OpenWait {
+            waits: self.clone(),
+        }
+    }
+
+    /// How long it was since this was asked last.
+    pub fn take(&self) -> Duration {
+        std::mem::take(&mut self.sum().ended)
+    }
+
+    fn sum(&self) -> MutexGuard<'_, WaitSum> {
+        self.sum.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for OpenWait {
+    fn drop(&mut self) {
+        let mut sum = self.waits.sum();
+        sum.open = sum.open.saturating_sub(1);
+        if sum.open == 0
+            && let Some(since) = sum.since.take()
+        {
+            sum.ended += since.elapsed();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn questions_at_once_count_once() {
+        let waits = ApprovalWaits::default();
+        let second = Duration::from_secs(1);
+        let first = waits.begin();
+        tokio::time::advance(second).await;
+        let other = waits.begin();
+        tokio::time::advance(second).await;
+        drop(first);
+        tokio::time::advance(second).await;
+        drop(other);
+        assert_eq!(waits.take(), 3 * second);
+        assert_eq!(waits.take(), Duration::ZERO);
+    }
+}
