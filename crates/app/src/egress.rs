@@ -232,7 +232,7 @@ fn build(
 }
 
 /// The way through a company's proxy, where there is one.
-pub fn upstream(egress: &EgressSettings) -> Result<Option<UpstreamRoute>, AppFailure> {
+pub(crate) fn upstream(egress: &EgressSettings) -> Result<Option<UpstreamRoute>, AppFailure> {
     let Some(proxy) = egress.upstream_proxy.clone() else {
         return Ok(None);
     };

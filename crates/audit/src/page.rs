@@ -124,7 +124,7 @@ mod tests {
             let expected: Vec<u64> = (1..=first).rev().collect();
             assert_eq!(seen, expected, "{most} {bytes}");
         }
-        let odd = |record: &AuditRecord| record.seq % 1000 == 0;
+        let odd = |record: &AuditRecord| record.seq.is_multiple_of(1000);
         let page = page_before(&path, None, 2, u64::MAX, odd).unwrap();
         let seen: Vec<u64> = page.records.iter().map(|record| record.seq).collect();
         assert_eq!(seen, [3000, 2000]);

@@ -64,7 +64,7 @@ impl DashboardAccess {
             sessions: SessionBook::new(documents),
             attempts: AttemptLimit::default(),
             settings,
-            clock: Arc::clone(&clock),
+            clock,
         }
     }
 

@@ -100,7 +100,7 @@ pub(crate) fn count(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut shown = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             shown.push('\u{202f}');
         }
         shown.push(digit);

@@ -95,7 +95,7 @@ impl SessionBook {
             })
             .await?;
         let csrf = Some(csrf_of(&cookie));
-        Ok(opened.then(|| (cookie, Viewer { csrf, ..viewer })))
+        Ok(opened.then_some((cookie, Viewer { csrf, ..viewer })))
     }
 
     /// Whose cookie this is.

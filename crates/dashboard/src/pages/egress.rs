@@ -99,7 +99,7 @@ fn by_host(connections: &[JournalEntry]) -> Vec<HostRow> {
         }
     }
     let mut hosts: Vec<_> = hosts.into_values().collect();
-    hosts.sort_by(|one, other| other.last_at.cmp(&one.last_at));
+    hosts.sort_by_key(|host| std::cmp::Reverse(host.last_at));
     hosts.truncate(MOST_HOSTS);
     hosts
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
-use hermetic_access::{PairedUser, PendingPairing};
+use hermetic_access::{PairedRole, PairedUser, PendingPairing};
 use hermetic_audit::{AuditEvent, PairingEvent};
 use hermetic_types::{Platform, Timestamp, UserId};
 use maud::html;
@@ -178,7 +178,8 @@ pub(crate) async fn approve(
     act.record(&state, "pairing_attempt", platform.name())?;
     let approved = state
         .pairing
-        .approve(platform, &act.form.code, state.now())
+        // An operator is made at the machine's own command line, and nowhere else.
+        .approve(platform, &act.form.code, PairedRole::User, state.now())
         .await?;
     let user = format!("{} ({})", approved.user, approved.display);
     note(&state, platform, PairingEvent::Approved, &user, &act.viewer)?;

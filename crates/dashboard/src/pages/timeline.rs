@@ -130,10 +130,7 @@ pub(crate) async fn load(
         activity.deliveries(&key, span),
         activity.questions(Some(&key), 200),
     );
-    let until = match before {
-        None => None,
-        Some(_) => Some(last.ended_at.unwrap_or(last.received_at)),
-    };
+    let until = before.map(|_| last.ended_at.unwrap_or(last.received_at));
     let within = |at: Timestamp| at >= since && until.is_none_or(|until| at <= until);
     let mut entries = Vec::new();
     let is_busy = messages.iter().any(|one| one.ended_at.is_none());

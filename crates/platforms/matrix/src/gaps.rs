@@ -43,11 +43,10 @@ impl MatrixAdapter {
             let mut page = read_events(answer.get("chunk"), &mut 0);
             page.reverse();
             let reached = drop_earlier(&mut page, first);
-            let is_empty = page.is_empty();
             page.append(&mut missed);
             missed = page;
             let next = answer.get("end").and_then(Value::as_str);
-            match next.filter(|next| !reached && !is_empty && *next != from) {
+            match next.filter(|next| !reached && *next != from) {
                 Some(next) => from = next.to_owned(),
                 None => return Ok(missed),
             }

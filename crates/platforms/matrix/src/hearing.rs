@@ -116,7 +116,11 @@ fn hear_reaction(event: &RoomEvent) -> HeardMatrixEvent {
 
 /// Older rooms name the deleted message beside the content, newer ones within.
 fn hear_deletion(event: &RoomEvent) -> HeardMatrixEvent {
-    let target = event.text("redacts").or(event.redacts.as_deref());
+    let (within, beside) = (event.text("redacts"), event.redacts.as_deref());
+    // Which of two counts depends on the room's version, so two that differ name nothing.
+    let target = within
+        .or(beside)
+        .filter(|target| beside.is_none_or(|beside| beside == *target));
     match target.filter(|target| is_event(target)) {
         Some(target) => HeardMatrixEvent::Deletion {
             target: target.to_owned(),

@@ -16,7 +16,7 @@ use tracing::{debug, info, warn};
 use crate::listening::is_answer;
 use crate::names::server_of;
 use crate::sync::RoomInvitation;
-use crate::wire::{MatrixCallError, MatrixRoute};
+use crate::wire::MatrixRoute;
 use crate::{MatrixAdapter, UNSPOKEN};
 
 /// What the keys of invitations begin with.
@@ -25,6 +25,8 @@ const PREFIX: &str = "invitation:";
 const MOST_WAITING: usize = 100;
 /// Before a room that could not be joined is tried again.
 const PAUSE: Duration = Duration::from_secs(30);
+/// How long invitations are answered between two syncs, and one of them at the most.
+const ANSWERING: Duration = Duration::from_secs(5);
 /// How often.
 const TRIES: u32 = 20;
 /// Private rooms that strangers opened, to ask to be let in.
@@ -101,7 +103,8 @@ impl MatrixAdapter {
         Ok(true)
     }
 
-    /// Answers those that wait. What goes wrong is tried again later and holds up nothing.
+    /// Answers those that wait, for as long as nobody is kept from speaking by it: a server that stalls costs
+    /// seconds, and the others are answered after the next sync. What was tried least often comes first.
     pub(crate) async fn answer_invitations(&self) {
         let mut not_before = self.invitations_at.lock().await;
         if not_before.is_some_and(|at| Instant::now() < at) {
@@ -116,7 +119,17 @@ impl MatrixAdapter {
                 return;
             }
         };
+        let mut waiting: Vec<_> = waiting.into_iter().collect();
+        let tries =
+            |value: &String| serde_json::from_str(value).map_or(0, |one: WaitingInvites| one.tries);
+        waiting.sort_by_key(|(_, value)| tries(value));
+        let began = Instant::now();
         for (key, value) in waiting {
+            if began.elapsed() > ANSWERING {
+                // Not after the pause: it is for those that were tried.
+                self.invitations_at.lock().await.take();
+                return;
+            }
             let room = key.strip_prefix(PREFIX).unwrap_or_default();
             let answered = match serde_json::from_str::<WaitingInvites>(&value) {
                 Ok(waiting) => self.answer_invitation(room, waiting).await,
@@ -137,7 +150,7 @@ impl MatrixAdapter {
         let is_spoken = self.encryption.speaks(waiting.is_encrypted);
         let answered = match is_spoken {
             false => {
-                let route = MatrixRoute::post(&["rooms", room, "leave"]);
+                let route = MatrixRoute::post(&["rooms", room, "leave"]).within(ANSWERING);
                 let why = if waiting.is_encrypted {
                     ENCRYPTED
                 } else {
@@ -147,7 +160,7 @@ impl MatrixAdapter {
                 self.call::<Value>(&route, |r| r.json(&reason)).await
             }
             true => {
-                let mut route = MatrixRoute::post(&["join", room]);
+                let mut route = MatrixRoute::post(&["join", room]).within(ANSWERING);
                 // A room's id does not say which server knows it.
                 if let Some(server) = server_of(&waiting.inviter) {
                     route = route.with("via", server).with("server_name", server);
@@ -166,11 +179,7 @@ impl MatrixAdapter {
             }
             Err(error) => {
                 waiting.tries += 1;
-                let is_final = is_answer(&error)
-                    && !matches!(
-                        error.call(),
-                        Some(MatrixCallError::Refused { status: 500.., .. })
-                    );
+                let is_final = is_answer(&error);
                 warn!(account = %self.account, room, %error, "an invitation could not be answered");
                 match is_final || waiting.tries >= TRIES {
                     true => self.store.remove(&key).await,

@@ -143,8 +143,7 @@ impl MatrixAdapter {
     /// homeserver that has no key; what was said before it was encrypted is another thing.
     fn hears_in_plain(&self, facts: &RoomFacts, is_earlier: bool) -> bool {
         match self.encryption {
-            EncryptionMode::Off => true,
-            EncryptionMode::Optional => !facts.is_encrypted || is_earlier,
+            EncryptionMode::Off | EncryptionMode::Optional => !facts.is_encrypted || is_earlier,
             EncryptionMode::Required => false,
         }
     }
@@ -205,21 +204,21 @@ impl MatrixAdapter {
         else {
             return Ok(None);
         };
+        let is_private = facts.is_private();
+        // First of all: rooms that we do not listen to cost no request.
+        let is_allowed =
+            self.hearing.allowed_rooms.is_empty() || lists(&self.hearing.allowed_rooms, &chat);
+        if !is_private && !is_allowed {
+            debug!(room, "a room we do not listen to");
+            return Ok(None);
+        }
         let reply_to = match &words.reply_to {
             Some(quoted) => self.quoted(room, quoted).await?,
             None => None,
         };
-        let is_private = facts.is_private();
         let replies_to_us = reply_to.as_ref().is_some_and(|quoted| quoted.from_us);
         let mentions_us = is_private || words.names_us || replies_to_us;
         let is_free = lists(&self.hearing.free_response_rooms, &chat);
-        if !is_private && !self.hearing.allowed_rooms.is_empty() {
-            let is_allowed = lists(&self.hearing.allowed_rooms, &chat);
-            if !is_allowed {
-                debug!(room, "a room we do not listen to");
-                return Ok(None);
-            }
-        }
         let needs_mention = match &words.thread {
             _ if is_private || is_free => false,
             Some(root) if self.takes_part(room, root).await? => self.hearing.thread_require_mention,
@@ -338,7 +337,12 @@ impl MatrixAdapter {
         if let Some(known) = self.rooms.is_our_thread(root) {
             return Ok(known);
         }
-        let event = self.look_up(room, root).await?;
+        let event = match self.find_event(room, root).await? {
+            EventLookup::Found(event) => Some(*event),
+            EventLookup::Absent => None,
+            // Asked again with the next words there.
+            EventLookup::Unanswered => return Ok(false),
+        };
         let is_ours =
             event.is_some_and(|event| event.has_our_thread || self.me.get() == Some(&event.sender));
         self.rooms.note_thread(root, is_ours);
@@ -346,25 +350,37 @@ impl MatrixAdapter {
     }
 
     async fn look_up(&self, room: &str, id: &str) -> Result<Option<RoomEvent>, MatrixTrouble> {
+        Ok(match self.find_event(room, id).await? {
+            EventLookup::Found(event) => Some(*event),
+            EventLookup::Absent | EventLookup::Unanswered => None,
+        })
+    }
+
+    async fn find_event(&self, room: &str, id: &str) -> Result<EventLookup, MatrixTrouble> {
         let route = MatrixRoute::get(&["rooms", room, "event", id]);
         match self.patiently::<serde_json::Value>(&route, |r| r).await {
             Ok(event) => {
                 let Some(event) = RoomEvent::read(&event) else {
-                    return Ok(None);
+                    return Ok(EventLookup::Absent);
                 };
                 let cipher = match event.kind == ENCRYPTED {
                     true => self.cipher().await?,
                     false => None,
                 };
                 let Some(cipher) = cipher else {
-                    return Ok(Some(event));
+                    return Ok(EventLookup::Found(Box::new(event)));
                 };
                 let decrypted = cipher.decrypt(room, &event).await;
-                Ok(Some(decrypted.unwrap_or(event)))
+                Ok(EventLookup::Found(Box::new(decrypted.unwrap_or(event))))
             }
             Err(error) if is_answer(&error) => {
                 debug!(%error, "an earlier message could not be read");
-                Ok(None)
+                Ok(EventLookup::Absent)
+            }
+            // One event that cannot be had must not hold up all that is said.
+            Err(error) if is_unanswered(&error) => {
+                warn!(account = %self.account, room, %error, "an earlier message could not be read");
+                Ok(EventLookup::Unanswered)
             }
             Err(error) => Err(error.into()),
         }
@@ -389,6 +405,15 @@ impl MatrixAdapter {
     }
 }
 
+/// What came of asking for one event.
+enum EventLookup {
+    Found(Box<RoomEvent>),
+    /// There is none that we may read.
+    Absent,
+    /// Nobody knows.
+    Unanswered,
+}
+
 /// What an event is called by everybody else here.
 struct Names {
     chat: ChatId,
@@ -408,11 +433,24 @@ impl Names {
     }
 }
 
-/// Whether the homeserver answered, so that asking again would end the same.
+/// Whether the homeserver answered, so that asking again would end the same. One that is in trouble itself,
+/// or whose proxy answers for it, has not.
 pub(crate) fn is_answer(error: &SessionError) -> bool {
     use crate::wire::MatrixCallError::{Garbled, Refused};
     let is_logged_out = error.call().is_some_and(|error| error.is_logged_out());
-    !is_logged_out && matches!(error.call(), Some(Refused { .. } | Garbled { .. }))
+    let (Some(Refused { status, .. }) | Some(Garbled { status })) = error.call() else {
+        return false;
+    };
+    !is_logged_out && *status < 500
+}
+
+/// Whether one request went wrong for good after all its attempts, while the homeserver may be well.
+fn is_unanswered(error: &SessionError) -> bool {
+    use crate::wire::MatrixCallError::{Broken, Garbled, Refused, Silent};
+    matches!(
+        error.call(),
+        Some(Silent(_) | Broken(_) | Refused { status: 500.., .. } | Garbled { status: 500.. })
+    )
 }
 
 /// Whether an event has words that somebody could take for an order.

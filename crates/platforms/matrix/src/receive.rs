@@ -152,6 +152,10 @@ impl MatrixReceiver<'_> {
             self.matrix.tidy().await;
             self.since = self.matrix.store.load(SINCE_KEY).await?;
         }
+        if self.has_begun {
+            // When all that was said is handed out: a room may take a while to join.
+            self.matrix.answer_invitations().await;
+        }
         let asked = Instant::now();
         let answer: Value = self.matrix.call(&self.route(), |r| r).await?;
         let status = 200;
@@ -164,8 +168,6 @@ impl MatrixReceiver<'_> {
         self.matrix.note_invitations(&batch.invitations).await?;
         let took = self.take(batch, has_keys || is_first).await?;
         self.matrix.tell_unread().await?;
-        // After what was said: a room may take a while to join.
-        self.matrix.answer_invitations().await;
         sleep(self.pace.after(took, asked.elapsed())).await;
         Ok(())
     }

@@ -150,13 +150,18 @@ impl KnownRooms {
 impl RoomFacts {
     /// One person and us. Somebody who is invited counts: what is said is theirs to read soon.
     pub(crate) fn is_private(&self) -> bool {
-        self.joined + self.invited <= 2
+        self.joined.saturating_add(self.invited) <= 2
     }
 
     /// What a sync says of the room, besides what is said in it.
     pub(crate) fn learn(&mut self, room: &JoinedRoom, us: &str) {
         self.joined = room.joined_members.unwrap_or(self.joined);
         self.invited = room.invited_members.unwrap_or(self.invited);
+        // Who comes or goes may leave us with somebody else; whoever is left says so by the next words.
+        let mut changes = room.timeline.iter().filter_map(RoomEvent::membership);
+        if changes.any(|(user, _)| user != us) || !self.is_private() {
+            self.with = None;
+        }
         let others = room.heroes.iter().filter(|hero| *hero != us);
         if let ([hero], true) = (&others.collect::<Vec<_>>()[..], self.is_private()) {
             self.with = Some((*hero).clone());

@@ -280,8 +280,8 @@ impl MatrixAdapter {
         self.rooms.load().await.map_err(failed)?;
         let _one_at_a_time = self.opening.lock().await;
         let room = match self.rooms.private_with(name, self.encryption) {
-            Some(room) => room,
-            None => self.create_private(name).await?,
+            Some(room) if self.is_alone_with(&room, name).await? => room,
+            _ => self.create_private(name).await?,
         };
         Ok(ChatPlace {
             chat: ChatId::new(room)
@@ -289,6 +289,31 @@ impl MatrixAdapter {
             kind: ChatKind::Dm,
             thread: None,
         })
+    }
+
+    /// Whether nobody else reads a room of theirs now. What is said in private is asked about first: somebody
+    /// may have come, or taken their place.
+    async fn is_alone_with(&self, room: &str, user: &str) -> Result<bool, SendFailure> {
+        let route = MatrixRoute::get(&["rooms", room, "joined_members"]);
+        let answer = match self.patiently::<Value>(&route, |r| r).await {
+            Ok(answer) => answer,
+            // We are not in it any more.
+            Err(SessionError::Call(MatrixCallError::Refused {
+                status: 403 | 404, ..
+            })) => return Ok(false),
+            Err(error) => {
+                return Err(match SendFailure::from(error) {
+                    SendFailure::Uncertain(error) => SendFailure::NotSent(error),
+                    failure => failure,
+                });
+            }
+        };
+        let us = self.me.get();
+        let joined = answer.get("joined").and_then(Value::as_object);
+        let others = joined.into_iter().flatten().map(|(member, _)| member);
+        let mut others = others.filter(|member| Some(*member) != us);
+        // Whoever was invited and has not come reads it when they do.
+        Ok(others.all(|member| member == user))
     }
 
     async fn create_private(&self, user: &str) -> Result<String, SendFailure> {

@@ -99,11 +99,10 @@ fn joined_room(id: &str, room: &Value, malformed: &mut usize) -> JoinedRoom {
     let summary = |name: &str| room.get("summary").and_then(|summary| summary.get(name));
     let heroes = summary("m.heroes").and_then(Value::as_array);
     let heroes = heroes.into_iter().flatten().filter_map(Value::as_str);
-    let events = |list: Option<&Value>| list.and_then(|list| list.get("events")).cloned();
     JoinedRoom {
         id: id.to_owned(),
-        state: read_events(events(room.get("state")).as_ref(), malformed),
-        timeline: read_events(events(timeline).as_ref(), malformed),
+        state: read_events(events_of(room.get("state")), malformed),
+        timeline: read_events(events_of(timeline), malformed),
         gap: before
             .and_then(Value::as_str)
             .filter(|_| is_limited.and_then(Value::as_bool) == Some(true))
@@ -114,15 +113,25 @@ fn joined_room(id: &str, room: &Value, malformed: &mut usize) -> JoinedRoom {
     }
 }
 
-/// Who invites us is whoever made us an invited member; everything else here is what they say.
+fn events_of(list: Option<&Value>) -> Option<&Value> {
+    list.and_then(|list| list.get("events"))
+}
+
+/// Who invites us is whoever made us an invited member; everything else here is what they say. The
+/// homeserver puts the invitation itself behind what the inviter's server says of the room, which may hold
+/// another one in somebody else's name: where two disagree, nobody is believed.
 fn invitation(id: &str, room: &Value, us: &str) -> Option<RoomInvitation> {
     let events = room.get("invite_state")?.get("events")?.as_array()?;
     let kind = |event: &&Value, kind: &str| event["type"].as_str() == Some(kind);
-    let ours = events.iter().find(|event| {
+    let mut all_ours = events.iter().filter(|event| {
         kind(event, "m.room.member")
             && event["state_key"].as_str() == Some(us)
             && event["content"]["membership"].as_str() == Some("invite")
-    })?;
+    });
+    let ours = all_ours.next_back()?;
+    if all_ours.any(|other| other["sender"] != ours["sender"]) {
+        return None;
+    }
     let inviter = ours["sender"].as_str().filter(|sender| is_user(sender))?;
     let mut all = events.iter();
     Some(RoomInvitation {

@@ -21,6 +21,8 @@ const ANSWER_BYTES: usize = 64 << 20;
 const ATTEMPTS: u32 = 5;
 /// What a wait is worth where a 429 names none.
 const SOME_WAIT: Duration = Duration::from_secs(1);
+/// Nobody is waited for longer, whatever a homeserver says: it is asked again.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 /// A request, but for its body.
 #[derive(Clone, Debug)]
@@ -286,7 +288,8 @@ pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> M
         let retry_after = asked
             .map(Duration::from_millis)
             .or(header.map(Duration::from_secs))
-            .unwrap_or(SOME_WAIT);
+            .unwrap_or(SOME_WAIT)
+            .min(LONGEST_WAIT);
         return MatrixCallError::Throttled { retry_after };
     }
     let status = status.as_u16();
