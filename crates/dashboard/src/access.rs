@@ -14,7 +14,6 @@ mod pass;
 mod settings;
 mod viewer;
 
-
 use hermetic_store::{DocumentRows, StoreError};
 use hermetic_types::{SharedClock, Timestamp};
 use subtle::ConstantTimeEq as _;
