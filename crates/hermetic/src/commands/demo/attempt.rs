@@ -206,7 +206,10 @@ mod tests {
         ));
         assert!(got_through("cloud", &said("role\nstatus 200", 0)));
         assert!(got_through("stranger", &said("curl: not found", 127)));
-        assert!(!got_through("stranger", &said("no\nstatus 403", 0)));
+        let ours = "hermetic egress: refused: no rule\nstatus 403";
+        assert!(!got_through("stranger", &said(ours, 0)));
+        // Somebody answered, if only to refuse.
+        assert!(got_through("stranger", &said("no\nstatus 403", 0)));
         assert!(got_through("Bob", &said("diary-text", 0)));
         assert!(got_through("processes", &said("599\n600", 0)));
         assert!(!got_through(
