@@ -69,6 +69,7 @@ const OTHER_TYPES: &[&str] = &[
 const CONVERTERS: &[Allowed] = &[
     ("crates/types/src/clock.rs", "the machine's clock gives it"),
     ("crates/types/src/timestamp.rs", "converts"),
+    ("crates/types/src/timestamp/calendar.rs", "converts"),
     (
         "crates/egress/src/credential/ca.rs",
         "the library that makes certificates takes it",
