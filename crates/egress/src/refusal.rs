@@ -34,6 +34,11 @@ mod socks {
     pub(super) const REFUSED: u8 = 5;
 }
 
+/// A person was asked and said no.
+const DENIED_BY_PERSON: &str = "denied-by-person";
+/// A person was asked and did not answer in time.
+const NOT_ANSWERED: &str = "not-answered";
+
 impl ProxyRefusal {
     pub(crate) fn by_rule(target: &Authority, via: ProxyMethod, refused: &RefusedAccess) -> Self {
         let (code, reason, remedy) = match refused.ground() {
@@ -76,6 +81,12 @@ impl ProxyRefusal {
         )
     }
 
+    /// Whether no rule allows it and nobody was asked, so that nobody knows of it yet.
+    pub(crate) fn is_news(&self) -> bool {
+        let was_asked = matches!(self.code, DENIED_BY_PERSON | NOT_ANSWERED);
+        matches!(self.remedy, Some(RefusalRemedy::Allow(_))) && !was_asked
+    }
+
     pub(crate) fn by_person(target: &Authority, answered: bool) -> Self {
         let reason = if answered {
             format!("a person was asked about {target} and said no")
@@ -83,9 +94,9 @@ impl ProxyRefusal {
             format!("a person was asked about {target} and did not answer in time")
         };
         let code = if answered {
-            "denied-by-person"
+            DENIED_BY_PERSON
         } else {
-            "not-answered"
+            NOT_ANSWERED
         };
         Self::forbidden(
             code,

@@ -229,6 +229,6 @@ async fn long_output_comes_as_a_file_with_a_head() {
     );
     assert!(!text.contains(KEY), "{text}");
     let short = lab.ask(ALICE, "/sh seq 20").await;
-    assert!(short.contains("\n20\n"), "{short}");
+    assert!(short.lines().any(|line| line == "20"), "{short}");
     assert_eq!(lab.files(1).await.len(), 1);
 }

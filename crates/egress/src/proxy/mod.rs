@@ -32,7 +32,7 @@ use crate::http::head::{HeadError, RequestHead};
 use crate::http::source::{ReadAhead, ReadHeadError};
 use crate::limits::EgressLimits;
 use crate::refusal::ProxyRefusal;
-use crate::remedy::{AllowInstructions, RefusalRemedy};
+use crate::remedy::AllowInstructions;
 use crate::resolve::Resolver;
 use crate::rules::Authority;
 use crate::stream::{BufferedStream, ByteStream, PeekedStream};
@@ -293,7 +293,7 @@ impl Proxy {
 
     fn note(&self, conversation: &ConversationEgress, how: EgressMethod, refusal: &ProxyRefusal) {
         let target = Authority::parse(&refusal.target).ok();
-        if let (Some(target), Some(remedy @ RefusalRemedy::Allow(_))) = (&target, &refusal.remedy) {
+        if let (Some(target), Some(remedy), true) = (&target, &refusal.remedy, refusal.is_news()) {
             conversation.note_refused(RefusedHost {
                 target: target.to_string(),
                 remedy: remedy.words(self.0.allowing),
