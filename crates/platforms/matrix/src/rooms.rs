@@ -234,4 +234,31 @@ mod tests {
         facts.learn(&JoinedRoom::default(), "@us:b");
         assert!(facts.is_encrypted);
     }
+
+    #[test]
+    fn whoever_comes_or_goes_ends_what_is_known_of_a_private_room() {
+        let left = RoomEvent::read(&json!({
+            "type": "m.room.member", "event_id": "$1", "sender": "@alice:b", "state_key": "@alice:b",
+            "content": { "membership": "leave" },
+        }));
+        let mut facts = RoomFacts {
+            joined: 2,
+            with: Some("@alice:b".to_owned()),
+            ..RoomFacts::default()
+        };
+        let room = JoinedRoom {
+            timeline: left.into_iter().collect(),
+            joined_members: Some(2),
+            ..JoinedRoom::default()
+        };
+        facts.learn(&room, "@us:b");
+        assert_eq!(facts.with, None, "somebody else sits there now");
+        let many = JoinedRoom {
+            joined_members: Some(u64::MAX),
+            invited_members: Some(3),
+            ..JoinedRoom::default()
+        };
+        facts.learn(&many, "@us:b");
+        assert!(!facts.is_private());
+    }
 }

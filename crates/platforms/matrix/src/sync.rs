@@ -245,4 +245,26 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn an_invitation_in_somebody_elses_name_is_none() {
+        let invites = |senders: &[&str]| {
+            let events: Vec<_> = senders
+                .iter()
+                .map(|sender| {
+                    json!({ "type": "m.room.member", "state_key": "@us:b", "sender": sender,
+                        "content": { "membership": "invite", "is_direct": true } })
+                })
+                .collect();
+            invitation(
+                "!a",
+                &json!({ "invite_state": { "events": events } }),
+                "@us:b",
+            )
+        };
+        // What the inviter's server says of the room comes before the invitation itself.
+        assert_eq!(invites(&["@alice:b", "@mallory:evil"]), None);
+        let twice = invites(&["@mallory:evil", "@mallory:evil"]).unwrap();
+        assert_eq!(twice.inviter, "@mallory:evil");
+    }
 }
