@@ -72,7 +72,7 @@ struct TakenNonce<'a> {
 }
 
 impl TakenNonce<'_> {
-    fn is_stored(mut self) {
+    fn keep(mut self) {
         self.is_stored = true;
     }
 }
@@ -110,7 +110,7 @@ impl WebhookAdapter {
         if !stored.await.unwrap_or(false) {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "not stored, try again");
         }
-        nonce.is_stored();
+        nonce.keep();
         let Some((mut waiter, wait)) = waiter else {
             return accepted();
         };
