@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::pending_request::PendingRequest;
-use crate::{ApprovalPrompt, ModelReviewer, Requester, request_text};
+use crate::{ApprovalMetrics, ApprovalPrompt, ModelReviewer, Requester, request_text};
 
 /// The questions of one home. Clones share everything.
 #[derive(Clone, Debug)]
@@ -34,6 +34,7 @@ pub struct ApprovalParts<'a> {
     /// Looks at a command before a person does (`approvals.mode: smart`).
     pub reviewer: Option<ModelReviewer>,
     pub clock: SharedClock,
+    pub metrics: ApprovalMetrics,
 }
 
 #[derive(Debug)]
@@ -44,6 +45,7 @@ pub(crate) struct ApprovalState {
     timeout: Duration,
     pub(crate) reviewer: Option<ModelReviewer>,
     clock: SharedClock,
+    pub(crate) metrics: ApprovalMetrics,
     /// Questions that somebody in this process waits for.
     waited: Mutex<HashMap<RequestId, WaitStage>>,
     pub(crate) begun: Notify,
@@ -95,6 +97,7 @@ impl ApprovalRegistry {
             timeout: parts.timeout,
             reviewer: parts.reviewer,
             clock: parts.clock,
+            metrics: parts.metrics,
             waited: Mutex::default(),
             begun: Notify::new(),
             answered: Notify::new(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -15,7 +16,7 @@ use hermetic_types::{SharedClock, Timestamp};
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::access::{AccessSettings, DashboardAccess};
-use crate::live::LiveEvents;
+use crate::live::{LiveEvents, LiveTopic};
 use crate::{EgressFeed, GatewayView, SealReport, words};
 
 /// What a dashboard is made of. The app builds them from the configuration.
@@ -54,13 +55,18 @@ pub(crate) struct DashboardState {
     redactor: Redactor,
     clock: SharedClock,
     seal: Mutex<Option<(Timestamp, SealReport)>>,
+    /// Whether the seal is looked at for the next who asks.
+    sealing: AtomicBool,
 }
 
 /// A shared state, as handlers are given it.
 pub(crate) type SharedState = Arc<DashboardState>;
 
-/// How long what was found out about the seal is shown. Finding it out may take a daemon's time.
+/// How long what was found out about the seal is shown as it is. Finding it out may take a daemon's time.
 const SEAL_AGE: Duration = Duration::from_secs(30);
+
+/// Until then it is shown while it is found out anew; what is older is waited for.
+const OLDEST_SEAL: Duration = Duration::from_secs(300);
 
 /// The longest wait of a page for it.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -88,6 +94,7 @@ impl DashboardState {
             redactor: parts.redactor,
             clock: parts.clock,
             seal: Mutex::default(),
+            sealing: AtomicBool::new(false),
         })
     }
 
@@ -101,14 +108,18 @@ impl DashboardState {
         words::visible(self.redactor.redact(text).as_str())
     }
 
-    /// The truth about the seal, as it was a moment ago.
-    pub(crate) async fn seal(&self) -> SealReport {
-        // Held while it is found out: of many who ask at once one goes and looks.
+    /// The truth about the seal, as it was a moment ago. What is older is shown once more, while it is found
+    /// out anew for the next who asks.
+    pub(crate) async fn seal(self: &Arc<Self>) -> SealReport {
+        // Held while somebody waits for it to be found out: of many who ask at once one goes and looks.
         let mut known = self.seal.lock().await;
         let now = self.now();
         if let Some((at, report)) = &*known
-            && now.distance(*at) < SEAL_AGE
+            && now.distance(*at) < OLDEST_SEAL
         {
+            if now.distance(*at) >= SEAL_AGE && !self.sealing.swap(true, Ordering::Relaxed) {
+                tokio::spawn(Arc::clone(self).look_at_the_seal());
+            }
             return report.clone();
         }
         match tokio::time::timeout(SEAL_TIMEOUT, self.gateway.seal()).await {
@@ -129,6 +140,20 @@ impl DashboardState {
                 report
             }
         }
+    }
+
+    /// Finds out about the seal while what is known is shown, and tells browsers if it changed.
+    async fn look_at_the_seal(self: Arc<Self>) {
+        let found = tokio::time::timeout(SEAL_TIMEOUT, self.gateway.seal()).await;
+        if let Ok(report) = found {
+            let mut known = self.seal.lock().await;
+            let is_new = known.as_ref().is_none_or(|(_, known)| *known != report);
+            *known = Some((self.now(), report));
+            if is_new {
+                self.live.publish(LiveTopic::Condition);
+            }
+        }
+        self.sealing.store(false, Ordering::Relaxed);
     }
 }
 
