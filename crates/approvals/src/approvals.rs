@@ -1,10 +1,11 @@
 //! The questions of one home: opened, answered, used up.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hermetic_audit::AuditLog;
+use hermetic_egress::RuleBook;
 use hermetic_redact::Redactor;
 use hermetic_store::{
     AnswerOutcome, ApprovalRequest, ApprovalScope, GivenAnswer, MessageRow, NewRequest,
@@ -46,6 +47,8 @@ pub(crate) struct ApprovalState {
     pub(crate) reviewer: Option<ModelReviewer>,
     clock: SharedClock,
     pub(crate) metrics: ApprovalMetrics,
+    /// Where hosts are written that are allowed for good.
+    pub(crate) rules: OnceLock<RuleBook>,
     /// Questions that somebody in this process waits for.
     waited: Mutex<HashMap<RequestId, WaitStage>>,
     pub(crate) begun: Notify,
@@ -98,6 +101,7 @@ impl ApprovalRegistry {
             reviewer: parts.reviewer,
             clock: parts.clock,
             metrics: parts.metrics,
+            rules: OnceLock::new(),
             waited: Mutex::default(),
             begun: Notify::new(),
             answered: Notify::new(),
@@ -149,6 +153,13 @@ impl ApprovalRegistry {
                 continue;
             }
             self.record_answer(&request)?;
+            // Whoever asked is gone, and the person was told that it holds from now on.
+            if request.state == RequestState::Approved
+                && request.subject == StoredSubject::Host
+                && request.scope == Some(ApprovalScope::Always)
+            {
+                self.keep_rule(&request.conversation, &request.fingerprint);
+            }
             self.0.rows.recorded(&request.id).await?;
             settled.push(request);
         }

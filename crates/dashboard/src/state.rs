@@ -71,6 +71,10 @@ const OLDEST_SEAL: Duration = Duration::from_secs(300);
 /// The longest wait of a page for it.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Said where the backend does not answer in time.
+const NOT_KNOWN: &str =
+    "The backend does not answer, so how well commands are sealed is not known at this moment.";
+
 impl DashboardState {
     pub(crate) fn new(parts: DashboardParts) -> SharedState {
         let access = DashboardAccess::new(
@@ -128,15 +132,9 @@ impl DashboardState {
                 report
             }
             Err(_) => {
-                let mut report = known
-                    .as_ref()
-                    .map(|(_, report)| report.clone())
-                    .unwrap_or_default();
-                report.warnings.push(
-                    "The backend does not answer, so how well commands are sealed is not known at \
-                     this moment."
-                        .to_owned(),
-                );
+                let report = not_known(known.as_ref());
+                // Remembered like an answer: whoever comes next would wait as long, one after the other.
+                *known = Some((now, report.clone()));
                 report
             }
         }
@@ -145,16 +143,24 @@ impl DashboardState {
     /// Finds out about the seal while what is known is shown, and tells browsers if it changed.
     async fn look_at_the_seal(self: Arc<Self>) {
         let found = tokio::time::timeout(SEAL_TIMEOUT, self.gateway.seal()).await;
-        if let Ok(report) = found {
-            let mut known = self.seal.lock().await;
-            let is_new = known.as_ref().is_none_or(|(_, known)| *known != report);
-            *known = Some((self.now(), report));
-            if is_new {
-                self.live.publish(LiveTopic::Condition);
-            }
+        let mut known = self.seal.lock().await;
+        let report = found.unwrap_or_else(|_| not_known(known.as_ref()));
+        let is_new = known.as_ref().is_none_or(|(_, known)| *known != report);
+        *known = Some((self.now(), report));
+        drop(known);
+        if is_new {
+            self.live.publish(LiveTopic::Condition);
         }
         self.sealing.store(false, Ordering::Relaxed);
     }
+}
+
+/// What was known, with the word that it is not known any more.
+fn not_known(known: Option<&(Timestamp, SealReport)>) -> SealReport {
+    let mut report = known.map(|(_, report)| report.clone()).unwrap_or_default();
+    report.warnings.retain(|warning| warning != NOT_KNOWN);
+    report.warnings.push(NOT_KNOWN.to_owned());
+    report
 }
 
 impl fmt::Debug for DashboardState {
