@@ -2,7 +2,7 @@
 //! browser fetches first, how soon a change is heard; and the record that every act goes into.
 //!
 //! `cargo bench -p hermetic-dashboard`. What an open dashboard costs a turn, and `/metrics`, need a whole
-//! gateway: `cargo bench -p hermetic --bench gateway`.
+//! gateway and are not measured here.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]

@@ -12,7 +12,6 @@
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -44,8 +43,7 @@ async fn main() -> Done<()> {
     turns("a turn without tools", || vec![says()]).await?;
     turns("a turn with one native tool call", || vec![calls(), says()]).await?;
     throughput().await?;
-    memory().await?;
-    watched().await
+    memory().await
 }
 
 /// From exec to ready, the first start of a home apart from the later ones.
@@ -131,63 +129,6 @@ async fn throughput() -> Done<()> {
     Ok(())
 }
 
-/// What an open dashboard and Prometheus cost: the same turns with and without somebody who looks, what memory
-/// that takes, and `/metrics` with a thousand conversations.
-async fn watched() -> Done<()> {
-    let mut medians = Vec::new();
-    for looks in [false, true, false, true] {
-        let stage = Stage::new((0..=TURNS).map(|_| says())).await?;
-        let (gateway, _) = stage.start()?;
-        let before = resident(&gateway)?;
-        let watcher = match looks {
-            true => Some(stage.watch().await?),
-            false => None,
-        };
-        stage.ask(7, 1).await;
-        let mut times = Vec::new();
-        for turn in 0..TURNS {
-            let begun = Instant::now();
-            stage.ask(7, turn + 2).await;
-            times.push(begun.elapsed());
-        }
-        let grown = resident(&gateway)?.saturating_sub(before);
-        let median = median(times);
-        println!(
-            "a turn while {} looks at the dashboard: {median:?}, {grown} kB more resident",
-            if looks { "somebody" } else { "nobody" }
-        );
-        medians.push(median.as_secs_f64());
-        if let Some(watcher) = watcher {
-            watcher.abort();
-        }
-    }
-    let (nobody, somebody) = (medians[0] + medians[2], medians[1] + medians[3]);
-    println!(
-        "an open dashboard adds {:.1} %",
-        (somebody / nobody - 1.0) * 100.0
-    );
-    let stage = Stage::new((0..1000).map(|_| says())).await?;
-    let (_gateway, _) = stage.start()?;
-    for user in 0..1000 {
-        stage.telegram.says(1000 + user, "hello");
-    }
-    stage.telegram.wait_for("sendMessage", 1000).await;
-    let client = reqwest::Client::builder().no_proxy().build()?;
-    let mut times = Vec::new();
-    let mut bytes = 0;
-    for _ in 0..TURNS {
-        let begun = Instant::now();
-        let asked = client.get(stage.page("/metrics")).send().await?;
-        bytes = asked.bytes().await?.len();
-        times.push(begun.elapsed());
-    }
-    println!(
-        "/metrics with 1000 conversations: {:?}, {bytes} bytes",
-        median(times)
-    );
-    Ok(())
-}
-
 /// The first ones bring back the code that turns need, which is nobody's in particular; what a
 /// conversation costs is told by those after them.
 async fn memory() -> Done<()> {
@@ -220,8 +161,6 @@ struct Stage {
     telegram: TelegramServer,
     model: ScriptedServer,
     home: TempDir,
-    /// Of the dashboard; free a moment ago.
-    port: u16,
 }
 
 struct Gateway(Child);
@@ -246,7 +185,6 @@ impl Stage {
             telegram,
             model,
             home,
-            port: TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
         })
     }
 
@@ -278,49 +216,10 @@ impl Stage {
         command
             .args(arguments)
             .env("HERMES_HOME", self.home.path())
-            .env("HERMETIC_DASHBOARD_PORT", self.port.to_string())
+            .env("HERMETIC_DASHBOARD_PORT", "0")
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command
-    }
-
-    fn page(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
-    }
-
-    /// Somebody who keeps the overview open, as the page's script does: asks for it again at each event, four
-    /// times a second at most.
-    async fn watch(&self) -> Done<tokio::task::JoinHandle<()>> {
-        let mut link = self.command(&["dashboard", "link"]);
-        let link = link.stdout(Stdio::piped()).output()?;
-        let link = String::from_utf8(link.stdout)?;
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .build()?;
-        let entered = client.get(link.trim()).send().await?;
-        let cookie = entered
-            .headers()
-            .get("set-cookie")
-            .ok_or("nobody was let in")?;
-        let cookie = cookie
-            .to_str()?
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        let get = move |path: String| client.get(path).header("cookie", cookie.clone()).send();
-        let (overview, events) = (self.page("/"), self.page("/events"));
-        get(overview.clone()).await?.error_for_status()?;
-        let mut events = get(events).await?.error_for_status()?;
-        Ok(tokio::spawn(async move {
-            while let Ok(Some(_)) = events.chunk().await {
-                if let Ok(page) = get(overview.clone()).await {
-                    let _ = page.bytes().await;
-                }
-                tokio::time::sleep(Duration::from_millis(250)).await;
-            }
-        }))
     }
 
     /// Says something and waits until so many replies have come.
