@@ -33,6 +33,7 @@ pub(crate) enum NeedGroup {
     Python,
     Synapse,
     Browser,
+    Prometheus,
     Vm,
 }
 
@@ -45,9 +46,10 @@ pub(crate) enum PackageWeight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [MachineNeed; 23] = {
+const NEEDS: [MachineNeed; 24] = {
     use NeedGroup::{
-        Base, Browser, Docker, Node, Podman, Python, Singularity, Squid, Ssh, Synapse, Vm,
+        Base, Browser, Docker, Node, Podman, Prometheus, Python, Singularity, Squid, Ssh, Synapse,
+        Vm,
     };
     use PackageWeight::{Heavy, Light};
     const fn need(
@@ -154,6 +156,13 @@ const NEEDS: [MachineNeed; 23] = {
             "the dashboard in a browser",
         ),
         need(
+            Prometheus,
+            "prometheus",
+            "promtool",
+            Heavy,
+            "metrics, alert rules and queries, read by others",
+        ),
+        need(
             Vm,
             "qemu-system-x86",
             "qemu-system-x86_64",
@@ -232,7 +241,7 @@ pub(crate) fn provide(parts: &[NeedGroup], may_install: bool) -> Vec<LackingNeed
 }
 
 impl NeedGroup {
-    const NAMED: [(Self, &'static str); 11] = [
+    const NAMED: [(Self, &'static str); 12] = [
         (Self::Base, "base"),
         (Self::Docker, "docker"),
         (Self::Podman, "podman"),
@@ -243,6 +252,7 @@ impl NeedGroup {
         (Self::Python, "python"),
         (Self::Synapse, "synapse"),
         (Self::Browser, "browser"),
+        (Self::Prometheus, "prometheus"),
         (Self::Vm, "vm"),
     ];
 }

@@ -1,6 +1,7 @@
 //! The seam to whoever thinks.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::BoxStream;
@@ -48,6 +49,9 @@ pub enum ReplyDelta {
     Thinking(usize),
     /// Figures of the answer so far. They are whole only once it has finished.
     Usage(TokenUsage),
+    /// Another model than the first is asked from here on. What attempts took that broke off before is told
+    /// with what this one takes.
+    GaveWay(Arc<str>),
     /// What came so far is void: the answer starts anew after a failure.
     Restarted,
     Finish(FinishReason),

@@ -1,6 +1,7 @@
 //! Puts the pieces of an answer together.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use crate::spending::tokens_in;
 use crate::{
@@ -25,6 +26,8 @@ pub(crate) struct ModelReply {
     estimate: TokenUsage,
     price: Option<TokenPrice>,
     pub(crate) finish: Option<FinishReason>,
+    /// The model that answers, where it is not the first.
+    pub(crate) model: Option<Arc<str>>,
 }
 
 /// What stands at one place of the answer.
@@ -50,7 +53,9 @@ impl ModelReply {
 
     pub(crate) fn take(&mut self, delta: ReplyDelta) {
         self.seen = self.seen.saturating_add(written(&delta));
-        self.just_restarted = matches!(delta, ReplyDelta::Restarted);
+        if !matches!(delta, ReplyDelta::GaveWay(_)) {
+            self.just_restarted = matches!(delta, ReplyDelta::Restarted);
+        }
         match delta {
             ReplyDelta::Text(piece) => self.take_text(&piece),
             ReplyDelta::ToolCall(fragment) => self.take_fragment(fragment),
@@ -66,9 +71,11 @@ impl ModelReply {
                 *self = Self {
                     void,
                     just_restarted: true,
+                    model: self.model.take(),
                     ..Self::new(self.estimate, self.price)
                 };
             }
+            ReplyDelta::GaveWay(model) => self.model = Some(model),
             ReplyDelta::Finish(finish) => self.finish = Some(finish),
         }
     }
@@ -188,6 +195,7 @@ fn written(delta: &ReplyDelta) -> usize {
         }
         ReplyDelta::Opaque(_)
         | ReplyDelta::Usage(_)
+        | ReplyDelta::GaveWay(_)
         | ReplyDelta::Restarted
         | ReplyDelta::Finish(_) => 0,
     }

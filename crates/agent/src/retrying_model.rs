@@ -69,7 +69,10 @@ impl LanguageModel for RetryingModel {
     fn complete<'a>(&'a self, ask: ModelRequest<'a>, stop: CancellationToken) -> Deltas<'a> {
         stream! {
             let mut last_error = ModelError::Stopped;
-            for model in &self.models {
+            for (place, model) in self.models.iter().enumerate() {
+                if place > 0 {
+                    yield Ok(ReplyDelta::GaveWay(model.name().into()));
+                }
                 for attempt in 1..=self.patience.attempts.max(1) {
                     let mut said_something = false;
                     let mut deltas = model.complete(ask, stop.clone());

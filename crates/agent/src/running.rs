@@ -106,6 +106,7 @@ impl<'a> RunningTurn<'a> {
         let price = self.agent.model.price();
         let mut reply = ModelReply::new(usage_of(ask, price), price);
         let outcome = self.read_reply(ask, &mut reply).await;
+        meter.answered_by(reply.model.as_deref().unwrap_or(self.agent.model.name()));
         meter.after_request(estimate, spent(&outcome, &reply)).await;
         outcome.map(|()| reply)
     }
@@ -131,6 +132,7 @@ impl<'a> RunningTurn<'a> {
                         | ReplyDelta::Opaque(_)
                         | ReplyDelta::Thinking(_)
                         | ReplyDelta::Usage(_)
+                        | ReplyDelta::GaveWay(_)
                         | ReplyDelta::Finish(_) => {}
                     }
                     reply.take(delta);

@@ -18,6 +18,10 @@ pub trait SpendingMeter: Send + Sync {
         estimate: RequestEstimate,
     ) -> BoxFuture<'_, Result<(), SpendingRefused>>;
 
+    /// Which model answered the request that is about to be told of: the one that was asked, or one that it
+    /// gave way to.
+    fn answered_by(&self, _model: &str) {}
+
     /// What the request came to. Called once for each that was let through.
     fn after_request(&self, estimate: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()>;
 

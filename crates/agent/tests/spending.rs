@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_agent::{
-    ModelError, ModelRetries, ReplyDelta, RequestEstimate, RetryingModel, SpendingMeter,
-    SpendingRefused, SpentTokens, TokenUsage, TurnEnding, TurnInput,
+    Deltas, LanguageModel, ModelError, ModelRequest, ModelRetries, ReplyDelta, RequestEstimate,
+    RetryingModel, SpendingMeter, SpendingRefused, SpentTokens, TokenUsage, TurnEnding, TurnInput,
 };
 use hermetic_testkit::model::{Line, ScriptedModel};
+use tokio_util::sync::CancellationToken;
 
 use crate::lab::{Lab, results};
 
@@ -199,6 +200,49 @@ async fn an_interrupted_answer_took_what_was_seen_of_it() {
 #[derive(Debug, Default)]
 struct SumPurse {
     sums: Mutex<(u64, u64)>,
+    models: Mutex<Vec<String>>,
+}
+
+/// A model under a name of its own.
+#[derive(Debug)]
+struct NamedModel(&'static str, ScriptedModel);
+
+impl LanguageModel for NamedModel {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn complete<'a>(&'a self, ask: ModelRequest<'a>, stop: CancellationToken) -> Deltas<'a> {
+        self.1.complete(ask, stop)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_gave_way_is_not_the_one_that_is_told() {
+    let rejected = ModelError::KeyRejected {
+        model: "first".to_owned(),
+        status: 401,
+        detail: String::new(),
+    };
+    let first = NamedModel(
+        "first",
+        ScriptedModel::new([Line::says("one"), Line::fails(rejected)]),
+    );
+    let second = NamedModel("second", ScriptedModel::new([Line::says("two")]));
+    let model: Arc<dyn LanguageModel> = Arc::new(RetryingModel::new(
+        Arc::new(first),
+        [Arc::new(second) as _],
+        ModelRetries::default(),
+    ));
+    let mut lab = Lab::new([]);
+    let purse = Arc::new(SumPurse::default());
+    lab.meter = Arc::clone(&purse) as _;
+    for answer in ["one", "two"] {
+        let turn = lab.take_turn_with(Arc::clone(&model), TurnInput::Says("go"));
+        assert_eq!(turn.await.expect("an answer").text, answer);
+    }
+    let told = purse.models.lock().expect("no panic").clone();
+    assert_eq!(told, ["first", "second"]);
 }
 
 impl SpendingMeter for SumPurse {
@@ -208,6 +252,11 @@ impl SpendingMeter for SumPurse {
     ) -> BoxFuture<'_, Result<(), SpendingRefused>> {
         self.sums.lock().expect("no panic").0 += estimate.tokens;
         future::ready(Ok(())).boxed()
+    }
+
+    fn answered_by(&self, model: &str) {
+        let mut models = self.models.lock().expect("no panic");
+        models.push(model.to_owned());
     }
 
     fn after_request(&self, _: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_agent::LanguageModel;
-use hermetic_approvals::{ApprovalParts, ApprovalRegistry, ModelReviewer};
+use hermetic_approvals::{ApprovalMetrics, ApprovalParts, ApprovalRegistry, ModelReviewer};
 use hermetic_chat::Chat;
 use hermetic_config::{ApprovalMode, Config};
 use hermetic_gateway::ApprovalService;
@@ -25,8 +25,9 @@ pub(crate) fn approval_service(
     chats: &[Arc<dyn Chat>],
     redactor: &Redactor,
     (reviewer, clock): (Option<ModelReviewer>, SharedClock),
+    metrics: ApprovalMetrics,
 ) -> Result<ApprovalService, AppFailure> {
-    let approvals = guarded(config, store, redactor, (reviewer, clock))?;
+    let approvals = guarded(config, store, redactor, (reviewer, clock), metrics)?;
     access::warn_of_approvers(config);
     let approvers = access::approvers(config);
     Ok(ApprovalService::new(
@@ -43,6 +44,7 @@ pub(crate) fn guarded(
     store: &Store,
     redactor: &Redactor,
     (reviewer, clock): (Option<ModelReviewer>, SharedClock),
+    metrics: ApprovalMetrics,
 ) -> Result<ApprovalRegistry, AppFailure> {
     let parts = parts(config, store, redactor.clone(), clock)?;
     // The system's journal belongs to somebody else than the record: whoever puts an earlier record back
@@ -50,7 +52,11 @@ pub(crate) fn guarded(
     if let Some(head) = parts.audit.noted_head() {
         info!(%head, "the audit record goes on from here");
     }
-    Ok(ApprovalRegistry::new(ApprovalParts { reviewer, ..parts }))
+    Ok(ApprovalRegistry::new(ApprovalParts {
+        reviewer,
+        metrics,
+        ..parts
+    }))
 }
 
 /// The questions of this home, for commands that look at them or answer one.
@@ -72,6 +78,7 @@ fn parts<'a>(
         timeout: config.approvals().timeout,
         reviewer: None,
         clock,
+        metrics: ApprovalMetrics::default(),
     })
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_agent::{Agent, NanoDollars};
+use hermetic_approvals::ApprovalMetrics;
 use hermetic_chat::{AdapterState, Chat};
 use hermetic_config::{
     BusyInput, Config, DayBudget, ResetMode, ResolvedBackend, ToolProgressConfig,
@@ -16,7 +17,7 @@ use hermetic_gateway::{
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
 use hermetic_session::{DiskBounds, SandboxMetrics, Sandboxes, SpendingBook};
-use hermetic_store::Store;
+use hermetic_store::{Store, StoreMetrics};
 use hermetic_types::{AccountId, InstallationId, Platform, SharedClock};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -24,6 +25,7 @@ use tokio::net::TcpListener;
 use super::dashboard::DashboardSources;
 use super::egress::EgressApprovers;
 use super::platforms::AdapterSurroundings;
+use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
 use super::{BackendCaller, access, approvals, boundary, dashboard, model, platforms};
 use crate::{AppFailure, Surroundings};
@@ -54,7 +56,10 @@ pub async fn gateway(
         Some(given) => given,
         None => open_backends(config, resolved, &installation, &clock).await?,
     };
-    let store = joined(store.await)?;
+    let mut shown = Registry::default();
+    ProcessMetrics::register(&mut shown);
+    let registry = shown.sub_registry_with_prefix("hermetic");
+    let store = joined(store.await)?.counting_in(StoreMetrics::registered(registry));
     let (chats, intakes) = match surroundings.chats {
         Some(given) => (given, Vec::new()),
         None => configured_chats(config, &store, &clock).await?,
@@ -69,13 +74,13 @@ pub async fn gateway(
         &chats,
         &redactor,
         (reviewer, Arc::clone(&clock)),
+        ApprovalMetrics::registered(registry),
     )?;
-    let mut registry = Registry::with_prefix("hermetic");
     let feed = dashboard::egress_feed(config, &clock);
     let people = EgressApprovers {
         hosts: approvals.hosts(super::rule_book(config)),
         record: approvals.egress_record(),
-        metrics: EgressMetrics::registered(&mut registry),
+        metrics: EgressMetrics::registered(registry),
         feed: feed.clone(),
     };
     let gate = super::egress::timed_gate(config, Some(people), &clock)?;
@@ -107,7 +112,7 @@ pub async fn gateway(
         store.ledger(),
         Arc::clone(&clock),
     );
-    let metrics = SandboxMetrics::registered(&mut registry);
+    let metrics = SandboxMetrics::registered(registry);
     let sandboxes = sandboxes
         .counting_in(metrics)
         .apart(apart.clone())
@@ -129,6 +134,7 @@ pub async fn gateway(
         Some(given) => given,
         None => model::model(config, &clock)?,
     };
+    let metrics = GatewayMetrics::registered(registry, &chats);
     Ok(GatewayParts {
         access: access::access(config, &store),
         intakes,
@@ -140,8 +146,8 @@ pub async fn gateway(
         chats,
         redactor,
         clock,
-        metrics: GatewayMetrics::registered(&mut registry),
-        registry: Arc::new(registry),
+        metrics,
+        registry: Arc::new(shown),
         dashboard,
         store,
     })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hermetic_agent::{Agent, prompt};
 use hermetic_approvals::{
-    ApprovalPrompt, ApprovalRegistry, CommandApprovals, FixedPrompt, Requester,
+    ApprovalMetrics, ApprovalPrompt, ApprovalRegistry, CommandApprovals, FixedPrompt, Requester,
 };
 use hermetic_config::Config;
 use hermetic_egress::EgressMetrics;
@@ -63,7 +63,9 @@ pub async fn keyboard_chat(
     let backends = super::backends(config, &installation, kind, caller, &clock)?;
     let store = super::store(config).await?;
     let reviewer = approvals::reviewer(config, &clock)?;
-    let approvals = approvals::guarded(config, &store, &redactor, (reviewer, Arc::clone(&clock)))?;
+    let reviewed = (reviewer, Arc::clone(&clock));
+    let metrics = ApprovalMetrics::default();
+    let approvals = approvals::guarded(config, &store, &redactor, reviewed, metrics)?;
     let requester = Requester {
         conversation: conversation.clone(),
         message: None,

@@ -23,6 +23,7 @@ mod kit;
 mod modal;
 mod model;
 mod platforms;
+mod process_metrics;
 mod redactor;
 mod refusals;
 mod singularity;

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::pending_request::PendingRequest;
-use crate::{ApprovalPrompt, ModelReviewer, Requester, request_text};
+use crate::{ApprovalMetrics, ApprovalPrompt, ModelReviewer, Requester, request_text};
 
 /// The questions of one home. Clones share everything.
 #[derive(Clone, Debug)]
@@ -35,6 +35,7 @@ pub struct ApprovalParts<'a> {
     /// Looks at a command before a person does (`approvals.mode: smart`).
     pub reviewer: Option<ModelReviewer>,
     pub clock: SharedClock,
+    pub metrics: ApprovalMetrics,
 }
 
 #[derive(Debug)]
@@ -45,6 +46,7 @@ pub(crate) struct ApprovalState {
     timeout: Duration,
     pub(crate) reviewer: Option<ModelReviewer>,
     clock: SharedClock,
+    pub(crate) metrics: ApprovalMetrics,
     /// Where hosts are written that are allowed for good.
     pub(crate) rules: OnceLock<RuleBook>,
     /// Questions that somebody in this process waits for.
@@ -98,6 +100,7 @@ impl ApprovalRegistry {
             timeout: parts.timeout,
             reviewer: parts.reviewer,
             clock: parts.clock,
+            metrics: parts.metrics,
             rules: OnceLock::new(),
             waited: Mutex::default(),
             begun: Notify::new(),

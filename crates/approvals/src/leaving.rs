@@ -35,7 +35,10 @@ impl ApprovalRegistry {
 
     /// Nobody in this process waits for it any more.
     pub(crate) fn let_go(&self, id: &RequestId) {
-        self.waited().remove(id);
+        let mut waited = self.waited();
+        waited.remove(id);
+        self.0.metrics.waiting(waited.len());
+        drop(waited);
         self.0.begun.notify_waiters();
     }
 

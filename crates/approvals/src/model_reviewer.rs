@@ -73,7 +73,10 @@ impl ModelReviewer {
             match delta.ok()? {
                 ReplyDelta::Text(text) => said.push_str(&text),
                 ReplyDelta::Restarted => said.clear(),
-                ReplyDelta::Usage(_) | ReplyDelta::Opaque(_) | ReplyDelta::Thinking(_) => {}
+                ReplyDelta::Usage(_)
+                | ReplyDelta::Opaque(_)
+                | ReplyDelta::Thinking(_)
+                | ReplyDelta::GaveWay(_) => {}
                 ReplyDelta::ToolCall(_) => return None,
                 ReplyDelta::Finish(FinishReason::Done) => return Some(said),
                 ReplyDelta::Finish(_) => return None,

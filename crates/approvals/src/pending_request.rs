@@ -38,6 +38,7 @@ impl PendingRequest {
             return None;
         }
         waited.insert(request.id.clone(), WaitStage::Showing);
+        approvals.0.metrics.waiting(waited.len());
         drop(waited);
         Some(Self {
             approvals: approvals.clone(),
@@ -68,6 +69,7 @@ impl PendingRequest {
         let recorded = self.approvals.rows().recorded(&settled.id).await;
         recorded.map_err(|error| cannot_ask(&error))?;
         self.ended = true;
+        count(&self.approvals, &settled, settled.state);
         Ok(settled)
     }
 
@@ -144,6 +146,7 @@ impl Drop for PendingRequest {
 }
 
 async fn withdraw(approvals: &ApprovalRegistry, request: &ApprovalRequest) {
+    count(approvals, request, RequestState::Withdrawn);
     let rows = approvals.rows();
     let closed = rows
         .close(&request.id, RequestState::Withdrawn, approvals.now())
@@ -152,4 +155,9 @@ async fn withdraw(approvals: &ApprovalRegistry, request: &ApprovalRequest) {
     if let Err(error) = closed {
         tracing::warn!(request = %request.id, %error, "a question could not be withdrawn");
     }
+}
+
+fn count(approvals: &ApprovalRegistry, request: &ApprovalRequest, state: RequestState) {
+    let waited = approvals.now().since(request.asked_at);
+    approvals.0.metrics.settled(request, state, waited);
 }

@@ -126,6 +126,7 @@ mod tests {
             timeout: Duration::from_secs(60),
             reviewer: None,
             clock: SystemClock::shared(),
+            metrics: crate::ApprovalMetrics::default(),
         });
         let held = File::open(&path).unwrap();
         held.lock().unwrap();

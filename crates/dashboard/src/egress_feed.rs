@@ -52,6 +52,11 @@ impl EgressFeed {
         wanted.take(most).cloned().collect()
     }
 
+    /// Looks at each of them, the earliest first, without a copy of any.
+    pub(crate) fn each(&self, mut look: impl FnMut(&JournalEntry)) {
+        self.entries().iter().for_each(&mut look);
+    }
+
     /// Counts up with every connection.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()

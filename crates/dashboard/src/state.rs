@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -15,7 +16,7 @@ use hermetic_types::{SharedClock, Timestamp};
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::access::{AccessSettings, DashboardAccess};
-use crate::live::LiveEvents;
+use crate::live::{LiveEvents, LiveTopic};
 use crate::{EgressFeed, GatewayView, SealReport, words};
 
 /// What a dashboard is made of. The app builds them from the configuration.
@@ -54,13 +55,18 @@ pub(crate) struct DashboardState {
     redactor: Redactor,
     clock: SharedClock,
     seal: Mutex<Option<(Timestamp, SealReport)>>,
+    /// Whether the seal is looked at for the next who asks.
+    sealing: AtomicBool,
 }
 
 /// A shared state, as handlers are given it.
 pub(crate) type SharedState = Arc<DashboardState>;
 
-/// How long what was found out about the seal is shown. Finding it out may take a daemon's time.
+/// How long what was found out about the seal is shown as it is. Finding it out may take a daemon's time.
 const SEAL_AGE: Duration = Duration::from_secs(30);
+
+/// Until then it is shown while it is found out anew; what is older is waited for.
+const OLDEST_SEAL: Duration = Duration::from_secs(300);
 
 /// The longest wait of a page for it.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -92,6 +98,7 @@ impl DashboardState {
             redactor: parts.redactor,
             clock: parts.clock,
             seal: Mutex::default(),
+            sealing: AtomicBool::new(false),
         })
     }
 
@@ -105,14 +112,18 @@ impl DashboardState {
         words::visible(self.redactor.redact(text).as_str())
     }
 
-    /// The truth about the seal, as it was a moment ago.
-    pub(crate) async fn seal(&self) -> SealReport {
-        // Held while it is found out: of many who ask at once one goes and looks.
+    /// The truth about the seal, as it was a moment ago. What is older is shown once more, while it is found
+    /// out anew for the next who asks.
+    pub(crate) async fn seal(self: &Arc<Self>) -> SealReport {
+        // Held while somebody waits for it to be found out: of many who ask at once one goes and looks.
         let mut known = self.seal.lock().await;
         let now = self.now();
         if let Some((at, report)) = &*known
-            && now.distance(*at) < SEAL_AGE
+            && now.distance(*at) < OLDEST_SEAL
         {
+            if now.distance(*at) >= SEAL_AGE && !self.sealing.swap(true, Ordering::Relaxed) {
+                tokio::spawn(Arc::clone(self).look_at_the_seal());
+            }
             return report.clone();
         }
         match tokio::time::timeout(SEAL_TIMEOUT, self.gateway.seal()).await {
@@ -121,18 +132,35 @@ impl DashboardState {
                 report
             }
             Err(_) => {
-                let mut report = known
-                    .as_ref()
-                    .map(|(_, report)| report.clone())
-                    .unwrap_or_default();
-                report.warnings.retain(|warning| warning != NOT_KNOWN);
-                report.warnings.push(NOT_KNOWN.to_owned());
+                let report = not_known(known.as_ref());
                 // Remembered like an answer: whoever comes next would wait as long, one after the other.
                 *known = Some((now, report.clone()));
                 report
             }
         }
     }
+
+    /// Finds out about the seal while what is known is shown, and tells browsers if it changed.
+    async fn look_at_the_seal(self: Arc<Self>) {
+        let found = tokio::time::timeout(SEAL_TIMEOUT, self.gateway.seal()).await;
+        let mut known = self.seal.lock().await;
+        let report = found.unwrap_or_else(|_| not_known(known.as_ref()));
+        let is_new = known.as_ref().is_none_or(|(_, known)| *known != report);
+        *known = Some((self.now(), report));
+        drop(known);
+        if is_new {
+            self.live.publish(LiveTopic::Condition);
+        }
+        self.sealing.store(false, Ordering::Relaxed);
+    }
+}
+
+/// What was known, with the word that it is not known any more.
+fn not_known(known: Option<&(Timestamp, SealReport)>) -> SealReport {
+    let mut report = known.map(|(_, report)| report.clone()).unwrap_or_default();
+    report.warnings.retain(|warning| warning != NOT_KNOWN);
+    report.warnings.push(NOT_KNOWN.to_owned());
+    report
 }
 
 impl fmt::Debug for DashboardState {

@@ -38,6 +38,17 @@ impl EgressMetrics {
             Unit::Bytes,
             metrics.bytes.clone(),
         );
+        // There from the first look, so that a rate is known after the second.
+        for decision in ["opened", "refused"] {
+            drop(
+                metrics
+                    .connections
+                    .get_or_create(&DecisionLabel { decision }),
+            );
+        }
+        for direction in ["out", "in"] {
+            drop(metrics.bytes.get_or_create(&DirectionLabel { direction }));
+        }
         metrics
     }
 

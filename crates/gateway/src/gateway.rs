@@ -137,6 +137,7 @@ impl Gateway {
             parts.settings.spending,
             Arc::clone(&parts.clock),
         );
+        parts.metrics.expect_model(&parts.settings.model);
         let toolsets = Arc::new(parts.toolsets);
         let outbox = Outbox::new(OutboxParts {
             chats: &parts.chats,
@@ -150,6 +151,7 @@ impl Gateway {
             clock: Arc::clone(&parts.clock),
             tasks: turns.clone(),
             cut: cut.clone(),
+            metrics: parts.metrics.clone(),
         });
         Self {
             access: parts.access,

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use crate::conversation::{CommandError, Notified, TurnControl};
 use crate::delivery::{DeliveredReply, LiveReply, ParsedAnswer, ToolProgress};
 use crate::message::{AcceptedMessage, ChatCommand};
-use crate::run::TurnEnd;
+use crate::run::{MessageStage, TurnEnd};
 use crate::{BusyMode, Gateway, wording};
 
 #[derive(Debug, Error)]
@@ -72,6 +72,7 @@ impl Gateway {
         incoming: IncomingMessage,
         arrival: MessageArrival,
     ) -> Result<Option<AcceptedMessage>, StoreError> {
+        let begun = Instant::now();
         let (account, place) = (incoming.account.clone(), incoming.place.clone());
         let admitted = match self.access.admit(incoming, self.now()).await {
             Ok(admitted) => admitted,
@@ -92,6 +93,8 @@ impl Gateway {
         }
         if let Some(accepted) = &accepted {
             self.metrics.accepted(account.platform());
+            let receipt = MessageStage::Receipt;
+            self.metrics.stage_ended(receipt, begun.elapsed());
             self.note_access(accepted);
         }
         Ok(accepted)
@@ -152,6 +155,8 @@ impl Gateway {
         control: &TurnControl,
     ) -> MessageOutcome {
         let begun = Instant::now();
+        let waited = begun.saturating_duration_since(message.since());
+        self.metrics.stage_ended(MessageStage::Queue, waited);
         let working = AssertUnwindSafe(self.work(message, control)).catch_unwind();
         let worked = tokio::select! {
             biased;

@@ -2,6 +2,7 @@
 
 mod condition;
 mod early_health;
+mod exposition;
 mod handle;
 mod health;
 mod housekeeping;
@@ -16,6 +17,6 @@ pub use handle::{
     ConversationActFailed, DashboardBuilder, DashboardTerms, GatewayHandle, chat_state_words,
 };
 pub use metrics::GatewayMetrics;
-pub(crate) use metrics::TurnEnd;
+pub(crate) use metrics::{DeliveryEnd, MessageStage, TurnEnd};
 pub use proof::ProofError;
 pub use serve::{DrainOutcome, ServeError, serve};

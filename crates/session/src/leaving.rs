@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hermetic_sandbox::SandboxPersistence;
-use hermetic_store::{LedgerEntry, LedgerState};
+use hermetic_store::{LedgerEntry, LedgerState, StoreError};
 use hermetic_types::{BackendKind, ConversationKey, SandboxId};
 use tokio::time::Instant;
 
@@ -25,7 +25,10 @@ impl Sandboxes {
         let Some(leaving) = tenant.take() else {
             return Ok(());
         };
-        self.end_tenant(&slot, &mut tenant, leaving).await
+        let kind = leaving.backend;
+        self.end_tenant(&slot, &mut tenant, leaving).await?;
+        self.metrics.reaped(kind);
+        Ok(())
     }
 
     /// Stops or destroys the conversation's sandbox whether it is used or not.
@@ -65,19 +68,32 @@ impl Sandboxes {
         gone
     }
 
+    /// Writes down how a sandbox stands, and counts it there.
+    pub(crate) async fn mark(
+        &self,
+        id: &SandboxId,
+        kind: BackendKind,
+        state: LedgerState,
+    ) -> Result<(), StoreError> {
+        self.ledger.mark(id, state).await?;
+        self.metrics.stands(id, kind, state);
+        Ok(())
+    }
+
     pub(crate) async fn stop(&self, id: &SandboxId, kind: BackendKind) -> Result<(), LetGoError> {
         let backend = self
             .backends
             .get(&kind)
             .ok_or(LetGoError::NoBackend(kind))?;
-        self.ledger.mark(id, LedgerState::Stopping).await?;
+        self.mark(id, kind, LedgerState::Stopping).await?;
         match backend.stop(id).await {
             Ok(()) => {
-                self.ledger.mark(id, LedgerState::Stopped).await?;
+                self.mark(id, kind, LedgerState::Stopped).await?;
                 tracing::info!(sandbox = %id, "sandbox stopped, files kept");
                 Ok(())
             }
             Err(source) => {
+                self.metrics.end_failed(kind);
                 self.ledger.note_failure(id, &source.to_string()).await?;
                 self.changed.notify_one();
                 Err(LetGoError::Destroy {
@@ -98,15 +114,17 @@ impl Sandboxes {
             .backends
             .get(&kind)
             .ok_or(LetGoError::NoBackend(kind))?;
-        self.ledger.mark(id, LedgerState::Destroying).await?;
+        self.mark(id, kind, LedgerState::Destroying).await?;
         match backend.destroy(id).await {
             Ok(()) => {
                 self.metrics.destroyed(kind);
                 self.ledger.forget(id).await?;
+                self.metrics.gone(id);
                 tracing::info!(sandbox = %id, "sandbox destroyed");
                 Ok(())
             }
             Err(source) => {
+                self.metrics.end_failed(kind);
                 self.ledger.note_failure(id, &source.to_string()).await?;
                 self.changed.notify_one();
                 Err(LetGoError::Destroy {

@@ -18,6 +18,7 @@
 
 mod aside;
 mod backend_health;
+mod census;
 mod disk_guard;
 mod egress_port;
 mod errors;

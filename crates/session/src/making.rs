@@ -34,6 +34,8 @@ impl Sandboxes {
         self.ledger
             .name(&spec.id, conversation, backend.kind(), &text, self.now())
             .await?;
+        let kind = backend.kind();
+        self.metrics.stands(&spec.id, kind, LedgerState::Creating);
 
         let begun = Instant::now();
         let made = async {
@@ -43,7 +45,7 @@ impl Sandboxes {
         match made.await {
             Ok(sandbox) => {
                 self.metrics.created(backend.kind(), begun.elapsed());
-                self.ledger.mark(&spec.id, LedgerState::Running).await?;
+                self.mark(&spec.id, kind, LedgerState::Running).await?;
                 tracing::info!(
                     sandbox = %spec.id,
                     %conversation,
@@ -110,7 +112,8 @@ impl Sandboxes {
             }
             greeted => greeted?,
         };
-        self.ledger.mark(&entry.id, LedgerState::Running).await?;
+        self.mark(&entry.id, entry.backend, LedgerState::Running)
+            .await?;
         self.ledger.touch(&entry.id, self.now()).await?;
         Ok((spec, Arc::new(sandbox.with_way_back(backend))))
     }

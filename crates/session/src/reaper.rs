@@ -88,6 +88,7 @@ impl Sandboxes {
                 return far;
             }
         };
+        self.metrics.counted_anew(&entries);
         let stuck: Vec<_> = entries.into_iter().filter(is_stuck).collect();
         retries.retain(|id, _| stuck.iter().any(|entry| &entry.id == id));
         let mut next = far;

@@ -112,6 +112,7 @@ impl Sandboxes {
 
     /// What happens to sandboxes is counted here.
     pub fn counting_in(mut self, metrics: SandboxMetrics) -> Self {
+        self.backends.keys().for_each(|kind| metrics.expect(*kind));
         self.metrics = metrics;
         self
     }
@@ -212,7 +213,8 @@ impl Sandboxes {
                 let gone = self.destroy(&entry.id, entry.backend).await;
                 if let Err(error @ LetGoError::NoBackend(_)) = &gone {
                     // The start that can open it again sees it out.
-                    self.ledger.mark(&entry.id, LedgerState::Destroying).await?;
+                    self.mark(&entry.id, entry.backend, LedgerState::Destroying)
+                        .await?;
                     let why = error.to_string();
                     self.ledger.note_failure(&entry.id, &why).await?;
                 }

@@ -46,6 +46,7 @@ impl Sandboxes {
         Box::pin(async move {
             let mut settled = SettleReport::default();
             let entries = self.ledger.entries(RowOwner::ThisGateway).await?;
+            self.metrics.counted_anew(&entries);
             // Another gateway's are neither ours to settle nor strays.
             let known = self.ledger.entries(RowOwner::AnyGateway).await?;
             for backend in self.backends.values() {

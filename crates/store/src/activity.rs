@@ -29,6 +29,9 @@ pub struct ConversationSummary {
     pub messages: i64,
     /// Messages without an end.
     pub open: i64,
+    /// What it took from the day on that was asked about.
+    pub tokens: i64,
+    pub nanodollars: i64,
 }
 
 /// One message with all that became of it.
@@ -89,15 +92,21 @@ pub struct HourActivity {
     pub mean_ms: i64,
 }
 
-/// What one scope spent on one day.
+/// What was spent over some days under one name: a day's, a person's, a conversation's or a model's.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpentDay {
-    pub day: String,
-    /// `person`, `conversation` or `all`.
-    pub scope: String,
+pub struct SpentSum {
     pub name: String,
     pub spent: SpendingAmounts,
-    pub lifts: i64,
+    /// Of that, today.
+    pub today: SpendingAmounts,
+}
+
+/// Whose spending is summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpendingGroup {
+    People,
+    Conversations,
+    Models,
 }
 
 /// How much of a text is read, in characters.
@@ -108,15 +117,22 @@ impl ActivityRows {
         Self { database }
     }
 
-    /// The conversations whose key or last message holds `search`, the latest first.
+    /// The conversations whose key or last message holds `search`, the latest first, with what they spent
+    /// from a day on.
     pub async fn conversations(
         &self,
         search: &str,
-        most: u32,
-        skip: u32,
+        from_day: &str,
+        (most, skip): (u32, u32),
     ) -> Result<Vec<ConversationSummary>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT inbox.conversation, account, payload, state, received_at, messages, open
+            "SELECT inbox.conversation, account, payload, state, received_at, messages, open,
+                    (SELECT CAST(total(tokens) AS INTEGER) FROM spending
+                     WHERE scope = 'conversation' AND name = inbox.conversation AND day >= ?4)
+                        AS tokens,
+                    (SELECT CAST(total(nanodollars) AS INTEGER) FROM spending
+                     WHERE scope = 'conversation' AND name = inbox.conversation AND day >= ?4)
+                        AS nanodollars
              FROM (SELECT max(id) AS last, count(*) AS messages,
                           sum(state IN ('accepted', 'working')) AS open
                    FROM inbox GROUP BY conversation)
@@ -127,7 +143,8 @@ impl ActivityRows {
         )
         .bind(search)
         .bind(most)
-        .bind(skip);
+        .bind(skip)
+        .bind(from_day);
         let summary = |row: &DatabaseRow| {
             Ok(ConversationSummary {
                 conversation: ConversationKey::new(row.get::<String>("conversation")?),
@@ -137,6 +154,8 @@ impl ActivityRows {
                 last_at: row.moment("received_at")?,
                 messages: row.get("messages")?,
                 open: row.get("open")?,
+                tokens: row.get("tokens")?,
+                nanodollars: row.get("nanodollars")?,
             })
         };
         let doing = "list the conversations";
@@ -320,31 +339,58 @@ impl ActivityRows {
         self.database.read(doing, query, hour).await
     }
 
-    /// What everybody spent from that day on, the latest day and the largest sums first.
-    pub async fn spending(&self, from_day: &str) -> Result<Vec<SpentDay>, StoreError> {
+    /// What everybody together spent from that day on, day by day, the latest first.
+    pub async fn spending_by_day(
+        &self,
+        from_day: &str,
+        today: &str,
+    ) -> Result<Vec<SpentSum>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT * FROM spending WHERE day >= ?
-             ORDER BY day DESC, nanodollars DESC, tokens DESC LIMIT 5000",
+            "SELECT day AS name, requests, tokens, nanodollars, unpriced, tool_ms,
+                    iif(day = ?2, requests, 0) AS today_requests,
+                    iif(day = ?2, tokens, 0) AS today_tokens,
+                    iif(day = ?2, nanodollars, 0) AS today_nanodollars,
+                    iif(day = ?2, unpriced, 0) AS today_unpriced,
+                    iif(day = ?2, tool_ms, 0) AS today_tool_ms
+             FROM spending WHERE scope = 'all' AND name = '' AND day >= ?1
+             ORDER BY day DESC LIMIT 1000",
         )
-        .bind(from_day);
-        let spent = |row: &DatabaseRow| {
-            Ok(SpentDay {
-                day: row.get("day")?,
-                scope: row.get("scope")?,
-                name: row.get("name")?,
-                spent: SpendingAmounts {
-                    requests: row.get("requests")?,
-                    tokens: row.get("tokens")?,
-                    nanodollars: row.get("nanodollars")?,
-                    unpriced: row.get("unpriced")?,
-                    tool_ms: row.get("tool_ms")?,
-                },
-                lifts: row.get("lifts")?,
-            })
-        };
-        self.database
-            .read("read what was spent", query, spent)
-            .await
+        .bind(from_day)
+        .bind(today);
+        let doing = "read what was spent";
+        self.database.read(doing, query, spent_sum).await
+    }
+
+    /// What each of a group spent from that day on, the dearest first. Sums are made by the database, so
+    /// that none is cut short by how many days and names there are.
+    pub async fn spending_by_name(
+        &self,
+        group: SpendingGroup,
+        (from_day, today): (&str, &str),
+        most: u32,
+    ) -> Result<Vec<SpentSum>, StoreError> {
+        // A total is a fraction, which does not overflow; a sum would be an error.
+        let query = SqlStatement::new(
+            "SELECT name,
+                    CAST(total(requests) AS INTEGER) AS requests,
+                    CAST(total(tokens) AS INTEGER) AS tokens,
+                    CAST(total(nanodollars) AS INTEGER) AS nanodollars,
+                    CAST(total(unpriced) AS INTEGER) AS unpriced,
+                    CAST(total(tool_ms) AS INTEGER) AS tool_ms,
+                    CAST(total(iif(day = ?3, requests, 0)) AS INTEGER) AS today_requests,
+                    CAST(total(iif(day = ?3, tokens, 0)) AS INTEGER) AS today_tokens,
+                    CAST(total(iif(day = ?3, nanodollars, 0)) AS INTEGER) AS today_nanodollars,
+                    CAST(total(iif(day = ?3, unpriced, 0)) AS INTEGER) AS today_unpriced,
+                    CAST(total(iif(day = ?3, tool_ms, 0)) AS INTEGER) AS today_tool_ms
+             FROM spending WHERE scope = ?1 AND day >= ?2 GROUP BY name
+             ORDER BY 4 DESC, 3 DESC, name LIMIT ?4",
+        )
+        .bind(group.scope())
+        .bind(from_day)
+        .bind(today)
+        .bind(most);
+        let doing = "read what was spent";
+        self.database.read(doing, query, spent_sum).await
     }
 
     /// What one conversation spent in all the days that are kept.
@@ -371,6 +417,36 @@ impl ActivityRows {
         let doing = "read what a conversation spent";
         self.database.read_only(doing, query, sums).await
     }
+}
+
+impl SpendingGroup {
+    const fn scope(self) -> &'static str {
+        match self {
+            Self::People => "person",
+            Self::Conversations => "conversation",
+            Self::Models => "model",
+        }
+    }
+}
+
+fn spent_sum(row: &DatabaseRow) -> Result<SpentSum, DatabaseError> {
+    Ok(SpentSum {
+        name: row.get("name")?,
+        spent: SpendingAmounts {
+            requests: row.get("requests")?,
+            tokens: row.get("tokens")?,
+            nanodollars: row.get("nanodollars")?,
+            unpriced: row.get("unpriced")?,
+            tool_ms: row.get("tool_ms")?,
+        },
+        today: SpendingAmounts {
+            requests: row.get("today_requests")?,
+            tokens: row.get("today_tokens")?,
+            nanodollars: row.get("today_nanodollars")?,
+            unpriced: row.get("today_unpriced")?,
+            tool_ms: row.get("today_tool_ms")?,
+        },
+    })
 }
 
 fn message(row: &DatabaseRow) -> Result<MessageActivity, DatabaseError> {
@@ -417,7 +493,7 @@ mod tests {
     use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::{MessageEnd, Store};
+    use crate::{MessageEnd, SpendingScope, Store};
 
     #[tokio::test]
     async fn what_goes_on_is_seen_conversation_by_conversation() {
@@ -449,14 +525,21 @@ mod tests {
         let failed = inbox.end(rows[0], MessageEnd::Failed, Some("why"), at(40));
         failed.await.unwrap();
         assert_eq!(activity.failures(5).await.unwrap()[0].row, rows[0]);
-        let listed = activity.conversations("", 9, 0).await.unwrap();
+        let listed = activity
+            .conversations("", "2026-01-01", (9, 0))
+            .await
+            .unwrap();
         let keys: Vec<_> = listed
             .iter()
             .map(|one| (one.conversation.as_str(), one.messages, one.open))
             .collect();
         assert_eq!(keys, [("a", 2, 1), ("b", 1, 1)]);
-        assert_eq!(activity.conversations("hI", 9, 0).await.unwrap().len(), 2);
-        assert_eq!(activity.conversations("nobody", 9, 0).await.unwrap(), []);
+        let found = async |words| {
+            let listed = activity.conversations(words, "2026-01-01", (9, 0)).await;
+            listed.unwrap().len()
+        };
+        assert_eq!(found("hI").await, 2);
+        assert_eq!(found("nobody").await, 0);
         assert_eq!(activity.count().await.unwrap(), 2);
         let messages = activity.messages(&a, None, 9).await.unwrap();
         assert_eq!(messages.len(), 2);
@@ -469,5 +552,46 @@ mod tests {
         let hours = activity.hours(at(0)).await.unwrap();
         assert_eq!((hours[0].messages, hours[0].failed), (3, 1));
         assert_eq!(hours[0].mean_ms, 30);
+    }
+    #[tokio::test]
+    async fn sums_are_whole_however_many_days_and_names_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
+            .await
+            .unwrap();
+        let (rows, activity) = (store.spending(), store.activity());
+        let amounts = |tokens| SpendingAmounts {
+            tokens,
+            nanodollars: tokens * 2,
+            ..SpendingAmounts::default()
+        };
+        let (model, talk) = (
+            |name: &str| SpendingScope::Model(name.to_owned()),
+            SpendingScope::Conversation("a".to_owned()),
+        );
+        for day in ["2026-01-01", "2026-01-02", "2026-01-03"] {
+            let scopes = [talk.clone(), SpendingScope::All];
+            let settled = rows.settle_request(day, &scopes, amounts(5), (model("m"), amounts(10)));
+            settled.await.unwrap();
+            rows.settle(day, &[model("n")], amounts(40)).await.unwrap();
+        }
+        let days = ("2026-01-02", "2026-01-03");
+        let models = activity.spending_by_name(SpendingGroup::Models, days, 9);
+        let models = models.await.unwrap();
+        let told: Vec<_> = models
+            .iter()
+            .map(|one| (one.name.as_str(), one.spent.tokens, one.today.nanodollars))
+            .collect();
+        assert_eq!(told, [("n", 80, 80), ("m", 20, 20)]);
+        let first = activity.spending_by_name(SpendingGroup::Models, days, 1);
+        assert_eq!(first.await.unwrap().len(), 1);
+        let people = activity.spending_by_name(SpendingGroup::People, days, 9);
+        assert_eq!(people.await.unwrap(), []);
+        let by_day = activity.spending_by_day(days.0, days.1).await.unwrap();
+        let told: Vec<_> = by_day
+            .iter()
+            .map(|one| (one.name.as_str(), one.spent.tokens, one.today.tokens))
+            .collect();
+        assert_eq!(told, [("2026-01-03", 5, 5), ("2026-01-02", 5, 0)]);
     }
 }

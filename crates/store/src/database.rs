@@ -22,6 +22,7 @@ mod write;
 use hermetic_types::{GatewayId, HealthReport};
 use sqlx::SqlitePool;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 pub(crate) use copying::copy;
 pub use copying::{CopyError, StoreVersion};
@@ -33,6 +34,8 @@ pub(crate) use statement::SqlStatement;
 use write::StoreWriter;
 pub(crate) use write::{StatementResult, WithoutRoom, WriteDurability};
 
+use crate::metrics::{StoreMetrics, StoreOperation};
+
 /// The open database. Clones share its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Database {
@@ -40,6 +43,7 @@ pub(crate) struct Database {
     reader: SqlitePool,
     writer: StoreWriter,
     gateway: GatewayId,
+    metrics: StoreMetrics,
 }
 
 /// Whose rows are asked for.
@@ -59,6 +63,10 @@ impl Database {
     /// The gateway in whose name rows are written.
     pub(crate) fn gateway(&self) -> &str {
         self.gateway.as_str()
+    }
+
+    pub(crate) fn count_in(&mut self, metrics: StoreMetrics) {
+        self.metrics = metrics;
     }
 
     /// All rows of a query, each read by `read`.
@@ -130,7 +138,11 @@ impl Database {
         terms: (WriteDurability, WithoutRoom),
         statements: Vec<SqlStatement>,
     ) -> Result<Vec<StatementResult>, StoreError> {
+        let begun = Instant::now();
         let written = self.writer.write(terms, statements).await;
+        let operation = StoreOperation::Write;
+        self.metrics
+            .took(operation, begun.elapsed(), written.is_err());
         written.map_err(StoreError::while_doing(doing))
     }
 
@@ -149,8 +161,11 @@ impl Database {
     }
 
     async fn fetch(&self, query: SqlStatement) -> Result<Vec<DatabaseRow>, DatabaseError> {
-        let rows = query.query().fetch_all(&self.reader).await?;
-        Ok(rows.into_iter().map(DatabaseRow::new).collect())
+        let begun = Instant::now();
+        let rows = query.query().fetch_all(&self.reader).await;
+        let operation = StoreOperation::Read;
+        self.metrics.took(operation, begun.elapsed(), rows.is_err());
+        Ok(rows?.into_iter().map(DatabaseRow::new).collect())
     }
 }
 

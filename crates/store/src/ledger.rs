@@ -218,6 +218,18 @@ impl SandboxLedger {
         self.database.read("read the ledger", query, entry).await
     }
 
+    /// How many of this owner's there are in each state.
+    pub async fn counts(&self, owner: RowOwner) -> Result<Vec<(LedgerState, i64)>, StoreError> {
+        let query = SqlStatement::new(
+            "SELECT state, count(*) AS many FROM sandboxes WHERE owner = coalesce(?, owner)
+             GROUP BY state",
+        )
+        .bind(owner.filter(&self.database));
+        let count =
+            |row: &DatabaseRow| Ok((row.parsed("state", LedgerState::parse)?, row.get("many")?));
+        self.database.read("count the ledger", query, count).await
+    }
+
     /// All of this owner's, the longest untouched first.
     pub async fn entries(&self, owner: RowOwner) -> Result<Vec<LedgerEntry>, StoreError> {
         let query = SqlStatement::new(

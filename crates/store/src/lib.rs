@@ -16,6 +16,7 @@ mod documents;
 mod history;
 mod inbox;
 mod ledger;
+mod metrics;
 mod processes;
 mod spending;
 mod store;
@@ -23,7 +24,7 @@ mod tool_calls;
 
 pub use activity::{
     ActivityRows, CallActivity, ConversationSummary, DeliveryActivity, HourActivity,
-    MessageActivity, RunningTurn, SpentDay,
+    MessageActivity, RunningTurn, SpendingGroup, SpentSum,
 };
 pub use adapter_state::AccountState;
 pub use approvals::{
@@ -38,6 +39,7 @@ pub use documents::{DocumentRows, ReplaceOutcome, StoredDocument};
 pub use history::HistoryRows;
 pub use inbox::{InboxRows, MessageEnd, MessageRow, OpenMessage};
 pub use ledger::{LedgerEntry, LedgerState, SandboxLedger};
+pub use metrics::StoreMetrics;
 pub use processes::{ProcessRow, ProcessRows};
 pub use spending::{SpendingAmounts, SpendingDay, SpendingRows, SpendingScope};
 pub use store::Store;

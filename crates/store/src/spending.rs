@@ -15,6 +15,8 @@ pub struct SpendingRows {
 pub enum SpendingScope {
     Person(String),
     Conversation(String),
+    /// What one model took of it, whoever asked. Nothing bounds it.
+    Model(String),
     All,
 }
 
@@ -42,13 +44,14 @@ impl SpendingScope {
         match self {
             Self::Person(_) => "person",
             Self::Conversation(_) => "conversation",
+            Self::Model(_) => "model",
             Self::All => "all",
         }
     }
 
     fn name(&self) -> &str {
         match self {
-            Self::Person(name) | Self::Conversation(name) => name,
+            Self::Person(name) | Self::Conversation(name) | Self::Model(name) => name,
             Self::All => "",
         }
     }
@@ -83,6 +86,23 @@ impl SpendingRows {
         change: SpendingAmounts,
     ) -> Result<(), StoreError> {
         let writes = additions(day, scopes, change);
+        let doing = "note what was spent";
+        self.database
+            .write(doing, (Soon, Wait), writes)
+            .await
+            .map(drop)
+    }
+
+    /// The same after a request, with all that its model took: for a model nothing was set aside.
+    pub async fn settle_request(
+        &self,
+        day: &str,
+        scopes: &[SpendingScope],
+        change: SpendingAmounts,
+        model: (SpendingScope, SpendingAmounts),
+    ) -> Result<(), StoreError> {
+        let mut writes = additions(day, scopes, change);
+        writes.extend(additions(day, &[model.0], model.1));
         let doing = "note what was spent";
         self.database
             .write(doing, (Soon, Wait), writes)

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 use crate::database::{self, Database};
 use crate::{
     AccountState, ActivityRows, ApprovalRows, CopyError, DeliveryRows, DocumentRows, HistoryRows,
-    InboxRows, OpenError, ProcessRows, SandboxLedger, SpendingRows, StoreVersion, ToolCalls,
+    InboxRows, OpenError, ProcessRows, SandboxLedger, SpendingRows, StoreMetrics, StoreVersion,
+    ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -32,6 +33,13 @@ impl Store {
     ) -> Result<Self, OpenError> {
         let database = Database::open(path, gateway, clock).await?;
         Ok(Self { database })
+    }
+
+    /// How long reads and commits take is counted here. Before any handle is taken: those that were taken
+    /// count where the store did.
+    pub fn counting_in(mut self, metrics: StoreMetrics) -> Self {
+        self.database.count_in(metrics);
+        self
     }
 
     /// Whether this is a file of an earlier version, which opening it would change. Changes nothing; what

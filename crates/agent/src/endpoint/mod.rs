@@ -224,7 +224,7 @@ impl ModelEndpoint {
 fn says_something(delta: &ReplyDelta) -> bool {
     match delta {
         ReplyDelta::Text(text) => !text.is_empty(),
-        ReplyDelta::Usage(_) => false,
+        ReplyDelta::Usage(_) | ReplyDelta::GaveWay(_) => false,
         _ => true,
     }
 }

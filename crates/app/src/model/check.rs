@@ -88,6 +88,7 @@ async fn ask(model: &dyn LanguageModel, usage: &mut TokenUsage) -> Result<String
             ReplyDelta::ToolCall(_)
             | ReplyDelta::Opaque(_)
             | ReplyDelta::Thinking(_)
+            | ReplyDelta::GaveWay(_)
             | ReplyDelta::Restarted => {}
         }
     }

@@ -31,6 +31,7 @@ mod happy_path;
 mod killed;
 mod lab;
 mod matrix;
+mod metrics;
 mod pairing;
 mod places;
 mod processes;

@@ -1,10 +1,7 @@
 //! Every conversation, the latest first.
 
-use std::collections::HashMap;
-
 use axum::extract::{Extension, Query, State};
 use axum::response::{IntoResponse, Response};
-use hermetic_store::SpentDay;
 use hermetic_types::{ConversationKey, IncomingMessage, Timestamp};
 use maud::html;
 use serde::{Deserialize, Serialize};
@@ -90,23 +87,12 @@ pub(crate) async fn load(
     let now = state.now();
     let search: String = query.q.trim().chars().take(LONGEST_SEARCH).collect();
     let from = first_day(now, 30);
-    let (listed, spent) = tokio::join!(
-        state
-            .activity
-            .conversations(&search, EACH_PAGE + 1, query.skip),
-        state.activity.spending(&from),
-    );
-    let mut listed = listed?;
+    let rows = (EACH_PAGE + 1, query.skip);
+    let mut listed = state.activity.conversations(&search, &from, rows).await?;
     let has_more = listed.len() > EACH_PAGE as usize;
     listed.truncate(EACH_PAGE as usize);
-    let spent = spent?;
-    let spent = by_conversation(&spent);
     let rows = listed.into_iter().map(|one| {
         let said = MessageWords::of(state, &one.payload);
-        let (tokens, nanodollars) = spent
-            .get(one.conversation.as_str())
-            .copied()
-            .unwrap_or_default();
         ConversationRow {
             who: said.who,
             text: words::beginning(&said.text, 140),
@@ -116,8 +102,8 @@ pub(crate) async fn load(
             last_at: one.last_at,
             messages: one.messages,
             open: one.open,
-            tokens,
-            nanodollars,
+            tokens: one.tokens,
+            nanodollars: one.nanodollars,
         }
     });
     Ok(ConversationsPage {
@@ -125,16 +111,6 @@ pub(crate) async fn load(
         conversations: rows.collect(),
         more: has_more.then_some(query.skip.saturating_add(EACH_PAGE)),
     })
-}
-
-fn by_conversation(spent: &[SpentDay]) -> HashMap<&str, (i64, i64)> {
-    let mut sums: HashMap<&str, (i64, i64)> = HashMap::new();
-    for day in spent.iter().filter(|day| day.scope == "conversation") {
-        let sum = sums.entry(day.name.as_str()).or_default();
-        sum.0 = sum.0.saturating_add(day.spent.tokens);
-        sum.1 = sum.1.saturating_add(day.spent.nanodollars);
-    }
-    sums
 }
 
 pub(crate) async fn page(

@@ -53,7 +53,7 @@ const MOST_SHOWN: usize = 200;
 const MOST_HOSTS: usize = 50;
 
 pub(crate) async fn load(
-    state: &DashboardState,
+    state: &SharedState,
     query: &EgressQuery,
 ) -> Result<EgressPage, PageFailure> {
     let key = query.key.as_deref().map(ConversationKey::new);

@@ -68,9 +68,9 @@ pub(crate) struct UnsentRow {
 
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct SandboxCounts {
-    pub(crate) running: usize,
-    pub(crate) stopped: usize,
-    pub(crate) other: usize,
+    pub(crate) running: i64,
+    pub(crate) stopped: i64,
+    pub(crate) other: i64,
 }
 
 /// Of the last connections that are remembered.
@@ -86,18 +86,18 @@ const MOST_RUNNING: u32 = 50;
 const MOST_FAILURES: u32 = 5;
 const HOURS: i64 = 24;
 
-pub(crate) async fn load(state: &DashboardState) -> Result<OverviewPage, PageFailure> {
+pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailure> {
     let now = state.now();
     let since = now.minus(Duration::from_secs(3600 * HOURS.unsigned_abs()));
     let activity = &state.activity;
-    let (seal, running, waiting, failures, unsent, conversations, entries, hours) = tokio::join!(
+    let (seal, running, waiting, failures, unsent, conversations, counts, hours) = tokio::join!(
         state.seal(),
         activity.running(RowOwner::ThisGateway, MOST_RUNNING),
         state.approvals.pending(),
         activity.failures(MOST_FAILURES),
         activity.unsent(MOST_FAILURES),
         activity.count(),
-        state.ledger.entries(RowOwner::AnyGateway),
+        state.ledger.counts(RowOwner::AnyGateway),
         activity.hours(since),
     );
     let running = running?.into_iter().map(|turn| {
@@ -134,11 +134,11 @@ pub(crate) async fn load(state: &DashboardState) -> Result<OverviewPage, PageFai
         since: reply.queued_at,
     });
     let mut sandboxes = SandboxCounts::default();
-    for entry in entries? {
-        match entry.state {
-            LedgerState::Running => sandboxes.running += 1,
-            LedgerState::Stopped => sandboxes.stopped += 1,
-            _ => sandboxes.other += 1,
+    for (state, many) in counts? {
+        match state {
+            LedgerState::Running => sandboxes.running += many,
+            LedgerState::Stopped => sandboxes.stopped += many,
+            _ => sandboxes.other += many,
         }
     }
     Ok(OverviewPage {
@@ -179,20 +179,18 @@ fn egress_counts(state: &DashboardState, now: Timestamp) -> EgressCounts {
         refused_by_hour: vec![0; usize::try_from(HOURS).unwrap_or_default()],
         ..EgressCounts::default()
     };
-    for entry in state.egress.latest(None, usize::MAX) {
-        match entry.entry.verdict {
-            hermetic_egress::EgressDecision::Opened => counts.opened += 1,
-            hermetic_egress::EgressDecision::Refused { .. } => {
-                counts.refused += 1;
-                let ago = last - entry.at.millis() / 3_600_000;
-                let place = usize::try_from(HOURS - 1 - ago).ok();
-                if let Some(hour) = place.and_then(|at| counts.refused_by_hour.get_mut(at)) {
-                    *hour += 1;
-                }
+    state.egress.each(|entry| match entry.entry.verdict {
+        hermetic_egress::EgressDecision::Opened => counts.opened += 1,
+        hermetic_egress::EgressDecision::Refused { .. } => {
+            counts.refused += 1;
+            let ago = last - entry.at.millis() / 3_600_000;
+            let place = usize::try_from(HOURS - 1 - ago).ok();
+            if let Some(hour) = place.and_then(|at| counts.refused_by_hour.get_mut(at)) {
+                *hour += 1;
             }
-            hermetic_egress::EgressDecision::Closed { .. } => {}
         }
-    }
+        hermetic_egress::EgressDecision::Closed { .. } => {}
+    });
     counts
 }
 

@@ -1,10 +1,8 @@
-//! Tokens and money, by day, person and conversation, beside what may be spent.
-
-use std::collections::BTreeMap;
+//! Tokens and money, by day, person, model and conversation, beside what may be spent.
 
 use axum::extract::{Extension, Query, State};
 use axum::response::{IntoResponse, Response};
-use hermetic_store::SpentDay;
+use hermetic_store::{SpendingGroup, SpentSum};
 use hermetic_types::Timestamp;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
@@ -30,6 +28,8 @@ pub(crate) struct UsagePage {
     pub(crate) by_day: Vec<UsageRow>,
     /// Over all these days, the dearest first.
     pub(crate) people: Vec<UsageRow>,
+    /// By the model that answered.
+    pub(crate) models: Vec<UsageRow>,
     pub(crate) conversations: Vec<UsageRow>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct UsageRow {
 }
 
 const MOST_DAYS: u16 = 400;
-const MOST_ROWS: usize = 100;
+const MOST_ROWS: u32 = 100;
 
 /// The first of the last `days` days, as spending names them: by the machine's calendar.
 pub(crate) fn first_day(now: Timestamp, days: u16) -> String {
@@ -62,59 +62,43 @@ pub(crate) async fn load(
     query: &UsageQuery,
 ) -> Result<UsagePage, PageFailure> {
     let (now, days) = (state.now(), query.days.unwrap_or(30).clamp(1, MOST_DAYS));
-    let spent = state.activity.spending(&first_day(now, days)).await?;
-    let today = first_day(now, 1);
+    let (from, today) = (first_day(now, days), first_day(now, 1));
+    let over = (from.as_str(), today.as_str());
+    let activity = &state.activity;
+    let (by_day, people, conversations, models) = tokio::try_join!(
+        activity.spending_by_day(&from, &today),
+        activity.spending_by_name(SpendingGroup::People, over, MOST_ROWS),
+        activity.spending_by_name(SpendingGroup::Conversations, over, MOST_ROWS),
+        activity.spending_by_name(SpendingGroup::Models, over, MOST_ROWS),
+    )?;
     Ok(UsagePage {
         days,
         budgets: state.gateway.budgets(),
-        by_day: summed(&spent, "all", &today, |day| day.day.as_str(), true),
-        people: summed(&spent, "person", &today, |day| day.name.as_str(), false),
-        conversations: summed(
-            &spent,
-            "conversation",
-            &today,
-            |day| day.name.as_str(),
-            false,
-        ),
+        by_day: rows(by_day),
+        people: rows(people),
+        models: rows(models),
+        conversations: rows(conversations),
         today,
     })
 }
 
-fn summed(
-    spent: &[SpentDay],
-    scope: &str,
-    today: &str,
-    name: impl for<'a> Fn(&'a SpentDay) -> &'a str,
-    by_name: bool,
-) -> Vec<UsageRow> {
-    let mut sums: BTreeMap<&str, UsageRow> = BTreeMap::new();
-    for day in spent.iter().filter(|day| day.scope == scope) {
-        let row = sums.entry(name(day)).or_default();
-        row.requests = row.requests.saturating_add(day.spent.requests);
-        row.tokens = row.tokens.saturating_add(day.spent.tokens);
-        row.nanodollars = row.nanodollars.saturating_add(day.spent.nanodollars);
-        row.unpriced = row.unpriced.saturating_add(day.spent.unpriced);
-        row.tool_ms = row.tool_ms.saturating_add(day.spent.tool_ms);
-        if day.day == today {
-            row.today_tokens = row.today_tokens.saturating_add(day.spent.tokens);
-            row.today_nanodollars = row.today_nanodollars.saturating_add(day.spent.nanodollars);
+impl From<SpentSum> for UsageRow {
+    fn from(sum: SpentSum) -> Self {
+        Self {
+            name: sum.name,
+            requests: sum.spent.requests,
+            tokens: sum.spent.tokens,
+            nanodollars: sum.spent.nanodollars,
+            unpriced: sum.spent.unpriced,
+            tool_ms: sum.spent.tool_ms,
+            today_tokens: sum.today.tokens,
+            today_nanodollars: sum.today.nanodollars,
         }
     }
-    let rows = sums.into_iter().map(|(name, row)| UsageRow {
-        name: name.to_owned(),
-        ..row
-    });
-    let mut rows: Vec<_> = rows.collect();
-    match by_name {
-        true => rows.reverse(),
-        false => rows.sort_by_key(|row| std::cmp::Reverse((row.nanodollars, row.tokens))),
-    }
-    rows.truncate(if by_name {
-        usize::from(MOST_DAYS)
-    } else {
-        MOST_ROWS
-    });
-    rows
+}
+
+fn rows(sums: Vec<SpentSum>) -> Vec<UsageRow> {
+    sums.into_iter().map(UsageRow::from).collect()
 }
 
 pub(crate) async fn page(
@@ -166,12 +150,22 @@ pub(crate) async fn page(
                 h2 #people-title { "By person" }
                 (table(&page.people, "Person", budget("person"), false))
             }
+            section #model-usage data-live aria-labelledby="model-title" {
+                h2 #model-title { "By model" }
+                @if page.models.is_empty() {
+                    p.dim { "Which model was asked is counted from now on; these days are older." }
+                } @else {
+                    (table(&page.models, "Model", None, false))
+                    p.dim {
+                        "A request that went from one model to the next is counted for the one that answered."
+                    }
+                }
+            }
             section #conversation-usage data-live aria-labelledby="conversation-title" {
                 h2 #conversation-title { "By conversation" }
                 (table(&page.conversations, "Conversation", budget("conversation"), false))
             }
         }
-        p.dim { "Which model was asked is not kept with these sums, so there is no table by model yet." }
     };
     Ok(Page {
         title: "Usage",

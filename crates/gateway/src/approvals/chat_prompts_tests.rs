@@ -34,6 +34,7 @@ impl PromptLab {
             timeout: Duration::from_secs(60),
             reviewer: None,
             clock: SystemClock::shared(),
+            metrics: hermetic_approvals::ApprovalMetrics::default(),
         });
         let own = Arc::new(NotingChat::new("discord"));
         let work = Arc::new(NotingChat::new("discord/work"));

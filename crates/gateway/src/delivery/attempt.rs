@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::destinations::Destination;
 use super::outbox::{DeliveryAddress, Outbox, a_moment_after};
+use crate::run::{DeliveryEnd, MessageStage};
 use crate::wording::POSSIBLE_DUPLICATE;
 
 /// With pauses of up to five minutes, about a day.
@@ -136,7 +137,9 @@ impl Outbox {
     }
 
     async fn try_to_send(&self, mut delivery: Delivery) -> Result<AttemptRest, StoreError> {
+        let platform = delivery.account.platform();
         let Some(chat) = self.chats.get(&delivery.account) else {
+            self.metrics.delivered(platform, DeliveryEnd::GivenUp);
             self.deliveries
                 .failed(delivery.row, "the account is not configured")
                 .await?;
@@ -145,6 +148,9 @@ impl Outbox {
         self.deliveries.begin(delivery.row).await?;
         delivery.tries += 1;
         let Err(error) = self.hand_over(chat.as_ref(), &mut delivery).await else {
+            self.metrics.delivered(platform, DeliveryEnd::Sent);
+            let took = delivery.since.elapsed();
+            self.metrics.stage_ended(MessageStage::Delivery, took);
             self.deliveries.sent(delivery.row, self.now()).await?;
             return Ok(AttemptRest::Nothing);
         };
@@ -159,11 +165,13 @@ impl Outbox {
         let failure = error.failure;
         tracing::warn!(delivery = delivery.row.0, tries = delivery.tries, %failure, "a reply was not sent");
         if is_final(&failure) || delivery.tries >= MOST_TRIES {
+            self.metrics.delivered(platform, DeliveryEnd::GivenUp);
             self.deliveries
                 .failed(delivery.row, &failure.to_string())
                 .await?;
             return Ok(AttemptRest::Nothing);
         }
+        self.metrics.delivered(platform, DeliveryEnd::Delayed);
         // Changing a message twice shows it once.
         let changes = delivery.arrived == 0 && delivery.address.draft.is_some();
         delivery.maybe_sent |= !changes && !failure.is_safe_to_repeat();

@@ -28,6 +28,7 @@ use super::FileSource;
 use super::attempt::Delivery;
 use super::destinations::{Destination, DestinationQueues};
 use super::late_files::FilePace;
+use crate::GatewayMetrics;
 use crate::message::AcceptedMessage;
 
 /// With nothing to do.
@@ -46,6 +47,7 @@ pub(crate) struct OutboxParts<'a> {
     pub(crate) tasks: TaskTracker,
     /// After it, what is being sent has a moment left.
     pub(crate) cut: CancellationToken,
+    pub(crate) metrics: GatewayMetrics,
 }
 
 #[derive(Debug)]
@@ -61,6 +63,7 @@ pub(crate) struct Outbox {
     pub(super) tasks: TaskTracker,
     /// After it, what is being sent has a moment left.
     pub(super) cut: CancellationToken,
+    pub(super) metrics: GatewayMetrics,
 }
 
 /// A reply that is written down, and sent or on its way.
@@ -103,6 +106,7 @@ impl Outbox {
             wake: Notify::new(),
             tasks: parts.tasks,
             cut: parts.cut,
+            metrics: parts.metrics,
         }
     }
 

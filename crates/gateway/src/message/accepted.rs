@@ -6,6 +6,7 @@ use hermetic_access::Admitted;
 use hermetic_chat::ReplyRule;
 use hermetic_store::{InboxRows, MessageRow, OpenMessage, StoreError};
 use hermetic_types::{ChatKind, ConversationKey, IncomingMessage, MessageId, Timestamp};
+use tokio::time::Instant;
 
 /// The proof that a message survives us. Only this module makes one.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct AcceptedMessage {
     admitted: Admitted,
     /// The message of ours in which its answer grows.
     draft: Arc<OnceLock<MessageId>>,
+    /// Since when it waits for its turn.
+    since: Instant,
 }
 
 impl AcceptedMessage {
@@ -42,6 +45,7 @@ impl AcceptedMessage {
             begun: 0,
             admitted,
             draft: Arc::default(),
+            since: Instant::now(),
         }))
     }
 
@@ -53,6 +57,7 @@ impl AcceptedMessage {
             begun: open.attempts,
             admitted,
             draft: Arc::new(draft.map_or_else(OnceLock::new, OnceLock::from)),
+            since: Instant::now(),
         }
     }
 
@@ -100,6 +105,11 @@ impl AcceptedMessage {
 
     pub(crate) fn row(&self) -> MessageRow {
         self.row
+    }
+
+    /// Since when it waits for its turn in this process.
+    pub(crate) fn since(&self) -> Instant {
+        self.since
     }
 
     pub(crate) fn was_begun(&self) -> bool {

@@ -114,6 +114,7 @@ impl Gateway {
             let now = self.condition();
             if last.as_ref() != Some(&now) {
                 report(&now);
+                self.metrics.condition(last.as_ref(), &now);
                 last = Some(now);
             }
             tokio::select! {

@@ -64,6 +64,8 @@ impl SpendingBook {
         match scope {
             SpendingScope::Person(_) => &self.limits.person,
             SpendingScope::Conversation(_) => &self.limits.conversation,
+            // Nobody bounds a model: people and conversations are.
+            SpendingScope::Model(_) => &DayLimits::NONE,
             SpendingScope::All => &self.limits.all,
         }
     }
@@ -156,6 +158,21 @@ impl SpendingBook {
     ) {
         self.count(date, scopes, change).await;
         if let Err(error) = self.rows.settle(date, scopes, change).await {
+            tracing::error!(%error, "what was spent could not be written down");
+        }
+    }
+
+    /// The same after a request, with all that its model took.
+    pub(super) async fn settle_request(
+        &self,
+        date: &str,
+        scopes: &[SpendingScope],
+        change: SpendingAmounts,
+        of_model: (SpendingScope, SpendingAmounts),
+    ) {
+        self.count(date, scopes, change).await;
+        let settled = self.rows.settle_request(date, scopes, change, of_model);
+        if let Err(error) = settled.await {
             tracing::error!(%error, "what was spent could not be written down");
         }
     }

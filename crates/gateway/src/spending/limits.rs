@@ -18,6 +18,15 @@ pub struct DayLimits {
     pub tool_seconds: Option<u64>,
 }
 
+impl DayLimits {
+    /// Bounds nothing.
+    pub(super) const NONE: Self = Self {
+        dollars: None,
+        tokens: None,
+        tool_seconds: None,
+    };
+}
+
 /// What somebody is about to do.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AskedFor {

@@ -7,9 +7,12 @@ use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{NanoDollars, RequestEstimate, SpendingMeter, SpendingRefused, SpentTokens};
 use hermetic_approvals::ApprovalWaits;
 use hermetic_store::{SpendingAmounts, SpendingScope};
+use tokio::time::Instant;
 
 use super::book::{NotReserved, SpendingBook, difference};
 use super::limits::AskedFor;
+use crate::GatewayMetrics;
+use crate::run::MessageStage;
 
 /// Counts what one turn spends, for whoever asked, for the conversation and for all.
 #[derive(Debug)]
@@ -20,6 +23,7 @@ pub(crate) struct TurnMeter<'a> {
     at_hand: Mutex<AtHand>,
     /// While people were asked, no tool ran.
     waits: ApprovalWaits,
+    metrics: Option<&'a GatewayMetrics>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -31,6 +35,10 @@ struct AtHand {
     /// Time of tools that is not in the book yet. Where nothing bounds it, it goes there with the next
     /// request.
     tool_ms: i64,
+    /// Since when the model is asked.
+    asked: Option<Instant>,
+    /// The model that answers; unknown until it has.
+    model: String,
 }
 
 /// Tokens or nanodollars of one request. No provider means more, and thousands of such fit into a sum.
@@ -52,12 +60,19 @@ impl<'a> TurnMeter<'a> {
             ],
             at_hand: Mutex::default(),
             waits: ApprovalWaits::default(),
+            metrics: None,
         }
     }
 
     /// The same, which does not count as tool time how long people were waited for.
     pub(crate) fn without(mut self, waits: ApprovalWaits) -> Self {
         self.waits = waits;
+        self
+    }
+
+    /// The same, which counts here what it sees.
+    pub(crate) fn counting_in(mut self, metrics: &'a GatewayMetrics) -> Self {
+        self.metrics = Some(metrics);
         self
     }
 
@@ -105,9 +120,15 @@ impl SpendingMeter for TurnMeter<'_> {
                 let words = PRICE_UNKNOWN.to_owned();
                 return Err(SpendingRefused { words });
             }
-            self.reserve(AskedFor::Request(estimated(estimate))).await
+            self.reserve(AskedFor::Request(estimated(estimate))).await?;
+            self.at_hand().asked = Some(Instant::now());
+            Ok(())
         }
         .boxed()
+    }
+
+    fn answered_by(&self, model: &str) {
+        model.clone_into(&mut self.at_hand().model);
     }
 
     fn after_request(&self, _: RequestEstimate, spent: SpentTokens) -> BoxFuture<'_, ()> {
@@ -120,9 +141,17 @@ impl SpendingMeter for TurnMeter<'_> {
                 SpentTokens::Counted(usage) => amounts(usage.tokens(), usage.cost),
             };
             let at_hand = std::mem::take(&mut *self.at_hand());
+            if let Some(metrics) = self.metrics {
+                let waited = at_hand.asked.map(|asked| asked.elapsed());
+                metrics.stage_ended(MessageStage::Model, waited.unwrap_or_default());
+                metrics.requested(&at_hand.model, spent);
+            }
+            let of_model = (SpendingScope::Model(at_hand.model), took);
             took.tool_ms = at_hand.tool_ms;
             let change = difference(took, at_hand.reserved);
-            self.book.settle(&at_hand.date, &self.scopes, change).await;
+            self.book
+                .settle_request(&at_hand.date, &self.scopes, change, of_model)
+                .await;
         }
         .boxed()
     }
@@ -140,6 +169,9 @@ impl SpendingMeter for TurnMeter<'_> {
     fn after_tool(&self, took: Duration) -> BoxFuture<'_, ()> {
         async move {
             let took = took.saturating_sub(self.waits.take());
+            if let Some(metrics) = self.metrics {
+                metrics.stage_ended(MessageStage::Tool, took);
+            }
             let tool_ms = i64::try_from(took.as_millis()).unwrap_or(MOST_OF_ONE);
             if !self.book.bounds_tools() {
                 self.at_hand().tool_ms += tool_ms;
@@ -190,7 +222,9 @@ fn words(why: NotReserved) -> String {
             "the budget of this conversation",
             format!("/lift conversation {name}"),
         ),
-        SpendingScope::All => ("the budget of everybody here", "/lift all".to_owned()),
+        SpendingScope::Model(_) | SpendingScope::All => {
+            ("the budget of everybody here", "/lift all".to_owned())
+        }
     };
     format!(
         "I stop here: {whose} for today is reached ({} of {}). It begins anew at midnight. Somebody who may \

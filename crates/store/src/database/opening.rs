@@ -17,7 +17,7 @@ use super::copying::{CopyError, StoreVersion, copy_by, version};
 use super::error::DAMAGED;
 use super::failure::has_damage;
 use super::migrations::{MIGRATIONS, migrator};
-use super::{Database, DatabaseError};
+use super::{Database, DatabaseError, StoreMetrics};
 
 #[derive(Debug, Error)]
 pub enum OpenError {
@@ -95,6 +95,7 @@ impl Database {
             reader,
             writer,
             gateway,
+            metrics: StoreMetrics::default(),
         })
     }
 }

@@ -537,7 +537,11 @@ async fn the_first_page_is_small_also_with_a_thousand_conversations() {
     lab.ask(ALICE, "hi").await;
     let store = lab.store().await;
     let (activity, inbox, ledger) = (store.activity(), store.inbox(), store.ledger());
-    let said = activity.conversations("", 1, 0).await.unwrap().remove(0);
+    let said = activity
+        .conversations("", "2026-01-01", (1, 0))
+        .await
+        .unwrap()
+        .remove(0);
     let now = lab.clock().now();
     for number in 0..1000_i64 {
         let key = ConversationKey::new(format!("agent:main:telegram:dm:{}", 10_000 + number));

@@ -201,6 +201,7 @@ impl OutboxLab {
             clock: SystemClock::shared(),
             tasks: TaskTracker::new(),
             cut: CancellationToken::new(),
+            metrics: crate::GatewayMetrics::default(),
         });
         outbox.pace = pace;
         let (outbox, stop) = (Arc::new(outbox), CancellationToken::new());
