@@ -147,7 +147,14 @@ pub(crate) fn place(path: &str, cwd: &str, context: &JudgementContext) -> PathLo
         return PathLoss::Elsewhere;
     }
     let full = absolute(path, cwd);
-    let full = of_a_process(&full).map_or(full.clone(), str::to_owned);
+    // A loop, because such a path may be nested as deeply as it is long.
+    let mut inner = full.as_str();
+    while let Some(next) = of_a_process(inner) {
+        inner = next;
+    }
+    if inner.len() < full.len() {
+        return place(inner, cwd, context);
+    }
     // A hole first: anything. A hole later: somewhere below what is known.
     let mut start = full.strip_prefix('/').unwrap_or(&full).chars();
     match start.next() {

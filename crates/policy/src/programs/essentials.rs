@@ -174,6 +174,27 @@ fn removes(command: &ReducedCommand) -> bool {
 
 /// The files that are gone or empty after a command.
 fn lost(command: &ReducedCommand) -> Vec<ExpandedText> {
+    // Most commands lose nothing.
+    if !matches!(
+        command.program(),
+        "rm" | "unlink"
+            | "shred"
+            | "srm"
+            | "grm"
+            | "wipe"
+            | "trash"
+            | "truncate"
+            | ""
+            | ":"
+            | "true"
+            | "mv"
+            | "cp"
+            | "install"
+            | "ln"
+            | "cat"
+    ) {
+        return Vec::new();
+    }
     let operands: Vec<ExpandedText> = command.operands().cloned().collect();
     let emptied = || command.writes.clone();
     match command.program() {
