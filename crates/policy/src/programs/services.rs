@@ -85,7 +85,7 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
     let begins = words.first() == Some(&"start") && restarted.len() == 1;
     if restarted
         .iter()
-        .any(|service| !is_ordinary(service) && !(begins && VITAL.contains(service)))
+        .any(|service| !(is_ordinary(service) || begins && VITAL.contains(service)))
     {
         findings.push(HarmFinding::dangerous(
             HarmCategory::Service,
