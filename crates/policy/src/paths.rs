@@ -66,6 +66,14 @@ const SYSTEM: &[&str] = &[
     "/private/etc",
     "/private/var",
     "/usr/lib64",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/lib/modules",
+    "/usr/lib/modules",
+    "/lib/systemd",
+    "/usr/lib/systemd",
 ];
 
 const ARTEFACTS: &[&str] = &[
@@ -139,6 +147,14 @@ pub(crate) fn place(path: &str, cwd: &str, context: &JudgementContext) -> PathLo
         return PathLoss::Elsewhere;
     }
     let full = absolute(path, cwd);
+    // A loop, because such a path may be nested as deeply as it is long.
+    let mut inner = full.as_str();
+    while let Some(next) = of_a_process(inner) {
+        inner = next;
+    }
+    if inner.len() < full.len() {
+        return place(inner, cwd, context);
+    }
     // A hole first: anything. A hole later: somewhere below what is known.
     let mut start = full.strip_prefix('/').unwrap_or(&full).chars();
     match start.next() {
@@ -204,6 +220,7 @@ fn exact(full: &str, context: &JudgementContext) -> Option<PathLoss> {
         .iter()
         .find_map(|all| bare.strip_suffix(all))
         .unwrap_or(bare);
+    let bare = all_but_some(bare).unwrap_or(bare);
     if bare.is_empty() {
         return Some(PathLoss::Root);
     }
@@ -228,6 +245,15 @@ fn exact(full: &str, context: &JudgementContext) -> Option<PathLoss> {
         return Some(PathLoss::Workspace);
     }
     is_somebodys_home(bare).then_some(PathLoss::Home)
+}
+
+/// The folder of which a pattern leaves only some out: `/!(proc|sys)`, zsh's `/^proc` and `/*(.)`.
+fn all_but_some(bare: &str) -> Option<&str> {
+    let (folder, name) = bare.rsplit_once('/')?;
+    let qualified = name.starts_with("*(") || name.starts_with("**(");
+    let leaves_out = name.starts_with("!(") || name.starts_with('^') && name.len() > 1;
+    let folder = folder.strip_suffix("/**").unwrap_or(folder);
+    (qualified || leaves_out).then_some(folder)
 }
 
 /// `/home/alice`, `/Users/alice`, and nothing below it.
@@ -500,6 +526,13 @@ fn of_another_system<'p>(full: &'p str, context: &JudgementContext) -> Option<&'
     of_a_mounted_system(full)
 }
 
+/// The path as a process knows it: `/proc/1/root/etc` is `/etc`.
+fn of_a_process(full: &str) -> Option<&str> {
+    let (_, rest) = full.strip_prefix("/proc/")?.split_once('/')?;
+    rest.strip_prefix("root")
+        .filter(|inner| inner.starts_with('/'))
+}
+
 /// The path as the system on a mounted disk knows it: `/mnt/disk/etc/shadow` is its `/etc/shadow`.
 fn of_a_mounted_system(full: &str) -> Option<&str> {
     const MOUNTS: &[&str] = &[
@@ -518,11 +551,8 @@ fn of_a_mounted_system(full: &str) -> Option<&str> {
         "/usr/bin/",
         "/usr/sbin/",
     ];
-    if let Some(rest) = full.strip_prefix("/proc/") {
-        let (_, rest) = rest.split_once('/')?;
-        return rest
-            .strip_prefix("root")
-            .filter(|inner| inner.starts_with('/'));
+    if full.starts_with("/proc/") {
+        return of_a_process(full);
     }
     let mount = MOUNTS.iter().find(|mount| full.starts_with(**mount))?;
     // The slash at its end may be the first of the inner path.

@@ -37,8 +37,8 @@ macro_rules! held {
 }
 
 held!(
-    alder, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple, oak, poplar, rowan,
-    spruce, willow
+    alder, aspen, beech, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple, oak,
+    poplar, rowan, spruce, willow
 );
 
 /// Scored once before the rules were changed for other batches and once after, and read by nobody: it is
@@ -49,9 +49,24 @@ fn sycamore() {
     let lines = read("sycamore.txt", text).unwrap_or_else(|error| panic!("sycamore: {error}"));
     let report = Report::on(&lines);
     let alarms = |category: &str| report.alarms_by_category[category].percent();
-    assert!(report.recall.percent() >= 94.5, "harm found");
-    assert!(report.hardline_named.percent() >= 92.0, "floor named");
+    assert!(report.recall.percent() >= 95.5, "harm found");
+    assert!(report.hardline_named.percent() >= 95.0, "floor named");
     assert!(alarms("everyday") <= 0.5, "everyday alarmed");
     assert!(alarms("mac, everyday") <= 1.0, "a Mac's everyday alarmed");
+    assert_eq!(report.safe_called_hardline.hits, 0);
+}
+
+/// Written before the rules were changed for `aspen` and `beech`, scored once before and once after, and
+/// not read in between.
+#[test]
+fn chestnut() {
+    let text = include_str!("batches/chestnut.txt");
+    let lines = read("chestnut.txt", text).unwrap_or_else(|error| panic!("chestnut: {error}"));
+    let report = Report::on(&lines);
+    let alarms = |category: &str| report.alarms_by_category[category].percent();
+    assert!(report.recall.percent() >= 97.5, "harm found");
+    assert!(report.hardline_named.percent() >= 92.5, "floor named");
+    assert!(alarms("everyday") <= 0.7, "everyday alarmed");
+    assert!(alarms("mac, everyday") <= 0.0, "a Mac's everyday alarmed");
     assert_eq!(report.safe_called_hardline.hits, 0);
 }

@@ -7,6 +7,10 @@ fn ordinary_text() {
     let redactor = knowing_nothing();
     for text in [
         "The password: it must be changed.",
+        "    PtpV2OverUdpIPv4EventMsgReceiveHw: BOOLEAN,",
+        "\"curve25519:BNYQQWUMXO\": \"xfgbLIC5WAl1OIkpOzoxpCe8FsRDT6nch7NQsOb15nc\"",
+        "PublicKey::from_base64(\"xfgbLIC5WAl1OIkpOzoxpCe8FsRDT6nch7NQsOb15nc\")",
+        "    \"RqIbT2jORlN4rTvdtF0F4z1pqP4qWyR3sLNTkXm9CFRzWADNG0RDZKxbCoo6RPvt\\n\"\n",
         "WBEM_E_CANNOT_BE_KEY = 0x8004101f, pub const HKEY_ROOT: HKEY = 0x80000000i32 as usize",
         "pub const HKEY_CLASSES_ROOT: HKEY = -2147483648i32 as _;",
         "PWD=/Users/somebody\nPWD: '/home/somebody/project'",

@@ -309,3 +309,22 @@ fn keys_that_their_middle_or_their_service_gives_away() {
         assert!(!left.as_str().contains(key), "{}", left.as_str());
     }
 }
+
+/// Names whose telling word is followed by more of the name, and numbers that a key stands behind.
+#[test]
+fn names_that_go_on_behind_their_telling_word() {
+    assert_table(&[
+        (
+            "STRIPE_SECRETProd=q7Rw2mZx9Lp4Tk8v",
+            "STRIPE_SECRETProd=[redacted]",
+        ),
+        (
+            "got 953202032910963|r8h2clj4p1zp7ia0nst4t3q7uzf8b back",
+            "got 953202032910963|[redacted] back",
+        ),
+        (
+            "_gitlab_session=tg00tur05svh5ohaat2ehzssctvwpxqu",
+            "[redacted]",
+        ),
+    ]);
+}

@@ -1,9 +1,48 @@
-//! The act of taking away what the system runs on, by whatever package manager.
+//! The act of taking away what the system runs on: its packages, by whatever manager, or the few files
+//! without which nothing starts and nobody logs in.
 
 use super::ProgramJudge;
-use crate::effective::ReducedCommand;
+use crate::effective::{ReducedCommand, base_name};
 use crate::finding::{HarmCategory, HarmFinding};
-use crate::text::TaintSet;
+use crate::paths;
+use crate::text::{ExpandedText, TaintSet};
+
+/// Files by their whole path.
+const ESSENTIAL_FILES: &[&str] = &[
+    "/bin/sh",
+    "/usr/bin/sh",
+    "/bin/bash",
+    "/usr/bin/bash",
+    "/bin/dash",
+    "/sbin/init",
+    "/usr/sbin/init",
+    "/lib/systemd/systemd",
+    "/usr/lib/systemd/systemd",
+    "/etc/passwd",
+    "/etc/shadow",
+    "/etc/group",
+    "/etc/fstab",
+    "/etc/ld.so.cache",
+    "/etc/pam.d",
+    "/etc/master.passwd",
+    "/sbin/launchd",
+    "/bin/busybox",
+    "/bin/zsh",
+];
+
+/// Files by how their name begins, in folders that hold libraries and kernels.
+const ESSENTIAL_STARTS: &[&str] = &[
+    "ld-linux",
+    "ld-musl",
+    "ld-2.",
+    "libc.so",
+    "libc-2.",
+    "libpam.so",
+    "vmlinuz",
+    "initrd",
+    "initramfs",
+];
+const LIBRARY_FOLDERS: &[&str] = &["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/boot"];
 
 /// Without these nothing starts any more.
 const ESSENTIAL: &[&str] = &[
@@ -49,17 +88,29 @@ const ESSENTIAL: &[&str] = &[
     "opkg",
     "uclibc",
     "linux",
+    "libc",
+    "procd",
+    "sudo-base",
+    "netbase",
 ];
 
-pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
+pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
+    if let Some(file) = lost(command)
+        .into_iter()
+        .find(|file| is_essential(file, judge))
+    {
+        return vec![HarmFinding::floor(
+            HarmCategory::Destruction,
+            format!(
+                "takes away a file that the system runs on: {}",
+                file.shown()
+            ),
+        )];
+    }
     if !removes(command) {
         return Vec::new();
     }
-    let package = |text: &str| {
-        let name = text.rsplit('/').next().unwrap_or(text);
-        let name = name.split([':', '=']).next().unwrap_or(name);
-        ESSENTIAL.contains(&name) || matches!(text, "*" | ".*" | "?*")
-    };
+    let package = |text: &str| is_essential_package(text) || matches!(text, "*" | ".*" | "?*");
     let all = matches!(command.program(), "pkg" | "pkg_delete" | "nix-env")
         && (command.short('a') && command.short('f') || command.has_arg("*"));
     // Every package that a listing names.
@@ -74,6 +125,13 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
         )];
     }
     Vec::new()
+}
+
+/// Whether nothing starts any more without this package, however its version is written.
+pub(crate) fn is_essential_package(package: &str) -> bool {
+    let name = package.rsplit('/').next().unwrap_or(package);
+    let name = name.split([':', '=']).next().unwrap_or(name);
+    ESSENTIAL.contains(&name)
 }
 
 fn removes(command: &ReducedCommand) -> bool {
@@ -112,4 +170,69 @@ fn removes(command: &ReducedCommand) -> bool {
             "nix-env" => command.has_arg("-e") || command.long("--uninstall"),
             _ => false,
         }
+}
+
+/// The files that are gone or empty after a command.
+fn lost(command: &ReducedCommand) -> Vec<ExpandedText> {
+    // Most commands lose nothing.
+    if !matches!(
+        command.program(),
+        "rm" | "unlink"
+            | "shred"
+            | "srm"
+            | "grm"
+            | "wipe"
+            | "trash"
+            | "truncate"
+            | ""
+            | ":"
+            | "true"
+            | "mv"
+            | "cp"
+            | "install"
+            | "ln"
+            | "cat"
+    ) {
+        return Vec::new();
+    }
+    let operands: Vec<ExpandedText> = command.operands().cloned().collect();
+    let emptied = || command.writes.clone();
+    match command.program() {
+        "rm" | "unlink" | "shred" | "srm" | "grm" | "wipe" | "trash" => operands,
+        "truncate" => operands,
+        // `> file` and `: > file`.
+        "" | ":" | "true" => emptied(),
+        "mv" => {
+            let sources = operands.len().saturating_sub(1);
+            let elsewhere = |text: &ExpandedText| text.s.starts_with('/') || sources > 1;
+            match operands.split_last() {
+                // A name beside it is a copy to come back to only if something takes its place.
+                Some((_, sources)) if sources.iter().all(elsewhere) => sources.to_vec(),
+                _ => Vec::new(),
+            }
+        }
+        "cp" | "install" | "ln" if operands.first().is_some_and(|text| text.s == "/dev/null") => {
+            operands.into_iter().skip(1).collect()
+        }
+        "cat" if operands.iter().all(|text| text.s == "/dev/null") && !operands.is_empty() => {
+            emptied()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn is_essential(file: &ExpandedText, judge: &ProgramJudge<'_>) -> bool {
+    let full = paths::absolute(&file.s, &judge.cwd);
+    let named = base_name(&full);
+    let in_libraries = || {
+        LIBRARY_FOLDERS.iter().any(|folder| {
+            full.strip_prefix(folder)
+                .is_some_and(|rest| rest.starts_with('/'))
+        })
+    };
+    ESSENTIAL_FILES.contains(&full.as_str())
+        || ESSENTIAL_STARTS
+            .iter()
+            .any(|start| named.starts_with(start))
+            && in_libraries()
 }

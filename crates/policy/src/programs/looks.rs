@@ -81,6 +81,8 @@ const SOMETIMES: &[(&[&str], &[&str])] = &[
     (&["udevadm"], &["monitor", "info", "test"]),
     (&["prosodyctl", "gitlab-ctl", "pivpn", "pihole", "mysqladmin", "pg_lsclusters", "pg_ctlcluster"], &["status", "tail", "clients", "-c", "about", "check", "processlist", "ping", "-v"]),
     (&["vgcfgrestore"], &["--list", "-l"]),
+    (&["apt-mark"], &["hold", "unhold", "showhold", "showmanual", "showauto", "auto", "manual"]),
+    (&["apt-file", "command-not-found", "pkgfile"], &["update", "search", "list", "show", "--update"]),
     (&["btrbk"], &["dryrun", "list", "stats"]),
     (&["steamos-update", "softwareupdate", "do-release-upgrade"], &["check", "-l", "--list", "-c", "--check-dist-upgrade-only"]),
     (&["apptainer", "singularity"], &["--get", "list", "inspect", "version"]),

@@ -89,6 +89,25 @@ const ACTS: &[HarmfulAct] = &[
     HarmfulAct::new(&["svcadm", "rcctl", "sv", "s6-rc", "s6-svc", "dinitctl", "initctl", "rc-update", "update-rc.d", "chkconfig", "insserv", "sysv-rc-conf", "launchctl", "svccfg", "runsvdir", "invoke-rc.d", "rc-service", "monit", "god", "circusctl", "eye", "sc", "nssm", "bsdrc", "service"],
         &["disable|stop|down|d|kill|k|remove|del|off|unmonitor|delete|exit|mark|set|change|x|terminate", "*"], HarmCategory::Service, "changes which services run").unless(&["list", "status", "print", "--user", "show"]),
     HarmfulAct::new(&["s6-rc", "s6-svc", "s6-svscanctl", "chkconfig", "update-rc.d", "insserv"], &[], HarmCategory::Service, "changes which services run").with(&["-d", "-k", "-x", "off", "--del", "-r", "-f", "-D", "remove", "disable", "-dv"]),
+    HarmfulAct::new(&["systemctl"], &["set-environment"], HarmCategory::Service, "changes what services are started with").unless(&["--user", "--help"]),
+    HarmfulAct::new(&["busctl"], &["set-property"], HarmCategory::Service, "changes what a service was told"),
+    HarmfulAct::new(&["augtool"], &["set|rm|ins|mv|clear|touch|setm|store"], HarmCategory::SystemFile, "changes the machine's configuration"),
+    HarmfulAct::new(&["alien"], &[], HarmCategory::SystemFile, "installs a package that is none of the system's").with(&["-i", "--install"]),
+    HarmfulAct::new(&["setfattr"], &[], HarmCategory::Privilege, "gives a file rights of its own").with(&["security.capability", "security.selinux", "trusted.overlay.opaque"]),
+    HarmfulAct::new(&["mknod"], &["*", "b"], HarmCategory::Disk, "makes a door to a disk"),
+    HarmfulAct::new(&["tar", "gtar", "bsdtar"], &[], HarmCategory::SystemFile, "unpacks an archive wherever its names say").with(&["xPf", "-xPf", "xPvf", "xvPf", "-xvPf", "xzPf", "-xzPf"]),
+    // Who listens.
+    HarmfulAct::new(&["tshark", "dumpcap", "ngrep", "tcpflow", "dsniff", "urlsnarf", "mailsnarf", "msgsnarf", "sslsplit", "mitmproxy", "mitmdump", "mitmweb", "bettercap", "net-creds.py", "pcredz", "justniffer", "ssldump"], &[], HarmCategory::SecretRead, "listens to what others send")
+        .unless(&["-r", "--read-file", "-I", "--help", "--version", "-v", "-D", "-L", "-G", "-rfile", "-nr", "-h"]),
+    HarmfulAct::new(&["tcpdump"], &[], HarmCategory::SecretRead, "records what others send").with(&["-w"]).unless(&["-r", "-c", "lo", "lo0"]),
+    HarmfulAct::new(&["airport"], &["*", "sniff"], HarmCategory::SecretRead, "records what others send"),
+    HarmfulAct::new(&["ssh-keygen"], &[], HarmCategory::SecretRead, "changes the passphrase of a key").with(&["-p"]),
+    HarmfulAct::new(&["security"], &["remove-trusted-cert|add-trusted-cert|delete-certificate|delete-identity|set-key-partition-list"], HarmCategory::SecurityTool, "changes whom the machine trusts"),
+    HarmfulAct::new(&["brew"], &[], HarmCategory::SecurityTool, "installs without the system's check").with(&["--no-quarantine"]),
+    HarmfulAct::new(&["hping3", "hping", "nping"], &[], HarmCategory::Process, "floods another machine").with(&["--flood", "--faster", "--rate"]),
+    HarmfulAct::new(&["slowhttptest", "slowloris", "goldeneye", "hulk.py", "t50", "mdk3", "mdk4", "thc-ssl-dos", "torshammer.py", "aireplay-ng", "dnsperf-flood"], &[], HarmCategory::Process, "floods another machine"),
+    HarmfulAct::new(&["mongo", "mongosh"], &[], HarmCategory::Database, "takes users away from a database").with(&["db.dropUser", "db.dropAllUsers()"]),
+    HarmfulAct::new(&["svn"], &["delete|rm|remove|del"], HarmCategory::VersionControl, "deletes what others have").with(&["-m", "--message", "-F"]),
     // Who watches.
     HarmfulAct::new(&["aide", "tripwire", "samhain", "ossec-control", "wazuh-control", "osqueryctl", "falcon-kernel-check", "mdatp", "sentinelctl", "cbagentd", "auditbeat", "filebeat", "clamd", "freshclam", "maldet", "rkhunter", "sysmon", "twistcli", "auditd", "esets_daemon", "savdctl", "falconctl", "elastic-agent", "datadog-agent", "newrelic-infra", "velociraptor", "fleetctl"],
         &["stop|disable|uninstall|unload|config|exclusion|remove|kill|control|unenroll|unprotect|bypass|*"], HarmCategory::SecurityTool, "changes a security tool")

@@ -11,6 +11,7 @@ pub(crate) mod containers;
 pub(crate) mod databases;
 mod disks;
 mod essentials;
+mod exhaustion;
 mod exposure;
 mod files;
 mod git;
@@ -39,7 +40,9 @@ mod uploads;
 mod whole_system;
 
 pub(crate) use acts::HarmfulAct;
+pub(crate) use essentials::is_essential_package;
 pub(crate) use texts::takes_texts;
+pub(crate) use uploads::sent as sent_files;
 
 use crate::context::JudgementContext;
 use crate::effective::ReducedCommand;
@@ -56,6 +59,7 @@ const FAMILIES: &[Family] = &[
     uploads::judge,
     attack::judge,
     exposure::judge,
+    exhaustion::judge,
     privilege::judge,
     processes::judge,
     services::judge,

@@ -217,12 +217,17 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
         "brew" if matches!(command.operand(0), "install" | "reinstall") => {
             command.operands().any(|text| text.s.starts_with("http"))
         }
-        "npm" | "pnpm" | "yarn" | "bun" => command.operands().any(|text| {
-            text.s.starts_with("git+ssh://")
-                && !["github.com", "gitlab.com", "bitbucket.org"]
-                    .iter()
-                    .any(|forge| text.s.contains(forge))
-        }),
+        "cpan" | "cpanm" | "luarocks" | "gem" | "nimble" | "opam" => {
+            command.operands().any(|text| text.s.starts_with("http"))
+        }
+        "npm" | "pnpm" | "yarn" | "bun" | "pip" | "pip3" | "pipx" | "uv" => {
+            command.operands().any(|text| {
+                text.s.starts_with("git+")
+                    && !["github.com", "gitlab.com", "bitbucket.org"]
+                        .iter()
+                        .any(|forge| text.s.contains(forge))
+            })
+        }
         "brew" => {
             command.operand(0) == "tap"
                 && command.operands().skip(2).any(|text| {

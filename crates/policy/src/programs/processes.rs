@@ -54,7 +54,8 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
         ));
     }
     let of_root = || command.has_arg("root") || command.has_arg("0");
-    if matches!(program, "skill" | "slay") && of_root()
+    if program == "loginctl" && of_root() && command.operand(0).contains("-user")
+        || matches!(program, "skill" | "slay") && of_root()
         || program == "pkill" && (command.has_arg("-v") || command.long("--inverse"))
     {
         findings.push(HarmFinding::floor(

@@ -225,7 +225,8 @@ fn written(command: &ReducedCommand) -> Vec<ExpandedText> {
     let operands: Vec<ExpandedText> = command.operands().cloned().collect();
     let last = || operands.last().cloned().into_iter().collect();
     match command.program() {
-        "tee" | "sponge" | "touch" | "ed" | "ex" | "patch" => operands,
+        "tee" | "sponge" | "touch" | "ed" | "ex" | "patch" | "mkfifo" => operands,
+        "logsave" | "mknod" | "savelog" => operands.into_iter().take(1).collect(),
         "plutil" | "PlistBuddy" | "defaults" if property_lists::changes(command) => {
             property_lists::written(&operands)
         }

@@ -141,6 +141,7 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
                 | "ocsp"
                 | "ts"
         ) || command.has_arg("-noout")
+            || command.has_arg("-nokeys")
             || command.has_arg("-pubout"));
     let certificates = certificates
         || program == "step" && command.operand(0) == "certificate"

@@ -82,7 +82,11 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
         ) => &[*service],
         _ => &[],
     };
-    if restarted.iter().any(|service| !is_ordinary(service)) {
+    let begins = words.first() == Some(&"start") && restarted.len() == 1;
+    if restarted
+        .iter()
+        .any(|service| !(is_ordinary(service) || begins && VITAL.contains(service)))
+    {
         findings.push(HarmFinding::dangerous(
             HarmCategory::Service,
             "restarts something the machine relies on",

@@ -143,7 +143,7 @@ fn names_a_drop_site(command: &ReducedCommand) -> bool {
 }
 
 /// What the program is told to send, as the command line names it.
-pub(super) fn sent(command: &ReducedCommand) -> Vec<String> {
+pub(crate) fn sent(command: &ReducedCommand) -> Vec<String> {
     let valued = |flags: &[&str]| -> Vec<String> {
         flags
             .iter()

@@ -62,6 +62,12 @@ const LOSERS: &[&str] = &[
     "conmv",
     "detox",
     "dust-off",
+    "ccrypt",
+    "ccencrypt",
+    "mcrypt",
+    "aescrypt",
+    "bcrypt",
+    "gpgtar",
 ];
 
 /// Tools that have rules of their own, or whose words mean something else.
@@ -126,7 +132,20 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
     if program == "git" {
         return git_clean(command, &whole).into_iter().collect();
     }
-    if command.transparent || OTHERS.contains(&program) || takes_texts(program) {
+    let overwritten = program == "dd"
+        && command.args().iter().any(|arg| {
+            arg.s
+                .strip_prefix("of=")
+                .is_some_and(|file| super::files::empties_everything(file, judge))
+        });
+    if overwritten {
+        return vec![HarmFinding::floor(
+            HarmCategory::Destruction,
+            "overwrites every file of a whole system or home",
+        )];
+    }
+    let only_starts = command.transparent && program != "ansible";
+    if only_starts || OTHERS.contains(&program) || takes_texts(program) {
         return Vec::new();
     }
     let trial = [

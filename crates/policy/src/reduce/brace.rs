@@ -8,6 +8,9 @@ const MOST_BRACE_WORDS: usize = 256;
 /// Nor is a longer word than this: looking for closing braces is quadratic.
 const LONGEST_BRACE_WORD: usize = 1_024;
 
+/// Numbers in a range that is still written down one by one.
+const LONGEST_RANGE: i64 = 1_000;
+
 #[derive(Clone)]
 enum BraceToken {
     Char(char),
@@ -116,6 +119,10 @@ fn range(inner: &[BraceToken]) -> Option<Vec<Vec<BraceToken>>> {
     let to = to.split("..").next()?;
     let words: Vec<String> = if let (Ok(from), Ok(to)) = (from.parse::<i64>(), to.parse::<i64>()) {
         let (low, high) = (from.min(to), from.max(to));
+        // So many are the number of everything, and are looked at as they are written.
+        if high.saturating_sub(low) >= LONGEST_RANGE {
+            return None;
+        }
         (low..=high.min(low.saturating_add(31)))
             .map(|n| n.to_string())
             .collect()

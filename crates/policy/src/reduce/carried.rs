@@ -7,9 +7,9 @@
 
 use super::ScriptWalker;
 use crate::effective::{ReducedCommand, base_name};
-use crate::finding::{HarmCategory, HarmSeverity};
+use crate::finding::{HarmCategory, HarmFinding, HarmSeverity};
 use crate::programs;
-use crate::text::{ByteFlow, ExpandedText};
+use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
 /// How many pieces of one command are looked at.
 const MOST: usize = 6;
@@ -91,6 +91,7 @@ impl ScriptWalker<'_> {
                 | "oc"
         ) && !command.has_arg("debug")
             && !command.has_arg("unshare");
+        self.sent_files(command);
         let texts = contained || programs::takes_texts(command.program());
         let mut left = MOST;
         if !texts {
@@ -120,8 +121,19 @@ impl ScriptWalker<'_> {
                     .filter_map(|(_, value)| piece_of(value, true)),
             );
         }
+        if matches!(command.program(), "sed" | "gsed") {
+            let orders = command.args().iter().filter_map(|arg| {
+                let order = arg
+                    .s
+                    .trim_start_matches(|c: char| c.is_ascii_digit() || c == '$');
+                order.strip_prefix("e ")
+            });
+            pieces.extend(orders.filter_map(|text| piece_of(text, true)));
+        }
         if !texts {
             self.carried_code(command);
+            self.handed_over(command);
+            self.given_files(command);
         }
         for piece in pieces.into_iter().take(left) {
             self.worst_of(|walker| {
@@ -190,8 +202,80 @@ impl ScriptWalker<'_> {
         }
     }
 
+    /// `env > /tmp/e; curl -T /tmp/e …`: a file of secrets that the same text gathered.
+    fn sent_files(&mut self, command: &ReducedCommand) {
+        if self.files.is_empty() {
+            return;
+        }
+        let gathered = TaintSet::ENVIRONMENT | TaintSet::SECRET;
+        let sends = programs::sent_files(command)
+            .iter()
+            .any(|file| self.file(file).is_some_and(|flow| flow.taint.has(gathered)));
+        if sends {
+            let program = command.program();
+            self.find(HarmFinding::dangerous(
+                HarmCategory::Exfiltration,
+                format!("sends away what it gathered before, with {program}"),
+            ));
+        }
+    }
+
+    /// `tool <(echo 'removeDir("/etc")')`, and a file that the same text wrote: code for a tool whose
+    /// language nobody reads here.
+    fn given_files(&mut self, command: &ReducedCommand) {
+        let written = |arg: &&ExpandedText| {
+            arg.s.starts_with("/dev/fd/<") || !self.files.is_empty() && self.file(&arg.s).is_some()
+        };
+        let files: Vec<ExpandedText> = command
+            .operands()
+            .filter(written)
+            .take(2)
+            .cloned()
+            .collect();
+        for file in files {
+            let Some(code) = self.content_of(&file, &command.input).known else {
+                continue;
+            };
+            if code.len() > LONGEST || !code.contains('(') {
+                continue;
+            }
+            self.spend_text(code.len());
+            let tokens = super::literals::tokens(&code);
+            self.worst_of(|walker| walker.whole_code(&code, &tokens, "a tool's language"));
+        }
+    }
+
+    /// `tool --post-hook 'curl … | sh'`: an option that says of its value that it is a command.
+    fn handed_over(&mut self, command: &ReducedCommand) {
+        let args = command.args();
+        let mut given: Vec<String> = Vec::new();
+        for (at, arg) in args
+            .iter()
+            .enumerate()
+            .filter(|(_, arg)| arg.s.starts_with("--"))
+        {
+            let (name, value) = match arg.s.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (arg.s.as_str(), args.get(at + 1).map(|next| next.s.as_str())),
+            };
+            let text = value.filter(|text| text.contains([' ', '|', ';']) && text.len() < LONGEST);
+            if is_for_a_command(name) {
+                given.extend(text.map(str::to_owned));
+            }
+        }
+        for text in given.into_iter().take(2) {
+            self.kept_of(is_an_attack, |walker| {
+                walker.run_text(&text, "a tool", &ByteFlow::default());
+            });
+        }
+    }
+
     /// Walks something that may be a command, and keeps only the worst that is found.
     pub(super) fn worst_of(&mut self, walk: impl FnOnce(&mut Self)) {
+        self.kept_of(is_the_worst, walk);
+    }
+
+    fn kept_of(&mut self, keep: fn(&HarmFinding) -> bool, walk: impl FnOnce(&mut Self)) {
         if self.depth + 2 >= super::DEPTH {
             return;
         }
@@ -208,11 +292,38 @@ impl ScriptWalker<'_> {
         let mut at = 0;
         self.reduced.findings.retain(|finding| {
             at += 1;
-            at <= findings
-                || finding.severity == HarmSeverity::Floor
-                || finding.category == HarmCategory::Destruction && finding.reason.contains(": /")
+            at <= findings || keep(finding)
         });
     }
+}
+
+fn is_the_worst(finding: &HarmFinding) -> bool {
+    finding.severity == HarmSeverity::Floor
+        || finding.category == HarmCategory::Destruction && finding.reason.contains(": /")
+}
+
+/// What is no accident of a text that was taken for a command.
+fn is_an_attack(finding: &HarmFinding) -> bool {
+    is_the_worst(finding)
+        || matches!(
+            finding.category,
+            HarmCategory::RemoteCode
+                | HarmCategory::ReverseShell
+                | HarmCategory::SecretRead
+                | HarmCategory::Exfiltration
+                | HarmCategory::Persistence
+                | HarmCategory::Privilege
+        )
+}
+
+/// `--exec`, `--pre-hook`, `--proxy-command`, `--on-success`.
+fn is_for_a_command(option: &str) -> bool {
+    const ENDS: &[&str] = &[
+        "exec", "hook", "command", "cmd", "script", "callback", "run",
+    ];
+    let name = option.trim_start_matches('-');
+    let last = name.rsplit('-').next().unwrap_or(name);
+    ENDS.contains(&last) || name.starts_with("exec-") || name.starts_with("on-")
 }
 
 fn is_worst(name: &str) -> bool {

@@ -18,6 +18,7 @@ use super::ScriptWalker;
 use super::literals::{CodeToken, tokens};
 use crate::effective::ReducedCommand;
 use crate::finding::{HarmCategory, HarmFinding};
+use crate::paths::{self, PathLoss};
 use crate::text::{ByteFlow, ExpandedText, TaintSet};
 use given::{InterpreterInput, code_of, language};
 
@@ -47,6 +48,7 @@ impl ScriptWalker<'_> {
                     self.judge_unknown_code(text.taint, language);
                 }
                 self.look_inside(&text.s, language, command);
+                self.deletes_what_it_is_given(&text.s, language, command);
             }
             Some(InterpreterInput::Input) => self.fed(&command.input.clone(), language, command),
             Some(InterpreterInput::File(file)) => {
@@ -55,6 +57,46 @@ impl ScriptWalker<'_> {
                 self.fed(&content, language, command);
             }
             None => {}
+        }
+    }
+
+    /// `find / | perl -ne 'chomp; unlink'`: code that deletes what its input or its arguments name.
+    fn deletes_what_it_is_given(&mut self, code: &str, language: &str, command: &ReducedCommand) {
+        const DELETES: &[&str] = &[
+            "unlink",
+            "os.remove",
+            "rmtree",
+            "File.delete",
+            "FileUtils.rm",
+            "rmSync",
+            "\"rm ",
+            "'rm ",
+        ];
+        if !DELETES.iter().any(|call| code.contains(call)) {
+            return;
+        }
+        let lines = command
+            .input
+            .known
+            .as_deref()
+            .unwrap_or_default()
+            .lines()
+            .take(8);
+        let args = command.args().iter().map(|arg| arg.s.as_str());
+        let whole = lines
+            .chain(args)
+            .filter(|path| path.starts_with('/'))
+            .any(|path| {
+                matches!(
+                    paths::place(path, self.workdir(), self.context),
+                    PathLoss::Root | PathLoss::System | PathLoss::Home
+                )
+            });
+        if whole {
+            self.find(HarmFinding::floor(
+                HarmCategory::Destruction,
+                format!("deletes every file of a whole system or home, in {language}"),
+            ));
         }
     }
 

@@ -3,10 +3,13 @@
 use super::ScriptWalker;
 use crate::effective::{ReducedCommand, base_name};
 use crate::finding::{HarmCategory, HarmFinding};
-use crate::paths;
+use crate::paths::{self, PathLoss};
 use crate::text::{ByteFlow, ExpandedText, TaintSet};
 
 const MOST_KNOWN_FILES: usize = 64;
+
+/// Stands for whatever an archive from the network held.
+const UNPACKED: &str = "/\u{0}unpacked";
 
 impl ScriptWalker<'_> {
     /// Remembers what a command leaves in files.
@@ -21,6 +24,15 @@ impl ScriptWalker<'_> {
                     self.keep(&file.s, command.input.clone());
                 }
             }
+            "find" | "gfind" => {
+                let kept = ["-fprint", "-fprint0"]
+                    .iter()
+                    .find_map(|flag| command.value_of(flag));
+                if let Some(file) = kept {
+                    let listed = super::listing::FileSearch::of(command.args()).listing();
+                    self.keep(&file.s, ByteFlow::known(listed));
+                }
+            }
             "cp" | "mv" | "install" | "ln" => {
                 if let [from, to] = operands.as_slice()
                     && let Some(content) = self.file(&from.s).cloned()
@@ -30,6 +42,11 @@ impl ScriptWalker<'_> {
             }
             "curl" | "wget" | "aria2c" | "fetch" | "axel" | "nscurl" => {
                 for file in downloads(command) {
+                    self.keep(&file, ByteFlow::unknown(TaintSet::NETWORK));
+                }
+            }
+            "ftpget" | "tftp" | "smbget" | "scp" | "rsync" | "sftp" | "atftp" => {
+                for file in brought(command, &operands) {
                     self.keep(&file, ByteFlow::unknown(TaintSet::NETWORK));
                 }
             }
@@ -44,8 +61,27 @@ impl ScriptWalker<'_> {
                     self.keep(&made, ByteFlow::unknown(source.taint));
                 }
             }
+            "tar" | "gtar" | "bsdtar" | "unzip" | "7z" | "cpio" => {
+                let fetched = |flow: &ByteFlow| flow.taint.has(TaintSet::NETWORK);
+                let from_file = operands
+                    .iter()
+                    .any(|text| self.file(&text.s).is_some_and(fetched));
+                if from_file || fetched(&command.input) {
+                    self.keep(UNPACKED, ByteFlow::unknown(TaintSet::NETWORK));
+                }
+            }
             _ => self.forget_changed(command),
         }
+    }
+
+    /// Whether a file that nobody wrote here may have come out of an archive that was fetched. What
+    /// prepares a build is left to whoever builds.
+    fn is_unpacked(&self, path: &str) -> bool {
+        const PREPARES: &[&str] = &["configure", "autogen.sh", "bootstrap", "gradlew", "mvnw"];
+        let place = paths::place(path, self.workdir(), self.context);
+        self.file(UNPACKED).is_some()
+            && !PREPARES.contains(&base_name(path))
+            && !matches!(place, PathLoss::InsideSystem | PathLoss::System)
     }
 
     /// What an editor leaves in a file that the same text wrote is not what was written.
@@ -75,10 +111,16 @@ impl ScriptWalker<'_> {
 
     /// Runs a file by its path, if the same text wrote it.
     pub(super) fn run_own_file(&mut self, path: &str) {
+        let name = base_name(path).to_owned();
         let Some(content) = self.file(path).cloned() else {
+            if self.is_unpacked(path) {
+                self.find(HarmFinding::dangerous(
+                    HarmCategory::RemoteCode,
+                    format!("runs what it downloads: {name}"),
+                ));
+            }
             return;
         };
-        let name = base_name(path).to_owned();
         if content.known.is_some() {
             self.run_flow(&content, &name);
         } else if content.taint.has(TaintSet::NETWORK) {
@@ -115,6 +157,41 @@ fn together(before: ByteFlow, after: ByteFlow) -> ByteFlow {
         return before;
     }
     before.then(after, super::LONGEST_TEXT)
+}
+
+/// Names under which a file of another machine is stored.
+fn brought(command: &ReducedCommand, operands: &[&ExpandedText]) -> Vec<String> {
+    let last = |path: &str| base_name(path.trim_end_matches('/')).to_owned();
+    match command.program() {
+        "ftpget" => operands
+            .get(1)
+            .map(|text| last(&text.s))
+            .into_iter()
+            .collect(),
+        "tftp" | "atftp" => ["-l", "-r"]
+            .iter()
+            .flat_map(|flag| command.values_of(flag))
+            .map(|name| last(&name))
+            .collect(),
+        _ => {
+            let Some((to, from)) = operands.split_last() else {
+                return Vec::new();
+            };
+            let remote = |text: &&&ExpandedText| {
+                text.s
+                    .split_once(':')
+                    .is_some_and(|(host, _)| !host.contains('/'))
+            };
+            let names = from.iter().filter(remote).map(|text| {
+                let path = text.s.rsplit(':').next().unwrap_or_default();
+                last(path)
+            });
+            let folder = to.s.trim_end_matches('/');
+            names
+                .flat_map(|name| [to.s.clone(), format!("{folder}/{name}")])
+                .collect()
+        }
+    }
 }
 
 /// Names under which a download is stored.

@@ -4,7 +4,7 @@
 //! it, so whoever is fed by them does to all of them what it does to one. `**` after a folder is all
 //! files below it.
 
-use crate::effective::ReducedCommand;
+use crate::effective::{ReducedCommand, base_name};
 use crate::text::{BELOW, ExpandedText, HOLE};
 
 /// What a search is told to look at.
@@ -98,8 +98,15 @@ impl<'a> FileSearch<'a> {
                 "-mtime" | "-atime" | "-ctime" | "-mmin" | "-amin" | "-cmin" | "-size"
                 | "-newer" | "-user" | "-group" | "-perm" | "-uid" | "-gid" | "-links"
                 | "-inum" | "-samefile" | "-newermt" | "-fstype" | "-used" => {
-                    // Every file has a size.
-                    narrows = !(tests[at] == "-size" && value.starts_with("+0"));
+                    // Every file has a size, and root owns nearly every one of a system.
+                    let shared = match tests[at] {
+                        "-size" => value.starts_with("+0"),
+                        "-user" | "-group" | "-uid" | "-gid" => {
+                            matches!(value, "root" | "0" | "wheel")
+                        }
+                        _ => false,
+                    };
+                    narrows = !shared;
                     at += 1;
                 }
                 _ => {}
@@ -156,6 +163,18 @@ impl<'a> FileSearch<'a> {
     }
 }
 
+impl FileSearch<'_> {
+    /// All that it finds, a path on each line.
+    pub(super) fn listing(&self) -> String {
+        let lines: Vec<String> = self
+            .places
+            .iter()
+            .flat_map(|place| self.found_below(place))
+            .collect();
+        lines.join("\n") + "\n"
+    }
+}
+
 /// What `find` prints.
 pub(super) fn found(command: &ReducedCommand) -> Option<String> {
     const OTHERWISE: &[&str] = &[
@@ -165,13 +184,7 @@ pub(super) fn found(command: &ReducedCommand) -> Option<String> {
     if command.args().iter().any(otherwise) {
         return None;
     }
-    let search = FileSearch::of(command.args());
-    let lines: Vec<String> = search
-        .places
-        .iter()
-        .flat_map(|place| search.found_below(place))
-        .collect();
-    Some(lines.join("\n") + "\n")
+    Some(FileSearch::of(command.args()).listing())
 }
 
 /// What `ls` prints: patterns as they are given, `*` for a folder.
@@ -195,38 +208,131 @@ pub(super) fn listed(command: &ReducedCommand) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The files `grep -l` names.
+/// The files `grep -l` and `rg --files` name.
 pub(super) fn matching(command: &ReducedCommand) -> Option<String> {
+    let all = command.program() == "rg" && command.long("--files");
     let names = command.short('l') || command.short('L') || command.long("--files-with-matches");
-    if !names {
+    if !names && !all {
         return None;
     }
     let recursive =
         command.short('r') || command.short('R') || matches!(command.program(), "rg" | "ag");
-    let given = usize::from(!command.short('e') && !command.short('f'));
-    let mut lines: Vec<String> = command
+    let given = usize::from(!all && !command.short('e') && !command.short('f'));
+    // A pattern that every line fits leaves no file out.
+    let every = all || given == 1 && is_every_line(command.operand(0));
+    let lines: Vec<String> = command
         .operands()
         .skip(given)
-        .map(|text| {
-            if recursive {
-                let folder = if text.s == "/" {
-                    ""
-                } else {
-                    text.s.trim_end_matches('/')
-                };
-                format!("{folder}/{BELOW}")
-            } else {
-                text.s.clone()
-            }
+        .map(|text| match (recursive, every) {
+            (true, true) => all_below(&text.s),
+            (true, false) => some_below(&text.s),
+            (false, _) => text.s.clone(),
         })
         .collect();
-    if lines.is_empty() {
-        lines.push(BELOW.to_string());
-    }
-    Some(lines.join("\n") + "\n")
+    Some(if lines.is_empty() {
+        format!("{BELOW}\n")
+    } else {
+        lines.join("\n") + "\n"
+    })
+}
+
+/// What other programs list that go through folders: `fd`, `du -a`, `tree -f`, `locate`, `stat`.
+pub(super) fn walked(command: &ReducedCommand) -> Option<String> {
+    let operands: Vec<&str> = command.operands().map(|text| text.s.as_str()).collect();
+    let is_essential = || {
+        operands
+            .iter()
+            .any(|name| crate::programs::is_essential_package(name))
+    };
+    let packaged = |all: bool| {
+        if all {
+            "/usr/**".to_owned()
+        } else {
+            some_below("/usr")
+        }
+    };
+    let lines: Vec<String> = match command.program() {
+        "fd" | "fdfind" => {
+            let acts = ["-x", "-X", "--exec", "--exec-batch"];
+            let narrowed = [
+                "-e",
+                "--extension",
+                "-S",
+                "--size",
+                "--changed-within",
+                "-o",
+            ];
+            if acts.iter().any(|flag| command.has_arg(flag)) {
+                return None;
+            }
+            let (pattern, places) = operands.split_first()?;
+            let every =
+                is_every_line(pattern) && !narrowed.iter().any(|flag| command.has_arg(flag));
+            let listed = |place: &&str| {
+                if every {
+                    all_below(place)
+                } else {
+                    some_below(place)
+                }
+            };
+            places.iter().map(listed).collect()
+        }
+        "du" if command.short('a') || command.long("--all") => {
+            let sized = |place: &&str| format!("4\t{}", all_below(place));
+            operands.iter().map(sized).collect()
+        }
+        // The files of a package lie all over the system.
+        "rpm" if command.short('l') => vec![packaged(command.short('a'))],
+        "dpkg" if command.short('L') || command.long("--listfiles") => {
+            vec![packaged(is_essential())]
+        }
+        "pacman" if command.args().iter().any(|arg| arg.s.starts_with("-Ql")) => {
+            vec![packaged(operands.is_empty())]
+        }
+        "tree" if command.short('f') => operands.iter().map(|place| all_below(place)).collect(),
+        "locate" | "plocate" | "mlocate" => {
+            let listed = |pattern: &&str| match *pattern {
+                "" | "/" | "*" => "/**".to_owned(),
+                pattern => format!("/{BELOW}/{}", base_name(pattern)),
+            };
+            operands.iter().map(listed).collect()
+        }
+        "stat" => {
+            let named = ["%n", "%N"];
+            let prints = |text: &&ExpandedText| named.contains(&text.s.trim_matches(['"', '\'']));
+            command
+                .value_of("-c")
+                .or_else(|| command.value_of("--format"))
+                .filter(prints)?;
+            let format = |place: &&&str| !named.contains(*place);
+            operands
+                .iter()
+                .filter(format)
+                .map(|place| (*place).to_owned())
+                .collect()
+        }
+        "compgen" => vec![command.value_of("-G")?.s.clone()],
+        _ => return None,
+    };
+    (!lines.is_empty()).then(|| lines.join("\n") + "\n")
+}
+
+/// A pattern that is in every line, or in every name.
+fn is_every_line(pattern: &str) -> bool {
+    matches!(pattern, "" | "." | "^" | "$" | ".*" | "^.*" | "*" | "^.*$")
+}
+
+/// Every file below a folder.
+fn all_below(folder: &str) -> String {
+    format!("{}/**", folder.trim_end_matches('/'))
+}
+
+/// Some files below a folder.
+fn some_below(folder: &str) -> String {
+    format!("{}/{BELOW}", folder.trim_end_matches('/'))
 }
 
 fn is_file(path: &str) -> bool {
-    let name = crate::effective::base_name(path);
+    let name = base_name(path);
     name.find('.').is_some_and(|dot| dot > 0)
 }

@@ -256,6 +256,11 @@ impl ScriptWalker<'_> {
             "find" => listing::found(command),
             "ls" | "exa" | "eza" => Some(listing::listed(command)),
             "grep" | "egrep" | "fgrep" | "rg" | "ag" => listing::matching(command),
+            "fd" | "fdfind" | "du" | "tree" | "locate" | "plocate" | "mlocate" | "stat"
+            | "compgen" | "rpm" | "dpkg" | "pacman" => listing::walked(command),
+            "python" | "python3" if decodes(command) => {
+                decode::base64(&command.input.known.clone()?)
+            }
             "python" | "python3" | "perl" | "ruby" | "node" | "php" | "awk" | "gawk" => {
                 super::codes::printed(command)
             }
@@ -318,6 +323,10 @@ pub(super) fn decodes(command: &ReducedCommand) -> bool {
     match command.program() {
         "base64" | "gbase64" | "base32" | "basenc" => {
             command.short('d') || command.short('D') || command.long("--decode")
+        }
+        "python" | "python3" => {
+            let module = command.value_of("-m");
+            module.is_some_and(|module| module.s == "base64") && command.has_arg("-d")
         }
         "xxd" => command.short('r'),
         "openssl" => command.short('d'),

@@ -33,7 +33,7 @@ pub(super) fn connects_a_shell(pipeline: &Pipeline) -> bool {
     shell && connection
 }
 
-/// Whether a program tells only how much comes in, or a number made of it.
+/// Whether a program tells only how much comes in, or a number made of it, or logs in with it.
 pub(super) fn counts(node: &ShellNode) -> bool {
     let NodeKind::Simple(simple) = &node.kind else {
         return false;
@@ -48,6 +48,12 @@ pub(super) fn counts(node: &ShellNode) -> bool {
             "wc" | "md5sum" | "sha1sum" | "sha256sum" | "sha512sum" | "cksum" | "b2sum",
             ..,
         ] => true,
+        [
+            "docker" | "podman" | "nerdctl" | "helm" | "skopeo" | "crane" | "buildah" | "oras",
+            rest @ ..,
+        ] => rest
+            .iter()
+            .any(|word| matches!(*word, "--password-stdin" | "--with-token")),
         ["grep" | "egrep" | "fgrep", rest @ ..] => rest.iter().any(|word| {
             word.starts_with('-') && !word.starts_with("--") && word.contains(['q', 'c'])
         }),

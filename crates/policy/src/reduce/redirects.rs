@@ -68,6 +68,14 @@ impl ScriptWalker<'_> {
         ) {
             return stdin.clone();
         }
+        // `bash /dev/fd/3 3<<< …`: a text on another descriptor is kept as the input.
+        let descriptor = file
+            .s
+            .strip_prefix("/dev/fd/")
+            .or_else(|| file.s.strip_prefix("/proc/self/fd/"));
+        if descriptor.is_some_and(|number| number.parse::<u8>().is_ok()) && stdin.known.is_some() {
+            return stdin.clone();
+        }
         if file.s.starts_with("/dev/tcp/") || file.s.starts_with("/dev/udp/") {
             return ByteFlow::unknown(TaintSet::NETWORK);
         }

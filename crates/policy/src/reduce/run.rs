@@ -161,7 +161,11 @@ impl ScriptWalker<'_> {
         self.judge(outer);
         for inner in inner {
             output = match inner {
-                WrappedCommand::Words(words) => self.start(words, &label, command),
+                WrappedCommand::Words(words) => {
+                    // The first process of the host is outside of every container.
+                    self.contained &= !enters_host(command);
+                    self.start(words, &label, command)
+                }
                 WrappedCommand::Contained(words) => {
                     self.contained = true;
                     self.start(words, &label, command)
@@ -174,6 +178,9 @@ impl ScriptWalker<'_> {
                 }
             };
             self.contained = contained;
+        }
+        if matches!(label.as_str(), "ssh" | "mosh" | "plink") {
+            output.taint = output.taint | TaintSet::NETWORK;
         }
         output
     }
@@ -373,4 +380,14 @@ fn without_prefix(name: &str) -> Option<&str> {
         "nohup", "timeout", "stdbuf", "chroot",
     ];
     name.strip_prefix('g').filter(|plain| GNU.contains(plain))
+}
+
+/// `nsenter -t 1 -m`.
+fn enters_host(command: &ReducedCommand) -> bool {
+    let target = |flag: &str| command.value_of(flag).is_some_and(|text| text.s == "1");
+    command.program() == "nsenter"
+        && (target("-t")
+            || target("--target")
+            || command.has_arg("-t1")
+            || command.has_arg("--target=1"))
 }

@@ -311,6 +311,9 @@ pub(super) fn lists_everything(command: &ReducedCommand) -> TaintSet {
                 TaintSet::NONE
             }
         }
+        "top" | "procs" | "pstree" | "atop" if !command.short('p') && !command.short('u') => {
+            TaintSet::EVERY_PROCESS
+        }
         "pgrep" if vital(command.operand(0)) != TaintSet::NONE => TaintSet::VITAL,
         "rpm" if command.short('q') && command.short('a') => TaintSet::EVERY_PACKAGE,
         "dpkg" if command.short('l') || command.long("--get-selections") => TaintSet::EVERY_PACKAGE,

@@ -180,6 +180,8 @@ impl ScriptWalker<'_> {
         }
         if file.s.starts_with("/dev/fd/<") {
             self.judge_unknown_code(content.taint, name);
+        } else {
+            self.run_own_file(&file.s);
         }
         if file.s.starts_with("/dev/tcp/") {
             self.find(HarmFinding::dangerous(

@@ -46,9 +46,41 @@ const LEAST_FOLDED: usize = 60;
 pub(super) fn look(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
     let found = drawn_pieces(behind, ahead)?;
     let end = ahead.run(0, ByteClass::Drawn)?;
-    let other =
-        !found.is_empty() && (touches_mask(behind, ahead, end)? || is_of_a_hash(line_of(behind)));
+    let line = line_of(behind);
+    let other = !found.is_empty()
+        && (touches_mask(behind, ahead, end)?
+            || is_of_a_hash(line)
+            || is_public(line) && PrefixedKey::of(ahead.slice(0..end)).words == 0);
     Ok(if other { Vec::new() } else { found })
+}
+
+/// Whether the line says of what follows that everybody may have it: half of a pair of keys, a
+/// signature, the id of an event.
+fn is_public(line: &[u8]) -> bool {
+    mentions(
+        line,
+        &[
+            "public_key",
+            "public key",
+            "publickey",
+            "public-key",
+            "pubkey",
+            "pub_key",
+            "curve25519",
+            "ed25519",
+            "x25519",
+            "verify",
+            "verification",
+            "signature",
+            "certificate",
+            "thumbprint",
+            "event_id",
+            "sender_key",
+            "identity_key",
+            "ciphertext",
+            "test_vector",
+        ],
+    )
 }
 
 fn drawn_pieces(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usize>>, NeedMore> {
@@ -65,13 +97,24 @@ fn drawn_pieces(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usize>>
         let end = ahead.run(0, ByteClass::Base64)?;
         return Ok(iter::once(0..end).collect());
     }
-    let fills_line =
-        starts_line(behind) && matches!(ahead.at(end)?, None | Some(b'\n' | b'\r' | b'=' | b'\\'));
-    let folded = fills_line && end >= LEAST_FOLDED && end.is_multiple_of(4);
+    // A line of its own, or a string that fills one and that the next line goes on with.
+    let next = ahead.at(end)?;
+    let fills_line = match behind.strip_suffix(b"\"") {
+        Some(before) => {
+            let closed = next == Some(b'"') && matches!(ahead.at(end + 1)?, Some(b'\n' | b'\r'));
+            starts_line(before) && (closed || matches!(next, Some(b'\\' | b'=')))
+        }
+        None => starts_line(behind) && matches!(next, None | Some(b'\n' | b'\r' | b'=' | b'\\')),
+    };
+    // A string that goes on in the next line is folded wherever its writer liked.
+    let goes_on = next == Some(b'\\');
+    let last_line = next == Some(b'=') && fills_line && follows_folded(behind);
+    let folded =
+        fills_line && end >= LEAST_FOLDED && (goes_on || end.is_multiple_of(4)) || last_line;
     if folded && !run.iter().any(|byte| matches!(byte, b'_' | b'-' | b'.')) {
         return Ok(Vec::new());
     }
-    if follows_number_of_asana(behind, run) {
+    if follows_number_of_asana(behind, run) || follows_number_of_facebook(behind, run) {
         return Ok(iter::once(0..end).collect());
     }
     let start = length_of_escape(behind, run);
@@ -156,6 +199,34 @@ fn follows_number_of_asana(behind: &[u8], run: &[u8]) -> bool {
         && run.iter().all(u8::is_ascii_hexdigit)
         && digits == 16
         && before[..before.len() - digits].ends_with(b"/")
+}
+
+/// `953202032910963|…`: what an application of a social network logs in with.
+fn follows_number_of_facebook(behind: &[u8], run: &[u8]) -> bool {
+    let Some(before) = behind.strip_suffix(b"|") else {
+        return false;
+    };
+    let digits = before
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    (15..=16).contains(&digits)
+        && (27..=40).contains(&run.len())
+        && run.iter().all(|byte| is_token(*byte))
+}
+
+/// Whether the line before is one of folded data, of which this is the rest.
+fn follows_folded(behind: &[u8]) -> bool {
+    let mut lines = behind.rsplit(|byte| *byte == b'\n').skip(1);
+    let before = lines.next().unwrap_or_default().trim_ascii();
+    let before = before.strip_prefix(b"\"").unwrap_or(before);
+    let before = before.strip_suffix(b"\"").unwrap_or(before);
+    let before = before.strip_suffix(b"\\n").unwrap_or(before);
+    before.len() >= LEAST_FOLDED
+        && before
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(byte))
 }
 
 /// Nothing but indentation stands before it on its line.

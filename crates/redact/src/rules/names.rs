@@ -203,6 +203,8 @@ pub(super) fn suffix(
         [b's' | b'S'] => return Ok(Some((end, NameSuffix::Plural))),
         [b'_' | b'-' | b'.', ..] => true,
         [first, ..] if first.is_ascii_digit() => true,
+        // `SECRETProd`: a word in capitals, and one that begins with a capital.
+        [first, second, ..] if first.is_ascii_uppercase() && second.is_ascii_lowercase() => true,
         [first, ..] => first.is_ascii_uppercase() && last.iter().all(u8::is_ascii_lowercase),
     };
     if !opens {

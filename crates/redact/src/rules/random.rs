@@ -42,6 +42,7 @@ pub(super) fn is_random(token: &[u8], least: usize) -> bool {
         // A short name with a number in it has a few seams as well.
         let share = if made.total < 32 { 3 } else { 2 };
         return made.wordy * share < made.total
+            && !is_camel_name(token)
             && (made.digits >= 1 && made.changes * 5 >= made.total
                 || made.total >= 12 && made.changes * 4 >= made.total
                 || made.total >= 24 && made.changes * 6 >= made.total);
@@ -50,6 +51,28 @@ pub(super) fn is_random(token: &[u8], least: usize) -> bool {
         && letters * 6 >= made.total
         && made.changes * 5 >= made.total
         && words(token) * 3 < made.total
+}
+
+/// `PtpV2OverUdpIPv4EventMsgReceiveHw`: words that each begin with a capital make up most of it.
+fn is_camel_name(token: &[u8]) -> bool {
+    const LEAST_WORDS: usize = 3;
+    if !token.iter().all(u8::is_ascii_alphanumeric) {
+        return false;
+    }
+    let (mut words, mut letters) = (0, 0);
+    for part in token.chunk_by(|_, next| !next.is_ascii_uppercase()) {
+        let small = part
+            .iter()
+            .skip(1)
+            .take_while(|byte| byte.is_ascii_lowercase())
+            .count();
+        if part[0].is_ascii_uppercase() && small >= 2 {
+            words += 1;
+            letters += small + 1;
+        }
+    }
+    // What is drawn has such a word now and then, and never so many.
+    words >= LEAST_WORDS && letters * 3 >= token.len() * 2
 }
 
 /// How many letters stand in words that something divides from the rest: `healthy-67bf8c4686-mbl2j`.

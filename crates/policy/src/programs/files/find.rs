@@ -9,9 +9,11 @@ use crate::text::ExpandedText;
 
 pub(super) fn find(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
+    let follows = |arg: &&ExpandedText| matches!(arg.s.as_str(), "-H" | "-L" | "-P");
     let places: Vec<&ExpandedText> = command
         .args()
         .iter()
+        .skip_while(follows)
         .take_while(|arg| !arg.s.starts_with(['-', '(', '!']))
         .collect();
     let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();

@@ -37,6 +37,16 @@ pub(super) fn modes(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             } else {
                 HarmFinding::dangerous(category, reason)
             });
+        } else if place == PathLoss::Root && program == "chmod" && shuts(mode) {
+            findings.push(HarmFinding::floor(
+                HarmCategory::SystemFile,
+                format!("shuts everybody out of {}", target.shown()),
+            ));
+        } else if recursive && is_shared(&target.s, judge) {
+            findings.push(HarmFinding::dangerous(
+                HarmCategory::SystemFile,
+                format!("changes modes or owners of all of {}", target.shown()),
+            ));
         } else if system && program != "chattr" {
             findings.push(HarmFinding::dangerous(
                 HarmCategory::SystemFile,
@@ -103,6 +113,36 @@ pub(super) fn modes(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
         ));
     }
     findings
+}
+
+/// A mode with which nobody enters a folder.
+fn shuts(mode: &str) -> bool {
+    matches!(
+        mode,
+        "0" | "00"
+            | "000"
+            | "0000"
+            | "600"
+            | "0600"
+            | "644"
+            | "-x"
+            | "a-x"
+            | "a="
+            | "a-rwx"
+            | "-rwx"
+            | "ugo-rwx"
+            | "400"
+            | "444"
+    )
+}
+
+/// A folder in which the machine's users and services keep what is theirs.
+fn is_shared(target: &str, judge: &ProgramJudge<'_>) -> bool {
+    let full = paths::absolute(target.trim_end_matches("/*"), &judge.cwd);
+    matches!(
+        full.as_str(),
+        "/opt" | "/srv" | "/mnt" | "/media" | "/Volumes" | "/data"
+    )
 }
 
 /// Without its modes and owners here, nobody logs in and nothing starts.

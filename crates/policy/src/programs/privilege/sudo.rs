@@ -112,6 +112,12 @@ pub(super) fn sudo(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<Ha
 /// Giving the project's own files back to somebody, or making a folder for them, is judged without the
 /// `sudo` in front.
 fn works_on_own_files(program: &str, args: &[&str], judge: &ProgramJudge<'_>) -> bool {
+    if program == "umount" {
+        const MOUNTED: &[&str] = &["/mnt/", "/media/", "/run/media/", "/Volumes/"];
+        return args
+            .iter()
+            .all(|arg| MOUNTED.iter().any(|folder| arg.starts_with(folder)));
+    }
     if !matches!(program, "chown" | "chgrp" | "mkdir" | "touch") {
         return false;
     }
@@ -136,6 +142,9 @@ fn works_on_own_files(program: &str, args: &[&str], judge: &ProgramJudge<'_>) ->
         | PathLoss::Artefact
         | PathLoss::InsideTemporary => true,
         PathLoss::Elsewhere => !recursive,
+        PathLoss::InsideHome => {
+            named == 1 && paths::secret(path, &judge.cwd, judge.context).is_none()
+        }
         _ => false,
     };
     files.peek().is_some() && !given_away && files.all(|path| own(&path))

@@ -63,7 +63,9 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
             .any(|arg| arg.s.starts_with("--export-secret") || arg.s.contains(".password-store/")),
         "lpass" => first == "show",
         "chamber" => matches!(first, "read" | "export"),
-        "terraform" | "tofu" => first == "state" && second == "pull",
+        "terraform" | "tofu" => {
+            first == "state" && second == "pull" || first == "output" && names_secret(second)
+        }
         "openssl" => first == "pkcs12" && (command.has_arg("-nodes") || command.has_arg("-noenc")),
         "op" => matches!(first, "read") || (first == "item" && second == "get"),
         "bw" => matches!(first, "get" | "export" | "list"),
@@ -80,8 +82,23 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
                         "get-parameter" | "get-parameters" | "get-parameters-by-path"
                     )
                     | ("configure", "export-credentials" | "get")
-                    | ("sts", "get-session-token")
+                    | ("sts", "get-session-token" | "get-federation-token")
+                    | (
+                        "ecr" | "ecr-public",
+                        "get-login-password" | "get-authorization-token"
+                    )
+                    | ("codeartifact", "get-authorization-token")
+                    | (
+                        "rds" | "redshift",
+                        "generate-db-auth-token" | "get-cluster-credentials"
+                    )
+                    | (
+                        "lightsail",
+                        "get-instance-access-details" | "download-default-key-pair"
+                    )
+                    | ("ec2", "get-password-data")
             ) && !command.has_arg("help")
+                && !command.unseen
         }
         "gcloud" => {
             (first == "auth"
@@ -92,8 +109,15 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
                 || (first == "secrets" && second == "versions")
         }
         "az" => {
+            let third = words.get(2).copied().unwrap_or_default();
             (first == "account" && second == "get-access-token")
                 || (first == "keyvault" && second == "secret")
+                || second == "credential" && third == "show"
+                || matches!(third, "list" | "list-keys")
+                    && (second.contains("key") || words.contains(&"keys"))
+                || words
+                    .iter()
+                    .any(|word| matches!(*word, "list-keys" | "show-connection-string"))
         }
         "wg" => {
             first == "showconf"
@@ -109,7 +133,9 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
             arg.s.contains("ShadowHashData") || arg.s.contains("AuthenticationAuthority")
         }),
         "kubectl" | "oc" => {
-            (first == "create" && second == "token")
+            let whose = first == "whoami";
+            (whose && (command.short('t') || command.long("--show-token")))
+                || (first == "create" && second == "token")
                 || (first == "get"
                     && second.starts_with("secret")
                     && (command.short('o') || command.long("--output")))
@@ -120,7 +146,7 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
                 && (second == "token" || command.has_arg("--show-token") || command.short('t'))
         }
         "npm" => first == "config" && second == "get" && words.iter().any(|w| w.contains("_auth")),
-        "heroku" => first == "config",
+        "heroku" => first == "config" || matches!(first, "auth:token" | "authorizations:create"),
         "getent" => first == "shadow",
         "gcore" | "procdump" => true,
         "printenv" => names_secret(first),
@@ -158,6 +184,11 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
                     .any(|order| arg.s.contains(order))
                 })
         }
+        "doctl" => first == "auth" && second == "token",
+        "fly" | "flyctl" => first == "auth" && second == "token" || first == "tokens",
+        "glab" => first == "auth" && (command.short('t') || command.long("--show-token")),
+        "pypykatz" | "secretsdump.py" | "secretsdump" | "gsecdump" | "nanodump" => true,
+        "keyctl" => matches!(first, "print" | "pipe" | "read"),
         "keyring" => first == "get",
         _ => false,
     }

@@ -36,6 +36,8 @@ impl ScriptWalker<'_> {
             return self.removes("-rf", target);
         }
         if vocabulary::deletes_tree(name) && (call.called || call.language == "ruby") {
+            // `rmSync(require("os").homedir())`: the text is the name of a module.
+            let target = target.filter(|text| text != "os" && text != "node:os");
             let target = match target {
                 Some(target) => ExpandedText::known(target),
                 None => self
@@ -96,7 +98,7 @@ impl ScriptWalker<'_> {
 
     /// `expanduser('~')`, `Path.home()`, `os.homedir()`.
     fn home_call(&self, inner: &[CodeToken]) -> Option<ExpandedText> {
-        names(inner, 6)
+        names(inner, 9)
             .any(|name| matches!(name, "home" | "homedir" | "HOME"))
             .then(|| ExpandedText::known(self.context.home.clone()))
     }

@@ -134,6 +134,7 @@ pub(crate) static PREFIXES: &[VendorPrefix] = &[
     row("tk-us-", Token, 40, Word),
     row("tk-eu-", Token, 40, Word),
     // clouds
+    row("_gitlab_session=", Alnum, 32, Anywhere),
     row("AKIA", Upper, 16, Word),
     row("ASIA", Upper, 16, Word),
     row("ABIA", Upper, 16, Word),
