@@ -78,6 +78,7 @@ async fn measure(
     for _ in 0..TURNS {
         let turn = AgentTurn {
             system: &Redacted::constant("be brief"),
+            summary: None,
             history,
             input: TurnInput::Says("hello"),
             tools: &Echo,

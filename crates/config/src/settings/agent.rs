@@ -21,6 +21,21 @@ pub struct AgentConfig {
     pub streaming: StreamingConfig,
     pub code_execution: CodeExecution,
     pub tool_output: ToolOutput,
+    pub compression: CompressionConfig,
+    /// Whether a workspace is kept before a turn changes it.
+    pub checkpoints: bool,
+}
+
+/// When a long conversation is summarised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CompressionConfig {
+    pub enabled: bool,
+    /// The part of the model's window from which on it happens.
+    pub threshold: f64,
+    /// The part of that which is kept as it was said.
+    pub target_ratio: f64,
+    /// Messages at the end that are kept.
+    pub protect_last_n: usize,
 }
 
 /// What a message does while a turn is at work.
@@ -101,6 +116,13 @@ impl AgentConfig {
                 buffer_threshold: pick.count("streaming.buffer_threshold"),
                 cursor: pick.text("streaming.cursor"),
                 fresh_final_after: pick.seconds_or_never("streaming.fresh_final_after_seconds"),
+            },
+            checkpoints: pick.flag("checkpoints.enabled"),
+            compression: CompressionConfig {
+                enabled: pick.flag("compression.enabled"),
+                threshold: pick.number("compression.threshold"),
+                target_ratio: pick.number("compression.target_ratio"),
+                protect_last_n: pick.count("compression.protect_last_n"),
             },
             code_execution: CodeExecution {
                 directory: pick.choice("code_execution.mode"),
