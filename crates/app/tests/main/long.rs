@@ -39,15 +39,15 @@ fn last_words(asked: &Value) -> String {
 fn talkative(asked: &Value) -> Reply {
     match is_task(asked) {
         true => says("NOTES"),
-        false => says(&format!("to {}: {}", last_words(asked), "x".repeat(1200))),
+        false => says(&format!("to {}: {}", last_words(asked), "x".repeat(3000))),
     }
 }
 
-/// A gateway whose model can see 4,000 tokens, by the table that a person edits.
+/// A gateway whose model can see 20,000 tokens, by the table that a person edits.
 async fn narrow(builder: crate::lab::Builder) -> Lab {
     let mut lab = builder.config("streaming: false\n").start().await;
     lab.stop().await;
-    fs::write(lab.path("models.txt"), "scripted 4000 - -\n").unwrap();
+    fs::write(lab.path("models.txt"), "scripted 20000 - -\n").unwrap();
     lab.start().await;
     lab
 }
@@ -222,8 +222,8 @@ async fn a_person_has_it_summarised_takes_it_back_and_says_it_again() {
         lab.ask(ALICE, "/retry").await,
         "There is nothing to say once more."
     );
-    lab.ask(ALICE, "one").await;
-    lab.ask(ALICE, "two").await;
+    lab.ask(ALICE, "alpha-word").await;
+    lab.ask(ALICE, "beta-word").await;
     let said = lab.ask(ALICE, "/compress").await;
     assert!(said.starts_with("Summarised: 2 messages"), "{said}");
     let said = lab.ask(ALICE, "/compact").await;
@@ -234,21 +234,21 @@ async fn a_person_has_it_summarised_takes_it_back_and_says_it_again() {
     let said = lab.ask(ALICE, "/undo").await;
     assert_eq!(
         said,
-        "Taken back: your last message (two) and my answer. No files were touched by it."
+        "Taken back: your last message (beta-word) and my answer. No files were touched by it."
     );
-    lab.ask(ALICE, "three").await;
+    lab.ask(ALICE, "gamma-word").await;
     let shown = lab.asked().last().unwrap().clone();
-    assert!(shown.contains("NOTES") && !shown.contains("two"), "{shown}");
+    assert!(shown.contains("NOTES") && !shown.contains("beta-word"), "{shown}");
     // What a summary stands for comes back with it.
     lab.ask(ALICE, "/undo").await;
     lab.ask(ALICE, "/undo").await;
-    lab.ask(ALICE, "four").await;
+    lab.ask(ALICE, "delta-word").await;
     let shown = lab.asked().last().unwrap().clone();
     assert!(
-        !shown.contains("NOTES") && !shown.contains("one"),
+        !shown.contains("NOTES") && !shown.contains("alpha-word"),
         "{shown}"
     );
-    assert!(lab.ask(ALICE, "/retry").await.starts_with("to four"));
+    assert!(lab.ask(ALICE, "/retry").await.starts_with("to delta-word"));
     let again = lab.asked().last().unwrap().clone();
     assert_eq!(again, shown, "the same question, without the first answer");
 }
@@ -282,16 +282,16 @@ async fn what_was_said_before_is_resumed_in_its_own_conversation_only() {
             "{said}"
         );
     }
-    lab.ask(ALICE, "meanwhile").await;
+    lab.ask(ALICE, "other-words").await;
     let said = lab.ask(ALICE, &format!("/resume {name}")).await;
     assert!(said.starts_with("I have it before me again"), "{said}");
     lab.ask(ALICE, "where were we?").await;
     let shown = lab.asked().last().unwrap().clone();
     assert!(
-        shown.contains("a secret plan") && !shown.contains("meanwhile"),
+        shown.contains("a secret plan") && !shown.contains("other-words"),
         "{shown}"
     );
-    assert!(lab.ask(ALICE, "/sessions").await.contains("meanwhile"));
+    assert!(lab.ask(ALICE, "/sessions").await.contains("other-words"));
     lab.destroy(ALICE).await;
     let listed = lab.ask(ALICE, "/sessions").await;
     assert!(
@@ -302,7 +302,7 @@ async fn what_was_said_before_is_resumed_in_its_own_conversation_only() {
 
 fn stalls_on_wait(asked: &Value) -> Reply {
     match last_words(asked).as_str() {
-        "wait" => Reply::events([]).then(Piece::Stall),
+        "stall-word" => Reply::events([]).then(Piece::Stall),
         _ => talkative(asked),
     }
 }
@@ -310,8 +310,8 @@ fn stalls_on_wait(asked: &Value) -> Reply {
 #[tokio::test]
 async fn undo_while_a_turn_is_at_work_ends_it_and_takes_that_one_back() {
     let lab = narrow(Lab::builder().answering(stalls_on_wait)).await;
-    lab.ask(ALICE, "one").await;
-    lab.says(ALICE, "wait");
+    lab.ask(ALICE, "alpha-word").await;
+    lab.says(ALICE, "stall-word");
     lab.model_asked(2).await;
     lab.says(ALICE, "/undo");
     let told = |record: &hermetic_testkit::chat::Record| {
@@ -321,10 +321,10 @@ async fn undo_while_a_turn_is_at_work_ends_it_and_takes_that_one_back() {
     };
     let record = lab.chat().wait_for("an undo", told).await;
     let sent = record.messages_in(&ALICE.into());
-    assert!(sent.last().unwrap().text().contains("(wait)"), "{sent:?}");
-    lab.ask(ALICE, "two").await;
+    assert!(sent.last().unwrap().text().contains("(stall-word)"), "{sent:?}");
+    lab.ask(ALICE, "beta-word").await;
     let shown = lab.asked().last().unwrap().clone();
-    assert!(shown.contains("one") && !shown.contains("wait"), "{shown}");
+    assert!(shown.contains("alpha-word") && !shown.contains("stall-word"), "{shown}");
 }
 
 #[tokio::test]

@@ -160,6 +160,8 @@ impl Gateway {
     async fn status(&self, message: &AcceptedMessage) -> Redacted<String> {
         let activity = self.conversations.activity(message.conversation()).await;
         let load = self.turn_limits.load(message);
+        let agent = self.agent_of(message.conversation()).await;
+        let model = agent.map_or(self.settings.model.as_str(), |agent| agent.model_name());
         let facts = &self.toolsets.of(message.said().platform()).facts;
         let seal = match facts.boundary {
             hermetic_types::Boundary::Sealed => "sealed",
@@ -174,7 +176,7 @@ impl Gateway {
             load.at_work,
             self.turn_limits.max_turns_per_user(),
             load.waiting,
-            self.settings.model,
+            model,
             facts.backend,
         );
         for warning in &self.settings.warnings {
