@@ -81,6 +81,7 @@ async fn measure(
             summary: None,
             history,
             input: TurnInput::Says("hello"),
+            media: &[],
             tools: &Echo,
             journal: &NoJournal,
             observer: &SilentObserver,

@@ -93,6 +93,7 @@ impl<'a> RunningTurn<'a> {
         }
         let mut budget = self.agent.budget();
         let mut shorter = 3;
+        let mut tried_without_media = false;
         loop {
             let mut shown = vec![Message::system(self.turn.system.clone())];
             shown.extend(self.summary.iter().map(HistorySummary::message));
@@ -101,7 +102,19 @@ impl<'a> RunningTurn<'a> {
             let left_out = matches!(trimmed, Cow::Owned(_));
             shown.extend_from_slice(&trimmed);
             drop(trimmed);
+            if self.agent.is_text_only() {
+                without_media(&mut shown);
+            }
             match self.ask_with(&shown).await {
+                // The words of such refusals differ; that it is taken without them says it.
+                Err(UnansweredRequest::Failed(ModelError::Refused { model, detail, .. }))
+                    if shown.iter().any(Message::has_media) && !tried_without_media =>
+                {
+                    tracing::info!(model, detail, "asking without images and files");
+                    tried_without_media = true;
+                    self.agent.note_text_only(true);
+                    self.turn.observer.restarted();
+                }
                 Err(UnansweredRequest::Failed(ModelError::ContextTooLong { model, detail }))
                     if shorter > 0 =>
                 {
@@ -124,7 +137,13 @@ impl<'a> RunningTurn<'a> {
                         .then(|| (usize::try_from(tokens).unwrap_or(0), self.messages.len()));
                     return Ok(reply);
                 }
-                other => return other,
+                other => {
+                    if tried_without_media {
+                        // They were not what it refused.
+                        self.agent.note_text_only(false);
+                    }
+                    return other;
+                }
             }
         }
     }
@@ -163,8 +182,9 @@ impl<'a> RunningTurn<'a> {
     /// Summarises what it can; whether it did. That it fails is no failure of the turn.
     async fn compact(&mut self) -> Result<bool, UnansweredRequest> {
         let (agent, must_stay) = (self.agent, self.must_stay());
+        let is_wanted = agent.compaction.threshold_percent > 0;
         let cut = cut(&self.messages, must_stay, agent.window(), &agent.compaction);
-        let Some(cut) = cut else {
+        let Some(cut) = cut.filter(|_| is_wanted) else {
             // Nothing to fold at this step; there may be at the next.
             return Ok(false);
         };
@@ -425,6 +445,20 @@ impl<'a> RunningTurn<'a> {
             usage: self.usage,
             unheard: self.turn.steer.take(),
             notes: self.notes,
+        }
+    }
+}
+
+/// Names images and files instead of showing them.
+fn without_media(messages: &mut [Message]) {
+    for message in messages {
+        let (Message::User { parts } | Message::Tool { parts, .. }) = message else {
+            continue;
+        };
+        for part in parts {
+            if let MessagePart::Image(media) | MessagePart::File(media) = part {
+                *part = MessagePart::text(ModelText::assembled(media.described()));
+            }
         }
     }
 }

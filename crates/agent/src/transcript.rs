@@ -60,6 +60,9 @@ fn line<'a>(
     let text = shortened(text.trim(), most);
     match message {
         Message::System { .. } => String::new(),
+        Message::User { .. } if message.has_media() => {
+            format!("person, with an image or a file: {text}\n")
+        }
         Message::User { .. } => format!("person: {text}\n"),
         Message::Tool {
             call_id, failed, ..

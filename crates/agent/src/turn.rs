@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hermetic_redact::{Redacted, Redactor};
@@ -13,8 +13,8 @@ use crate::compaction::window_told;
 use crate::running::{RunningTurn, UnansweredRequest};
 use crate::{
     CompactionSettings, HistoryBudget, HistorySummary, JournalError, LanguageModel, Message,
-    ModelError, ModelText, SpendingMeter, SteeringHandle, TokenUsage, ToolCall, ToolResult,
-    ToolSet, TurnJournal,
+    MessagePart, ModelError, ModelText, SpendingMeter, SteeringHandle, TokenUsage, ToolCall,
+    ToolResult, ToolSet, TurnJournal,
 };
 
 /// Takes turns. Holds nothing of a conversation.
@@ -25,6 +25,8 @@ pub struct Agent {
     pub(crate) compaction: CompactionSettings,
     /// The window that the model itself told of, in tokens; 0 where it did not.
     learned_window: Arc<AtomicUsize>,
+    /// The model refused a request with images or files and took it without.
+    text_only: Arc<AtomicBool>,
     /// For what people say: see [`Redactor::redact_spoken`].
     pub(crate) redactor: Redactor,
 }
@@ -76,6 +78,8 @@ pub struct AgentTurn<'a> {
     /// What was said before: consistent, see [`crate::mend`].
     pub history: &'a [Message],
     pub input: TurnInput<'a>,
+    /// Images and files that came along with what was said. A model that does not take them is told of them.
+    pub media: &'a [MessagePart],
     pub tools: &'a dyn ToolSet,
     pub journal: &'a dyn TurnJournal,
     pub observer: &'a dyn TurnObserver,
@@ -180,6 +184,7 @@ impl Agent {
             limits,
             compaction: CompactionSettings::default(),
             learned_window: Arc::default(),
+            text_only: Arc::default(),
             redactor,
         }
     }
@@ -199,6 +204,7 @@ impl Agent {
             model,
             limits: self.limits.with_window(window.unwrap_or(usual)),
             learned_window: Arc::default(),
+            text_only: Arc::default(),
             ..self.clone()
         }
     }
@@ -226,6 +232,15 @@ impl Agent {
         }
     }
 
+    pub(crate) fn is_text_only(&self) -> bool {
+        self.text_only.load(Ordering::Relaxed)
+    }
+
+    /// Whether the model takes text and nothing else, as far as this process has seen.
+    pub(crate) fn note_text_only(&self, is_text_only: bool) {
+        self.text_only.store(is_text_only, Ordering::Relaxed);
+    }
+
     /// The model said that a conversation is too long, and perhaps what it can see.
     pub(crate) fn learn_window(&self, detail: &str) {
         let Some(told) = window_told(detail) else {
@@ -248,7 +263,11 @@ impl Agent {
     ) -> Result<TurnAnswer, TurnError> {
         let mut running = RunningTurn::new(self, turn, stop);
         if let TurnInput::Says(text) = turn.input {
-            running.say(self.user(text)).await?;
+            let mut message = self.user(text);
+            if let Message::User { parts } = &mut message {
+                parts.extend_from_slice(turn.media);
+            }
+            running.say(message).await?;
         }
         for _ in 0..self.limits.max_turns {
             let reply = match running.ask().await {

@@ -222,6 +222,20 @@ async fn a_window_that_the_model_tells_of_is_learned() {
 }
 
 #[tokio::test]
+async fn where_nobody_wants_summaries_none_is_made_even_if_the_model_says_it_is_too_long() {
+    let too_long = Line::fails(ModelError::ContextTooLong {
+        model: "scripted".to_owned(),
+        detail: "maximum context length is 4000 tokens".to_owned(),
+    });
+    let mut lab = Lab::new([too_long, Line::says("one")]);
+    lab.compaction.threshold_percent = 0;
+    lab.history = long_history();
+    let answer = lab.says("hm").await.expect("an answer");
+    assert_eq!(answer.notes, [LengthNote::LeftOut]);
+    assert!(lab.record.summaries.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn an_interruption_ends_a_summary_and_changes_nothing() {
     let mut lab = narrow([Line::stalls_after("no")]);
     lab.history = long_history();

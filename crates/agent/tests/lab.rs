@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{
     Agent, AgentTurn, CallId, CompactionSettings, HistorySummary, JournalError, LanguageModel,
-    Message, NoMeter, SpendingMeter, SteeringHandle, ToolCall, ToolInvocation, ToolResult, ToolSet,
-    ToolSpec, TurnAnswer, TurnBounds, TurnError, TurnInput, TurnJournal, TurnObserver,
+    Message, MessagePart, NoMeter, SpendingMeter, SteeringHandle, ToolCall, ToolInvocation,
+    ToolResult, ToolSet, ToolSpec, TurnAnswer, TurnBounds, TurnError, TurnInput, TurnJournal,
+    TurnObserver,
 };
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_testkit::model::{Line, ScriptedModel};
@@ -24,6 +25,7 @@ pub(crate) struct Lab {
     pub(crate) summary: Option<HistorySummary>,
     pub(crate) history: Vec<Message>,
     pub(crate) compaction: CompactionSettings,
+    pub(crate) media: Vec<MessagePart>,
     happened: Mutex<Vec<String>>,
     broken_journal: bool,
     pub(crate) record: Record,
@@ -41,6 +43,7 @@ impl Lab {
             summary: None,
             history: Vec::new(),
             compaction: CompactionSettings::default(),
+            media: Vec::new(),
             happened: Mutex::default(),
             broken_journal: false,
             record: Record::default(),
@@ -81,6 +84,7 @@ impl Lab {
             summary: self.summary.as_ref(),
             history: &self.history,
             input,
+            media: &self.media,
             tools: self,
             journal: self,
             observer: self,

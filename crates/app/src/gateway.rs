@@ -7,7 +7,7 @@ use std::time::Duration;
 use hermetic_agent::NanoDollars;
 use hermetic_chat::{AdapterState, Chat};
 use hermetic_config::{
-    BusyInput, Config, DayBudget, ResetMode, ResolvedBackend, ToolProgressConfig,
+    BusyInput, Config, DayBudget, ImageInput, ResetMode, ResolvedBackend, ToolProgressConfig,
 };
 use hermetic_egress::EgressMetrics;
 use hermetic_gateway::{
@@ -218,6 +218,7 @@ fn settings(config: &Config, resolved: &ResolvedBackend, model: &str) -> Gateway
         confirm_destructive: config.approvals().confirm_destructive_slash,
         model: model.to_owned(),
         models: model::told(config, model),
+        show_media: config.agent().image_input != ImageInput::Text,
         checkpoints: config.agent().checkpoints,
         spending: spending(config),
         warnings: resolved.warnings(boundary),

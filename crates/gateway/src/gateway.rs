@@ -77,6 +77,8 @@ pub struct GatewaySettings {
     pub model: String,
     /// The same with its fallbacks, as `/model` tells it.
     pub models: String,
+    /// Whether the model is shown images and PDFs that come along with a message.
+    pub show_media: bool,
     /// Whether a workspace is kept before a turn changes it.
     pub checkpoints: bool,
     /// What a day may cost.

@@ -147,7 +147,7 @@ fn compaction(config: &Config, clock: &SharedClock) -> Result<CompactionSettings
         let window = model
             .context_length
             .map_or(USUAL_WINDOW, |tokens| tokens as usize);
-        Ok((connected(model, clock)?, window))
+        Ok::<_, AppFailure>((connected(model, clock)?, window))
     });
     Ok(CompactionSettings {
         threshold_percent: if wanted.enabled {

@@ -238,7 +238,10 @@ async fn a_person_has_it_summarised_takes_it_back_and_says_it_again() {
     );
     lab.ask(ALICE, "gamma-word").await;
     let shown = lab.asked().last().unwrap().clone();
-    assert!(shown.contains("NOTES") && !shown.contains("beta-word"), "{shown}");
+    assert!(
+        shown.contains("NOTES") && !shown.contains("beta-word"),
+        "{shown}"
+    );
     // What a summary stands for comes back with it.
     lab.ask(ALICE, "/undo").await;
     lab.ask(ALICE, "/undo").await;
@@ -321,10 +324,16 @@ async fn undo_while_a_turn_is_at_work_ends_it_and_takes_that_one_back() {
     };
     let record = lab.chat().wait_for("an undo", told).await;
     let sent = record.messages_in(&ALICE.into());
-    assert!(sent.last().unwrap().text().contains("(stall-word)"), "{sent:?}");
+    assert!(
+        sent.last().unwrap().text().contains("(stall-word)"),
+        "{sent:?}"
+    );
     lab.ask(ALICE, "beta-word").await;
     let shown = lab.asked().last().unwrap().clone();
-    assert!(shown.contains("alpha-word") && !shown.contains("stall-word"), "{shown}");
+    assert!(
+        shown.contains("alpha-word") && !shown.contains("stall-word"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
@@ -402,4 +411,30 @@ async fn undo_brings_files_back_in_a_real_sandbox() {
     // The copy was of the last turn; the one before has none any more, and that is said.
     let said = lab.ask(ALICE, "/undo").await;
     assert!(said.contains("Files stay as they are"), "{said}");
+}
+
+#[tokio::test]
+async fn an_image_that_comes_along_is_shown_to_the_model_and_a_disguised_one_is_not() {
+    let lab = Lab::builder()
+        .answering(looks)
+        .config("streaming: false\n")
+        .start()
+        .await;
+    let png = b"\x89PNG\r\n\x1a\nrest".to_vec();
+    let seen = lab.sent_to(ALICE);
+    lab.chat()
+        .hear(Speech::by(ALICE, "look").with_file("photo.txt", png));
+    lab.chat().await_reply(ALICE, seen).await;
+    lab.chat()
+        .hear(Speech::by(ALICE, "and this").with_file("photo.png", b"<svg/>".to_vec()));
+    lab.chat().await_reply(ALICE, seen + 1).await;
+    let asked = lab.asked();
+    let shown = "data:image/png;base64,iVBORw0KGgpyZXN0";
+    assert!(asked[0].contains(shown), "{}", asked[0]);
+    assert!(asked[1].contains(shown), "it stays in the conversation");
+    assert_eq!(asked[1].matches("data:image").count(), 1, "{}", asked[1]);
+}
+
+fn looks(_: &Value) -> Reply {
+    says("I see")
 }

@@ -59,6 +59,12 @@ fn agent() -> Vec<SchemaKey> {
             "seconds the agent waits for an answer to its own question",
         ),
         key(
+            "agent.image_input_mode",
+            ValueShape::OneOf(&["auto", "native", "text"]),
+            "auto",
+            "whether the model is shown images and PDFs from chats: text only tells of them",
+        ),
+        key(
             "agent.system_prompt",
             ValueShape::Text,
             "",

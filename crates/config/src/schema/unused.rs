@@ -7,7 +7,6 @@ pub(super) const KEYS: &[&str] = &[
     "_config_version",
     "acp",
     "agent.api_max_retries",
-    "agent.image_input_mode",
     "agent.personalities",
     "agent.service_tier",
     "agent.tool_use_enforcement",

@@ -15,6 +15,7 @@ pub struct AgentConfig {
     pub auto_continue_freshness: Duration,
     pub clarify_timeout: Duration,
     pub system_prompt: Option<String>,
+    pub image_input: ImageInput,
     pub busy_input: BusyInput,
     pub busy_ack: bool,
     pub tool_progress: ToolProgressConfig,
@@ -37,6 +38,18 @@ pub struct CompressionConfig {
     /// Messages at the end that are kept.
     pub protect_last_n: usize,
 }
+
+/// How images from chats reach the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageInput {
+    /// Shown, until the model refuses them.
+    Auto,
+    Native,
+    /// Only told of.
+    Text,
+}
+
+words!(ImageInput { "auto" => Auto, "native" => Native, "text" => Text });
 
 /// What a message does while a turn is at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +119,7 @@ impl AgentConfig {
             auto_continue_freshness: pick.seconds("agent.gateway_auto_continue_freshness"),
             clarify_timeout: pick.seconds("agent.clarify_timeout"),
             system_prompt: pick.maybe_text("agent.system_prompt"),
+            image_input: pick.choice("agent.image_input_mode"),
             busy_input: pick.choice("display.busy_input_mode"),
             busy_ack: pick.flag("display.busy_ack_enabled"),
             tool_progress: pick.choice("display.tool_progress"),

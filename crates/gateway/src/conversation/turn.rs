@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use hermetic_agent::{
-    Agent, AgentTurn, CallId, HistorySummary, LengthNote, Message, TurnEnding, TurnError,
-    TurnInput, TurnObserver, mend, prompt,
+    Agent, AgentTurn, CallId, HistorySummary, LengthNote, Message, MessagePart, TurnEnding,
+    TurnError, TurnInput, TurnObserver, mend, prompt,
 };
 use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_redact::Redacted;
@@ -26,6 +26,8 @@ pub(crate) struct TurnSession<'a> {
     gateway: &'a Gateway,
     site: &'a PlatformTools,
     system: Redacted<String>,
+    /// What came along with the message and is shown to the model.
+    media: Vec<MessagePart>,
     summary: Option<HistorySummary>,
     history: Vec<Message>,
     /// There is more of the conversation than can be read at once.
@@ -58,8 +60,11 @@ impl Gateway {
         let read = ReadHistory::of(&self.history, message.conversation(), &self.redactor).await?;
         let lines = read.lines;
         let mut progress = progress(&lines, message);
+        let mut media = Vec::new();
         if let TurnProgress::Fresh(text) = &mut progress {
-            text.push_str(&self.take_files(message, &control.stop).await);
+            let taken = self.take_files(message, &control.stop).await;
+            text.push_str(&taken.told);
+            media = taken.media;
         }
         let begun = self.begun(&lines).await?;
         let journal = StoreJournal::new(
@@ -87,6 +92,7 @@ impl Gateway {
             site,
             // Names of hosts and folders in it are from the configuration.
             system: self.redactor.redact(prompt::system(&facts)),
+            media,
             summary: read.summary,
             history,
             unread: read.left_out > 0,
@@ -182,6 +188,7 @@ impl TurnSession<'_> {
             summary: self.summary.as_ref(),
             history: &self.history,
             input,
+            media: &self.media,
             tools: &tools,
             journal: &self.journal,
             observer,

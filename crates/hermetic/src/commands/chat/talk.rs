@@ -216,6 +216,7 @@ impl<'a> TerminalTalk<'a> {
             summary: summary.as_ref(),
             history: &history,
             input: TurnInput::Says(text),
+            media: &[],
             tools: &tools,
             journal: &self.book,
             observer: screen,
