@@ -415,7 +415,12 @@ async fn undo_brings_files_back_in_a_real_sandbox() {
 
 #[tokio::test]
 async fn an_image_that_comes_along_is_shown_to_the_model_and_a_disguised_one_is_not() {
+    let test = "long::an_image_that_comes_along_is_shown_to_the_model_and_a_disguised_one_is_not";
+    if !has_sandboxes(test).await {
+        return;
+    }
     let lab = Lab::builder()
+        .configured_backends()
         .answering(looks)
         .config("streaming: false\n")
         .start()
