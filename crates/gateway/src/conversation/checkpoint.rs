@@ -95,7 +95,9 @@ impl WorkspaceKeeper {
         }
         let kept = run(own, OwnProgram::KeepWorkspace(self.copy.clone()), stop).await;
         if kept != Some(0) {
-            tracing::debug!(turn = self.copy.turn, code = ?kept, "the workspace was not kept");
+            // Programs of ours exit with no negative code.
+            let code = kept.unwrap_or(-1);
+            tracing::debug!(turn = self.copy.turn, code, "the workspace was not kept");
         }
     }
 }
