@@ -78,8 +78,10 @@ async fn measure(
     for _ in 0..TURNS {
         let turn = AgentTurn {
             system: &Redacted::constant("be brief"),
+            summary: None,
             history,
             input: TurnInput::Says("hello"),
+            media: &[],
             tools: &Echo,
             journal: &NoJournal,
             observer: &SilentObserver,

@@ -24,6 +24,20 @@ impl HistoryBudget {
         }
     }
 
+    /// The smaller of two.
+    pub(crate) fn min(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.min(other.bytes),
+        }
+    }
+
+    /// What is left of it beside something of this size.
+    pub(crate) fn beside(self, bytes: usize) -> Self {
+        Self {
+            bytes: self.bytes.saturating_sub(bytes),
+        }
+    }
+
     /// Half of it, or half of what there is to show if that is less.
     pub(crate) fn halved_for(self, shown: &[Message]) -> Self {
         let size = shown.iter().map(Message::size).sum::<usize>();

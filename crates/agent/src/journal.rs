@@ -5,7 +5,7 @@ use std::error::Error;
 use futures::future::{self, BoxFuture, FutureExt};
 use thiserror::Error;
 
-use crate::{CallId, Message, ToolCall};
+use crate::{CallId, HistorySummary, Message, ToolCall};
 
 /// Where a turn is written down as it happens.
 ///
@@ -27,6 +27,16 @@ pub trait TurnJournal: Send + Sync {
         call: &'a CallId,
         result: &'a Message,
     ) -> BoxFuture<'a, Result<(), JournalError>>;
+
+    /// From now on `summary` stands for all of the conversation but its end: the last `kept` messages that
+    /// are no results of tools, and the results among them. Either all of that is written down or nothing.
+    fn compacted<'a>(
+        &'a self,
+        _summary: &'a HistorySummary,
+        _kept: usize,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        future::ready(Ok(())).boxed()
+    }
 }
 
 #[derive(Debug, Error)]

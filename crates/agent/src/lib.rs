@@ -14,6 +14,7 @@
 mod answer_reader;
 mod anthropic;
 mod chat_completions;
+mod compaction;
 pub mod endpoint;
 mod gemini;
 mod history;
@@ -35,11 +36,14 @@ mod schema;
 mod spending;
 mod steer;
 mod stored_message;
+mod summary;
 mod tool_names;
 mod tools;
+mod transcript;
 mod turn;
 mod untrusted;
 
+pub use compaction::{Compacted, CompactionError, CompactionOrder, CompactionSettings};
 pub use history::{HistoryBudget, mend, trim};
 pub use journal::{JournalError, NoJournal, TurnJournal};
 pub use media::{InlineBytes, MOST_INLINE, MediaError, MediaPart, MediaSource};
@@ -56,9 +60,10 @@ pub use retrying_model::{ModelRetries, RetryingModel};
 pub use spending::{NoMeter, RequestEstimate, SpendingMeter, SpendingRefused, SpentTokens};
 pub use steer::SteeringHandle;
 pub use stored_message::StoredMessage;
+pub use summary::{HistorySummary, StoredSummary};
 pub use tools::{NoTools, ToolInvocation, ToolResult, ToolSet, ToolSpec};
 pub use turn::{
-    Agent, AgentTurn, SilentObserver, TurnAnswer, TurnBounds, TurnEnding, TurnError, TurnInput,
-    TurnObserver,
+    Agent, AgentTurn, LengthNote, SilentObserver, TurnAnswer, TurnBounds, TurnEnding, TurnError,
+    TurnInput, TurnObserver,
 };
 pub use untrusted::UntrustedOutput;

@@ -106,6 +106,16 @@ impl Message {
         })
     }
 
+    /// Whether it holds images or files that a model is shown.
+    pub(crate) fn has_media(&self) -> bool {
+        match self {
+            Self::User { parts } | Self::Tool { parts, .. } => {
+                parts.iter().any(|part| part.as_text().is_none())
+            }
+            Self::System { .. } | Self::Assistant { .. } => false,
+        }
+    }
+
     /// How much of a model's window it takes, as bytes of text.
     pub fn size(&self) -> usize {
         match self {

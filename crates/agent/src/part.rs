@@ -58,9 +58,10 @@ impl MessagePart {
         match self {
             Self::Text { text } => text.len(),
             Self::Image(_) => IMAGE_SIZE,
-            // Read whole, where it is shown at all.
+            // Read whole, where it is shown at all: a megabyte of PDF is some twenty pages, at two or three
+            // thousand tokens each.
             Self::File(file) => match &file.source {
-                MediaSource::Inline(bytes) => bytes.as_base64().len(),
+                MediaSource::Inline(bytes) => bytes.as_base64().len() / 8,
                 MediaSource::Workspace(path) => path.len(),
             },
         }

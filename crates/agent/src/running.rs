@@ -1,20 +1,22 @@
 //! A turn under way: its messages so far, and the steps it is made of.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use futures::stream::StreamExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::compaction::{Compactor, Folding, MANY_MESSAGES, cut};
 use crate::reply::ModelReply;
 use crate::schema;
-use crate::spending::usage_of;
+use crate::spending::{tokens_in, usage_of};
 use crate::turn::AgentTurn;
 use crate::{
-    Agent, AssistantPart, CallId, FinishReason, JournalError, Message, MessagePart, ModelError,
-    ModelRequest, ModelText, ReplyDelta, RequestEstimate, SpendingRefused, SpentTokens, TokenUsage,
-    ToolCall, ToolInvocation, ToolResult, ToolSpec, TurnAnswer, TurnEnding, TurnError, TurnInput,
-    UntrustedOutput, trim,
+    Agent, AssistantPart, CallId, CompactionError, FinishReason, HistorySummary, JournalError,
+    LengthNote, Message, MessagePart, ModelError, ModelRequest, ModelText, ReplyDelta,
+    RequestEstimate, SpendingRefused, SpentTokens, TokenUsage, ToolCall, ToolInvocation,
+    ToolResult, ToolSpec, TurnAnswer, TurnEnding, TurnError, TurnInput, UntrustedOutput, trim,
 };
 
 /// A turn under way.
@@ -24,7 +26,9 @@ pub(crate) struct RunningTurn<'a> {
     pub(crate) stop: CancellationToken,
     specs: HashMap<String, ToolSpec>,
     offered: Vec<ToolSpec>,
-    /// The system prompt, the history and what this turn added.
+    /// What stands for all before the messages.
+    summary: Option<HistorySummary>,
+    /// The history and what this turn added.
     messages: Vec<Message>,
     /// Where this turn's own messages start.
     own: usize,
@@ -33,6 +37,13 @@ pub(crate) struct RunningTurn<'a> {
     /// Ids that calls of this conversation have already.
     pub(crate) taken: HashSet<CallId>,
     pub(crate) usage: TokenUsage,
+    /// What this turn added and a summary stands for by now.
+    folded: Vec<Message>,
+    /// The last request that was answered: its tokens, and the messages it was made of.
+    measured: Option<(usize, usize)>,
+    /// No summary could be had in this turn.
+    gave_up: bool,
+    notes: Vec<LengthNote>,
 }
 
 pub(crate) enum UnansweredRequest {
@@ -58,8 +69,13 @@ impl<'a> RunningTurn<'a> {
             own: messages.len(),
             request: request(turn.input, &messages),
             taken: call_ids(&messages),
+            summary: turn.summary.cloned(),
             messages,
             usage: TokenUsage::default(),
+            folded: Vec::new(),
+            measured: None,
+            gave_up: false,
+            notes: Vec::new(),
         }
     }
 
@@ -69,29 +85,164 @@ impl<'a> RunningTurn<'a> {
         Ok(())
     }
 
-    /// Asks the model, with less of the history each time it says that there is too much.
-    pub(crate) async fn ask(&self) -> Result<ModelReply, UnansweredRequest> {
-        let mut budget = self.agent.limits.budget;
+    /// Asks the model. A conversation that fills much of its window is summarised first; where that fails,
+    /// or is not enough, the model is shown less of it each time it says that there is too much.
+    pub(crate) async fn ask(&mut self) -> Result<ModelReply, UnansweredRequest> {
+        if self.is_due() {
+            self.compact().await?;
+        }
+        let mut budget = self.agent.budget();
         let mut shorter = 3;
+        let mut tried_without_media = false;
         loop {
             let mut shown = vec![Message::system(self.turn.system.clone())];
-            shown.extend_from_slice(&trim(&self.messages, self.request, budget));
+            shown.extend(self.summary.iter().map(HistorySummary::message));
+            let summary: usize = self.summary.iter().map(HistorySummary::size).sum();
+            let trimmed = trim(&self.messages, self.request, budget.beside(summary));
+            let left_out = matches!(trimmed, Cow::Owned(_));
+            shown.extend_from_slice(&trimmed);
+            drop(trimmed);
+            if self.agent.is_text_only() {
+                without_media(&mut shown);
+            }
             match self.ask_with(&shown).await {
+                // The words of such refusals differ; that it is taken without them says it.
+                Err(UnansweredRequest::Failed(ModelError::Refused { model, detail, .. }))
+                    if shown.iter().any(Message::has_media) && !tried_without_media =>
+                {
+                    tracing::info!(model, detail, "asking without images and files");
+                    tried_without_media = true;
+                    self.agent.note_text_only(true);
+                    self.turn.observer.restarted();
+                }
                 Err(UnansweredRequest::Failed(ModelError::ContextTooLong { model, detail }))
                     if shorter > 0 =>
                 {
-                    tracing::info!(
-                        model,
-                        detail,
-                        "the conversation is too long; showing less of it"
-                    );
+                    tracing::info!(model, detail, "the conversation is too long");
                     shorter -= 1;
-                    budget = budget.halved_for(&shown);
+                    self.agent.learn_window(&detail);
                     self.turn.observer.restarted();
+                    if !self.gave_up && self.compact().await? {
+                        budget = budget.min(self.agent.budget());
+                    } else {
+                        budget = budget.min(self.agent.budget()).halved_for(&shown);
+                    }
                 }
-                other => return other,
+                Ok(reply) => {
+                    if left_out && !self.notes.contains(&LengthNote::LeftOut) {
+                        self.notes.push(LengthNote::LeftOut);
+                    }
+                    let tokens = reply.usage().input_tokens;
+                    self.measured = (!left_out && tokens > 0)
+                        .then(|| (usize::try_from(tokens).unwrap_or(0), self.messages.len()));
+                    return Ok(reply);
+                }
+                other => {
+                    if tried_without_media {
+                        // They were not what it refused.
+                        self.agent.note_text_only(false);
+                    }
+                    return other;
+                }
             }
         }
+    }
+
+    /// Whether the conversation fills so much of the window that it is to be summarised.
+    fn is_due(&self) -> bool {
+        let percent = usize::from(self.agent.compaction.threshold_percent);
+        if percent == 0 || self.gave_up {
+            return false;
+        }
+        if self.messages.len() >= MANY_MESSAGES {
+            return true;
+        }
+        let size = |messages: &[Message]| messages.iter().map(Message::size).sum::<usize>();
+        let tokens = |bytes| usize::try_from(tokens_in(bytes)).unwrap_or(usize::MAX);
+        let estimate = match self.measured {
+            // By the provider's own count as far as it goes.
+            Some((measured, upto)) => measured + tokens(size(&self.messages[upto..])),
+            None => {
+                let summary: usize = self.summary.iter().map(HistorySummary::size).sum();
+                let offered = usage_of(
+                    ModelRequest {
+                        messages: &[],
+                        tools: &self.offered,
+                    },
+                    None,
+                );
+                let offered = usize::try_from(offered.input_tokens).unwrap_or(0);
+                let system = self.turn.system.as_str().len();
+                tokens(system + summary + size(&self.messages)) + offered
+            }
+        };
+        estimate >= self.agent.window() / 100 * percent
+    }
+
+    /// Summarises what it can; whether it did. That it fails is no failure of the turn.
+    async fn compact(&mut self) -> Result<bool, UnansweredRequest> {
+        let (agent, must_stay) = (self.agent, self.must_stay());
+        let is_wanted = agent.compaction.threshold_percent > 0;
+        let cut = cut(&self.messages, must_stay, agent.window(), &agent.compaction);
+        let Some(cut) = cut.filter(|_| is_wanted) else {
+            // Nothing to fold at this step; there may be at the next.
+            return Ok(false);
+        };
+        let compactor = Compactor {
+            agent,
+            journal: self.turn.journal,
+            meter: self.turn.meter,
+            stop: &self.stop,
+        };
+        let folding = Folding {
+            summary: self.summary.as_ref(),
+            messages: &self.messages,
+            cut,
+        };
+        match compactor.fold(folding).await {
+            Ok((summary, usage)) => {
+                self.usage.add(usage);
+                self.apply(summary, cut);
+                Ok(true)
+            }
+            Err(CompactionError::Stopped) => Err(UnansweredRequest::Stopped {
+                so_far: String::new(),
+            }),
+            Err(error) => {
+                tracing::warn!(%error, "a long conversation was not summarised");
+                self.gave_up = true;
+                self.notes.push(LengthNote::NotSummarised {
+                    why: error.for_chat(),
+                });
+                Ok(false)
+            }
+        }
+    }
+
+    fn apply(&mut self, summary: HistorySummary, cut: usize) {
+        let messages = cut;
+        let mut folded: Vec<_> = self.messages.drain(..cut).collect();
+        if cut > self.own {
+            self.folded.extend(folded.drain(self.own..));
+        }
+        self.own = self.own.saturating_sub(cut);
+        self.request = self.request.saturating_sub(cut);
+        self.summary = Some(summary);
+        self.measured = None;
+        self.notes.push(LengthNote::Summarised { messages });
+    }
+
+    /// The last message that may be the first to stay: what the model said last in this turn, or what the
+    /// turn is about. Whoever goes on with this turn after a crash finds it by one of those.
+    fn must_stay(&self) -> usize {
+        let is_assistant = |message: &Message| matches!(message, Message::Assistant { .. });
+        let begins = match self.turn.input {
+            TurnInput::Says(_) => self.own,
+            // Some of the history is this turn's, and the last words may have been said into it.
+            TurnInput::Resume => 0,
+        };
+        let last = self.messages[begins..].iter().rposition(is_assistant);
+        last.map_or(self.request, |last| begins + last)
     }
 
     async fn ask_with(&self, messages: &[Message]) -> Result<ModelReply, UnansweredRequest> {
@@ -287,12 +438,29 @@ impl<'a> RunningTurn<'a> {
     }
 
     fn answer(mut self, text: String, ended: TurnEnding) -> TurnAnswer {
+        let mut messages = self.folded;
+        messages.extend(self.messages.split_off(self.own));
         TurnAnswer {
             text,
             ended,
-            messages: self.messages.split_off(self.own),
+            messages,
             usage: self.usage,
             unheard: self.turn.steer.take(),
+            notes: self.notes,
+        }
+    }
+}
+
+/// Names images and files instead of showing them.
+fn without_media(messages: &mut [Message]) {
+    for message in messages {
+        let (Message::User { parts } | Message::Tool { parts, .. }) = message else {
+            continue;
+        };
+        for part in parts {
+            if let MessagePart::Image(media) | MessagePart::File(media) = part {
+                *part = MessagePart::text(ModelText::assembled(media.described()));
+            }
         }
     }
 }

@@ -2,16 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hermetic_redact::{Redacted, Redactor};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::compaction::window_told;
 use crate::running::{RunningTurn, UnansweredRequest};
 use crate::{
-    HistoryBudget, JournalError, LanguageModel, Message, ModelError, ModelText, SpendingMeter,
-    SteeringHandle, TokenUsage, ToolCall, ToolResult, ToolSet, TurnJournal,
+    CompactionSettings, HistoryBudget, HistorySummary, JournalError, LanguageModel, Message,
+    MessagePart, ModelError, ModelText, SpendingMeter, SteeringHandle, TokenUsage, ToolCall,
+    ToolResult, ToolSet, TurnJournal,
 };
 
 /// Takes turns. Holds nothing of a conversation.
@@ -19,14 +22,21 @@ use crate::{
 pub struct Agent {
     pub(crate) model: Arc<dyn LanguageModel>,
     pub(crate) limits: TurnBounds,
+    pub(crate) compaction: CompactionSettings,
+    /// The window that the model itself told of, in tokens; 0 where it did not.
+    learned_window: Arc<AtomicUsize>,
+    /// The model refused a request with images or files and took it without.
+    text_only: Arc<AtomicBool>,
     /// For what people say: see [`Redactor::redact_spoken`].
-    redactor: Redactor,
+    pub(crate) redactor: Redactor,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TurnBounds {
     /// How often the model is asked within one turn.
     pub max_turns: u32,
+    /// Tokens that the model can see.
+    pub window: usize,
     pub budget: HistoryBudget,
     /// How long a tool may take to end after it was told to.
     pub grace: Duration,
@@ -36,8 +46,24 @@ impl Default for TurnBounds {
     fn default() -> Self {
         Self {
             max_turns: 90,
-            budget: HistoryBudget::for_context(128_000),
+            window: USUAL_WINDOW,
+            budget: HistoryBudget::for_context(USUAL_WINDOW),
             grace: Duration::from_secs(10),
+        }
+    }
+}
+
+/// The window of a model of which nobody says it.
+const USUAL_WINDOW: usize = 128_000;
+
+impl TurnBounds {
+    /// The same for a model that can see so many tokens.
+    #[must_use]
+    pub fn with_window(self, tokens: usize) -> Self {
+        Self {
+            window: tokens,
+            budget: HistoryBudget::for_context(tokens),
+            ..self
         }
     }
 }
@@ -47,9 +73,13 @@ impl Default for TurnBounds {
 pub struct AgentTurn<'a> {
     /// The system prompt, see [`crate::prompt`].
     pub system: &'a Redacted<String>,
+    /// What stands for the part of the conversation before `history`.
+    pub summary: Option<&'a HistorySummary>,
     /// What was said before: consistent, see [`crate::mend`].
     pub history: &'a [Message],
     pub input: TurnInput<'a>,
+    /// Images and files that came along with what was said. A model that does not take them is told of them.
+    pub media: &'a [MessagePart],
     pub tools: &'a dyn ToolSet,
     pub journal: &'a dyn TurnJournal,
     pub observer: &'a dyn TurnObserver,
@@ -98,6 +128,19 @@ pub struct TurnAnswer {
     pub usage: TokenUsage,
     /// What was said to a turn that had no tool call left to hear it after.
     pub unheard: Vec<String>,
+    /// What the person is to know about the length of the conversation.
+    pub notes: Vec<LengthNote>,
+}
+
+/// What became of a conversation that is long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LengthNote {
+    /// Its older part was summarised.
+    Summarised { messages: usize },
+    /// It should have been, and why it was not. Nothing is lost.
+    NotSummarised { why: String },
+    /// The model was not shown the oldest part, because it does not fit.
+    LeftOut,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +182,77 @@ impl Agent {
         Self {
             model,
             limits,
+            compaction: CompactionSettings::default(),
+            learned_window: Arc::default(),
+            text_only: Arc::default(),
             redactor,
+        }
+    }
+
+    /// The same, which summarises long conversations in this way.
+    #[must_use]
+    pub fn summarising(mut self, compaction: CompactionSettings) -> Self {
+        self.compaction = compaction;
+        self
+    }
+
+    /// The same with another model. What the first told of its window is not true of this one.
+    #[must_use]
+    pub fn with_model(&self, model: Arc<dyn LanguageModel>, window: Option<usize>) -> Self {
+        let usual = TurnBounds::default().window;
+        Self {
+            model,
+            limits: self.limits.with_window(window.unwrap_or(usual)),
+            learned_window: Arc::default(),
+            text_only: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// What people call the model.
+    pub fn model_name(&self) -> &str {
+        self.model.name()
+    }
+
+    /// Tokens that the model can see, by its own word where that is less than what was thought.
+    pub fn window(&self) -> usize {
+        match self.learned_window.load(Ordering::Relaxed) {
+            0 => self.limits.window,
+            learned => learned.min(self.limits.window),
+        }
+    }
+
+    /// How much of a conversation the model is shown.
+    pub(crate) fn budget(&self) -> HistoryBudget {
+        match self.window() {
+            window if window < self.limits.window => {
+                HistoryBudget::for_context(window).min(self.limits.budget)
+            }
+            _ => self.limits.budget,
+        }
+    }
+
+    pub(crate) fn is_text_only(&self) -> bool {
+        self.text_only.load(Ordering::Relaxed)
+    }
+
+    /// Whether the model takes text and nothing else, as far as this process has seen.
+    pub(crate) fn note_text_only(&self, is_text_only: bool) {
+        self.text_only.store(is_text_only, Ordering::Relaxed);
+    }
+
+    /// The model said that a conversation is too long, and perhaps what it can see.
+    pub(crate) fn learn_window(&self, detail: &str) {
+        let Some(told) = window_told(detail) else {
+            return;
+        };
+        if told < self.window() {
+            tracing::info!(
+                model = self.model.name(),
+                tokens = told,
+                "the model tells of a smaller window; this holds until the next start"
+            );
+            self.learned_window.store(told, Ordering::Relaxed);
         }
     }
 
@@ -150,7 +263,11 @@ impl Agent {
     ) -> Result<TurnAnswer, TurnError> {
         let mut running = RunningTurn::new(self, turn, stop);
         if let TurnInput::Says(text) = turn.input {
-            running.say(self.user(text)).await?;
+            let mut message = self.user(text);
+            if let Message::User { parts } = &mut message {
+                parts.extend_from_slice(turn.media);
+            }
+            running.say(message).await?;
         }
         for _ in 0..self.limits.max_turns {
             let reply = match running.ask().await {

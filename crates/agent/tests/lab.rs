@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{
-    Agent, AgentTurn, CallId, JournalError, LanguageModel, Message, NoMeter, SpendingMeter,
-    SteeringHandle, ToolCall, ToolInvocation, ToolResult, ToolSet, ToolSpec, TurnAnswer,
-    TurnBounds, TurnError, TurnInput, TurnJournal, TurnObserver,
+    Agent, AgentTurn, CallId, CompactionSettings, HistorySummary, JournalError, LanguageModel,
+    Message, MessagePart, NoMeter, SpendingMeter, SteeringHandle, ToolCall, ToolInvocation,
+    ToolResult, ToolSet, ToolSpec, TurnAnswer, TurnBounds, TurnError, TurnInput, TurnJournal,
+    TurnObserver,
 };
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_testkit::model::{Line, ScriptedModel};
@@ -21,7 +22,10 @@ pub(crate) struct Lab {
     pub(crate) limits: TurnBounds,
     pub(crate) steer: SteeringHandle,
     pub(crate) stop: CancellationToken,
+    pub(crate) summary: Option<HistorySummary>,
     pub(crate) history: Vec<Message>,
+    pub(crate) compaction: CompactionSettings,
+    pub(crate) media: Vec<MessagePart>,
     happened: Mutex<Vec<String>>,
     broken_journal: bool,
     pub(crate) record: Record,
@@ -36,7 +40,10 @@ impl Lab {
             limits: TurnBounds::default(),
             steer: SteeringHandle::default(),
             stop: CancellationToken::new(),
+            summary: None,
             history: Vec::new(),
+            compaction: CompactionSettings::default(),
+            media: Vec::new(),
             happened: Mutex::default(),
             broken_journal: false,
             record: Record::default(),
@@ -64,19 +71,38 @@ impl Lab {
         model: Arc<dyn LanguageModel>,
         input: TurnInput<'_>,
     ) -> Result<TurnAnswer, TurnError> {
+        self.take_turn_by(&self.agent(model), input).await
+    }
+
+    pub(crate) async fn take_turn_by(
+        &self,
+        agent: &Agent,
+        input: TurnInput<'_>,
+    ) -> Result<TurnAnswer, TurnError> {
         let turn = AgentTurn {
             system: &Redacted::constant("be good"),
+            summary: self.summary.as_ref(),
             history: &self.history,
             input,
+            media: &self.media,
             tools: self,
             journal: self,
             observer: self,
             steer: &self.steer,
             meter: &*self.meter,
         };
-        Agent::new(model, self.limits, self.redactor.clone())
-            .take_turn(turn, self.stop.clone())
-            .await
+        agent.take_turn(turn, self.stop.clone()).await
+    }
+
+    pub(crate) fn agent(&self, model: Arc<dyn LanguageModel>) -> Agent {
+        Agent::new(model, self.limits, self.redactor.clone()).summarising(self.compaction.clone())
+    }
+
+    /// Until somebody has asked the model.
+    pub(crate) async fn model_was_asked(&self) {
+        while self.model.asked().is_empty() {
+            tokio::task::yield_now().await;
+        }
     }
 
     pub(crate) fn happened(&self) -> Vec<String> {
@@ -93,6 +119,7 @@ impl Lab {
 pub(crate) struct Record {
     pub(crate) messages: Mutex<Vec<Message>>,
     pub(crate) begun: Mutex<HashSet<CallId>>,
+    pub(crate) summaries: Mutex<Vec<(HistorySummary, usize)>>,
     writes: AtomicUsize,
     /// After this many writes nothing happens any more.
     pub(crate) dies_after: Option<usize>,
@@ -228,6 +255,31 @@ impl TurnJournal for Lab {
                     .push(result.clone());
             };
             self.record.write(add).await;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn compacted<'a>(
+        &'a self,
+        summary: &'a HistorySummary,
+        kept: usize,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        self.note(format!(
+            "journal: summary of {}, {kept} kept",
+            summary.messages
+        ));
+        async move {
+            if self.broken_journal {
+                return Err(JournalError {
+                    source: "the disk is full".into(),
+                });
+            }
+            let keep = |record: &Record| {
+                let mut summaries = record.summaries.lock().expect("no panic");
+                summaries.push((summary.clone(), kept));
+            };
+            self.record.write(keep).await;
             Ok(())
         }
         .boxed()

@@ -1,6 +1,7 @@
 //! A turn from the outside: with a scripted model in the process, and with endpoints on loopback.
 
 mod aimock;
+mod compaction;
 mod dialects;
 mod endpoint;
 mod lab;

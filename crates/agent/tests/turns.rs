@@ -2,8 +2,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use hermetic_agent::{
-    AssistantPart, CallId, FinishReason, HistoryBudget, Message, ModelError, ReplyDelta,
-    StoredMessage, TokenUsage, ToolCall, TurnEnding, TurnError, TurnInput, mend,
+    AssistantPart, CallId, FinishReason, HistoryBudget, MediaPart, Message, MessagePart,
+    ModelError, ReplyDelta, StoredMessage, TokenUsage, ToolCall, TurnEnding, TurnError, TurnInput,
+    mend,
 };
 use hermetic_testkit::model::Line;
 
@@ -393,4 +394,47 @@ async fn a_crash_at_any_step_repeats_nothing_in_silence() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn a_model_that_refuses_images_is_told_of_them_instead_from_then_on() {
+    let refused = || {
+        Line::fails(ModelError::Refused {
+            model: "scripted".to_owned(),
+            status: 400,
+            detail: "unknown part".to_owned(),
+        })
+    };
+    let image = MediaPart::inline("image/png", b"png").unwrap();
+    let mut lab = Lab::new([
+        refused(),
+        Line::says("blind"),
+        Line::says("still"),
+        refused(),
+        refused(),
+    ]);
+    lab.media = vec![MessagePart::Image(image)];
+    let agent = lab.agent(lab.model.clone());
+    let first = lab.take_turn_by(&agent, TurnInput::Says("look")).await;
+    assert_eq!(first.unwrap().text, "blind");
+    let shown = |question: usize| format!("{:?}", lab.model.asked()[question]);
+    assert!(shown(0).contains("Image(") && !shown(1).contains("Image("));
+    assert!(
+        shown(1).contains("[image/png, without a name, not shown]"),
+        "{}",
+        shown(1)
+    );
+    lab.take_turn_by(&agent, TurnInput::Says("again"))
+        .await
+        .unwrap();
+    assert!(!shown(2).contains("Image("), "it is known by now");
+    // Refused for another reason: the next agent shows images again.
+    let agent = lab.agent(lab.model.clone());
+    lab.take_turn_by(&agent, TurnInput::Says("x"))
+        .await
+        .unwrap_err();
+    lab.take_turn_by(&agent, TurnInput::Says("x"))
+        .await
+        .unwrap_err();
+    assert!(shown(5).contains("Image("), "{}", shown(5));
 }

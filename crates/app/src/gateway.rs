@@ -1,13 +1,14 @@
 //! The gateway's parts, from the configuration.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_agent::{Agent, NanoDollars};
+use hermetic_agent::NanoDollars;
 use hermetic_approvals::ApprovalMetrics;
 use hermetic_chat::{AdapterState, Chat};
 use hermetic_config::{
-    BusyInput, Config, DayBudget, ResetMode, ResolvedBackend, ToolProgressConfig,
+    BusyInput, Config, DayBudget, ImageInput, ResetMode, ResolvedBackend, ToolProgressConfig,
 };
 use hermetic_egress::EgressMetrics;
 use hermetic_gateway::{
@@ -130,17 +131,24 @@ pub async fn gateway(
     let toolsets = toolsets(
         config, &usual, &apart, &redactor, &store, &sandboxes, &clock,
     );
+    let is_given = surroundings.model.is_some();
     let model = match surroundings.model {
         Some(given) => given,
         None => model::model(config, &clock)?,
     };
     let metrics = GatewayMetrics::registered(registry, &chats);
+    let agent = model::agent(config, model, &redactor, &clock)?;
+    let models = match is_given {
+        true => BTreeMap::new(),
+        false => model::others(config, &agent, &clock)?,
+    };
     Ok(GatewayParts {
         access: access::access(config, &store),
         intakes,
         sandboxes,
-        settings: settings(config, resolved, model.name()),
-        agent: Agent::new(model, model::limits(config), redactor.clone()),
+        settings: settings(config, resolved, agent.model_name()),
+        agent,
+        models,
         toolsets,
         approvals,
         chats,
@@ -216,6 +224,8 @@ fn settings(config: &Config, resolved: &ResolvedBackend, model: &str) -> Gateway
         confirm_destructive: config.approvals().confirm_destructive_slash,
         model: model.to_owned(),
         models: model::told(config, model),
+        show_media: config.agent().image_input != ImageInput::Text,
+        checkpoints: config.agent().checkpoints,
         spending: spending(config),
         warnings: resolved.warnings(boundary),
     }

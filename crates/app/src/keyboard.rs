@@ -105,7 +105,7 @@ pub async fn keyboard_chat(
     let background = kit::background(config, &redactor, None, reach, &clock);
     Ok(KeyboardChat {
         model: model.name().to_owned(),
-        agent: Agent::new(model, model::limits(config), redactor.clone()),
+        agent: model::agent(config, model, &redactor, &clock)?,
         kit: kit::kit(config, kind, &redactor, background, &clock),
         asker: approvals.commands(requester, screen),
         approvals,

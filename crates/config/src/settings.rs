@@ -13,8 +13,8 @@ mod session;
 mod terminal;
 
 pub use agent::{
-    AgentConfig, BusyInput, CodeExecution, StreamingConfig, ToolOutput, ToolProgressConfig,
-    WorkingDirectory,
+    AgentConfig, BusyInput, CodeExecution, CompressionConfig, ImageInput, StreamingConfig,
+    ToolOutput, ToolProgressConfig, WorkingDirectory,
 };
 pub use approvals::{ApprovalMode, ApprovalsConfig, SecurityConfig, UnattendedAnswer};
 pub use budgets::{BudgetsConfig, DayBudget};

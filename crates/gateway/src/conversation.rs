@@ -4,11 +4,15 @@
 //! turn, steering and interruption; `registry` knows which conversations are live.
 
 mod auto_reset;
+mod checkpoint;
 mod command_reply;
 mod commands;
+mod compact;
 mod control;
 mod destroy;
 pub(crate) mod journal;
+mod overview;
+mod past_sessions;
 mod platform_tools;
 mod queues;
 mod registry;
@@ -16,12 +20,14 @@ pub(crate) mod sandbox_tools;
 mod task;
 mod turn;
 mod turn_limits;
+mod undo;
 
 pub use auto_reset::ResetSettings;
 pub(crate) use commands::CommandError;
 pub(crate) use control::TurnControl;
 pub(crate) use destroy::DestroyConfirmations;
-pub use journal::HistoryLine;
+pub use journal::{HistoryLine, LineNumbers, ReadHistory, write_summary};
+pub(crate) use past_sessions::title;
 pub use platform_tools::{PlatformTools, PlatformToolsets};
 pub(crate) use queues::{EditOutcome, InterruptionReport};
 pub(crate) use registry::ConversationRegistry;

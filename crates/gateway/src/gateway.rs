@@ -1,6 +1,6 @@
 //! The parts, brought together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub struct GatewayParts {
     pub store: Store,
     pub sandboxes: Sandboxes,
     pub agent: Agent,
+    /// Others that may take the turns of a conversation, by the names of their models.
+    pub models: BTreeMap<String, Agent>,
     pub toolsets: PlatformToolsets,
     pub approvals: ApprovalService,
     pub redactor: Redactor,
@@ -75,6 +77,10 @@ pub struct GatewaySettings {
     pub model: String,
     /// The same with its fallbacks, as `/model` tells it.
     pub models: String,
+    /// Whether the model is shown images and PDFs that come along with a message.
+    pub show_media: bool,
+    /// Whether a workspace is kept before a turn changes it.
+    pub checkpoints: bool,
     /// What a day may cost.
     pub spending: SpendingLimits,
     /// What everybody who looks at the state should read: that chats run on the host.
@@ -99,6 +105,7 @@ pub struct Gateway {
     pub(crate) tool_calls: ToolCalls,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
+    pub(crate) models: BTreeMap<String, Agent>,
     pub(crate) toolsets: Arc<PlatformToolsets>,
     pub(crate) approvals: ApprovalService,
     pub(crate) redactor: Redactor,
@@ -161,6 +168,7 @@ impl Gateway {
             tool_calls: parts.store.tool_calls(),
             sandboxes: parts.sandboxes,
             agent: parts.agent,
+            models: parts.models,
             toolsets,
             approvals: parts.approvals,
             redactor: parts.redactor,

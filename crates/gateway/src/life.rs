@@ -219,6 +219,7 @@ impl Gateway {
         }
         let working = async {
             match &slash {
+                Some(ChatCommand::Retry) => self.retry(message, control).await,
                 Some(slash) => self.obey(message, slash, control).await,
                 None => self.answer(message, control).await,
             }
@@ -230,7 +231,7 @@ impl Gateway {
     }
 
     /// One turn, from the conversation as it was left to a reply on its way.
-    async fn answer(
+    pub(crate) async fn answer(
         &self,
         message: &AcceptedMessage,
         control: &TurnControl,
@@ -240,7 +241,8 @@ impl Gateway {
         let streaming = self.settings.streaming.as_ref();
         let progress = streaming.map_or(ToolProgress::Off, |streaming| streaming.progress);
         let live = LiveReply::new(&self.redactor, progress);
-        let turn = session.take_turn(&self.agent, control, &live);
+        let agent = self.agent_of(message.conversation()).await?;
+        let turn = session.take_turn(agent, control, &live);
         let answered = self.stream_while(message, &live, turn).await;
         self.note_model(answered.as_ref().err());
         let answer = answered?;
@@ -255,7 +257,7 @@ impl Gateway {
             .await?)
     }
 
-    /// The same for a command, which needs no model.
+    /// The same for a command.
     async fn obey(
         &self,
         message: &AcceptedMessage,

@@ -1,5 +1,29 @@
 //! What we say ourselves, in one place.
 
+use hermetic_agent::LengthNote;
+
+/// What is said before an answer about the length of its conversation.
+pub(crate) fn length(notes: &[LengthNote]) -> String {
+    let mut text = String::new();
+    for note in notes {
+        match note {
+            LengthNote::Summarised { messages } => text.push_str(&format!(
+                "[This conversation has become long: I have summarised its first {messages} messages for \
+                 myself. They are kept.]\n\n"
+            )),
+            LengthNote::NotSummarised { why } => text.push_str(&format!(
+                "[This conversation has become long and was not summarised: {why}. Nothing is lost; it is \
+                 tried again with your next message.]\n\n"
+            )),
+            LengthNote::LeftOut => text.push_str(
+                "[This conversation is longer than the model can see: its oldest part was left out of this \
+                 answer. It is kept; /compact summarises it.]\n\n",
+            ),
+        }
+    }
+    text
+}
+
 pub(crate) const BROKEN: &str =
     "Something went wrong here, and nothing more was done. The operator has been told.";
 pub(crate) const TOO_OFTEN: &str = "This message was begun several times and each time the gateway ended in the middle of it. I have \
@@ -26,11 +50,16 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /sh <command> - run a shell command there, without the model
 /py <code> - run Python there, without the model
 /stop - interrupt what is running, and drop the commands that wait for it
-/new - forget what was said; files stay (/reset is the same)
+/new - start afresh; files stay, and what was said is kept (/reset is the same)
+/undo - take back your last message, my answer, and what it did to files
+/retry - answer your last message once more; files stay as they are
+/compact - summarise what was said, to make room (/compress is the same)
+/sessions, /resume <name> - what was said here before, and go on with it
 /destroy - destroy the sandbox with its files; asks first
 /status - what goes on in this conversation
 /usage - what you and this conversation used today
-/model - which model answers here
+/model [name] - which model answers here, or let another one
+/files [folder], /sandbox, /egress - what is in the workspace, where commands run, what they reach
 /whoami - who you are to me
 /approve [name] [session], /deny [name] [reason] - answer a question of mine
 /lift - lift a budget once for today, for who may approve";

@@ -34,7 +34,7 @@ pub use explain::{
 pub use finding::{HarmCategory, HarmFinding, HarmSeverity};
 pub use fingerprint::CommandFingerprint;
 pub use outline::{LastingCommand, ShellOutline};
-pub use own_program::{CheckedSyntax, EgressProbe, OwnProgram};
+pub use own_program::{CheckedSyntax, EgressProbe, OwnProgram, WorkspaceCopy};
 pub use policy::Policy;
 pub use rules::{PolicyMode, PolicyRules};
 pub use verdict::{

@@ -40,8 +40,21 @@ pub enum OwnProgram {
     Reckon,
     /// Does in the workspace what commands do there.
     UseWorkspace,
+    /// Keeps a copy of the workspace beside it, for a turn that may be taken back.
+    KeepWorkspace(WorkspaceCopy),
+    /// Puts that copy back, and what is there now aside.
+    BringBackWorkspace(WorkspaceCopy),
     /// Writes more than a mebibyte into the workspace, in two files: a limit on one is none on their sum.
     OverfillWorkspace,
+}
+
+/// A copy of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceCopy {
+    /// The path of the workspace inside. Nothing happens anywhere else.
+    pub workspace: String,
+    /// The message whose turn it is for.
+    pub turn: i64,
 }
 
 /// What a text is checked as.
@@ -70,6 +83,8 @@ pub struct EgressProbe {
 /// As long as anybody waits for results.
 const SEARCH: Duration = Duration::from_secs(60);
 const SYNTAX: Duration = Duration::from_secs(5);
+/// Long for what is bounded in size.
+const COPY: Duration = Duration::from_secs(30);
 const ATTACK: Duration = Duration::from_secs(120);
 /// A machine that swaps takes long over a millisecond's work.
 const TRIAL: Duration = Duration::from_secs(20);
@@ -111,6 +126,12 @@ impl OwnProgram {
                 TRIAL,
             ),
             Self::Reckon => sh("echo $((6 * 7))", TRIAL),
+            Self::KeepWorkspace(copy) => {
+                copy.command(include_str!("own_program/keep_workspace.sh"))
+            }
+            Self::BringBackWorkspace(copy) => {
+                copy.command(include_str!("own_program/bring_back_workspace.sh"))
+            }
             Self::UseWorkspace => sh(
                 "cd /workspace && echo done >trial && cat trial && rm trial && cd \"$HOME\"",
                 TRIAL,
@@ -121,6 +142,27 @@ impl OwnProgram {
                 TRIAL,
             ),
         }
+    }
+}
+
+impl WorkspaceCopy {
+    /// A workspace that is larger, in kilobytes or in files, is not copied: each turn would wait for it.
+    pub const MOST_KILOBYTES: u32 = 64 << 10;
+    pub const MOST_ENTRIES: u32 = 5000;
+
+    /// The script with what varies as its words.
+    fn command(self, script: &'static str) -> Command {
+        let words = [
+            "/bin/sh".to_owned(),
+            "-c".to_owned(),
+            script.to_owned(),
+            "sh".to_owned(),
+            self.workspace,
+            self.turn.to_string(),
+            Self::MOST_KILOBYTES.to_string(),
+            Self::MOST_ENTRIES.to_string(),
+        ];
+        within(COPY, Command::words(words))
     }
 }
 
@@ -178,6 +220,9 @@ fn escaped(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
     use crate::{Cleared, ClearedGrounds};
 
@@ -206,6 +251,92 @@ mod tests {
         }
     }
 
+    fn copy(turn: i64, workspace: &str) -> WorkspaceCopy {
+        WorkspaceCopy {
+            workspace: workspace.to_owned(),
+            turn,
+        }
+    }
+
+    /// Runs one of ours in a folder that stands for a workspace.
+    fn run(folder: &Path, program: OwnProgram) -> Option<i32> {
+        let CommandProgram::Words(words) = program.into_command().program else {
+            panic!("words");
+        };
+        let mut command = std::process::Command::new(&words[0]);
+        let ended = command.args(&words[1..]).current_dir(folder).status();
+        ended.unwrap().code()
+    }
+
+    /// Names, links and contents below a folder, without what is ours.
+    fn tree(folder: &Path) -> Vec<String> {
+        let script = "find . -path ./.hermetic-undo -prune -o -print | sort | while read -r name; do \
+            if [ -L \"$name\" ]; then echo \"$name -> $(readlink \"$name\")\"; \
+            elif [ -f \"$name\" ]; then echo \"$name: $(cat \"$name\")\"; else echo \"$name/\"; fi; done";
+        let mut command = std::process::Command::new("sh");
+        let told = command.args(["-c", script]).current_dir(folder).output();
+        let told = String::from_utf8(told.unwrap().stdout).unwrap();
+        told.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_workspace_comes_back_as_it_was_and_links_out_of_it_are_not_followed() {
+        let outside = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (outer, path) = (outside.path(), folder.path().canonicalize().unwrap());
+        fs::write(outer.join("precious"), "outside").unwrap();
+        fs::create_dir_all(path.join("src/.hidden")).unwrap();
+        fs::write(path.join("src/a b.txt"), "one").unwrap();
+        fs::write(path.join("-rf"), "an odd name").unwrap();
+        std::os::unix::fs::symlink(outer, path.join("way out")).unwrap();
+        std::os::unix::fs::symlink("nowhere", path.join(".dangling")).unwrap();
+        let before = tree(&path);
+        let workspace = path.to_str().unwrap();
+        let keep = |turn| OwnProgram::KeepWorkspace(copy(turn, workspace));
+        let bring_back = |turn| OwnProgram::BringBackWorkspace(copy(turn, workspace));
+        assert_eq!(run(&path, keep(7)), Some(0));
+        assert_eq!(tree(&path), before);
+        fs::remove_dir_all(path.join("src")).unwrap();
+        fs::write(path.join("-rf"), "other").unwrap();
+        fs::write(path.join("new"), "new").unwrap();
+        assert_eq!(
+            run(&path, keep(7)),
+            Some(0),
+            "the first copy of a turn counts"
+        );
+        assert_eq!(run(&path, bring_back(8)), Some(6), "of another turn");
+        assert_eq!(run(&path, bring_back(7)), Some(0));
+        assert_eq!(tree(&path), before);
+        let undone = path.join(".hermetic-undo/undone");
+        assert_eq!(fs::read_to_string(undone.join("new")).unwrap(), "new");
+        assert_eq!(run(&path, bring_back(7)), Some(6), "once");
+        let outside: Vec<_> = fs::read_dir(outer).unwrap().collect();
+        assert_eq!(outside.len(), 1, "{outside:?}");
+    }
+
+    #[test]
+    fn only_a_workspace_of_bounded_size_is_copied_and_nothing_that_poses_as_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let workspace = path.to_str().unwrap();
+        let keep = OwnProgram::KeepWorkspace(copy(1, workspace));
+        let elsewhere = OwnProgram::KeepWorkspace(copy(1, "/elsewhere"));
+        assert_eq!(run(&path, elsewhere), Some(3));
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("precious"), "").unwrap();
+        std::os::unix::fs::symlink(outside.path(), path.join(".hermetic-undo")).unwrap();
+        assert_eq!(run(&path, keep.clone()), Some(5));
+        let back = OwnProgram::BringBackWorkspace(copy(1, workspace));
+        assert_eq!(run(&path, back), Some(6));
+        assert!(outside.path().join("precious").exists());
+        fs::remove_file(path.join(".hermetic-undo")).unwrap();
+        for name in 0..=WorkspaceCopy::MOST_ENTRIES {
+            fs::write(path.join(name.to_string()), "").unwrap();
+        }
+        assert_eq!(run(&path, keep), Some(4));
+        assert!(!path.join(".hermetic-undo").exists());
+    }
+
     #[test]
     fn every_one_of_them_ends() {
         let probe = EgressProbe {
@@ -223,6 +354,8 @@ mod tests {
             OwnProgram::Reckon,
             OwnProgram::UseWorkspace,
             OwnProgram::OverfillWorkspace,
+            OwnProgram::KeepWorkspace(copy(1, "/workspace")),
+            OwnProgram::BringBackWorkspace(copy(1, "/workspace")),
         ];
         for program in programs {
             let command = program.into_command();

@@ -4,12 +4,46 @@ use hermetic_types::{ConversationKey, Timestamp};
 
 use crate::StoreError;
 use crate::database::WithoutRoom::{Fail, Wait};
-use crate::database::WriteDurability::Soon;
-use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
+use crate::database::WriteDurability::{OnDisk, Soon};
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement, StatementResult};
 
 #[derive(Clone, Debug)]
 pub struct HistoryRows {
-    database: Database,
+    pub(crate) database: Database,
+}
+
+/// A conversation as it stands: what a summary stands for is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryView {
+    pub summary: Option<String>,
+    /// Oldest first.
+    pub lines: Vec<NumberedLine>,
+    /// How many older lines were not read, because there are too many.
+    pub left_out: usize,
+}
+
+/// A line of the history. Later lines have larger numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NumberedLine {
+    pub number: i64,
+    pub text: String,
+}
+
+/// How much is read at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewBounds {
+    pub lines: u32,
+    pub characters: u32,
+}
+
+impl Default for ViewBounds {
+    /// More than any model is shown: a conversation is summarised long before.
+    fn default() -> Self {
+        Self {
+            lines: 4000,
+            characters: 32 << 20,
+        }
+    }
 }
 
 impl HistoryRows {
@@ -17,34 +51,25 @@ impl HistoryRows {
         Self { database }
     }
 
-    /// Appends a message, which is one line.
+    /// Appends a message, which is one line; the number of the line.
     pub async fn append(
         &self,
         conversation: &ConversationKey,
         message: &str,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<i64, StoreError> {
         let doing = "append to a conversation";
-        if message.contains('\n') {
-            let several = DatabaseError::unfit("it is several lines");
-            return Err(StoreError::while_doing(doing)(several));
-        }
-        self.database
-            .change(
-                doing,
-                (Soon, Wait),
-                SqlStatement::new(
-                    "INSERT INTO history (conversation, message, at) VALUES (?, ?, ?)",
-                )
-                .bind(conversation.as_str())
-                .bind(message)
-                .bind(now.millis()),
-            )
-            .await
-            .map(drop)
+        one_line(doing, message)?;
+        let insert = inserted(conversation, message, now);
+        let number = |row: &DatabaseRow| row.get(0);
+        let number = self
+            .database
+            .returning(doing, (Soon, Wait), insert, number)
+            .await?;
+        number.ok_or_else(|| StoreError::while_doing(doing)(DatabaseError::no_row()))
     }
 
-    /// The last `most` messages, oldest first.
+    /// The last `most` messages, oldest first, whatever summary stands for them.
     pub async fn recent(
         &self,
         conversation: &ConversationKey,
@@ -53,7 +78,8 @@ impl HistoryRows {
         // As one row: each crosses from SQLite's thread to ours.
         let query = SqlStatement::new(
             "SELECT group_concat(message, char(10) ORDER BY id) FROM
-                 (SELECT id, message FROM history WHERE conversation = ? ORDER BY id DESC LIMIT ?)",
+                 (SELECT id, message FROM history WHERE conversation = ? AND session IS NULL
+                  ORDER BY id DESC LIMIT ?)",
         )
         .bind(conversation.as_str())
         .bind(most);
@@ -64,13 +90,134 @@ impl HistoryRows {
         Ok(lines.map(str::to_owned).collect())
     }
 
+    /// The last lines, oldest first, whatever summary stands for them.
+    pub async fn lines(
+        &self,
+        conversation: &ConversationKey,
+        bounds: ViewBounds,
+    ) -> Result<Vec<NumberedLine>, StoreError> {
+        let query = SqlStatement::new(
+            "SELECT group_concat(id || ' ' || message, char(10) ORDER BY id) FROM
+                 (SELECT id, message, sum(length(message)) OVER (ORDER BY id DESC) AS so_far
+                  FROM history WHERE conversation = ? AND session IS NULL ORDER BY id DESC LIMIT ?)
+             WHERE so_far <= ?",
+        )
+        .bind(conversation.as_str())
+        .bind(bounds.lines)
+        .bind(i64::from(bounds.characters));
+        let lines = |row: &DatabaseRow| row.get::<Option<String>>(0);
+        let doing = "read the lines of a conversation";
+        let lines = self.database.read_only(doing, query, lines).await?;
+        let lines = lines.iter().flat_map(|lines| lines.split('\n'));
+        Ok(lines.filter_map(numbered).collect())
+    }
+
+    /// The latest summary of the conversation and what was said since, at most so much of it.
+    pub async fn view(
+        &self,
+        conversation: &ConversationKey,
+        bounds: ViewBounds,
+    ) -> Result<HistoryView, StoreError> {
+        let key = conversation.as_str();
+        let query = SqlStatement::new(
+            "WITH folded AS
+                 (SELECT up_to, summary FROM compactions WHERE conversation = ? AND session IS NULL
+                  ORDER BY up_to DESC, id DESC LIMIT 1),
+             said AS
+                 (SELECT id, message FROM history
+                  WHERE conversation = ? AND session IS NULL
+                    AND id > coalesce((SELECT up_to FROM folded), 0)),
+             shown AS
+                 (SELECT id, message FROM
+                      (SELECT id, message, sum(length(message)) OVER (ORDER BY id DESC) AS so_far
+                       FROM said ORDER BY id DESC LIMIT ?)
+                  WHERE so_far <= ?)
+             SELECT (SELECT summary FROM folded),
+                    (SELECT group_concat(id || ' ' || message, char(10) ORDER BY id) FROM shown),
+                    (SELECT count(*) FROM said)",
+        )
+        .bind(key)
+        .bind(key)
+        .bind(bounds.lines)
+        .bind(i64::from(bounds.characters));
+        let view = |row: &DatabaseRow| {
+            let lines: Option<String> = row.get(1)?;
+            let lines = lines.iter().flat_map(|lines| lines.split('\n'));
+            let lines: Vec<_> = lines.filter_map(numbered).collect();
+            let said: i64 = row.get(2)?;
+            Ok(HistoryView {
+                summary: row.get(0)?,
+                left_out: usize::try_from(said)
+                    .unwrap_or(0)
+                    .saturating_sub(lines.len()),
+                lines,
+            })
+        };
+        let doing = "read a conversation and its summary";
+        self.database.read_only(doing, query, view).await
+    }
+
+    /// Has a summary stand for every line up to this one, from now on and all at once. The lines stay.
+    pub async fn compact(
+        &self,
+        conversation: &ConversationKey,
+        up_to: i64,
+        summary: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let insert = SqlStatement::new(
+            "INSERT INTO compactions (conversation, up_to, summary, at) VALUES (?, ?, ?, ?)",
+        )
+        .bind(conversation.as_str())
+        .bind(up_to)
+        .bind(summary)
+        .bind(now.millis());
+        self.database
+            .change("write a summary down", (OnDisk, Fail), insert)
+            .await
+            .map(drop)
+    }
+
+    /// Takes back the line with this number and all after it, and summaries that stand for any of them. In
+    /// their place comes `instead`, a message, where there is one.
+    pub async fn take_back(
+        &self,
+        conversation: &ConversationKey,
+        from: i64,
+        instead: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let doing = "take back what was said";
+        let mut statements = vec![
+            SqlStatement::new(
+                "DELETE FROM compactions WHERE conversation = ? AND session IS NULL AND up_to >= ?",
+            )
+            .bind(conversation.as_str())
+            .bind(from),
+            SqlStatement::new(
+                "DELETE FROM history WHERE conversation = ? AND session IS NULL AND id >= ?",
+            )
+            .bind(conversation.as_str())
+            .bind(from),
+        ];
+        if let Some(message) = instead {
+            one_line(doing, message)?;
+            statements.push(inserted(conversation, message, now));
+        }
+        self.database
+            .write(doing, (OnDisk, Fail), statements)
+            .await
+            .map(drop)
+    }
+
     /// When something was last said.
     pub async fn last_at(
         &self,
         conversation: &ConversationKey,
     ) -> Result<Option<Timestamp>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT at FROM history WHERE conversation = ? ORDER BY id DESC LIMIT 1",
+            "SELECT at FROM history WHERE conversation = ? AND session IS NULL
+             ORDER BY id DESC LIMIT 1",
         )
         .bind(conversation.as_str());
         let doing = "look when something was said";
@@ -78,32 +225,76 @@ impl HistoryRows {
         self.database.read_first(doing, query, at).await
     }
 
-    /// Forgets conversations in which nothing was said since `before`; how many lines those were.
+    /// Forgets sessions and conversations in which nothing was said since `before`; how many lines those
+    /// were.
     pub async fn forget_silent(&self, before: Timestamp) -> Result<u64, StoreError> {
-        self.database
-            .change(
-                "forget silent conversations",
-                (Soon, Fail),
-                SqlStatement::new(
-                    "DELETE FROM history WHERE conversation IN
-                 (SELECT conversation FROM history GROUP BY conversation HAVING MAX(at) < ?)",
-                )
-                .bind(before.millis()),
+        let before = before.millis();
+        let forgotten = [
+            SqlStatement::new(
+                "DELETE FROM history WHERE session IN (SELECT id FROM sessions WHERE ended_at < ?)",
             )
-            .await
+            .bind(before),
+            SqlStatement::new(
+                "DELETE FROM history WHERE session IS NULL AND conversation IN
+                 (SELECT conversation FROM history WHERE session IS NULL
+                  GROUP BY conversation HAVING MAX(at) < ?)",
+            )
+            .bind(before),
+            SqlStatement::new("DELETE FROM sessions WHERE ended_at < ?").bind(before),
+            SqlStatement::new(
+                "DELETE FROM compactions WHERE CASE
+                     WHEN session IS NULL THEN NOT EXISTS
+                         (SELECT 1 FROM history WHERE history.conversation = compactions.conversation
+                          AND history.session IS NULL)
+                     ELSE session NOT IN (SELECT id FROM sessions) END",
+            ),
+        ];
+        let doing = "forget silent conversations";
+        let written = self.database.write(doing, (Soon, Fail), forgotten.into());
+        let lines = written.await?;
+        Ok(lines.iter().take(2).map(StatementResult::affected).sum())
     }
 
+    /// Forgets all that was ever said in a conversation.
     pub async fn clear(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
+        let cleared = [
+            "DELETE FROM history WHERE conversation = ? AND session IS NULL",
+            "DELETE FROM history WHERE session IN (SELECT id FROM sessions WHERE conversation = ?)",
+            "DELETE FROM sessions WHERE conversation = ?",
+            "DELETE FROM compactions WHERE conversation = ?",
+            "DELETE FROM conversation_models WHERE conversation = ?",
+        ]
+        .map(|sql| SqlStatement::new(sql).bind(conversation.as_str()));
         self.database
-            .change(
-                "clear a conversation",
-                (Soon, Fail),
-                SqlStatement::new("DELETE FROM history WHERE conversation = ?")
-                    .bind(conversation.as_str()),
-            )
+            .write("clear a conversation", (Soon, Fail), cleared.into())
             .await
             .map(drop)
     }
+}
+
+fn inserted(conversation: &ConversationKey, message: &str, now: Timestamp) -> SqlStatement {
+    SqlStatement::new(
+        "INSERT INTO history (conversation, message, at) VALUES (?, ?, ?) RETURNING id",
+    )
+    .bind(conversation.as_str())
+    .bind(message)
+    .bind(now.millis())
+}
+
+fn one_line(doing: &'static str, message: &str) -> Result<(), StoreError> {
+    if message.contains('\n') {
+        let several = DatabaseError::unfit("it is several lines");
+        return Err(StoreError::while_doing(doing)(several));
+    }
+    Ok(())
+}
+
+fn numbered(line: &str) -> Option<NumberedLine> {
+    let (number, text) = line.split_once(' ')?;
+    Some(NumberedLine {
+        number: number.parse().ok()?,
+        text: text.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -155,5 +346,76 @@ mod tests {
         assert_eq!(forgotten, 1);
         assert_eq!(history.last_at(&a).await.unwrap(), None);
         assert_eq!(history.recent(&b, 9).await.unwrap().len(), 2);
+    }
+
+    async fn history() -> (tempfile::TempDir, HistoryRows) {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = Store::open(&folder.path().join("s.db"), SystemClock::shared()).await;
+        let history = opened.unwrap().history();
+        (folder, history)
+    }
+
+    fn texts(view: &HistoryView) -> Vec<&str> {
+        view.lines.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_summary_stands_for_lines_that_stay_and_come_back_with_what_is_taken_back() {
+        let (_folder, history) = history().await;
+        let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
+        let now = Timestamp::from_millis(1);
+        let mut numbers = Vec::new();
+        for text in ["1", "2 and more", "3", "4"] {
+            numbers.push(history.append(&a, text, now).await.unwrap());
+            history.append(&b, "other", now).await.unwrap();
+        }
+        history.compact(&a, numbers[1], "S", now).await.unwrap();
+        let view = history.view(&a, ViewBounds::default()).await.unwrap();
+        assert_eq!(view.summary.as_deref(), Some("S"));
+        assert_eq!(texts(&view), ["3", "4"]);
+        assert_eq!(view.lines[0].number, numbers[2]);
+        let lines = history.lines(&a, ViewBounds::default()).await.unwrap();
+        let kept: Vec<_> = lines.iter().map(|line| line.number).collect();
+        assert_eq!(kept, numbers, "all are kept");
+        history.compact(&a, numbers[2], "T", now).await.unwrap();
+        let view = history.view(&a, ViewBounds::default()).await.unwrap();
+        assert_eq!(
+            (view.summary.as_deref(), texts(&view)),
+            (Some("T"), vec!["4"])
+        );
+        // The third line is under the second summary only.
+        let taken = history.take_back(&a, numbers[2], Some("new"), now).await;
+        taken.unwrap();
+        let view = history.view(&a, ViewBounds::default()).await.unwrap();
+        assert_eq!(
+            (view.summary.as_deref(), texts(&view)),
+            (Some("S"), vec!["new"])
+        );
+        history.take_back(&a, numbers[0], None, now).await.unwrap();
+        let view = history.view(&a, ViewBounds::default()).await.unwrap();
+        assert_eq!(view, HistoryView::default());
+        let other = history.view(&b, ViewBounds::default()).await.unwrap();
+        assert_eq!((other.summary, other.lines.len()), (None, 4));
+    }
+
+    #[tokio::test]
+    async fn a_view_is_bounded_and_says_how_much_it_leaves_out() {
+        let (_folder, history) = history().await;
+        let key = ConversationKey::new("k");
+        for text in ["aaaa", "bbbb", "cccc"] {
+            let now = Timestamp::from_millis(1);
+            history.append(&key, text, now).await.unwrap();
+        }
+        let bounds = |lines, characters| ViewBounds { lines, characters };
+        for (bounds, shown) in [
+            (bounds(2, 99), vec!["bbbb", "cccc"]),
+            (bounds(9, 8), vec!["bbbb", "cccc"]),
+            (bounds(9, 7), vec!["cccc"]),
+            (bounds(9, 12), vec!["aaaa", "bbbb", "cccc"]),
+        ] {
+            let view = history.view(&key, bounds).await.unwrap();
+            assert_eq!(texts(&view), shown, "{bounds:?}");
+            assert_eq!(view.left_out, 3 - shown.len());
+        }
     }
 }

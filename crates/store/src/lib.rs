@@ -10,6 +10,7 @@
 mod activity;
 mod adapter_state;
 mod approvals;
+mod conversation_models;
 mod database;
 mod deliveries;
 mod documents;
@@ -18,6 +19,7 @@ mod inbox;
 mod ledger;
 mod metrics;
 mod processes;
+mod sessions;
 mod spending;
 mod store;
 mod tool_calls;
@@ -31,16 +33,18 @@ pub use approvals::{
     AnswerOutcome, ApprovalRequest, ApprovalRows, ApprovalScope, GivenAnswer, NewRequest,
     PromptNotice, RequestReply, RequestState, StoredSubject,
 };
+pub use conversation_models::ConversationModels;
 pub use database::{CopyError, DatabaseError, OpenError, RowOwner, StoreError, StoreVersion};
 pub use deliveries::{
     DeliveryRow, DeliveryRows, DueDelivery, NextDelivery, PartOutcome, PriorAttempt,
 };
 pub use documents::{DocumentRows, ReplaceOutcome, StoredDocument};
-pub use history::HistoryRows;
+pub use history::{HistoryRows, HistoryView, NumberedLine, ViewBounds};
 pub use inbox::{InboxRows, MessageEnd, MessageRow, OpenMessage};
 pub use ledger::{LedgerEntry, LedgerState, SandboxLedger};
 pub use metrics::StoreMetrics;
 pub use processes::{ProcessRow, ProcessRows};
+pub use sessions::{SessionRow, SessionRows};
 pub use spending::{SpendingAmounts, SpendingDay, SpendingRows, SpendingScope};
 pub use store::Store;
 pub use tool_calls::{ToolCallRow, ToolCalls};

@@ -7,9 +7,9 @@ use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ActivityRows, ApprovalRows, CopyError, DeliveryRows, DocumentRows, HistoryRows,
-    InboxRows, OpenError, ProcessRows, SandboxLedger, SpendingRows, StoreMetrics, StoreVersion,
-    ToolCalls,
+    AccountState, ActivityRows, ApprovalRows, ConversationModels, CopyError, DeliveryRows,
+    DocumentRows, HistoryRows, InboxRows, OpenError, ProcessRows, SandboxLedger, SessionRows,
+    SpendingRows, StoreMetrics, StoreVersion, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -93,6 +93,16 @@ impl Store {
 
     pub fn history(&self) -> HistoryRows {
         HistoryRows::new(self.database.clone())
+    }
+
+    /// The models that were chosen for conversations.
+    pub fn conversation_models(&self) -> ConversationModels {
+        ConversationModels::new(self.database.clone())
+    }
+
+    /// What was said before conversations started afresh.
+    pub fn sessions(&self) -> SessionRows {
+        SessionRows::new(self.database.clone())
     }
 
     pub fn deliveries(&self) -> DeliveryRows {

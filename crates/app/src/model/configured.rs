@@ -28,18 +28,22 @@ pub enum ModelRole {
     Auxiliary(String),
 }
 
-/// The one task of Hermes' that is done here by a model of its own.
-const TASK_HERE: &str = "approval";
+/// The tasks of Hermes' that are done here by models of their own.
+const TASKS_HERE: [&str; 2] = ["approval", "compression"];
 
 impl ModelRole {
     pub fn name(&self) -> String {
         match self {
             Self::Answers => "answers".to_owned(),
             Self::Fallback(place) => format!("fallback {place}"),
-            Self::Auxiliary(task) if task == TASK_HERE => format!("auxiliary {task}"),
+            Self::Auxiliary(task) if is_done_here(task) => format!("auxiliary {task}"),
             Self::Auxiliary(task) => format!("{task} (not used here)"),
         }
     }
+}
+
+fn is_done_here(task: &str) -> bool {
+    TASKS_HERE.contains(&task)
 }
 
 /// Every model of the configuration: the one that answers, its fallbacks, and those of tasks.
@@ -48,7 +52,7 @@ pub fn configured_models(config: &Config) -> Result<Vec<ConfiguredModel>, AppFai
     for task in config.model().auxiliary.keys() {
         match auxiliary_model(config, task) {
             Ok(model) => models.extend(model),
-            Err(failure) if task == TASK_HERE => return Err(failure),
+            Err(failure) if is_done_here(task) => return Err(failure),
             // Nobody asks it, so it keeps nobody from starting.
             Err(_) => {}
         }

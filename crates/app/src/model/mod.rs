@@ -6,13 +6,15 @@ mod configured;
 mod endpoint;
 mod vendor;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hermetic_agent::endpoint::ModelEndpoint;
 use hermetic_agent::{
-    HistoryBudget, LanguageModel, ModelRetries, NoModel, RetryingModel, TurnBounds,
+    Agent, CompactionSettings, LanguageModel, ModelRetries, NoModel, RetryingModel, TurnBounds,
 };
 use hermetic_config::{Config, KnownProvider};
+use hermetic_redact::Redactor;
 use hermetic_types::SharedClock;
 
 pub use catalog::{CatalogEntry, ModelCatalog};
@@ -83,17 +85,86 @@ pub(crate) fn told(config: &Config, name: &str) -> String {
     lines.join("\n")
 }
 
-pub(crate) fn limits(config: &Config) -> TurnBounds {
-    let mut limits = TurnBounds {
+/// Whoever takes turns with this model, within the bounds of the configuration.
+pub(crate) fn agent(
+    config: &Config,
+    model: Arc<dyn LanguageModel>,
+    redactor: &Redactor,
+    clock: &SharedClock,
+) -> Result<Agent, AppFailure> {
+    let agent = Agent::new(model, limits(config), redactor.clone());
+    Ok(agent.summarising(compaction(config, clock)?))
+}
+
+/// The fallbacks as models that may answer a conversation by themselves, if somebody chooses one.
+pub(crate) fn others(
+    config: &Config,
+    usual: &Agent,
+    clock: &SharedClock,
+) -> Result<BTreeMap<String, Agent>, AppFailure> {
+    let mut others = BTreeMap::new();
+    for model in main_models(config)?.into_iter().skip(1) {
+        let name = model.settings.model.clone();
+        if name == usual.model_name() || others.contains_key(&name) {
+            continue;
+        }
+        let window = model.context_length.map(|tokens| tokens as usize);
+        let patient = RetryingModel::new(connected(model, clock)?, [], ModelRetries::default());
+        others.insert(name, usual.with_model(Arc::new(patient), window));
+    }
+    Ok(others)
+}
+
+fn limits(config: &Config) -> TurnBounds {
+    let limits = TurnBounds {
         max_turns: config.agent().max_turns,
         ..TurnBounds::default()
     };
     let main = main_models(config).unwrap_or_default();
-    if let Some(tokens) = main.first().and_then(|model| model.context_length) {
-        limits.budget = HistoryBudget::for_context(usize::try_from(tokens).unwrap_or(usize::MAX));
+    match main.first().and_then(|model| model.context_length) {
+        Some(tokens) => limits.with_window(tokens as usize),
+        None => limits,
     }
-    limits
 }
+
+/// How long conversations are summarised, and by whom.
+fn compaction(config: &Config, clock: &SharedClock) -> Result<CompactionSettings, AppFailure> {
+    let wanted = config.agent().compression;
+    // The schema bounds both to less than one.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "its range was looked at when the file was read"
+    )]
+    let percent = |part: f64| (part * 100.0).round().clamp(0.0, 100.0) as u8;
+    let is_named = config.model().auxiliary.contains_key(COMPRESSION);
+    let own = match is_named {
+        true => auxiliary_model(config, COMPRESSION)?,
+        // The one that answers, which has fallbacks.
+        false => None,
+    };
+    let own = own.map(|model| {
+        let window = model
+            .context_length
+            .map_or(USUAL_WINDOW, |tokens| tokens as usize);
+        Ok::<_, AppFailure>((connected(model, clock)?, window))
+    });
+    Ok(CompactionSettings {
+        threshold_percent: if wanted.enabled {
+            percent(wanted.threshold)
+        } else {
+            0
+        },
+        target_percent: percent(wanted.target_ratio),
+        protect_last: wanted.protect_last_n,
+        model: own.transpose()?,
+    })
+}
+
+/// The task of summarising, by Hermes' name for it.
+const COMPRESSION: &str = "compression";
+/// The window of a model of which nobody says it. Small: what is too long for it is refused as a whole.
+const USUAL_WINDOW: usize = 64_000;
 
 impl ConfiguredModel {
     /// The model itself.

@@ -30,6 +30,7 @@ mod half_open;
 mod happy_path;
 mod killed;
 mod lab;
+mod long;
 mod matrix;
 mod metrics;
 mod pairing;

@@ -4,6 +4,7 @@ use super::{DAY, SchemaKey, ValueShape, YEAR, count, key, seconds};
 
 pub(super) fn keys() -> Vec<SchemaKey> {
     let mut keys = agent();
+    keys.extend(compression());
     keys.extend(tools());
     keys.extend(shown());
     keys
@@ -58,6 +59,12 @@ fn agent() -> Vec<SchemaKey> {
             "seconds the agent waits for an answer to its own question",
         ),
         key(
+            "agent.image_input_mode",
+            ValueShape::OneOf(&["auto", "native", "text"]),
+            "auto",
+            "whether the model is shown images and PDFs from chats: text only tells of them",
+        ),
+        key(
             "agent.system_prompt",
             ValueShape::Text,
             "",
@@ -66,8 +73,49 @@ fn agent() -> Vec<SchemaKey> {
     ]
 }
 
+fn compression() -> Vec<SchemaKey> {
+    vec![
+        key(
+            "compression.enabled",
+            ValueShape::Flag,
+            "true",
+            "summarise a conversation before the model's window is full",
+        ),
+        key(
+            "compression.threshold",
+            ValueShape::Number {
+                least: 0.1,
+                most: 0.95,
+            },
+            "0.5",
+            "part of the window from which on it is summarised",
+        ),
+        key(
+            "compression.target_ratio",
+            ValueShape::Number {
+                least: 0.05,
+                most: 0.8,
+            },
+            "0.2",
+            "part of that which is kept as it was said",
+        ),
+        key(
+            "compression.protect_last_n",
+            count(0, 200),
+            "20",
+            "messages at the end that are kept, as long as they are not large",
+        ),
+    ]
+}
+
 fn tools() -> Vec<SchemaKey> {
     vec![
+        key(
+            "checkpoints.enabled",
+            ValueShape::Flag,
+            "true",
+            "keep a copy of a small workspace before a turn changes it, for /undo",
+        ),
         key(
             "code_execution.mode",
             ValueShape::OneOf(&["project", "strict"]),

@@ -19,12 +19,8 @@ const FEATURES: &[(&str, &str)] = &[
         "the agent has no browser; it reaches the web from its sandbox, within the allowlist",
     ),
     (
-        "checkpoints",
-        "there are no snapshots of a workspace to roll back to",
-    ),
-    (
-        "compression",
-        "a long conversation is cut at its oldest messages, not summarised",
+        "compression.summary_model",
+        "write the model that summarises as auxiliary.compression",
     ),
     ("cron", "nothing runs on a schedule"),
     ("curator", "skills are not kept up by the agent"),

@@ -99,7 +99,7 @@ pub(super) fn keys() -> Vec<SchemaKey> {
                 lone_values: LoneValues::Unused,
             },
             "",
-            "the model for a task of its own, such as `approval`",
+            "the model for a task of its own: `approval` or `compression`",
         ),
     ]
 }

@@ -15,13 +15,41 @@ pub struct AgentConfig {
     pub auto_continue_freshness: Duration,
     pub clarify_timeout: Duration,
     pub system_prompt: Option<String>,
+    pub image_input: ImageInput,
     pub busy_input: BusyInput,
     pub busy_ack: bool,
     pub tool_progress: ToolProgressConfig,
     pub streaming: StreamingConfig,
     pub code_execution: CodeExecution,
     pub tool_output: ToolOutput,
+    pub compression: CompressionConfig,
+    /// Whether a workspace is kept before a turn changes it.
+    pub checkpoints: bool,
 }
+
+/// When a long conversation is summarised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CompressionConfig {
+    pub enabled: bool,
+    /// The part of the model's window from which on it happens.
+    pub threshold: f64,
+    /// The part of that which is kept as it was said.
+    pub target_ratio: f64,
+    /// Messages at the end that are kept.
+    pub protect_last_n: usize,
+}
+
+/// How images from chats reach the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageInput {
+    /// Shown, until the model refuses them.
+    Auto,
+    Native,
+    /// Only told of.
+    Text,
+}
+
+words!(ImageInput { "auto" => Auto, "native" => Native, "text" => Text });
 
 /// What a message does while a turn is at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +119,7 @@ impl AgentConfig {
             auto_continue_freshness: pick.seconds("agent.gateway_auto_continue_freshness"),
             clarify_timeout: pick.seconds("agent.clarify_timeout"),
             system_prompt: pick.maybe_text("agent.system_prompt"),
+            image_input: pick.choice("agent.image_input_mode"),
             busy_input: pick.choice("display.busy_input_mode"),
             busy_ack: pick.flag("display.busy_ack_enabled"),
             tool_progress: pick.choice("display.tool_progress"),
@@ -101,6 +130,13 @@ impl AgentConfig {
                 buffer_threshold: pick.count("streaming.buffer_threshold"),
                 cursor: pick.text("streaming.cursor"),
                 fresh_final_after: pick.seconds_or_never("streaming.fresh_final_after_seconds"),
+            },
+            checkpoints: pick.flag("checkpoints.enabled"),
+            compression: CompressionConfig {
+                enabled: pick.flag("compression.enabled"),
+                threshold: pick.number("compression.threshold"),
+                target_ratio: pick.number("compression.target_ratio"),
+                protect_last_n: pick.count("compression.protect_last_n"),
             },
             code_execution: CodeExecution {
                 directory: pick.choice("code_execution.mode"),

@@ -122,6 +122,7 @@ fn a_typical_file_works_unchanged() {
         config.model().providers["anthropic"].request_timeout,
         Some(Duration::from_secs(30))
     );
+    assert!(config.agent().compression.enabled);
     let telegram = &config.platforms().telegram;
     assert!(telegram.platform.enabled);
     assert_eq!(telegram.platform.allowed_users, ["11", "22"]);
@@ -131,7 +132,7 @@ fn a_typical_file_works_unchanged() {
     let unused: Vec<&str> = config.unused().iter().map(|key| key.key.as_str()).collect();
     for key in [
         "_config_version",
-        "compression",
+        "agent.personalities",
         "platforms.mattermost",
         "telegram.channel_prompts",
     ] {

@@ -52,7 +52,7 @@ impl Gateway {
         if self.toolsets.background().holds_up(message.conversation()) {
             return Ok(None);
         }
-        self.history.clear(message.conversation()).await?;
+        self.put_away(message.conversation()).await?;
         self.approvals
             .questions
             .revoke(message.conversation())
@@ -105,9 +105,11 @@ impl ResetReason {
     fn told(self) -> &'static str {
         match self {
             Self::Idle => {
-                "[Nothing was said here for long, so I have forgotten what was. Files stay.]\n\n"
+                "[Nothing was said here for long, so I start afresh. Files stay, and /sessions has what was said.]\n\n"
             }
-            Self::Daily => "[A new day: I have forgotten what was said before. Files stay.]\n\n",
+            Self::Daily => {
+                "[A new day: I start afresh. Files stay, and /sessions has what was said.]\n\n"
+            }
         }
     }
 }

@@ -1,11 +1,10 @@
-//! What slash commands do. None of them needs a model.
+//! What slash commands do.
 
 use hermetic_agent::SpendingMeter as _;
 use hermetic_redact::Redacted;
 use hermetic_session::LetGoError;
 use hermetic_store::StoreError;
 use hermetic_tools::{CommandRequest, TerminalOutcome};
-use hermetic_types::ConversationKey;
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -49,7 +48,8 @@ impl Gateway {
             ChatCommand::New => {
                 self.begin_anew(conversation).await?;
                 Redacted::constant(
-                    "A fresh conversation. The files in its sandbox stay; /destroy removes them.",
+                    "A fresh conversation. /sessions has what was said before. The files in its sandbox stay; \
+                     /destroy removes them.",
                 )
             }
             ChatCommand::Destroy(word) => self.destroy(message, word).await?,
@@ -64,7 +64,16 @@ impl Gateway {
                 return Ok(self.run_here(message, text, request, control).await);
             }
             ChatCommand::Usage => self.usage(message).await?,
-            ChatCommand::Model => self.redactor.redact(self.settings.models.clone()),
+            ChatCommand::Model(wanted) => self.model(message, wanted).await?,
+            ChatCommand::Compact => self.compact(message, control).await?,
+            ChatCommand::Undo => self.undo(message, control).await?,
+            // It is a turn: see `life`.
+            ChatCommand::Retry => Redacted::constant(wording::BROKEN),
+            ChatCommand::Sessions => self.sessions(message).await?,
+            ChatCommand::Resume(wanted) => self.resume_session(message, wanted).await?,
+            ChatCommand::Files(path) => self.files(message, path).await,
+            ChatCommand::Sandbox => self.sandbox(message).await?,
+            ChatCommand::Egress => self.egress(message).await,
             ChatCommand::Lift(words) => self.lift(message, words).await?,
             ChatCommand::Whoami => self.whoami(message),
             ChatCommand::Help => Redacted::constant(wording::HELP),
@@ -73,16 +82,6 @@ impl Gateway {
             ChatCommand::Unknown(name) => self.redactor.redact(ChatCommand::instead_of(name)),
         };
         Ok(text.into())
-    }
-
-    /// Forgets what was said and allowed.
-    pub(crate) async fn begin_anew(
-        &self,
-        conversation: &ConversationKey,
-    ) -> Result<(), CommandError> {
-        self.history.clear(conversation).await?;
-        self.approvals.questions.revoke(conversation).await?;
-        Ok(())
     }
 
     /// Interrupts what runs, and drops what waits for it: commands, and files that do not arrive.
@@ -161,6 +160,8 @@ impl Gateway {
     async fn status(&self, message: &AcceptedMessage) -> Redacted<String> {
         let activity = self.conversations.activity(message.conversation()).await;
         let load = self.turn_limits.load(message);
+        let agent = self.agent_of(message.conversation()).await;
+        let model = agent.map_or(self.settings.model.as_str(), |agent| agent.model_name());
         let facts = &self.toolsets.of(message.said().platform()).facts;
         let seal = match facts.boundary {
             hermetic_types::Boundary::Sealed => "sealed",
@@ -175,7 +176,7 @@ impl Gateway {
             load.at_work,
             self.turn_limits.max_turns_per_user(),
             load.waiting,
-            self.settings.model,
+            model,
             facts.backend,
         );
         for warning in &self.settings.warnings {

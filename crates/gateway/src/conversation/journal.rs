@@ -4,13 +4,16 @@
 //! whether a turn had begun to speak.
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_agent::{CallId, JournalError, Message, StoredMessage, ToolCall, TurnJournal};
+use hermetic_agent::{
+    CallId, HistorySummary, JournalError, Message, StoredMessage, StoredSummary, ToolCall,
+    TurnJournal,
+};
 use hermetic_redact::Redactor;
-use hermetic_store::{HistoryRows, MessageRow, StoreError, ToolCalls};
-use hermetic_types::{ConversationKey, SharedClock};
+use hermetic_store::{HistoryRows, MessageRow, StoreError, ToolCalls, ViewBounds};
+use hermetic_types::{ConversationKey, SharedClock, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::TurnControl;
 use crate::Gateway;
@@ -27,6 +30,7 @@ pub(crate) struct StoreJournal {
     /// Whether the message itself is in the history: every later one of a person was said into
     /// the running turn.
     opened: AtomicBool,
+    numbers: LineNumbers,
 }
 
 /// One line of the history.
@@ -42,6 +46,93 @@ pub struct HistoryLine {
 struct StoredLine {
     row: i64,
     message: StoredMessage,
+}
+
+/// A conversation as it was left.
+#[derive(Debug, Default)]
+pub struct ReadHistory {
+    /// What stands for all before the lines.
+    pub summary: Option<HistorySummary>,
+    pub lines: Vec<HistoryLine>,
+    /// Where the lines stand in the store.
+    pub numbers: LineNumbers,
+    /// How many lines before these were not read.
+    pub left_out: usize,
+}
+
+impl ReadHistory {
+    /// The conversation, without lines that nobody can read.
+    pub async fn of(
+        history: &HistoryRows,
+        conversation: &ConversationKey,
+        redactor: &Redactor,
+    ) -> Result<Self, StoreError> {
+        let view = history.view(conversation, ViewBounds::default()).await?;
+        let mut read = Self {
+            summary: view.summary.and_then(|text| {
+                let stored: StoredSummary = serde_json::from_str(&text).ok()?;
+                Some(stored.redacted(redactor))
+            }),
+            left_out: view.left_out,
+            ..Self::default()
+        };
+        for line in view.lines {
+            if let Some(found) = HistoryLine::read(&line.text, redactor) {
+                read.numbers.note(&found.message, line.number);
+                read.lines.push(found);
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// The numbers of a conversation's lines, but for results of tools: those follow their calls.
+#[derive(Debug, Default)]
+pub struct LineNumbers(Mutex<Vec<i64>>);
+
+impl LineNumbers {
+    /// A message stands in this line.
+    pub fn note(&self, message: &Message, number: i64) {
+        if !matches!(message, Message::Tool { .. }) {
+            self.lock().push(number);
+        }
+    }
+
+    /// The conversation was read anew.
+    pub fn take_over(&self, read: Self) {
+        let read = read.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.lock() = read;
+    }
+
+    /// The last line before the last `kept` of them.
+    pub fn before_last(&self, kept: usize) -> Option<i64> {
+        let numbers = self.lock();
+        let first_kept = numbers.len().checked_sub(kept)?;
+        match numbers.get(first_kept) {
+            Some(number) => Some(number - 1),
+            None => numbers.last().copied(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has a summary stand for all but the last `kept` lines that are no results of tools.
+pub async fn write_summary(
+    (history, conversation): (&HistoryRows, &ConversationKey),
+    numbers: &LineNumbers,
+    (summary, kept): (&HistorySummary, usize),
+    now: Timestamp,
+) -> Result<(), JournalError> {
+    let broken = |source: Box<dyn std::error::Error + Send + Sync>| JournalError { source };
+    let up_to = numbers
+        .before_last(kept)
+        .ok_or_else(|| broken("the lines to be summarised are not known".into()))?;
+    let text = serde_json::to_string(summary).map_err(|error| broken(error.into()))?;
+    let written = history.compact(conversation, up_to, &text, now).await;
+    written.map_err(journal_error)
 }
 
 impl HistoryLine {
@@ -61,6 +152,7 @@ impl StoreJournal {
         gateway: &Gateway,
         message: &AcceptedMessage,
         control: TurnControl,
+        numbers: LineNumbers,
         opened: bool,
     ) -> Self {
         Self {
@@ -71,6 +163,7 @@ impl StoreJournal {
             control,
             clock: Arc::clone(&gateway.clock),
             opened: AtomicBool::new(opened),
+            numbers,
         }
     }
 
@@ -86,7 +179,8 @@ impl StoreJournal {
             .history
             .append(&self.conversation, &text, self.clock.now())
             .await;
-        appended.map_err(journal_error)
+        self.numbers.note(message, appended.map_err(journal_error)?);
+        Ok(())
     }
 
     /// Whose words these are.
@@ -141,6 +235,15 @@ impl TurnJournal for StoreJournal {
         }
         .boxed()
     }
+
+    fn compacted<'a>(
+        &'a self,
+        summary: &'a HistorySummary,
+        kept: usize,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        let place = (&self.history, &self.conversation);
+        write_summary(place, &self.numbers, (summary, kept), self.clock.now()).boxed()
+    }
 }
 
 fn journal_error(error: StoreError) -> JournalError {
@@ -155,6 +258,28 @@ mod tests {
     use hermetic_redact::RedactorSettings;
 
     use super::*;
+
+    #[test]
+    fn a_summary_ends_before_the_first_line_that_stays() {
+        let numbers = LineNumbers::default();
+        assert_eq!(numbers.before_last(0), None);
+        for (message, number) in [
+            (Message::user("a"), 3),
+            (calls("", &[("c", "terminal", "{}")]), 5),
+            (result("c", "done"), 6),
+            (Message::assistant("b"), 9),
+        ] {
+            numbers.note(&message, number);
+        }
+        assert_eq!(
+            numbers.before_last(1),
+            Some(8),
+            "the result is folded with its call"
+        );
+        assert_eq!(numbers.before_last(2), Some(4));
+        assert_eq!(numbers.before_last(0), Some(9));
+        assert_eq!(numbers.before_last(4), None, "more than there are");
+    }
 
     /// What the store makes of a history that was written before messages had parts.
     const CONVERTED: &str = include_str!("../../../store/fixtures/history_with_parts.jsonl");

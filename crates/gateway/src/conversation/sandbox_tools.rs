@@ -11,6 +11,7 @@ use hermetic_tools::{CodeTool, ConversationTools, Held, NoSandbox, ToolWorkplace
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
+use crate::conversation::checkpoint::WorkspaceKeeper;
 use crate::message::AcceptedMessage;
 use crate::message::notices;
 
@@ -100,6 +101,7 @@ pub struct AgentTools<'a> {
     tools: ConversationTools<'a>,
     own: &'a ConversationSandbox<'a>,
     waits: ApprovalWaits,
+    keeper: Option<&'a WorkspaceKeeper>,
 }
 
 impl<'a> AgentTools<'a> {
@@ -108,7 +110,14 @@ impl<'a> AgentTools<'a> {
             tools,
             own,
             waits: ApprovalWaits::default(),
+            keeper: None,
         }
+    }
+
+    /// With a copy of the workspace, made before a call that may change it.
+    pub(crate) fn keeping(mut self, keeper: Option<&'a WorkspaceKeeper>) -> Self {
+        self.keeper = keeper;
+        self
     }
 
     /// With the time that people were waited for, which is none of a tool's.
@@ -137,6 +146,9 @@ impl ToolSet for AgentTools<'_> {
     ) -> BoxFuture<'a, ToolResult> {
         async move {
             let name = invocation.name;
+            if let Some(keeper) = self.keeper {
+                keeper.before_call(name, self.own, &stop).await;
+            }
             let answered = self.tools.call(name, invocation.arguments, &stop).await;
             if name == CodeTool::NAME {
                 // A script goes on while one of its calls waits for an answer.

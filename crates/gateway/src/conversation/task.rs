@@ -171,6 +171,15 @@ impl ConversationTask {
                 gateway.drop_later(dropped, "dropped by a new conversation");
                 self.follow(QueueKind::Turns, enqueued, reserved);
             }
+            Some(slash) if slash.takes_a_turn() => {
+                // After what runs, or in its place: never beside it. It is none of its words.
+                let busy = match busy {
+                    BusyMode::Steer => BusyMode::Queue,
+                    busy => busy,
+                };
+                let enqueued = self.queues.enqueue_turn(message, busy);
+                self.follow(QueueKind::Turns, enqueued, reserved);
+            }
             Some(slash) if slash.works() => {
                 let enqueued = self.queues.enqueue_command(message);
                 self.follow(QueueKind::Commands, enqueued, reserved);
@@ -279,7 +288,7 @@ impl ConversationTask {
 /// What only ends things or tells about them needs no position.
 fn position(gateway: &Gateway, message: &AcceptedMessage) -> Position {
     match gateway.slash(message) {
-        Some(slash) if !slash.works() => Ok(None),
+        Some(slash) if !slash.works() && !slash.asks_model() => Ok(None),
         _ => gateway.turn_limits.enqueue(message).map(Some),
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use hermetic_agent::{
-    Agent, AgentTurn, CallId, Message, TurnEnding, TurnError, TurnInput, TurnObserver, mend, prompt,
+    Agent, AgentTurn, CallId, HistorySummary, LengthNote, Message, MessagePart, TurnEnding,
+    TurnError, TurnInput, TurnObserver, mend, prompt,
 };
 use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_redact::Redacted;
@@ -12,7 +13,8 @@ use hermetic_tools::TerminalTool;
 use hermetic_types::Boundary;
 
 use super::TurnControl;
-use crate::conversation::journal::{HistoryLine, StoreJournal};
+use crate::conversation::checkpoint::WorkspaceKeeper;
+use crate::conversation::journal::{HistoryLine, ReadHistory, StoreJournal};
 use crate::conversation::sandbox_tools::{AgentTools, ConversationSandbox};
 use crate::message::AcceptedMessage;
 use crate::spending::TurnMeter;
@@ -20,16 +22,21 @@ use crate::wording;
 use crate::{Gateway, PlatformTools};
 use hermetic_approvals::CommandApprovals;
 
-/// How much of a conversation is read; the agent shows the model what fits.
-const MOST_HISTORY_LINES: u32 = 500;
-
 pub(crate) struct TurnSession<'a> {
     gateway: &'a Gateway,
     site: &'a PlatformTools,
     system: Redacted<String>,
+    /// What came along with the message and is shown to the model.
+    media: Vec<MessagePart>,
+    summary: Option<HistorySummary>,
     history: Vec<Message>,
+    /// There is more of the conversation than can be read at once.
+    unread: bool,
+    /// An earlier process began with this message.
+    was_begun: bool,
     journal: StoreJournal,
     own: ConversationSandbox<'a>,
+    keeper: Option<WorkspaceKeeper>,
     asker: CommandApprovals,
     meter: TurnMeter<'a>,
     progress: TurnProgress,
@@ -50,23 +57,21 @@ impl Gateway {
         message: &AcceptedMessage,
         control: &TurnControl,
     ) -> Result<TurnSession<'_>, StoreError> {
-        let lines = self
-            .history
-            .recent(message.conversation(), MOST_HISTORY_LINES)
-            .await?;
-        let lines: Vec<HistoryLine> = lines
-            .iter()
-            .filter_map(|line| HistoryLine::read(line, &self.redactor))
-            .collect();
+        let read = ReadHistory::of(&self.history, message.conversation(), &self.redactor).await?;
+        let lines = read.lines;
         let mut progress = progress(&lines, message);
+        let mut media = Vec::new();
         if let TurnProgress::Fresh(text) = &mut progress {
-            text.push_str(&self.take_files(message, &control.stop).await);
+            let taken = self.take_files(message, &control.stop).await;
+            text.push_str(&taken.told);
+            media = taken.media;
         }
         let begun = self.begun(&lines).await?;
         let journal = StoreJournal::new(
             self,
             message,
             control.clone(),
+            read.numbers,
             !matches!(progress, TurnProgress::Fresh(_)),
         );
         let history = mend(lines.into_iter().map(|line| line.message).collect(), &begun);
@@ -87,9 +92,14 @@ impl Gateway {
             site,
             // Names of hosts and folders in it are from the configuration.
             system: self.redactor.redact(prompt::system(&facts)),
+            media,
+            summary: read.summary,
             history,
+            unread: read.left_out > 0,
+            was_begun: message.was_begun(),
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message),
+            keeper: self.workspace_keeper(message),
             meter: self.meter(message).without(asker.waits().clone()),
             asker,
             progress,
@@ -97,7 +107,7 @@ impl Gateway {
     }
 
     /// Calls of this conversation that started and have no result: nobody knows whether they happened.
-    async fn begun(&self, lines: &[HistoryLine]) -> Result<HashSet<CallId>, StoreError> {
+    pub(super) async fn begun(&self, lines: &[HistoryLine]) -> Result<HashSet<CallId>, StoreError> {
         let ended: HashSet<&CallId> = lines
             .iter()
             .filter_map(|line| match &line.message {
@@ -171,11 +181,14 @@ impl TurnSession<'_> {
             TurnProgress::Resumed => TurnInput::Resume,
         };
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
-            .with_waits(self.asker.waits().clone());
+            .with_waits(self.asker.waits().clone())
+            .keeping(self.keeper.as_ref());
         let turn = AgentTurn {
             system: &self.system,
+            summary: self.summary.as_ref(),
             history: &self.history,
             input,
+            media: &self.media,
             tools: &tools,
             journal: &self.journal,
             observer,
@@ -187,7 +200,13 @@ impl TurnSession<'_> {
         self.meter.close().await;
         let answer = answer?;
         let mut text = answer.text;
-        if matches!(self.progress, TurnProgress::Resumed) {
+        let mut notes = answer.notes;
+        if self.unread && !notes.contains(&LengthNote::LeftOut) {
+            notes.push(LengthNote::LeftOut);
+        }
+        text.insert_str(0, &wording::length(&notes));
+        // `/retry` has its words in the history too.
+        if matches!(self.progress, TurnProgress::Resumed) && self.was_begun {
             text.insert_str(0, wording::RESUMED);
         }
         if answer.ended == TurnEnding::Interrupted && self.gateway.cut.is_cancelled() {

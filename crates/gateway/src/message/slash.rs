@@ -13,8 +13,24 @@ pub(crate) enum ChatCommand {
     Py(String),
     /// What today took.
     Usage,
-    /// Which model answers here.
-    Model,
+    /// Which model answers here, and which shall.
+    Model(String),
+    /// Summarises what was said; `/compress` is another name for it, as in Hermes.
+    Compact,
+    /// Takes the last turn back.
+    Undo,
+    /// Takes the last turn once more.
+    Retry,
+    /// What was said before the conversation started afresh.
+    Sessions,
+    /// Goes on with one of those.
+    Resume(String),
+    /// What lies in a folder of the workspace.
+    Files(String),
+    /// Where commands run.
+    Sandbox,
+    /// What can be reached from there.
+    Egress,
     /// Lifts a budget; whose.
     Lift(String),
     Whoami,
@@ -26,7 +42,7 @@ pub(crate) enum ChatCommand {
 }
 
 /// Commands of Hermes that are not here, for people who have them in their fingers.
-const OF_HERMES: [&str; 31] = [
+const OF_HERMES: [&str; 25] = [
     "agents",
     "background",
     "bg",
@@ -34,8 +50,6 @@ const OF_HERMES: [&str; 31] = [
     "btw",
     "busy",
     "commands",
-    "compact",
-    "compress",
     "cron",
     "fast",
     "goal",
@@ -47,15 +61,11 @@ const OF_HERMES: [&str; 31] = [
     "queue",
     "reasoning",
     "restart",
-    "resume",
-    "retry",
     "rollback",
-    "sessions",
     "sethome",
     "skills",
     "steer",
     "title",
-    "undo",
     "voice",
     "yolo",
 ];
@@ -127,7 +137,27 @@ pub const COMMANDS: &[CommandDescription] = {
             needs("code", "What to run"),
         ),
         command("stop", "Interrupt what is running", None),
-        command("new", "Forget what was said; files stay", None),
+        command("new", "Start afresh; files stay", None),
+        command("undo", "Take back the last turn and its files", None),
+        command("retry", "Answer the last message once more", None),
+        command("compact", "Summarise what was said, to make room", None),
+        command(
+            "sessions",
+            "What was said here before it started afresh",
+            None,
+        ),
+        command(
+            "resume",
+            "Go on with an earlier session of this chat",
+            takes("session", "Its name, as /sessions lists it", &[]),
+        ),
+        command(
+            "files",
+            "What is in the workspace",
+            takes("folder", "A folder in it", &[]),
+        ),
+        command("sandbox", "Where commands run", None),
+        command("egress", "What can be reached from there", None),
         command(
             "destroy",
             "Destroy the sandbox with its files; asks first",
@@ -135,7 +165,11 @@ pub const COMMANDS: &[CommandDescription] = {
         ),
         command("status", "What goes on in this conversation", None),
         command("usage", "What you and this conversation used today", None),
-        command("model", "Which model answers here", None),
+        command(
+            "model",
+            "Which model answers here, or another one",
+            takes("name", "A model of this gateway, or default", &["default"]),
+        ),
         command("whoami", "Who you are here", None),
         command(
             "approve",
@@ -174,7 +208,15 @@ impl ChatCommand {
             "sh" => Self::Sh(rest.to_owned()),
             "py" => Self::Py(rest.to_owned()),
             "usage" => Self::Usage,
-            "model" => Self::Model,
+            "model" => Self::Model(rest.to_owned()),
+            "compact" | "compress" => Self::Compact,
+            "undo" => Self::Undo,
+            "retry" => Self::Retry,
+            "sessions" => Self::Sessions,
+            "resume" => Self::Resume(rest.to_owned()),
+            "files" => Self::Files(rest.to_owned()),
+            "sandbox" => Self::Sandbox,
+            "egress" => Self::Egress,
             "lift" => Self::Lift(rest.to_owned()),
             "whoami" => Self::Whoami,
             "help" | "start" => Self::Help,
@@ -225,7 +267,15 @@ impl ChatCommand {
             Self::Sh(_) => "sh",
             Self::Py(_) => "py",
             Self::Usage => "usage",
-            Self::Model => "model",
+            Self::Model(_) => "model",
+            Self::Compact => "compact",
+            Self::Undo => "undo",
+            Self::Retry => "retry",
+            Self::Sessions => "sessions",
+            Self::Resume(_) => "resume",
+            Self::Files(_) => "files",
+            Self::Sandbox => "sandbox",
+            Self::Egress => "egress",
             Self::Lift(_) => "lift",
             Self::Whoami => "whoami",
             Self::Help => "help",
@@ -237,7 +287,23 @@ impl ChatCommand {
 
     /// Whether running it once more after a crash does no harm.
     pub(crate) fn may_be_repeated(&self) -> bool {
-        !matches!(self, Self::Sh(_) | Self::Py(_))
+        !matches!(
+            self,
+            Self::Sh(_) | Self::Py(_) | Self::Undo | Self::Resume(_)
+        )
+    }
+
+    /// Whether it changes what was said, so that no turn may be at work meanwhile.
+    pub(crate) fn takes_a_turn(&self) -> bool {
+        matches!(
+            self,
+            Self::Compact | Self::Undo | Self::Retry | Self::Resume(_)
+        )
+    }
+
+    /// Whether a model is asked for it, which takes a position like any turn.
+    pub(crate) fn asks_model(&self) -> bool {
+        matches!(self, Self::Compact | Self::Retry)
     }
 
     /// Whether it runs something in the sandbox. Those of one conversation run one after the other, and
@@ -267,7 +333,7 @@ mod tests {
         };
         assert!(meant("/stauts").contains("Did you mean /status?"));
         assert!(meant("/HELPP@OurBot me").contains("/helpp. Did you mean /help?"));
-        assert!(meant("/undo it").starts_with("/undo is a command of Hermes"));
+        assert!(meant("/yolo it").starts_with("/yolo is a command of Hermes"));
         assert!(!meant("/xylophone").contains("Did you mean"));
         for text in [
             "/etc/passwd is a file",

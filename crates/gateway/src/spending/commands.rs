@@ -28,7 +28,8 @@ impl Gateway {
         &self,
         message: &AcceptedMessage,
     ) -> Result<Redacted<String>, StoreError> {
-        let mut text = format!("model: {}\n", self.settings.model);
+        let agent = self.agent_of(message.conversation()).await?;
+        let mut text = format!("model: {}\n", agent.model_name());
         let yours = SpendingScope::Person(person(message));
         let here = SpendingScope::Conversation(message.conversation().to_string());
         for (whose, scope) in [("you, today", yours), ("this conversation, today", here)] {

@@ -4,7 +4,7 @@ use futures::future::{BoxFuture, FutureExt};
 use hermetic_store::{
     ApprovalRequest, ApprovalScope, DeliveryRow, GivenAnswer, MessageEnd, MessageRow, NewRequest,
     NextDelivery, PartOutcome, PriorAttempt, ProcessRow, PromptNotice, RequestReply, RequestState,
-    RowOwner, Store, StoreError, StoredSubject,
+    RowOwner, Store, StoreError, StoredSubject, ViewBounds,
 };
 use hermetic_types::{BackendKind, ConversationKey, RequestId, RunId, SandboxId, Timestamp};
 
@@ -158,6 +158,52 @@ pub(crate) fn every_write() -> Vec<Write> {
                     .history()
                     .append(&key("scene"), "{}", now())
                     .await
+                    .map(drop)
+            }
+            .boxed()
+        }),
+        on_disk("history.compact", |scene| {
+            async {
+                let history = scene.store.history();
+                history.compact(&key("scene"), 1, "shorter", now()).await
+            }
+            .boxed()
+        }),
+        on_disk("history.take_back", |scene| {
+            async {
+                let history = scene.store.history();
+                let instead = Some("instead");
+                history.take_back(&key("scene"), 1, instead, now()).await
+            }
+            .boxed()
+        }),
+        on_disk("conversation_models.choose", |scene| {
+            async {
+                let models = scene.store.conversation_models();
+                models.choose(&key("scene"), "other").await
+            }
+            .boxed()
+        }),
+        on_disk("conversation_models.forget", |scene| {
+            async {
+                let models = scene.store.conversation_models();
+                models.forget(&key("scene")).await
+            }
+            .boxed()
+        }),
+        on_disk("sessions.begin_anew", |scene| {
+            async {
+                let sessions = scene.store.sessions();
+                sessions.begin_anew(&key("scene"), "s", "title").await
+            }
+            .boxed()
+        }),
+        on_disk("sessions.resume", |scene| {
+            async {
+                let sessions = scene.store.sessions();
+                let key = key("scene");
+                let resumed = sessions.resume(&key, "s", ("t", "other"));
+                resumed.await.map(drop)
             }
             .boxed()
         }),
@@ -382,10 +428,16 @@ pub(crate) async fn told(store: &Store) -> String {
     let approvals = store.approvals();
     let documents = store.documents();
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         store.inbox().open(RowOwner::ThisGateway).await.unwrap(),
         store.tool_calls().of(MessageRow(1)).await.unwrap(),
         store.history().recent(&key("scene"), 99).await.unwrap(),
+        store
+            .history()
+            .view(&key("scene"), ViewBounds::default())
+            .await
+            .unwrap(),
+        store.sessions().of(&key("scene")).await.unwrap(),
         store.deliveries().due(RowOwner::ThisGateway).await.unwrap(),
         approvals
             .pending(RowOwner::ThisGateway, Timestamp::from_millis(0))

@@ -25,6 +25,12 @@ fn what_was_written_before_an_act_is_there_after_a_power_cut() {
         // that waits.
         let order = [
             "history.append",
+            "history.compact",
+            "sessions.begin_anew",
+            "sessions.resume",
+            "history.take_back",
+            "conversation_models.choose",
+            "conversation_models.forget",
             "inbox.accept",
             "inbox.rewrite",
             "inbox.begin",

@@ -4,14 +4,11 @@ use std::collections::HashSet;
 use std::future::ready;
 use std::pin::Pin;
 
-use hermetic_agent::{CallId, JournalError, Message, ToolCall, TurnJournal, mend};
-use hermetic_gateway::HistoryLine;
+use hermetic_agent::{CallId, HistorySummary, JournalError, Message, ToolCall, TurnJournal, mend};
+use hermetic_gateway::{HistoryLine, LineNumbers, ReadHistory, write_summary};
 use hermetic_redact::Redactor;
 use hermetic_store::{HistoryRows, StoreError};
 use hermetic_types::{Clock as _, ConversationKey, SystemClock};
-
-/// How much of a conversation is read; the agent shows the model what fits.
-const MOST_CHAT_LINES: u32 = 500;
 
 /// No message of a platform stands behind a line that was typed.
 const TYPED: i64 = 0;
@@ -21,6 +18,7 @@ pub(super) struct ChatHistory {
     history: HistoryRows,
     conversation: ConversationKey,
     redactor: Redactor,
+    numbers: LineNumbers,
 }
 
 type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send + 'a>>;
@@ -35,26 +33,22 @@ impl ChatHistory {
             history,
             conversation,
             redactor,
+            numbers: LineNumbers::default(),
         }
     }
 
-    pub(super) async fn read(&self) -> Result<Vec<Message>, StoreError> {
-        let lines = self
-            .history
-            .recent(&self.conversation, MOST_CHAT_LINES)
-            .await?;
-        let messages: Vec<Message> = lines
-            .iter()
-            .filter_map(|line| HistoryLine::read(line, &self.redactor))
-            .map(|line| line.message)
-            .collect();
+    /// What stands for the beginning of the conversation, and the rest of it.
+    pub(super) async fn read(&self) -> Result<(Option<HistorySummary>, Vec<Message>), StoreError> {
+        let read = ReadHistory::of(&self.history, &self.conversation, &self.redactor).await?;
+        self.numbers.take_over(read.numbers);
+        let messages: Vec<Message> = read.lines.into_iter().map(|line| line.message).collect();
         // Of a call without a result nobody knows whether it happened: it is written down first.
         let begun: HashSet<CallId> = messages
             .iter()
             .flat_map(Message::tool_calls)
             .map(|call| call.id.clone())
             .collect();
-        Ok(mend(messages, &begun))
+        Ok((read.summary, mend(messages, &begun)))
     }
 
     pub(super) async fn clear(&self) -> Result<(), StoreError> {
@@ -68,10 +62,13 @@ impl ChatHistory {
         };
         let broken = |source: Box<dyn std::error::Error + Send + Sync>| JournalError { source };
         let text = serde_json::to_string(&line).map_err(|error| broken(error.into()))?;
-        self.history
+        let number = self
+            .history
             .append(&self.conversation, &text, SystemClock.now())
             .await
-            .map_err(|error| broken(error.into()))
+            .map_err(|error| broken(error.into()))?;
+        self.numbers.note(message, number);
+        Ok(())
     }
 }
 
@@ -86,5 +83,11 @@ impl TurnJournal for ChatHistory {
 
     fn tool_ended<'a>(&'a self, _: &'a CallId, result: &'a Message) -> Writing<'a> {
         Box::pin(self.write(result))
+    }
+
+    fn compacted<'a>(&'a self, summary: &'a HistorySummary, kept: usize) -> Writing<'a> {
+        let place = (&self.history, &self.conversation);
+        let now = SystemClock.now();
+        Box::pin(write_summary(place, &self.numbers, (summary, kept), now))
     }
 }

@@ -203,7 +203,7 @@ impl<'a> TerminalTalk<'a> {
         text: &str,
         screen: &TurnScreen,
     ) -> Result<InterruptibleEnd<TurnAnswer>, CommandFailure> {
-        let history = self.book.read().await?;
+        let (summary, history) = self.book.read().await?;
         let system = self
             .keyboard
             .redactor
@@ -213,8 +213,10 @@ impl<'a> TerminalTalk<'a> {
         let steer = SteeringHandle::default();
         let turn = AgentTurn {
             system: &system,
+            summary: summary.as_ref(),
             history: &history,
             input: TurnInput::Says(text),
+            media: &[],
             tools: &tools,
             journal: &self.book,
             observer: screen,

@@ -60,6 +60,26 @@ const IN_CHATS: &[(&str, &str)] = &[
         "Nothing waits for a no. A question is asked here when it comes up.",
     ),
     ("/usage", "What is said at the keyboard is not counted."),
+    (
+        "/undo",
+        "Nothing is taken back at the keyboard. /new starts afresh.",
+    ),
+    ("/retry", "Press the arrow up for your last line."),
+    (
+        "/compact",
+        "A long conversation is summarised by itself here.",
+    ),
+    (
+        "/sessions",
+        "`hermetic chat --session NAME` goes on with one.",
+    ),
+    (
+        "/resume",
+        "`hermetic chat --session NAME` goes on with one.",
+    ),
+    ("/files", "`/sh ls` shows them."),
+    ("/sandbox", "/status says where this runs."),
+    ("/egress", "/status says what can be reached."),
     ("/lift", "There are no budgets at the keyboard."),
 ];
 
