@@ -7,8 +7,9 @@ use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ActivityRows, ApprovalRows, CopyError, DeliveryRows, DocumentRows, HistoryRows,
-    InboxRows, OpenError, ProcessRows, SandboxLedger, SpendingRows, StoreVersion, ToolCalls,
+    AccountState, ActivityRows, ApprovalRows, BrowserChatRows, CopyError, DeliveryRows,
+    DocumentRows, HistoryRows, InboxRows, OpenError, ProcessRows, SandboxLedger, SpendingRows,
+    StoreVersion, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -106,6 +107,11 @@ impl Store {
     /// What the adapter of this account remembers.
     pub fn account_state(&self, account: &str) -> AccountState {
         AccountState::new(self.database.clone(), account.to_owned())
+    }
+
+    /// What was said in the chat in the browser.
+    pub fn browser_chat(&self) -> BrowserChatRows {
+        BrowserChatRows::new(self.database.clone())
     }
 
     pub fn documents(&self) -> DocumentRows {
