@@ -62,6 +62,7 @@ impl Gateway {
         if let Some(memory) = self.settings.memory {
             let silent = self.now().minus(memory);
             let forgotten = self.history.forget_silent(silent).await?;
+            self.browser_chat.prune(silent).await?;
             if forgotten > 0 {
                 tracing::info!(forgotten, "silent conversations are forgotten");
             }
