@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, ready};
 use futures::stream::{self, FuturesOrdered, Stream, StreamExt, select, select_all};
+use hermetic_access::AdmissionRefusal;
 use hermetic_chat::{Chat, ChatEvent, Receipt, ReceiveError, ReceivedEvent, UndeliveredReply};
 use hermetic_session::SettleError;
 use hermetic_store::StoreError;
@@ -211,6 +212,8 @@ impl Gateway {
         self.turns.spawn(async move {
             match gateway.access.admit_press(press).await {
                 Ok(press) => gateway.press(&press, receipt).await,
+                // It comes again.
+                Err(AdmissionRefusal::CannotTell) => drop(receipt),
                 Err(_) => receipt.stored(),
             }
         });
