@@ -275,8 +275,9 @@ fn conversation(
             }
         }
         span #latest {}
-        // The script takes it away, where there is one that runs.
-        p #again { a href={ "/chat?c=" (open.id) "#latest" } { "Load again" } " to see what was answered." }
+        // The script takes it away, where there is one that runs. Without a fragment: to one on the same page
+        // a browser goes without asking again.
+        p #again { a href={ "/chat?c=" (open.id) } { "Load again" } " to see what was answered." }
     }
 }
 

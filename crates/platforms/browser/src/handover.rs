@@ -148,7 +148,7 @@ impl BrowserAdapter {
         let found = match self.rows.waiting_message(id).await {
             Ok(found) => found?,
             Err(error) => {
-                tracing::warn!(%error, message = id, "what was said cannot be read yet");
+                tracing::warn!(%error, row = id, "what was said cannot be read yet");
                 let later = async move {
                     sleep(STORE_PAUSE).await;
                     HandedOver {
@@ -163,7 +163,7 @@ impl BrowserAdapter {
         };
         let Ok(message) = self.incoming(found) else {
             // Nobody gets this far under a name that is none.
-            tracing::error!(message = id, "a message of somebody without a name");
+            tracing::error!(row = id, "a message of somebody without a name");
             let signature = Some(Signature::TurnedAway);
             let refused = HandedOver {
                 id,
@@ -202,7 +202,7 @@ impl BrowserAdapter {
         };
         if let Err(error) = self.rows.settle(handed.id, state).await {
             // The next start hands it over once more, under the same name, which the inbox knows.
-            tracing::warn!(%error, message = handed.id, "it could not be noted that it was taken");
+            tracing::warn!(%error, row = handed.id, "it could not be noted that it was taken");
         }
         if let (Some(told), Some(signature)) = (handed.told, handed.signature) {
             // Whoever said it may have gone.
