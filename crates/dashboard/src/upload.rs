@@ -52,13 +52,13 @@ impl UploadedForm {
         let constraints = Constraints::new().size_limit(limits);
         let mut parts = Multipart::with_constraints(stream, boundary, constraints);
         let mut form = Self::default();
-        while let Some(part) = parts.next_field().await.map_err(refusal)? {
+        while let Some(part) = parts.next_field().await.map_err(|error| refusal(&error))? {
             let name = part.name().unwrap_or_default().to_owned();
             let file = part.file_name().map(str::to_owned);
             let mime = part
                 .content_type()
                 .map(|mime| mime.essence_str().to_owned());
-            let bytes = part.bytes().await.map_err(refusal)?;
+            let bytes = part.bytes().await.map_err(|error| refusal(&error))?;
             match file {
                 // A browser sends this for a field in which no file was chosen.
                 Some(file) if file.is_empty() && bytes.is_empty() => {}
@@ -105,7 +105,7 @@ fn plain_name(name: &str) -> String {
     }
 }
 
-fn refusal(error: multer::Error) -> UploadRefused {
+fn refusal(error: &multer::Error) -> UploadRefused {
     match error {
         multer::Error::FieldSizeExceeded { .. } | multer::Error::StreamSizeExceeded { .. } => {
             UploadRefused::TooLarge
