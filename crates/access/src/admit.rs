@@ -96,6 +96,16 @@ impl Access {
         &self.pairing
     }
 
+    /// The key of the conversation that this person has in this place.
+    pub fn conversation(
+        &self,
+        account: &AccountId,
+        place: &ChatPlace,
+        user: &UserId,
+    ) -> ConversationKey {
+        key::conversation(&self.settings, account, place, user)
+    }
+
     /// Lets a message in, or says what its sender may learn.
     ///
     /// Where the store does not answer and no list names them, it cannot be told: nobody gets in, and
@@ -217,8 +227,10 @@ fn decide(
     }
 
     let id = &sender.id;
+    let is_made_operator = |role| own.operator_roles.contains(role);
     let is_operator = settings.operators.contains(id)
         || own.operators.contains(id)
+        || sender.roles.iter().any(is_made_operator)
         || paired == Some(PairedRole::Operator);
     let paired = paired.is_some();
     let lists = [

@@ -38,6 +38,8 @@ pub struct PlatformSettings {
     pub bots: BotAdmission,
     /// Operators on this platform only.
     pub operators: BTreeSet<UserId>,
+    /// Whoever has one of these roles is an operator: for a platform on which nobody but we gives them.
+    pub operator_roles: BTreeSet<RoleId>,
     pub unauthorized_dm: Option<UnauthorizedDm>,
 }
 

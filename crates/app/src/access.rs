@@ -42,6 +42,7 @@ pub(crate) fn access(config: &Config, store: &Store) -> Access {
             (Platform::Signal, signal(config)),
             (Platform::Matrix, matrix(config)),
             (Platform::Webhook, webhook(config)),
+            (Platform::Browser, browser(config)),
             (Platform::Whatsapp, whatsapp::settings(config)),
         ]
         .into(),
@@ -204,6 +205,19 @@ fn webhook(config: &Config) -> PlatformSettings {
     }
 }
 
+/// Nobody writes in the browser who has not proved at the dashboard's login that they operate this gateway, so
+/// whoever was let in there is let in here, and nobody else: no list opens this door and no code is offered.
+fn browser(config: &Config) -> PlatformSettings {
+    PlatformSettings {
+        operators: named_for(config, Platform::Browser),
+        operator_roles: RoleId::new(crate::platforms::OPERATOR_ROLE)
+            .into_iter()
+            .collect(),
+        unauthorized_dm: Some(UnauthorizedDm::Ignore),
+        ..PlatformSettings::default()
+    }
+}
+
 /// Approvers who are listed with this platform's name.
 fn named_for(config: &Config, platform: Platform) -> BTreeSet<UserId> {
     let approvers = config.approvals().approvers.iter();
@@ -263,10 +277,19 @@ pub(crate) fn approvers(config: &Config) -> Vec<(AccountId, UserId)> {
         ),
         // Not who is listed for every platform: a number from elsewhere may be a stranger's telephone.
         (whatsapp::accounts(config), CountedLists::Own),
+        (browser_accounts(config), CountedLists::Own),
     ];
     asking
         .iter()
         .flat_map(|(accounts, lists)| approvers_on(config, accounts, *lists))
+        .collect()
+}
+
+fn browser_accounts(config: &Config) -> Vec<AccountId> {
+    let is_there = config.gateway().dashboard.enabled;
+    is_there
+        .then(|| Platform::Browser.into())
+        .into_iter()
         .collect()
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt, join_all};
 use hermetic_agent::NanoDollars;
 use hermetic_approvals::ApprovalRegistry;
+use hermetic_browser::BrowserAdapter;
 use hermetic_config::{
     Config, ConfigInputs, DayBudget, EffectiveSetting, ResolvedBackend, SettingValue,
 };
@@ -26,7 +27,7 @@ use hermetic_store::Store;
 use hermetic_types::{BackendKind, Boundary, Command, ConversationKey, SandboxId, SharedClock};
 use tracing::warn;
 
-use super::{access, boundary, egress, terminal};
+use super::{access, boundary, egress, platforms, terminal};
 
 /// What the dashboard is built from.
 pub(super) struct DashboardSources<'a> {
@@ -38,6 +39,7 @@ pub(super) struct DashboardSources<'a> {
     pub(super) approvals: &'a ApprovalRegistry,
     pub(super) redactor: &'a Redactor,
     pub(super) feed: EgressFeed,
+    pub(super) browser: Option<Arc<BrowserAdapter>>,
     pub(super) clock: &'a SharedClock,
 }
 
@@ -69,6 +71,9 @@ pub(super) fn dashboard(sources: DashboardSources<'_>) -> DashboardBuilder {
     let (redactor, clock) = (sources.redactor.clone(), Arc::clone(sources.clock));
     let (audit, rules) = (super::audit_places(config), super::rule_book(config));
     let feed = sources.feed;
+    let chat = sources
+        .browser
+        .map(|account| platforms::browser_chat(config, &store, &clock, account));
     DashboardBuilder::new(move |gateway, terms: DashboardTerms| {
         let parts = DashboardParts {
             gateway: Arc::new(RunningView {
@@ -81,6 +86,7 @@ pub(super) fn dashboard(sources: DashboardSources<'_>) -> DashboardBuilder {
             audit,
             rules,
             egress: feed,
+            chat,
             redactor,
             clock,
             access,

@@ -65,6 +65,9 @@ pub async fn gateway(
         Some(given) => (given, Vec::new()),
         None => configured_chats(config, &store, &clock).await?,
     };
+    let browser = platforms::browser_account(config, &store, &clock);
+    let own = browser.iter().map(|own| Arc::clone(own) as Arc<dyn Chat>);
+    let chats: Vec<_> = chats.into_iter().chain(own).collect();
     let reviewer = match &surroundings.model {
         Some(given) => approvals::reviewer_with(config, Arc::clone(given)),
         None => approvals::reviewer(config, &clock)?,
@@ -95,6 +98,7 @@ pub async fn gateway(
             approvals: approvals.registry(),
             redactor: &redactor,
             feed,
+            browser,
             clock: &clock,
         })
     });

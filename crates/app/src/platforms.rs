@@ -3,6 +3,7 @@
 //! Each stands behind a feature, so that a build can leave it out; then the configuration is told that
 //! this build does not speak it. Nothing but this folder knows which platforms exist.
 
+mod browser;
 mod check;
 #[cfg(feature = "discord")]
 mod discord;
@@ -30,6 +31,7 @@ use hermetic_upstream::UpstreamProxy;
 
 use crate::AppFailure;
 
+pub(crate) use browser::{OPERATOR_ROLE, browser_account, browser_chat};
 pub use check::check_accounts;
 pub(crate) use listeners::listen;
 #[cfg(feature = "matrix")]

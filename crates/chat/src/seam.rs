@@ -42,6 +42,12 @@ pub trait Chat: Send + Sync + fmt::Debug {
 
     fn state(&self) -> ChatState;
 
+    /// Whether the platform is the gateway itself. It is there for as long as the gateway is, so it is no
+    /// reason to go on when every other one is lost.
+    fn is_own(&self) -> bool {
+        false
+    }
+
     /// Asks the platform who this account is and what it may not do, without receiving anything. For
     /// `doctor` and for whoever sets an account up.
     fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {

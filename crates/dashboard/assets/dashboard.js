@@ -125,6 +125,8 @@
     }
   };
 
+  document.addEventListener("hermetic-refresh", refresh);
+
   // A hidden page hears nothing: browsers have few connections to one server, and other pages need them too.
   let stream = null;
   const open = () => {

@@ -42,6 +42,45 @@ struct FormToken {
 }
 
 impl<T> Act<T> {
+    /// Whoever sent this, if they may act.
+    pub(crate) fn viewer_of(request: &Request) -> Result<Viewer, ActRefused> {
+        let for_program = request.uri().path().starts_with("/api/");
+        let refused = |status, why| ActRefused {
+            for_program,
+            status,
+            why,
+        };
+        let viewer = request.extensions().get::<Viewer>().cloned();
+        let viewer = viewer.ok_or(refused(StatusCode::UNAUTHORIZED, "Nobody is signed in."))?;
+        match viewer.may_act() {
+            true => Ok(viewer),
+            false => {
+                let why = "You may look here, and not act. An operator can.";
+                Err(refused(StatusCode::FORBIDDEN, why))
+            }
+        }
+    }
+
+    /// Holds the token of a form against the session. Programs have none, and need none.
+    pub(crate) fn check_token(
+        viewer: &Viewer,
+        given: &str,
+        for_program: bool,
+    ) -> Result<(), ActRefused> {
+        let Some(expected) = &viewer.csrf else {
+            return Ok(());
+        };
+        match bool::from(given.as_bytes().ct_eq(expected.as_bytes())) {
+            true => Ok(()),
+            false => Err(ActRefused {
+                for_program,
+                status: StatusCode::FORBIDDEN,
+                why: "This form is not of your session, or it is too old: go back, load the page \
+                      again, and repeat it. Nothing was done.",
+            }),
+        }
+    }
+
     /// Writes down that this is about to be done. What cannot be written down is not done.
     pub(crate) fn record(
         &self,
@@ -79,12 +118,7 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for Act<T> {
             status,
             why,
         };
-        let viewer = request.extensions().get::<Viewer>().cloned();
-        let viewer = viewer.ok_or(refused(StatusCode::UNAUTHORIZED, "Nobody is signed in."))?;
-        if !viewer.may_act() {
-            let why = "You may look here, and not act. An operator can.";
-            return Err(refused(StatusCode::FORBIDDEN, why));
-        }
+        let viewer = Self::viewer_of(&request)?;
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let is_json = content.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
         let body = small_body(request.into_body()).await;
@@ -93,14 +127,10 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for Act<T> {
         let form = match (&viewer.csrf, is_json) {
             (None, true) => serde_json::from_slice(&body).map_err(|_| invalid)?,
             (None, false) => serde_urlencoded::from_bytes(&body).map_err(|_| invalid)?,
-            (Some(expected), _) => {
+            (Some(_), _) => {
                 let token = serde_urlencoded::from_bytes::<FormToken>(&body).ok();
                 let given = token.and_then(|token| token.csrf).unwrap_or_default();
-                if !bool::from(given.as_bytes().ct_eq(expected.as_bytes())) {
-                    let why = "This form is not of your session, or it is too old: go back, load the \
-                               page again, and repeat it. Nothing was done.";
-                    return Err(refused(StatusCode::FORBIDDEN, why));
-                }
+                Self::check_token(&viewer, &given, for_program)?;
                 serde_urlencoded::from_bytes(&body).map_err(|_| invalid)?
             }
         };

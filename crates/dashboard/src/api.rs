@@ -2,17 +2,18 @@
 //!
 //! `docs/api/dashboard.json` describes it.
 
-use axum::extract::{Query, State};
+use axum::extract::{Extension, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::json;
 
+use crate::access::Viewer;
 use crate::failure::PageFailure;
 use crate::pages::{
-    approvals, audit, configuration, conversations, egress, overview, people, sandboxes, timeline,
-    usage,
+    approvals, audit, chat, configuration, conversations, egress, overview, people, sandboxes,
+    timeline, usage,
 };
 use crate::state::SharedState;
 
@@ -27,6 +28,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/api/v1/overview", get(overview_json))
         .route("/api/v1/conversations", get(conversations_json))
         .route("/api/v1/conversation", get(conversation_json))
+        .route("/api/v1/chat", get(chat_json))
         .route("/api/v1/sandboxes", get(sandboxes_json))
         .route("/api/v1/approvals", get(approvals_json))
         .route("/api/v1/egress", get(egress_json))
@@ -36,6 +38,11 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/api/v1/configuration", get(configuration_json))
         .route("/api/v1/usage", get(usage_json))
         .route("/api/v1/approvals/answer", post(approvals::answer))
+        .route("/api/v1/chat/open", post(chat::open))
+        .route("/api/v1/chat/say", post(chat::say))
+        .route("/api/v1/chat/press", post(chat::press))
+        .route("/api/v1/chat/delete", post(chat::delete))
+        .route("/api/v1/chat/file", get(chat::file))
         .route("/api/v1/conversation/stop", post(timeline::stop))
         .route("/api/v1/conversation/reset", post(timeline::reset))
         .route("/api/v1/conversation/destroy", post(timeline::destroy))
@@ -80,6 +87,14 @@ async fn conversation_json(
     Query(query): Query<timeline::TimelineQuery>,
 ) -> ApiAnswer {
     Ok(Json(timeline::load(&state, &query).await?).into_response())
+}
+
+async fn chat_json(
+    State(state): State<SharedState>,
+    Extension(viewer): Extension<Viewer>,
+    Query(query): Query<chat::ChatQuery>,
+) -> ApiAnswer {
+    Ok(Json(chat::load(&state, &viewer, &query).await?).into_response())
 }
 
 async fn sandboxes_json(State(state): State<SharedState>) -> ApiAnswer {

@@ -10,12 +10,13 @@ use sha2::{Digest as _, Sha256};
 
 const STYLE: &str = include_str!("../assets/dashboard.css");
 const SCRIPT: &str = include_str!("../assets/dashboard.js");
+const CHAT_SCRIPT: &str = include_str!("../assets/chat.js");
 const ICON: &str = include_str!("../assets/icon.svg");
 
 /// Names this version of the files, so that a browser may keep them for good.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let mut hash = Sha256::new();
-    for text in [STYLE, SCRIPT, ICON] {
+    for text in [STYLE, SCRIPT, CHAT_SCRIPT, ICON] {
         hash.update(text.as_bytes());
     }
     hash.finalize()[..6]
@@ -37,6 +38,10 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
         .route(
             "/assets/dashboard.js",
             get(|| async { file("text/javascript; charset=utf-8", SCRIPT) }),
+        )
+        .route(
+            "/assets/chat.js",
+            get(|| async { file("text/javascript; charset=utf-8", CHAT_SCRIPT) }),
         )
         .route(
             "/assets/icon.svg",

@@ -16,19 +16,23 @@ mod access;
 mod acts;
 mod api;
 mod assets;
+mod browser_chat;
 mod egress_feed;
 mod failure;
 mod gateway_view;
 mod live;
+mod markdown;
 mod pages;
 mod routes;
 mod state;
+mod upload;
 mod words;
 
 pub use access::{
     AccessKey, AccessSettings, DashboardRole, InvalidRole, KeyError, ProxyAccess, access_link,
     access_token, is_loopback_host,
 };
+pub use browser_chat::{BrowserChat, ChatBounds, ChatPress, ChatRefused, ChatWords};
 pub use egress_feed::EgressFeed;
 pub use gateway_view::{
     ActFailed, BudgetRow, ConditionReport, GatewayView, LayerRow, ListedPerson, PartRow,

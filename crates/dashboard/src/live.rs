@@ -52,6 +52,8 @@ pub(crate) enum LiveTopic {
     Egress,
     /// How the gateway and its platforms are.
     Condition,
+    /// Conversations in the browser.
+    Chat,
 }
 
 /// Streams that are open, by whom.
@@ -155,6 +157,7 @@ impl LiveTopic {
             Self::Activity => "activity",
             Self::Egress => "egress",
             Self::Condition => "condition",
+            Self::Chat => "chat",
         }
     }
 }
@@ -209,6 +212,16 @@ pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
             sleep(GAP).await;
         }
     };
+    let chat = async {
+        let Some(chat) = &state.chat else {
+            return std::future::pending().await;
+        };
+        let mut changes = chat.changes();
+        while changes.changed().await.is_ok() {
+            live.publish(LiveTopic::Chat);
+            sleep(GAP).await;
+        }
+    };
     let condition = async {
         let mut last = state.gateway.condition();
         loop {
@@ -225,7 +238,7 @@ pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
     };
     tokio::select! {
         () = stop.cancelled() => {}
-        () = async { tokio::join!(activity, connections, condition); } => {}
+        () = async { tokio::join!(activity, connections, condition, chat); } => {}
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod audit;
 mod chart;
+pub(crate) mod chat;
 pub(crate) mod configuration;
 pub(crate) mod conversations;
 pub(crate) mod egress;
@@ -32,6 +33,12 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/conversation/stop", post(timeline::stop))
         .route("/conversation/reset", post(timeline::reset))
         .route("/conversation/destroy", post(timeline::destroy))
+        .route("/chat", get(chat::page))
+        .route("/chat/open", post(chat::open))
+        .route("/chat/say", post(chat::say))
+        .route("/chat/press", post(chat::press))
+        .route("/chat/delete", post(chat::delete))
+        .route("/chat/file", get(chat::file))
         .route("/sandboxes", get(sandboxes::page))
         .route("/sandbox/stop", post(sandboxes::stop))
         .route("/approvals", get(approvals::page))

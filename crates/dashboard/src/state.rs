@@ -17,7 +17,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::access::{AccessSettings, DashboardAccess};
 use crate::live::{LiveEvents, LiveTopic};
-use crate::{EgressFeed, GatewayView, SealReport, words};
+use crate::{BrowserChat, EgressFeed, GatewayView, SealReport, words};
 
 /// What a dashboard is made of. The app builds them from the configuration.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct DashboardParts {
     pub audit: AuditPaths,
     pub rules: RuleBook,
     pub egress: EgressFeed,
+    /// The chat in the browser, where there is one.
+    pub chat: Option<Arc<dyn BrowserChat>>,
     /// What is shown went through it, whoever wrote it.
     pub redactor: Redactor,
     pub clock: SharedClock,
@@ -48,6 +50,9 @@ pub(crate) struct DashboardState {
     pub(crate) audit: AuditPaths,
     pub(crate) rules: RuleBook,
     pub(crate) egress: EgressFeed,
+    pub(crate) chat: Option<Arc<dyn BrowserChat>>,
+    /// Forms with files that are being read: each of them is held in memory.
+    pub(crate) uploads: Semaphore,
     pub(crate) access: DashboardAccess,
     pub(crate) live: Arc<LiveEvents>,
     /// Walks through the whole record at once: each of them reads all of it.
@@ -67,6 +72,9 @@ const SEAL_AGE: Duration = Duration::from_secs(30);
 
 /// Until then it is shown while it is found out anew; what is older is waited for.
 const OLDEST_SEAL: Duration = Duration::from_secs(300);
+
+/// Forms with files that are read at once.
+const MOST_UPLOADS: usize = 2;
 
 /// The longest wait of a page for it.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -92,6 +100,8 @@ impl DashboardState {
             audit: parts.audit,
             rules: parts.rules,
             egress: parts.egress,
+            chat: parts.chat,
+            uploads: Semaphore::new(MOST_UPLOADS),
             access,
             live: Arc::new(LiveEvents::new(parts.most_streams)),
             walks: Semaphore::new(1),

@@ -9,7 +9,7 @@ use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
 use hermetic_session::Sandboxes;
-use hermetic_store::{HistoryRows, InboxRows, Store, ToolCalls};
+use hermetic_store::{BrowserChatRows, HistoryRows, InboxRows, Store, ToolCalls};
 use hermetic_types::{HealthReport, Platform, SharedClock, Timestamp};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -102,6 +102,8 @@ pub struct Gateway {
     pub(crate) store: Store,
     pub(crate) inbox: InboxRows,
     pub(crate) history: HistoryRows,
+    /// What was said in the browser, which is forgotten like the rest.
+    pub(crate) browser_chat: BrowserChatRows,
     pub(crate) tool_calls: ToolCalls,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
@@ -165,6 +167,7 @@ impl Gateway {
             chats: parts.chats,
             inbox: parts.store.inbox(),
             history: parts.store.history(),
+            browser_chat: parts.store.browser_chat(),
             tool_calls: parts.store.tool_calls(),
             sandboxes: parts.sandboxes,
             agent: parts.agent,

@@ -10,6 +10,7 @@
 mod activity;
 mod adapter_state;
 mod approvals;
+mod browser_chat;
 mod conversation_models;
 mod database;
 mod deliveries;
@@ -32,6 +33,10 @@ pub use adapter_state::AccountState;
 pub use approvals::{
     AnswerOutcome, ApprovalRequest, ApprovalRows, ApprovalScope, GivenAnswer, NewRequest,
     PromptNotice, RequestReply, RequestState, StoredSubject,
+};
+pub use browser_chat::{
+    BrowserChatRows, BrowserConversation, BrowserFile, BrowserMessage, BrowserMessageState,
+    NewBrowserFile, NewBrowserMessage, SaidOutcome, WaitingMessage,
 };
 pub use conversation_models::ConversationModels;
 pub use database::{CopyError, DatabaseError, OpenError, RowOwner, StoreError, StoreVersion};

@@ -7,9 +7,9 @@ use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ActivityRows, ApprovalRows, ConversationModels, CopyError, DeliveryRows,
-    DocumentRows, HistoryRows, InboxRows, OpenError, ProcessRows, SandboxLedger, SessionRows,
-    SpendingRows, StoreMetrics, StoreVersion, ToolCalls,
+    AccountState, ActivityRows, ApprovalRows, BrowserChatRows, ConversationModels, CopyError,
+    DeliveryRows, DocumentRows, HistoryRows, InboxRows, OpenError, ProcessRows, SandboxLedger,
+    SessionRows, SpendingRows, StoreMetrics, StoreVersion, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -124,6 +124,11 @@ impl Store {
     /// What the adapter of this account remembers.
     pub fn account_state(&self, account: &str) -> AccountState {
         AccountState::new(self.database.clone(), account.to_owned())
+    }
+
+    /// What was said in the chat in the browser.
+    pub fn browser_chat(&self) -> BrowserChatRows {
+        BrowserChatRows::new(self.database.clone())
     }
 
     pub fn documents(&self) -> DocumentRows {

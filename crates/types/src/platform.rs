@@ -19,6 +19,8 @@ pub enum Platform {
     Signal,
     Matrix,
     Webhook,
+    /// The chat in the dashboard: the platform is the gateway itself.
+    Browser,
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub struct UnknownPlatform {
 }
 
 impl Platform {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Telegram,
         Self::Discord,
         Self::Slack,
@@ -36,6 +38,7 @@ impl Platform {
         Self::Signal,
         Self::Matrix,
         Self::Webhook,
+        Self::Browser,
     ];
 
     pub fn name(self) -> &'static str {
@@ -47,6 +50,7 @@ impl Platform {
             Self::Signal => "signal",
             Self::Matrix => "matrix",
             Self::Webhook => "webhook",
+            Self::Browser => "browser",
         }
     }
 }

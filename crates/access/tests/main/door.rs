@@ -305,6 +305,36 @@ async fn a_role_opens_the_door_where_it_is_had() {
     );
 }
 
+#[tokio::test]
+async fn a_role_that_the_platform_is_trusted_with_makes_an_operator_there_and_nowhere_else() {
+    let own = PlatformSettings {
+        operator_roles: [RoleId::from(900)].into(),
+        unauthorized_dm: Some(UnauthorizedDm::Ignore),
+        ..PlatformSettings::default()
+    };
+    let lab = Lab::new(AccessSettings {
+        platforms: [(Platform::Telegram, own)].into(),
+        ..AccessSettings::default()
+    });
+    let with_role = |incoming: IncomingMessage, role: i64| {
+        let mut incoming = incoming;
+        incoming.sender.roles = vec![RoleId::from(role)];
+        incoming
+    };
+    let admitted = lab.says(with_role(dm("7"), 900)).await.unwrap();
+    assert_eq!(
+        (admitted.grounds(), admitted.role()),
+        (AdmissionGrounds::Operator, SenderRole::Operator)
+    );
+    for stranger in [dm("7"), with_role(dm("7"), 800)] {
+        let refused = lab.says(stranger).await.unwrap_err();
+        assert_eq!(refused, AdmissionRefusal::SayNothing);
+    }
+    let mut elsewhere = with_role(dm("7"), 900);
+    elsewhere.account = Platform::Discord.into();
+    assert!(lab.says(elsewhere).await.is_err());
+}
+
 #[derive(Debug)]
 struct BrokenPairings;
 

@@ -22,8 +22,9 @@ pub(crate) struct Page<'a> {
 }
 
 /// Where one can go, in the order of how often one does.
-const PLACES: [(&str, &str); 9] = [
+const PLACES: [(&str, &str); 10] = [
     ("/", "Overview"),
+    ("/chat", "Chat"),
     ("/conversations", "Conversations"),
     ("/approvals", "Approvals"),
     ("/sandboxes", "Sandboxes"),

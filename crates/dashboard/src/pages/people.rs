@@ -72,7 +72,8 @@ pub(crate) async fn page(
                     (csrf_field(&viewer))
                     label.unseen for="platform" { "Platform" }
                     select #platform name="platform" {
-                        @for platform in Platform::ALL { option value=(platform) { (platform) } }
+                        // In the browser nobody is let in by a code.
+                        @for platform in Platform::ALL.into_iter().filter(|one| *one != Platform::Browser) { option value=(platform) { (platform) } }
                     }
                     label.unseen for="code" { "Code" }
                     input #code name="code" required autocomplete="off" placeholder="Code, as they read it to you";

@@ -62,6 +62,7 @@ impl Gateway {
         self.spending.forget_old().await?;
         if let Some(memory) = self.settings.memory {
             let forgotten = self.history.forget_silent(now.minus(memory)).await?;
+            self.browser_chat.prune(now.minus(memory)).await?;
             if forgotten > 0 {
                 tracing::info!(forgotten, "silent conversations are forgotten");
             }

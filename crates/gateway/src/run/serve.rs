@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, ready};
-use futures::stream::{FuturesOrdered, StreamExt, select_all};
+use futures::stream::{self, FuturesOrdered, Stream, StreamExt, select, select_all};
 use hermetic_access::AdmissionRefusal;
-use hermetic_chat::{ChatEvent, Receipt, UndeliveredReply};
+use hermetic_chat::{Chat, ChatEvent, Receipt, ReceiveError, ReceivedEvent, UndeliveredReply};
 use hermetic_session::SettleError;
 use hermetic_store::StoreError;
 use hermetic_types::{BackendKind, ButtonPress, DeletedMessage, IncomingMessage};
@@ -33,6 +33,15 @@ pub enum DrainOutcome {
         /// Conversations in which something was interrupted.
         turns: usize,
     },
+}
+
+/// Everything that happens in these chats.
+fn heard_in<'a>(
+    chats: Vec<&'a Arc<dyn Chat>>,
+    stop: &CancellationToken,
+) -> impl Stream<Item = Option<Result<ReceivedEvent, ReceiveError>>> + use<'a> {
+    let streams = chats.into_iter().map(|chat| chat.receive(stop.clone()));
+    select_all(streams.collect::<Vec<_>>()).map(Some)
 }
 
 /// What became of an event that was taken over.
@@ -131,7 +140,10 @@ impl Gateway {
             stop.cancelled().await;
             return Ok(());
         }
-        let mut heard = select_all(self.chats.iter().map(|chat| chat.receive(stop.clone())));
+        let (own, others): (Vec<_>, Vec<_>) = self.chats.iter().partition(|chat| chat.is_own());
+        // Nothing stands for the end of all that are somebody else's.
+        let lost = stream::iter((!others.is_empty()).then_some(None));
+        let mut heard = select(heard_in(own, stop), heard_in(others, stop).chain(lost));
         // Written down together, handed over in the order they came.
         let mut accepting = FuturesOrdered::new();
         let ended = loop {
@@ -145,7 +157,7 @@ impl Gateway {
             };
             match next {
                 None => break Ok(()),
-                Some(Some(Ok(received))) => match received.event {
+                Some(Some(Some(Ok(received)))) => match received.event {
                     ChatEvent::Message(incoming) => {
                         let accepted = self.take_message(incoming, received.receipt);
                         accepting.push_back(Either::Left(accepted));
@@ -162,9 +174,9 @@ impl Gateway {
                     ChatEvent::Press(press) => self.hear_press(press, received.receipt),
                     ChatEvent::Undelivered(reply) => self.note_undelivered(reply, received.receipt),
                 },
-                Some(Some(Err(error))) => tracing::error!(%error, "a chat platform is lost"),
-                Some(None) if stop.is_cancelled() => break Ok(()),
-                Some(None) => break Err(ServeError::NoChatLeft),
+                Some(Some(Some(Err(error)))) => tracing::error!(%error, "a chat platform is lost"),
+                Some(None | Some(None)) if stop.is_cancelled() => break Ok(()),
+                Some(None | Some(None)) => break Err(ServeError::NoChatLeft),
             }
         };
         while let Some(taken) = accepting.next().await {

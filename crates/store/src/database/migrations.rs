@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 14] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 15] = [
     (
         1,
         "ledger",
@@ -65,6 +65,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 14] = [
         70,
         "activity",
         include_str!("../../migrations/0070_activity.sql"),
+    ),
+    (
+        80,
+        "browser_chat",
+        include_str!("../../migrations/0080_browser_chat.sql"),
     ),
     (
         82,

@@ -16,6 +16,7 @@ pub(crate) enum SqlValue {
     Nothing,
     Number(i64),
     Text(String),
+    Bytes(Vec<u8>),
 }
 
 impl SqlStatement {
@@ -38,6 +39,7 @@ impl SqlStatement {
             SqlValue::Nothing => query.bind(None::<i64>),
             SqlValue::Number(number) => query.bind(*number),
             SqlValue::Text(text) => query.bind(text.clone()),
+            SqlValue::Bytes(bytes) => query.bind(bytes.clone()),
         })
     }
 }
@@ -63,6 +65,12 @@ impl From<&str> for SqlValue {
 impl From<&String> for SqlValue {
     fn from(text: &String) -> Self {
         Self::Text(text.clone())
+    }
+}
+
+impl From<&[u8]> for SqlValue {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(bytes.to_vec())
     }
 }
 

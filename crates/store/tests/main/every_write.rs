@@ -2,9 +2,10 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_store::{
-    ApprovalRequest, ApprovalScope, DeliveryRow, GivenAnswer, MessageEnd, MessageRow, NewRequest,
-    NextDelivery, PartOutcome, PriorAttempt, ProcessRow, PromptNotice, RequestReply, RequestState,
-    RowOwner, Store, StoreError, StoredSubject, ViewBounds,
+    ApprovalRequest, ApprovalScope, BrowserMessageState, DeliveryRow, GivenAnswer, MessageEnd,
+    MessageRow, NewBrowserFile, NewBrowserMessage, NewRequest, NextDelivery, PartOutcome,
+    PriorAttempt, ProcessRow, PromptNotice, RequestReply, RequestState, RowOwner, SaidOutcome,
+    Store, StoreError, StoredSubject, ViewBounds,
 };
 use hermetic_types::{BackendKind, ConversationKey, RequestId, RunId, SandboxId, Timestamp};
 
@@ -17,6 +18,10 @@ pub(crate) struct Scene {
     pub(crate) sandbox: SandboxId,
     pub(crate) reply: DeliveryRow,
     pub(crate) sent: DeliveryRow,
+    /// A conversation in the browser, with something that waits and something that was answered.
+    pub(crate) talk: i64,
+    pub(crate) waiting: i64,
+    pub(crate) shown: i64,
 }
 
 /// A write by its name.
@@ -66,8 +71,19 @@ pub(crate) async fn scene(store: Store) -> Scene {
     let sent = deliveries.queue_and_end(answered_before, MessageEnd::Answered, written, now());
     let sent = sent.await.unwrap();
     deliveries.sent(sent, now()).await.unwrap();
+    let browser = store.browser_chat();
+    let talk = browser.open(ADA, 9, now()).await.unwrap().unwrap();
+    let said = browser.say(ADA, &words(talk, "said"), now()).await.unwrap();
+    let SaidOutcome::Written(waiting) = said else {
+        unreachable!("{said:?}");
+    };
+    let shown = browser.show(ADA, &words(talk, "shown"), "", now()).await;
+    let shown = shown.unwrap().unwrap();
     Scene {
         store,
+        talk,
+        waiting,
+        shown,
         message,
         question,
         answered,
@@ -420,15 +436,93 @@ pub(crate) fn every_write() -> Vec<Write> {
         on_disk("account_state.remove", |scene| {
             async { scene.store.account_state("t").remove("gone").await }.boxed()
         }),
+        on_disk("browser_chat.open", |scene| {
+            async {
+                let opened = scene.store.browser_chat().open(ADA, 9, now()).await;
+                opened.map(drop)
+            }
+            .boxed()
+        }),
+        on_disk("browser_chat.say", |scene| {
+            async {
+                let said = words(scene.talk, "more");
+                let said = scene.store.browser_chat().say(ADA, &said, now()).await?;
+                assert!(matches!(said, SaidOutcome::Written(_)), "{said:?}");
+                Ok(())
+            }
+            .boxed()
+        }),
+        soon("browser_chat.show", |scene| {
+            async {
+                let shown = words(scene.talk, "reply");
+                let rows = scene.store.browser_chat();
+                rows.show(ADA, &shown, "[]", now()).await.map(drop)
+            }
+            .boxed()
+        }),
+        soon("browser_chat.change", |scene| {
+            async {
+                let rows = scene.store.browser_chat();
+                let whose = (ADA, scene.talk);
+                rows.change(whose, scene.shown, "changed", "")
+                    .await
+                    .map(drop)
+            }
+            .boxed()
+        }),
+        soon("browser_chat.note_press", |scene| {
+            async {
+                let rows = scene.store.browser_chat();
+                rows.note_press(ADA, scene.shown, "allowed").await
+            }
+            .boxed()
+        }),
+        soon("browser_chat.settle", |scene| {
+            async {
+                let rows = scene.store.browser_chat();
+                rows.settle(scene.waiting, BrowserMessageState::Taken).await
+            }
+            .boxed()
+        }),
+        on_disk("browser_chat.forget", |scene| {
+            async {
+                let rows = scene.store.browser_chat();
+                assert!(rows.forget(ADA, scene.talk).await?);
+                Ok(())
+            }
+            .boxed()
+        }),
     ]
+}
+
+const ADA: &str = "dashboard:ada";
+
+fn words(talk: i64, text: &str) -> NewBrowserMessage {
+    NewBrowserMessage {
+        conversation: talk,
+        text: text.to_owned(),
+        key: Some(text.to_owned()),
+        files: vec![NewBrowserFile {
+            name: format!("{text}.txt"),
+            mime: None,
+            bytes: text.as_bytes().to_vec(),
+        }],
+    }
 }
 
 /// Everything that can be read, as text: two stores that say the same hold the same.
 pub(crate) async fn told(store: &Store) -> String {
     let approvals = store.approvals();
     let documents = store.documents();
+    let browser = store.browser_chat();
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        (
+            browser.conversations(ADA, 9).await.unwrap(),
+            browser.messages(ADA, 1, None, 9).await.unwrap(),
+            browser.waiting(RowOwner::ThisGateway).await.unwrap(),
+            browser.kept_bytes(ADA).await.unwrap(),
+        ),
         store.inbox().open(RowOwner::ThisGateway).await.unwrap(),
         store.tool_calls().of(MessageRow(1)).await.unwrap(),
         store.history().recent(&key("scene"), 99).await.unwrap(),

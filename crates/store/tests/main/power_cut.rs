@@ -63,6 +63,10 @@ fn what_was_written_before_an_act_is_there_after_a_power_cut() {
             "deliveries.put_back",
             "deliveries.hand_over",
             "deliveries.lost",
+            "browser_chat.open",
+            "browser_chat.show",
+            "browser_chat.say",
+            "browser_chat.forget",
         ];
         let writes = every_write();
         let mut tried = 0;

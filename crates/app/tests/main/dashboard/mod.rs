@@ -1,6 +1,7 @@
 //! The dashboard of a gateway that runs: who gets in, what is shown, what can be done.
 
 mod browser;
+mod chat;
 mod visitor;
 
 use std::time::Duration;
@@ -18,8 +19,9 @@ use crate::lab::{ALICE, BOB, KEY, Lab, calls_terminal};
 use visitor::{Visitor, link, token};
 
 /// Every page.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "/",
+    "/chat",
     "/conversations",
     "/sandboxes",
     "/approvals",
