@@ -43,7 +43,13 @@ impl Sandboxes {
         match made.await {
             Ok(sandbox) => {
                 self.metrics.created(backend.kind(), begun.elapsed());
-                self.ledger.mark(&spec.id, LedgerState::Running).await?;
+                if let Err(error) = self.ledger.mark(&spec.id, LedgerState::Running).await {
+                    // Nobody would find it: its row says that it is still being made.
+                    if let Err(rest) = self.destroy(&spec.id, backend.kind()).await {
+                        tracing::warn!(sandbox = %spec.id, error = %rest, "one that could not be written down is still there");
+                    }
+                    return Err(error.into());
+                }
                 tracing::info!(
                     sandbox = %spec.id,
                     %conversation,
@@ -110,8 +116,18 @@ impl Sandboxes {
             }
             greeted => greeted?,
         };
-        self.ledger.mark(&entry.id, LedgerState::Running).await?;
-        self.ledger.touch(&entry.id, self.now()).await?;
+        if let Err(error) = self.ledger.mark(&entry.id, LedgerState::Running).await {
+            // Its row says that it is stopped, and so it is again: nobody would let it go when it is idle.
+            if entry.state != LedgerState::Running
+                && let Err(rest) = backend.stop(&entry.id).await
+            {
+                tracing::warn!(sandbox = %entry.id, error = %rest, "one that could not be written down still runs");
+            }
+            return Err(error.into());
+        }
+        if let Err(error) = self.ledger.touch(&entry.id, self.now()).await {
+            tracing::warn!(sandbox = %entry.id, %error, "its last use could not be written down");
+        }
         Ok((spec, Arc::new(sandbox.with_way_back(backend))))
     }
 
