@@ -199,8 +199,8 @@ mod tests {
     #[tokio::test]
     async fn the_place_of_a_conversation_that_fell_silent_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("state.db"), SystemClock::shared());
-        let store = store.await.unwrap();
+        let path = folder.path().join("state.db");
+        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
         let plan = SandboxPlan {
             backend: BackendKind::Native,
             system: SystemView::Host,
