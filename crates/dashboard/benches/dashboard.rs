@@ -250,6 +250,7 @@ impl Visitor {
             rules: RuleBook::at(folder.join("egress.rules")),
             egress: feed,
             redactor,
+            chat: None,
             clock: Arc::clone(&clock),
             access: AccessSettings {
                 state: folder.to_owned(),

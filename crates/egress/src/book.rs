@@ -101,6 +101,15 @@ impl RuleBook {
 
     /// Adds a rule; one that says the opposite of the same host goes. `false` if it was there already.
     pub fn add(&self, new: &WrittenRule) -> Result<bool, BookError> {
+        self.add_line(new, new.to_string())
+    }
+
+    /// The same, with a reason for whoever reads the file.
+    pub(crate) fn add_because(&self, new: &WrittenRule, why: &str) -> Result<bool, BookError> {
+        self.add_line(new, format!("{new} # {why}"))
+    }
+
+    fn add_line(&self, new: &WrittenRule, text: String) -> Result<bool, BookError> {
         self.change(|lines| {
             let speaks_of_it = |old: &WrittenRule| old.rule == new.rule && old.scope == new.scope;
             let there = lines.iter().any(|line| line.rule.as_ref() == Some(new));
@@ -111,7 +120,7 @@ impl RuleBook {
             });
             if !there {
                 lines.push(BookLine {
-                    text: new.to_string(),
+                    text,
                     rule: Some(new.clone()),
                 });
             }

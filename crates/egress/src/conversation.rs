@@ -1,15 +1,20 @@
 //! One conversation's side of the proxy: its rules, its credentials, its answers, its account.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use futures::future::select_all;
 use hermetic_types::ConversationKey;
 use tokio::sync::{Semaphore, watch};
 
 use crate::account::TrafficAccount;
 use crate::ask::OpenQuestions;
-use crate::credential::Credential;
+use crate::book::{RuleBook, RuleEffect, WrittenRule};
+use crate::credential::{Credential, GuessCounter, SharedParts};
 use crate::limits::EgressLimits;
+use crate::remedy::rule_of;
 use crate::rules::{Authority, CompiledRules};
+use crate::scope::ConversationScope;
+use crate::upstream::UpstreamRoute;
 
 /// One conversation's rules, credentials and account.
 ///
@@ -24,6 +29,9 @@ pub struct ConversationEgress {
     account: Arc<TrafficAccount>,
     pub(crate) lookups: Arc<Semaphore>,
     refused: Mutex<Vec<RefusedHost>>,
+    /// Where it is written that a credential was lost.
+    book: Option<RuleBook>,
+    login_guesses: OnceLock<Arc<GuessCounter>>,
 }
 
 /// A host that no rule lets this conversation reach, and what a person can do about it.
@@ -44,7 +52,31 @@ impl ConversationEgress {
         credentials: Vec<Credential>,
         limits: &EgressLimits,
     ) -> Arc<Self> {
+        Self::writing_to(None, key, rules, credentials, limits)
+    }
+
+    /// What a guesser loses is written into the book.
+    pub(crate) fn writing_to(
+        book: Option<RuleBook>,
+        key: ConversationKey,
+        rules: CompiledRules,
+        credentials: Vec<Credential>,
+        limits: &EgressLimits,
+    ) -> Arc<Self> {
+        let counted = |credential: Credential| match credential.counter() {
+            Some(_) => credential,
+            None => {
+                let counter = GuessCounter::new(
+                    credential.secret_letters(),
+                    Arc::new(SharedParts::default()),
+                );
+                credential.counted_by(counter)
+            }
+        };
+        let credentials = credentials.into_iter().map(counted).collect();
         Arc::new(Self {
+            book,
+            login_guesses: OnceLock::new(),
             key,
             rules: watch::Sender::new(Arc::new(rules)),
             credentials,
@@ -85,6 +117,71 @@ impl ConversationEgress {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether this conversation has guessed at the credential of this host too often.
+    pub(crate) fn has_lost(&self, target: &Authority) -> bool {
+        self.counters(target).any(|counter| counter.is_exhausted())
+    }
+
+    /// Returns when it has.
+    pub(crate) async fn loses(&self, target: &Authority) {
+        let lost: Vec<_> = self
+            .counters(target)
+            .map(|counter| Box::pin(counter.exhausted()))
+            .collect();
+        match lost.is_empty() {
+            true => std::future::pending().await,
+            false => drop(select_all(lost).await),
+        }
+    }
+
+    /// Writes down that the credential of this host was lost, where that was not done. `true` where nobody
+    /// has been told of it.
+    pub(crate) fn write_loss(&self, target: &Authority) -> bool {
+        let mut is_news = false;
+        for counter in self.counters(target).filter(|c| c.is_exhausted()) {
+            is_news |= counter.is_news();
+            let (Some(book), Some(rule)) = (&self.book, self.loss_rule(target)) else {
+                continue;
+            };
+            if counter.is_written() {
+                continue;
+            }
+            match book.add_because(&rule, "its sandbox guessed at the credential of this host") {
+                Ok(_) => counter.note_written(),
+                Err(error) => {
+                    let key = &self.key;
+                    tracing::error!(%error, conversation = %key, "a lost credential could not be written down; it is lost until the gateway restarts");
+                }
+            }
+        }
+        is_news
+    }
+
+    /// How an operator gives the credential of this host back.
+    pub(crate) fn how_to_lift(&self, target: &Authority) -> Option<String> {
+        let rule = self.book.as_ref().and_then(|_| self.loss_rule(target))?;
+        let scope = rule.scope?;
+        Some(format!(
+            "hermetic egress forget {} --for {scope}",
+            rule.rule
+        ))
+    }
+
+    fn loss_rule(&self, target: &Authority) -> Option<WrittenRule> {
+        loss_rule(&self.key, target)
+    }
+
+    fn counters(&self, target: &Authority) -> impl Iterator<Item = &Arc<GuessCounter>> {
+        let credentials = self.credentials.iter();
+        let there = credentials.filter(|credential| credential.is_for(target));
+        there.filter_map(Credential::counter)
+    }
+
+    /// Counts the guesses at the login of a company's proxy.
+    pub(crate) fn login_guesses(&self, route: &UpstreamRoute) -> &Arc<GuessCounter> {
+        self.login_guesses.get_or_init(|| route.guess_counter())
+    }
+
     pub(crate) fn watch_rules(&self) -> watch::Receiver<Arc<CompiledRules>> {
         self.rules.subscribe()
     }
@@ -100,4 +197,13 @@ impl ConversationEgress {
             .cloned()
             .collect()
     }
+}
+
+/// The rule that keeps a conversation from a host whose credential it guessed at. Nothing where a line of
+/// the book cannot name the conversation: one that is not understood would close everything.
+pub(crate) fn loss_rule(key: &ConversationKey, target: &Authority) -> Option<WrittenRule> {
+    let scope = Some(ConversationScope::of(key));
+    let rule = WrittenRule::new(RuleEffect::Deny, &rule_of(target), scope).ok()?;
+    let read = WrittenRule::parse_line(&rule.to_string()).ok().flatten();
+    (read.as_ref() == Some(&rule)).then_some(rule)
 }

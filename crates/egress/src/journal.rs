@@ -95,10 +95,29 @@ impl EgressJournal {
             .mode(0o600)
             .open(&self.path)?;
         file.write_all(line)?;
-        if file.metadata()?.len() > MOST_JOURNAL_BYTES {
-            fs::rename(&self.path, self.old())?;
+        let full = file.metadata()?;
+        if full.len() > MOST_JOURNAL_BYTES {
+            self.put_by(full.ino())?;
         }
         Ok(())
+    }
+
+    /// Moves the full file aside, unless somebody else has. Whoever does that holds a lock, in this process
+    /// or another, so that the name cannot come to mean the next file between the look and the move.
+    fn put_by(&self, full: u64) -> io::Result<()> {
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(with_suffix(&self.path, ".lock"))?;
+        lock.lock()?;
+        match fs::metadata(&self.path) {
+            Ok(now) if now.ino() == full => fs::rename(&self.path, self.old()),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn open_to_read(&self) -> io::Result<Option<(File, u64)>> {
@@ -244,5 +263,31 @@ mod tests {
             hosts(&journal.past().unwrap()),
             ["a.test", "b.test", "c.test"]
         );
+    }
+
+    /// Two that saw the file full: only one of them moves it, or the second would put the new file, with
+    /// one line in it, over the one that was just put by.
+    #[test]
+    fn a_full_file_is_put_by_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = EgressJournal::at(folder.path().join("egress.jsonl"), SystemClock::shared());
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for round in 0..50 {
+                        // The next line fills it.
+                        if round % 10 == 0
+                            && let Ok(file) = OpenOptions::new().write(true).open(&journal.path)
+                        {
+                            file.set_len(MOST_JOURNAL_BYTES).unwrap();
+                        }
+                        journal.write(&entry("a.test"));
+                        if let Ok(old) = fs::metadata(journal.old()) {
+                            assert!(old.len() > MOST_JOURNAL_BYTES, "{}", old.len());
+                        }
+                    }
+                });
+            }
+        });
     }
 }

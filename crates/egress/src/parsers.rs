@@ -8,7 +8,7 @@ pub use crate::tls::hello::{ClientHello, ClientHelloError, read as read_hello};
 
 /// An answer of an origin that knows this credential, as the sandbox gets it.
 pub fn without_credential(credential: &crate::Credential, pieces: &[&[u8]]) -> Vec<u8> {
-    let mut redactor = CredentialRedactor::new([credential.spellings()]);
+    let mut redactor = CredentialRedactor::new([credential.searched()]);
     let mut out = Vec::new();
     for piece in pieces {
         out.extend(redactor.push(piece));
@@ -22,7 +22,7 @@ pub fn frames_without_credential(
     credential: &crate::Credential,
     pieces: &[&[u8]],
 ) -> Option<Vec<u8>> {
-    let mut frames = FrameRedactor::new(&CredentialRedactor::new([credential.spellings()]));
+    let mut frames = FrameRedactor::new(&CredentialRedactor::new([credential.searched()]));
     let mut out = Vec::new();
     for piece in pieces {
         out.extend(frames.push(piece).ok()?);

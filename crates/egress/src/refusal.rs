@@ -214,6 +214,32 @@ impl ProxyRefusal {
         )
     }
 
+    /// The conversation guessed at the credential too often. `lift` is the command that gives it back.
+    pub(crate) fn credential_guessed(target: &Authority, lift: Option<String>) -> Self {
+        let reason = format!(
+            "answers of {target} were full of guesses at its credential, so this sandbox has lost it"
+        );
+        let remedy = match lift {
+            Some(command) => RefusalRemedy::Lift(command.into()),
+            None => RefusalRemedy::Do("restart the gateway, which forgets it"),
+        };
+        let rule = Some("a credential is not there to be guessed".to_owned());
+        Self::forbidden("credential-guessed", target, reason, rule, Some(remedy))
+    }
+
+    /// The same of the login of the company's proxy, which goes along with plain requests.
+    pub(crate) fn login_guessed(target: &Authority) -> Self {
+        let reason =
+            "answers were full of guesses at the login of the proxy, so no plain request of this \
+                      sandbox is sent through it"
+                .to_owned();
+        let remedy = RefusalRemedy::Do(
+            "use https:// in the address, or restart the gateway, which forgets it",
+        );
+        let rule = Some("a login is not there to be guessed".to_owned());
+        Self::forbidden("credential-guessed", target, reason, rule, Some(remedy))
+    }
+
     pub(crate) fn budget(target: &Authority, spent: BudgetSpent) -> Self {
         let remedy = RefusalRemedy::Do("raise gateway.egress.budget_bytes");
         Self::forbidden(

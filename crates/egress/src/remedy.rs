@@ -10,6 +10,8 @@ pub enum RefusalRemedy {
     AllowOrUseTls(Box<str>),
     /// The same, where the host is meant to be at such an address.
     AllowThere(Box<str>),
+    /// The command with which an operator gives back what was lost.
+    Lift(Box<str>),
     Do(&'static str),
 }
 
@@ -25,11 +27,7 @@ pub enum AllowInstructions {
 
 impl RefusalRemedy {
     pub(crate) fn allow(target: &Authority) -> Self {
-        let what = match target.port {
-            DEFAULT_PORT => target.host.to_string(),
-            _ => target.to_string(),
-        };
-        Self::Allow(what.into())
+        Self::Allow(rule_of(target).into())
     }
 
     pub(crate) fn words(&self, allowing: AllowInstructions) -> String {
@@ -47,7 +45,16 @@ impl RefusalRemedy {
             Self::AllowThere(what) => {
                 format!("if this host is meant to be there: {}", allow(what))
             }
+            Self::Lift(command) => command.to_string(),
             Self::Do(words) => (*words).to_owned(),
         }
+    }
+}
+
+/// The target in the words of a rule.
+pub(crate) fn rule_of(target: &Authority) -> String {
+    match target.port {
+        DEFAULT_PORT => target.host.to_string(),
+        _ => target.to_string(),
     }
 }

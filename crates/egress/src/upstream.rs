@@ -17,7 +17,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::credential::{CredentialRedactor, SecretSpellings};
+use crate::credential::{
+    CredentialRedactor, GuessCounter, SearchedSecret, SecretSpellings, SharedParts,
+};
 use crate::http::head::ResponseHead;
 use crate::http::source::ReadAhead;
 use crate::limits::EgressLimits;
@@ -51,6 +53,8 @@ struct RouteState {
     authorization: Option<Secret>,
     /// The login in every spelling, so that nothing echoes it into a sandbox.
     spellings: Option<Arc<SecretSpellings>>,
+    /// The parts of it that were guessed, in whichever conversation.
+    guessed: Arc<SharedParts>,
 }
 
 /// The reason why a proxy cannot be used for what leaves sandboxes.
@@ -107,6 +111,7 @@ impl UpstreamRoute {
             names,
             authorization,
             spellings,
+            guessed: Arc::default(),
         })))
     }
 
@@ -131,10 +136,23 @@ impl UpstreamRoute {
         self.0.authorization.as_ref()
     }
 
-    /// Takes the login out of an answer.
-    pub(crate) fn redactor(&self) -> Option<CredentialRedactor> {
+    /// Takes the login out of an answer, and has guesses at it counted.
+    pub(crate) fn redactor(&self, counter: &Arc<GuessCounter>) -> Option<CredentialRedactor> {
         let spellings = self.0.spellings.as_ref()?;
-        Some(CredentialRedactor::new([Arc::clone(spellings)]))
+        Some(CredentialRedactor::new([SearchedSecret {
+            spellings: Arc::clone(spellings),
+            counter: Some(Arc::clone(counter)),
+        }]))
+    }
+
+    /// Counts the guesses of one conversation at the login.
+    pub(crate) fn guess_counter(&self) -> Arc<GuessCounter> {
+        let login = self.0.proxy.login();
+        let letters = login.as_ref().map_or(0, |login| {
+            let (_, password) = login.expose().split_once(':').unwrap_or(("", ""));
+            password.bytes().filter(u8::is_ascii_alphanumeric).count()
+        });
+        GuessCounter::new(letters, Arc::clone(&self.0.guessed))
     }
 
     /// A connection to the proxy, over which a request may be sent.

@@ -77,7 +77,7 @@ impl Sandboxes {
     ) -> Result<Option<MovedIn>, LeaseError> {
         let here = self.plan_of(conversation).backend;
         for entry in self.ledger.set_aside_of(conversation).await? {
-            if entry.backend != here {
+            if entry.backend != here || self.unfinished.contains(&entry.id) {
                 continue;
             }
             self.ledger.take_back(&entry.id).await?;

@@ -104,12 +104,27 @@ impl Sandboxes {
         }
     }
 
-    /// The row goes when the thing was seen to be gone, not before.
+    /// The row goes when the thing was seen to be gone, not before. Once asked for it is tried until then,
+    /// whether that could be written down or not.
     pub(crate) async fn destroy(
         &self,
         id: &SandboxId,
         kind: BackendKind,
     ) -> Result<(), LetGoError> {
+        let destroyed = self.try_destroy(id, kind).await;
+        match &destroyed {
+            Ok(()) => self.unfinished.seen(id),
+            // The start that can open it again sees it out.
+            Err(LetGoError::NoBackend(_)) => {}
+            Err(_) => {
+                self.unfinished.note(id, kind);
+                self.changed.notify_one();
+            }
+        }
+        destroyed
+    }
+
+    async fn try_destroy(&self, id: &SandboxId, kind: BackendKind) -> Result<(), LetGoError> {
         let backend = self
             .backends
             .get(&kind)
@@ -125,13 +140,19 @@ impl Sandboxes {
             }
             Err(source) => {
                 self.metrics.end_failed(kind);
-                self.ledger.note_failure(id, &source.to_string()).await?;
-                self.changed.notify_one();
+                self.note_failed_end(id, &source.to_string()).await;
                 Err(LetGoError::Destroy {
                     id: id.clone(),
                     source,
                 })
             }
+        }
+    }
+
+    /// What failed is told whether it can be written down or not.
+    async fn note_failed_end(&self, id: &SandboxId, failure: &str) {
+        if let Err(error) = self.ledger.note_failure(id, failure).await {
+            tracing::error!(sandbox = %id, %error, failure, "a failure could not be written down");
         }
     }
 

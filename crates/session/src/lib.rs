@@ -36,6 +36,7 @@ mod sandboxes;
 mod settle;
 mod slot;
 mod spending;
+mod unfinished_ends;
 
 pub use aside::SetAside;
 pub use disk_guard::DiskBounds;

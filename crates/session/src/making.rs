@@ -45,7 +45,13 @@ impl Sandboxes {
         match made.await {
             Ok(sandbox) => {
                 self.metrics.created(backend.kind(), begun.elapsed());
-                self.mark(&spec.id, kind, LedgerState::Running).await?;
+                if let Err(error) = self.mark(&spec.id, kind, LedgerState::Running).await {
+                    // Nobody would find it: its row says that it is still being made.
+                    if let Err(rest) = self.destroy(&spec.id, backend.kind()).await {
+                        tracing::warn!(sandbox = %spec.id, error = %rest, "one that could not be written down is still there");
+                    }
+                    return Err(error.into());
+                }
                 tracing::info!(
                     sandbox = %spec.id,
                     %conversation,
@@ -112,9 +118,21 @@ impl Sandboxes {
             }
             greeted => greeted?,
         };
-        self.mark(&entry.id, entry.backend, LedgerState::Running)
-            .await?;
-        self.ledger.touch(&entry.id, self.now()).await?;
+        if let Err(error) = self
+            .mark(&entry.id, entry.backend, LedgerState::Running)
+            .await
+        {
+            // Its row says that it is stopped, and so it is again: nobody would let it go when it is idle.
+            if entry.state != LedgerState::Running
+                && let Err(rest) = backend.stop(&entry.id).await
+            {
+                tracing::warn!(sandbox = %entry.id, error = %rest, "one that could not be written down still runs");
+            }
+            return Err(error.into());
+        }
+        if let Err(error) = self.ledger.touch(&entry.id, self.now()).await {
+            tracing::warn!(sandbox = %entry.id, %error, "its last use could not be written down");
+        }
         Ok((spec, Arc::new(sandbox.with_way_back(backend))))
     }
 

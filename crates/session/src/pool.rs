@@ -160,6 +160,10 @@ impl Sandboxes {
     }
 
     fn pool_room(&self) -> usize {
+        // What waits takes room that those who work do not have.
+        if self.is_disk_low() {
+            return 0;
+        }
         let waiting = self.pool.len();
         let free = self
             .plan

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use hermetic_store::{LedgerEntry, LedgerState, RowOwner};
-use hermetic_types::SandboxId;
+use hermetic_types::{BackendKind, SandboxId};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +46,8 @@ impl Sandboxes {
             let due = since + self.plan.lifetime;
             let vacant = slot.gate.try_lock().is_ok_and(|tenant| tenant.is_none());
             if vacant {
+                // Ours would count as somebody else's.
+                drop(slot);
                 if due <= Instant::now() {
                     self.forget_vacant(&conversation);
                 }
@@ -89,26 +91,48 @@ impl Sandboxes {
             }
         };
         self.metrics.counted_anew(&entries);
-        let stuck: Vec<_> = entries.into_iter().filter(is_stuck).collect();
-        retries.retain(|id, _| stuck.iter().any(|entry| &entry.id == id));
+        let mut stuck: Vec<_> = entries
+            .into_iter()
+            .filter(is_stuck)
+            .map(StuckEnd::InLedger)
+            .collect();
+        for (id, backend) in self.unfinished.all() {
+            if stuck.iter().all(|stuck| *stuck.id() != id) {
+                stuck.push(StuckEnd::Unwritten(id, backend));
+            }
+        }
+        retries.retain(|id, _| stuck.iter().any(|stuck| stuck.id() == id));
         let mut next = far;
-        for entry in stuck {
+        for stuck in stuck {
             let (due, wait) = *retries
-                .entry(entry.id.clone())
+                .entry(stuck.id().clone())
                 .or_insert((Instant::now() + FIRST_RETRY, FIRST_RETRY));
             if due > Instant::now() {
                 next = next.min(due);
                 continue;
             }
-            if self.try_again(&entry).await {
-                retries.remove(&entry.id);
+            if self.end_again(&stuck).await {
+                retries.remove(stuck.id());
             } else {
                 let wait = (wait * 2).min(LONGEST_REAP_RETRY);
-                retries.insert(entry.id, (Instant::now() + wait, wait));
+                retries.insert(stuck.id().clone(), (Instant::now() + wait, wait));
                 next = next.min(Instant::now() + wait);
             }
         }
         next
+    }
+
+    async fn end_again(&self, stuck: &StuckEnd) -> bool {
+        match stuck {
+            StuckEnd::InLedger(entry) => self.try_again(entry).await,
+            StuckEnd::Unwritten(id, backend) => {
+                let tried = self.destroy(id, *backend).await;
+                if let Err(error) = &tried {
+                    tracing::warn!(sandbox = %id, %error, "still there");
+                }
+                tried.is_ok()
+            }
+        }
     }
 
     async fn try_again(&self, entry: &LedgerEntry) -> bool {
@@ -137,7 +161,77 @@ impl Sandboxes {
     }
 }
 
+/// A sandbox on its way out that did not get there.
+enum StuckEnd {
+    InLedger(LedgerEntry),
+    /// The ledger does not say so.
+    Unwritten(SandboxId, BackendKind),
+}
+
+impl StuckEnd {
+    fn id(&self) -> &SandboxId {
+        match self {
+            Self::InLedger(entry) => &entry.id,
+            Self::Unwritten(id, _) => id,
+        }
+    }
+}
+
 /// On its way out and has failed at least once: nobody else is at work on it.
 fn is_stuck(entry: &LedgerEntry) -> bool {
     entry.failures > 0 && matches!(entry.state, LedgerState::Stopping | LedgerState::Destroying)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use hermetic_sandbox::{Backend, NetworkMode, SandboxPersistence, SystemView};
+    use hermetic_store::Store;
+    use hermetic_testkit::backend::{Commands, StandInBackend};
+    use hermetic_types::{
+        BackendDescription, ConversationKey, InstallationId, SandboxLimits, SystemClock,
+    };
+
+    use super::*;
+    use crate::SandboxPlan;
+
+    #[tokio::test]
+    async fn the_place_of_a_conversation_that_fell_silent_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
+        let plan = SandboxPlan {
+            backend: BackendKind::Native,
+            system: SystemView::Host,
+            limits: SandboxLimits::default(),
+            mounts: Vec::new(),
+            env: BTreeMap::new(),
+            network: NetworkMode::Closed,
+            persistence: SandboxPersistence::Ephemeral,
+            lifetime: Duration::from_millis(1),
+            max_sandboxes: 10,
+            max_sandboxes_per_user: 10,
+            pool: 0,
+        };
+        let description = BackendDescription::sealed(BackendKind::Native);
+        let backend: Arc<dyn Backend> =
+            Arc::new(StandInBackend::new(description, Commands::Silent));
+        let (installation, ledger) = (InstallationId::random(), store.ledger());
+        let sandboxes =
+            Sandboxes::new(plan, installation, [backend], ledger, SystemClock::shared());
+        for who in 0..5 {
+            let key = ConversationKey::new(format!("user{who}"));
+            drop(sandboxes.lease(&key).await.unwrap());
+        }
+        assert_eq!(sandboxes.everyone().len(), 5);
+        let mut retries = Retries::new();
+        // The first round lets the sandboxes go, a later one forgets their places.
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            sandboxes.round(&mut retries).await;
+        }
+        assert_eq!(sandboxes.everyone().len(), 0);
+    }
 }

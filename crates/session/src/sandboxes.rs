@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::future::BoxFuture;
 use hermetic_egress::{Egress, ReachSummary, RefusedHost};
 use hermetic_sandbox::{Backend, NetworkMode, Sandbox, SandboxSpec};
-use hermetic_store::{LedgerEntry, LedgerState, SandboxLedger};
+use hermetic_store::{LedgerEntry, LedgerState, SandboxLedger, StoreError};
 use hermetic_types::{
     BackendKind, ConversationKey, InstallationId, Platform, SharedClock, Timestamp,
 };
@@ -20,6 +20,7 @@ use crate::disk_guard::DiskGuard;
 use crate::orphaned_creates::OrphanedCreates;
 use crate::pool::WarmPool;
 use crate::slot::{SandboxHolder, SandboxSlot, SlotSandbox};
+use crate::unfinished_ends::UnfinishedEnds;
 use crate::{
     EgressPort, LeaseError, LetGoError, SandboxLease, SandboxMetrics, SandboxPlan, SetAside,
     SpendingBook,
@@ -38,6 +39,7 @@ pub struct Sandboxes {
     pub(crate) changed: Arc<Notify>,
     pub(crate) pool: Arc<WarmPool>,
     pub(crate) late: Arc<OrphanedCreates>,
+    pub(crate) unfinished: Arc<UnfinishedEnds>,
     /// Absent: no sandbox has a way out, whatever its spec says.
     pub(crate) egress: Option<Arc<Egress>>,
     spending: Option<SpendingBook>,
@@ -91,6 +93,7 @@ impl Sandboxes {
             changed: Arc::default(),
             pool: Arc::default(),
             late: Arc::default(),
+            unfinished: Arc::default(),
             egress: None,
             spending: None,
             disk: None,
@@ -199,29 +202,75 @@ impl Sandboxes {
         Box::pin(async move {
             let slot = self.slot(conversation);
             let mut tenant = slot.gate.lock().await;
-            if let Some(leaving) = tenant.take() {
+            let leaving = tenant.take();
+            let place = leaving
+                .as_ref()
+                .map(|leaving| (leaving.backend, Arc::clone(&leaving.spec)));
+            if let Some(leaving) = leaving {
                 leaving.close_outlet().await;
             }
-            slot.vacate();
-            if let Some(spending) = &self.spending {
-                spending.forget(conversation).await?;
-            }
-            let mut entries = self.ledger.set_aside_of(conversation).await?;
-            entries.extend(self.ledger.of(conversation).await?);
-            let mut destroyed = Ok(());
-            for entry in entries {
-                let gone = self.destroy(&entry.id, entry.backend).await;
-                if let Err(error @ LetGoError::NoBackend(_)) = &gone {
-                    // The start that can open it again sees it out.
-                    self.mark(&entry.id, entry.backend, LedgerState::Destroying)
-                        .await?;
-                    let why = error.to_string();
-                    self.ledger.note_failure(&entry.id, &why).await?;
+            let destroyed = match self.rows_of(conversation).await {
+                Ok(rows) => self.destroy_all(conversation, &rows).await,
+                Err(error) => {
+                    if let Some((backend, spec)) = &place {
+                        self.unfinished.note(&spec.id, *backend);
+                        self.changed.notify_one();
+                    }
+                    Err(error.into())
                 }
-                destroyed = destroyed.and(gone);
+            };
+            let unwritten = matches!(destroyed, Err(LetGoError::Ledger(_)));
+            match place {
+                // No row says that it is to go, so it stays in its place, which is counted, until the
+                // house has seen to it.
+                Some((backend, spec)) if unwritten && self.unfinished.contains(&spec.id) => {
+                    *tenant = Some(SlotSandbox {
+                        backend,
+                        spec,
+                        sandbox: None,
+                        egress_port: None,
+                    });
+                }
+                _ => slot.vacate(),
             }
             destroyed
         })
+    }
+
+    /// The rows of the conversation's sandboxes, those that were set aside first.
+    async fn rows_of(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
+        let mut rows = self.ledger.set_aside_of(conversation).await?;
+        rows.extend(self.ledger.of(conversation).await?);
+        Ok(rows)
+    }
+
+    async fn destroy_all(
+        &self,
+        conversation: &ConversationKey,
+        rows: &[LedgerEntry],
+    ) -> Result<(), LetGoError> {
+        let mut destroyed = match &self.spending {
+            Some(spending) => spending
+                .forget(conversation)
+                .await
+                .map_err(LetGoError::from),
+            None => Ok(()),
+        };
+        for entry in rows {
+            let gone = self.destroy(&entry.id, entry.backend).await;
+            if let Err(error @ LetGoError::NoBackend(_)) = &gone {
+                // The start that can open it again sees it out.
+                self.mark(&entry.id, entry.backend, LedgerState::Destroying)
+                    .await?;
+                let why = error.to_string();
+                self.ledger.note_failure(&entry.id, &why).await?;
+            }
+            destroyed = destroyed.and(gone);
+        }
+        destroyed
     }
 
     /// Waits for creations that are under way and for the end of all outlets, and sees those out that
@@ -270,7 +319,13 @@ impl Sandboxes {
         if let Some(found) = tenant.as_mut() {
             // One that an earlier configuration put elsewhere is not used any more: what runs there was
             // judged for here.
-            if found.backend == self.plan_of(conversation).backend {
+            let (id, kind) = (found.spec.id.clone(), found.backend);
+            if self.unfinished.contains(&id) {
+                // It was to be destroyed: nobody is given it, with the files in it, for want of a row.
+                if let Err(LetGoError::Ledger(error)) = self.destroy(&id, kind).await {
+                    return Err(error.into());
+                }
+            } else if kind == self.plan_of(conversation).backend {
                 match self.meet(found).await {
                     Ok(sandbox) => return Ok((sandbox, None)),
                     Err(error) if error.is_out_of_reach() => return Err(error),
@@ -308,6 +363,16 @@ impl Sandboxes {
     async fn move_in(&self, conversation: &ConversationKey) -> Result<MovedIn, LeaseError> {
         let mut set_aside = None;
         match self.ledger.of(conversation).await? {
+            // To be destroyed, and no row says so.
+            Some(entry)
+                if self.unfinished.contains(&entry.id)
+                    && entry.state != LedgerState::Destroying =>
+            {
+                if let Err(LetGoError::Ledger(error)) = self.destroy(&entry.id, entry.backend).await
+                {
+                    return Err(error.into());
+                }
+            }
             Some(entry) if self.may_come_back(&entry) => match self.bring_back(&entry).await {
                 Ok((spec, sandbox)) => return Ok(MovedIn::alone(spec, sandbox)),
                 // Whoever does not answer now may later: its files are not given up.

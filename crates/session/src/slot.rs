@@ -100,6 +100,11 @@ impl SandboxSlot {
         self.leases.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// The same for somebody who came to no sandbox: that is no use of it.
+    pub(crate) fn return_untouched(&self) {
+        self.leases.fetch_sub(1, Ordering::SeqCst);
+    }
+
     pub(crate) fn touch(&self) {
         *self.last_use.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }

@@ -9,6 +9,7 @@
 )]
 
 mod disk_guard;
+mod full_disk;
 mod kept_files;
 mod lab;
 mod way_out;
@@ -475,4 +476,30 @@ async fn a_backend_in_use_that_cannot_be_listed_stops_the_start() {
     let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
     elsewhere.backend.go_down(true);
     assert!(elsewhere.sandboxes.settle().await.is_err());
+}
+
+#[tokio::test]
+async fn a_link_that_is_away_for_a_moment_is_not_the_end_of_what_runs() {
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
+    let alice = ConversationKey::new("alice");
+    let id = lab.lease("alice").await.unwrap().id().clone();
+    lab.backend.go_down(true);
+    lab.backend.hang_up().await;
+    let looking = tokio::spawn({
+        let (sandboxes, alice, id) = (lab.sandboxes.clone(), alice.clone(), id.clone());
+        async move { sandboxes.lease_living(&alice, &id).await }
+    });
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(5)).await;
+    tokio::time::resume();
+    tokio::task::yield_now().await;
+    assert!(!looking.is_finished(), "nobody knows that it is gone");
+    lab.backend.go_down(false);
+    let found = looking.await.unwrap().expect("it is there again");
+    assert_eq!(found.id(), &id);
+    drop(found);
+    // One that is gone is gone at once.
+    lab.backend.hide(&id);
+    lab.backend.hang_up().await;
+    assert!(lab.sandboxes.lease_living(&alice, &id).await.is_none());
 }

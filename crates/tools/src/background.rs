@@ -62,7 +62,8 @@ pub enum BackgroundStarts {
 
 /// The way back to a sandbox after its link broke or the gateway was started anew.
 pub trait SandboxReach: Send + Sync + fmt::Debug {
-    /// The conversation's sandbox if it is still this one and alive. Never makes one.
+    /// The conversation's sandbox if it is still this one and alive. Never makes one. One that is only out
+    /// of reach is waited for: nobody knows then that it is gone.
     fn living<'a>(
         &'a self,
         conversation: &'a ConversationKey,

@@ -162,6 +162,13 @@ async fn sudo_gets_the_password_and_nobody_else_does() {
         .await;
     assert_eq!(ran["output"], "input\n0", "{ran}");
     assert_eq!(left(), before, "a password file is left");
+    // Nor is it left by whoever does not wait for the command any more.
+    tokio::select! {
+        ran = lab.terminal("sudo true; sleep 600") => panic!("it ended: {ran}"),
+        () = lab.until("the file is there", async || left() > before) => {}
+    }
+    lab.until("the file is gone", async || left() == before)
+        .await;
     lab.close().await;
     let lab = Lab::open_with(test, wishes("a wrong one")).await.unwrap();
     let ran = lab.terminal("sudo true").await;

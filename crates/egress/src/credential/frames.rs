@@ -216,6 +216,25 @@ mod tests {
     }
 
     #[test]
+    fn frames_without_text_are_not_held_without_end() {
+        let mut frames = frames();
+        let mut sent = frame(0x01, &SECRET.as_bytes()[..12]);
+        let mut out = frames.push(&sent).unwrap();
+        for between in [frame(0x89, b"ping"), frame(0x00, b"")] {
+            let many = between.repeat(4096);
+            for _ in 0..32 {
+                out.extend(frames.push(&many).unwrap());
+                sent.extend(&many);
+                assert!(sent.len() - out.len() <= (128 << 10));
+            }
+        }
+        out.extend(frames.finish());
+        assert_eq!(out.len(), sent.len());
+        // What frames the text is as it was sent.
+        assert_eq!(out[14..], sent[14..]);
+    }
+
+    #[test]
     fn a_frame_that_holds_no_part_of_it_is_passed_on_at_once() {
         let mut frames = frames();
         for text in [&b"hello"[..], b"{\"type\":\"g\"}", &[b'x'; 400]] {

@@ -7,6 +7,7 @@
 
 mod ca;
 mod frames;
+mod guesses;
 mod redactor;
 mod roots;
 mod spellings;
@@ -22,7 +23,8 @@ use thiserror::Error;
 
 pub use ca::{CaError, CertificateAuthority};
 pub(crate) use frames::{FrameRedactor, UnsearchableFrames};
-pub(crate) use redactor::CredentialRedactor;
+pub(crate) use guesses::{GuessCounter, SharedParts};
+pub(crate) use redactor::{CredentialRedactor, SearchedSecret};
 pub use roots::{TrustRoots, TrustRootsError, trust_bundle};
 
 pub(crate) use spellings::SecretSpellings;
@@ -40,6 +42,8 @@ pub struct Credential {
     value: Secret,
     placeholder: String,
     spellings: Arc<SecretSpellings>,
+    /// Counts the guesses of the conversation that has it.
+    counter: Option<Arc<GuessCounter>>,
 }
 
 /// The form in which the value stands in the header.
@@ -121,6 +125,7 @@ impl Credential {
         let spellings = spellings(&scheme, text);
         Ok(Self {
             spellings,
+            counter: None,
             target,
             header: header.to_owned(),
             scheme,
@@ -157,8 +162,31 @@ impl Credential {
     }
 
     /// Every spelling of the secret that must not come back.
-    pub(crate) fn spellings(&self) -> Arc<SecretSpellings> {
-        Arc::clone(&self.spellings)
+    pub(crate) fn searched(&self) -> SearchedSecret {
+        SearchedSecret {
+            spellings: Arc::clone(&self.spellings),
+            counter: self.counter.clone(),
+        }
+    }
+
+    /// The same credential, for a conversation whose guesses at it are counted there.
+    pub(crate) fn counted_by(mut self, counter: Arc<GuessCounter>) -> Self {
+        self.counter = Some(counter);
+        self
+    }
+
+    pub(crate) fn counter(&self) -> Option<&Arc<GuessCounter>> {
+        self.counter.as_ref()
+    }
+
+    /// How many letters and digits of it are secret: a user name is not.
+    pub(crate) fn secret_letters(&self) -> usize {
+        let value = self.value.expose();
+        let secret = match (&self.scheme, value.split_once(':')) {
+            (CredentialScheme::Basic, Some((_, password))) => password,
+            _ => value,
+        };
+        secret.bytes().filter(u8::is_ascii_alphanumeric).count()
     }
 }
 

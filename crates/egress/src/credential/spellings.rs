@@ -15,7 +15,11 @@ const LEAST_LOOSE: usize = 16;
 const SHORTEST_SPELLING: usize = 8;
 
 /// A part of the secret of so many letters and digits must not come back either.
-const LEAST_PART: usize = 16;
+pub(super) const LEAST_PART: usize = 16;
+
+/// Each place where such a part can begin has up to sixteen states of 144 bytes. Of a secret with twice as
+/// many letters every second place counts, and so on.
+const MOST_WINDOWS: usize = 4096;
 
 /// A longer spelling is looked for in parts that touch, so that the automaton stays small.
 const LONGEST_SPELLING: usize = 256;
@@ -31,6 +35,8 @@ pub(super) enum GapTolerance {
 /// All spellings of one secret.
 pub(crate) struct SecretSpellings {
     pub(super) automata: Vec<SpellingAutomaton>,
+    /// The bytes of the longest value.
+    pub(super) longest: usize,
 }
 
 impl SecretSpellings {
@@ -48,11 +54,35 @@ impl SecretSpellings {
                 .filter(|(_, texts)| !texts.is_empty())
                 .map(|(kind, texts)| SpellingAutomaton::new(kind, &texts))
                 .collect(),
+            longest: values.iter().map(|value| value.len()).max().unwrap_or(0),
         }
     }
 }
 
-type SpellingTexts = Vec<Zeroizing<Vec<u8>>>;
+type SpellingTexts = Vec<SpellingText>;
+
+/// A text that is looked for.
+struct SpellingText {
+    symbols: Zeroizing<Vec<u8>>,
+    /// Whether the secret is at its end where this is.
+    whole: bool,
+}
+
+impl SpellingText {
+    fn whole(symbols: impl Into<Vec<u8>>) -> Self {
+        Self {
+            symbols: Zeroizing::new(symbols.into()),
+            whole: true,
+        }
+    }
+
+    fn part(symbols: &[u8]) -> Self {
+        Self {
+            symbols: Zeroizing::new(symbols.to_vec()),
+            whole: false,
+        }
+    }
+}
 
 fn add_value(value: &str, loose: &mut SpellingTexts, strict: &mut SpellingTexts) {
     let bytes = value.as_bytes();
@@ -91,7 +121,7 @@ fn add_value(value: &str, loose: &mut SpellingTexts, strict: &mut SpellingTexts)
             let folded = form
                 .iter()
                 .filter_map(|byte| GapTolerance::Strict.symbol(*byte));
-            strict.push(Zeroizing::new(folded.collect()));
+            strict.push(SpellingText::whole(folded.collect::<Vec<u8>>()));
         }
     }
     let skeleton: Zeroizing<Vec<u8>> = Zeroizing::new(
@@ -100,21 +130,21 @@ fn add_value(value: &str, loose: &mut SpellingTexts, strict: &mut SpellingTexts)
             .filter_map(|byte| GapTolerance::Loose.symbol(*byte))
             .collect(),
     );
-    let step = (skeleton.len() / 128).clamp(1, LEAST_PART);
+    let step = (skeleton.len() / MOST_WINDOWS).clamp(1, LEAST_PART);
     for part in skeleton.windows(LEAST_PART).step_by(step) {
-        loose.push(Zeroizing::new(part.to_vec()));
+        loose.push(SpellingText::part(part));
     }
 }
 
 fn add_parts(text: &[u8], texts: &mut SpellingTexts) {
     if text.len() <= LONGEST_SPELLING {
-        texts.push(Zeroizing::new(text.to_vec()));
+        texts.push(SpellingText::whole(text));
         return;
     }
     for part in text.windows(PART).step_by(PART) {
-        texts.push(Zeroizing::new(part.to_vec()));
+        texts.push(SpellingText::part(part));
     }
-    texts.push(Zeroizing::new(text[text.len() - PART..].to_vec()));
+    texts.push(SpellingText::whole(&text[text.len() - PART..]));
 }
 
 /// The characters that the secret alone decides, wherever in a longer text it was encoded.
@@ -198,6 +228,8 @@ pub(super) struct SpellingAutomaton {
     depth: Vec<u16>,
     /// The length of the longest spelling that ends in each state, or 0.
     found: Vec<u16>,
+    /// Whether a whole spelling ends in each state.
+    whole: Vec<bool>,
 }
 
 impl SpellingAutomaton {
@@ -209,10 +241,11 @@ impl SpellingAutomaton {
             next: vec![NONE; width],
             depth: vec![0],
             found: vec![0],
+            whole: vec![false],
         };
         for text in texts {
             let mut state = 0_usize;
-            for (index, symbol) in text.iter().enumerate() {
+            for (index, symbol) in text.symbols.iter().enumerate() {
                 let edge = state * width + usize::from(*symbol);
                 if made.next[edge] == NONE {
                     made.next[edge] = u32::try_from(made.depth.len()).unwrap_or(0);
@@ -220,10 +253,12 @@ impl SpellingAutomaton {
                     made.depth
                         .push(u16::try_from(index + 1).unwrap_or(u16::MAX));
                     made.found.push(0);
+                    made.whole.push(false);
                 }
                 state = made.next[edge] as usize;
             }
             made.found[state] = made.depth[state];
+            made.whole[state] |= text.whole;
         }
         made.close(NONE);
         made
@@ -238,6 +273,7 @@ impl SpellingAutomaton {
             let at = state as usize;
             let back = fallback[at] as usize;
             self.found[at] = self.found[at].max(self.found[back]);
+            self.whole[at] |= self.whole[back];
             for symbol in 0..width {
                 let edge = at * width + symbol;
                 let elsewhere = if at == 0 {
@@ -263,6 +299,11 @@ impl SpellingAutomaton {
     /// How many symbols of a spelling have been seen.
     pub(super) fn depth(&self, state: u32) -> usize {
         usize::from(self.depth[state as usize])
+    }
+
+    /// Whether a whole spelling ends here.
+    pub(super) fn is_whole(&self, state: u32) -> bool {
+        self.whole[state as usize]
     }
 
     /// How many symbols back the longest spelling began that ends here.

@@ -62,10 +62,6 @@ impl TextDecoder {
         }
     }
 
-    pub(super) fn encoding(&self) -> TextEncoding {
-        self.encoding
-    }
-
     pub(super) fn push(&mut self, byte: u8, at: u64, see: &mut impl FnMut(DecodedByte)) {
         if self.encoding == TextEncoding::Plain || self.pending.is_empty() && !self.opens(byte) {
             see(DecodedByte {

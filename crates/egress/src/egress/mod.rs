@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hermetic_types::ConversationKey;
 
-use crate::book::{FileStamp, RuleBook};
-use crate::conversation::{ConversationEgress, RefusedHost};
-use crate::credential::Credential;
+use crate::book::{BookError, FileStamp, RuleBook, WrittenRule};
+use crate::conversation::{ConversationEgress, RefusedHost, loss_rule};
+use crate::credential::{Credential, GuessCounter, SharedParts};
 use crate::env::{CertificateTrust, sandbox_env};
 use crate::proxy::Proxy;
 use crate::rules::{CompiledRules, InvalidRules, RuleMode, RulesText};
@@ -61,6 +61,8 @@ pub struct Egress {
     written: EgressRules,
     book: Option<RuleBook>,
     bundle: Option<CertificateBundle>,
+    /// The parts of each credential that were guessed, in the order of the grants.
+    guessed: Vec<Arc<SharedParts>>,
     state: Mutex<EgressState>,
 }
 
@@ -68,6 +70,9 @@ pub struct Egress {
 #[derive(Default)]
 struct EgressState {
     known: HashMap<ConversationKey, Weak<ConversationEgress>>,
+    /// What each conversation guessed at each credential, by the number of its grant: also of those that
+    /// nobody holds, or waiting would be enough to guess on.
+    guesses: HashMap<ConversationKey, HashMap<usize, Arc<GuessCounter>>>,
     read: Option<FileStamp>,
     added: Vec<(Option<ConversationScope>, RulesText)>,
     /// The book cannot be understood, so everything is closed.
@@ -81,7 +86,9 @@ impl Egress {
         for (_, more) in &written.more {
             CompiledRules::compile(more)?;
         }
+        let guessed = written.credentials.iter().map(|_| Arc::default()).collect();
         Ok(Self {
+            guessed,
             proxy,
             written,
             book: None,
@@ -118,10 +125,12 @@ impl Egress {
             return known;
         }
         state.known.retain(|_, known| known.strong_count() > 0);
-        let credentials = self.grants_for(key).map(|i| i.credential.clone()).collect();
+        let credentials = self.counted_credentials(&mut state, key);
         let rules = self.compile(&state, key);
         let limits = self.proxy.limits();
-        let conversation = ConversationEgress::new(key.clone(), rules, credentials, limits);
+        let book = self.book.clone();
+        let conversation =
+            ConversationEgress::writing_to(book, key.clone(), rules, credentials, limits);
         state
             .known
             .insert(key.clone(), Arc::downgrade(&conversation));
@@ -142,6 +151,7 @@ impl Egress {
         match book.read() {
             Ok(rules) => {
                 state.unreadable = false;
+                self.lift_losses(&state, &rules);
                 state.added = rules
                     .into_iter()
                     .map(|rule| (rule.scope.clone(), rule.as_text()))
@@ -150,11 +160,53 @@ impl Egress {
             Err(error) => {
                 tracing::error!(%error, "egress rules cannot be understood; closed until they are");
                 state.unreadable = true;
+                if let BookError::File { .. } = error {
+                    // Not the fault of what is written there: the same file may be readable again.
+                    state.read = None;
+                }
             }
         }
         for (key, known) in &state.known {
             if let Some(conversation) = known.upgrade() {
                 conversation.set_rules(self.compile(&state, key));
+            }
+        }
+    }
+
+    /// The credentials of the conversation, each with what was guessed at it before.
+    fn counted_credentials(
+        &self,
+        state: &mut EgressState,
+        key: &ConversationKey,
+    ) -> Vec<Credential> {
+        let EgressState { known, guesses, .. } = state;
+        guesses.retain(|key, counters| {
+            known.contains_key(key) || counters.values().any(|counter| !counter.is_untouched())
+        });
+        let counters = guesses.entry(key.clone()).or_default();
+        let granted = self.grants_for(key).map(|(index, grant)| {
+            let credential = grant.credential.clone();
+            let counter = counters.entry(index).or_insert_with(|| {
+                GuessCounter::new(
+                    credential.secret_letters(),
+                    Arc::clone(&self.guessed[index]),
+                )
+            });
+            credential.counted_by(Arc::clone(counter))
+        });
+        granted.collect()
+    }
+
+    /// Gives back the credentials whose loss is no longer in the book: an operator took it out.
+    fn lift_losses(&self, state: &EgressState, rules: &[WrittenRule]) {
+        for (key, counters) in &state.guesses {
+            for (index, counter) in counters {
+                let target = self.written.credentials[*index].credential.target();
+                let stands = || loss_rule(key, target).is_some_and(|rule| rules.contains(&rule));
+                if counter.is_exhausted() && counter.is_written() && !stands() {
+                    tracing::info!(conversation = %key, host = %target, "a credential was given back");
+                    counter.lift();
+                }
             }
         }
     }
@@ -183,7 +235,7 @@ impl Egress {
             None => CertificateTrust::TheirOwn,
         };
         let mut env = sandbox_env(port, trust);
-        for grant in self.grants_for(key) {
+        for (_, grant) in self.grants_for(key) {
             if let Some(variable) = &grant.variable {
                 let placeholder = grant.credential.placeholder().to_owned();
                 env.insert(variable.clone(), placeholder);
@@ -192,12 +244,12 @@ impl Egress {
         env
     }
 
-    fn grants_for(&self, key: &ConversationKey) -> impl Iterator<Item = &CredentialGrant> {
+    fn grants_for(&self, key: &ConversationKey) -> impl Iterator<Item = (usize, &CredentialGrant)> {
         let covers = |scope: &Option<ConversationScope>| {
             scope.as_ref().is_none_or(|scope| scope.covers(key))
         };
-        let all = self.written.credentials.iter();
-        all.filter(move |grant| covers(&grant.scope))
+        let all = self.written.credentials.iter().enumerate();
+        all.filter(move |(_, grant)| covers(&grant.scope))
     }
 
     /// Compiles the rules of one conversation. Rules that do not compile were refused when they were

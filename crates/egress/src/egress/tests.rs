@@ -107,3 +107,31 @@ fn an_added_rule_counts_at_once_and_a_broken_book_closes() {
     egress.refresh();
     assert!(!allows(&conversation, "new.test:443") && allows(&conversation, "all.test:443"));
 }
+
+/// A process that has no descriptor left cannot open the book, which has not changed when it can again.
+#[test]
+fn a_book_that_could_not_be_read_is_read_again_though_it_did_not_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let book = RuleBook::at(folder.path().join("egress.rules"));
+    let egress = egress(EgressRules {
+        rules: RulesText::allowing(["all.test"]),
+        ..EgressRules::default()
+    })
+    .reading(book.clone());
+    std::fs::write(book.path(), "allow new.test\n").unwrap();
+    // A folder of that name stands for any failure of the disk: it is there, and cannot be read.
+    let aside = folder.path().join("aside");
+    std::fs::rename(book.path(), &aside).unwrap();
+    std::fs::create_dir(book.path()).unwrap();
+    let conversation = egress.conversation(&key("cli:x"));
+    assert!(!allows(&conversation, "all.test:443"), "doubt is closed");
+    let stamp = egress.state().read;
+    std::fs::remove_dir(book.path()).unwrap();
+    std::fs::rename(&aside, book.path()).unwrap();
+    // As if it had been that file all along.
+    if stamp.is_some() {
+        egress.state().read = Some(book.stamp());
+    }
+    egress.refresh();
+    assert!(allows(&conversation, "all.test:443") && allows(&conversation, "new.test:443"));
+}

@@ -10,7 +10,7 @@ use super::Proxy;
 use crate::address;
 use crate::ask::{GrantLifetime, HostQuestion, QuestionOutcome};
 use crate::audit::{ConnectionRecord, EgressDecision, EgressEntry, EgressMethod};
-use crate::conversation::ConversationEgress;
+use crate::conversation::{ConversationEgress, RefusedHost};
 use crate::dial::dial;
 use crate::refusal::ProxyRefusal;
 use crate::resolve::{CheckedAddresses, LocateError, locate};
@@ -142,6 +142,7 @@ impl Proxy {
             .account()
             .check()
             .map_err(|spent| ProxyRefusal::budget(&target, spent))?;
+        self.check_guesses(conversation, &target)?;
         let (allowed, by) = match conversation.rules().decide(&target, via) {
             RuleVerdict::Allow(allowed) => (allowed, AdmittedBy::Rule),
             RuleVerdict::Refuse(refused) => {
@@ -190,6 +191,7 @@ impl Proxy {
             .account()
             .check()
             .map_err(|spent| ProxyRefusal::budget(target, spent))?;
+        self.check_guesses(conversation, target)?;
         match conversation.rules().decide(target, before.via) {
             RuleVerdict::Allow(allowed) => Ok(AdmittedTarget {
                 allowed,
@@ -203,6 +205,36 @@ impl Proxy {
                 Err(ProxyRefusal::by_rule(target, before.via, &refused))
             }
         }
+    }
+
+    /// Refuses a host at whose credential the conversation guessed, and sees to it that a person learns of
+    /// it.
+    pub(super) fn check_guesses(
+        &self,
+        conversation: &ConversationEgress,
+        target: &Authority,
+    ) -> Result<(), ProxyRefusal> {
+        if !conversation.has_lost(target) {
+            return Ok(());
+        }
+        let lift = conversation.how_to_lift(target);
+        let refusal = ProxyRefusal::credential_guessed(target, lift);
+        if conversation.write_loss(target) {
+            let remedy = refusal.remedy.as_ref();
+            let remedy = remedy.map_or_else(String::new, |remedy| remedy.words(self.0.allowing));
+            tracing::error!(
+                conversation = %conversation.key(),
+                host = %target,
+                remedy,
+                "a sandbox guessed at a credential and has lost it"
+            );
+            conversation.note_refused(RefusedHost {
+                target: format!("{target} (its sandbox guessed at the credential)"),
+                remedy,
+            });
+            self.note(conversation, EgressMethod::Credential, &refusal);
+        }
+        Err(refusal)
     }
 
     /// Tells whether a person let this through and their grant still holds.

@@ -40,7 +40,7 @@ impl InterceptedTunnel {
     }
 
     pub(super) fn redactor(&self) -> CredentialRedactor {
-        CredentialRedactor::new(self.credentials.iter().map(Credential::spellings))
+        CredentialRedactor::new(self.credentials.iter().map(Credential::searched))
     }
 }
 

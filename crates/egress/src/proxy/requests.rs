@@ -166,6 +166,11 @@ impl Proxy {
             forwarder,
         } = upstream;
 
+        if let Some(forwarder) = &forwarder
+            && conversation.login_guesses(forwarder).is_exhausted()
+        {
+            return Err(ProxyRefusal::login_guessed(&target));
+        }
         let request = outgoing(
             head,
             &target,
@@ -178,7 +183,10 @@ impl Proxy {
             },
         );
         let record = self.open_record(conversation, &admitted, &peer, front.how());
-        let redactor = front.redactor().or_else(|| forwarder.as_ref()?.redactor());
+        let redactor = front.redactor().or_else(|| {
+            let forwarder = forwarder.as_ref()?;
+            forwarder.redactor(conversation.login_guesses(forwarder))
+        });
         let limits = &self.0.limits;
         let revocation = || RevocationWatch::new(self, conversation, &admitted, &peer);
         let exchanged = exchange::run(

@@ -50,6 +50,7 @@ impl RevocationWatch {
         tokio::select! {
             Err(reason) = self.rule_withdrawn() => reason,
             Err(reason) = grant_ended => reason,
+            Err(reason) = self.credential_lost() => reason,
         }
     }
 
@@ -87,6 +88,14 @@ impl RevocationWatch {
                 return Err("what a person allowed has ended");
             }
         }
+    }
+
+    async fn credential_lost(&self) -> Result<Infallible, &'static str> {
+        let (conversation, target) = (&self.conversation, self.admitted.target());
+        conversation.loses(target).await;
+        // What is said to the next request is said of this one too.
+        let _ = self.proxy.check_guesses(conversation, target);
+        Err("its sandbox guessed at the credential")
     }
 
     fn has_a_rule(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod echoes;
+mod guesses;
 mod upstream;
 
 use std::sync::{Arc, Mutex};

@@ -49,7 +49,10 @@ pub(super) async fn follow(
                 sleep(pause).await;
                 pause = (pause * 2).clamp(Duration::from_millis(100), LONGEST_REACH_PAUSE);
                 match reach(shared, process).await {
-                    Ok(again) => link = Some(again),
+                    Ok(Some(again)) => link = Some(again),
+                    // The link broke again. One that never holds keeps its sandbox no longer than others.
+                    Ok(None) if process.age() < shared.settings.longest_hold => {}
+                    Ok(None) => break ProcessEnd::Lost("its sandbox does not answer"),
                     Err(end) => break end,
                 }
             }
@@ -124,20 +127,28 @@ async fn follow_link(
     }
 }
 
-/// To the same sandbox once more, and to the process in it.
+/// To the same sandbox once more, and to the process in it. Nothing where the sandbox lives and did not
+/// answer this time.
 async fn reach(
     shared: &BackgroundState,
     process: &BackgroundProcess,
-) -> Result<(RunningCommand, Held), ProcessEnd> {
+) -> Result<Option<(RunningCommand, Held)>, ProcessEnd> {
     let row = &process.row;
     let living = shared.reach.living(&row.conversation, &row.sandbox).await;
     let held = living.ok_or(ProcessEnd::Lost("its sandbox is gone"))?;
     let attached = held.warden().attach(row.id.clone(), process.read_so_far());
-    let running = attached
-        .await
-        .map_err(|_| ProcessEnd::Lost("its sandbox does not answer"))?;
+    let running = match attached.await {
+        Ok(running) => running,
+        Err(WardenCallError::Failed(_)) => {
+            return Err(ProcessEnd::Lost("its sandbox does not know it any more"));
+        }
+        Err(error) => {
+            tracing::debug!(process = %row.id, %error, "a background process was not reached");
+            return Ok(None);
+        }
+    };
     process.started(None, running.stdin(), held.warden().clone());
-    Ok((running, held))
+    Ok(Some((running, held)))
 }
 
 fn look(shared: &BackgroundState, watch: &mut PatternWatch, bytes: &[u8]) -> Option<PatternHit> {

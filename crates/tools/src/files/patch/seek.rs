@@ -83,8 +83,14 @@ fn place(
     } else {
         start
     };
+    // A change of more lines than there are fits nowhere.
+    let places = match lines.len().checked_sub(wanted.len()) {
+        Some(last) => from..last + 1,
+        None => 0..0,
+    };
     for alike in LEVELS {
-        let found: Vec<usize> = (from..=lines.len().saturating_sub(wanted.len()))
+        let found: Vec<usize> = places
+            .clone()
             .filter(|at| {
                 let there = &lines[*at..at + wanted.len()];
                 there
@@ -187,6 +193,25 @@ mod tests {
     #[test]
     fn kept_lines_stay_as_the_file_has_them() {
         assert_eq!(patched("  a \nb\n", " a\n-b\n+c").unwrap(), "  a \nc\n");
+    }
+
+    #[test]
+    fn a_change_of_more_lines_than_the_file_has_is_not_found() {
+        for (text, hunk) in [
+            ("a", " a\n-b"),
+            ("", " a\n-b\n c"),
+            ("a\nb", "@@ b\n b\n c\n d\n e"),
+            ("a", " a\n-b\n*** End of File"),
+        ] {
+            let error = patched(text, hunk).unwrap_err();
+            assert!(
+                matches!(error, NoPlace::NotFound { number: 1, .. }),
+                "{text:?}"
+            );
+        }
+        // What an earlier change took away is not there for a later one.
+        let error = patched("a\nb\nc", "-a\n-b\n@@\n c\n-d").unwrap_err();
+        assert!(matches!(error, NoPlace::NotFound { number: 2, .. }));
     }
 
     #[test]
