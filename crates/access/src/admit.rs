@@ -70,6 +70,8 @@ pub enum AdmissionRefusal {
     OfferPairing(PairingCode),
     /// They were told already. Nothing is said.
     RateLimited,
+    /// Whether they are paired could not be looked up. They may be: whatever they said is to come again.
+    CannotTell,
 }
 
 /// Whatever has a place and a sender: a message, a pressed button.
@@ -96,8 +98,8 @@ impl Access {
 
     /// Lets a message in, or says what its sender may learn.
     ///
-    /// A store that does not answer is a refusal: somebody paired has to write again, nobody else
-    /// gets in.
+    /// Where the store does not answer and no list names them, it cannot be told: nobody gets in, and
+    /// nothing is settled.
     pub async fn admit(
         &self,
         incoming: IncomingMessage,
@@ -109,8 +111,9 @@ impl Access {
             place: incoming.place.clone(),
         };
         match self.weigh(incoming).await {
-            Some(admitted) => Ok(admitted),
-            None => Err(self.turn_away(&place, &sender, now).await),
+            Ok(Some(admitted)) => Ok(admitted),
+            Ok(None) => Err(self.turn_away(&place, &sender, now).await),
+            Err(refusal) => Err(refusal),
         }
     }
 
@@ -119,16 +122,22 @@ impl Access {
         &self,
         press: ButtonPress,
     ) -> Result<Admitted<ButtonPress>, AdmissionRefusal> {
-        self.weigh(press).await.ok_or(AdmissionRefusal::SayNothing)
+        self.weigh(press).await?.ok_or(AdmissionRefusal::SayNothing)
     }
 
-    async fn weigh<T: ChatUtterance>(&self, said: T) -> Option<Admitted<T>> {
+    async fn weigh<T: ChatUtterance>(
+        &self,
+        said: T,
+    ) -> Result<Option<Admitted<T>>, AdmissionRefusal> {
         let paired = match said.sender().is_bot {
-            true => None,
+            true => Ok(None),
             false => self.paired_role(&said).await,
         };
-        let (grounds, role) = decide(&self.settings, &said, paired)?;
-        Some(Admitted {
+        let known = paired.clone().unwrap_or_default();
+        let Some((grounds, role)) = decide(&self.settings, &said, known) else {
+            return paired.map(|_| None);
+        };
+        Ok(Some(Admitted {
             conversation: key::conversation(
                 &self.settings,
                 said.account(),
@@ -138,16 +147,19 @@ impl Access {
             role,
             grounds,
             said,
-        })
+        }))
     }
 
-    async fn paired_role(&self, said: &impl ChatUtterance) -> Option<PairedRole> {
+    async fn paired_role(
+        &self,
+        said: &impl ChatUtterance,
+    ) -> Result<Option<PairedRole>, AdmissionRefusal> {
         self.pairing
             .role_of(said.platform(), &said.sender().id)
             .await
-            .unwrap_or_else(|error| {
+            .map_err(|error| {
                 warn!(%error, platform = %said.platform(), "pairing could not be looked up");
-                None
+                AdmissionRefusal::CannotTell
             })
     }
 

@@ -116,7 +116,7 @@ fn members_of(
             "mentions" => BotAdmission::Mentioning,
             _ => BotAdmission::Refuse,
         },
-        operators: operators(config, platform, CountedLists::All),
+        operators: operators(config, platform, counted_lists(platform)),
         unauthorized_dm: unauthorized_dm(config, section),
         ..PlatformSettings::default()
     }
@@ -331,6 +331,15 @@ enum CountedLists {
 
 /// Admins of the platform, and who may approve there (`platform:user`). Where neither is written, the
 /// people whom the operator put on an allowlist by name.
+/// Whether somebody who is listed without a platform counts on this one. Not where people are telephone
+/// numbers: an id from elsewhere may be a stranger's.
+fn counted_lists(platform: Platform) -> CountedLists {
+    match platform {
+        Platform::Signal | Platform::Whatsapp => CountedLists::Own,
+        _ => CountedLists::All,
+    }
+}
+
 fn operators(config: &Config, platform: Platform, lists: CountedLists) -> BTreeSet<UserId> {
     let approvers = config.approvals().approvers.iter();
     // Without a platform it is that person wherever they write.

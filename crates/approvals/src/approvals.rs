@@ -1,10 +1,11 @@
 //! The questions of one home: opened, answered, used up.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hermetic_audit::AuditLog;
+use hermetic_egress::RuleBook;
 use hermetic_redact::Redactor;
 use hermetic_store::{
     AnswerOutcome, ApprovalRequest, ApprovalScope, GivenAnswer, MessageRow, NewRequest,
@@ -44,6 +45,8 @@ pub(crate) struct ApprovalState {
     timeout: Duration,
     pub(crate) reviewer: Option<ModelReviewer>,
     clock: SharedClock,
+    /// Where hosts are written that are allowed for good.
+    pub(crate) rules: OnceLock<RuleBook>,
     /// Questions that somebody in this process waits for.
     waited: Mutex<HashMap<RequestId, WaitStage>>,
     pub(crate) begun: Notify,
@@ -95,6 +98,7 @@ impl ApprovalRegistry {
             timeout: parts.timeout,
             reviewer: parts.reviewer,
             clock: parts.clock,
+            rules: OnceLock::new(),
             waited: Mutex::default(),
             begun: Notify::new(),
             answered: Notify::new(),
@@ -146,6 +150,13 @@ impl ApprovalRegistry {
                 continue;
             }
             self.record_answer(&request)?;
+            // Whoever asked is gone, and the person was told that it holds from now on.
+            if request.state == RequestState::Approved
+                && request.subject == StoredSubject::Host
+                && request.scope == Some(ApprovalScope::Always)
+            {
+                self.keep_rule(&request.conversation, &request.fingerprint);
+            }
             self.0.rows.recorded(&request.id).await?;
             settled.push(request);
         }

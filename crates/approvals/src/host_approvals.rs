@@ -7,6 +7,7 @@ use hermetic_egress::{
     ConversationScope as RuleScope, HostAnswer, HostQuestion, RuleBook, RuleEffect, WrittenRule,
 };
 use hermetic_store::{ApprovalScope, StoredSubject};
+use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::RequestSubject;
@@ -17,16 +18,31 @@ use crate::{ApprovalRegistry, PromptSource};
 pub struct HostApprovals {
     approvals: ApprovalRegistry,
     prompts: Arc<dyn PromptSource>,
-    rules: RuleBook,
 }
 
 impl ApprovalRegistry {
     /// Asks whoever `prompts` names for the conversation.
     pub fn hosts(&self, prompts: Arc<dyn PromptSource>, rules: RuleBook) -> HostApprovals {
+        // One book for one home: whoever comes second brings the same.
+        let _ = self.0.rules.set(rules);
         HostApprovals {
             approvals: self.clone(),
             prompts,
-            rules,
+        }
+    }
+
+    /// Writes down what a person allowed for good; a small file. What cannot be kept is asked about again.
+    pub(crate) fn keep_rule(&self, conversation: &ConversationKey, host: &str) {
+        let Some(rules) = self.0.rules.get() else {
+            return;
+        };
+        let scope = RuleScope::of(conversation);
+        let rule = WrittenRule::new(RuleEffect::Allow, host, Some(scope));
+        let kept = rule
+            .map_err(|error| error.to_string())
+            .and_then(|rule| rules.add(&rule).map_err(|error| error.to_string()));
+        if let Err(error) = kept {
+            tracing::error!(%error, host, "a rule could not be kept");
         }
     }
 }
@@ -55,22 +71,11 @@ impl HostApprovals {
             // How long it holds is kept with the grant, which `/new` revokes.
             Some(ApprovalScope::TenMinutes | ApprovalScope::Session) => HostAnswer::Kept,
             Some(ApprovalScope::Always) => {
-                self.keep(question);
+                let host = question.target.to_string();
+                self.approvals.keep_rule(&question.conversation, &host);
                 HostAnswer::Once
             }
             None => HostAnswer::Deny,
-        }
-    }
-
-    /// A small file, changed because a person said so. What cannot be kept is asked about again.
-    fn keep(&self, question: &HostQuestion) {
-        let scope = RuleScope::of(&question.conversation);
-        let rule = WrittenRule::new(RuleEffect::Allow, &question.target.to_string(), Some(scope));
-        let kept = rule
-            .map_err(|error| error.to_string())
-            .and_then(|rule| self.rules.add(&rule).map_err(|error| error.to_string()));
-        if let Err(error) = kept {
-            tracing::error!(%error, host = %question.target, "a rule could not be kept");
         }
     }
 }

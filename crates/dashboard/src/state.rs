@@ -65,6 +65,10 @@ const SEAL_AGE: Duration = Duration::from_secs(30);
 /// The longest wait of a page for it.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Said where the backend does not answer in time.
+const NOT_KNOWN: &str =
+    "The backend does not answer, so how well commands are sealed is not known at this moment.";
+
 impl DashboardState {
     pub(crate) fn new(parts: DashboardParts) -> SharedState {
         let access = DashboardAccess::new(
@@ -121,11 +125,10 @@ impl DashboardState {
                     .as_ref()
                     .map(|(_, report)| report.clone())
                     .unwrap_or_default();
-                report.warnings.push(
-                    "The backend does not answer, so how well commands are sealed is not known at \
-                     this moment."
-                        .to_owned(),
-                );
+                report.warnings.retain(|warning| warning != NOT_KNOWN);
+                report.warnings.push(NOT_KNOWN.to_owned());
+                // Remembered like an answer: whoever comes next would wait as long, one after the other.
+                *known = Some((now, report.clone()));
                 report
             }
         }

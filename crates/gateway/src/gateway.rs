@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::ApprovalService;
 use crate::conversation::{ConversationRegistry, DestroyConfirmations, TurnLimits};
 use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
-use crate::message::{CommandAccess, EditOrder};
+use crate::message::{CommandAccess, EditOrder, ForgettingClock};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
     DashboardBuilder, GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings,
@@ -106,6 +106,7 @@ pub struct Gateway {
     pub(crate) confirmations: DestroyConfirmations,
     pub(crate) conversations: ConversationRegistry,
     pub(crate) edits: EditOrder,
+    pub(crate) forgetting: ForgettingClock,
     pub(crate) outbox: Outbox,
     pub(crate) turn_limits: Arc<TurnLimits>,
     pub(crate) spending: SpendingBook,
@@ -165,6 +166,7 @@ impl Gateway {
             confirmations: DestroyConfirmations::default(),
             conversations: ConversationRegistry::default(),
             edits: EditOrder::default(),
+            forgetting: ForgettingClock::new(&parts.store),
             outbox,
             turn_limits,
             spending,

@@ -105,6 +105,10 @@ impl Gateway {
         place: ChatPlace,
     ) -> Result<(), StoreError> {
         match arrival {
+            // Not signed and not ended: it comes again, or is found again by the next start.
+            _ if refused == AdmissionRefusal::CannotTell => {
+                tracing::error!(%account, "who wrote could not be looked up, so the message has to wait");
+            }
             MessageArrival::Chat(receipt) => {
                 // Strangers are not written down: they could fill the disk.
                 receipt.turned_away();
@@ -133,6 +137,13 @@ impl Gateway {
         }
     }
 
+    /// An orderly stop is no failure of the message: it may wait over any number of them.
+    async fn take_back_attempt(&self, message: &AcceptedMessage) {
+        if let Err(error) = self.inbox.take_back_attempt(message.row()).await {
+            tracing::warn!(row = message.row().0, %error, "an attempt could not be taken back");
+        }
+    }
+
     /// Brings a message to its end, whatever happens: answered, or reported as failed. Only one that
     /// waits for a person when the gateway stops is left for the next start.
     pub(crate) async fn drive(
@@ -146,6 +157,7 @@ impl Gateway {
             biased;
             () = self.approvals.questions.left_waiting(message.row()) => {
                 self.metrics.turn_ended(TurnEnd::Deferred, begun.elapsed());
+                self.take_back_attempt(message).await;
                 return MessageOutcome::Deferred;
             }
             worked = working => worked,

@@ -3,6 +3,7 @@
 mod accepted;
 mod command_access;
 mod edited;
+mod forgetting;
 mod greetings;
 mod inbound_files;
 pub(crate) mod notices;
@@ -13,6 +14,7 @@ mod slash;
 pub(crate) use accepted::AcceptedMessage;
 pub use command_access::{CommandAccess, CommandRule, PlatformCommandAccess};
 pub(crate) use edited::EditOrder;
+pub(crate) use forgetting::ForgettingClock;
 pub use notices::ReachableSandboxes;
 pub(crate) use slash::ChatCommand;
 pub use slash::{ArgumentDescription, COMMANDS, CommandDescription};

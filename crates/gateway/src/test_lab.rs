@@ -55,10 +55,20 @@ impl TestLab {
     /// A private message.
     pub(crate) async fn says(&self, user: i64, text: &str) -> AcceptedMessage {
         let number = self.next.fetch_add(1, Ordering::Relaxed).to_string();
+        self.said(user, &number, &number, text).await
+    }
+
+    /// What a process has to tell that this message had started.
+    pub(crate) async fn notice(&self, of: &AcceptedMessage, user: i64) -> AcceptedMessage {
+        let message = of.said().message.as_str();
+        self.said(user, "proc_7:end", message, "has ended").await
+    }
+
+    async fn said(&self, user: i64, update: &str, message: &str, text: &str) -> AcceptedMessage {
         let incoming = IncomingMessage {
             account: Platform::Telegram.into(),
-            update: UpdateId::new(number.clone()).unwrap(),
-            message: MessageId::new(number).unwrap(),
+            update: UpdateId::new(update).unwrap(),
+            message: MessageId::new(message).unwrap(),
             place: Self::place(user),
             sender: Sender {
                 id: UserId::new(user.to_string()).unwrap(),

@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use hermetic_config::Config;
+use hermetic_config::{Config, HomeFolder};
 
 use crate::failure::CommandFailure;
 use crate::gateway_state::{ObservedGateway, look};
@@ -16,7 +16,12 @@ use crate::gateway_state::{ObservedGateway, look};
 const MOST_ANCESTORS: usize = 256;
 
 pub(crate) fn or_refuse(config: &Config) -> Result<(), CommandFailure> {
-    let gateway = match look(config.home()) {
+    or_refuse_in(config.home())
+}
+
+/// The same, where no configuration was read.
+pub(crate) fn or_refuse_in(home: &HomeFolder) -> Result<(), CommandFailure> {
+    let gateway = match look(home) {
         ObservedGateway::Running(Some(state)) => Some(state.pid),
         _ => None,
     };
@@ -42,7 +47,7 @@ pub(crate) fn who() -> String {
 fn refused() -> CommandFailure {
     CommandFailure::new(
         "a command that the agent runs cannot answer for a person",
-        "answer in the chat, or from a shell of your own",
+        "answer in the chat, or do it from a shell of your own",
     )
 }
 

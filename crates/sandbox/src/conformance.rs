@@ -34,6 +34,11 @@ pub use life::{
 };
 pub use limits::{a_fork_bomb_stays_inside_its_bound, open_files_are_bounded};
 
+/// Whether tests live through their long forms, as `cargo xtask test --long` has them do.
+pub fn long() -> bool {
+    std::env::var_os("HERMETIC_LONG").is_some_and(|set| set == "1")
+}
+
 /// Writes one test for each case of the suite. `$candidate` is an expression that makes a fresh
 /// [`BackendCandidate`], or `None` to skip (having said why).
 #[macro_export]

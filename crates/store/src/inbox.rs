@@ -151,6 +151,18 @@ impl InboxRows {
         self.database.read(doing, query, open).await
     }
 
+    /// Takes an attempt back: the turn was left waiting for a person, and nothing went wrong with it. One
+    /// stays, which says that the message was begun.
+    pub async fn take_back_attempt(&self, row: MessageRow) -> Result<(), StoreError> {
+        let statement = SqlStatement::new(
+            "UPDATE inbox SET attempts = max(1, attempts - 1) WHERE id = ? AND ended_at IS NULL",
+        );
+        self.database
+            .change("take an attempt back", (Soon, Fail), statement.bind(row.0))
+            .await
+            .map(drop)
+    }
+
     /// Strikes out messages that ended before `before`, with their deliveries and tool calls.
     pub async fn prune(&self, before: Timestamp) -> Result<u64, StoreError> {
         self.database

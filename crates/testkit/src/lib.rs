@@ -23,7 +23,4 @@ pub mod telegram;
 pub mod traffic;
 pub mod whatsapp;
 
-/// Whether tests live through their long forms, as `cargo xtask test --long` has them do.
-pub fn long() -> bool {
-    std::env::var_os("HERMETIC_LONG").is_some_and(|set| set == "1")
-}
+pub use hermetic_sandbox::conformance::long;

@@ -1,10 +1,14 @@
 //! The order of the rules, one row for each.
 
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, FutureExt};
 use hermetic_access::{
-    AccessSettings, AdmissionGrounds, AdmissionRefusal, BotAdmission, PlatformSettings, SenderRole,
-    UnauthorizedDm, UserAllowlist,
+    Access, AccessSettings, AdmissionGrounds, AdmissionRefusal, BotAdmission, LedgerVersion,
+    PairingLedger, PairingService, PairingStore, PairingStoreError, PlatformSettings, SaveOutcome,
+    SenderRole, UnauthorizedDm, UserAllowlist,
 };
-use hermetic_types::{ChatId, IncomingMessage, Platform, RoleId};
+use hermetic_types::{ChatId, IncomingMessage, Platform, RoleId, Timestamp};
 
 use crate::lab::{Lab, dm, group, user};
 
@@ -299,4 +303,46 @@ async fn a_role_opens_the_door_where_it_is_had() {
         lab.says(dm("7")).await.unwrap_err(),
         AdmissionRefusal::SayNothing
     );
+}
+
+#[derive(Debug)]
+struct BrokenPairings;
+
+impl PairingStore for BrokenPairings {
+    fn load(
+        &self,
+        _: Platform,
+    ) -> BoxFuture<'_, Result<(PairingLedger, LedgerVersion), PairingStoreError>> {
+        async { Err(PairingStoreError("no descriptor left".into())) }.boxed()
+    }
+
+    fn save<'a>(
+        &'a self,
+        _: Platform,
+        _: &'a PairingLedger,
+        _: LedgerVersion,
+    ) -> BoxFuture<'a, Result<SaveOutcome, PairingStoreError>> {
+        async { Err(PairingStoreError("no descriptor left".into())) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_settles_nothing() {
+    let allowed = UserAllowlist::parse("8", |_| {});
+    let own = PlatformSettings {
+        allowed_users: allowed,
+        ..PlatformSettings::default()
+    };
+    let settings = AccessSettings {
+        platforms: [(Platform::Telegram, own)].into(),
+        ..AccessSettings::default()
+    };
+    let pairing = PairingService::new(Arc::new(BrokenPairings));
+    let access = Access::new(settings, pairing);
+    let now = Timestamp::from_seconds(1_700_000_000);
+    // Somebody paired may be among them, so they are neither let in nor sent away.
+    let unknown = access.admit(dm("7"), now).await.unwrap_err();
+    assert_eq!(unknown, AdmissionRefusal::CannotTell);
+    // Who is on a list needs no pairing.
+    assert!(access.admit(dm("8"), now).await.is_ok());
 }

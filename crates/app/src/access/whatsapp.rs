@@ -20,7 +20,7 @@ pub(super) fn settings(config: &Config) -> PlatformSettings {
         group_allowed_users: listed_people(in_groups),
         // Where one way is for everybody and the other is not, neither is.
         allow_all: !sections.is_empty() && sections.iter().all(everybody),
-        operators: operators(config, Platform::Whatsapp, CountedLists::All),
+        operators: operators(config, Platform::Whatsapp, CountedLists::Own),
         unauthorized_dm: sections
             .iter()
             .find_map(|section| unauthorized_dm(config, section))

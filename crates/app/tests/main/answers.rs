@@ -1,7 +1,10 @@
 //! Message, model, terminal, redacted reply.
 
+use std::sync::Arc;
+
 use hermetic_testkit::model::Reply;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
 
 use crate::lab::{ALICE, BOB, KEY, Lab, Shared, calls_terminal, has_sandboxes, stalls};
 
@@ -391,5 +394,23 @@ async fn chats_on_the_host_are_warned_about_in_the_chat_too() {
     assert!(
         refused.to_lowercase().contains("refused") || refused.contains("format"),
         "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_stop_does_not_reach_what_was_written_after_it() {
+    let go = Arc::new(Notify::new());
+    let script = [Reply::streams_through(&go, &["the "], &["answer"])];
+    let lab = Lab::builder().script(script).start().await;
+    lab.says(ALICE, "/stop");
+    lab.says(ALICE, "and now this");
+    lab.model_asked(1).await;
+    // Answered by now, or soon; what it ends was decided when it was heard.
+    lab.replies(ALICE, 1).await;
+    go.notify_one();
+    let replies = lab.replies(ALICE, 2).await;
+    assert!(
+        replies.iter().any(|reply| reply == "the answer"),
+        "{replies:?}"
     );
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 use hermetic_testkit::chat::{Record, Speech};
 use hermetic_testkit::model::Reply;
 use hermetic_types::MessageId;
+use serde_json::json;
 
-use crate::lab::{ALICE, BOB, Lab};
+use crate::lab::{ALICE, BOB, Lab, post, webhook};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -285,5 +286,35 @@ async fn what_is_only_known_when_it_runs_is_asked_about_each_time() {
     assert!(replies.iter().any(answered), "{replies:?}");
     let again = lab.ask(ALICE, &sh).await;
     assert!(again.contains("may I run this?"), "{again}");
+    assert_eq!(deed.times(), 1);
+}
+
+#[tokio::test]
+async fn a_name_of_the_webhook_answers_for_its_own_messages_only() {
+    let deed = Deed::new();
+    let (secret, access) = webhook();
+    let approvers = config("approvers: ['webhook:alice', 'webhook:carol']");
+    let lab = Lab::builder()
+        .configured_chats()
+        .config(&approvers)
+        .access(&access)
+        .start()
+        .await;
+    let say = async |user: &str, text: &str| {
+        let body = json!({"chat": user, "user": user, "text": text}).to_string();
+        post(lab.intake(), lab.clock(), &secret, &body).await
+    };
+    let asked = say("carol", &format!("/sh {}", deed.command())).await;
+    let id = name(&asked);
+    // Neither by its name nor by a look at what waits.
+    let others = say("alice", &format!("/approve {id}")).await;
+    assert!(others.contains("Only somebody who may approve"), "{others}");
+    let looked = say("alice", "/approve").await;
+    assert!(looked.contains("Nothing waits"), "{looked}");
+    assert_eq!(deed.times(), 0);
+    let own = say("carol", &format!("/approve {id}")).await;
+    assert!(own.contains("200"), "{own}");
+    // Done once it is over: the next command of that chat waits for it.
+    say("carol", "/sh true").await;
     assert_eq!(deed.times(), 1);
 }

@@ -40,6 +40,43 @@ async fn a_person_is_asked_about_a_host_while_the_connection_waits() {
 }
 
 #[tokio::test]
+async fn a_yes_for_always_is_kept_although_whoever_asked_is_gone() {
+    if !has_sandboxes("a_yes_for_always_is_kept_although_whoever_asked_is_gone").await {
+        return;
+    }
+    let more =
+        "gateway: {egress: {ask: true}}\napprovals: {approvers: ['telegram:7'], timeout: 600}\n";
+    let builder = Lab::builder().configured_backends();
+    let mut lab = builder.config(more).start().await;
+    let port = origin();
+    let question = lab.ask(ALICE, &asks(port)).await;
+    lab.crash_and_start().await;
+    lab.says(ALICE, &format!("/approve {} always", name(&question)));
+    // Once more to find what nobody waited for: what it finds is kept before it serves.
+    lab.chat()
+        .wait_for("what it means", |record| {
+            let messages = record.messages_in(&ALICE.into());
+            messages
+                .iter()
+                .any(|message| message.text().contains("from now on"))
+        })
+        .await;
+    lab.restart().await;
+    let (book, host) = (
+        hermetic_app::rule_book(&lab.config()),
+        format!("localhost:{port}"),
+    );
+    let kept = || std::fs::read_to_string(book.path()).unwrap_or_default();
+    for _ in 0..200 {
+        if kept().contains(&host) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("{} has no rule: {}", book.path().display(), kept());
+}
+
+#[tokio::test]
 async fn a_host_that_was_refused_is_named_with_how_to_allow_it() {
     if !has_sandboxes("a_host_that_was_refused_is_named_with_how_to_allow_it").await {
         return;

@@ -20,7 +20,17 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use crate::lab::{self, Lab, begin, docker, greet, sh, until};
-use crate::retold::retell;
+use crate::retold::{retell, told};
+
+/// A story of each kind that a way to an engine can spoil: files, large ones, ends, what is kept, what is listed.
+const EACH_KIND: &[&str] = &[
+    "conformance::a_kept_sandbox_resumes",
+    "conformance::a_large_file",
+    "conformance::a_timeout_ends",
+    "conformance::destroying_ends",
+    "conformance::two_installations",
+    "life::what_is_tied",
+];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_is_kept_over_tcp() {
@@ -29,7 +39,8 @@ async fn the_contract_is_kept_over_tcp() {
     };
     let relay = Relay::open(&socket, None).await;
     let host = format!("tcp://127.0.0.1:{}", relay.port);
-    retell(&["conformance::"], &[("DOCKER_HOST", &host)]).await;
+    let stories = told(EACH_KIND, &["conformance::"]);
+    retell(stories, &[("DOCKER_HOST", &host)]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,15 +119,7 @@ async fn the_contract_is_kept_over_ssh() {
     ];
     retell(&["files_of_every_awkward_name"], &by_context).await;
     // Each request is a login of its own: not all stories, but each kind of them.
-    let stories = [
-        "conformance::a_kept_sandbox_resumes",
-        "conformance::a_large_file",
-        "conformance::a_timeout_ends",
-        "conformance::destroying_ends",
-        "conformance::two_installations",
-        "life::what_is_tied",
-    ];
-    retell(&stories, &[("DOCKER_HOST", &far), ("PATH", &path)]).await;
+    retell(EACH_KIND, &[("DOCKER_HOST", &far), ("PATH", &path)]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

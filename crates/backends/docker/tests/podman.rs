@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::engine::mounts_below;
 use crate::lab::{self, Lab, docker, image, until};
-use crate::retold::retell;
+use crate::retold::{retell, told};
 
 /// A service of this test's own: its images, its socket.
 struct Podman {
@@ -19,21 +19,35 @@ struct Podman {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_is_kept_on_podman() {
-    on_podman("the_contract_is_kept_on_podman", &["conformance::"]).await;
+    // What the engine itself has a part in; the rest is between the warden and us, whatever started it.
+    const SHORT: &[&str] = &[
+        "conformance::a_fork_bomb",
+        "conformance::a_gateway_that_comes_back",
+        "conformance::a_kept_sandbox_resumes",
+        "conformance::a_sandbox_is_listed",
+        "conformance::a_timeout_ends",
+        "conformance::destroying",
+        "conformance::nothing_of_the_launcher",
+        "conformance::open_files",
+        "conformance::two_",
+    ];
+    let stories = told(SHORT, &["conformance::"]);
+    on_podman("the_contract_is_kept_on_podman", stories).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_seal_holds_on_podman() {
-    on_podman("the_seal_holds_on_podman", &["seal::", "limits::"]).await;
+    // Files that are held in odd ways are counted by us, on any engine alike.
+    const SHORT: &[&str] = &["seal::", "limits::memory", "limits::a_small_disk"];
+    let stories = told(SHORT, &["seal::", "limits::"]);
+    on_podman("the_seal_holds_on_podman", stories).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_on_podman() {
-    on_podman(
-        "nothing_is_left_on_podman",
-        &["life::", "moments::a_killed"],
-    )
-    .await;
+    const SHORT: &[&str] = &["life::", "moments::a_killed_creator"];
+    let stories = told(SHORT, &["life::", "moments::a_killed"]);
+    on_podman("nothing_is_left_on_podman", stories).await;
 }
 
 async fn on_podman(name: &str, stories: &[&str]) {

@@ -116,8 +116,13 @@ async fn who(
     for_program: bool,
 ) -> Result<Option<Viewer>, EnterRefused> {
     let now = access.now();
-    let Some(key) = AccessKey::load(&access.settings.state)? else {
-        return Ok(None);
+    let key = match AccessKey::load(&access.settings.state)? {
+        Some(key) => key,
+        // Who comes by a proxy needs no link of ours, so nobody may ever have made one.
+        None if access.settings.proxy.is_some() => {
+            AccessKey::load_or_create(&access.settings.state)?
+        }
+        None => return Ok(None),
     };
     if let Some(token) = bearer {
         // A token is for programs: a page that was shown for one would have no session to act by.

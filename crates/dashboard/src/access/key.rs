@@ -84,11 +84,11 @@ impl AccessKey {
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(KeyError::Random)?;
         let path = state.join(FILE);
-        let aside = state.join(format!("{FILE}.new-{}", std::process::id()));
+        // A name that nobody can have put a link at, and that nobody else writes to meanwhile.
+        let aside = state.join(format!("{FILE}.new-{}", random_text()?));
         let written = (|| {
             let mut file = OpenOptions::new()
-                .create(true)
-                .truncate(true)
+                .create_new(true)
                 .write(true)
                 .mode(0o600)
                 .open(&aside)?;
@@ -105,6 +105,9 @@ impl AccessKey {
                 false => fs::rename(&aside, &path),
             }
         })();
+        if written.is_err() {
+            let _ = fs::remove_file(&aside);
+        }
         match written {
             Ok(()) => Ok(Self(key)),
             Err(source) => Err(KeyError::Io { path, source }),

@@ -7,7 +7,7 @@ use hermetic_store::{
     AnswerOutcome, ApprovalRequest, ApprovalScope, GivenAnswer, RequestState, StoreError,
     StoredSubject,
 };
-use hermetic_types::{ButtonPress, RequestId};
+use hermetic_types::{ButtonPress, ConversationKey, Platform, RequestId};
 
 use crate::Gateway;
 use crate::approvals::chat_prompts::DENY;
@@ -119,7 +119,19 @@ impl Gateway {
             via: "chat",
         };
         let approvals = &self.approvals.questions;
-        if given == GivenAnswer::Yes(ApprovalScope::Always) && !self.is_about_a_host(&id).await? {
+        let found = approvals.rows().find(&id).await?;
+        if !found.as_ref().is_none_or(|request| {
+            is_theirs(
+                request,
+                said.platform(),
+                &by,
+                message.admitted().conversation(),
+            )
+        }) {
+            return Ok(Redacted::constant(NOT_YOURS));
+        }
+        let is_about_a_host = found.is_some_and(|request| request.subject == StoredSubject::Host);
+        if given == GivenAnswer::Yes(ApprovalScope::Always) && !is_about_a_host {
             return Ok(Redacted::constant(NO_RULES_HERE));
         }
         let outcome = approvals.answer(&id, given, answerer, reason).await?;
@@ -128,11 +140,6 @@ impl Gateway {
             AnswerOutcome::TooLate(request) => self.redactor.redact(too_late(&request)),
             AnswerOutcome::Unknown => self.redactor.redact(format!("No question is called {id}.")),
         })
-    }
-
-    async fn is_about_a_host(&self, id: &RequestId) -> Result<bool, StoreError> {
-        let found = self.approvals.questions.rows().find(id).await?;
-        Ok(found.is_some_and(|request| request.subject == StoredSubject::Host))
     }
 
     /// A button was pressed by somebody who may write; whether they may answer is seen here.
@@ -176,6 +183,9 @@ impl Gateway {
             None => return Ok(Redacted::constant(STALE)),
         };
         let by = person_name(press.said().platform(), &press.sender().id);
+        if !is_theirs(&request, press.said().platform(), &by, press.conversation()) {
+            return Ok(Redacted::constant(NOT_YOURS));
+        }
         let answerer = Answerer {
             by: &by,
             via: "button",
@@ -191,6 +201,19 @@ impl Gateway {
             AnswerOutcome::Unknown => Redacted::constant(STALE),
         })
     }
+}
+
+/// Whether this person may answer this question at all.
+///
+/// Behind a webhook's name stands whoever holds its secret, so there a name answers for what its own messages
+/// led to, and for nobody else's.
+pub(crate) fn is_theirs(
+    request: &ApprovalRequest,
+    platform: Platform,
+    by: &str,
+    conversation: &ConversationKey,
+) -> bool {
+    platform != Platform::Webhook || request.asker == by || request.conversation == *conversation
 }
 
 fn said_of(request: &ApprovalRequest) -> String {

@@ -12,6 +12,8 @@ use hermetic_store::{ApprovalRequest, StoreError};
 use hermetic_types::{MessageId, RequestId};
 
 use crate::Gateway;
+use crate::approvals::answers::is_theirs;
+use crate::approvals::person_name;
 use crate::message::AcceptedMessage;
 use hermetic_approvals::RequestText;
 
@@ -25,11 +27,20 @@ impl Gateway {
         let approvals = &self.approvals.questions;
         // Somebody may be faster than the note of where it was shown.
         approvals.until_shown().await;
-        let pending = approvals.pending().await?;
+        let said = message.said();
+        let by = person_name(said.platform(), &said.sender.id);
+        let mut pending = approvals.pending().await?;
+        pending.retain(|request| {
+            is_theirs(
+                request,
+                said.platform(),
+                &by,
+                message.admitted().conversation(),
+            )
+        });
         if pending.is_empty() {
             return Ok(Err(Redacted::constant("Nothing waits for an answer.")));
         }
-        let said = message.said();
         let place = serde_json::to_string(&said.place).unwrap_or_default();
         let account = said.account.to_string();
         let shown = approvals.rows().shown_in(&account, &place).await?;

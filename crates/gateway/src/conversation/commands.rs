@@ -87,7 +87,7 @@ impl Gateway {
 
     /// Interrupts what runs, and drops what waits for it: commands, and files that do not arrive.
     async fn stop(&self, message: &AcceptedMessage) -> Result<Redacted<String>, CommandError> {
-        let stopped = self.conversations.stop(message.conversation()).await;
+        let stopped = self.conversations.stop_report(message.conversation()).await;
         let commands = stopped.dropped.len();
         self.drop_waiting(stopped.dropped, "dropped by /stop").await;
         let files = self.outbox.drop_late_files(message.conversation()).await?;

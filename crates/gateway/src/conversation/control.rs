@@ -42,10 +42,12 @@ impl TurnControl {
 
     /// Says a message into the turn. `false` if the turn takes no more.
     pub(crate) fn steer_with(&self, message: &AcceptedMessage) -> bool {
+        // Held over both: a turn that takes the words in between would not find whose they are.
+        let mut steering = self.steering();
         if self.stop.is_cancelled() || !self.steer.say(message.for_model()) {
             return false;
         }
-        self.steering().unheard.push_back(message.clone());
+        steering.unheard.push_back(message.clone());
         true
     }
 
@@ -69,13 +71,13 @@ impl TurnControl {
     pub(crate) fn find_unheard(&self, message: &MessageId) -> Option<AcceptedMessage> {
         let steering = self.steering();
         let mut unheard = steering.unheard.iter();
-        unheard.find(|one| one.said().message == *message).cloned()
+        unheard.find(|one| one.is_written_as(message)).cloned()
     }
 
     /// Takes back what was said into the turn, if the model has not been told.
     pub(crate) fn take_back(&self, message: &MessageId) -> Option<AcceptedMessage> {
         let mut steering = self.steering();
-        let is_it = |unheard: &AcceptedMessage| unheard.said().message == *message;
+        let is_it = |unheard: &AcceptedMessage| unheard.is_written_as(message);
         let place = steering.unheard.iter().position(is_it)?;
         // Words and messages stand in the same order, but the turn may have taken the first words.
         self.steer.take_back(steering.unheard.len() - 1 - place)?;

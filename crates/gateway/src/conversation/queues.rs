@@ -227,9 +227,20 @@ impl ConversationQueues {
         else {
             return Edited::TooLate;
         };
-        let Some(found) = queue.find(&id).filter(|found| !is_same(found)) else {
+        let Some(found) = queue.find(&id) else {
             return Edited::TooLate;
         };
+        if is_same(&found) {
+            // Told twice: the first time it may not have reached the disk.
+            return match queue
+                .waiting
+                .iter()
+                .any(|waiting| waiting.is_written_as(&id))
+            {
+                true => Edited::InPlace(found),
+                false => Edited::TooLate,
+            };
+        }
         let changed = found.with_words_of(edited);
         if queue.has_at_work(&id) {
             return match is_turn_at_work {
@@ -241,7 +252,7 @@ impl ConversationQueues {
         let place = queue
             .waiting
             .iter()
-            .position(|waiting| waiting.said().message == id);
+            .position(|waiting| waiting.is_written_as(&id));
         if let Some(place) = place.filter(|_| stays) {
             queue.waiting[place] = changed.clone();
             return Edited::InPlace(changed);
@@ -314,7 +325,7 @@ impl WorkQueue {
 
     fn has_at_work(&self, message: &MessageId) -> bool {
         let at_work = self.at_work.as_ref();
-        at_work.is_some_and(|at_work| at_work.message.said().message == *message)
+        at_work.is_some_and(|at_work| at_work.message.is_written_as(message))
     }
 
     /// At work, said into what is at work, or waiting.
@@ -326,16 +337,16 @@ impl WorkQueue {
         let waiting = || {
             let mut waiting = self.waiting.iter();
             waiting
-                .find(|waiting| waiting.said().message == *message)
+                .find(|waiting| waiting.is_written_as(message))
                 .cloned()
         };
         unheard.or_else(waiting)
     }
 
     fn withdraw(&mut self, message: &MessageId) -> Option<AcceptedMessage> {
-        let is_it = |waiting: &AcceptedMessage| waiting.said().message == *message;
+        let is_it = |waiting: &AcceptedMessage| waiting.is_written_as(message);
         if let Some(at_work) = &self.at_work {
-            if at_work.message.said().message == *message {
+            if at_work.message.is_written_as(message) {
                 at_work.control.stop.cancel();
                 return None;
             }

@@ -148,3 +148,42 @@ async fn where_each_person_has_a_budget_nobody_rides_on_the_turn_of_another() {
     let other = queues.enqueue_turn(lab.says(8, "me too").await, BusyMode::Steer);
     assert!(matches!(other, Enqueued::Waits), "{other:?}");
 }
+
+#[tokio::test]
+async fn a_change_of_a_message_leaves_the_notice_of_its_process_alone() {
+    let (lab, mut queues) = lab().await;
+    let first = lab.says(7, "build it").await;
+    let id = first.said().message.clone();
+    let notice = lab.notice(&first, 7).await;
+    let turn = started(queues.enqueue_turn(lab.says(7, "something else").await, BusyMode::Queue));
+    let waits = queues.enqueue_turn(notice.clone(), BusyMode::Queue);
+    assert!(matches!(waits, Enqueued::Waits));
+    // Waiting, and then at work.
+    for _ in 0..2 {
+        assert!(!queues.knows(&id, &first.said().sender.id));
+        let edited = queues.edit(first.admitted().clone(), |_| false);
+        assert!(matches!(edited, Edited::TooLate), "{edited:?}");
+        assert!(queues.withdraw(&id).is_none());
+        if let Some((next, control)) = queues.next(QueueKind::Turns) {
+            assert_eq!(next.said().text, "has ended");
+            assert!(!control.stop.is_cancelled());
+        }
+    }
+    assert!(!turn.stop.is_cancelled());
+}
+
+#[tokio::test]
+async fn a_change_that_is_told_twice_is_written_down_twice_while_it_waits() {
+    let (lab, mut queues) = lab().await;
+    started(queues.enqueue_turn(lab.says(7, "a").await, BusyMode::Queue));
+    let second = lab.says(7, "b").await;
+    let waits = queues.enqueue_turn(second.clone(), BusyMode::Queue);
+    assert!(matches!(waits, Enqueued::Waits));
+    // The words are the same: of the first time nobody knows whether they reached the disk.
+    let again = queues.edit(second.admitted().clone(), |_| false);
+    assert!(matches!(again, Edited::InPlace(_)), "{again:?}");
+    let (next, _) = queues.next(QueueKind::Turns).unwrap();
+    assert_eq!(next.said().text, "b");
+    let at_work = queues.edit(second.admitted().clone(), |_| false);
+    assert!(matches!(at_work, Edited::TooLate), "{at_work:?}");
+}

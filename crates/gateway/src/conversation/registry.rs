@@ -85,6 +85,12 @@ impl ConversationRegistry {
         answer.unwrap_or_default()
     }
 
+    /// What a `/stop` of this conversation met.
+    pub(crate) async fn stop_report(&self, conversation: &ConversationKey) -> InterruptionReport {
+        let answer = self.ask(conversation, ConversationEvent::StopReport).await;
+        answer.unwrap_or_default()
+    }
+
     /// A message was deleted. Who had a part in its chat is not known, so every conversation there hears
     /// of it.
     pub(crate) fn withdraw(&self, deleted: &DeletedMessage) {

@@ -4,6 +4,7 @@
 //! its own, and their ends come back to it. So an interruption is heard while a turn runs, and nobody
 //! else decides what runs next here.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hermetic_access::Admitted;
@@ -24,6 +25,8 @@ use crate::{BusyMode, Gateway, wording};
 pub(super) enum ConversationEvent {
     Message(Box<AcceptedMessage>, BusyMode),
     Stop(oneshot::Sender<InterruptionReport>),
+    /// What a `/stop` met when it was heard.
+    StopReport(oneshot::Sender<InterruptionReport>),
     Deleted(MessageId),
     /// Whether this person's message waits or is at work here.
     Find(MessageId, UserId, oneshot::Sender<bool>),
@@ -42,6 +45,8 @@ pub(super) struct ConversationTask {
     first_position: Option<Position>,
     /// Work that waits for a person was left to the next start of the gateway.
     deferred: bool,
+    /// What each `/stop` met whose answer is still being written.
+    stops: VecDeque<InterruptionReport>,
 }
 
 /// The position of a message among its sender's turns; none for what needs none.
@@ -70,6 +75,7 @@ impl ConversationTask {
             inbox,
             working: JoinSet::new(),
             deferred: false,
+            stops: VecDeque::new(),
         }
     }
 
@@ -105,6 +111,10 @@ impl ConversationTask {
             // Whoever asked may have given up.
             ConversationEvent::Stop(answer) => {
                 let _ = answer.send(self.queues.stop());
+            }
+            ConversationEvent::StopReport(answer) => {
+                let met = self.stops.pop_front();
+                let _ = answer.send(met.unwrap_or_else(|| self.queues.stop()));
             }
             ConversationEvent::Deleted(message) => {
                 let dropped = self.queues.withdraw(&message);
@@ -165,7 +175,13 @@ impl ConversationTask {
                 let enqueued = self.queues.enqueue_command(message);
                 self.follow(QueueKind::Commands, enqueued, reserved);
             }
-            Some(slash) => self.run_aside(message, &slash),
+            Some(slash) => {
+                // Now, and not when it is answered: what was written after it is not meant.
+                if slash == ChatCommand::Stop {
+                    self.stops.push_back(self.queues.stop());
+                }
+                self.run_aside(message, &slash);
+            }
             None => {
                 let enqueued = self.queues.enqueue_turn(message, busy);
                 self.follow(QueueKind::Turns, enqueued, reserved);

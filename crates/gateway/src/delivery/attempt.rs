@@ -225,7 +225,8 @@ impl Outbox {
 
     /// Whether the platform still knows the key of an earlier attempt, and so makes no second message.
     fn is_told_apart(&self, chat: &dyn Chat, delivery: &Delivery) -> bool {
-        let age = self.now().since(delivery.queued_at);
+        // Apart in either direction: a clock that was ahead when it was queued says nothing about its age.
+        let age = self.now().distance(delivery.queued_at);
         let known = chat.capabilities().send_keys;
         known.is_some_and(|known_for| age < known_for)
     }

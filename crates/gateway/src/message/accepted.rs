@@ -56,6 +56,11 @@ impl AcceptedMessage {
         }
     }
 
+    /// Whether this is that message of a chat, as its sender wrote it.
+    pub(crate) fn is_written_as(&self, message: &MessageId) -> bool {
+        self.said().message == *message && !super::notices::is_notice(self.said())
+    }
+
     /// The same message with other words: whoever wrote it changed it before its turn came.
     pub(crate) fn with_words_of(&self, admitted: Admitted) -> Self {
         Self {

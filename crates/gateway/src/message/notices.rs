@@ -42,7 +42,8 @@ impl Gateway {
             return std::future::pending().await;
         };
         while let Some(notice) = notices.recv().await {
-            if let Err(error) = self.hear_notice(&notice).await {
+            let hear = || self.hear_notice(&notice).boxed();
+            if let Err(error) = self.once_there_is_room("write a notice down", hear).await {
                 tracing::error!(process = %notice.process, %error, "a notice could not be written down");
             }
         }
@@ -77,6 +78,13 @@ fn spoken(notice: &ProcessNotice, now: Timestamp) -> Option<IncomingMessage> {
     incoming.received_at = now;
     incoming.text = words(notice);
     Some(incoming)
+}
+
+/// Whether this is a process's word and not its person's, although it has the id of the message that started
+/// the process: who changes or deletes that message means that message.
+pub(crate) fn is_notice(message: &IncomingMessage) -> bool {
+    let name = message.update.as_str();
+    name.starts_with("proc_") && name.contains(':')
 }
 
 fn words(notice: &ProcessNotice) -> String {

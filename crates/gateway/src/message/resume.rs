@@ -1,7 +1,6 @@
 //! What an earlier process left open.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use hermetic_store::{MessageEnd, OpenMessage, RowOwner, StoreError};
@@ -11,9 +10,6 @@ use super::AcceptedMessage;
 use crate::conversation::journal::HistoryLine;
 use crate::life::MessageArrival;
 use crate::{BusyMode, Gateway};
-
-/// Ended messages are kept this long, to recognise one that comes twice.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Gateway {
     /// Replies first, then messages in the order they came. Each is let in anew: who lost access
@@ -45,25 +41,6 @@ impl Gateway {
             if let Some(message) = taken {
                 // In order: a message that waits must not interrupt the one before it.
                 self.hand_over(message, BusyMode::Queue);
-            }
-        }
-        Ok(())
-    }
-
-    /// What is over for long. A gateway that is never restarted must not grow for ever.
-    pub(crate) async fn forget_old(&self) -> Result<(), StoreError> {
-        self.inbox.prune(self.now().minus(KEPT)).await?;
-        self.approvals
-            .questions
-            .rows()
-            .prune(self.now().minus(KEPT))
-            .await?;
-        self.spending.forget_old().await?;
-        if let Some(memory) = self.settings.memory {
-            let silent = self.now().minus(memory);
-            let forgotten = self.history.forget_silent(silent).await?;
-            if forgotten > 0 {
-                tracing::info!(forgotten, "silent conversations are forgotten");
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, ready};
 use futures::stream::{FuturesOrdered, StreamExt, select_all};
+use hermetic_access::AdmissionRefusal;
 use hermetic_chat::{ChatEvent, Receipt, UndeliveredReply};
 use hermetic_session::SettleError;
 use hermetic_store::StoreError;
@@ -199,6 +200,8 @@ impl Gateway {
         self.turns.spawn(async move {
             match gateway.access.admit_press(press).await {
                 Ok(press) => gateway.press(&press, receipt).await,
+                // It comes again.
+                Err(AdmissionRefusal::CannotTell) => drop(receipt),
                 Err(_) => receipt.stored(),
             }
         });

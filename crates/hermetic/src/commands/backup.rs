@@ -22,6 +22,7 @@ use self::archive::ArchiveWriter;
 use self::manifest::{BackupManifest, FILES, FORM, FilePlace};
 use self::new_file::{NewFile, folder_of};
 use super::{load, on_this_thread};
+use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
@@ -77,6 +78,8 @@ impl LastBackup {
 
 pub(crate) fn run(cli: &CommandLine, args: &BackupArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
+    // It holds every key.
+    by_hand::or_refuse(&config)?;
     refuse_root_for_another(config.home())?;
     on_this_thread(async {
         let to = target(args.to.as_deref());

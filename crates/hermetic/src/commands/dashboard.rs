@@ -14,11 +14,13 @@ use hermetic_dashboard::{AccessKey, DashboardRole, access_link, access_token};
 use hermetic_types::{Clock as _, SystemClock};
 
 use super::load;
+use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::gateway_state::{ObservedGateway, look};
 use crate::output;
+use crate::ownership::refuse_root_for_another;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DashboardArgs {
@@ -60,6 +62,9 @@ struct Pass {
 
 pub(crate) fn run(cli: &CommandLine, args: &DashboardArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
+    // Who has a link or a token is the operator, so they are for a person, and never for what the agent runs.
+    by_hand::or_refuse(&config)?;
+    refuse_root_for_another(config.home())?;
     // Makes the state folder where there is none yet.
     app::installation(config.home())?;
     let state = config.home().state();

@@ -10,9 +10,11 @@ use hermetic_types::{Clock as _, Platform, SystemClock, Timestamp, UserId};
 use serde_json::json;
 
 use super::load;
+use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
+use crate::ownership::refuse_root_for_another;
 use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
@@ -64,6 +66,10 @@ pub(crate) fn run(cli: &CommandLine, args: &PairingArgs) -> Result<ExitReason, C
 
 async fn act(cli: &CommandLine, command: &PairingCommand) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
+    if !matches!(command, PairingCommand::List { .. }) {
+        by_hand::or_refuse(&config)?;
+    }
+    refuse_root_for_another(config.home())?;
     // Makes the state folder where there is none yet.
     app::installation(config.home())?;
     let pairing = app::pairing(&app::store(&config).await?);

@@ -63,6 +63,33 @@ async fn take(
     webhook.hand_over(place, event, &signature.nonce).await
 }
 
+/// A nonce whose message is on its way into the store. It is given back where it does not arrive there, also
+/// where the sender hangs up and nobody is left to see the end: who sends again is then not told that it was used.
+struct TakenNonce<'a> {
+    webhook: &'a WebhookAdapter,
+    nonce: &'a str,
+    is_stored: bool,
+}
+
+impl TakenNonce<'_> {
+    fn is_stored(mut self) {
+        self.is_stored = true;
+    }
+}
+
+impl Drop for TakenNonce<'_> {
+    fn drop(&mut self) {
+        if !self.is_stored {
+            let mut nonces = self
+                .webhook
+                .nonces
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            nonces.give_back(self.nonce);
+        }
+    }
+}
+
 impl WebhookAdapter {
     async fn hand_over(&self, place: ChatPlace, event: ChatEvent, nonce: &str) -> Response {
         // Before the event is handed over: the reply may be faster than we are.
@@ -70,18 +97,20 @@ impl WebhookAdapter {
             .config
             .wait
             .map(|wait| (self.wait_for(place, nonce), wait));
+        let nonce = TakenNonce {
+            webhook: self,
+            nonce,
+            is_stored: false,
+        };
         let (receipt, counterfoil) = Receipt::pair();
         let stored = timeout(self.config.storing, async {
             let handed = self.hand_in.send(ReceivedEvent { event, receipt }).await;
             handed.is_ok() && counterfoil.signed().await
         });
         if !stored.await.unwrap_or(false) {
-            self.nonces
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .give_back(nonce);
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "not stored, try again");
         }
+        nonce.is_stored();
         let Some((mut waiter, wait)) = waiter else {
             return accepted();
         };

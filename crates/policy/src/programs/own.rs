@@ -112,41 +112,85 @@ fn path_like(text: &ExpandedText) -> bool {
     text.s.contains('/') || text.s.starts_with('.')
 }
 
+/// Options before the subcommand that take a value of their own.
+const VALUED: [&str; 4] = ["--home", "--log-format", "--profile", "-p"];
+
+/// What only looks, by its first word.
+const LOOKS: [&str; 14] = [
+    "backends",
+    "chat",
+    "completions",
+    "compose",
+    "demo",
+    "doctor",
+    "exec",
+    "help",
+    "man",
+    "mcp",
+    "models",
+    "probe",
+    "status",
+    "version",
+];
+
+/// What only looks, by the word after a group's name.
+const GROUP_LOOKS: [&str; 18] = [
+    "check", "explain", "get", "head", "help", "inspect", "judge", "list", "log", "logs", "path",
+    "presets", "rules", "schema", "show", "squid", "status", "verify",
+];
+
+/// What of Hermes' own program is about its gate: the rest of it, such as `hermes send`, is everyday work.
+const HERMES_GATES: [&str; 12] = [
+    "approvals",
+    "auth",
+    "config",
+    "egress",
+    "gateway",
+    "login",
+    "pairing",
+    "policy",
+    "sandbox",
+    "setup",
+    "uninstall",
+    "update",
+];
+
+/// What only looks is known; whatever else there is or will be is not for the agent.
 fn own_command(command: &ReducedCommand) -> Vec<HarmFinding> {
-    let words = super::acts::subcommands(command);
-    let touches = match words.as_slice() {
-        ["gateway", verb, ..] => matches!(
-            *verb,
-            "stop" | "restart" | "install" | "uninstall" | "start"
-        ),
-        // What only looks is known; whatever else there is or will be is not for the agent.
-        [
-            "approvals" | "policy" | "config" | "pairing" | "sandbox" | "egress",
-            verb,
-            ..,
-        ] => !matches!(
-            *verb,
-            "list"
-                | "show"
-                | "get"
-                | "path"
-                | "check"
-                | "explain"
-                | "judge"
-                | "verify"
-                | "status"
-                | "help"
-                | "schema"
-        ),
-        ["exec", ..] => command.has_arg("--yes"),
-        ["update" | "uninstall" | "setup" | "login" | "auth", ..] => true,
-        _ => false,
+    let asks_for_help = command.has_arg("--help") || command.has_arg("-h");
+    let looks = match own_words(command)[..] {
+        [] => true,
+        [first, ..] if command.program() == "hermes" && !HERMES_GATES.contains(&first) => true,
+        [_, ..] if asks_for_help => true,
+        ["exec", ..] => !command.has_arg("--yes"),
+        ["gateway", "run", ..] => true,
+        ["sandbox", "exec" | "cp", ..] => false,
+        [alone, ..] if LOOKS.contains(&alone) => true,
+        [_, verb, ..] => GROUP_LOOKS.contains(&verb),
+        [_] => false,
     };
-    if touches || command.long("--yolo") {
+    if !looks || command.long("--yolo") {
         return vec![HarmFinding::dangerous(
             HarmCategory::OwnFiles,
             "changes this program or answers for a person",
         )];
     }
     Vec::new()
+}
+
+/// The first two words that are no options.
+fn own_words(command: &ReducedCommand) -> Vec<&str> {
+    let mut args = command.args().iter().map(|arg| arg.s.as_str());
+    let mut words = Vec::new();
+    while let Some(word) = args.next() {
+        if VALUED.contains(&word) {
+            args.next();
+        } else if !word.starts_with('-') {
+            words.push(word);
+        }
+        if words.len() == 2 {
+            break;
+        }
+    }
+    words
 }

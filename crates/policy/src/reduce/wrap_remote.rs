@@ -48,7 +48,7 @@ pub(super) fn inner(command: &ReducedCommand) -> Vec<WrappedCommand> {
             }
         }
         "ip" | "xdotool" => rest_after_exec(args),
-        "hermetic" | "hermes" if operand(args, 0) == Some("exec") => own_exec(args),
+        "hermetic" | "hermes" => own_exec(args),
         "parallel" => parallel(command),
         "at" | "batch"
             if args
@@ -144,10 +144,15 @@ fn own_exec(args: &[ExpandedText]) -> Vec<WrappedCommand> {
                 "native" | "docker" | "singularity" | "modal" | "daytona"
             )
     });
-    let Some(verb) = args.iter().position(|arg| arg.s == "exec") else {
-        return Vec::new();
-    };
-    if sealed {
+    let mut verb = 0;
+    while let Some(arg) = args.get(verb).filter(|arg| arg.s.starts_with('-')) {
+        verb += if WITH_VALUE.contains(&arg.s.as_str()) {
+            2
+        } else {
+            1
+        };
+    }
+    if sealed || args.get(verb).is_none_or(|arg| arg.s != "exec") {
         return Vec::new();
     }
     let mut at = verb + 1;

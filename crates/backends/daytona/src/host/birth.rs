@@ -37,6 +37,10 @@ pub(crate) async fn start(
     spec: &SandboxSpec,
     start: DaytonaStart,
 ) -> Result<WardenLink, BackendError> {
+    if start == DaytonaStart::Fresh {
+        // Refused before anything is asked for: there is nothing at the provider to look for and take away.
+        SandboxSize::of(&spec.limits, host.config.disk)?;
+    }
     let (making, unwanted) = (Arc::clone(host), Arc::clone(host));
     let (wanted, id) = (spec.clone(), spec.id.clone());
     let make = async move {

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::archive;
 use super::manifest::{BackupManifest, FilePlace, place_of};
+use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::commands::{inputs_of_new_home, on_this_thread};
 use crate::exit::ExitReason;
@@ -62,6 +63,7 @@ pub(crate) fn run(cli: &CommandLine, args: &RestoreArgs) -> Result<ExitReason, C
     if args.check {
         return checked(&manifest, args);
     }
+    by_hand::or_refuse_in(&home)?;
     refuse_root_for_another(&home)?;
     on_this_thread(async {
         is_apart(&manifest, &home, args)?;
@@ -199,19 +201,27 @@ async fn bring_up_to_date(
         .map_err(|error| CommandFailure::caused(&error, error.remedy()))
 }
 
+const STAGE_NAME: &str = ".hermetic-restore-";
+
 /// The folder in which a restore is prepared, gone with it unless it was put in place.
 struct RestoreStage(PathBuf);
 
 impl RestoreStage {
     fn begin(root: &Path) -> Result<Self, CommandFailure> {
-        let path = root.join(format!(".hermetic-restore-{}", std::process::id()));
-        let stage = Self(path);
+        // Two containers have the same process number, and each its own restore.
+        let name = format!("{STAGE_NAME}{}", InstallationId::random());
         let mut builder = DirBuilder::new();
         let builder = builder.mode(0o700);
-        for folder in [stage.0.clone(), stage.home(), stage.state()] {
-            let made = builder.create(&folder);
-            made.map_err(|error| CommandFailure::file("make", &folder, &error))?;
-        }
+        let make = |folder: &Path| {
+            let made = builder.create(folder);
+            made.map_err(|error| CommandFailure::file("make", folder, &error))
+        };
+        let path = root.join(name);
+        make(&path)?;
+        // From here on it is ours to remove.
+        let stage = Self(path);
+        make(&stage.home())?;
+        make(&stage.state())?;
         Ok(stage)
     }
 

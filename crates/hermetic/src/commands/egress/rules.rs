@@ -12,9 +12,11 @@ use serde::Serialize;
 use tracing::warn;
 
 use super::super::load;
+use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::failure::CommandFailure;
 use crate::output::{self, BOLD};
+use crate::ownership::refuse_root_for_another;
 
 pub(super) const HELP: &str = "\
 The rule goes into hermetic/egress.rules in the home folder, one line for each, to be read and edited.
@@ -52,6 +54,8 @@ pub(super) fn deny(cli: &CommandLine, change: &RuleChangeArgs) -> Result<(), Com
 
 fn add(cli: &CommandLine, list: RuleEffect, change: &RuleChangeArgs) -> Result<(), CommandFailure> {
     let config = load(cli)?;
+    by_hand::or_refuse(&config)?;
+    refuse_root_for_another(config.home())?;
     let rule = WrittenRule::new(list, &change.host, change.whom.clone()).map_err(|error| {
         CommandFailure::new(error.to_string(), "see `hermetic egress allow --help`")
     })?;
@@ -66,6 +70,8 @@ fn add(cli: &CommandLine, list: RuleEffect, change: &RuleChangeArgs) -> Result<(
 
 pub(super) fn forget(cli: &CommandLine, change: &RuleChangeArgs) -> Result<(), CommandFailure> {
     let config = load(cli)?;
+    by_hand::or_refuse(&config)?;
+    refuse_root_for_another(config.home())?;
     let book = app::rule_book(&config);
     if book.forget(&change.host, change.whom.as_ref())? {
         return output::print("forgotten\n");

@@ -211,8 +211,10 @@ async fn what_the_agent_runs_cannot_answer_for_a_person() {
     // Behind the policy's back, as a file that nobody read, it is refused by itself.
     let script = deed.folder.path().join("innocent.py");
     let code = format!(
-        "import subprocess, sys\nr = subprocess.run([{program:?}, '--home', sys.argv[1], 'approvals', 'approve', '{id}'], \
-         capture_output=True, text=True)\nprint(r.returncode, r.stderr)\n"
+        "import subprocess, sys\nfor words in ['approvals approve {id}', 'dashboard token', 'dashboard link', \
+         'pairing approve telegram ABCD2345', 'egress allow evil.example', 'backup /tmp/never.tar']:\n    \
+         r = subprocess.run([{program:?}, '--home', sys.argv[1], *words.split()], capture_output=True, text=True)\n    \
+         print(r.returncode, r.stdout, r.stderr)\n"
     );
     fs::write(&script, code).unwrap();
     let reply = lab
@@ -221,6 +223,10 @@ async fn what_the_agent_runs_cannot_answer_for_a_person() {
             &format!("/sh python3 {} {}", script.display(), lab.home().display()),
         )
         .await;
-    assert!(reply.contains("cannot answer for a person"), "{reply}");
+    assert_eq!(
+        reply.matches("cannot answer for a person").count(),
+        6,
+        "{reply}"
+    );
     assert_eq!(deed.times(), 0);
 }

@@ -153,6 +153,34 @@ async fn a_request_works_once() {
 }
 
 #[tokio::test]
+async fn who_hangs_up_before_it_is_stored_may_send_it_again() {
+    let webhook = webhook(|config| config.wait = None);
+    let (url, serving) = serve(routes(&webhook)).await;
+    let mut inbox = webhook.receive(CancellationToken::new());
+    let body = hello("ops");
+    // The store is slow: the event was handed over, and its receipt is not signed.
+    let unsigned = tokio::select! {
+        said = say(&url, "n1", &body) => panic!("{said:?}"),
+        received = next(&mut inbox) => received,
+    };
+    // Nobody waits for the answer any more. The server may need a moment to see that.
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let stored = loop {
+        let (again, heard) = tokio::join!(say(&url, "n1", &body), async {
+            timeout(Duration::from_millis(300), next_message(&mut inbox)).await
+        });
+        match again.0 {
+            StatusCode::ACCEPTED => break heard.unwrap(),
+            other => assert_eq!(other, StatusCode::CONFLICT),
+        }
+        assert!(tokio::time::Instant::now() < deadline, "it stays used");
+    };
+    assert_eq!(stored.update.as_str(), "n1");
+    drop(unsigned);
+    serving.abort();
+}
+
+#[tokio::test]
 async fn forged_and_stale_requests_are_refused() {
     let webhook = webhook(|_| {});
     let (url, serving) = serve(routes(&webhook)).await;

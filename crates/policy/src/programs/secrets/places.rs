@@ -286,6 +286,10 @@ pub(crate) fn holds(full: &str, context: &JudgementContext) -> Option<&'static s
             | ".vault_pass"
             | "vault_pass"
             | "vault_pass.txt"
+            // This program's own, wherever its home is.
+            | "audit.key"
+            | "dashboard.key"
+            | "egress-ca.key"
     ) {
         return Some("credentials");
     }
