@@ -27,7 +27,7 @@ fn narrow(script: impl IntoIterator<Item = Line>) -> Lab {
 fn exchange(number: usize, bytes: usize) -> [Message; 2] {
     let question =
         format!(r#"{{"role":"user","parts":[{{"type":"text","text":"question {number}"}}]}}"#);
-    let stored: StoredMessage = serde_json::from_str(&question).unwrap();
+    let stored: StoredMessage = serde_json::from_str(&question).expect("a stored message");
     let plain = Redactor::new([], RedactorSettings::default());
     let answer = format!("answer {number} {}", "x".repeat(bytes));
     [stored.redacted(&plain), Message::assistant(answer)]

@@ -13,7 +13,7 @@ use hermetic_gateway::ReachableSandboxes;
 use hermetic_redact::Redactor;
 use hermetic_session::{Sandboxes, SpendingBook};
 use hermetic_store::HistoryRows;
-use hermetic_tools::ToolKit;
+use hermetic_tools::{McpServers, ToolKit};
 use hermetic_types::{BackendKind, ConversationKey, SystemClock};
 
 use super::egress::EgressApprovers;
@@ -106,7 +106,14 @@ pub async fn keyboard_chat(
     Ok(KeyboardChat {
         model: model.name().to_owned(),
         agent: model::agent(config, model, &redactor, &clock)?,
-        kit: kit::kit(config, kind, &redactor, background, &clock),
+        kit: kit::kit(
+            config,
+            kind,
+            &redactor,
+            background,
+            McpServers::none(),
+            &clock,
+        ),
         asker: approvals.commands(requester, screen),
         approvals,
         sandboxes,

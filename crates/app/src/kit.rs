@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use hermetic_config::{BudgetsConfig, Config, WorkingDirectory};
 use hermetic_redact::Redactor;
-use hermetic_store::ProcessRows;
+use hermetic_store::{DocumentRows, ProcessRows};
 use hermetic_tools::{
     BackgroundProcesses, BackgroundSettings, BackgroundStarts, CodeSettings, CodeTool, FileTools,
-    ResultBounds, SandboxReach, ScriptDirectory, ToolKit,
+    McpServers, ResultBounds, SandboxReach, ScriptDirectory, ToolKit,
 };
 use hermetic_types::{BackendKind, SharedClock};
 
-use super::terminal;
+use super::{mcp_servers, terminal};
 
 /// The most of a tool's result that a model is shown.
 const RESULT_CHARS: usize = 100_000;
@@ -22,6 +22,7 @@ pub(crate) fn kit(
     backend: BackendKind,
     redactor: &Redactor,
     background: BackgroundProcesses,
+    mcp: McpServers,
     clock: &SharedClock,
 ) -> ToolKit {
     let policy = Arc::new(terminal::policy(config));
@@ -37,7 +38,26 @@ pub(crate) fn kit(
         files: FileTools::new(policy, context, redactor.clone(), bounds),
         background,
         code: code(config, clock),
+        mcp,
     }
+}
+
+/// The tools of configured servers, judged by the same policy. Without `seen` it is forgotten with the gateway
+/// which of them a conversation has seen.
+pub(crate) fn mcp(
+    config: &Config,
+    backend: BackendKind,
+    redactor: &Redactor,
+    seen: Option<DocumentRows>,
+) -> McpServers {
+    McpServers::new(
+        mcp_servers::mcp_servers(config),
+        Arc::new(terminal::policy(config)),
+        terminal::context(config, backend),
+        redactor.clone(),
+        seen,
+        RESULT_CHARS,
+    )
 }
 
 /// Without rows background processes are not found again after a restart.

@@ -20,6 +20,7 @@ mod gateway;
 mod installation;
 mod keyboard;
 mod kit;
+mod mcp_servers;
 mod modal;
 mod model;
 mod platforms;
@@ -52,7 +53,7 @@ use hermetic_sandbox::{
 };
 use hermetic_session::{PROXY_PORT, SandboxPlan, Sandboxes, SpendingBook};
 use hermetic_store::Store;
-use hermetic_tools::{NoWayBack, ToolKit};
+use hermetic_tools::{McpServers, NoWayBack, ToolKit};
 use hermetic_types::{
     BackendKind, Boundary, ConversationKey, InstallationId, SandboxId, SharedClock, SystemClock,
 };
@@ -214,7 +215,22 @@ pub fn all_backends(config: &Config, installation: &InstallationId) -> Vec<Arc<d
 pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> ToolKit {
     let clock = SystemClock::shared();
     let background = kit::background(config, redactor, None, Arc::new(NoWayBack), &clock);
-    kit::kit(config, kind, redactor, background, &clock)
+    kit::kit(
+        config,
+        kind,
+        redactor,
+        background,
+        McpServers::none(),
+        &clock,
+    )
+}
+
+/// The same, with the configured MCP servers, for whoever tries those.
+pub fn servers_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> ToolKit {
+    ToolKit {
+        mcp: kit::mcp(config, kind, redactor, None),
+        ..clients_kit(config, kind, redactor)
+    }
 }
 
 /// The store of this home, for a command beside the gateway.

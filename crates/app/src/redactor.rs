@@ -5,7 +5,7 @@ use hermetic_config::{Config, RecordValue, SettingValue};
 use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_types::Secret;
 
-use super::{egress, platforms};
+use super::{egress, mcp_servers, platforms};
 
 pub fn redactor(config: &Config) -> Redactor {
     let settings = RedactorSettings {
@@ -41,6 +41,7 @@ pub fn redactor(config: &Config) -> Redactor {
     );
     known.extend(egress::secrets(config.egress()));
     known.extend(platforms::proxy_secrets(config));
+    known.extend(mcp_servers::secrets(config));
     Redactor::new(known, settings)
 }
 

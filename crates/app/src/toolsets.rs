@@ -75,7 +75,14 @@ pub(super) fn toolsets(
     let background = kit::background(config, redactor, rows, reach, clock);
     let site = |plan: &SandboxPlan| PlatformTools {
         facts: facts(config, plan),
-        kit: kit::kit(config, plan.backend, redactor, background.clone(), clock),
+        kit: kit::kit(
+            config,
+            plan.backend,
+            redactor,
+            background.clone(),
+            kit::mcp(config, plan.backend, redactor, Some(store.documents())),
+            clock,
+        ),
     };
     let apart = apart.iter();
     PlatformToolsets::new(

@@ -8,7 +8,7 @@ use crate::origin::SettingOrigin;
 use crate::problem::ConfigProblem;
 use crate::settings::{
     AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig, GatewayConfig,
-    ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig, TerminalConfig,
+    McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig, TerminalConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
@@ -82,6 +82,11 @@ impl Config {
 
     pub fn budgets(&self) -> &BudgetsConfig {
         &self.parts.budgets
+    }
+
+    /// The MCP servers that are switched on.
+    pub fn mcp_servers(&self) -> &[McpServerConfig] {
+        &self.parts.mcp_servers
     }
 
     pub fn sessions(&self) -> &SessionsConfig {

@@ -10,6 +10,7 @@ mod budgets;
 mod egress;
 mod gateway;
 mod lost;
+mod mcp;
 mod model;
 mod not_yet;
 mod platforms;
@@ -158,6 +159,7 @@ impl Schema {
         keys.extend(session::keys());
         keys.extend(model::keys());
         keys.extend(budgets::keys());
+        keys.extend(mcp::keys());
         keys.extend(platforms::keys());
         keys.extend(variables::keys());
 

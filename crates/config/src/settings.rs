@@ -5,6 +5,7 @@ mod approvals;
 mod budgets;
 mod egress;
 mod gateway;
+mod mcp;
 mod model;
 mod pick;
 mod platforms;
@@ -22,6 +23,7 @@ pub use egress::{
     CredentialSource, EgressAddition, EgressConfig, EgressCredential, EgressMode, UpstreamNames,
 };
 pub use gateway::{DashboardConfig, GatewayConfig};
+pub use mcp::{McpServerConfig, McpServerKind};
 pub use model::{ModelConfig, ModelRef, ProviderConfig};
 pub use platforms::{
     DiscordAccount, DiscordBackfill, DiscordPlatform, MatrixAccount, MatrixCredentials,
@@ -50,6 +52,7 @@ pub(crate) struct ConfigSections {
     pub(crate) sessions: SessionsConfig,
     pub(crate) model: ModelConfig,
     pub(crate) budgets: BudgetsConfig,
+    pub(crate) mcp_servers: Vec<McpServerConfig>,
     pub(crate) platforms: PlatformConfigs,
 }
 
@@ -63,6 +66,7 @@ impl ConfigSections {
         let gateway = GatewayConfig::build(&pick, problems);
         let egress = EgressConfig::build(&pick, gateway.proxy.as_ref(), problems);
         Self {
+            mcp_servers: mcp::servers(&pick, &egress, problems),
             terminal: TerminalConfig::build(&pick, problems),
             gateway,
             egress,

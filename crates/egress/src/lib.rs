@@ -14,6 +14,7 @@ pub mod address;
 mod ask;
 mod audit;
 mod book;
+mod client;
 mod connection_limit;
 mod conversation;
 mod credential;
@@ -48,6 +49,7 @@ pub use account::{BudgetSpent, TrafficAccount};
 pub use ask::{HostAnswer, HostApprover, HostQuestion};
 pub use audit::{EgressDecision, EgressEntry, EgressMethod, EgressRecorder, LogRecorder};
 pub use book::{BookError, LineProblem, RuleBook, RuleEffect, WrittenRule};
+pub use client::{EgressClient, EgressClientError, EgressStream};
 pub use conversation::{ConversationEgress, RefusedHost};
 pub use credential::{
     CaError, CertificateAuthority, Credential, CredentialScheme, InvalidCredential, TrustRoots,

@@ -99,7 +99,8 @@ impl McpClient {
     /// What a client may show its user before a call. Hints and no more: what holds is the sandbox.
     fn hints(&self, tool: &ToolDescription) -> ToolAnnotations {
         let reads = tool.only_reads();
-        let only_inside = reads || FILE_TOOLS.contains(&tool.name) || !self.sandboxes.reaches_out();
+        let only_inside =
+            reads || FILE_TOOLS.contains(&&*tool.name) || !self.sandboxes.reaches_out();
         ToolAnnotations::new()
             .read_only(reads)
             .destructive(!reads)

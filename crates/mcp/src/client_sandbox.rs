@@ -3,7 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{self, BoxFuture, FutureExt};
+use hermetic_egress::EgressClient;
 use hermetic_sandbox::{PassingSandbox, Sandbox};
 use hermetic_session::EgressPort;
 use hermetic_tools::{Held, NoSandbox, ToolWorkplace};
@@ -59,6 +60,12 @@ impl ToolWorkplace for ClientSandbox {
             entered.map(|sandbox| Box::new(SharedSandbox(sandbox)) as Held)
         }
         .boxed()
+    }
+
+    fn egress(&self) -> BoxFuture<'_, Result<EgressClient, NoSandbox>> {
+        let client = self.0.sandboxes.egress_client(&self.0.conversation);
+        let client = client.ok_or(NoSandbox("sandboxes here have no way out"));
+        future::ready(client).boxed()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hermetic_audit::AuditLog;
-use hermetic_egress::Egress;
+use hermetic_egress::{Egress, EgressClient};
 use hermetic_sandbox::{Backend, NetworkMode, Sandbox, SandboxSpec};
 use hermetic_session::{EgressPort, PROXY_PORT};
 use hermetic_tools::ToolKit;
@@ -124,6 +124,12 @@ impl ClientSandboxes {
         } = &*self.0;
         let egress = egress.as_ref()?;
         Some(EgressPort::open(sandbox, conversation, egress, None, PROXY_PORT, works, stop).await)
+    }
+
+    /// The way out of tools beside the sandbox.
+    pub(crate) fn egress_client(&self, conversation: &ConversationKey) -> Option<EgressClient> {
+        let egress = self.0.egress.as_ref()?;
+        Some(EgressClient::new(Arc::clone(egress), conversation))
     }
 
     pub(crate) fn audit(&self) -> &AuditLog {

@@ -12,8 +12,10 @@ mod client_approvals;
 mod client_sandbox;
 mod client_sandboxes;
 mod http;
+mod server_check;
 mod stdio;
 
 pub use client_sandboxes::{ClientLimits, ClientSandboxes};
 pub use http::{HttpEndpoint, HttpEndpointError, over_http};
+pub use server_check::check_servers;
 pub use stdio::{StdioError, over_stdio};

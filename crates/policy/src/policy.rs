@@ -3,6 +3,7 @@
 use hermetic_types::{Boundary, Command, CommandInput};
 
 use crate::context::JudgementContext;
+use crate::fingerprint::CommandFingerprint;
 use crate::insight::CommandInsight;
 use crate::rules::{PolicyMode, PolicyRules};
 use crate::verdict::{
@@ -52,6 +53,55 @@ impl Policy {
         }
         let insight = CommandInsight::into(&seen, context);
         self.decide(command, &insight, context)
+    }
+
+    /// What the operator's configuration names: a server that is to be started, or a call of one of its
+    /// tools. Who wrote that wants it, so nobody is asked; what the operator forbade, and the floor on a
+    /// backend that is no boundary, hold all the same. For nothing that a chat or a model can choose the
+    /// program of.
+    pub fn judge_configured(&self, command: Command, context: &JudgementContext) -> Verdict {
+        let is_sealed = context.boundary() == Boundary::Sealed;
+        if is_sealed && self.rules.deny.is_empty() {
+            return Verdict::Run(Cleared::on(command, ClearedGrounds::Configured));
+        }
+        let insight = CommandInsight::into(&command, context);
+        let floor = if is_sealed {
+            Vec::new()
+        } else {
+            insight.floor()
+        };
+        if !floor.is_empty() {
+            return Verdict::Refuse(PolicyRefusal {
+                by: RefusedBy::Floor,
+                reasons: floor.iter().map(|finding| finding.reason.clone()).collect(),
+            });
+        }
+        match self.rules.denied_by(&insight.commands) {
+            Some(glob) => denied(glob),
+            None => Verdict::Run(Cleared::on(command, ClearedGrounds::Configured)),
+        }
+    }
+
+    /// What a configured server wants to be used for, otherwise than when it was first seen: a person has
+    /// to look at it. No model may answer, and a yes holds for what was shown and no longer.
+    pub fn judge_changed_server(
+        &self,
+        command: Command,
+        reasons: Vec<String>,
+        context: &JudgementContext,
+    ) -> Verdict {
+        if self.rules.mode == PolicyMode::Off {
+            return Verdict::Run(Cleared::on(command, ClearedGrounds::AskingOff));
+        }
+        Verdict::Ask(ApprovalQuestion {
+            fingerprint: CommandFingerprint::of(&command, context),
+            effective: reasons.clone(),
+            doubts: reasons,
+            findings: Vec::new(),
+            lowerable: ModelReview::Never,
+            longest_yes: AnswerScope::Once,
+            command,
+        })
     }
 
     /// A sandbox can only lose itself: only what the operator forbade matters.

@@ -33,6 +33,8 @@ pub enum ClearedGrounds {
     Typed,
     /// It is a program of ours.
     OwnProgram,
+    /// The operator wrote it into the configuration.
+    Configured,
     /// The backend is a boundary: what runs there can only hurt the sandbox.
     Sealed,
     /// Nothing about it was found that anybody could mind.

@@ -8,7 +8,7 @@ use hermetic_egress::{Egress, ReachSummary, RefusedHost};
 use hermetic_sandbox::{Backend, NetworkMode, Sandbox, SandboxSpec};
 use hermetic_store::{LedgerEntry, LedgerState, SandboxLedger, StoreError};
 use hermetic_types::{
-    BackendKind, ConversationKey, InstallationId, Platform, SharedClock, Timestamp,
+    BackendKind, Boundary, ConversationKey, InstallationId, Platform, SharedClock, Timestamp,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -149,6 +149,16 @@ impl Sandboxes {
                 NetworkMode::Proxied { .. } => Some(egress.reach(conversation)),
             }
         })
+    }
+
+    /// The way out that this conversation's sandbox has, for tools of ours beside it. A backend that is no
+    /// boundary has the machine's own network; our tools keep to the rules there too.
+    pub fn egress_of(&self, conversation: &ConversationKey) -> Option<Arc<Egress>> {
+        let plan = self.plan_of(conversation);
+        let backend = self.backends.get(&plan.backend)?;
+        let is_closed = plan.network == NetworkMode::Closed
+            && backend.description().boundary == Boundary::Sealed;
+        self.egress.clone().filter(|_| !is_closed)
     }
 
     /// The hosts that the conversation was refused since this was last asked.

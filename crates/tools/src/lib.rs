@@ -14,6 +14,7 @@ mod background;
 mod code;
 mod exit_code;
 mod files;
+mod mcp;
 mod outcome;
 mod output;
 mod process;
@@ -23,6 +24,7 @@ pub mod shown;
 mod sudo;
 mod terminal;
 mod toolbox;
+mod web_request;
 mod workplace;
 
 pub use ask::{CommandApprover, CommandDenied, DecidedCommand, JudgedAs, NoOneToAsk};
@@ -32,6 +34,7 @@ pub use background::{
 };
 pub use code::{CodeSettings, CodeTool, ScriptDirectory};
 pub use files::{FileTools, ResultBounds};
+pub use mcp::{CheckedServer, McpServerPlace, McpServerSettings, McpServers};
 pub use outcome::{BlockedCommand, TerminalOutcome};
 pub use request::{BadRequest, CommandRequest, ProcessTell, RequestedCode, RunManner};
 pub use terminal::{TerminalSettings, TerminalTool};

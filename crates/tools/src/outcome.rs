@@ -89,6 +89,7 @@ pub(crate) fn approval(grounds: &ClearedGrounds) -> Option<&'static str> {
         ),
         ClearedGrounds::Typed
         | ClearedGrounds::OwnProgram
+        | ClearedGrounds::Configured
         | ClearedGrounds::Sealed
         | ClearedGrounds::Harmless
         | ClearedGrounds::Allowlisted

@@ -1,5 +1,7 @@
 //! Every tool under its name, for one conversation.
 
+use std::borrow::Cow;
+
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_redact::Redacted;
 use hermetic_sandbox::Sandbox;
@@ -10,11 +12,13 @@ use tokio_util::sync::CancellationToken;
 use crate::background::{ProcessTerms, StartError};
 use crate::code::CALLABLE;
 use crate::files::{FileTool, FileTools};
+use crate::mcp::{self, McpCaller};
 use crate::outcome::approval;
 use crate::terminal::in_full;
 use crate::{
     BackgroundProcesses, BlockedCommand, CodeTool, CommandApprover, CommandRequest, Held,
-    ProcessTell, RequestedCode, RunManner, TerminalOutcome, TerminalTool, ToolWorkplace, process,
+    McpServers, ProcessTell, RequestedCode, RunManner, TerminalOutcome, TerminalTool,
+    ToolWorkplace, process,
 };
 
 /// The tools of an installation. Holds nothing of a conversation.
@@ -24,6 +28,7 @@ pub struct ToolKit {
     pub files: FileTools,
     pub background: BackgroundProcesses,
     pub code: CodeTool,
+    pub mcp: McpServers,
 }
 
 /// The tools as one conversation's agent holds them. The sandbox is made at the first call that needs
@@ -38,7 +43,7 @@ pub struct ConversationTools<'a> {
 /// What a model is told about a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDescription {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub description: String,
     /// A JSON schema of an object.
     pub schema: Value,
@@ -47,7 +52,7 @@ pub struct ToolDescription {
 impl ToolDescription {
     /// Whether a call changes nothing.
     pub fn only_reads(&self) -> bool {
-        FileTool::of_name(self.name).is_some_and(FileTool::only_reads)
+        FileTool::of_name(&self.name).is_some_and(FileTool::only_reads)
     }
 }
 
@@ -89,11 +94,25 @@ impl ConversationTools<'_> {
         let mut described = self.described_without_code();
         let callable = callable(&described);
         described.push(ToolDescription {
-            name: CodeTool::NAME,
+            name: CodeTool::NAME.into(),
             description: self.kit.code.description(&callable),
             schema: CodeTool::schema(),
         });
+        described.extend(self.kit.mcp.described(self.conversation()));
         described
+    }
+
+    /// Learns what tools there are besides our own, before a turn. What comes back is for the person.
+    pub async fn prepare(&self, stop: &CancellationToken) -> Vec<String> {
+        self.kit.mcp.prepare(self.mcp_caller(stop)).await
+    }
+
+    fn mcp_caller<'a>(&'a self, stop: &'a CancellationToken) -> McpCaller<'a> {
+        McpCaller {
+            workplace: self.workplace,
+            ask: self.ask,
+            stop,
+        }
     }
 
     /// `None` if there is no such tool. Any arguments are answered.
@@ -127,6 +146,10 @@ impl ConversationTools<'_> {
             TerminalTool::NAME => self.call_terminal(arguments, stop).await,
             process::NAME => self.call_process(arguments, stop).await,
             CodeTool::NAME => self.call_code(arguments, stop).await,
+            _ if name.starts_with(mcp::PREFIX) => {
+                let caller = self.mcp_caller(stop);
+                self.kit.mcp.call(caller, name, arguments).await?
+            }
             _ => {
                 let tool = FileTool::of_name(name)?;
                 let files = &self.kit.files;
@@ -197,12 +220,12 @@ impl ConversationTools<'_> {
         let terminal = &self.kit.terminal;
         let mut described = vec![
             ToolDescription {
-                name: TerminalTool::NAME,
+                name: TerminalTool::NAME.into(),
                 description: terminal.description(),
                 schema: terminal.schema(),
             },
             ToolDescription {
-                name: process::NAME,
+                name: process::NAME.into(),
                 description: process::DESCRIPTION.to_owned(),
                 schema: process::schema(),
             },

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::ops::Deref;
 
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture, FutureExt};
+use hermetic_egress::EgressClient;
 use hermetic_sandbox::Sandbox;
 use hermetic_types::ConversationKey;
 use thiserror::Error;
@@ -16,6 +17,11 @@ pub trait ToolWorkplace: Send + Sync + fmt::Debug {
     fn conversation(&self) -> &ConversationKey;
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>>;
+
+    /// The way out for a tool of ours that runs beside the sandbox: what the conversation may reach.
+    fn egress(&self) -> BoxFuture<'_, Result<EgressClient, NoSandbox>> {
+        future::ready(Err(NoSandbox("nothing can be reached from here"))).boxed()
+    }
 
     /// What comes back with a [`ProcessNotice`](crate::ProcessNotice) of a process that is started now, so that
     /// somebody can be told. `None` where nobody can be.

@@ -13,6 +13,7 @@ mod code;
 mod files;
 mod hour;
 mod lab;
+mod mcp;
 mod places;
 mod room;
 mod shell;

@@ -8,16 +8,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
+use hermetic_egress::{Egress, EgressClient};
 use hermetic_policy::{JudgementContext, Policy, PolicyRules};
 use hermetic_redact::Redactor;
 use hermetic_sandbox::{
-    Backend, NetworkMode, Sandbox, SandboxLifeline, SandboxPersistence, SandboxSpec,
+    Backend, HostMount, MountMode, NetworkMode, Sandbox, SandboxLifeline, SandboxPersistence,
+    SandboxSpec,
 };
 use hermetic_store::{RowOwner, Store};
 use hermetic_tools::{
     BackgroundProcesses, BackgroundSettings, BackgroundStarts, CodeSettings, CodeTool, FileTools,
-    Held, NoOneToAsk, NoSandbox, ResultBounds, SandboxReach, ScriptDirectory, TerminalSettings,
-    TerminalTool, ToolKit, ToolWorkplace,
+    Held, McpServerSettings, McpServers, NoOneToAsk, NoSandbox, ResultBounds, SandboxReach,
+    ScriptDirectory, TerminalSettings, TerminalTool, ToolKit, ToolWorkplace,
 };
 use hermetic_types::{
     BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits, Secret, SystemClock,
@@ -55,6 +57,10 @@ pub(crate) struct Wishes {
     pub(crate) sudo_password: Option<Secret>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) rules: PolicyRules,
+    pub(crate) mcp: Vec<McpServerSettings>,
+    /// Seen inside where it is outside, and read only.
+    pub(crate) shows: Vec<PathBuf>,
+    pub(crate) egress: Option<Arc<Egress>>,
 }
 
 /// The conversation's sandbox, as a session would keep it.
@@ -63,6 +69,7 @@ pub(crate) struct Room {
     backend: Arc<dyn Backend>,
     sandbox: Mutex<Arc<Sandbox>>,
     origin: Option<String>,
+    egress: Option<Arc<Egress>>,
 }
 
 impl Default for Wishes {
@@ -80,6 +87,9 @@ impl Default for Wishes {
             sudo_password: None,
             env: BTreeMap::new(),
             rules: PolicyRules::default(),
+            mcp: Vec::new(),
+            shows: Vec::new(),
+            egress: None,
         }
     }
 }
@@ -112,7 +122,7 @@ impl Lab {
             id: SandboxId::random(),
             system: places::system(wishes.backend),
             limits: SandboxLimits::default(),
-            mounts: Vec::new(),
+            mounts: shown(&wishes),
             env: wishes.env.clone(),
             network: NetworkMode::Closed,
             persistence: SandboxPersistence::Ephemeral,
@@ -128,6 +138,7 @@ impl Lab {
             backend: Arc::clone(&backend),
             sandbox: Mutex::new(Arc::new(sandbox)),
             origin: Some("alice".to_owned()),
+            egress: wishes.egress.clone(),
         });
         let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
             .await
@@ -243,6 +254,16 @@ impl Lab {
     }
 }
 
+fn shown(wishes: &Wishes) -> Vec<HostMount> {
+    let shown = wishes.shows.iter();
+    let shown = shown.map(|folder| HostMount {
+        source: folder.clone(),
+        target: folder.clone(),
+        mode: MountMode::ReadOnly,
+    });
+    shown.collect()
+}
+
 /// Where commands begin, and whose home it is.
 pub(crate) fn ground(wishes: &Wishes, folder: &Path) -> (PathBuf, PathBuf) {
     match &wishes.home {
@@ -268,6 +289,8 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> ToolK
     };
     let policy = Arc::new(Policy::new(wishes.rules.clone()));
     let context = settings.context.clone();
+    let (mcp_policy, mcp_context, mcp_redactor) =
+        (Arc::clone(&policy), context.clone(), redactor.clone());
     ToolKit {
         files: FileTools::new(
             Arc::clone(&policy),
@@ -287,6 +310,14 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> ToolK
             SystemClock::shared(),
         ),
         code: CodeTool::new(wishes.code, SystemClock::shared()),
+        mcp: McpServers::new(
+            wishes.mcp.clone(),
+            mcp_policy,
+            mcp_context,
+            mcp_redactor,
+            Some(store.documents()),
+            50_000,
+        ),
     }
 }
 
@@ -303,6 +334,13 @@ impl ToolWorkplace for Room {
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {
         async { Ok(Box::new(Room::sandbox(self)) as Held) }.boxed()
+    }
+
+    fn egress(&self) -> BoxFuture<'_, Result<EgressClient, NoSandbox>> {
+        let client = self.egress.as_ref();
+        let client = client.map(|egress| EgressClient::new(Arc::clone(egress), &self.conversation));
+        let client = client.ok_or(NoSandbox("no way out"));
+        futures::future::ready(client).boxed()
     }
 
     fn origin(&self) -> Option<String> {

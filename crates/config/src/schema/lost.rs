@@ -43,10 +43,6 @@ const FEATURES: &[(&str, &str)] = &[
     ("hooks", "hooks are not run"),
     ("kanban", "there is no board of tasks"),
     ("lsp", "language servers are not asked"),
-    (
-        "mcp_servers",
-        "MCP servers are not used; `hermetic mcp` is one itself, for other agents",
-    ),
     ("memory", "nothing is remembered across conversations"),
     (
         "model.default_headers",

@@ -64,7 +64,6 @@ pub(super) const KEYS: &[&str] = &[
     "kanban",
     "logging",
     "lsp",
-    "mcp_servers",
     "memory",
     "model.auth_mode",
     "model.default_headers",

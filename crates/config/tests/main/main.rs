@@ -9,6 +9,7 @@
 mod editor;
 mod lab;
 mod malformed;
+mod mcp_servers;
 mod real_world;
 mod resolution;
 mod robustness;

@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use hermetic_types::ConversationKey;
 
 use crate::book::{BookError, FileStamp, RuleBook, WrittenRule};
+use crate::client::roots;
 use crate::conversation::{ConversationEgress, RefusedHost, loss_rule};
-use crate::credential::{Credential, GuessCounter, SharedParts};
+use crate::credential::{Credential, GuessCounter, SharedParts, TrustRootsError};
 use crate::env::{CertificateTrust, sandbox_env};
 use crate::proxy::Proxy;
 use crate::rules::{CompiledRules, InvalidRules, RuleMode, RulesText};
@@ -63,6 +64,8 @@ pub struct Egress {
     bundle: Option<CertificateBundle>,
     /// The parts of each credential that were guessed, in the order of the grants.
     guessed: Vec<Arc<SharedParts>>,
+    /// What our own tools believe, once one of them has asked.
+    client_tls: OnceLock<Arc<rustls::ClientConfig>>,
     state: Mutex<EgressState>,
 }
 
@@ -93,6 +96,7 @@ impl Egress {
             written,
             book: None,
             bundle: None,
+            client_tls: OnceLock::new(),
             state: Mutex::default(),
         })
     }
@@ -115,6 +119,16 @@ impl Egress {
 
     pub fn bundle(&self) -> Option<&CertificateBundle> {
         self.bundle.as_ref()
+    }
+
+    /// Returns what a tool of ours believes: the same certificates as a program in a sandbox.
+    pub(crate) fn client_tls(&self) -> Result<Arc<rustls::ClientConfig>, TrustRootsError> {
+        if let Some(ready) = self.client_tls.get() {
+            return Ok(Arc::clone(ready));
+        }
+        let pem = self.bundle.as_ref().map(|bundle| bundle.pem.as_str());
+        let made = roots(pem).client_config()?;
+        Ok(Arc::clone(self.client_tls.get_or_init(|| made)))
     }
 
     /// Returns this conversation's part: the same one while anybody holds it.

@@ -7,9 +7,12 @@ mod upstream;
 
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hermetic_egress::{
-    CertificateAuthority, CompiledRules, ConversationEgress, Credential, EgressLimits,
-    EgressMethod, RulesText, TrustRoots,
+    CertificateAuthority, CertificateBundle, CompiledRules, ConversationEgress, Credential,
+    CredentialGrant, Egress, EgressClient, EgressLimits, EgressMethod, EgressRules, RulesText,
+    TrustRoots,
 };
 use hermetic_types::{ConversationKey, Secret, SystemClock};
 use rustls::pki_types::CertificateDer;
@@ -354,4 +357,53 @@ async fn http2_is_not_taken_for_a_request() {
         .unwrap();
     assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 400 "));
     assert!(bench.heads.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_tool_beside_the_sandbox_has_the_same_way_out() {
+    let bench = bench("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{head}").await;
+    let port = bench.origin.at.port();
+    let host = format!("api.test:{port}");
+    let secret = Secret::new(SECRET);
+    let credential = Credential::new(&host, "Authorization", "Bearer", secret, PLACEHOLDER);
+    let rules = EgressRules {
+        rules: RulesText::allowing([local("api.test", bench.origin.at)]),
+        credentials: vec![CredentialGrant {
+            credential: credential.unwrap(),
+            scope: None,
+            variable: None,
+        }],
+        ..EgressRules::default()
+    };
+    let pem = STANDARD.encode(&bench.ca);
+    let bundle = CertificateBundle {
+        path: "/nowhere".to_owned(),
+        pem: format!("-----BEGIN CERTIFICATE-----\n{pem}\n-----END CERTIFICATE-----\n"),
+    };
+    let egress = Egress::new(bench.lab.proxy.clone(), rules).unwrap();
+    let egress = Arc::new(egress.trusting(bundle));
+    let client = EgressClient::new(egress, &ConversationKey::new("telegram:dm:1"));
+
+    let mut stream = client.secure("api.test", port).await.unwrap();
+    let get = format!(
+        "GET / HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {PLACEHOLDER}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(get.as_bytes()).await.unwrap();
+    let answer = read_all(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(!answer.contains(SECRET), "{answer}");
+    assert!(
+        bench.heads.lock().unwrap()[0].contains(SECRET),
+        "it was put in"
+    );
+
+    for elsewhere in ["other.test", "127.0.0.1", "localhost"] {
+        let refused = client.secure(elsewhere, port).await.unwrap_err();
+        assert!(!refused.to_string().is_empty(), "{elsewhere}");
+    }
+    assert_eq!(
+        bench.heads.lock().unwrap().len(),
+        1,
+        "nothing else came through"
+    );
 }

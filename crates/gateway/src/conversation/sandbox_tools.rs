@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{MessagePart, ToolInvocation, ToolResult, ToolSet, ToolSpec};
 use hermetic_approvals::ApprovalWaits;
+use hermetic_egress::EgressClient;
 use hermetic_redact::Redacted;
 use hermetic_session::{LeaseError, SandboxHolder, Sandboxes, SetAside};
 use hermetic_tools::{CodeTool, ConversationTools, Held, NoSandbox, ToolWorkplace};
@@ -90,10 +91,28 @@ impl ToolWorkplace for ConversationSandbox<'_> {
         .boxed()
     }
 
+    fn egress(&self) -> BoxFuture<'_, Result<EgressClient, NoSandbox>> {
+        async move {
+            let Some(egress) = self.sandboxes.egress_of(&self.conversation) else {
+                return Err(NoSandbox(NO_WAY_OUT));
+            };
+            // What a conversation has used of its budget is known once its sandbox is there.
+            let _held = match egress.proxy().limits().budget {
+                Some(_) => Some(self.sandbox().await?),
+                None => None,
+            };
+            Ok(EgressClient::new(egress, &self.conversation))
+        }
+        .boxed()
+    }
+
     fn origin(&self) -> Option<String> {
         self.origin.clone()
     }
 }
+
+const NO_WAY_OUT: &str = "sandboxes of this gateway have no way out (gateway.egress.mode is closed), so \
+    nothing outside can be reached; only the operator can change that";
 
 /// A toolbox behind the agent's seam.
 #[derive(Debug)]
@@ -120,6 +139,11 @@ impl<'a> AgentTools<'a> {
         self
     }
 
+    /// Learns what tools there are besides our own. What comes back is for the person.
+    pub(crate) async fn prepare(&self, stop: &CancellationToken) -> Vec<String> {
+        self.tools.prepare(stop).await
+    }
+
     /// With the time that people were waited for, which is none of a tool's.
     pub(crate) fn with_waits(mut self, waits: ApprovalWaits) -> Self {
         self.waits = waits;
@@ -132,7 +156,7 @@ impl ToolSet for AgentTools<'_> {
         let described = self.tools.described().into_iter();
         described
             .map(|tool| ToolSpec {
-                name: tool.name.to_owned(),
+                name: tool.name.into_owned(),
                 description: tool.description,
                 schema: tool.schema,
             })

@@ -183,6 +183,7 @@ impl TurnSession<'_> {
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
             .with_waits(self.asker.waits().clone())
             .keeping(self.keeper.as_ref());
+        let notices = tools.prepare(&control.stop).await;
         let turn = AgentTurn {
             system: &self.system,
             summary: self.summary.as_ref(),
@@ -211,6 +212,9 @@ impl TurnSession<'_> {
         }
         if answer.ended == TurnEnding::Interrupted && self.gateway.cut.is_cancelled() {
             text = format!("{text}\n\n{}", wording::CUT);
+        }
+        if !notices.is_empty() {
+            text.insert_str(0, &format!("{}\n\n", notices.join("\n")));
         }
         if let Some(set_aside) = self.own.set_aside() {
             text.insert_str(0, &set_aside);

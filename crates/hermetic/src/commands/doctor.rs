@@ -7,7 +7,7 @@ mod production;
 use std::fmt::Write as _;
 
 use hermetic_app::{self as app, BackendCaller};
-use hermetic_config::resolve_gateway_backend;
+use hermetic_config::{Config, ConfigProblem, resolve_gateway_backend};
 use hermetic_sandbox::{BackendReadiness, LayerState};
 use hermetic_types::BackendKind;
 use serde_json::json;
@@ -72,10 +72,14 @@ pub(crate) fn run(cli: &CommandLine, args: &DoctorArgs) -> Result<ExitReason, Co
             "backend": kind,
             "layers": readiness.layers,
             "chats": chats,
+            "mcp_servers": server_warnings(&config),
         }))?;
     } else {
         output::print(&as_text(kind, &readiness))?;
         output::print(&chats::as_text(&accounts))?;
+        for warning in server_warnings(&config) {
+            output::print(&format!("⚠ {warning}\n"))?;
+        }
     }
     let fine = readiness.missing().is_none() && accounts.iter().all(CheckedAccount::works);
     Ok(if fine {
@@ -83,6 +87,16 @@ pub(crate) fn run(cli: &CommandLine, args: &DoctorArgs) -> Result<ExitReason, Co
     } else {
         ExitReason::Failed
     })
+}
+
+/// What is to be known about MCP servers: those that are unsealed, and those that are not used.
+fn server_warnings(config: &Config) -> Vec<&str> {
+    let warnings = config.warnings().iter();
+    let about_servers = warnings.filter(|warning| {
+        let key = warning.key();
+        key.is_some_and(|key| key.starts_with("mcp_servers."))
+    });
+    about_servers.map(ConfigProblem::what).collect()
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandFailure> {

@@ -1,4 +1,4 @@
-//! `hermetic mcp`: the tools for any agent that speaks MCP.
+//! `hermetic mcp`: the tools for any agent that speaks MCP, and the servers whose tools our agent has.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -7,12 +7,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use hermetic_app::{self as app, BackendCaller};
-use hermetic_config::{Config, resolve_cli_backend};
+use hermetic_config::{Config, McpServerKind, resolve_cli_backend, resolve_gateway_backend};
 use hermetic_mcp::{
-    ClientLimits, ClientSandboxes, HttpEndpoint, HttpEndpointError, over_http, over_stdio,
+    ClientLimits, ClientSandboxes, HttpEndpoint, HttpEndpointError, check_servers, over_http,
+    over_stdio,
 };
 use hermetic_sandbox::{NetworkMode, SandboxSpec};
+use hermetic_tools::ToolKit;
 use hermetic_types::{BackendKind, Boundary, RunId, Secret, SystemClock};
+use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -29,11 +32,18 @@ Without --listen one client is served on stdin and stdout, with the log on stder
 its own sandbox, made at its first call and removed when the client leaves; it reaches what
 gateway.egress allows. The client is asked for approvals; one that cannot ask gets a refusal.
 
+`list` and `check` are about the other direction: the servers under mcp_servers, whose tools the agent
+in chats has.
+
 Examples:
   hermetic mcp
   hermetic mcp --here
-  hermetic mcp --listen 127.0.0.1:8765 --token-file ~/.hermetic-mcp-token")]
+  hermetic mcp --listen 127.0.0.1:8765 --token-file ~/.hermetic-mcp-token
+  hermetic mcp check")]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    servers: Option<ServersCommand>,
     /// Run clients' commands on this backend, instead of terminal.backend
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
@@ -48,13 +58,101 @@ pub(crate) struct McpArgs {
     token_file: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum ServersCommand {
+    /// List the servers under mcp_servers, and where each of them runs
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start each server in a sandbox for this once, and list its tools
+    Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 const CALLER: BackendCaller = BackendCaller::CommandLine(output::progress);
 /// Clients with a sandbox at once, where the file does not say.
 const MOST_MCP_CLIENTS: usize = 64;
 const SHORTEST_TOKEN: usize = 16;
 
 pub(crate) fn run(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, CommandFailure> {
-    on_runtime(serve(cli, args))
+    match args.servers {
+        None => on_runtime(serve(cli, args)),
+        Some(ServersCommand::List { json }) => list(cli, json),
+        Some(ServersCommand::Check { json }) => on_runtime(check(cli, args, json)),
+    }
+}
+
+fn list(cli: &CommandLine, json: bool) -> Result<ExitReason, CommandFailure> {
+    let config = load(cli)?;
+    let servers = config.mcp_servers().iter();
+    let rows: Vec<(String, String)> = servers
+        .map(|server| {
+            let place = match &server.kind {
+                McpServerKind::Sandbox { words, .. } => {
+                    format!("in the sandbox: {}", words.join(" "))
+                }
+                McpServerKind::Host { words, .. } => {
+                    format!("⚠ on this machine, unsealed: {}", words.join(" "))
+                }
+                McpServerKind::Http { url, .. } => format!("at {url}"),
+                McpServerKind::Refused(why) => format!("not used: {why}"),
+            };
+            (server.name.clone(), place)
+        })
+        .collect();
+    if json {
+        let rows = rows.iter();
+        let rows = rows.map(|(name, place)| json!({"name": name, "place": place}));
+        output::print_json(&rows.collect::<serde_json::Value>())?;
+        return Ok(ExitReason::Ok);
+    }
+    if rows.is_empty() {
+        output::print("no MCP server is configured; write one under mcp_servers\n")?;
+    }
+    for (name, place) in rows {
+        output::print(&format!("{name}: {place}\n"))?;
+    }
+    Ok(ExitReason::Ok)
+}
+
+async fn check(
+    cli: &CommandLine,
+    args: &McpArgs,
+    json: bool,
+) -> Result<ExitReason, CommandFailure> {
+    let config = load(cli)?;
+    let kind = resolve_gateway_backend(&config)?.backend;
+    let redactor = app::redactor(&config);
+    log::hide(&redactor);
+    let kit = app::servers_kit(&config, kind, &redactor);
+    let sandboxes = client_sandboxes(&config, args, kind, kit)?;
+    let checked = check_servers(sandboxes, stop_on_signal()?).await;
+    let failed = checked.iter().any(|server| server.tools.is_err());
+    if json {
+        let rows = checked.iter().map(|server| match &server.tools {
+            Ok(tools) => json!({"name": server.name, "tools": tools}),
+            Err(why) => json!({"name": server.name, "error": why}),
+        });
+        output::print_json(&rows.collect::<serde_json::Value>())?;
+    } else {
+        for server in &checked {
+            let line = match &server.tools {
+                Ok(tools) => format!("✓ {}: {}\n", server.name, tools.join(", ")),
+                Err(why) => format!("✗ {}: {why}\n", server.name),
+            };
+            output::print(&line)?;
+        }
+    }
+    Ok(if failed {
+        ExitReason::Failed
+    } else {
+        ExitReason::Ok
+    })
 }
 
 async fn serve(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, CommandFailure> {
@@ -66,36 +164,10 @@ async fn serve(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, CommandF
     if kind == BackendKind::Local {
         warn!("⚠ clients' commands run on this machine, not in a sandbox: the backend is local");
     }
-    let installation = app::installation(config.home())?;
-    let backend = app::backend(&config, &installation, kind, CALLER)?;
-    let spec = spec(&config, args, kind, installation)?;
-    let most = config.gateway().max_sandboxes;
-    let most = most.unwrap_or_else(|| {
-        app::SandboxBounds::of(&config)
-            .max_sandboxes
-            .min(MOST_MCP_CLIENTS)
-    });
-    let gate = match app::boundary(kind) {
-        Boundary::Sealed => app::gate(&config, None)?,
-        Boundary::Judged => None,
-    };
-    let gate = gate.filter(|gate| app::network(&config, kind, Some(gate)) != NetworkMode::Closed);
-    let bounds = ClientLimits {
-        most,
-        patience: config.approvals().timeout,
-    };
     let redactor = app::redactor(&config);
     log::hide(&redactor);
     let kit = app::clients_kit(&config, kind, &redactor);
-    let sandboxes = ClientSandboxes::new(
-        kit,
-        backend,
-        spec,
-        gate,
-        app::audit(&config)?,
-        bounds,
-        SystemClock::shared(),
-    );
+    let sandboxes = client_sandboxes(&config, args, kind, kit)?;
     let stop = stop_on_signal()?;
     match args.listen {
         None => {
@@ -125,6 +197,41 @@ async fn serve(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, CommandF
         }
     }
     Ok(ExitReason::Ok)
+}
+
+fn client_sandboxes(
+    config: &Config,
+    args: &McpArgs,
+    kind: BackendKind,
+    kit: ToolKit,
+) -> Result<ClientSandboxes, CommandFailure> {
+    let installation = app::installation(config.home())?;
+    let backend = app::backend(config, &installation, kind, CALLER)?;
+    let spec = spec(config, args, kind, installation)?;
+    let most = config.gateway().max_sandboxes;
+    let most = most.unwrap_or_else(|| {
+        app::SandboxBounds::of(config)
+            .max_sandboxes
+            .min(MOST_MCP_CLIENTS)
+    });
+    let gate = match app::boundary(kind) {
+        Boundary::Sealed => app::gate(config, None)?,
+        Boundary::Judged => None,
+    };
+    let gate = gate.filter(|gate| app::network(config, kind, Some(gate)) != NetworkMode::Closed);
+    let bounds = ClientLimits {
+        most,
+        patience: config.approvals().timeout,
+    };
+    Ok(ClientSandboxes::new(
+        kit,
+        backend,
+        spec,
+        gate,
+        app::audit(config)?,
+        bounds,
+        SystemClock::shared(),
+    ))
 }
 
 fn spec(

@@ -82,6 +82,11 @@ impl Server {
     }
 }
 
+/// The folder whose `node_modules` holds this package, for a test that runs its program elsewhere.
+pub async fn package(name: &str, version: &str) -> Result<PathBuf, String> {
+    install(name, version).await
+}
+
 /// The folder that holds the `node_modules` with `name` in it, shared by all tests and runs.
 async fn install(name: &str, version: &str) -> Result<PathBuf, String> {
     let text = |error: std::io::Error| error.to_string();

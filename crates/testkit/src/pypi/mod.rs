@@ -20,6 +20,27 @@ pub use synapse::{Synapse, SynapseLimits};
 /// Synapse takes a minute on a machine that does nothing else.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(480);
 
+/// The folder of a package and what it depends on, and the python that it was installed by, for a test that
+/// runs its program elsewhere.
+pub async fn package(
+    name: &str,
+    version: &str,
+    module: &str,
+) -> Result<(PathBuf, PathBuf), String> {
+    let packages = install(name, version, module).await?;
+    let asked = Command::new("python3")
+        .args([
+            "-c",
+            "import os, sys; print(os.path.realpath(sys.executable))",
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .map_err(|error| format!("python3 does not start: {error}"))?;
+    let python = String::from_utf8_lossy(&asked.stdout);
+    Ok((packages, PathBuf::from(python.trim())))
+}
+
 /// The folder with the package and what it depends on, shared by all tests and runs. It is there when the
 /// module is.
 async fn install(name: &str, version: &str, module: &str) -> Result<PathBuf, String> {

@@ -115,7 +115,7 @@ impl FileTools {
         FileTool::ALL
             .into_iter()
             .map(|tool| ToolDescription {
-                name: tool.name(),
+                name: tool.name().into(),
                 description: self.description(tool),
                 schema: self.schema(tool),
             })

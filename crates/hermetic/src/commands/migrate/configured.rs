@@ -1,7 +1,9 @@
 //! What a Hermes configuration becomes here.
 
 use hermetic_app as app;
-use hermetic_config::{Config, ConfigInputs, ConfigProblems, EgressMode, resolve_gateway_backend};
+use hermetic_config::{
+    Config, ConfigInputs, ConfigProblems, EgressMode, McpServerKind, resolve_gateway_backend,
+};
 use hermetic_types::BackendKind;
 
 use super::finding::MigrationFinding;
@@ -203,21 +205,30 @@ fn without_effect(config: &Config) -> Vec<MigrationFinding> {
     let missed = config.unused().iter().filter_map(|key| {
         let missed = key.missed?;
         // These have findings of their own, which name what is in them.
-        (!matches!(
-            key.key.as_str(),
-            "mcp_servers" | "memory" | "skills" | "cron"
-        ))
-        .then(|| MigrationFinding::new(Lost, &key.key, missed))
+        (!matches!(key.key.as_str(), "memory" | "skills" | "cron"))
+            .then(|| MigrationFinding::new(Lost, &key.key, missed))
     });
     let settings = config.settings().iter();
     let idle = settings.filter_map(|setting| {
         let why = setting.why_without_effect()?;
         Some(MigrationFinding::new(Different, setting.name(), why))
     });
-    let mcp = config.unused().iter().find(|key| key.key == "mcp_servers");
-    let mcp = mcp.filter(|key| !key.names.is_empty()).map(|key| {
-        let what = format!("not used: {}", key.names.join(", "));
-        MigrationFinding::new(Lost, "MCP servers", what)
+    let mcp = config.mcp_servers().iter().map(|server| {
+        let name = format!("MCP server {}", server.name);
+        let (kind, what) = match &server.kind {
+            McpServerKind::Sandbox { .. } => (
+                Different,
+                "runs in each conversation's sandbox: what it needs has to be in there, and it reaches \
+                 what gateway.egress allows",
+            ),
+            McpServerKind::Http { .. } => (
+                Different,
+                "is reached where gateway.egress allows its host",
+            ),
+            McpServerKind::Host { .. } => (Works, "runs on this machine, unsealed"),
+            McpServerKind::Refused(why) => (Lost, why.as_str()),
+        };
+        MigrationFinding::new(kind, &name, what)
     });
     missed.chain(mcp).chain(idle).collect()
 }

@@ -1,0 +1,188 @@
+//! Tools of others.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hermetic_types::Secret;
+
+use super::egress::EgressConfig;
+use super::pick::{SettingPicker, field, seconds_field, texts_field};
+use crate::problem::ConfigProblem;
+use crate::value::{RecordValue, SettingValue};
+use crate::wording::short;
+
+const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// One entry of `mcp_servers` that is switched on.
+#[derive(Clone, Debug)]
+pub struct McpServerConfig {
+    pub name: String,
+    pub kind: McpServerKind,
+    pub timeout: Duration,
+    pub connect_timeout: Duration,
+    pub include: Option<Vec<String>>,
+    pub exclude: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub enum McpServerKind {
+    /// In the conversation's sandbox, with no secret in its environment unless the operator spelled that out.
+    Sandbox {
+        words: Vec<String>,
+        env: BTreeMap<String, String>,
+    },
+    /// On this machine.
+    Host {
+        words: Vec<String>,
+        env: BTreeMap<String, Secret>,
+    },
+    Http {
+        url: String,
+        headers: BTreeMap<String, Secret>,
+    },
+    /// It cannot be used as it is written; why, and what to do.
+    Refused(String),
+}
+
+pub(super) fn servers(
+    pick: &SettingPicker<'_>,
+    egress: &EgressConfig,
+    problems: &mut Vec<ConfigProblem>,
+) -> Vec<McpServerConfig> {
+    let written = pick.table("mcp_servers");
+    let enabled = written
+        .filter(|(_, record)| !matches!(record.get("enabled"), Some(SettingValue::Flag(false))));
+    let servers = enabled.map(|(name, record)| {
+        let kind = kind(record, egress).unwrap_or_else(McpServerKind::Refused);
+        let warning = match &kind {
+            McpServerKind::Refused(why) => Some(format!(
+                "the MCP server `{}` is not used: {why}",
+                short(name)
+            )),
+            McpServerKind::Host { .. } => Some(format!(
+                "the MCP server `{}` runs on this machine, not in a sandbox: it can do whatever the \
+                 gateway can; remove `run_on: host` to seal it",
+                short(name)
+            )),
+            McpServerKind::Sandbox { .. } | McpServerKind::Http { .. } => None,
+        };
+        problems.extend(warning.map(|what| {
+            let problem = ConfigProblem::warning(what).of_key(format!("mcp_servers.{name}"));
+            match &record.place {
+                Some(place) => problem.at(place),
+                None => problem,
+            }
+        }));
+        McpServerConfig {
+            name: name.clone(),
+            kind,
+            timeout: seconds_field(record, "timeout").unwrap_or(CALL_TIMEOUT),
+            connect_timeout: seconds_field(record, "connect_timeout").unwrap_or(CONNECT_TIMEOUT),
+            include: named_tools(record, "include"),
+            exclude: named_tools(record, "exclude").unwrap_or_default(),
+        }
+    });
+    servers.collect()
+}
+
+fn kind(record: &RecordValue, egress: &EgressConfig) -> Result<McpServerKind, String> {
+    if field(record, "auth").is_some_and(|auth| auth == "oauth") {
+        return Err(
+            "logins by OAuth are not here yet; put a token into its `headers:`, or into \
+                    gateway.egress.credentials for its host"
+                .to_owned(),
+        );
+    }
+    if field(record, "transport").is_some_and(|transport| transport == "sse") {
+        return Err(
+            "the old SSE transport is not spoken; give the address of its streamable HTTP"
+                .to_owned(),
+        );
+    }
+    match (field(record, "command"), field(record, "url")) {
+        (None, Some(url)) => Ok(McpServerKind::Http {
+            url,
+            headers: pairs(record, "headers"),
+        }),
+        (Some(command), None) => program(command, record, egress),
+        (Some(_), Some(_)) | (None, None) => {
+            Err("write either `command:` for a program or `url:` for an address".to_owned())
+        }
+    }
+}
+
+fn program(
+    command: String,
+    record: &RecordValue,
+    egress: &EgressConfig,
+) -> Result<McpServerKind, String> {
+    let mut words = vec![command];
+    words.extend(texts_field(record, "args"));
+    let env = pairs(record, "env");
+    if field(record, "run_on").is_some_and(|place| place == "host") {
+        return Ok(McpServerKind::Host { words, env });
+    }
+    let exposed = texts_field(record, "expose_env");
+    let mut inside = BTreeMap::new();
+    for (name, value) in env {
+        let is_injected = egress
+            .credentials
+            .iter()
+            .any(|credential| credential.placeholder_env.as_ref() == Some(&name));
+        if is_injected {
+            // The sandbox has a placeholder of that name already.
+            continue;
+        }
+        if looks_secret(&name) && !exposed.contains(&name) {
+            return Err(format!(
+                "{name} looks like a secret, and whatever runs in the sandbox could read it; name the \
+                 host it is for under gateway.egress.credentials (placeholder_env: {name}), and the \
+                 proxy puts it in, or spell it out with expose_env: [{name}]"
+            ));
+        }
+        inside.insert(name, value.expose().to_owned());
+    }
+    Ok(McpServerKind::Sandbox { words, env: inside })
+}
+
+/// The words that Hermes takes for a secret in a name.
+fn looks_secret(name: &str) -> bool {
+    const WORDS: [&str; 11] = [
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "CREDENTIAL",
+        "CREDS",
+        "AUTH",
+        "DSN",
+        "WEBHOOK",
+        "BEARER",
+    ];
+    let name = name.to_ascii_uppercase();
+    WORDS.iter().any(|word| name.contains(word))
+}
+
+fn pairs(record: &RecordValue, name: &str) -> BTreeMap<String, Secret> {
+    match record.get(name) {
+        Some(SettingValue::Pairs(pairs)) => pairs.clone(),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// A list, or one name instead of it.
+fn named_tools(record: &RecordValue, list: &str) -> Option<Vec<String>> {
+    let Some(SettingValue::Tree(tree)) = record.get("tools") else {
+        return None;
+    };
+    match tree.get(list)? {
+        serde_json::Value::String(one) => Some(vec![one.clone()]),
+        serde_json::Value::Array(many) => {
+            let names = many.iter().filter_map(serde_json::Value::as_str);
+            Some(names.map(str::to_owned).collect())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,126 @@
+//! `mcp_servers`, as Hermes writes them.
+
+use std::time::Duration;
+
+use hermetic_config::McpServerKind;
+
+use crate::lab::Lab;
+
+const SERVERS: &str = "
+mcp_servers:
+  files:
+    command: npx
+    args: [-y, '@modelcontextprotocol/server-filesystem', /workspace]
+    env: {LOG_LEVEL: debug}
+    timeout: 30
+    tools: {include: [read, write], resources: false}
+  tracker:
+    url: https://mcp.example.org/mcp
+    headers: {Authorization: 'Bearer ${TRACKER}'}
+    connect_timeout: 5
+    tools: {exclude: delete}
+  off: {command: x, enabled: false}
+  outside: {command: /opt/tool, run_on: host, env: {API_KEY: hunter2-hunter2}}
+";
+
+#[test]
+fn servers_as_hermes_writes_them() {
+    let lab = Lab::with(SERVERS).variable("TRACKER", "token-of-the-tracker");
+    let config = lab.config();
+    let servers = config.mcp_servers();
+    let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["files", "outside", "tracker"]);
+    let McpServerKind::Sandbox { words, env } = &servers[0].kind else {
+        panic!("{:?}", servers[0]);
+    };
+    assert_eq!(words[0], "npx");
+    assert_eq!(words.last().unwrap(), "/workspace");
+    assert_eq!(env["LOG_LEVEL"], "debug");
+    assert_eq!(servers[0].timeout, Duration::from_secs(30));
+    assert_eq!(servers[0].connect_timeout, Duration::from_secs(60));
+    assert_eq!(
+        servers[0].include.as_deref(),
+        Some(&["read".to_owned(), "write".to_owned()][..])
+    );
+    let McpServerKind::Host { env, .. } = &servers[1].kind else {
+        panic!("{:?}", servers[1]);
+    };
+    assert_eq!(env["API_KEY"].expose(), "hunter2-hunter2");
+    let McpServerKind::Http { url, headers } = &servers[2].kind else {
+        panic!("{:?}", servers[2]);
+    };
+    assert_eq!(url, "https://mcp.example.org/mcp");
+    assert_eq!(
+        headers["Authorization"].expose(),
+        "Bearer token-of-the-tracker"
+    );
+    assert_eq!(servers[2].timeout, Duration::from_secs(120));
+    assert_eq!(servers[2].exclude, ["delete"]);
+    let warnings: Vec<_> = config
+        .warnings()
+        .iter()
+        .map(|warning| warning.what())
+        .collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("`outside` runs on this machine"),
+        "{warnings:?}"
+    );
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+#[test]
+fn a_secret_keeps_a_server_from_the_sandbox() {
+    let credential = "
+gateway:
+  egress:
+    credentials: [{host: api.example.org, value_env: THE_TOKEN, placeholder_env: API_TOKEN}]
+";
+    let server = |more: &str| {
+        format!("mcp_servers: {{s: {{command: x, env: {{API_TOKEN: t0p-s3cret-value}}{more}}}}}\n")
+    };
+    let kind = |text: String| {
+        let lab = Lab::with(text).variable("THE_TOKEN", "t0p-s3cret-value");
+        let config = lab.config();
+        config.mcp_servers()[0].kind.clone()
+    };
+    let McpServerKind::Refused(why) = kind(server("")) else {
+        panic!("it is used");
+    };
+    assert!(
+        why.contains("API_TOKEN looks like a secret") && why.contains("expose_env"),
+        "{why}"
+    );
+    assert!(!why.contains("s3cret"));
+    let McpServerKind::Sandbox { env, .. } = kind(server(", expose_env: [API_TOKEN]")) else {
+        panic!("it is refused");
+    };
+    assert_eq!(env["API_TOKEN"], "t0p-s3cret-value");
+    let McpServerKind::Sandbox { env, .. } = kind(server("") + credential) else {
+        panic!("it is refused");
+    };
+    assert!(
+        env.is_empty(),
+        "the placeholder is in the sandbox's own environment"
+    );
+}
+
+#[test]
+fn what_cannot_be_used_is_named_and_keeps_nothing_from_starting() {
+    for (entry, expected) in [
+        ("{}", "either `command:`"),
+        ("{command: x, url: 'http://y'}", "either `command:`"),
+        ("{url: 'http://y', auth: oauth}", "OAuth"),
+        ("{url: 'http://y', transport: sse}", "SSE"),
+    ] {
+        let config = Lab::with(format!("mcp_servers: {{s: {entry}}}\n")).config();
+        let McpServerKind::Refused(why) = &config.mcp_servers()[0].kind else {
+            panic!("{entry} is used");
+        };
+        assert!(why.contains(expected), "{entry}: {why}");
+        assert!(
+            config.warnings()[0].what().contains("`s` is not used"),
+            "{entry}"
+        );
+    }
+}
