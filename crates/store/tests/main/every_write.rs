@@ -59,6 +59,8 @@ pub(crate) async fn scene(store: Store) -> Scene {
     begun.unwrap();
     let said = store.history().append(&key("scene"), "said", now()).await;
     said.unwrap();
+    let chosen = store.conversation_models();
+    chosen.choose(&key("scene"), "first").await.unwrap();
     store.processes().name(&process(&sandbox)).await.unwrap();
     let answered_before = inbox
         .accept("t", "before", &key("scene"), "{}", now())
@@ -127,6 +129,9 @@ pub(crate) fn every_write() -> Vec<Write> {
         }),
         soon("inbox.begin", |scene| {
             async { scene.store.inbox().begin(scene.message).await.map(drop) }.boxed()
+        }),
+        soon("inbox.take_back_attempt", |scene| {
+            async { scene.store.inbox().take_back_attempt(scene.message).await }.boxed()
         }),
         on_disk("inbox.begin_once", |scene| {
             async {
