@@ -256,11 +256,11 @@ fn empty_files_and_files_of_comments_are_no_configuration() {
 #[test]
 fn a_slip_of_a_key_that_we_do_not_use_is_only_listed() {
     let config =
-        Lab::with("compresion: {}\nplatforms: {mattrmost: {}}\nagent: {verbos: true}\n").config();
+        Lab::with("personalites: {}\nplatforms: {mattrmost: {}}\nagent: {verbos: true}\n").config();
     let unused: Vec<&str> = config.unused().iter().map(|key| key.key.as_str()).collect();
     assert_eq!(
         unused,
-        ["compresion", "platforms.mattrmost", "agent.verbos"]
+        ["personalites", "platforms.mattrmost", "agent.verbos"]
     );
 }
 

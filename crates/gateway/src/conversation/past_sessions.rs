@@ -164,6 +164,6 @@ mod tests {
         assert_eq!(base36(0), "0");
         assert_eq!(base36(35), "z");
         assert_eq!(base36(36), "10");
-        assert_eq!(base36(1_794_000_000), "to40u0");
+        assert_eq!(base36(1_794_000_000), "to3n9c");
     }
 }
