@@ -96,6 +96,21 @@ impl CommandApprover for Person {
     }
 }
 
+/// Someone who is asked, and stops everything instead of answering.
+#[derive(Debug)]
+struct Stopper(CancellationToken);
+
+impl CommandApprover for Stopper {
+    fn ask<'a>(
+        &'a self,
+        _: ApprovalQuestion,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Cleared, CommandDenied>> {
+        self.0.cancel();
+        futures::future::pending().boxed()
+    }
+}
+
 impl Lab {
     /// What the person is told before a turn.
     async fn prepare(&self, person: &Person) -> Vec<String> {

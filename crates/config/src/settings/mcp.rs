@@ -23,6 +23,8 @@ pub struct McpServerConfig {
     pub connect_timeout: Duration,
     pub include: Option<Vec<String>>,
     pub exclude: Vec<String>,
+    /// What is written about it and must never be shown, whether it can be used or not.
+    pub secrets: Vec<Secret>,
 }
 
 #[derive(Clone, Debug)]
@@ -81,6 +83,7 @@ pub(super) fn servers(
             connect_timeout: seconds_field(record, "connect_timeout").unwrap_or(CONNECT_TIMEOUT),
             include: named_tools(record, "include"),
             exclude: named_tools(record, "exclude").unwrap_or_default(),
+            secrets: secrets(record, egress),
         }
     });
     servers.collect()
@@ -126,11 +129,7 @@ fn program(
     let exposed = texts_field(record, "expose_env");
     let mut inside = BTreeMap::new();
     for (name, value) in env {
-        let is_injected = egress
-            .credentials
-            .iter()
-            .any(|credential| credential.placeholder_env.as_ref() == Some(&name));
-        if is_injected {
+        if is_injected(&name, egress) {
             // The sandbox has a placeholder of that name already.
             continue;
         }
@@ -144,6 +143,49 @@ fn program(
         inside.insert(name, value.expose().to_owned());
     }
     Ok(McpServerKind::Sandbox { words, env: inside })
+}
+
+fn is_injected(variable: &str, egress: &EgressConfig) -> bool {
+    let mut credentials = egress.credentials.iter();
+    credentials.any(|credential| credential.placeholder_env.as_deref() == Some(variable))
+}
+
+/// Of an environment only what is a secret by its name or by the operator's word: a value such as
+/// `production` would be taken out of everything that anybody says. Of headers all but those that say
+/// nothing of who asks, and the token besides the word before it.
+fn secrets(record: &RecordValue, egress: &EgressConfig) -> Vec<Secret> {
+    let exposed = texts_field(record, "expose_env");
+    let mut secrets = Vec::new();
+    for (name, value) in pairs(record, "env") {
+        if looks_secret(&name) || exposed.contains(&name) || is_injected(&name, egress) {
+            secrets.push(value);
+        }
+    }
+    for (name, value) in pairs(record, "headers") {
+        if says_nothing_secret(&name) {
+            continue;
+        }
+        let token = value.expose().rsplit_once(' ');
+        secrets.extend(token.map(|(_, token)| Secret::new(token)));
+        secrets.push(value);
+    }
+    secrets
+}
+
+fn says_nothing_secret(header: &str) -> bool {
+    const PLAIN: [&str; 10] = [
+        "accept",
+        "accept-charset",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "content-type",
+        "mcp-protocol-version",
+        "origin",
+        "referer",
+        "user-agent",
+    ];
+    PLAIN.iter().any(|plain| header.eq_ignore_ascii_case(plain))
 }
 
 /// The words that Hermes takes for a secret in a name.

@@ -102,6 +102,9 @@ struct ServerConnection {
     link: ServerLink,
     /// The sandbox it runs in, if it does.
     sandbox: Option<SandboxId>,
+    /// Whether the tools it has now are the ones that were agreed to. Whoever is interrupted before a yes
+    /// leaves this as it was: no.
+    is_agreed: bool,
     _place: Option<tokio::sync::OwnedSemaphorePermit>,
 }
 
@@ -375,7 +378,6 @@ impl McpShared {
         let is_usable = |connection: &ServerConnection| {
             connection.link.is_alive() && connection.sandbox.as_ref() == sandbox
         };
-        let mut is_listed = seat.tools.is_some();
         if !seat.connection.as_ref().is_some_and(is_usable) {
             seat.connection = None;
             let slow = |_| {
@@ -385,12 +387,14 @@ impl McpShared {
             let opened = self.open(settings, held.as_ref(), caller);
             let opened = timeout(settings.connect_timeout, opened).await;
             seat.connection = Some(opened.map_err(slow)??);
-            is_listed = false;
         }
-        let Some(connection) = &seat.connection else {
+        let Some(connection) = &mut seat.connection else {
             return Err(RequestFailure("it could not be reached".to_owned()));
         };
-        if connection.link.take_tools_changed() || !is_listed {
+        if connection.link.take_tools_changed() {
+            connection.is_agreed = false;
+        }
+        if !connection.is_agreed {
             let tools = self.list(settings, connection).await?;
             if let Err(why) = self
                 .agree_to(settings, own, &seat.seen, &tools, caller)
@@ -399,6 +403,7 @@ impl McpShared {
                 seat.connection = None;
                 return Err(why);
             }
+            connection.is_agreed = true;
             seat.seen = Some(SeenTools::of(settings, &tools));
             seat.tools = Some(tools);
         }
@@ -449,6 +454,7 @@ impl McpShared {
         Ok(ServerConnection {
             link,
             sandbox: held.map(|held| held.id().clone()),
+            is_agreed: false,
             _place: place,
         })
     }
