@@ -55,6 +55,7 @@ fn host_env(written: &BTreeMap<String, Secret>) -> BTreeMap<String, Secret> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "telegram")]
 mod tests {
     use crate::platforms::tests::config;
 

@@ -1,6 +1,7 @@
 //! MCP servers in real sandboxes: well-known ones that others wrote, and hostile ones of our own.
 
 mod hostile;
+mod on_host;
 mod over_http;
 mod well_known;
 

@@ -55,6 +55,8 @@ const MOST_PAGES: usize = 64;
 /// A server that did not start is tried again after this, and after twice as long each time it fails.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30 * 60);
+/// A server that nobody asked anything for so long is let go, and reached again when it is needed.
+const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Programs on the host at once, of all conversations together.
 const MOST_ON_HOST: usize = 32;
 
@@ -105,7 +107,6 @@ struct ServerConnection {
     /// Whether the tools it has now are the ones that were agreed to. Whoever is interrupted before a yes
     /// leaves this as it was: no.
     is_agreed: bool,
-    _place: Option<tokio::sync::OwnedSemaphorePermit>,
 }
 
 enum ServerLink {
@@ -350,8 +351,12 @@ impl McpShared {
         let called = connection
             .link
             .request("tools/call", &params, settings.timeout);
+        let called = called.await;
+        if !connection.link.is_alive() {
+            // One that was given up is begun anew with the next call.
+            seat.connection = None;
+        }
         let result = called
-            .await
             .map_err(|why| RequestFailure(format!("the MCP server {:?}: {why}", settings.name)))?;
         Ok(result::answer(&result, &self.redactor, self.result_chars))
     }
@@ -395,7 +400,13 @@ impl McpShared {
             connection.is_agreed = false;
         }
         if !connection.is_agreed {
-            let tools = self.list(settings, connection).await?;
+            let tools = match self.list(settings, connection).await {
+                Ok(tools) => tools,
+                Err(why) => {
+                    seat.connection = None;
+                    return Err(why);
+                }
+            };
             if let Err(why) = self
                 .agree_to(settings, own, &seat.seen, &tools, caller)
                 .await
@@ -416,7 +427,6 @@ impl McpShared {
         held: Option<&Held>,
         caller: McpCaller<'_>,
     ) -> Result<ServerConnection, RequestFailure> {
-        let mut place = None;
         let link = match (&settings.place, held) {
             (McpServerPlace::Sandbox { words, env }, Some(sandbox)) => {
                 let mut command = Command::words(words.clone());
@@ -428,13 +438,13 @@ impl McpShared {
             }
             (McpServerPlace::Host { words, env }, _) => {
                 let permit = Arc::clone(&self.on_host).try_acquire_owned();
-                place = Some(permit.map_err(|_| {
+                let permit = permit.map_err(|_| {
                     RequestFailure("too many servers run on the host already".to_owned())
-                })?);
+                })?;
                 let cleared = self
                     .clear_start(Command::words(words.clone()), caller)
                     .await?;
-                let (process, input) = ServerProcess::start_on_host(cleared, env)?;
+                let (process, input) = ServerProcess::start_on_host(cleared, env, permit)?;
                 ServerLink::Stdio(StdioLink::over(process, input))
             }
             (McpServerPlace::Http { url, headers }, _) => {
@@ -455,7 +465,6 @@ impl McpShared {
             link,
             sandbox: held.map(|held| held.id().clone()),
             is_agreed: false,
-            _place: place,
         })
     }
 

@@ -215,6 +215,11 @@ async fn a_server_that_breaks_in_a_call_breaks_that_call_alone() {
             .await;
         assert_eq!(text(&good), "on", "after {manner}");
     }
+    // One that hangs is not asked again, and not kept.
+    lab.until("the one that hangs was ended", async || {
+        lab.running("hang-in-call").await == 0
+    })
+    .await;
     lab.close().await;
 }
 
