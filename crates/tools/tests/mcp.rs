@@ -15,7 +15,7 @@ use hermetic_tools::{
     CommandApprover, CommandDenied, DecidedCommand, JudgedAs, McpServerPlace, McpServerSettings,
     NoOneToAsk,
 };
-use hermetic_types::CommandProgram;
+use hermetic_types::{BackendKind, CommandProgram};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -91,7 +91,10 @@ impl CommandApprover for Person {
             JudgedAs::Refused(_) => "refused",
             JudgedAs::Denied(_) => "denied",
         };
-        let line = format!("{became} {}", words.join(" "));
+        let line = match decided.backend {
+            BackendKind::Local => format!("{became} on the host {}", words.join(" ")),
+            _ => format!("{became} {}", words.join(" ")),
+        };
         self.decided.lock().unwrap().push(line);
         Ok(())
     }

@@ -26,7 +26,10 @@ use futures::future::join_all;
 use hermetic_policy::{JudgementContext, Policy, Verdict};
 use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_store::{DocumentRows, ReplaceOutcome};
-use hermetic_types::{Command, CommandInput, ConversationKey, SandboxId};
+use hermetic_types::{
+    BackendDescription, BackendKind, Command, CommandInput, CommandProgram, ConversationKey,
+    SandboxId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
@@ -70,6 +73,8 @@ struct McpShared {
     servers: Vec<McpServerSettings>,
     policy: Arc<Policy>,
     context: JudgementContext,
+    /// For what runs on this machine, wherever the sandboxes are.
+    host_context: JudgementContext,
     redactor: Redactor,
     /// Where it is remembered which tools a conversation has seen.
     seen: Option<DocumentRows>,
@@ -139,11 +144,13 @@ pub struct CheckedServer {
 }
 
 impl McpServers {
-    /// `seen` absent: tools are remembered as long as this lives.
+    /// `host_context`: for servers that run on this machine. `seen` absent: tools are remembered as long as
+    /// this lives.
     pub fn new(
         servers: Vec<McpServerSettings>,
         policy: Arc<Policy>,
         context: JudgementContext,
+        host_context: JudgementContext,
         redactor: Redactor,
         seen: Option<DocumentRows>,
         result_chars: usize,
@@ -153,6 +160,7 @@ impl McpServers {
                 servers,
                 policy,
                 context,
+                host_context,
                 redactor,
                 seen,
                 result_chars,
@@ -167,11 +175,8 @@ impl McpServers {
         Self::new(
             Vec::new(),
             Arc::default(),
-            JudgementContext::new(
-                hermetic_types::BackendDescription::sealed(hermetic_types::BackendKind::Native),
-                "/",
-                "/",
-            ),
+            JudgementContext::new(BackendDescription::sealed(BackendKind::Native), "/", "/"),
+            JudgementContext::new(BackendDescription::judged(BackendKind::Local), "/", "/"),
             Redactor::new([], RedactorSettings::default()),
             None,
             0,
@@ -340,7 +345,7 @@ impl McpShared {
         }
         let json = Value::Object(arguments.clone());
         let record = Command::words([tool.offered_name.clone(), json.to_string()]);
-        self.settle(record.clone(), caller, |context| {
+        self.settle(settings, record.clone(), caller, |context| {
             self.policy.judge_configured(record.clone(), context)
         })
         .await?;
@@ -432,7 +437,7 @@ impl McpShared {
                 let mut command = Command::words(words.clone());
                 command.env = env.clone();
                 command.stdin = CommandInput::Open;
-                let cleared = self.clear_start(command, caller).await?;
+                let cleared = self.clear_start(settings, command, caller).await?;
                 let (process, input) = ServerProcess::start_inside(sandbox, cleared).await?;
                 ServerLink::Stdio(StdioLink::over(process, input))
             }
@@ -442,7 +447,7 @@ impl McpShared {
                     RequestFailure("too many servers run on the host already".to_owned())
                 })?;
                 let cleared = self
-                    .clear_start(Command::words(words.clone()), caller)
+                    .clear_start(settings, Command::words(words.clone()), caller)
                     .await?;
                 let (process, input) = ServerProcess::start_on_host(cleared, env, permit)?;
                 ServerLink::Stdio(StdioLink::over(process, input))
@@ -470,10 +475,18 @@ impl McpShared {
 
     async fn clear_start(
         &self,
+        settings: &McpServerSettings,
         command: Command,
         caller: McpCaller<'_>,
     ) -> Result<hermetic_policy::Cleared, RequestFailure> {
-        self.settle(command.clone(), caller, |context| {
+        let mut record = command.clone();
+        if let CommandProgram::Words(words) = &mut record.program {
+            // Nor is what stands secret in its arguments.
+            for word in words {
+                *word = self.redactor.redact(&*word).into_inner();
+            }
+        }
+        self.settle(settings, record, caller, |context| {
             self.policy.judge_configured(command.clone(), context)
         })
         .await
@@ -481,6 +494,7 @@ impl McpShared {
 
     async fn settle(
         &self,
+        settings: &McpServerSettings,
         record: Command,
         caller: McpCaller<'_>,
         judge: impl FnOnce(&JudgementContext) -> Verdict,
@@ -488,14 +502,20 @@ impl McpShared {
         // What a server is given in its environment is not for the record.
         let mut record = record;
         record.env.clear();
+        let context = match settings.place {
+            McpServerPlace::Host { .. } => &self.host_context,
+            McpServerPlace::Sandbox { .. }
+            | McpServerPlace::Http { .. }
+            | McpServerPlace::Refused(_) => &self.context,
+        };
         let decided = |as_what: JudgedAs<'_>| {
             caller.ask.decided(DecidedCommand {
-                backend: self.context.backend,
+                backend: context.backend,
                 command: &record,
                 as_what,
             })
         };
-        let settled = settle(judge(&self.context), decided, caller.ask, caller.stop).await;
+        let settled = settle(judge(context), decided, caller.ask, caller.stop).await;
         settled.map_err(|blocked| RequestFailure(blocked.to_string()))
     }
 
@@ -589,7 +609,7 @@ impl McpShared {
                     .judge_changed_server(record.clone(), reasons, context)
             }
         };
-        self.settle(record.clone(), caller, judge).await?;
+        self.settle(settings, record.clone(), caller, judge).await?;
         let Some(rows) = &self.seen else {
             return Ok(());
         };

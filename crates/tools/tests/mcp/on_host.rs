@@ -14,7 +14,7 @@ use hermetic_types::{BackendDescription, BackendKind, ConversationKey, Secret};
 use tokio_util::sync::CancellationToken;
 
 use super::{Person, inside};
-use crate::room::PATIENCE;
+use crate::room::{PATIENCE, SECRET};
 
 /// Tells its one tool, and leaves.
 const LEAVES: &str = r#"
@@ -51,7 +51,8 @@ fn servers(words: &[&str]) -> McpServers {
         vec![server],
         Arc::new(Policy::new(PolicyRules::default())),
         JudgementContext::new(BackendDescription::sealed(BackendKind::Native), "/", "/"),
-        Redactor::new([], RedactorSettings::default()),
+        JudgementContext::new(BackendDescription::judged(BackendKind::Local), "/", "/"),
+        Redactor::new([Secret::new(SECRET)], RedactorSettings::default()),
         None,
         1000,
     )
@@ -83,4 +84,31 @@ async fn a_program_that_ended_takes_no_place_on_the_host() {
         let tools = used.await.expect("a place is free again");
         assert_eq!(tools, ["mcp_here_echo"]);
     }
+}
+
+#[tokio::test]
+async fn a_program_on_the_host_is_judged_and_recorded_as_there() {
+    let option = format!("--api-key={SECRET}");
+    let person = Person::default();
+    let good = servers(&["/bin/sh", "-c", LEAVES, "server", &option]);
+    let checked = check(&good, "agent:main:test:dm:1", &person).await;
+    assert_eq!(checked.tools.unwrap(), ["mcp_here_echo"]);
+    let decided = person.decided();
+    assert_eq!(decided.len(), 2, "{decided:?}");
+    assert!(
+        decided[0].starts_with("run on the host /bin/sh -c"),
+        "{decided:?}"
+    );
+    assert!(decided[0].contains("server --api-key="), "{decided:?}");
+    assert!(!decided[0].contains(SECRET), "{decided:?}");
+    assert!(
+        decided[1].starts_with("run on the host mcp-tools here"),
+        "{decided:?}"
+    );
+    // The floor holds for it, which no sandbox needs. There is no such program, should it be started.
+    let wipes = servers(&["/nowhere/rm", "-rf", "/"]);
+    let checked = check(&wipes, "agent:main:test:dm:1", &person).await;
+    assert!(checked.tools.is_err(), "{checked:?}");
+    let decided = person.decided();
+    assert_eq!(decided, ["refused on the host /nowhere/rm -rf /"]);
 }
