@@ -54,6 +54,7 @@ pub(crate) fn mcp(
         mcp_servers::mcp_servers(config),
         Arc::new(terminal::policy(config)),
         terminal::context(config, backend),
+        terminal::context(config, BackendKind::Local),
         redactor.clone(),
         seen,
         RESULT_CHARS,

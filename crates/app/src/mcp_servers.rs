@@ -17,17 +17,10 @@ pub(crate) fn mcp_servers(config: &Config) -> Vec<McpServerSettings> {
     servers.map(settings).collect()
 }
 
-/// What must never be shown, besides the values as they are written: a header holds a word and a token.
-pub(crate) fn secrets(config: &Config) -> Vec<Secret> {
-    let headers = config.mcp_servers().iter().flat_map(|server| {
-        let headers = match &server.kind {
-            McpServerKind::Http { headers, .. } => Some(headers.values()),
-            _ => None,
-        };
-        headers.into_iter().flatten()
-    });
-    let tokens = headers.filter_map(|value| value.expose().rsplit_once(' '));
-    tokens.map(|(_, token)| Secret::new(token)).collect()
+/// What must never be shown.
+pub(crate) fn secrets(config: &Config) -> impl Iterator<Item = Secret> {
+    let servers = config.mcp_servers().iter();
+    servers.flat_map(|server| server.secrets.iter().cloned())
 }
 
 fn settings(server: &McpServerConfig) -> McpServerSettings {
@@ -59,4 +52,47 @@ fn host_env(written: &BTreeMap<String, Secret>) -> BTreeMap<String, Secret> {
     let own = HOST_VARIABLES.into_iter();
     let own = own.filter_map(|name| Some((name.to_owned(), Secret::new(env::var(name).ok()?))));
     own.chain(written.clone()).collect()
+}
+
+#[cfg(test)]
+#[cfg(feature = "telegram")]
+mod tests {
+    use crate::platforms::tests::config;
+
+    const SERVERS: &str = "
+mcp_servers:
+  here:
+    command: x
+    env: {NODE_ENV: production, API_TOKEN: letters-of-one, PLAIN: letters-of-two}
+    expose_env: [API_TOKEN, PLAIN]
+  refused: {command: x, env: {API_TOKEN: letters-of-three, LOG_LEVEL: verbose}}
+  there:
+    url: http://mcp.test/mcp
+    headers: {Accept: application/json, User-Agent: somebody/1.0, Authorization: Bearer letters-of-four}
+  off: {command: x, enabled: false, env: {API_TOKEN: swordfish}}
+";
+
+    #[test]
+    fn what_is_written_of_servers_is_a_secret_where_its_name_says_so() {
+        let redactor = crate::redactor(&config(SERVERS));
+        for plain in [
+            "production",
+            "verbose",
+            "application/json",
+            "somebody/1.0",
+            "swordfish",
+        ] {
+            let said = format!("it is {plain} here");
+            assert_eq!(redactor.redact(said.clone()).as_str(), said);
+        }
+        for secret in [
+            "letters-of-one",
+            "letters-of-two",
+            "letters-of-three",
+            "letters-of-four",
+        ] {
+            let said = redactor.redact(format!("it is {secret} here")).into_inner();
+            assert!(!said.contains(secret), "{said}");
+        }
+    }
 }

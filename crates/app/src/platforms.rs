@@ -237,7 +237,7 @@ pub fn speaks(section: &hermetic_config::PlatformConfig) -> bool {
 mod table_tests;
 #[cfg(test)]
 #[cfg(feature = "telegram")]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeMap;
 
     use hermetic_config::{ConfigInputs, HomeFolder, load};
@@ -248,7 +248,7 @@ mod tests {
     const TWO_BOTS: &str = "telegram:\n  token: '1:own-token-of-the-first'\n  allowed_users: '7'\n  \
                             accounts: {work: {token: '2:another-token-of-work'}}\n";
 
-    pub(super) fn config(text: &str) -> Config {
+    pub(crate) fn config(text: &str) -> Config {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("config.yaml"), text).unwrap();
         let loaded = load(&ConfigInputs {

@@ -13,7 +13,9 @@ pub fn redactor(config: &Config) -> Redactor {
         ..RedactorSettings::default()
     };
     let mut known = Vec::new();
-    for setting in config.settings() {
+    // What is a secret of an MCP server, and what is not, is said below.
+    let settings_of_all = config.settings().iter();
+    for setting in settings_of_all.filter(|setting| setting.name() != "mcp_servers") {
         if let Some(value) = setting.value() {
             gather(value, &mut known);
         }

@@ -1,5 +1,6 @@
 //! One text that was read, kept so that a problem can show the line it is about.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -14,10 +15,16 @@ const LARGEST: u64 = 4 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFile(Arc<SourceText>);
 
-#[derive(Debug)]
 struct SourceText {
     path: PathBuf,
     text: String,
+}
+
+impl fmt::Debug for SourceText {
+    /// Without the text: a file may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
 }
 
 impl SourceFile {

@@ -1,6 +1,7 @@
 //! MCP servers in real sandboxes: well-known ones that others wrote, and hostile ones of our own.
 
 mod hostile;
+mod on_host;
 mod over_http;
 mod well_known;
 
@@ -14,7 +15,7 @@ use hermetic_tools::{
     CommandApprover, CommandDenied, DecidedCommand, JudgedAs, McpServerPlace, McpServerSettings,
     NoOneToAsk,
 };
-use hermetic_types::CommandProgram;
+use hermetic_types::{BackendKind, CommandProgram};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -90,9 +91,27 @@ impl CommandApprover for Person {
             JudgedAs::Refused(_) => "refused",
             JudgedAs::Denied(_) => "denied",
         };
-        let line = format!("{became} {}", words.join(" "));
+        let line = match decided.backend {
+            BackendKind::Local => format!("{became} on the host {}", words.join(" ")),
+            _ => format!("{became} {}", words.join(" ")),
+        };
         self.decided.lock().unwrap().push(line);
         Ok(())
+    }
+}
+
+/// Someone who is asked, and stops everything instead of answering.
+#[derive(Debug)]
+struct Stopper(CancellationToken);
+
+impl CommandApprover for Stopper {
+    fn ask<'a>(
+        &'a self,
+        _: ApprovalQuestion,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<Cleared, CommandDenied>> {
+        self.0.cancel();
+        futures::future::pending().boxed()
     }
 }
 

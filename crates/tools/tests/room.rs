@@ -22,7 +22,8 @@ use hermetic_tools::{
     ScriptDirectory, TerminalSettings, TerminalTool, ToolKit, ToolWorkplace,
 };
 use hermetic_types::{
-    BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits, Secret, SystemClock,
+    BackendDescription, BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits,
+    Secret, SystemClock,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -314,6 +315,7 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> ToolK
             wishes.mcp.clone(),
             mcp_policy,
             mcp_context,
+            JudgementContext::new(BackendDescription::judged(BackendKind::Local), "/", "/"),
             mcp_redactor,
             Some(store.documents()),
             50_000,

@@ -1,6 +1,7 @@
 //! Tools of others.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::time::Duration;
 
 use hermetic_types::Secret;
@@ -23,6 +24,8 @@ pub struct McpServerConfig {
     pub connect_timeout: Duration,
     pub include: Option<Vec<String>>,
     pub exclude: Vec<String>,
+    /// What is written about it and must never be shown, whether it can be used or not.
+    pub secrets: Vec<Secret>,
 }
 
 #[derive(Clone, Debug)]
@@ -81,6 +84,7 @@ pub(super) fn servers(
             connect_timeout: seconds_field(record, "connect_timeout").unwrap_or(CONNECT_TIMEOUT),
             include: named_tools(record, "include"),
             exclude: named_tools(record, "exclude").unwrap_or_default(),
+            secrets: secrets(record, egress),
         }
     });
     servers.collect()
@@ -123,14 +127,19 @@ fn program(
     if field(record, "run_on").is_some_and(|place| place == "host") {
         return Ok(McpServerKind::Host { words, env });
     }
+    if let Some(what) = words_with_next(&words).find_map(|(word, next)| secret_argument(word, next))
+    {
+        return Err(format!(
+            "{}, and whatever runs in the sandbox could read it; name the host it is for under \
+             gateway.egress.credentials, and the proxy puts it in, or move it to `env:`, spell it out with \
+             expose_env, and have a shell hand it over (command: sh, args: [-c, 'exec program \"$NAME\"'])",
+            what.reason
+        ));
+    }
     let exposed = texts_field(record, "expose_env");
     let mut inside = BTreeMap::new();
     for (name, value) in env {
-        let is_injected = egress
-            .credentials
-            .iter()
-            .any(|credential| credential.placeholder_env.as_ref() == Some(&name));
-        if is_injected {
+        if is_injected(&name, egress) {
             // The sandbox has a placeholder of that name already.
             continue;
         }
@@ -141,14 +150,180 @@ fn program(
                  proxy puts it in, or spell it out with expose_env: [{name}]"
             ));
         }
+        if url_password(value.expose()).is_some() && !exposed.contains(&name) {
+            return Err(format!(
+                "{name} holds an address with a password, and whatever runs in the sandbox could read it; \
+                 spell it out with expose_env: [{name}], or give an address without"
+            ));
+        }
         inside.insert(name, value.expose().to_owned());
     }
     Ok(McpServerKind::Sandbox { words, env: inside })
 }
 
-/// The words that Hermes takes for a secret in a name.
+fn is_injected(variable: &str, egress: &EgressConfig) -> bool {
+    let mut credentials = egress.credentials.iter();
+    credentials.any(|credential| credential.placeholder_env.as_deref() == Some(variable))
+}
+
+/// Of an environment only what is a secret by its name or by the operator's word: a value such as
+/// `production` would be taken out of everything that anybody says. Of headers all but those that say
+/// nothing of who asks, and the token besides the word before it.
+fn secrets(record: &RecordValue, egress: &EgressConfig) -> Vec<Secret> {
+    let exposed = texts_field(record, "expose_env");
+    let mut secrets = Vec::new();
+    let mut add = |text: &str| secrets.push(Secret::new(text));
+    let words = texts_field(record, "args");
+    for (word, next) in words_with_next(&words) {
+        if let Some(found) = secret_argument(word, next) {
+            add(found.value);
+        }
+    }
+    let url = field(record, "url").unwrap_or_default();
+    url_password(&url).into_iter().for_each(&mut add);
+    for (name, value) in pairs(record, "env") {
+        url_password(value.expose()).into_iter().for_each(&mut add);
+        if looks_secret(&name) || exposed.contains(&name) || is_injected(&name, egress) {
+            add(value.expose());
+        }
+    }
+    for (name, value) in pairs(record, "headers") {
+        if says_nothing_secret(&name) {
+            continue;
+        }
+        let token = value.expose().rsplit_once(' ');
+        token.into_iter().for_each(|(_, token)| add(token));
+        add(value.expose());
+    }
+    secrets
+}
+
+fn says_nothing_secret(header: &str) -> bool {
+    const PLAIN: [&str; 10] = [
+        "accept",
+        "accept-charset",
+        "accept-encoding",
+        "accept-language",
+        "cache-control",
+        "content-type",
+        "mcp-protocol-version",
+        "origin",
+        "referer",
+        "user-agent",
+    ];
+    PLAIN.iter().any(|plain| header.eq_ignore_ascii_case(plain))
+}
+
+/// A secret on a command line.
+struct SecretArgument<'a> {
+    value: &'a str,
+    /// Without the secret.
+    reason: String,
+}
+
+fn words_with_next(words: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    let next = words.iter().skip(1).map(String::as_str);
+    words
+        .iter()
+        .map(String::as_str)
+        .zip(next.chain(iter::once("")))
+}
+
+/// `--api-key=…`, `--api-key …`, `API_KEY=…`, `Authorization: …`, `scheme://user:password@…`. What a shell
+/// has yet to put in, such as `$API_KEY`, is no secret.
+fn secret_argument<'a>(word: &'a str, next: &'a str) -> Option<SecretArgument<'a>> {
+    let named = |name: &str, value: &'a str| {
+        let value = value.trim().trim_matches(['"', '\'']);
+        let is_written = !value.is_empty() && !value.starts_with('$');
+        is_written.then(|| SecretArgument {
+            value: value.rsplit_once(' ').map_or(value, |(_, token)| token),
+            reason: format!("its argument {} looks like a secret", short(name)),
+        })
+    };
+    if let Some(value) = url_password(word) {
+        return Some(SecretArgument {
+            value,
+            reason: "one of its arguments is an address with a password".to_owned(),
+        });
+    }
+    let is_variable = |name: &str| {
+        let mut letters = name.bytes();
+        letters
+            .all(|letter| letter == b'_' || letter.is_ascii_uppercase() || letter.is_ascii_digit())
+    };
+    let value_of = word.split_once('=');
+    match value_of {
+        Some((name, value)) if name.starts_with('-') && ends_secret(name) => {
+            return named(name, value);
+        }
+        Some((name, value)) if is_variable(name) && looks_secret(name) => {
+            return named(name, value);
+        }
+        None if word.starts_with('-') && ends_secret(word) && !next.starts_with('-') => {
+            return named(word, next);
+        }
+        _ => {}
+    }
+    // A header, by itself or behind `--header=`.
+    let header = value_of.map_or(word, |(name, value)| match name.starts_with('-') {
+        true => value,
+        false => word,
+    });
+    let (name, value) = header.split_once(':')?;
+    let is_name = |name: &str| {
+        let mut letters = name.bytes();
+        letters.all(|letter| letter == b'-' || letter.is_ascii_alphanumeric())
+    };
+    match is_name(name) && ends_secret(name) {
+        true => named(name, value),
+        false => None,
+    }
+}
+
+/// The password in the first `scheme://user:password@` of a text.
+fn url_password(text: &str) -> Option<&str> {
+    let rests = text
+        .match_indices("://")
+        .map(|(at, mark)| &text[at + mark.len()..]);
+    let mut passwords = rests.filter_map(|rest| {
+        let end = rest.find(|c: char| c.is_whitespace() || "/?#\"'".contains(c));
+        let authority = &rest[..end.unwrap_or(rest.len())];
+        let (login, _) = authority.rsplit_once('@')?;
+        let (_, password) = login.split_once(':')?;
+        (!password.is_empty() && !password.starts_with('$')).then_some(password)
+    });
+    passwords.next()
+}
+
+/// Whether the last word of an option's or a header's name is one for a secret: `--api-key` is,
+/// `--key-file` is none.
+fn ends_secret(name: &str) -> bool {
+    const LAST: [&str; 17] = [
+        "APIKEY",
+        "AUTHORIZATION",
+        "BEARER",
+        "COOKIE",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "CREDS",
+        "DSN",
+        "KEY",
+        "PASS",
+        "PASSWD",
+        "PASSWORD",
+        "PAT",
+        "PWD",
+        "SECRET",
+        "TOKEN",
+        "WEBHOOK",
+    ];
+    let last = name.rsplit(['-', '_', '.']).next().unwrap_or_default();
+    LAST.iter().any(|word| last.eq_ignore_ascii_case(word))
+}
+
+/// The words that Hermes takes for a secret in a name, and some more.
 fn looks_secret(name: &str) -> bool {
-    const WORDS: [&str; 11] = [
+    const PARTS: [&str; 14] = [
         "KEY",
         "TOKEN",
         "SECRET",
@@ -160,9 +335,19 @@ fn looks_secret(name: &str) -> bool {
         "DSN",
         "WEBHOOK",
         "BEARER",
+        "COOKIE",
+        "DATABASE_URL",
+        "CONNECTION_STRING",
     ];
+    // Too short to be looked for within words: `PATH`, `COMPASS`.
+    const WORDS: [&str; 3] = ["PASS", "PWD", "PAT"];
     let name = name.to_ascii_uppercase();
-    WORDS.iter().any(|word| name.contains(word))
+    let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    // The shell's own word for where it is.
+    name != "PWD"
+        && (PARTS.iter().any(|part| name.contains(part))
+            || name.ends_with("_URI")
+            || words.any(|word| WORDS.contains(&word)))
 }
 
 fn pairs(record: &RecordValue, name: &str) -> BTreeMap<String, Secret> {

@@ -124,3 +124,58 @@ fn what_cannot_be_used_is_named_and_keeps_nothing_from_starting() {
         );
     }
 }
+
+#[test]
+fn secrets_by_other_names_and_in_arguments_are_seen() {
+    let server = |entry: &str| {
+        let config = Lab::with(format!("mcp_servers: {{s: {{command: x, {entry}}}}}\n")).config();
+        config.mcp_servers()[0].clone()
+    };
+    for entry in [
+        "env: {DB_PASS: hunter2-hunter2}",
+        "env: {DB_PWD: hunter2-hunter2}",
+        "env: {GITLAB_PAT: hunter2-hunter2}",
+        "env: {SESSION_COOKIE: hunter2-hunter2}",
+        "env: {DATABASE_URL: hunter2-hunter2}",
+        "env: {MONGO_URI: hunter2-hunter2}",
+        "env: {CONNECTION_STRING: hunter2-hunter2}",
+        "env: {PLACE: 'postgres://me:hunter2-hunter2@db.test/x'}",
+        "args: ['postgres://me:hunter2-hunter2@db.test/x']",
+        "args: [--api-key=hunter2-hunter2]",
+        "args: [--api-key, hunter2-hunter2]",
+        "args: [run, -e, API_TOKEN=hunter2-hunter2]",
+        "args: [--header, 'Authorization: Bearer hunter2-hunter2']",
+        "args: ['--header=X-Api-Key: hunter2-hunter2']",
+    ] {
+        let server = server(entry);
+        let McpServerKind::Refused(why) = &server.kind else {
+            panic!("{entry} is used");
+        };
+        assert!(why.contains("could read it"), "{entry}: {why}");
+        assert!(!why.contains("hunter2"), "{entry}: {why}");
+        let known = server.secrets.iter().map(|secret| secret.expose());
+        assert!(
+            known.clone().any(|secret| secret == "hunter2-hunter2"),
+            "{entry}"
+        );
+    }
+    for entry in [
+        "env: {PWD: /workspace, PATHS: /a, NODE_ENV: production, COMPASS: north, HOST_URL: 'http://a.test:80/@b'}",
+        "args: [--key-file=/workspace/k, --token-limit=5, --port, '80', 'http://a.test:80/x@y', a:b, C:/d]",
+        "args: [-c, 'exec x --api-key=\"$API_KEY\"', 'postgres://me:$PASSWORD@db.test']",
+    ] {
+        let server = server(entry);
+        assert!(
+            matches!(server.kind, McpServerKind::Sandbox { .. }),
+            "{entry}: {:?}",
+            server.kind
+        );
+        assert!(server.secrets.is_empty(), "{entry}");
+    }
+    let spelled =
+        server("env: {PLACE: 'postgres://me:hunter2-hunter2@db.test/x'}, expose_env: [PLACE]");
+    assert!(matches!(spelled.kind, McpServerKind::Sandbox { .. }));
+    let host = server("args: [--api-key=hunter2-hunter2], run_on: host");
+    assert!(matches!(host.kind, McpServerKind::Host { .. }));
+    assert_eq!(host.secrets[0].expose(), "hunter2-hunter2");
+}

@@ -89,6 +89,7 @@ pub(crate) fn run(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, Comma
 
 fn list(cli: &CommandLine, json: bool) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
+    let redactor = app::redactor(&config);
     let servers = config.mcp_servers().iter();
     let rows: Vec<(String, String)> = servers
         .map(|server| {
@@ -102,7 +103,7 @@ fn list(cli: &CommandLine, json: bool) -> Result<ExitReason, CommandFailure> {
                 McpServerKind::Http { url, .. } => format!("at {url}"),
                 McpServerKind::Refused(why) => format!("not used: {why}"),
             };
-            (server.name.clone(), place)
+            (server.name.clone(), redactor.redact(place).into_inner())
         })
         .collect();
     if json {

@@ -1,7 +1,7 @@
 //! The streamable HTTP transport: a POST for each message, an answer in JSON or as events.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hermetic_egress::EgressClient;
@@ -9,7 +9,10 @@ use hermetic_types::Secret;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::IDLE;
 use super::message::{
     LONGEST_MESSAGE, LineCutter, RequestFailure, ServerMessage, notification,
     read as read_messages, request,
@@ -25,22 +28,25 @@ const LONGEST_COMPLAINT: usize = 2000;
 const MOST_EVENT_BYTES: usize = 16 * 1024 * 1024;
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server at an address, and the session that it gave us.
+/// A server at an address, and the session that it gave us. Dropping it ends the session.
 #[derive(Debug)]
 pub(super) struct HttpLink {
     client: EgressClient,
     address: Uri,
     headers: HeaderMap,
-    state: Mutex<HttpState>,
+    state: Arc<Mutex<HttpState>>,
     next_id: AtomicU64,
     tools_changed: AtomicBool,
+    _end: DropGuard,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct HttpState {
     session: Option<HeaderValue>,
     version: Option<&'static str>,
     is_over: bool,
+    /// Until when somebody uses it, or has used it.
+    last_use: Instant,
 }
 
 impl HttpLink {
@@ -61,13 +67,25 @@ impl HttpLink {
             value.set_sensitive(true);
             written.insert(name, value.clone());
         }
+        let state = Arc::new(Mutex::new(HttpState {
+            session: None,
+            version: None,
+            is_over: false,
+            last_use: Instant::now(),
+        }));
+        let mut end = WebRequest::new(Method::DELETE, Uri::clone(&address));
+        end.headers = written.clone();
+        let dropped = CancellationToken::new();
+        let watched = Arc::clone(&state);
+        tokio::spawn(let_go(watched, end, client.clone(), dropped.clone()));
         Ok(Self {
             client,
             address,
             headers: written,
-            state: Mutex::default(),
+            state,
             next_id: AtomicU64::new(1),
             tools_changed: AtomicBool::new(false),
+            _end: dropped.drop_guard(),
         })
     }
 
@@ -98,7 +116,10 @@ impl HttpLink {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let message = request(id, method, params);
         let asked = self.ask(id, &message, patience);
+        // Not let go while it works.
+        self.state().last_use = Instant::now() + patience;
         let outcome = tokio::time::timeout(patience, asked).await;
+        self.state().last_use = Instant::now();
         outcome.unwrap_or_else(|_| {
             let seconds = patience.as_secs();
             Err(RequestFailure(format!(
@@ -221,9 +242,12 @@ impl HttpLink {
 
     async fn refused(&self, answer: &mut WebAnswer) -> RequestFailure {
         let status = answer.status;
-        // A session that the server has forgotten: the next request begins another.
-        if status == StatusCode::NOT_FOUND {
-            self.state().is_over = true;
+        {
+            // A session that the server has forgotten, in whatever words it says so: the next request
+            // begins another.
+            let mut state = self.state();
+            let is_refused = status.is_client_error() && state.session.is_some();
+            state.is_over |= is_refused || status == StatusCode::NOT_FOUND;
         }
         let words = answer.text(LONGEST_COMPLAINT).await.unwrap_or_default();
         RequestFailure(match status {
@@ -244,27 +268,43 @@ impl HttpLink {
     }
 
     fn state(&self) -> MutexGuard<'_, HttpState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 
-impl Drop for HttpLink {
-    /// Tells the server that its session is not needed any more, if there is a runtime to do it.
-    fn drop(&mut self) {
-        let Some(session) = self.state().session.take() else {
-            return;
-        };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        let mut end = WebRequest::new(Method::DELETE, self.address.clone());
-        end.headers = self.headers.clone();
-        end.headers.insert(SESSION, session);
-        let client = self.client.clone();
-        runtime.spawn(async move {
-            let _ = end.send(&client, NOTICE_TIMEOUT).await;
-        });
+/// Tells the server that its session is not needed any more, once the link was dropped or nobody used it
+/// for long.
+async fn let_go(
+    state: Arc<Mutex<HttpState>>,
+    mut end: WebRequest,
+    client: EgressClient,
+    dropped: CancellationToken,
+) {
+    let idle = async {
+        loop {
+            let until = locked(&state).last_use + IDLE;
+            sleep_until(until).await;
+            let mut state = locked(&state);
+            if state.last_use + IDLE <= until {
+                // In one go with the look: nobody begins to use it meanwhile.
+                state.is_over = true;
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = idle => {}
+        () = dropped.cancelled() => {}
     }
+    let session = locked(&state).session.take();
+    if let Some(session) = session {
+        end.headers.insert(SESSION, session);
+        let _ = end.send(&client, NOTICE_TIMEOUT).await;
+    }
+}
+
+fn locked(state: &Mutex<HttpState>) -> MutexGuard<'_, HttpState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn broken(error: &WebRequestError) -> RequestFailure {

@@ -26,7 +26,10 @@ use futures::future::join_all;
 use hermetic_policy::{JudgementContext, Policy, Verdict};
 use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_store::{DocumentRows, ReplaceOutcome};
-use hermetic_types::{Command, CommandInput, ConversationKey, SandboxId};
+use hermetic_types::{
+    BackendDescription, BackendKind, Command, CommandInput, CommandProgram, ConversationKey,
+    SandboxId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout};
@@ -55,6 +58,8 @@ const MOST_PAGES: usize = 64;
 /// A server that did not start is tried again after this, and after twice as long each time it fails.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30 * 60);
+/// A server that nobody asked anything for so long is let go, and reached again when it is needed.
+const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Programs on the host at once, of all conversations together.
 const MOST_ON_HOST: usize = 32;
 
@@ -68,6 +73,8 @@ struct McpShared {
     servers: Vec<McpServerSettings>,
     policy: Arc<Policy>,
     context: JudgementContext,
+    /// For what runs on this machine, wherever the sandboxes are.
+    host_context: JudgementContext,
     redactor: Redactor,
     /// Where it is remembered which tools a conversation has seen.
     seen: Option<DocumentRows>,
@@ -102,7 +109,9 @@ struct ServerConnection {
     link: ServerLink,
     /// The sandbox it runs in, if it does.
     sandbox: Option<SandboxId>,
-    _place: Option<tokio::sync::OwnedSemaphorePermit>,
+    /// Whether the tools it has now are the ones that were agreed to. Whoever is interrupted before a yes
+    /// leaves this as it was: no.
+    is_agreed: bool,
 }
 
 enum ServerLink {
@@ -135,11 +144,13 @@ pub struct CheckedServer {
 }
 
 impl McpServers {
-    /// `seen` absent: tools are remembered as long as this lives.
+    /// `host_context`: for servers that run on this machine. `seen` absent: tools are remembered as long as
+    /// this lives.
     pub fn new(
         servers: Vec<McpServerSettings>,
         policy: Arc<Policy>,
         context: JudgementContext,
+        host_context: JudgementContext,
         redactor: Redactor,
         seen: Option<DocumentRows>,
         result_chars: usize,
@@ -149,6 +160,7 @@ impl McpServers {
                 servers,
                 policy,
                 context,
+                host_context,
                 redactor,
                 seen,
                 result_chars,
@@ -163,11 +175,8 @@ impl McpServers {
         Self::new(
             Vec::new(),
             Arc::default(),
-            JudgementContext::new(
-                hermetic_types::BackendDescription::sealed(hermetic_types::BackendKind::Native),
-                "/",
-                "/",
-            ),
+            JudgementContext::new(BackendDescription::sealed(BackendKind::Native), "/", "/"),
+            JudgementContext::new(BackendDescription::judged(BackendKind::Local), "/", "/"),
             Redactor::new([], RedactorSettings::default()),
             None,
             0,
@@ -336,7 +345,7 @@ impl McpShared {
         }
         let json = Value::Object(arguments.clone());
         let record = Command::words([tool.offered_name.clone(), json.to_string()]);
-        self.settle(record.clone(), caller, |context| {
+        self.settle(settings, record.clone(), caller, |context| {
             self.policy.judge_configured(record.clone(), context)
         })
         .await?;
@@ -347,8 +356,12 @@ impl McpShared {
         let called = connection
             .link
             .request("tools/call", &params, settings.timeout);
+        let called = called.await;
+        if !connection.link.is_alive() {
+            // One that was given up is begun anew with the next call.
+            seat.connection = None;
+        }
         let result = called
-            .await
             .map_err(|why| RequestFailure(format!("the MCP server {:?}: {why}", settings.name)))?;
         Ok(result::answer(&result, &self.redactor, self.result_chars))
     }
@@ -375,7 +388,6 @@ impl McpShared {
         let is_usable = |connection: &ServerConnection| {
             connection.link.is_alive() && connection.sandbox.as_ref() == sandbox
         };
-        let mut is_listed = seat.tools.is_some();
         if !seat.connection.as_ref().is_some_and(is_usable) {
             seat.connection = None;
             let slow = |_| {
@@ -385,13 +397,21 @@ impl McpShared {
             let opened = self.open(settings, held.as_ref(), caller);
             let opened = timeout(settings.connect_timeout, opened).await;
             seat.connection = Some(opened.map_err(slow)??);
-            is_listed = false;
         }
-        let Some(connection) = &seat.connection else {
+        let Some(connection) = &mut seat.connection else {
             return Err(RequestFailure("it could not be reached".to_owned()));
         };
-        if connection.link.take_tools_changed() || !is_listed {
-            let tools = self.list(settings, connection).await?;
+        if connection.link.take_tools_changed() {
+            connection.is_agreed = false;
+        }
+        if !connection.is_agreed {
+            let tools = match self.list(settings, connection).await {
+                Ok(tools) => tools,
+                Err(why) => {
+                    seat.connection = None;
+                    return Err(why);
+                }
+            };
             if let Err(why) = self
                 .agree_to(settings, own, &seat.seen, &tools, caller)
                 .await
@@ -399,6 +419,7 @@ impl McpShared {
                 seat.connection = None;
                 return Err(why);
             }
+            connection.is_agreed = true;
             seat.seen = Some(SeenTools::of(settings, &tools));
             seat.tools = Some(tools);
         }
@@ -411,25 +432,24 @@ impl McpShared {
         held: Option<&Held>,
         caller: McpCaller<'_>,
     ) -> Result<ServerConnection, RequestFailure> {
-        let mut place = None;
         let link = match (&settings.place, held) {
             (McpServerPlace::Sandbox { words, env }, Some(sandbox)) => {
                 let mut command = Command::words(words.clone());
                 command.env = env.clone();
                 command.stdin = CommandInput::Open;
-                let cleared = self.clear_start(command, caller).await?;
+                let cleared = self.clear_start(settings, command, caller).await?;
                 let (process, input) = ServerProcess::start_inside(sandbox, cleared).await?;
                 ServerLink::Stdio(StdioLink::over(process, input))
             }
             (McpServerPlace::Host { words, env }, _) => {
                 let permit = Arc::clone(&self.on_host).try_acquire_owned();
-                place = Some(permit.map_err(|_| {
+                let permit = permit.map_err(|_| {
                     RequestFailure("too many servers run on the host already".to_owned())
-                })?);
+                })?;
                 let cleared = self
-                    .clear_start(Command::words(words.clone()), caller)
+                    .clear_start(settings, Command::words(words.clone()), caller)
                     .await?;
-                let (process, input) = ServerProcess::start_on_host(cleared, env)?;
+                let (process, input) = ServerProcess::start_on_host(cleared, env, permit)?;
                 ServerLink::Stdio(StdioLink::over(process, input))
             }
             (McpServerPlace::Http { url, headers }, _) => {
@@ -449,16 +469,24 @@ impl McpShared {
         Ok(ServerConnection {
             link,
             sandbox: held.map(|held| held.id().clone()),
-            _place: place,
+            is_agreed: false,
         })
     }
 
     async fn clear_start(
         &self,
+        settings: &McpServerSettings,
         command: Command,
         caller: McpCaller<'_>,
     ) -> Result<hermetic_policy::Cleared, RequestFailure> {
-        self.settle(command.clone(), caller, |context| {
+        let mut record = command.clone();
+        if let CommandProgram::Words(words) = &mut record.program {
+            // Nor is what stands secret in its arguments.
+            for word in words {
+                *word = self.redactor.redact(&*word).into_inner();
+            }
+        }
+        self.settle(settings, record, caller, |context| {
             self.policy.judge_configured(command.clone(), context)
         })
         .await
@@ -466,6 +494,7 @@ impl McpShared {
 
     async fn settle(
         &self,
+        settings: &McpServerSettings,
         record: Command,
         caller: McpCaller<'_>,
         judge: impl FnOnce(&JudgementContext) -> Verdict,
@@ -473,14 +502,20 @@ impl McpShared {
         // What a server is given in its environment is not for the record.
         let mut record = record;
         record.env.clear();
+        let context = match settings.place {
+            McpServerPlace::Host { .. } => &self.host_context,
+            McpServerPlace::Sandbox { .. }
+            | McpServerPlace::Http { .. }
+            | McpServerPlace::Refused(_) => &self.context,
+        };
         let decided = |as_what: JudgedAs<'_>| {
             caller.ask.decided(DecidedCommand {
-                backend: self.context.backend,
+                backend: context.backend,
                 command: &record,
                 as_what,
             })
         };
-        let settled = settle(judge(&self.context), decided, caller.ask, caller.stop).await;
+        let settled = settle(judge(context), decided, caller.ask, caller.stop).await;
         settled.map_err(|blocked| RequestFailure(blocked.to_string()))
     }
 
@@ -574,7 +609,7 @@ impl McpShared {
                     .judge_changed_server(record.clone(), reasons, context)
             }
         };
-        self.settle(record.clone(), caller, judge).await?;
+        self.settle(settings, record.clone(), caller, judge).await?;
         let Some(rows) = &self.seen else {
             return Ok(());
         };

@@ -11,6 +11,7 @@ use hermetic_warden::client::{RunEvent, RunningCommand, StdinStream};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::message::RequestFailure;
 
@@ -43,6 +44,8 @@ pub(super) struct HostProcess {
     out: ChildStdout,
     err: ChildStderr,
     is_err_open: bool,
+    /// One of the places on the host; free again when the program is gone.
+    _place: OwnedSemaphorePermit,
 }
 
 impl ServerProcess {
@@ -60,6 +63,7 @@ impl ServerProcess {
     pub(super) fn start_on_host(
         cleared: Cleared,
         env: &BTreeMap<String, Secret>,
+        place: OwnedSemaphorePermit,
     ) -> Result<(Self, ServerInput), RequestFailure> {
         let failed = |why: &str| RequestFailure(format!("it could not be started: {why}"));
         let CommandProgram::Words(words) = cleared.into_command().program else {
@@ -87,6 +91,7 @@ impl ServerProcess {
             out,
             err,
             is_err_open: true,
+            _place: place,
         };
         Ok((Self::Host(process), ServerInput::Host(input)))
     }

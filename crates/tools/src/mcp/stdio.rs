@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::IDLE;
 use super::message::{
     LineCutter, RequestFailure, ServerMessage, notification, read as read_messages, request,
 };
@@ -23,8 +24,6 @@ const MOST_UNASKED_BYTES: usize = 64 * 1024 * 1024;
 const MOST_GARBAGE_LINES: usize = 200;
 /// Of its standard error, the end: it often says why.
 const KEPT_ERROR_BYTES: usize = 2048;
-/// A server that nobody asked anything for so long is ended, and started again when it is needed.
-const IDLE: Duration = Duration::from_secs(30 * 60);
 
 /// A server at the other end of two pipes. Dropping it ends the server.
 #[derive(Debug)]
@@ -116,9 +115,10 @@ impl StdioLink {
         };
         let Ok(outcome) = timeout(patience, asked).await else {
             let seconds = patience.as_secs();
-            return Err(RequestFailure(format!(
-                "it did not answer within {seconds} s"
-            )));
+            let silent = RequestFailure(format!("it did not answer within {seconds} s"));
+            // It may hang for good, and whoever asks next would wait as long.
+            self.state.end(silent.clone());
+            return Err(silent);
         };
         cancel.is_armed = false;
         self.state.touch();

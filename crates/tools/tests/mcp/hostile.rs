@@ -6,8 +6,8 @@ use hermetic_tools::{McpServerPlace, McpServerSettings};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Person, error, inside, lab, text};
-use crate::room::{Lab, SECRET, Wishes};
+use super::{Person, Stopper, error, inside, lab, text};
+use crate::room::{Lab, PATIENCE, SECRET, Wishes};
 
 const SERVER: &str = include_str!("hostile.py");
 
@@ -120,6 +120,33 @@ async fn a_server_that_changes_its_tools_is_not_used_before_somebody_said_yes() 
 }
 
 #[tokio::test]
+async fn a_stop_at_the_question_about_changed_tools_is_no_yes() {
+    const TEST: &str = "mcp::hostile::a_stop_at_the_question_about_changed_tools_is_no_yes";
+    let Some(lab) = lab(TEST, vec![server("plain", "changing")]).await else {
+        return;
+    };
+    let no = Person::default();
+    lab.prepare(&no).await;
+    let hi = json!({"text": "hi"});
+    lab.calls(&no, "mcp_plain_echo", hi.clone()).await;
+    // Once its word that they changed has come, somebody is asked.
+    let stopper = Stopper(CancellationToken::new());
+    lab.until("somebody was asked", async || {
+        let toolbox = lab.kit.toolbox(&*lab.room, &stopper);
+        let called = toolbox.call("mcp_plain_echo", hi.as_object().unwrap(), &stopper.0);
+        let answered = tokio::time::timeout(PATIENCE, called).await;
+        answered.expect("the call ends").expect("a tool");
+        stopper.0.is_cancelled()
+    })
+    .await;
+    assert_eq!(lab.offered(), ["mcp_plain_echo"]);
+    let refused = lab.calls(&no, "mcp_plain_echo", hi).await;
+    assert!(error(&refused).contains("offers other tools"), "{refused}");
+    assert_eq!(no.asked().len(), 1, "it is asked again");
+    lab.close().await;
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_start_is_told_and_keeps_no_turn() {
     const TEST: &str = "mcp::hostile::a_server_that_does_not_start_is_told_and_keeps_no_turn";
     let servers = vec![
@@ -188,6 +215,11 @@ async fn a_server_that_breaks_in_a_call_breaks_that_call_alone() {
             .await;
         assert_eq!(text(&good), "on", "after {manner}");
     }
+    // One that hangs is not asked again, and not kept.
+    lab.until("the one that hangs was ended", async || {
+        lab.running("hang-in-call").await == 0
+    })
+    .await;
     lab.close().await;
 }
 

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -183,6 +184,32 @@ async fn a_server_is_reached_by_the_rules_and_by_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_server_that_nobody_asks_is_let_go_and_reached_again() {
+    const TEST: &str = "mcp::over_http::a_server_that_nobody_asks_is_let_go_and_reached_again";
+    let (port, origin) = serve().await;
+    let wishes = Wishes {
+        mcp: vec![server("good", "mcp.test", port)],
+        egress: Some(egress(port)),
+        ..Wishes::default()
+    };
+    let Some(lab) = Lab::open_with(TEST, wishes).await else {
+        return;
+    };
+    let person = Person::default();
+    assert_eq!(lab.prepare(&person).await, [""; 0]);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(31 * 60)).await;
+    tokio::time::resume();
+    lab.until("its session was ended", async || {
+        origin.ended.load(Ordering::Relaxed) == 1
+    })
+    .await;
+    let answer = lab.calls(&person, "mcp_good_say", json!({})).await;
+    assert_eq!(text(&answer), "said");
+    lab.close().await;
+}
+
+#[tokio::test]
 async fn sessions_events_and_refusals_are_understood() {
     const TEST: &str = "mcp::over_http::sessions_events_and_refusals_are_understood";
     let (port, origin) = serve().await;
@@ -215,7 +242,7 @@ async fn sessions_events_and_refusals_are_understood() {
             .await;
         assert!(error(&answer).contains(expected), "{tool}: {answer}");
     }
-    // A session that the server forgot is begun anew.
+    // A session that the server refused or forgot is begun anew.
     let answer = lab.calls(&person, "mcp_good_say", json!({})).await;
     assert_eq!(text(&answer), "said");
     let begun = {
@@ -225,6 +252,6 @@ async fn sessions_events_and_refusals_are_understood() {
             .filter(|(_, said)| said["method"] == "initialize");
         begun.count()
     };
-    assert_eq!(begun, 2);
+    assert_eq!(begun, 3, "after the login, and after it was gone");
     lab.close().await;
 }
