@@ -227,7 +227,10 @@ fn decide(
     }
 
     let id = &sender.id;
-    let is_made_operator = |role| own.operator_roles.contains(role);
+    let passing = own.passing_roles.as_ref();
+    let is_made_operator = |role| {
+        own.operator_roles.contains(role) || passing.is_some_and(|known| known.makes_operator(role))
+    };
     let is_operator = settings.operators.contains(id)
         || own.operators.contains(id)
         || sender.roles.iter().any(is_made_operator)

@@ -21,5 +21,7 @@ pub use ledger::{
     ApproveError, PairedRole, PairedUser, PairingLedger, PairingPlace, PendingPairing,
 };
 pub use pairing::{PairingError, PairingOffer, PairingService, PairingStatus};
-pub use settings::{AccessSettings, BotAdmission, PlatformSettings, UnauthorizedDm, UserAllowlist};
+pub use settings::{
+    AccessSettings, BotAdmission, PassingRoles, PlatformSettings, UnauthorizedDm, UserAllowlist,
+};
 pub use store::{LedgerVersion, MemoryPairings, PairingStore, PairingStoreError, SaveOutcome};

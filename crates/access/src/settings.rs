@@ -1,6 +1,8 @@
 //! What the operator decided beforehand.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
 
 use hermetic_types::{ChatId, Platform, RoleId, UserId};
 
@@ -40,7 +42,15 @@ pub struct PlatformSettings {
     pub operators: BTreeSet<UserId>,
     /// Whoever has one of these roles is an operator: for a platform on which nobody but we gives them.
     pub operator_roles: BTreeSet<RoleId>,
+    /// The same for roles that end while we run.
+    pub passing_roles: Option<Arc<dyn PassingRoles>>,
     pub unauthorized_dm: Option<UnauthorizedDm>,
+}
+
+/// Knows which roles make an operator at this moment. It is asked each time somebody is to be let in, also by
+/// what they left behind, and whoever cannot tell says no.
+pub trait PassingRoles: Send + Sync + fmt::Debug {
+    fn makes_operator(&self, role: &RoleId) -> bool;
 }
 
 /// An allowlist. People are listed by id: a display name can be taken by anybody.

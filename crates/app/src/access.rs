@@ -3,13 +3,16 @@
 pub(crate) mod whatsapp;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hermetic_access::{
-    Access, AccessSettings, BotAdmission, PairingService, PlatformSettings, UnauthorizedDm,
-    UserAllowlist,
+    Access, AccessSettings, BotAdmission, PairingService, PassingRoles, PlatformSettings,
+    UnauthorizedDm, UserAllowlist,
 };
+use hermetic_browser::operator_role;
 use hermetic_config::{Config, StrangerPolicy};
+use hermetic_dashboard::AccessKey;
 use hermetic_gateway::{CommandAccess, CommandRule, PlatformCommandAccess, StoredPairings};
 use hermetic_store::Store;
 use hermetic_types::{AccountId, AccountName, ChatId, Platform, RoleId, UserId};
@@ -207,14 +210,40 @@ fn webhook(config: &Config) -> PlatformSettings {
 
 /// Nobody writes in the browser who has not proved at the dashboard's login that they operate this gateway, so
 /// whoever was let in there is let in here, and nobody else: no list opens this door and no code is offered.
+/// What they said or left running is let in for as long as they would be.
 fn browser(config: &Config) -> PlatformSettings {
+    let dashboard = &config.gateway().dashboard;
+    let has_proxy = dashboard
+        .proxy_secret
+        .as_ref()
+        .is_some_and(|it| !it.is_empty());
+    let by_proxy = dashboard.proxy_operators.iter().filter(|_| has_proxy);
+    let by_proxy = by_proxy.filter_map(|name| UserId::new(format!("proxy:{name}")).ok());
     PlatformSettings {
-        operators: named_for(config, Platform::Browser),
-        operator_roles: RoleId::new(crate::platforms::OPERATOR_ROLE)
+        operators: named_for(config, Platform::Browser)
             .into_iter()
+            .chain(by_proxy)
             .collect(),
+        passing_roles: Some(Arc::new(SignedInRoles {
+            state: config.home().state(),
+        })),
         unauthorized_dm: Some(UnauthorizedDm::Ignore),
         ..PlatformSettings::default()
+    }
+}
+
+/// The role of those who signed in under the key of the dashboard that there is now: `hermetic dashboard revoke`
+/// makes another.
+#[derive(Debug)]
+struct SignedInRoles {
+    state: PathBuf,
+}
+
+impl PassingRoles for SignedInRoles {
+    fn makes_operator(&self, role: &RoleId) -> bool {
+        let key = AccessKey::load(&self.state).ok().flatten();
+        let role_of_now = key.and_then(|key| operator_role(&key.fingerprint()).ok());
+        role_of_now.as_ref() == Some(role)
     }
 }
 
@@ -398,4 +427,25 @@ fn ids<T: Ord, E>(listed: &[String], read: impl Fn(String) -> Result<T, E>) -> B
         .iter()
         .filter_map(|text| read(text.clone()).ok())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_signed_in_under_another_key_is_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let roles = SignedInRoles {
+            state: folder.path().to_owned(),
+        };
+        let role_of = |key: &AccessKey| operator_role(&key.fingerprint()).unwrap();
+        let key = AccessKey::load_or_create(folder.path()).unwrap();
+        assert!(roles.makes_operator(&role_of(&key)));
+        let next = AccessKey::replace(folder.path()).unwrap();
+        assert!(!roles.makes_operator(&role_of(&key)));
+        assert!(roles.makes_operator(&role_of(&next)));
+        std::fs::remove_file(folder.path().join("dashboard.key")).unwrap();
+        assert!(!roles.makes_operator(&role_of(&next)));
+    }
 }

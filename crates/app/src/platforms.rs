@@ -31,7 +31,7 @@ use hermetic_upstream::UpstreamProxy;
 
 use crate::AppFailure;
 
-pub(crate) use browser::{OPERATOR_ROLE, browser_account, browser_chat};
+pub(crate) use browser::{browser_account, browser_chat};
 pub use check::check_accounts;
 pub(crate) use listeners::listen;
 #[cfg(feature = "matrix")]

@@ -21,6 +21,7 @@
   const refused = document.getElementById("refused");
   const button = composer.querySelector("button[type=submit]");
   let sending = false;
+  const freshToken = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (n) => n.toString(16)).join("-");
 
   const send = async () => {
     if (sending) return;
@@ -41,6 +42,8 @@
       } else {
         const said = page.querySelector("main p:not(.brand)");
         refused.textContent = said ? said.textContent : "It was not sent.";
+        // What this form said before was taken; what it says now goes under a token of its own.
+        if (answer.status === 409) composer.elements.once.value = freshToken();
         refused.hidden = false;
       }
     } catch {

@@ -101,7 +101,8 @@ impl DashboardAccess {
             return Err(EnterRefused::Password);
         }
         let key = AccessKey::load_or_create(&self.settings.state)?;
-        let viewer = Viewer::new("dashboard:password".to_owned(), DashboardRole::Operator);
+        // Apart from whoever was named "password" in a link.
+        let viewer = Viewer::new("password:operator".to_owned(), DashboardRole::Operator);
         let opened = self.sessions.open(&key, viewer, None, now).await?;
         opened.ok_or(EnterRefused::Password)
     }

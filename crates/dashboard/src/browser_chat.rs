@@ -11,7 +11,8 @@ use tokio::sync::watch;
 /// Takes what people say on the page for chatting. What they are shown there is read from the store.
 ///
 /// What an implementer promises: the person is whoever signed in, and only operators are handed over; when
-/// `say` ends well what was said survives a power cut; nothing happened where an error is given back.
+/// `say` ends well what was said survives a power cut; nothing happened where an error is given back, but for a
+/// press of which the error says that it may have been taken.
 pub trait BrowserChat: Send + Sync + fmt::Debug {
     /// A new conversation of this person's.
     fn open<'a>(&'a self, person: &'a UserId) -> BoxFuture<'a, Result<i64, ChatRefused>>;
@@ -67,4 +68,6 @@ pub struct ChatRefused {
     pub why: String,
     /// It may go better later.
     pub is_passing: bool,
+    /// The token of the form stands for something else that was said.
+    pub is_other: bool,
 }

@@ -30,6 +30,8 @@ pub(crate) enum PageFailure {
     #[error("{0}")]
     Invalid(String),
     #[error("{0}")]
+    Conflict(String),
+    #[error("{0}")]
     Forbidden(&'static str),
     #[error("{0}")]
     Busy(&'static str),
@@ -44,6 +46,7 @@ impl PageFailure {
         match self {
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
+            Self::Conflict(_) => StatusCode::CONFLICT,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Pairing(PairingError::Approve(_)) => StatusCode::BAD_REQUEST,

@@ -37,6 +37,12 @@ impl UploadedForm {
         kind.is_some_and(|kind| kind.as_bytes().starts_with(b"multipart/form-data"))
     }
 
+    /// Whether it says that it is no longer than a message without files, which needs no place of its own.
+    pub(crate) fn is_small(request: &Request, bounds: ChatBounds) -> bool {
+        let (_, announced) = head_of(request.headers());
+        announced.is_some_and(|announced| announced <= bounds.text_bytes as u64 + AROUND)
+    }
+
     /// Reads a form, and no more of it than a message may hold.
     pub(crate) async fn read(request: Request, bounds: ChatBounds) -> Result<Self, UploadRefused> {
         let (boundary, announced) = head_of(request.headers());
@@ -179,6 +185,15 @@ mod tests {
         for body in ["", "x", "--b0undary", "--b0undary\r\n\r\nx"] {
             let read = UploadedForm::read(request(body), BOUNDS).await;
             assert_eq!(read.err(), Some(UploadRefused::Incomplete), "{body:?}");
+        }
+        let mut small = request("");
+        assert!(
+            !UploadedForm::is_small(&small, BOUNDS),
+            "no word of how long it is"
+        );
+        for (length, is_small) in [(64 + AROUND, true), (64 + AROUND + 1, false)] {
+            small.headers_mut().insert(CONTENT_LENGTH, length.into());
+            assert_eq!(UploadedForm::is_small(&small, BOUNDS), is_small);
         }
         let bare = Request::new(Body::from("x"));
         assert!(!UploadedForm::is_one(&bare));

@@ -101,18 +101,10 @@ impl RuleBook {
 
     /// Adds a rule; one that says the opposite of the same host goes. `false` if it was there already.
     pub fn add(&self, new: &WrittenRule) -> Result<bool, BookError> {
-        self.add_line(new, new.to_string())
-    }
-
-    /// The same, with a reason for whoever reads the file.
-    pub(crate) fn add_because(&self, new: &WrittenRule, why: &str) -> Result<bool, BookError> {
-        self.add_line(new, format!("{new} # {why}"))
-    }
-
-    fn add_line(&self, new: &WrittenRule, text: String) -> Result<bool, BookError> {
         self.change(|lines| {
             let speaks_of_it = |old: &WrittenRule| old.rule == new.rule && old.scope == new.scope;
             let there = lines.iter().any(|line| line.rule.as_ref() == Some(new));
+            let before = lines.len();
             lines.retain(|line| {
                 line.rule
                     .as_ref()
@@ -120,7 +112,22 @@ impl RuleBook {
             });
             if !there {
                 lines.push(BookLine {
-                    text,
+                    text: new.to_string(),
+                    rule: Some(new.clone()),
+                });
+            }
+            !there || lines.len() < before
+        })
+    }
+
+    /// Adds a rule with a reason for whoever reads the file, and takes nothing out: what a person allowed is
+    /// there again when this is forgotten.
+    pub(crate) fn add_because(&self, new: &WrittenRule, why: &str) -> Result<bool, BookError> {
+        self.change(|lines| {
+            let there = lines.iter().any(|line| line.rule.as_ref() == Some(new));
+            if !there {
+                lines.push(BookLine {
+                    text: format!("{new} # {why}"),
                     rule: Some(new.clone()),
                 });
             }
@@ -128,13 +135,21 @@ impl RuleBook {
         })
     }
 
-    /// Takes a rule out, whichever way it decided. `false` if there was none.
+    /// Takes a rule out, whichever way it decided; of two that disagree, the one that forbids. `false` if there
+    /// was none.
     pub fn forget(&self, rule: &str, scope: Option<&ConversationScope>) -> Result<bool, BookError> {
         self.change(|lines| {
             let before = lines.len();
+            let named = |old: &WrittenRule| old.rule == rule && old.scope.as_ref() == scope;
+            let forbids = |old: &WrittenRule| named(old) && old.list == RuleEffect::Deny;
+            let is_forbidden = lines
+                .iter()
+                .any(|line| line.rule.as_ref().is_some_and(forbids));
             lines.retain(|line| {
-                let named = |old: &WrittenRule| old.rule == rule && old.scope.as_ref() == scope;
-                !line.rule.as_ref().is_some_and(named)
+                !line
+                    .rule
+                    .as_ref()
+                    .is_some_and(|old| named(old) && (!is_forbidden || forbids(old)))
             });
             lines.len() < before
         })
@@ -365,6 +380,28 @@ mod tests {
                 "{text}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn what_was_lost_and_given_back_is_allowed_as_before() {
+        let (_folder, book) = book();
+        let scope: ConversationScope = "telegram:dm:42".parse().unwrap();
+        let allowed = rule(RuleEffect::Allow, "a.test", Some("telegram:dm:42"));
+        let lost = rule(RuleEffect::Deny, "a.test", Some("telegram:dm:42"));
+        book.add(&allowed).unwrap();
+        assert!(book.add_because(&lost, "a guess").unwrap());
+        assert!(!book.add_because(&lost, "a guess").unwrap());
+        assert_eq!(book.read().unwrap(), [allowed.clone(), lost.clone()]);
+        assert!(book.forget("a.test", Some(&scope)).unwrap());
+        assert_eq!(book.read().unwrap(), [allowed.clone()]);
+        book.add_because(&lost, "a guess").unwrap();
+        assert!(
+            book.add(&allowed).unwrap(),
+            "whoever allows it takes the loss out"
+        );
+        assert_eq!(book.read().unwrap(), [allowed]);
+        assert!(book.forget("a.test", Some(&scope)).unwrap());
+        assert_eq!(book.read().unwrap(), []);
     }
 
     #[test]

@@ -103,8 +103,12 @@ impl UpstreamRoute {
         }
         let authorization = proxy.authorization();
         let spellings = proxy.login().map(|login| {
-            let (_, password) = login.expose().split_once(':').unwrap_or(("", ""));
-            Arc::new(SecretSpellings::of(&[login.expose(), password]))
+            let login = login.expose();
+            let (head, password) = login.split_at(login.find(':').map_or(0, |colon| colon + 1));
+            Arc::new(SecretSpellings::behind_heads(&[
+                (head, password),
+                ("", password),
+            ]))
         });
         Ok(Self(Arc::new(RouteState {
             proxy,

@@ -3,7 +3,7 @@
 //! Every question names the person, and what is another's is not there. The number of a conversation is never
 //! given again: a sandbox hangs on it.
 
-use hermetic_types::Timestamp;
+use hermetic_types::{RunId, Timestamp};
 
 use crate::database::WithoutRoom::{Fail, Wait};
 use crate::database::WriteDurability::{OnDisk, Soon};
@@ -86,6 +86,8 @@ pub enum SaidOutcome {
     Written(i64),
     /// It was there already.
     Before(i64),
+    /// Something else was said under the same key.
+    Another(i64),
     /// That person has no such conversation.
     NoConversation,
     /// It holds as many messages as one may.
@@ -97,6 +99,8 @@ pub enum SaidOutcome {
 pub struct WaitingMessage {
     pub person: String,
     pub conversation: i64,
+    /// Under which it was said.
+    pub key: Option<String>,
     pub message: BrowserMessage,
 }
 
@@ -174,15 +178,18 @@ impl BrowserChatRows {
         now: Timestamp,
     ) -> Result<SaidOutcome, StoreError> {
         let doing = "write down what was said";
+        let mark = mark();
         let insert = SqlStatement::new(
-            "INSERT INTO browser_messages (conversation, state, text, send_key, said_at, owner)
-             SELECT id, 'waiting', ?, ?, ?, ? FROM browser_conversations
+            "INSERT INTO browser_messages
+                 (conversation, state, text, notice, send_key, said_at, owner)
+             SELECT id, 'waiting', ?, ?, ?, ?, ? FROM browser_conversations
              WHERE id = ? AND person = ?
                AND (SELECT count(*) FROM browser_messages
                     WHERE conversation = browser_conversations.id AND state <> 'shown') < ?
              ON CONFLICT (conversation, send_key) DO NOTHING RETURNING id",
         )
         .bind(&said.text)
+        .bind(&mark)
         .bind(said.key.as_ref())
         .bind(now.millis())
         .bind(self.database.gateway())
@@ -190,7 +197,7 @@ impl BrowserChatRows {
         .bind(person)
         .bind(MOST_MESSAGES);
         let mut statements = vec![insert];
-        statements.extend(files_of(said));
+        statements.extend(files_of(said, &mark));
         let title: String = said.text.chars().take(80).collect();
         let touch = SqlStatement::new(
             "UPDATE browser_conversations
@@ -206,21 +213,42 @@ impl BrowserChatRows {
         if let Some(id) = first_id(&written.await?).map_err(StoreError::while_doing(doing))? {
             return Ok(SaidOutcome::Written(id));
         }
+        let own = self.conversation(person, said.conversation).await?;
+        if own.is_none() {
+            return Ok(SaidOutcome::NoConversation);
+        }
         let before = self.by_key(said.conversation, said.key.as_deref()).await?;
         Ok(match before {
-            Some(id)
-                if self
-                    .conversation(person, said.conversation)
-                    .await?
-                    .is_some() =>
-            {
-                SaidOutcome::Before(id)
-            }
-            _ => match self.conversation(person, said.conversation).await? {
-                Some(_) => SaidOutcome::Full,
-                None => SaidOutcome::NoConversation,
-            },
+            Some(id) if self.is_same(person, id, said).await? => SaidOutcome::Before(id),
+            Some(id) => SaidOutcome::Another(id),
+            None => SaidOutcome::Full,
         })
+    }
+
+    /// Whether this message of the person's says the same, with the same files.
+    async fn is_same(
+        &self,
+        person: &str,
+        id: i64,
+        said: &NewBrowserMessage,
+    ) -> Result<bool, StoreError> {
+        let before = self
+            .messages(person, said.conversation, Some(id + 1), 1)
+            .await?;
+        let before = before.into_iter().find(|before| before.id == id);
+        let Some(before) = before.filter(|before| before.text == said.text) else {
+            return Ok(false);
+        };
+        if before.files.len() != said.files.len() {
+            return Ok(false);
+        }
+        for (old, new) in before.files.iter().zip(&said.files) {
+            let bytes = self.file(person, old.id).await?.map(|(_, bytes)| bytes);
+            if old.name != new.name || bytes.as_ref() != Some(&new.bytes) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Shows something of ours; nothing if there is no such conversation. What was shown under the same
@@ -233,22 +261,24 @@ impl BrowserChatRows {
         now: Timestamp,
     ) -> Result<Option<i64>, StoreError> {
         let doing = "show a reply";
+        let mark = mark();
         let insert = SqlStatement::new(
             "INSERT INTO browser_messages
-                 (conversation, state, text, buttons, send_key, said_at, owner)
-             SELECT id, 'shown', ?, ?, ?, ?, ? FROM browser_conversations
+                 (conversation, state, text, buttons, notice, send_key, said_at, owner)
+             SELECT id, 'shown', ?, ?, ?, ?, ?, ? FROM browser_conversations
              WHERE id = ? AND person = ?
              ON CONFLICT (conversation, send_key) DO NOTHING RETURNING id",
         )
         .bind(&shown.text)
         .bind(buttons)
+        .bind(&mark)
         .bind(shown.key.as_ref())
         .bind(now.millis())
         .bind(self.database.gateway())
         .bind(shown.conversation)
         .bind(person);
         let mut statements = vec![insert];
-        statements.extend(files_of(shown));
+        statements.extend(files_of(shown, &mark));
         let touch = SqlStatement::new(
             "UPDATE browser_conversations SET said_at = ? WHERE id = ? AND person = ?",
         )
@@ -506,15 +536,20 @@ impl BrowserMessageState {
     }
 }
 
-/// The files of a message that is found by its key, each once.
-fn files_of(message: &NewBrowserMessage) -> impl Iterator<Item = SqlStatement> {
+/// What a row is marked with until its files are there, so that nobody else's row gets them. It is seen by none:
+/// all of it is one transaction.
+fn mark() -> String {
+    format!("new:{}", RunId::random())
+}
+
+/// Puts the files to the row that was made just now; nowhere if none was.
+fn files_of(message: &NewBrowserMessage, mark: &str) -> Vec<SqlStatement> {
     let numbered = (0_i64..).zip(&message.files);
-    numbered.map(|(part, file)| {
+    let files = numbered.map(|(part, file)| {
         SqlStatement::new(
             "INSERT INTO browser_files (message, part, name, mime, size, bytes)
              SELECT id, ?, ?, ?, ?, ? FROM browser_messages
-             WHERE conversation = ? AND send_key = ?
-             ON CONFLICT (message, part) DO NOTHING",
+             WHERE conversation = ? AND notice = ?",
         )
         .bind(part)
         .bind(&file.name)
@@ -522,8 +557,14 @@ fn files_of(message: &NewBrowserMessage) -> impl Iterator<Item = SqlStatement> {
         .bind(i64::try_from(file.bytes.len()).unwrap_or(i64::MAX))
         .bind(file.bytes.as_slice())
         .bind(message.conversation)
-        .bind(message.key.as_ref())
-    })
+        .bind(mark)
+    });
+    let unmark = SqlStatement::new(
+        "UPDATE browser_messages SET notice = NULL WHERE conversation = ? AND notice = ?",
+    )
+    .bind(message.conversation)
+    .bind(mark);
+    files.chain([unmark]).collect()
 }
 
 fn first_id(written: &[StatementResult]) -> Result<Option<i64>, DatabaseError> {
@@ -556,6 +597,7 @@ fn waiting_of(row: &DatabaseRow) -> Result<WaitingMessage, DatabaseError> {
     Ok(WaitingMessage {
         person: row.get("person")?,
         conversation: row.get("conversation")?,
+        key: row.get("send_key")?,
         message: message_of(row)?,
     })
 }
@@ -609,8 +651,24 @@ mod tests {
         };
         let again = rows.say("ada", &said, at(3)).await.unwrap();
         assert_eq!(again, SaidOutcome::Before(id));
-        let forged = rows.say("eve", &said, at(3)).await.unwrap();
+        let mut with_more = said.clone();
+        with_more.files.push(NewBrowserFile {
+            name: "b.txt".to_owned(),
+            mime: None,
+            bytes: b"forged".to_vec(),
+        });
+        // Neither its own person nor another puts anything to what was said.
+        let another = rows.say("ada", &with_more, at(3)).await.unwrap();
+        assert_eq!(another, SaidOutcome::Another(id));
+        let another = words(adas, "something else", "form-1");
+        let another = rows.say("ada", &another, at(3)).await.unwrap();
+        assert_eq!(another, SaidOutcome::Another(id));
+        let forged = rows.say("eve", &with_more, at(3)).await.unwrap();
         assert_eq!(forged, SaidOutcome::NoConversation);
+        let shown = rows.show("eve", &with_more, "", at(3)).await.unwrap();
+        assert_eq!(shown, None);
+        let kept = rows.messages("ada", adas, None, 9).await.unwrap();
+        assert_eq!((kept.len(), &kept[0].notice), (1, &None));
         let forged = rows.say("eve", &words(adas, "hi", "form-2"), at(3)).await;
         assert_eq!(forged.unwrap(), SaidOutcome::NoConversation);
 

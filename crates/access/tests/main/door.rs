@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_access::{
     Access, AccessSettings, AdmissionGrounds, AdmissionRefusal, BotAdmission, LedgerVersion,
-    PairingLedger, PairingService, PairingStore, PairingStoreError, PlatformSettings, SaveOutcome,
-    SenderRole, UnauthorizedDm, UserAllowlist,
+    PairingLedger, PairingService, PairingStore, PairingStoreError, PassingRoles, PlatformSettings,
+    SaveOutcome, SenderRole, UnauthorizedDm, UserAllowlist,
 };
 use hermetic_types::{ChatId, IncomingMessage, Platform, RoleId, Timestamp};
 
@@ -303,6 +303,37 @@ async fn a_role_opens_the_door_where_it_is_had() {
         lab.says(dm("7")).await.unwrap_err(),
         AdmissionRefusal::SayNothing
     );
+}
+
+/// A role that makes an operator until it does not.
+#[derive(Debug, Default)]
+struct EndedRole(std::sync::atomic::AtomicBool);
+
+impl PassingRoles for EndedRole {
+    fn makes_operator(&self, role: &RoleId) -> bool {
+        *role == RoleId::from(900) && !self.0.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn a_role_that_has_ended_opens_nothing_to_what_was_left_behind() {
+    let role = Arc::new(EndedRole::default());
+    let own = PlatformSettings {
+        passing_roles: Some(Arc::clone(&role) as Arc<dyn PassingRoles>),
+        unauthorized_dm: Some(UnauthorizedDm::Ignore),
+        ..PlatformSettings::default()
+    };
+    let lab = Lab::new(AccessSettings {
+        platforms: [(Platform::Telegram, own)].into(),
+        ..AccessSettings::default()
+    });
+    let mut said = dm("7");
+    said.sender.roles = vec![RoleId::from(900)];
+    let admitted = lab.says(said.clone()).await.unwrap();
+    assert_eq!(admitted.role(), SenderRole::Operator);
+    role.0.store(true, std::sync::atomic::Ordering::SeqCst);
+    let refused = lab.says(said).await.unwrap_err();
+    assert_eq!(refused, AdmissionRefusal::SayNothing);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The chat in the browser: there wherever the dashboard is.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
@@ -10,14 +11,12 @@ use hermetic_browser::{
 };
 use hermetic_chat::Chat as _;
 use hermetic_config::Config;
-use hermetic_dashboard::{BrowserChat, ChatBounds, ChatPress, ChatRefused, ChatWords};
+use hermetic_dashboard::{AccessKey, BrowserChat, ChatBounds, ChatPress, ChatRefused, ChatWords};
 use hermetic_store::Store;
 use hermetic_types::{ConversationKey, SharedClock, UserId};
 use tokio::sync::watch;
 
 use crate::access;
-
-pub(crate) use hermetic_browser::OPERATOR_ROLE;
 
 /// The account, where there are pages to chat on.
 pub(crate) fn browser_account(
@@ -38,6 +37,7 @@ pub(crate) fn browser_chat(
 ) -> Arc<dyn BrowserChat> {
     Arc::new(PageChat {
         access: access::access(config, store),
+        state: config.home().state(),
         store: store.clone(),
         clock: Arc::clone(clock),
         account,
@@ -49,8 +49,21 @@ struct PageChat {
     account: Arc<BrowserAdapter>,
     /// Names conversations as the gateway does.
     access: Access,
+    /// The folder with the key under which people signed in.
+    state: PathBuf,
     store: Store,
     clock: SharedClock,
+}
+
+impl PageChat {
+    /// By what this person was let in, unless the configuration names them.
+    fn pass(&self, person: &UserId) -> Option<String> {
+        if person.as_str().starts_with("proxy:") {
+            return None;
+        }
+        let key = AccessKey::load(&self.state).ok().flatten();
+        key.map(|key| key.fingerprint())
+    }
 }
 
 impl BrowserChat for PageChat {
@@ -62,6 +75,7 @@ impl BrowserChat for PageChat {
             opened.ok_or_else(|| ChatRefused {
                 why: format!("You have {MOST_CONVERSATIONS} conversations: delete one first."),
                 is_passing: false,
+                is_other: false,
             })
         }
         .boxed()
@@ -69,6 +83,7 @@ impl BrowserChat for PageChat {
 
     fn say(&self, words: ChatWords) -> BoxFuture<'_, Result<(), ChatRefused>> {
         let words = BrowserWords {
+            pass: self.pass(&words.person),
             person: words.person,
             conversation: words.conversation,
             text: words.text,
@@ -79,6 +94,10 @@ impl BrowserChat for PageChat {
             let said = self.account.say(words).await;
             said.map_err(|error| match error {
                 SayRefused::Store(_) => passing(&error),
+                SayRefused::Another => ChatRefused {
+                    is_other: true,
+                    ..refused(&error)
+                },
                 _ => refused(&error),
             })
         }
@@ -87,6 +106,7 @@ impl BrowserChat for PageChat {
 
     fn press(&self, press: ChatPress) -> BoxFuture<'_, Result<(), ChatRefused>> {
         let press = BrowserPress {
+            pass: self.pass(&press.person),
             person: press.person,
             conversation: press.conversation,
             message: press.message,
@@ -95,7 +115,9 @@ impl BrowserChat for PageChat {
         async move {
             let pressed = self.account.press(press).await;
             pressed.map_err(|error| match error {
-                PressRefused::Store(_) | PressRefused::NotTaken => passing(&error),
+                PressRefused::Store(_) | PressRefused::NotTaken | PressRefused::MayBeTaken => {
+                    passing(&error)
+                }
                 PressRefused::NoButton | PressRefused::TurnedAway => refused(&error),
             })
         }
@@ -129,6 +151,7 @@ fn refused(error: &impl std::error::Error) -> ChatRefused {
     ChatRefused {
         why: sentence(&error.to_string()),
         is_passing: false,
+        is_other: false,
     }
 }
 

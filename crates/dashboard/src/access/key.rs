@@ -119,7 +119,7 @@ impl AccessKey {
     }
 
     /// Names the key without giving it away.
-    pub(super) fn fingerprint(&self) -> String {
+    pub fn fingerprint(&self) -> String {
         self.sign("fingerprint")
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Extension, FromRequest as _, Query, Request, State};
 use axum::http::HeaderValue;
@@ -14,6 +15,7 @@ use hermetic_store::{BrowserConversation, BrowserMessage, BrowserMessageState};
 use hermetic_types::{RunId, Timestamp, UserId};
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 
 use super::layout::{Page, csrf_field, empty, mark, time};
 use crate::access::Viewer;
@@ -89,6 +91,9 @@ pub(crate) struct FileEntry {
 
 const EACH_PAGE: u32 = 60;
 const MOST_LISTED: u32 = 200;
+
+/// For a place to send files by.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// A name that stands with a file's number in an id of at most 256 bytes.
 const LONGEST_PERSON: usize = 200;
@@ -256,6 +261,7 @@ fn conversation(
                         (csrf_field(viewer))
                         input type="hidden" name="c" value=(open.id);
                         p { "Deletes what was said here with its files, and destroys the sandbox with everything in it." }
+                        p.dim { "What the gateway took in, ran and answered stays in its timeline for 30 days after it ended. The audit record stays." }
                         button.danger type="submit" name="sure" value="yes" { "Delete this conversation" }
                     }
                 }
@@ -377,9 +383,19 @@ pub(crate) async fn say(
             Vec::new(),
         ),
         true => {
-            // Each of them holds as much as a message may.
-            let _place = state.uploads.acquire().await;
             let viewer = Act::<SayFields>::viewer_of(&request)?;
+            // Each of them holds as much as a message may. What has no files waits for nobody's.
+            let _place = match UploadedForm::is_small(&request, bounds) {
+                true => None,
+                false => {
+                    let place = timeout(LONGEST_WAIT, state.uploads.acquire()).await;
+                    Some(place.map_err(|_| {
+                        PageFailure::Busy(
+                            "Others are sending files at this moment. It was not sent: send it again in a while.",
+                        )
+                    })?)
+                }
+            };
             let for_program = request.uri().path().starts_with("/api/");
             let form = UploadedForm::read(request, bounds).await;
             let mut form = form.map_err(|refused| match refused {
@@ -549,9 +565,10 @@ impl IntoResponse for SayFailure {
 
 impl From<ChatRefused> for PageFailure {
     fn from(refused: ChatRefused) -> Self {
-        match refused.is_passing {
-            true => Self::Act(crate::ActFailed(refused.why)),
-            false => Self::Invalid(refused.why),
+        match (refused.is_passing, refused.is_other) {
+            (true, _) => Self::Act(crate::ActFailed(refused.why)),
+            (false, true) => Self::Conflict(refused.why),
+            (false, false) => Self::Invalid(refused.why),
         }
     }
 }

@@ -63,3 +63,23 @@ fn a_credential_does_not_print_its_value() {
         "Credential(X-Api-Key for a.test:443)"
     );
 }
+
+#[test]
+fn what_is_signed_is_no_secret_and_the_signature_is() {
+    let signature = "s".repeat(43);
+    let token = format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.{signature}");
+    assert_eq!(signed_text(&token), token.len() - 43);
+    assert_eq!(
+        head_and_secret(&CredentialScheme::Basic, &format!("ada:{token}")).1,
+        signature
+    );
+    for other in [
+        "a.b.c",
+        &token[..token.len() - 1],
+        &token[3..],
+        &format!("{token}.x"),
+        "ghp_abcdefghijklmnop",
+    ] {
+        assert_eq!(signed_text(other), 0, "{other}");
+    }
+}

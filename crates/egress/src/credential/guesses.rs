@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-/// A part of a secret, by where a search first and last acted on it.
+/// A part of a secret, by where a search first and last starred it, or how far it was there where it was only
+/// held back: never by where a read ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GuessedPart {
     pub(super) automaton: usize,
@@ -103,8 +104,16 @@ impl GuessCounter {
         locked(&self.parts).is_empty() && !self.is_exhausted()
     }
 
-    /// The conversation has the credential again, and begins anew.
+    /// How many different parts were counted.
+    #[cfg(test)]
+    pub(super) fn counted(&self) -> usize {
+        locked(&self.parts).len()
+    }
+
+    /// The conversation has the credential again, and begins anew: what others learnt would otherwise take it
+    /// away once more at the first part.
     pub(crate) fn lift(&self) {
+        locked(&self.shared.0).clear();
         locked(&self.parts).clear();
         self.told.store(false, Ordering::SeqCst);
         self.written.store(false, Ordering::SeqCst);

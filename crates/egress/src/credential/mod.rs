@@ -77,6 +77,9 @@ pub enum InvalidCredential {
 /// Anything shorter could not be taken out of an answer without tearing it apart.
 const LEAST_BYTES: usize = 8;
 
+/// The shortest signature of a JSON web token: 32 bytes in base64.
+const LEAST_SIGNATURE: usize = 43;
+
 /// Headers that frame or route a message; a credential in one of them would be an attack on ourselves.
 const RESERVED: &[&str] = &[
     "host",
@@ -181,24 +184,48 @@ impl Credential {
 
     /// How many letters and digits of it are secret: a user name is not.
     pub(crate) fn secret_letters(&self) -> usize {
-        let value = self.value.expose();
-        let secret = match (&self.scheme, value.split_once(':')) {
-            (CredentialScheme::Basic, Some((_, password))) => password,
-            _ => value,
-        };
+        let (_, secret) = head_and_secret(&self.scheme, self.value.expose());
         secret.bytes().filter(u8::is_ascii_alphanumeric).count()
     }
 }
 
 /// The value, and the password in it where there is one.
 fn spellings(scheme: &CredentialScheme, value: &str) -> Arc<SecretSpellings> {
-    let mut values = vec![value];
+    let mut values = vec![head_and_secret(scheme, value)];
     if let (CredentialScheme::Basic, Some((_, password))) = (scheme, value.split_once(':'))
         && password.len() >= LEAST_BYTES
     {
-        values.push(password);
+        values.push(password.split_at(signed_text(password)));
     }
-    Arc::new(SecretSpellings::of(&values))
+    Arc::new(SecretSpellings::behind_heads(&values))
+}
+
+/// What of a value may be known, and what is secret.
+fn head_and_secret<'a>(scheme: &CredentialScheme, value: &'a str) -> (&'a str, &'a str) {
+    let password = match (scheme, value.find(':')) {
+        (CredentialScheme::Basic, Some(colon)) => colon + 1,
+        _ => 0,
+    };
+    value.split_at(password + signed_text(&value[password..]))
+}
+
+/// How long the signed text of a JSON web token is, with its dot; 0 for anything else. Tokens of one issuer
+/// begin alike for a long way, so that a host that shows others would answer guesses that nobody made. Without
+/// its signature none of them is worth anything.
+fn signed_text(value: &str) -> usize {
+    let segments: Vec<&str> = value.split('.').collect();
+    let is_web_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    match &segments[..] {
+        [header, body, signature]
+            if header.starts_with("eyJ")
+                && body.starts_with("eyJ")
+                && signature.len() >= LEAST_SIGNATURE
+                && signature.bytes().all(is_web_safe) =>
+        {
+            value.len() - signature.len()
+        }
+        _ => 0,
+    }
 }
 
 impl CredentialScheme {

@@ -85,8 +85,10 @@ struct SearchState {
     /// Up to where everything it saw is overwritten.
     overwritten: u64,
     found: Vec<Range<u64>>,
-    /// The stretch of text that was starred or held back last, while it may go on.
+    /// The stretch of text that was starred last, while it may go on.
     stretch: Option<ActedStretch>,
+    /// What was held back last, while it may turn out to be more of the secret.
+    held: Option<HeldMatch>,
     /// Those that have ended.
     ended: Vec<ActedStretch>,
 }
@@ -97,8 +99,23 @@ struct ActedStretch {
     /// The states of the search when it acted first and last: they say which part of the secret it was.
     first: u32,
     last: u32,
+    /// Whether it told anything that is secret before its end.
+    tells: bool,
     /// The number of the last symbol.
     symbol: u64,
+    from: u64,
+    to: u64,
+}
+
+/// The beginning of a spelling that was held back. Where a read ended within it is chance: which part of the
+/// secret it was is said by how far the text went on to be the secret.
+#[derive(Clone, Copy)]
+struct HeldMatch {
+    /// How many symbols came before it.
+    before: u64,
+    /// The furthest state.
+    state: u32,
+    /// What was held back of it.
     from: u64,
     to: u64,
 }
@@ -190,7 +207,7 @@ impl CredentialRedactor {
                 continue;
             };
             let start = start.max(self.passed);
-            state.act(start, state.end);
+            state.hold(start);
             if end - start > MOST_HELD_BYTES {
                 // Nothing that undoes escapes has come to an end here, and it may never.
                 state.found.push(start..end);
@@ -211,7 +228,8 @@ impl CredentialRedactor {
         for search in &mut self.searches {
             if let Some(start) = search.state.open_since(LEAST_PART) {
                 search.state.found.push(start..end);
-                search.state.act(start, end);
+                let automaton = &search.spellings.automata[search.automaton];
+                search.state.act(start, end, automaton);
             }
             search.state.forget();
         }
@@ -262,9 +280,10 @@ impl CredentialRedactor {
             let traces = &mut self.secrets[search.secret];
             for stretch in search.state.ended.drain(..) {
                 let range = stretch.from..stretch.to;
+                let tells = stretch.tells || !automaton.is_public(stretch.last);
                 if automaton.is_whole(stretch.last) {
                     traces.whole.push(range);
-                } else {
+                } else if tells {
                     let part = GuessedPart {
                         automaton: search.automaton,
                         first: stretch.first,
@@ -348,6 +367,12 @@ impl SearchState {
         while self.starts.len() > self.seen {
             self.starts.pop_front();
         }
+        if let Some(held) = &mut self.held {
+            match self.symbols - self.seen as u64 == held.before {
+                true => held.state = self.state,
+                false => self.end_held(),
+            }
+        }
         // What is found from here on begins behind the stretch, so that this has ended.
         if let Some(stretch) = &self.stretch
             && self.symbols - self.seen as u64 > stretch.symbol
@@ -359,27 +384,57 @@ impl SearchState {
         {
             self.found.push(start..decoded.to);
             self.overwritten = decoded.to;
-            self.act(start, decoded.to);
+            self.act(start, decoded.to, automaton);
+            if length == self.seen {
+                // It is all starred now, and the stars say more.
+                self.held = None;
+            }
         }
     }
 
-    /// Notes that what was seen last is starred or held back.
-    fn act(&mut self, from: u64, to: u64) {
+    /// Notes that what was seen last is starred.
+    fn act(&mut self, from: u64, to: u64, automaton: &SpellingAutomaton) {
         let stretch = self.stretch.get_or_insert(ActedStretch {
             first: self.state,
             last: self.state,
+            tells: false,
             symbol: self.symbols,
             from,
             to,
         });
         stretch.last = self.state;
+        stretch.tells |= !automaton.is_public(self.state);
         stretch.symbol = self.symbols;
         stretch.from = stretch.from.min(from);
         stretch.to = to;
     }
 
+    /// Notes that what was seen last is held back.
+    fn hold(&mut self, from: u64) {
+        let held = self.held.get_or_insert(HeldMatch {
+            before: self.symbols - self.seen as u64,
+            state: self.state,
+            from,
+            to: self.end,
+        });
+        held.from = held.from.min(from);
+        held.to = self.end;
+    }
+
     fn end_stretch(&mut self) {
         self.ended.extend(self.stretch.take());
+    }
+
+    fn end_held(&mut self) {
+        let ended = self.held.take().map(|held| ActedStretch {
+            first: held.state,
+            last: held.state,
+            tells: false,
+            symbol: self.symbols,
+            from: held.from,
+            to: held.to,
+        });
+        self.ended.extend(ended);
     }
 
     fn forget(&mut self) {
@@ -387,6 +442,7 @@ impl SearchState {
         self.seen = 0;
         self.starts.clear();
         self.gap = 0;
+        self.end_held();
         self.end_stretch();
     }
 

@@ -293,6 +293,102 @@ fn a_head_keeps_its_lines_and_names() {
     assert!(!masked.contains("s3cr3t/with+"), "{masked}");
 }
 
+fn counted(spellings: &Arc<SecretSpellings>) -> (SearchedSecret, Arc<GuessCounter>) {
+    let counter = GuessCounter::new(32, Arc::default());
+    let searched = SearchedSecret {
+        spellings: Arc::clone(spellings),
+        counter: Some(Arc::clone(&counter)),
+    };
+    (searched, counter)
+}
+
+/// One counter for a text that is read in two pieces, cut at every place.
+fn counted_at_every_cut(spellings: &Arc<SecretSpellings>, texts: &[String]) -> Arc<GuessCounter> {
+    let (searched, counter) = counted(spellings);
+    for text in texts {
+        for cut in 0..=text.len() {
+            let mut redactor = CredentialRedactor::new([searched.clone()]);
+            redactor.push(&text.as_bytes()[..cut]);
+            redactor.push(&text.as_bytes()[cut..]);
+            redactor.push("and so on. ".repeat(40).as_bytes());
+            redactor.finish();
+        }
+    }
+    counter
+}
+
+#[test]
+fn where_a_read_ends_makes_no_other_part_of_an_echo() {
+    let secret = "Zm9vYmFyQmF6UXV4Q29ycmVjdEhvcnNl";
+    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let spellings = Arc::new(SecretSpellings::of(&[secret]));
+    for (echo, parts) in [
+        (&secret[..12], 1),
+        (&secret[..24], 1),
+        (&secret[5..27], 1),
+        (&hex[..30], 1),
+        (secret, 0),
+        (&hex, 0),
+    ] {
+        let counter = counted_at_every_cut(&spellings, &[format!("<{echo}>!?")]);
+        assert_eq!(counter.counted(), parts, "{echo}");
+    }
+    // A letter more is another part, held back or starred.
+    let texts = |echo: &str| -> Vec<String> {
+        (9..13)
+            .map(|length| format!("<{}>!?", &echo[..length]))
+            .collect()
+    };
+    assert_eq!(
+        counted_at_every_cut(&spellings, &texts(secret)).counted(),
+        4
+    );
+    assert_eq!(counted_at_every_cut(&spellings, &texts(&hex)).counted(), 4);
+    let starred: Vec<_> = (17..20)
+        .map(|length| format!("<{}>!?", &secret[..length]))
+        .collect();
+    assert_eq!(counted_at_every_cut(&spellings, &starred).counted(), 3);
+}
+
+#[test]
+fn what_is_no_secret_is_no_guess() {
+    let user = "deployment-robot@example.test";
+    let spellings = Arc::new(SecretSpellings::behind_heads(&[
+        (&format!("{user}:"), "s3cr3tpassw0rdlong"),
+        ("", "s3cr3tpassw0rdlong"),
+    ]));
+    let shown: Vec<_> = (0..user.len())
+        .flat_map(|at| [&user[at..], &user[..at]])
+        .map(|part| format!("<{part}>!?"))
+        .chain([STANDARD.encode(user), format!("{user}:!?")])
+        .collect();
+    assert_eq!(counted_at_every_cut(&spellings, &shown).counted(), 0);
+    let guess = [format!("{user}:s3c!?"), format!("{user}:s3cr!?")];
+    assert_eq!(counted_at_every_cut(&spellings, &guess).counted(), 2);
+}
+
+#[test]
+fn a_credential_that_was_given_back_is_not_lost_by_what_others_learnt() {
+    let secret = "Zm9vYmFyQmF6UXV4Q29ycmVjdEhvcnNl";
+    let shared = Arc::default();
+    let part = |last| GuessedPart {
+        automaton: 0,
+        first: 1,
+        last,
+    };
+    let counters: Vec<_> = (0..3)
+        .map(|_| GuessCounter::new(secret.len(), Arc::clone(&shared)))
+        .collect();
+    for last in 0..16 {
+        counters[(last / 8) as usize].count(part(last));
+    }
+    counters[2].count(part(99));
+    assert!(counters[2].is_exhausted());
+    counters[2].lift();
+    counters[2].count(part(100));
+    assert!(!counters[2].is_exhausted());
+}
+
 proptest! {
     #[test]
     fn other_bytes_pass_unchanged(bytes in proptest::collection::vec(any::<u8>(), 0..500), pieces in 1usize..50) {

@@ -40,12 +40,21 @@ pub(crate) struct SecretSpellings {
 }
 
 impl SecretSpellings {
-    /// All of `values` are spelt in every way we know of.
+    /// Values that are secret from their beginning.
+    #[cfg(test)]
     pub(crate) fn of(values: &[&str]) -> Self {
+        let secret: Vec<_> = values.iter().map(|value| ("", *value)).collect();
+        Self::behind_heads(&secret)
+    }
+
+    /// All of these values are spelt in every way we know of. Each begins with something that is no secret: it
+    /// is taken out with the rest, and nobody learns anything by that.
+    pub(crate) fn behind_heads(values: &[(&str, &str)]) -> Self {
         let mut loose = SpellingTexts::new();
         let mut strict = SpellingTexts::new();
-        for value in values {
-            add_value(value, &mut loose, &mut strict);
+        for (head, rest) in values {
+            let value = Zeroizing::new(format!("{head}{rest}"));
+            add_value(&value, head, &mut loose, &mut strict);
         }
         let kinds = [(GapTolerance::Loose, loose), (GapTolerance::Strict, strict)];
         Self {
@@ -54,7 +63,11 @@ impl SecretSpellings {
                 .filter(|(_, texts)| !texts.is_empty())
                 .map(|(kind, texts)| SpellingAutomaton::new(kind, &texts))
                 .collect(),
-            longest: values.iter().map(|value| value.len()).max().unwrap_or(0),
+            longest: values
+                .iter()
+                .map(|(head, rest)| head.len() + rest.len())
+                .max()
+                .unwrap_or(0),
         }
     }
 }
@@ -66,31 +79,35 @@ struct SpellingText {
     symbols: Zeroizing<Vec<u8>>,
     /// Whether the secret is at its end where this is.
     whole: bool,
+    /// How many of the first symbols say nothing of what is secret.
+    public: usize,
 }
 
 impl SpellingText {
-    fn whole(symbols: impl Into<Vec<u8>>) -> Self {
+    fn whole(symbols: impl Into<Vec<u8>>, public: usize) -> Self {
         Self {
             symbols: Zeroizing::new(symbols.into()),
             whole: true,
+            public,
         }
     }
 
-    fn part(symbols: &[u8]) -> Self {
+    fn part(symbols: &[u8], public: usize) -> Self {
         Self {
             symbols: Zeroizing::new(symbols.to_vec()),
             whole: false,
+            public,
         }
     }
 }
 
-fn add_value(value: &str, loose: &mut SpellingTexts, strict: &mut SpellingTexts) {
-    let bytes = value.as_bytes();
+/// Every form in which a value is spelt, the reversed one first.
+fn forms_of(bytes: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     let wide: Zeroizing<Vec<u8>> =
         Zeroizing::new(bytes.iter().flat_map(|byte| [*byte, 0]).collect());
     let mut forms = vec![
-        bytes.to_vec(),
         bytes.iter().rev().copied().collect(),
+        bytes.to_vec(),
         hex(bytes, ""),
         hex(bytes, "0x"),
         // Two bytes for each character, whichever comes first.
@@ -109,42 +126,52 @@ fn add_value(value: &str, loose: &mut SpellingTexts, strict: &mut SpellingTexts)
     for offset in 0..5 {
         forms.push(inner_base32(bytes, offset));
     }
-    for form in forms.into_iter().map(Zeroizing::new) {
-        let skeleton: Zeroizing<Vec<u8>> = Zeroizing::new(
-            form.iter()
-                .filter_map(|byte| GapTolerance::Loose.symbol(*byte))
-                .collect(),
-        );
+    forms.into_iter().map(Zeroizing::new).collect()
+}
+
+fn add_value(value: &str, head: &str, loose: &mut SpellingTexts, strict: &mut SpellingTexts) {
+    let symbols = |text: &[u8], kind: GapTolerance| -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(text.iter().filter_map(|byte| kind.symbol(*byte)).collect())
+    };
+    let heads = forms_of(head.as_bytes());
+    for (index, (form, head)) in forms_of(value.as_bytes()).iter().zip(&heads).enumerate() {
+        // What is reversed ends with the head.
+        let head: &[u8] = match index > 0 && form.starts_with(head) {
+            true => head,
+            false => &[],
+        };
+        let skeleton = symbols(form, GapTolerance::Loose);
         if skeleton.len() >= LEAST_LOOSE {
-            add_parts(&skeleton, loose);
+            let public = symbols(head, GapTolerance::Loose).len();
+            add_parts(&skeleton, public, loose);
         } else if form.len() >= SHORTEST_SPELLING {
-            let folded = form
-                .iter()
-                .filter_map(|byte| GapTolerance::Strict.symbol(*byte));
-            strict.push(SpellingText::whole(folded.collect::<Vec<u8>>()));
+            let folded = symbols(form, GapTolerance::Strict);
+            let public = symbols(head, GapTolerance::Strict).len();
+            strict.push(SpellingText::whole(folded.to_vec(), public));
         }
     }
-    let skeleton: Zeroizing<Vec<u8>> = Zeroizing::new(
-        bytes
-            .iter()
-            .filter_map(|byte| GapTolerance::Loose.symbol(*byte))
-            .collect(),
-    );
+    let skeleton = symbols(value.as_bytes(), GapTolerance::Loose);
+    let public = symbols(head.as_bytes(), GapTolerance::Loose).len();
     let step = (skeleton.len() / MOST_WINDOWS).clamp(1, LEAST_PART);
-    for part in skeleton.windows(LEAST_PART).step_by(step) {
-        loose.push(SpellingText::part(part));
+    for (at, part) in skeleton.windows(LEAST_PART).enumerate().step_by(step) {
+        loose.push(SpellingText::part(part, public.saturating_sub(at)));
     }
 }
 
-fn add_parts(text: &[u8], texts: &mut SpellingTexts) {
+/// `public` of the first symbols are no secret.
+fn add_parts(text: &[u8], public: usize, texts: &mut SpellingTexts) {
     if text.len() <= LONGEST_SPELLING {
-        texts.push(SpellingText::whole(text));
+        texts.push(SpellingText::whole(text, public));
         return;
     }
-    for part in text.windows(PART).step_by(PART) {
-        texts.push(SpellingText::part(part));
+    for (at, part) in text.windows(PART).enumerate().step_by(PART) {
+        texts.push(SpellingText::part(part, public.saturating_sub(at)));
     }
-    texts.push(SpellingText::whole(&text[text.len() - PART..]));
+    let last = text.len() - PART;
+    texts.push(SpellingText::whole(
+        &text[last..],
+        public.saturating_sub(last),
+    ));
 }
 
 /// The characters that the secret alone decides, wherever in a longer text it was encoded.
@@ -230,6 +257,8 @@ pub(super) struct SpellingAutomaton {
     found: Vec<u16>,
     /// Whether a whole spelling ends in each state.
     whole: Vec<bool>,
+    /// Whether all that each state has seen is no secret.
+    public: Vec<bool>,
 }
 
 impl SpellingAutomaton {
@@ -242,6 +271,7 @@ impl SpellingAutomaton {
             depth: vec![0],
             found: vec![0],
             whole: vec![false],
+            public: vec![true],
         };
         for text in texts {
             let mut state = 0_usize;
@@ -254,8 +284,10 @@ impl SpellingAutomaton {
                         .push(u16::try_from(index + 1).unwrap_or(u16::MAX));
                     made.found.push(0);
                     made.whole.push(false);
+                    made.public.push(true);
                 }
                 state = made.next[edge] as usize;
+                made.public[state] &= index < text.public;
             }
             made.found[state] = made.depth[state];
             made.whole[state] |= text.whole;
@@ -304,6 +336,11 @@ impl SpellingAutomaton {
     /// Whether a whole spelling ends here.
     pub(super) fn is_whole(&self, state: u32) -> bool {
         self.whole[state as usize]
+    }
+
+    /// Whether nothing of what has been seen is secret.
+    pub(super) fn is_public(&self, state: u32) -> bool {
+        self.public[state as usize]
     }
 
     /// How many symbols back the longest spelling began that ends here.

@@ -82,7 +82,7 @@ pub(crate) fn run(cli: &CommandLine, args: &DashboardArgs) -> Result<ExitReason,
             let key = AccessKey::load_or_create(&state)?;
             let length = Duration::from_secs(u64::from(*days) * 86_400);
             let now = SystemClock.now();
-            let token = access_token(&key, pass.role, &pass.name(), now, length)?;
+            let token = access_token(&key, pass.role, &pass.name()?, now, length)?;
             output::print(&format!("{token}\n"))?;
         }
         DashboardCommand::Revoke => {
@@ -105,7 +105,7 @@ pub(crate) fn first_link(config: &Config) -> Option<String> {
 
 fn link(config: &Config, pass: &Pass) -> Result<String, CommandFailure> {
     let key = AccessKey::load_or_create(&config.home().state())?;
-    let link = access_link(&key, pass.role, &pass.name(), SystemClock.now())?;
+    let link = access_link(&key, pass.role, &pass.name()?, SystemClock.now())?;
     Ok(format!("{}/enter?key={link}", address(config)?))
 }
 
@@ -177,9 +177,16 @@ fn open(link: &str) -> Result<(), CommandFailure> {
 }
 
 impl Pass {
-    fn name(&self) -> String {
+    /// Whoever only looks is somebody else as a rule, and would be shown the chat of whoever has the same name.
+    fn name(&self) -> Result<String, CommandFailure> {
+        if self.role == DashboardRole::Viewer && self.name.is_none() {
+            return Err(CommandFailure::new(
+                "whoever only looks needs a name of their own: under yours they would read your chat",
+                "name them, as in --role viewer --name bob",
+            ));
+        }
         let account = || std::env::var("USER").ok().filter(|name| !name.is_empty());
         let named = self.name.clone().or_else(account);
-        named.unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()))
+        Ok(named.unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw())))
     }
 }

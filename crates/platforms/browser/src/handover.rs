@@ -10,14 +10,14 @@ use hermetic_chat::{ChatEvent, ChatState, Receipt, ReceiveError, ReceivedEvent, 
 use hermetic_store::{BrowserFile, BrowserMessageState, RowOwner, WaitingMessage};
 use hermetic_types::{
     Attachment, AttachmentId, AttachmentKind, ButtonPress, IncomingMessage, InvalidName, MessageId,
-    RoleId, Sender, UpdateId, UserId,
+    Sender, UpdateId, UserId,
 };
 use tokio::sync::{Notify, oneshot};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::BrowserAdapter;
-use crate::saying::OPERATOR_ROLE;
+use crate::saying::operator_role;
 
 /// What waits to be handed over.
 #[derive(Debug, Default)]
@@ -54,6 +54,16 @@ impl HandoverQueue {
     pub(crate) fn push(&self, entry: HandoverEntry) {
         self.waiting().push_back(entry);
         self.came.notify_one();
+    }
+
+    /// Takes a press out that nobody was handed. `false` if it is not there any more.
+    pub(crate) fn withdraw(&self, query: &str) -> bool {
+        let mut waiting = self.waiting();
+        let before = waiting.len();
+        waiting.retain(
+            |entry| !matches!(entry, HandoverEntry::Press(press, _) if press.query == query),
+        );
+        waiting.len() < before
     }
 
     async fn next(&self) -> HandoverEntry {
@@ -215,9 +225,10 @@ impl BrowserAdapter {
         let WaitingMessage {
             person,
             conversation,
+            key,
             message,
         } = waiting;
-        let sender = sender(&person)?;
+        let sender = sender(&person, pass_of(key.as_deref()))?;
         let place = Self::place(&sender.id, conversation)?;
         let files = message.files.iter();
         let attachments = files.map(|file| attachment(file, &person));
@@ -236,15 +247,25 @@ impl BrowserAdapter {
     }
 }
 
-/// Whoever signed in as an operator: nobody else can say or press anything.
-pub(crate) fn sender(person: &str) -> Result<Sender, InvalidName> {
+/// Whoever signed in as an operator, by the pass that they had when they spoke: nobody else can say or press
+/// anything, and whether the pass still holds is asked at the door.
+pub(crate) fn sender(person: &str, pass: Option<&str>) -> Result<Sender, InvalidName> {
     let display = person.split_once(':').map_or(person, |(_, name)| name);
     Ok(Sender {
         id: UserId::new(person)?,
         display: display.to_owned(),
         is_bot: false,
-        roles: vec![RoleId::new(OPERATOR_ROLE)?],
+        roles: pass
+            .map(operator_role)
+            .into_iter()
+            .collect::<Result<_, _>>()?,
     })
+}
+
+/// The pass in the key of what was said.
+fn pass_of(key: Option<&str>) -> Option<&str> {
+    let (pass, _) = key?.strip_prefix("form:")?.split_once(':')?;
+    (!pass.is_empty()).then_some(pass)
 }
 
 fn attachment(file: &BrowserFile, person: &str) -> Result<Attachment, InvalidName> {

@@ -39,7 +39,7 @@ use handover::HandoverQueue;
 
 pub use replies::{ReplyKeeper, StoredButton};
 pub use saying::{
-    BrowserPress, BrowserWords, MOST_CONVERSATIONS, OPERATOR_ROLE, PressRefused, SayRefused,
+    BrowserPress, BrowserWords, MOST_CONVERSATIONS, PressRefused, SayRefused, operator_role,
 };
 
 /// The largest file, either way. It is kept as one value of the store.

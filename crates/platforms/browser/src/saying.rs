@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hermetic_chat::{Receipt, Signature};
 use hermetic_store::{NewBrowserFile, NewBrowserMessage, SaidOutcome, StoreError};
-use hermetic_types::{ButtonPress, MessageId, RunId, UpdateId, UserId};
+use hermetic_types::{ButtonPress, InvalidName, MessageId, RoleId, RunId, UpdateId, UserId};
 use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -12,8 +12,11 @@ use tokio::time::timeout;
 use crate::handover::{HandoverEntry, sender};
 use crate::{BrowserAdapter, MOST_FILE_BYTES, MOST_FILES, MOST_TEXT_BYTES, StoredButton};
 
-/// What everybody who speaks here was made: the dashboard lets nobody else write.
-pub const OPERATOR_ROLE: &str = "dashboard-operator";
+/// What somebody was made who signed in under this key of the dashboard's, named by its fingerprint: with
+/// another key they are nobody.
+pub fn operator_role(pass: &str) -> Result<RoleId, InvalidName> {
+    RoleId::new(format!("dashboard-operator:{pass}"))
+}
 
 /// Conversations of one person.
 pub const MOST_CONVERSATIONS: i64 = 200;
@@ -32,6 +35,8 @@ pub struct BrowserWords {
     pub text: String,
     /// Of the form: the same one twice is one message.
     pub once: String,
+    /// The fingerprint of the key under which they signed in. Nothing for those whom a list names.
+    pub pass: Option<String>,
     pub files: Vec<NewBrowserFile>,
 }
 
@@ -42,6 +47,8 @@ pub struct BrowserPress {
     pub conversation: i64,
     pub message: i64,
     pub data: String,
+    /// As of [`BrowserWords`].
+    pub pass: Option<String>,
 }
 
 #[derive(Debug, Error)]
@@ -60,6 +67,10 @@ pub enum SayRefused {
     NoConversation,
     #[error("this conversation is full: open another one")]
     Full,
+    #[error(
+        "this form was sent already, and what it says now is another message: send it once more"
+    )]
+    Another,
     #[error("you may not speak here")]
     TurnedAway,
     #[error("it could not be stored, so it was not sent")]
@@ -72,6 +83,8 @@ pub enum PressRefused {
     NoButton,
     #[error("it was not taken; press again")]
     NotTaken,
+    #[error("it may have been taken; look before you press again")]
+    MayBeTaken,
     #[error("you may not press this")]
     TurnedAway,
     #[error("the store does not answer; press again")]
@@ -87,6 +100,7 @@ impl BrowserAdapter {
         let id = match self.rows.say(&person, &said, self.clock.now()).await? {
             SaidOutcome::Written(id) => id,
             SaidOutcome::Before(_) => return Ok(()),
+            SaidOutcome::Another(_) => return Err(SayRefused::Another),
             SaidOutcome::NoConversation => return Err(SayRefused::NoConversation),
             SaidOutcome::Full => return Err(SayRefused::Full),
         };
@@ -117,8 +131,13 @@ impl BrowserAdapter {
         Ok(NewBrowserMessage {
             conversation: words.conversation,
             text: words.text,
-            // Apart from the keys of deliveries, which stand in the same column.
-            key: Some(format!("form:{}", words.once)),
+            // Apart from the keys of deliveries, which stand in the same column. With the pass, so that it is
+            // known after a restart too whose word this is.
+            key: Some(format!(
+                "form:{}:{}",
+                words.pass.unwrap_or_default(),
+                words.once
+            )),
             files: words.files,
         })
     }
@@ -129,7 +148,8 @@ impl BrowserAdapter {
         Ok(own + more <= MOST_KEPT.0 && everything + more <= MOST_KEPT.1)
     }
 
-    /// Takes a press. When this ends well the gateway has it; otherwise nothing happened.
+    /// Takes a press. When this ends well the gateway has it; otherwise nothing happened, but where the error
+    /// says that it may have.
     pub async fn press(&self, press: BrowserPress) -> Result<(), PressRefused> {
         let person = press.person.as_str();
         let before = Some(press.message + 1);
@@ -144,14 +164,14 @@ impl BrowserAdapter {
             return Err(PressRefused::NoButton);
         }
         let place = Self::place(&press.person, press.conversation);
-        let (Ok(place), Ok(sender)) = (place, sender(person)) else {
+        let (Ok(place), Ok(sender)) = (place, sender(person, press.pass.as_deref())) else {
             return Err(PressRefused::TurnedAway);
         };
         let id = format!("press:{}", RunId::random());
         let event = ButtonPress {
             account: self.account.clone(),
             update: UpdateId::new(id.clone()).map_err(|_| PressRefused::NotTaken)?,
-            query: id,
+            query: id.clone(),
             place,
             message: MessageId::from(press.message),
             sender,
@@ -164,7 +184,12 @@ impl BrowserAdapter {
         match timeout(TAKING, waiter.signature()).await {
             Ok(Some(Signature::Stored)) => Ok(()),
             Ok(Some(Signature::TurnedAway)) => Err(PressRefused::TurnedAway),
-            Ok(None) | Err(_) => Err(PressRefused::NotTaken),
+            Ok(None) => Err(PressRefused::NotTaken),
+            // What stays in the queue would be done behind the back of whoever was told that it was not.
+            Err(_) => match self.handover.withdraw(&id) {
+                true => Err(PressRefused::NotTaken),
+                false => Err(PressRefused::MayBeTaken),
+            },
         }
     }
 }

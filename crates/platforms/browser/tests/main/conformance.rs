@@ -111,6 +111,7 @@ impl BrowserPage {
             conversation,
             text: text.to_owned(),
             once: format!("form-{form}"),
+            pass: None,
             files: Vec::new(),
         }
     }
@@ -135,6 +136,7 @@ impl StandIn for BrowserPage {
             conversation: self.conversation,
             message: message.as_str().parse().unwrap(),
             data: data.to_owned(),
+            pass: None,
         };
         let chat = Arc::clone(&self.chat);
         let pressing = tokio::spawn(async move {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hermetic_browser::{
     BrowserAdapter, BrowserPress, BrowserWords, MOST_FILE_BYTES, MOST_FILES, MOST_TEXT_BYTES,
-    OPERATOR_ROLE, PressRefused, SayRefused,
+    PressRefused, SayRefused, operator_role,
 };
 use hermetic_chat::{
     Chat, ChatEvent, ChatReply, OutgoingText, Receipt, ReceiveError, ReceivedEvent, ReplyButton,
@@ -56,6 +56,7 @@ impl TalkingLab {
             conversation: self.conversation,
             text: text.to_owned(),
             once: once.to_owned(),
+            pass: Some("a-key".to_owned()),
             files: Vec::new(),
         }
     }
@@ -129,7 +130,7 @@ async fn what_was_said_before_a_crash_is_handed_over_after_it() {
     assert_eq!(heard.text, "hello");
     assert_eq!(heard.sender.id, ada());
     assert_eq!(heard.sender.display, "ada");
-    assert_eq!(heard.sender.roles[0].as_str(), OPERATOR_ROLE);
+    assert_eq!(heard.sender.roles, [operator_role("a-key").unwrap()]);
     again.receipt.stored();
     // The same form once more is the same message; another one is another.
     let words = (lab.words("hello", "form-one"), lab.words("two", "form-two"));
@@ -150,6 +151,52 @@ async fn whoever_is_turned_away_is_told_and_not_asked_again() {
     assert_eq!(heard, ["hello"]);
     assert!(matches!(said, Err(SayRefused::TurnedAway)), "{said:?}");
     assert_eq!(lab.states().await, [BrowserMessageState::TurnedAway]);
+}
+
+#[tokio::test]
+async fn a_form_that_was_sent_is_not_another_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = TalkingLab::at(&folder.path().join("state.db")).await;
+    let mut inbox = lab.chat.receive(CancellationToken::new());
+    let first = lab.chat.say(lab.words("hello", "form-one"));
+    said_to(&mut inbox, first, Receipt::stored).await.0.unwrap();
+    let other = lab.chat.say(lab.words("hello again", "form-one")).await;
+    assert!(matches!(other, Err(SayRefused::Another)), "{other:?}");
+    assert_eq!(lab.states().await, [BrowserMessageState::Taken]);
+}
+
+#[tokio::test]
+async fn a_press_that_was_not_taken_is_not_done_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = TalkingLab::at(&folder.path().join("state.db")).await;
+    let place = BrowserAdapter::place(&ada(), lab.conversation).unwrap();
+    let mut reply = ChatReply::text(OutgoingText::constant("May I?"));
+    reply.buttons = vec![vec![ReplyButton::new("Yes", "q:1").unwrap()]];
+    let sent = lab.chat.send(&place, &reply).await.unwrap();
+    let press = || BrowserPress {
+        person: ada(),
+        conversation: lab.conversation,
+        message: sent[0].as_str().parse().unwrap(),
+        data: "q:1".to_owned(),
+        pass: None,
+    };
+    tokio::time::pause();
+    // Nobody listens.
+    let refused = lab.chat.press(press()).await;
+    assert!(
+        matches!(refused, Err(PressRefused::NotTaken)),
+        "{refused:?}"
+    );
+    // Somebody listens and does not sign.
+    let mut inbox = lab.chat.receive(CancellationToken::new());
+    let (unclear, received) = tokio::join!(lab.chat.press(press()), inbox.next());
+    assert!(
+        matches!(unclear, Err(PressRefused::MayBeTaken)),
+        "{unclear:?}"
+    );
+    drop(received);
+    let more = timeout(Duration::from_secs(60), inbox.next()).await;
+    assert!(more.is_err(), "the first press is not there any more");
 }
 
 #[tokio::test]
@@ -207,6 +254,7 @@ async fn a_button_is_pressed_by_its_own_person_only_and_while_it_is_there() {
         conversation: lab.conversation,
         message: sent[0].as_str().parse().unwrap(),
         data: data.to_owned(),
+        pass: None,
     };
     for (person, data) in [("dashboard:eve", "q:1"), ("dashboard:ada", "q:2")] {
         let refused = lab.chat.press(press(person, data)).await;
