@@ -393,7 +393,7 @@ mod tests {
         assert!(!book.add_because(&lost, "a guess").unwrap());
         assert_eq!(book.read().unwrap(), [allowed.clone(), lost.clone()]);
         assert!(book.forget("a.test", Some(&scope)).unwrap());
-        assert_eq!(book.read().unwrap(), [allowed.clone()]);
+        assert_eq!(book.read().unwrap(), std::slice::from_ref(&allowed));
         book.add_because(&lost, "a guess").unwrap();
         assert!(
             book.add(&allowed).unwrap(),

@@ -93,7 +93,7 @@ async fn spend(test: &str, backend: BackendKind) {
     let whole = backend == BackendKind::Native || hermetic_sandbox::conformance::long();
     // Commands stand each for itself; calls about files build on those before them.
     let commands = commands::calls().len();
-    let chosen = |number: usize| whole || number >= commands || number % 4 == 0;
+    let chosen = |number: usize| whole || number >= commands || number.is_multiple_of(4);
     for (number, step) in session().enumerate().filter(|(number, _)| chosen(*number)) {
         // In the middle the gateway is cut and another takes over.
         if number == 40 {
