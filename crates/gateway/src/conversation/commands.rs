@@ -66,7 +66,7 @@ impl Gateway {
             ChatCommand::Usage => self.usage(message).await?,
             ChatCommand::Model(wanted) => self.model(message, wanted).await?,
             ChatCommand::Compact => self.compact(message, control).await?,
-            ChatCommand::Undo => self.undo(message, control).await?,
+            ChatCommand::Undo => self.undo(message).await?,
             // It is a turn: see `life`.
             ChatCommand::Retry => Redacted::constant(wording::BROKEN),
             ChatCommand::Sessions => self.sessions(message).await?,
