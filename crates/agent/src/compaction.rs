@@ -160,6 +160,10 @@ impl Agent {
     }
 }
 
+/// How a text begins that has the place of a person's words in a conversation and is none: what a process in
+/// the background wrote, for one.
+pub const NOBODY_WROTE: &str = "[No person wrote this.";
+
 /// What is to be folded.
 #[derive(Clone, Copy)]
 pub(crate) struct Folding<'a> {
@@ -206,6 +210,8 @@ impl Compactor<'_> {
             _ => None,
         });
         words.extend(said.map(ModelText::assembled));
+        // The notes have what such a text came to.
+        words.retain(|words| !words.as_str().starts_with(NOBODY_WROTE));
         let most = MOST_WORDS.min(window * BYTES_IN_A_TOKEN / 8);
         let (words, left_out) = bounded(words, most);
         let count = earlier.map_or(0, |earlier| earlier.messages) + folded.len();
@@ -293,6 +299,8 @@ impl Compactor<'_> {
             Err(CompactionError::Model(error)) => reply.spent_by_failure(error),
             _ => SpentTokens::Counted(reply.usage()),
         };
+        self.meter
+            .answered_by(reply.model.as_deref().unwrap_or(model.name()));
         self.meter.after_request(estimate, spent).await;
         if let SpentTokens::Counted(spent) = spent {
             usage.add(spent);
@@ -404,12 +412,13 @@ pub(crate) fn window_told(detail: &str) -> Option<usize> {
     let lower = detail.to_ascii_lowercase();
     // "prompt is too long: 210000 tokens > 200000 maximum", "maximum context length is 8192 tokens",
     // "exceeds the maximum number of tokens allowed (1048576)", "context length of only 4096": the window is
-    // the number nearest behind such a word, else the smaller of two.
+    // the number nearest behind such a word, else the smaller of two where the text speaks of the window.
     let words = [
         "> ",
         "maximum context length",
         "context length of",
         "context window of",
+        "context size (",
         "allowed",
         "limit",
     ];
@@ -418,8 +427,9 @@ pub(crate) fn window_told(detail: &str) -> Option<usize> {
         let next = numbers.iter().find(|(place, _)| *place >= at)?;
         (next.0 - at <= 24).then_some(next.1)
     });
+    let names_it = lower.contains("maximum context length") || lower.contains("context window");
     let smaller = || match numbers[..] {
-        [_, _, ..] => numbers.iter().map(|(_, number)| *number).min(),
+        [_, _, ..] if names_it => numbers.iter().map(|(_, number)| *number).min(),
         _ => None,
     };
     behind.or_else(smaller)

@@ -127,6 +127,11 @@ fn providers_tell_their_window() {
             "request (9000 tokens) exceeds the available context size (8192 tokens)",
             Some(8192),
         ),
+        (
+            "9000 tokens are more than the context window has, which is 8192",
+            Some(8192),
+        ),
+        ("request 20240101 is too long: 9000 tokens", None),
         ("input is too long", None),
         ("status 400: too long", None),
         ("99999999999999999999999 tokens", None),

@@ -43,7 +43,9 @@ mod transcript;
 mod turn;
 mod untrusted;
 
-pub use compaction::{Compacted, CompactionError, CompactionOrder, CompactionSettings};
+pub use compaction::{
+    Compacted, CompactionError, CompactionOrder, CompactionSettings, NOBODY_WROTE,
+};
 pub use history::{HistoryBudget, mend, trim};
 pub use journal::{JournalError, NoJournal, TurnJournal};
 pub use media::{InlineBytes, MOST_INLINE, MediaError, MediaPart, MediaSource};

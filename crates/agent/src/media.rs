@@ -53,6 +53,14 @@ impl MediaPart {
         })
     }
 
+    /// How long its bytes make a message, in base64.
+    pub(crate) fn inline_length(&self) -> usize {
+        match &self.source {
+            MediaSource::Inline(bytes) => bytes.as_base64().len(),
+            MediaSource::Workspace(_) => 0,
+        }
+    }
+
     /// What a reader is told who cannot be shown it.
     pub(crate) fn described(&self) -> String {
         let name = self.name.as_deref().unwrap_or("without a name");

@@ -82,12 +82,17 @@ impl ModelReply {
 
     /// What it took with all its attempts, as far as that is known.
     pub(crate) fn usage(&self) -> TokenUsage {
-        let mut usage = match self.finish {
-            Some(_) if self.usage.tokens() > 0 => self.usage,
-            _ => self.at_least(),
-        };
+        let mut usage = self.answer_usage();
         usage.add(self.void);
         usage
+    }
+
+    /// What the last attempt took: how long the question was, however often it was asked.
+    pub(crate) fn answer_usage(&self) -> TokenUsage {
+        match self.finish {
+            Some(_) if self.usage.tokens() > 0 => self.usage,
+            _ => self.at_least(),
+        }
     }
 
     /// What has to be counted after this failure.
@@ -329,6 +334,11 @@ mod tests {
         assert_eq!(reply.text(), "whole");
         let usage = reply.usage();
         assert_eq!(usage.input_tokens, 14, "both are paid for");
+        assert_eq!(
+            reply.answer_usage().input_tokens,
+            7,
+            "the question is no longer"
+        );
         assert_eq!(usage.output_tokens, 10 + 2);
     }
 

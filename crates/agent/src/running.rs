@@ -94,6 +94,8 @@ impl<'a> RunningTurn<'a> {
         let mut budget = self.agent.budget();
         let mut shorter = 3;
         let mut tried_without_media = false;
+        let spares_media =
+            self.messages.iter().any(Message::has_media) && self.agent.spares_media();
         loop {
             let mut shown = vec![Message::system(self.turn.system.clone())];
             shown.extend(self.summary.iter().map(HistorySummary::message));
@@ -102,9 +104,11 @@ impl<'a> RunningTurn<'a> {
             let left_out = matches!(trimmed, Cow::Owned(_));
             shown.extend_from_slice(&trimmed);
             drop(trimmed);
-            if self.agent.is_text_only() {
-                without_media(&mut shown);
-            }
+            let most = match spares_media || tried_without_media {
+                true => None,
+                false => Some(MOST_MEDIA),
+            };
+            bound_media(&mut shown, most);
             match self.ask_with(&shown).await {
                 // The words of such refusals differ; that it is taken without them says it.
                 Err(UnansweredRequest::Failed(ModelError::Refused { model, detail, .. }))
@@ -112,7 +116,6 @@ impl<'a> RunningTurn<'a> {
                 {
                     tracing::info!(model, detail, "asking without images and files");
                     tried_without_media = true;
-                    self.agent.note_text_only(true);
                     self.turn.observer.restarted();
                 }
                 Err(UnansweredRequest::Failed(ModelError::ContextTooLong { model, detail }))
@@ -120,7 +123,7 @@ impl<'a> RunningTurn<'a> {
                 {
                     tracing::info!(model, detail, "the conversation is too long");
                     shorter -= 1;
-                    self.agent.learn_window(&detail);
+                    self.agent.learn_window(&model, &detail);
                     self.turn.observer.restarted();
                     if !self.gave_up && self.compact().await? {
                         budget = budget.min(self.agent.budget());
@@ -129,21 +132,24 @@ impl<'a> RunningTurn<'a> {
                     }
                 }
                 Ok(reply) => {
+                    let is_own = reply
+                        .model
+                        .as_deref()
+                        .is_none_or(|model| model == self.agent.model_name());
+                    if tried_without_media {
+                        self.agent.media_refused();
+                    } else if is_own && shown.iter().any(Message::has_media) {
+                        self.agent.media_taken();
+                    }
                     if left_out && !self.notes.contains(&LengthNote::LeftOut) {
                         self.notes.push(LengthNote::LeftOut);
                     }
-                    let tokens = reply.usage().input_tokens;
+                    let tokens = reply.answer_usage().input_tokens;
                     self.measured = (!left_out && tokens > 0)
                         .then(|| (usize::try_from(tokens).unwrap_or(0), self.messages.len()));
                     return Ok(reply);
                 }
-                other => {
-                    if tried_without_media {
-                        // They were not what it refused.
-                        self.agent.note_text_only(false);
-                    }
-                    return other;
-                }
+                other => return other,
             }
         }
     }
@@ -159,24 +165,29 @@ impl<'a> RunningTurn<'a> {
         }
         let size = |messages: &[Message]| messages.iter().map(Message::size).sum::<usize>();
         let tokens = |bytes| usize::try_from(tokens_in(bytes)).unwrap_or(usize::MAX);
+        let offered = usage_of(
+            ModelRequest {
+                messages: &[],
+                tools: &self.offered,
+            },
+            None,
+        );
+        let offered = usize::try_from(offered.input_tokens).unwrap_or(0);
+        let system = self.turn.system.as_str().len();
+        let threshold = self.agent.window() / 100 * percent;
+        // What no summary makes shorter fills it alone: each turn would pay for one, for nothing.
+        if tokens(system) + offered >= threshold {
+            return false;
+        }
         let estimate = match self.measured {
             // By the provider's own count as far as it goes.
             Some((measured, upto)) => measured + tokens(size(&self.messages[upto..])),
             None => {
                 let summary: usize = self.summary.iter().map(HistorySummary::size).sum();
-                let offered = usage_of(
-                    ModelRequest {
-                        messages: &[],
-                        tools: &self.offered,
-                    },
-                    None,
-                );
-                let offered = usize::try_from(offered.input_tokens).unwrap_or(0);
-                let system = self.turn.system.as_str().len();
                 tokens(system + summary + size(&self.messages)) + offered
             }
         };
-        estimate >= self.agent.window() / 100 * percent
+        estimate >= threshold
     }
 
     /// Summarises what it can; whether it did. That it fails is no failure of the turn.
@@ -451,15 +462,22 @@ impl<'a> RunningTurn<'a> {
     }
 }
 
-/// Names images and files instead of showing them.
-fn without_media(messages: &mut [Message]) {
-    for message in messages {
+/// Bytes of images and files that the model is shown with one request, in base64.
+const MOST_MEDIA: usize = 6 << 20;
+
+/// Names images and files instead of showing them: all of them, or those before the newest that fit.
+fn bound_media(messages: &mut [Message], most: Option<usize>) {
+    let mut room = most;
+    for message in messages.iter_mut().rev() {
         let (Message::User { parts } | Message::Tool { parts, .. }) = message else {
             continue;
         };
-        for part in parts {
+        for part in parts.iter_mut().rev() {
             if let MessagePart::Image(media) | MessagePart::File(media) = part {
-                *part = MessagePart::text(ModelText::assembled(media.described()));
+                room = room.and_then(|room| room.checked_sub(media.inline_length()));
+                if room.is_none() {
+                    *part = MessagePart::text(ModelText::assembled(media.described()));
+                }
             }
         }
     }
@@ -524,5 +542,28 @@ fn spent(outcome: &Result<(), UnansweredRequest>, reply: &ModelReply) -> SpentTo
         Err(UnansweredRequest::TooDear(_)) => SpentTokens::Nothing,
         Err(UnansweredRequest::Failed(error)) => reply.spent_by_failure(error),
         Ok(()) | Err(UnansweredRequest::Stopped { .. }) => SpentTokens::Counted(reply.usage()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{MOST_INLINE, MediaPart};
+
+    #[test]
+    fn of_many_images_the_newest_are_shown_and_the_others_are_named() {
+        let image = MediaPart::inline("image/png", &vec![0; MOST_INLINE]).unwrap();
+        let with_image = |_| Message::User {
+            parts: vec![MessagePart::Image(image.clone())],
+        };
+        let mut messages: Vec<_> = (0..9).map(with_image).collect();
+        bound_media(&mut messages, Some(MOST_MEDIA));
+        let shown: Vec<_> = messages.iter().map(Message::has_media).collect();
+        // A third more in base64.
+        assert_eq!(shown.iter().filter(|shown| **shown).count(), 4);
+        assert!(shown[5..].iter().all(|shown| *shown), "{shown:?}");
+        assert!(messages[0].text().contains("not shown"));
+        bound_media(&mut messages, None);
+        assert!(!messages.iter().any(Message::has_media));
     }
 }

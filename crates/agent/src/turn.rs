@@ -25,11 +25,24 @@ pub struct Agent {
     pub(crate) compaction: CompactionSettings,
     /// The window that the model itself told of, in tokens; 0 where it did not.
     learned_window: Arc<AtomicUsize>,
-    /// The model refused a request with images or files and took it without.
-    text_only: Arc<AtomicBool>,
+    media: Arc<MediaExperience>,
     /// For what people say: see [`Redactor::redact_spoken`].
     pub(crate) redactor: Redactor,
 }
+
+/// How the model took images and files, as far as this process has seen.
+#[derive(Debug, Default)]
+struct MediaExperience {
+    /// It took some once, so what it refuses is that one request.
+    taken: AtomicBool,
+    /// Requests that go without them until it is tried again.
+    spared: AtomicUsize,
+}
+
+/// For so many requests a model that refused images or files is not shown any.
+const SPARED_REQUESTS: usize = 20;
+/// What is told of smaller windows is taken for a mistake: no turn would fit.
+const SMALLEST_WINDOW: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TurnBounds {
@@ -184,7 +197,7 @@ impl Agent {
             limits,
             compaction: CompactionSettings::default(),
             learned_window: Arc::default(),
-            text_only: Arc::default(),
+            media: Arc::default(),
             redactor,
         }
     }
@@ -204,7 +217,7 @@ impl Agent {
             model,
             limits: self.limits.with_window(window.unwrap_or(usual)),
             learned_window: Arc::default(),
-            text_only: Arc::default(),
+            media: Arc::default(),
             ..self.clone()
         }
     }
@@ -232,18 +245,35 @@ impl Agent {
         }
     }
 
-    pub(crate) fn is_text_only(&self) -> bool {
-        self.text_only.load(Ordering::Relaxed)
+    /// Whether the next request with images or files is to go without them. Each question counts as one.
+    pub(crate) fn spares_media(&self) -> bool {
+        let one_less = |left: usize| left.checked_sub(1);
+        let spared = &self.media.spared;
+        spared
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_ok()
     }
 
-    /// Whether the model takes text and nothing else, as far as this process has seen.
-    pub(crate) fn note_text_only(&self, is_text_only: bool) {
-        self.text_only.store(is_text_only, Ordering::Relaxed);
+    /// The model took a request with images or files.
+    pub(crate) fn media_taken(&self) {
+        self.media.taken.store(true, Ordering::Relaxed);
+        self.media.spared.store(0, Ordering::Relaxed);
     }
 
-    /// The model said that a conversation is too long, and perhaps what it can see.
-    pub(crate) fn learn_window(&self, detail: &str) {
-        let Some(told) = window_told(detail) else {
+    /// The model refused a request with images or files, and took it without.
+    pub(crate) fn media_refused(&self) {
+        if !self.media.taken.load(Ordering::Relaxed) {
+            self.media.spared.store(SPARED_REQUESTS, Ordering::Relaxed);
+        }
+    }
+
+    /// A model said that a conversation is too long, and perhaps what it can see. What another says than
+    /// this agent's own, to which that one gave way, is not true of it.
+    pub(crate) fn learn_window(&self, model: &str, detail: &str) {
+        if model != self.model.name() {
+            return;
+        }
+        let Some(told) = window_told(detail).map(|told| told.max(SMALLEST_WINDOW)) else {
             return;
         };
         if told < self.window() {

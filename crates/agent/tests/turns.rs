@@ -438,3 +438,55 @@ async fn a_model_that_refuses_images_is_told_of_them_instead_from_then_on() {
         .unwrap_err();
     assert!(shown(5).contains("Image("), "{}", shown(5));
 }
+
+#[tokio::test]
+async fn one_image_that_is_refused_keeps_no_other_from_being_shown() {
+    let refused = || {
+        Line::fails(ModelError::Refused {
+            model: "scripted".to_owned(),
+            status: 400,
+            detail: "a bad image".to_owned(),
+        })
+    };
+    let mut script = vec![Line::says("seen"), refused(), Line::says("blind")];
+    script.push(Line::says("seen again"));
+    let mut lab = Lab::new(script);
+    let image = MediaPart::inline("image/png", b"png").unwrap();
+    lab.media = vec![MessagePart::Image(image)];
+    let agent = lab.agent(lab.model.clone());
+    let shows = |question: usize| format!("{:?}", lab.model.asked()[question]).contains("Image(");
+    for _ in 0..3 {
+        let turn = lab.take_turn_by(&agent, TurnInput::Says("look"));
+        turn.await.unwrap();
+    }
+    assert_eq!(
+        [shows(0), shows(1), shows(2), shows(3)],
+        [true, true, false, true]
+    );
+}
+
+#[tokio::test]
+async fn a_model_that_refused_images_is_tried_again_after_a_while() {
+    let refused = Line::fails(ModelError::Refused {
+        model: "scripted".to_owned(),
+        status: 400,
+        detail: "unknown part".to_owned(),
+    });
+    let mut script = vec![refused];
+    script.extend((0..22).map(|_| Line::says("ok")));
+    let mut lab = Lab::new(script);
+    let image = MediaPart::inline("image/png", b"png").unwrap();
+    lab.media = vec![MessagePart::Image(image)];
+    let agent = lab.agent(lab.model.clone());
+    for _ in 0..22 {
+        let turn = lab.take_turn_by(&agent, TurnInput::Says("look"));
+        turn.await.unwrap();
+    }
+    let asked = lab.model.asked();
+    let shows: Vec<_> = asked
+        .iter()
+        .map(|asked| format!("{asked:?}").contains("Image("))
+        .collect();
+    let expected: Vec<_> = (0..23).map(|place| place == 0 || place == 22).collect();
+    assert_eq!(shows, expected);
+}

@@ -132,6 +132,20 @@ fn volumes(config: &Config) -> Result<Vec<ContainerVolume>, AppFailure> {
     Ok(volumes)
 }
 
+/// Where the host's folders and the engine's volumes lie inside. What cannot be read is refused elsewhere.
+pub(super) fn volume_targets(config: &Config) -> Vec<PathBuf> {
+    let settings = &config.terminal().docker;
+    let volumes = settings.volumes.iter();
+    let written = volumes.filter_map(|text| ContainerVolume::parse(text).ok().flatten());
+    let mut targets: Vec<_> = written
+        .map(|volume| PathBuf::from(volume.target()))
+        .collect();
+    if settings.mount_cwd_to_workspace {
+        targets.push(WORKSPACE.into());
+    }
+    targets
+}
+
 const KEY: &str = "terminal.docker_network";
 
 pub(super) fn is_closed(config: &Config) -> bool {

@@ -11,7 +11,7 @@ use hermetic_session::{SandboxPlan, Sandboxes};
 use hermetic_store::Store;
 use hermetic_types::{BackendKind, InstallationId, Platform, SharedClock};
 
-use super::facts::facts;
+use super::facts::{facts, shares_workspace};
 use super::{BackendCaller, kit};
 use crate::AppFailure;
 
@@ -74,6 +74,7 @@ pub(super) fn toolsets(
     let rows = Some(store.processes());
     let background = kit::background(config, redactor, rows, reach, clock);
     let site = |plan: &SandboxPlan| PlatformTools {
+        shares_workspace: shares_workspace(config, plan),
         facts: facts(config, plan),
         kit: kit::kit(
             config,

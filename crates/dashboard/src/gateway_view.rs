@@ -49,7 +49,7 @@ pub trait GatewayView: Send + Sync + fmt::Debug {
         conversation: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<(), ActFailed>>;
 
-    /// Forgets what was said and what was allowed; files stay.
+    /// Starts afresh: what was said is kept as a session, what was allowed is forgotten, files stay.
     fn reset<'a>(
         &'a self,
         conversation: &'a ConversationKey,

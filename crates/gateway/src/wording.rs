@@ -51,6 +51,7 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /py <code> - run Python there, without the model
 /stop - interrupt what is running, and drop the commands that wait for it
 /new - start afresh; files stay, and what was said is kept (/reset is the same)
+/new forget - start afresh, and delete all that was ever said here; files stay
 /undo - take back your last message, my answer, and what it did to files
 /retry - answer your last message once more; files stay as they are
 /compact - summarise what was said, to make room (/compress is the same)

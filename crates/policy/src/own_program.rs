@@ -314,6 +314,92 @@ mod tests {
         assert_eq!(outside.len(), 1, "{outside:?}");
     }
 
+    /// Runs one of ours and kills it within its call of `mv` with this number, when that has moved one entry.
+    fn cut(folder: &Path, program: OwnProgram, at: usize) -> bool {
+        use std::os::unix::fs::PermissionsExt as _;
+        use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+        const MV: &str = r#"#!/bin/sh
+PATH=${PATH#*:}
+echo x >>"$COUNT"
+[ "$(wc -l <"$COUNT")" -eq "$AT" ] || exec mv "$@"
+if [ "$1" = -n ]; then one=$3; for to; do :; done; mv -n -- "$one" "$to"; else mv "$@"; fi
+kill -9 0
+"#;
+        let CommandProgram::Words(words) = program.into_command().program else {
+            panic!("words");
+        };
+        let shadow = tempfile::tempdir().unwrap();
+        let mv = shadow.path().join("mv");
+        fs::write(&mv, MV).unwrap();
+        fs::set_permissions(&mv, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        let mut command = std::process::Command::new(&words[0]);
+        let command = command.args(&words[1..]).current_dir(folder);
+        let command = command.env("PATH", format!("{}:{path}", shadow.path().display()));
+        let command = command.env("COUNT", shadow.path().join("count"));
+        let ended = command.env("AT", at.to_string()).process_group(0).status();
+        ended.unwrap().signal() == Some(9)
+    }
+
+    #[test]
+    fn an_undo_that_is_killed_at_any_step_loses_nothing_and_the_next_one_ends_it() {
+        for at in 1.. {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().canonicalize().unwrap();
+            let workspace = path.to_str().unwrap();
+            let keep = |turn| OwnProgram::KeepWorkspace(copy(turn, workspace));
+            let bring_back = |turn| OwnProgram::BringBackWorkspace(copy(turn, workspace));
+            for name in ["a", "b", ".c"] {
+                fs::write(path.join(name), "first").unwrap();
+            }
+            let before = tree(&path);
+            assert_eq!(run(&path, keep(7)), Some(0));
+            for name in ["a", "b", "d"] {
+                fs::write(path.join(name), "second").unwrap();
+            }
+            if !cut(&path, bring_back(7), at) {
+                assert_eq!(at, 5, "all steps were tried");
+                assert_eq!(tree(&path), before);
+                break;
+            }
+            assert_eq!(run(&path, keep(8)), Some(5), "cut at {at}");
+            assert_eq!(run(&path, bring_back(7)), Some(0), "cut at {at}");
+            assert_eq!(tree(&path), before, "cut at {at}");
+            let undone = path.join(".hermetic-undo/undone");
+            for name in ["a", "b", "d"] {
+                let text = fs::read_to_string(undone.join(name)).unwrap();
+                assert_eq!(text, "second", "cut at {at}");
+            }
+            assert_eq!(run(&path, keep(8)), Some(0), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn what_came_since_an_undo_was_killed_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let workspace = path.to_str().unwrap();
+        let bring_back = |turn| OwnProgram::BringBackWorkspace(copy(turn, workspace));
+        for name in ["a", "b"] {
+            fs::write(path.join(name), "first").unwrap();
+        }
+        let keep = OwnProgram::KeepWorkspace(copy(7, workspace));
+        assert_eq!(run(&path, keep), Some(0));
+        assert!(cut(&path, bring_back(7), 2), "one of two is aside");
+        for name in ["a", "b"] {
+            fs::write(path.join(name), "since").unwrap();
+        }
+        assert_eq!(run(&path, bring_back(9)), Some(7), "no copy, but mended");
+        for name in ["a", "b"] {
+            let text = fs::read_to_string(path.join(name)).unwrap();
+            assert_eq!(text, "since");
+        }
+        let left: Vec<_> = fs::read_dir(path.join("undo-left-over-7"))
+            .unwrap()
+            .collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+
     #[test]
     fn only_a_workspace_of_bounded_size_is_copied_and_nothing_that_poses_as_ours() {
         let folder = tempfile::tempdir().unwrap();

@@ -179,7 +179,8 @@ impl HistoryRows {
     }
 
     /// Takes back the line with this number and all after it, and summaries that stand for any of them. In
-    /// their place comes `instead`, a message, where there is one.
+    /// their place comes `instead`, a message, where there is one. Else what is then the newest line counts as
+    /// said now: somebody who takes something back is not silent, see [`Self::last_at`].
     pub async fn take_back(
         &self,
         conversation: &ConversationKey,
@@ -203,6 +204,12 @@ impl HistoryRows {
         if let Some(message) = instead {
             one_line(doing, message)?;
             statements.push(inserted(conversation, message, now));
+        } else {
+            let said_now = SqlStatement::new(
+                "UPDATE history SET at = max(at, ?) WHERE id =
+                 (SELECT max(id) FROM history WHERE conversation = ? AND session IS NULL)",
+            );
+            statements.push(said_now.bind(now.millis()).bind(conversation.as_str()));
         }
         self.database
             .write(doing, (OnDisk, Fail), statements)

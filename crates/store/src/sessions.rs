@@ -52,13 +52,25 @@ impl SessionRows {
 
     /// Goes on with the session `wanted` of this conversation, and keeps what was said meanwhile under
     /// another name. `false`, and nothing changes, where the conversation has no such session.
+    ///
+    /// Its newest line counts as said now: somebody who takes a session up again is not silent, see
+    /// [`HistoryRows::last_at`](crate::HistoryRows::last_at).
     pub async fn resume(
         &self,
         conversation: &ConversationKey,
         wanted: &str,
         (name, title): (&str, &str),
+        now: Timestamp,
     ) -> Result<bool, StoreError> {
         let key = conversation.as_str();
+        let said_now = SqlStatement::new(
+            "UPDATE history SET at = max(at, ?)
+             WHERE id = (SELECT max(history.id) FROM history JOIN sessions ON sessions.id = history.session
+                         WHERE sessions.conversation = ? AND sessions.name = ?)",
+        )
+        .bind(now.millis())
+        .bind(key)
+        .bind(wanted);
         let taken_up = [
             "UPDATE history SET session = NULL
              WHERE session = (SELECT id FROM sessions WHERE conversation = ? AND name = ?)",
@@ -68,6 +80,7 @@ impl SessionRows {
         ]
         .map(|sql| SqlStatement::new(sql).bind(key).bind(wanted));
         let mut statements = put_away(conversation, name, title, Some(wanted));
+        statements.push(said_now);
         statements.extend(taken_up);
         let doing = "resume a session";
         let written = self.database.write(doing, (OnDisk, Fail), statements);
@@ -201,8 +214,11 @@ mod tests {
         sessions.begin_anew(&scene.key, "a", "A").await.unwrap();
         assert_eq!(scene.said().await, (None, vec![]));
         scene.says("three", 4).await;
-        let resumed = sessions.resume(&scene.key, "a", ("b", "B")).await.unwrap();
-        assert!(resumed);
+        let now = Timestamp::from_millis(77);
+        let resumed = sessions.resume(&scene.key, "a", ("b", "B"), now);
+        assert!(resumed.await.unwrap());
+        let last = scene.store.history().last_at(&scene.key).await.unwrap();
+        assert_eq!(last, Some(now), "taken up again is not silent");
         let expected = (Some("S".to_owned()), vec!["two".to_owned()]);
         assert_eq!(scene.said().await, expected);
         assert_eq!(scene.names().await, ["b"]);
@@ -221,8 +237,10 @@ mod tests {
         let now = Timestamp::from_millis(2);
         let theirs = scene.store.history().append(&other, "theirs", now).await;
         theirs.unwrap();
-        assert!(!sessions.resume(&other, "a", ("x", "X")).await.unwrap());
-        assert!(!sessions.resume(&scene.key, "?", ("x", "X")).await.unwrap());
+        let (kept, later) = (("x", "X"), Timestamp::from_millis(9));
+        assert!(!sessions.resume(&other, "a", kept, later).await.unwrap());
+        let unknown = sessions.resume(&scene.key, "?", kept, later);
+        assert!(!unknown.await.unwrap());
         assert_eq!(sessions.of(&other).await.unwrap(), []);
         assert_eq!(scene.said().await, (None, vec!["now".to_owned()]));
         assert_eq!(scene.names().await, ["a"]);

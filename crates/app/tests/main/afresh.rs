@@ -10,7 +10,7 @@ use crate::lab::{ALICE, BOB, Lab, stalls};
 
 #[tokio::test]
 async fn after_a_long_silence_a_conversation_starts_afresh_and_says_so() {
-    let script = [Reply::streams(&["no idea"]), Reply::streams(&["hello"])];
+    let script = ["no idea", "hello", "an apple"].map(|words| Reply::streams(&[words]));
     let config = "session_reset: {mode: both, idle_minutes: 60}\n";
     let lab = Lab::builder()
         .script(script)
@@ -33,6 +33,21 @@ async fn after_a_long_silence_a_conversation_starts_afresh_and_says_so() {
     // Once: the next word is in the same conversation.
     assert_eq!(lab.ask(ALICE, "and now?").await, "hello");
     assert!(lab.asked()[1].contains("what was it?"));
+    // Whoever takes it up again is not silent, however long ago it was said.
+    let listed = lab.ask(ALICE, "/sessions").await;
+    let resume = listed.lines().find(|line| line.contains("apple")).unwrap();
+    let resume: Vec<_> = resume.split(' ').take(2).collect();
+    let said = lab.ask(ALICE, &resume.join(" ")).await;
+    assert!(said.starts_with("I have it before me again"), "{said}");
+    assert_eq!(lab.ask(ALICE, "and then?").await, "an apple");
+    assert!(lab.asked()[2].contains("apple"), "{}", lab.asked()[2]);
+    let said = lab.ask(ALICE, "/new forget").await;
+    assert!(said.contains("is forgotten"), "{said}");
+    let listed = lab.ask(ALICE, "/sessions").await;
+    assert!(
+        listed.starts_with("There is nothing from before"),
+        "{listed}"
+    );
 }
 
 #[tokio::test]

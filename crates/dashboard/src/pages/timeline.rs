@@ -339,11 +339,11 @@ fn controls(viewer: &Viewer, key: &str, is_busy: bool) -> Markup {
                 button type="submit" disabled[!is_busy] { "Stop what runs" }
             }))
             details.act #reset-act {
-                summary.button { "Forget…" }
+                summary.button { "Start afresh…" }
                 (form("/conversation/reset", html! {
-                    p { "What was said and what was allowed in this conversation is forgotten. Files in its \
-                         sandbox stay." }
-                    button.danger type="submit" name="sure" value="yes" { "Forget what was said" }
+                    p { "What was said in this conversation is kept as a session that people there can resume, \
+                         and what was allowed is forgotten. Files in its sandbox stay." }
+                    button.danger type="submit" name="sure" value="yes" { "Start afresh" }
                 }))
             }
             details.act #destroy-act {

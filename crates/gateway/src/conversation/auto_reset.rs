@@ -32,7 +32,7 @@ enum ResetReason {
 }
 
 impl Gateway {
-    /// Forgets what was said if its time is over; what the person is told about it.
+    /// Puts away what was said if its time is over; what the person is told about it.
     pub(crate) async fn reset_if_due(
         &self,
         message: &AcceptedMessage,

@@ -11,7 +11,6 @@ use hermetic_tools::ToolWorkplace as _;
 use hermetic_types::Boundary;
 use tokio_util::sync::CancellationToken;
 
-use super::TurnControl;
 use super::sandbox_tools::ConversationSandbox;
 use crate::Gateway;
 use crate::message::AcceptedMessage;
@@ -23,17 +22,19 @@ pub(crate) struct WorkspaceKeeper {
     tried: AtomicBool,
 }
 
-/// Tools that change no files.
-const READERS: [&str; 2] = ["read_file", "search_files"];
+/// Tools that may change files, beside those of MCP servers: such a server may run in the sandbox.
+const WRITERS: [&str; 5] = ["terminal", "execute_code", "write_file", "patch", "process"];
 /// What such a program may print.
 const MOST_PRINTED: usize = 4096;
 
 impl Gateway {
     /// `None` where files cannot or shall not be kept.
     pub(super) fn workspace_keeper(&self, message: &AcceptedMessage) -> Option<WorkspaceKeeper> {
-        let facts = &self.toolsets.of(message.said().platform()).facts;
+        let site = self.toolsets.of(message.said().platform());
+        let facts = &site.facts;
         // Where commands are only judged, the workspace is somebody's own folder.
-        let may_keep = self.settings.checkpoints && facts.boundary == Boundary::Sealed;
+        let is_own = facts.boundary == Boundary::Sealed && !site.shares_workspace;
+        let may_keep = self.settings.checkpoints && is_own;
         may_keep.then(|| WorkspaceKeeper {
             copy: WorkspaceCopy {
                 workspace: facts.workspace.clone(),
@@ -44,22 +45,26 @@ impl Gateway {
     }
 
     /// Brings the files back that were there before the turn of this row; what the person is told.
+    ///
+    /// An error where it is not known what became of them: then what was said is to stay.
     pub(super) async fn take_files_back(
         &self,
         message: &AcceptedMessage,
         row: i64,
-        control: &TurnControl,
-    ) -> &'static str {
+    ) -> Result<&'static str, &'static str> {
         let calls = self.tool_calls.of(hermetic_store::MessageRow(row)).await;
         let wrote = match calls {
             Ok(calls) => calls.iter().any(|call| may_write(&call.tool)),
             Err(_) => true,
         };
         if !wrote {
-            return "No files were touched by it.";
+            return Ok("No files were touched by it.");
         }
         let Some(keeper) = self.workspace_keeper(message) else {
-            return "Files stay as they are: they are not kept on this backend, or the operator wants none kept.";
+            return Ok(
+                "Files stay as they are: they are not kept on this backend or in a shared folder, or the \
+                 operator wants none kept.",
+            );
         };
         let copy = WorkspaceCopy {
             turn: row,
@@ -67,16 +72,25 @@ impl Gateway {
         };
         let own = ConversationSandbox::of(&self.sandboxes, message);
         let program = OwnProgram::BringBackWorkspace(copy);
-        match run(&own, program, &control.stop).await {
-            Some(0) => {
+        // Nobody interrupts it: half of the files would be elsewhere.
+        match run(&own, program, &CancellationToken::new()).await {
+            Some(0) => Ok(
                 "Files are as they were before it; what was there until now is in .hermetic-undo/undone until \
-                 the next change."
-            }
-            Some(3 | 6) => {
+                 the next change.",
+            ),
+            Some(3 | 6) => Ok(
                 "Files stay as they are: there is no copy from before it. None is made of a workspace over 64 \
-                 megabytes or 5000 files, on a full disk, or where the backend cannot."
-            }
-            _ => "Files stay as they are: the copy from before it could not be brought back.",
+                 megabytes or 5000 files, with a folder of others in it, on a full disk, or where the backend \
+                 cannot.",
+            ),
+            Some(7) => Ok(
+                "There is no copy of the files from before it. An earlier /undo had been cut and is now done; \
+                 what did not fit is in undo-left-over.",
+            ),
+            _ => Err(
+                "Nothing was taken back: the files from before it could not be brought back. Nothing is lost; \
+                 if files are missing they are in .hermetic-undo, and /undo again puts them where they belong.",
+            ),
         }
     }
 }
@@ -103,7 +117,7 @@ impl WorkspaceKeeper {
 }
 
 fn may_write(tool: &str) -> bool {
-    !READERS.contains(&tool)
+    WRITERS.contains(&tool) || tool.starts_with("mcp_")
 }
 
 /// How the program ended; `None` if it did not run.

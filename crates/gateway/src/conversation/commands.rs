@@ -52,6 +52,14 @@ impl Gateway {
                      /destroy removes them.",
                 )
             }
+            ChatCommand::Forget => {
+                self.history.clear(conversation).await?;
+                self.approvals.questions.revoke(conversation).await?;
+                Redacted::constant(
+                    "A fresh conversation. What was said here is forgotten, earlier sessions too. The files in \
+                     its sandbox stay; /destroy removes them.",
+                )
+            }
             ChatCommand::Destroy(word) => self.destroy(message, word).await?,
             ChatCommand::Stop => self.stop(message).await?,
             ChatCommand::Status => self.status(message).await,
@@ -66,7 +74,7 @@ impl Gateway {
             ChatCommand::Usage => self.usage(message).await?,
             ChatCommand::Model(wanted) => self.model(message, wanted).await?,
             ChatCommand::Compact => self.compact(message, control).await?,
-            ChatCommand::Undo => self.undo(message, control).await?,
+            ChatCommand::Undo => self.undo(message).await?,
             // It is a turn: see `life`.
             ChatCommand::Retry => Redacted::constant(wording::BROKEN),
             ChatCommand::Sessions => self.sessions(message).await?,

@@ -134,7 +134,7 @@ impl Gateway {
             "❗ This destroys the sandbox of this conversation with all files in it, also those that were \
              kept from before on another backend, ends what runs there, and forgets what was said. \
              Nothing of it comes back.\n\nWrite `/destroy yes` within two minutes if you mean it. To \
-             forget what was said and keep the files, write /new.",
+             forget what was said and keep the files, write /new forget.",
         )
     }
 }

@@ -83,7 +83,7 @@ impl Gateway {
         }
         let (name, title) = self.name_session(conversation).await?;
         let sessions = self.store.sessions();
-        let resumed = sessions.resume(conversation, wanted, (&name, &title));
+        let resumed = sessions.resume(conversation, wanted, (&name, &title), self.now());
         if !resumed.await? {
             return Ok(Redacted::constant(
                 "This conversation has no such session. /sessions lists those it has.",

@@ -13,6 +13,8 @@ use hermetic_types::Platform;
 pub struct PlatformTools {
     /// What the system prompt tells; the chat's name is put in for each message.
     pub facts: prompt::PromptFacts,
+    /// Whether the workspace, or something in it, is a folder that other conversations or the host have too.
+    pub shares_workspace: bool,
     pub kit: ToolKit,
 }
 

@@ -201,7 +201,7 @@ impl ConversationTask {
     /// Whether it takes the conversation's place: what runs is interrupted, what waits is dropped.
     fn takes_over(&self, message: &AcceptedMessage, slash: &ChatCommand) -> bool {
         match slash {
-            ChatCommand::New => true,
+            ChatCommand::New | ChatCommand::Forget => true,
             ChatCommand::Destroy(word) => self.gateway.destroys_now(message, word),
             _ => false,
         }

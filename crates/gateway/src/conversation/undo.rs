@@ -54,14 +54,16 @@ impl Gateway {
     pub(crate) async fn undo(
         &self,
         message: &AcceptedMessage,
-        control: &TurnControl,
     ) -> Result<Redacted<String>, CommandError> {
         let Some(last) = self.last_turn(message).await? else {
             return Ok(Redacted::constant("There is nothing to take back."));
         };
         let conversation = message.conversation();
         // The files first: killed between the two, the words still say what was done.
-        let files = self.take_files_back(message, last.row, control).await;
+        let files = match self.take_files_back(message, last.row).await {
+            Ok(files) => files,
+            Err(why) => return Ok(Redacted::constant(why)),
+        };
         let taken = self
             .history
             .take_back(conversation, last.begins, None, self.now());

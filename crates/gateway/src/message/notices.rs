@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_agent::UntrustedOutput;
+use hermetic_agent::{NOBODY_WROTE, UntrustedOutput};
 use hermetic_session::Sandboxes;
 use hermetic_store::StoreError;
 use hermetic_tools::{Held, NoticeKind, ProcessNotice, SandboxReach};
@@ -103,7 +103,7 @@ fn words(notice: &ProcessNotice) -> String {
     };
     let output = UntrustedOutput::wrap("process", notice.output.as_str()).into_text();
     format!(
-        "[No person wrote this. The background process {id} {what}.]\nIts command: {}\n{output}",
+        "{NOBODY_WROTE} The background process {id} {what}.]\nIts command: {}\n{output}",
         notice.command
     )
 }

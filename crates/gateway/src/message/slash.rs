@@ -5,6 +5,8 @@
 pub(crate) enum ChatCommand {
     /// `/reset` is another name for it, as in Hermes.
     New,
+    /// `/new forget`: what was said is not kept.
+    Forget,
     /// Destroys the sandbox; what was written after it.
     Destroy(String),
     Stop,
@@ -137,7 +139,15 @@ pub const COMMANDS: &[CommandDescription] = {
             needs("code", "What to run"),
         ),
         command("stop", "Interrupt what is running", None),
-        command("new", "Start afresh; files stay", None),
+        command(
+            "new",
+            "Start afresh; files stay",
+            takes(
+                "forget",
+                "forget, to have what was ever said here deleted",
+                &["forget"],
+            ),
+        ),
         command("undo", "Take back the last turn and its files", None),
         command("retry", "Answer the last message once more", None),
         command("compact", "Summarise what was said, to make room", None),
@@ -201,6 +211,7 @@ impl ChatCommand {
         let name = name.split('@').next().unwrap_or(name).to_ascii_lowercase();
         let rest = rest.trim();
         Some(match name.as_str() {
+            "new" | "reset" if rest.eq_ignore_ascii_case("forget") => Self::Forget,
             "new" | "reset" => Self::New,
             "destroy" => Self::Destroy(rest.to_owned()),
             "stop" => Self::Stop,
@@ -260,7 +271,7 @@ impl ChatCommand {
 
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::New => "new",
+            Self::New | Self::Forget => "new",
             Self::Destroy(_) => "destroy",
             Self::Stop => "stop",
             Self::Status => "status",
@@ -371,6 +382,8 @@ mod tests {
         );
         assert_eq!(ChatCommand::read("/start"), Some(ChatCommand::Help));
         assert_eq!(ChatCommand::read("/reset"), Some(ChatCommand::New));
+        assert_eq!(ChatCommand::read("/new x"), Some(ChatCommand::New));
+        assert_eq!(ChatCommand::read("/new Forget"), Some(ChatCommand::Forget));
         let confirmed = ChatCommand::Destroy("yes".to_owned());
         assert_eq!(ChatCommand::read("/destroy  yes "), Some(confirmed));
         for text in [

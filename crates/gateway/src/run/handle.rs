@@ -81,7 +81,8 @@ impl GatewayHandle {
         dropped.map(drop).map_err(|error| failed(&error.into()))
     }
 
-    /// Forgets what was said and allowed there, as `/new` does. Files stay.
+    /// Starts afresh there, as `/new` does: what was said is kept as a session, what was allowed is forgotten, files
+    /// stay.
     pub async fn reset(&self, conversation: &ConversationKey) -> Result<(), ConversationActFailed> {
         self.interrupt(conversation).await?;
         let forgotten = self.0.begin_anew(conversation).await;

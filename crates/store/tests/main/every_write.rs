@@ -223,7 +223,7 @@ pub(crate) fn every_write() -> Vec<Write> {
             async {
                 let sessions = scene.store.sessions();
                 let key = key("scene");
-                let resumed = sessions.resume(&key, "s", ("t", "other"));
+                let resumed = sessions.resume(&key, "s", ("t", "other"), now());
                 resumed.await.map(drop)
             }
             .boxed()
