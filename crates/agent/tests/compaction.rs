@@ -233,7 +233,7 @@ async fn the_window_of_a_model_that_it_gave_way_to_is_not_its_own() {
     });
     let mut lab = Lab::new([too_long, Line::says("notes"), Line::says("one")]);
     lab.history = long_history();
-    let agent = lab.agent(Arc::clone(&lab.model));
+    let agent = lab.agent(lab.model.clone());
     let answer = lab.take_turn_by(&agent, TurnInput::Says("hm")).await;
     answer.expect("an answer");
     assert_eq!(agent.window(), 128_000);

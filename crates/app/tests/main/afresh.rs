@@ -20,7 +20,7 @@ async fn after_a_long_silence_a_conversation_starts_afresh_and_says_so() {
         .await;
     let store = lab.store().await;
     let key = ConversationKey::new("agent:main:telegram:dm:7");
-    let line = r#"{"row": 0, "message": {"role": "user", "text": "remember the apple"}}"#;
+    let line = r#"{"row": 0, "message": {"role": "user", "parts": [{"type": "text", "text": "remember the apple"}]}}"#;
     let long_ago = Timestamp::from_millis(1_700_000_000_000);
     store.history().append(&key, line, long_ago).await.unwrap();
     let said = lab.ask(ALICE, "what was it?").await;
@@ -35,7 +35,8 @@ async fn after_a_long_silence_a_conversation_starts_afresh_and_says_so() {
     assert!(lab.asked()[1].contains("what was it?"));
     // Whoever takes it up again is not silent, however long ago it was said.
     let listed = lab.ask(ALICE, "/sessions").await;
-    let resume = listed.lines().find(|line| line.contains("apple")).unwrap();
+    let resume = listed.lines().find(|line| line.contains("apple"));
+    let resume = resume.unwrap_or_else(|| panic!("{listed}"));
     let resume: Vec<_> = resume.split(' ').take(2).collect();
     let said = lab.ask(ALICE, &resume.join(" ")).await;
     assert!(said.starts_with("I have it before me again"), "{said}");

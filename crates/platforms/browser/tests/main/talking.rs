@@ -180,7 +180,6 @@ async fn a_press_that_was_not_taken_is_not_done_later() {
         data: "q:1".to_owned(),
         pass: None,
     };
-    tokio::time::pause();
     // Nobody listens.
     let refused = lab.chat.press(press()).await;
     assert!(
@@ -195,7 +194,7 @@ async fn a_press_that_was_not_taken_is_not_done_later() {
         "{unclear:?}"
     );
     drop(received);
-    let more = timeout(Duration::from_secs(60), inbox.next()).await;
+    let more = timeout(Duration::from_secs(1), inbox.next()).await;
     assert!(more.is_err(), "the first press is not there any more");
 }
 
