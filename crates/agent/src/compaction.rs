@@ -64,7 +64,7 @@ impl fmt::Debug for CompactionOrder<'_> {
 
 /// What a summary came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Compacted {
+pub struct CompactedHistory {
     pub messages: usize,
     pub bytes_before: usize,
     pub bytes_after: usize,
@@ -122,7 +122,7 @@ task. Leave out secrets, small talk and what was superseded. Write plain text in
 as short as its content allows.";
 
 /// How a conversation is folded: who asks, who pays, where it is written down.
-pub(crate) struct Compactor<'a> {
+pub(crate) struct HistoryCompactor<'a> {
     pub(crate) agent: &'a Agent,
     pub(crate) journal: &'a dyn TurnJournal,
     pub(crate) meter: &'a dyn SpendingMeter,
@@ -135,16 +135,16 @@ impl Agent {
         &self,
         order: CompactionOrder<'_>,
         stop: &CancellationToken,
-    ) -> Result<Compacted, CompactionError> {
+    ) -> Result<CompactedHistory, CompactionError> {
         let is_user = |message: &Message| matches!(message, Message::User { .. });
         let cut = order.history.iter().rposition(is_user).unwrap_or(0);
-        let compactor = Compactor {
+        let compactor = HistoryCompactor {
             agent: self,
             journal: order.journal,
             meter: order.meter,
             stop,
         };
-        let folding = Folding {
+        let folding = FoldedLines {
             summary: order.summary,
             messages: order.history,
             cut,
@@ -152,7 +152,7 @@ impl Agent {
         let (summary, _) = compactor.fold(folding).await?;
         let size = |messages: &[Message]| messages.iter().map(Message::size).sum::<usize>();
         let before = order.summary.map_or(0, HistorySummary::size);
-        Ok(Compacted {
+        Ok(CompactedHistory {
             messages: cut,
             bytes_before: before + size(order.history),
             bytes_after: summary.size() + size(&order.history[cut..]),
@@ -166,18 +166,18 @@ pub const NOBODY_WROTE: &str = "[No person wrote this.";
 
 /// What is to be folded.
 #[derive(Clone, Copy)]
-pub(crate) struct Folding<'a> {
+pub(crate) struct FoldedLines<'a> {
     pub(crate) summary: Option<&'a HistorySummary>,
     pub(crate) messages: &'a [Message],
     /// The first message that stays.
     pub(crate) cut: usize,
 }
 
-impl Compactor<'_> {
+impl HistoryCompactor<'_> {
     /// The summary of what comes before the cut, written down.
     pub(crate) async fn fold(
         &self,
-        folding: Folding<'_>,
+        folding: FoldedLines<'_>,
     ) -> Result<(HistorySummary, TokenUsage), CompactionError> {
         let (folded, kept) = folding.messages.split_at(folding.cut);
         if folded.is_empty() {

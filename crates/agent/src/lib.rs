@@ -44,7 +44,7 @@ mod turn;
 mod untrusted;
 
 pub use compaction::{
-    Compacted, CompactionError, CompactionOrder, CompactionSettings, NOBODY_WROTE,
+    CompactedHistory, CompactionError, CompactionOrder, CompactionSettings, NOBODY_WROTE,
 };
 pub use history::{HistoryBudget, mend, trim};
 pub use journal::{JournalError, NoJournal, TurnJournal};

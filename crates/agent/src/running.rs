@@ -7,7 +7,7 @@ use futures::stream::StreamExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::compaction::{Compactor, Folding, MANY_MESSAGES, cut};
+use crate::compaction::{FoldedLines, HistoryCompactor, MANY_MESSAGES, cut};
 use crate::reply::ModelReply;
 use crate::schema;
 use crate::spending::{tokens_in, usage_of};
@@ -199,13 +199,13 @@ impl<'a> RunningTurn<'a> {
             // Nothing to fold at this step; there may be at the next.
             return Ok(false);
         };
-        let compactor = Compactor {
+        let compactor = HistoryCompactor {
             agent,
             journal: self.turn.journal,
             meter: self.turn.meter,
             stop: &self.stop,
         };
-        let folding = Folding {
+        let folding = FoldedLines {
             summary: self.summary.as_ref(),
             messages: &self.messages,
             cut,
