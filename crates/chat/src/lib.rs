@@ -23,6 +23,7 @@ mod outgoing;
 mod positions;
 mod reaction_choices;
 mod recent_keys;
+mod refusal_log;
 mod seam;
 mod split;
 mod throttled_chats;
@@ -43,6 +44,7 @@ pub use outgoing::{ChatReply, InvalidButton, OutgoingFile, OutgoingText, ReplyBu
 pub use positions::{ChannelPositions, MOST_CHANNELS, Position};
 pub use reaction_choices::ReactionChoices;
 pub use recent_keys::RecentKeys;
+pub use refusal_log::RefusalLog;
 pub use seam::{
     AttachmentStream, Chat, ChatEvent, ChatState, DownloadError, Receipt, ReceiptWaiter,
     ReceiveError, ReceivedEvent, SendError, SendFailure, Signature, UndeliveredReply,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hermetic_chat::{AdapterState, Backoff, ChatState, Position, RecentKeys};
+use hermetic_chat::{AdapterState, Backoff, ChatState, Position, RecentKeys, RefusalLog};
 use hermetic_types::{AccountId, SharedClock, UpdateId};
 
 use crate::config::{SlackConfig, SlackConfigError, SlackEventIntake, SlackHearing, SlackTiming};
@@ -36,6 +36,7 @@ pub(crate) struct SlackAccount {
     /// Slack does not let this app show that it writes.
     pub(crate) no_status: AtomicBool,
     pub(crate) names: PeoplesNames,
+    pub(crate) refusals: RefusalLog,
     state: Mutex<ChatState>,
     /// Whoever listens now.
     listening: Mutex<Option<Arc<ListeningState>>>,
@@ -64,6 +65,7 @@ impl SlackAccount {
             malformed: Mutex::default(),
             no_status: AtomicBool::new(false),
             names: PeoplesNames::default(),
+            refusals: RefusalLog::default(),
             state: Mutex::new(ChatState::Starting),
             listening: Mutex::default(),
         })

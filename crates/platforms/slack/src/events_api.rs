@@ -53,7 +53,9 @@ async fn take(State(slack): State<Arc<SlackAccount>>, headers: HeaderMap, body: 
         return StatusCode::NOT_FOUND.into_response();
     };
     if let Err(error) = signature::check(signing_secret, &headers, &body, slack.clock.now()) {
-        warn!(account = %slack.account, rule = "slack signature", %error, "refused");
+        if let Some(refused) = slack.refusals.refuse() {
+            warn!(account = %slack.account, rule = "slack signature", %error, refused, "refused");
+        }
         return StatusCode::NOT_FOUND.into_response();
     }
     let carried = read(&headers, &body);

@@ -170,7 +170,9 @@ async fn take_update(
     body: Bytes,
 ) -> StatusCode {
     let Some(hook) = telegram.hook.as_ref().filter(|hook| hook.knows(&headers)) else {
-        warn!(account = %telegram.account, rule = "webhook secret", "refused");
+        if let Some(refused) = telegram.refusals.refuse() {
+            warn!(account = %telegram.account, rule = "webhook secret", refused, "refused");
+        }
         return StatusCode::NOT_FOUND;
     };
     let parsed = serde_json::from_slice::<Value>(&body).ok();

@@ -28,8 +28,8 @@ use futures::stream::BoxStream;
 use hermetic_chat::{
     AccountCheck, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply, ChatState,
     CheckError, DownloadError, HttpIntake, OutgoingFile, OutgoingText, ReceiveError, ReceivedEvent,
-    RecentKeys, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError, TextLimit,
-    ThrottledChats,
+    RecentKeys, Redelivery, RefusalLog, ReplyButton, ReplyRule, ReportedChanges, SendError,
+    TextLimit, ThrottledChats,
 };
 use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatId, ChatPlace, MessageId, Platform, Secret,
@@ -174,6 +174,7 @@ pub struct TelegramAdapter {
     /// Presses that were acknowledged without a word.
     acknowledged: Mutex<RecentKeys<String>>,
     hook: Option<WebhookIntake>,
+    refusals: RefusalLog,
 }
 
 /// Who we are to Telegram.
@@ -210,6 +211,7 @@ impl TelegramAdapter {
             seen: Mutex::new(RecentKeys::new(KNOWN_UPDATES)),
             acknowledged: Mutex::new(RecentKeys::new(KNOWN_UPDATES)),
             hook,
+            refusals: RefusalLog::default(),
         })
     }
 

@@ -43,7 +43,9 @@ async fn take(
     }) {
         Ok(signature) => signature,
         Err(error) => {
-            warn!(rule = "webhook signature", %error, "refused");
+            if let Some(refused) = webhook.refusals.refuse() {
+                warn!(rule = "webhook signature", %error, refused, "refused");
+            }
             return StatusCode::UNAUTHORIZED.into_response();
         }
     };

@@ -29,7 +29,7 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
     ButtonLimits, Capabilities, Chat, ChatReply, ChatState, HttpIntake, ReceiveError,
-    ReceivedEvent, Redelivery, ReplyButton, ReplyRule, ReportedChanges, SendError,
+    ReceivedEvent, Redelivery, RefusalLog, ReplyButton, ReplyRule, ReportedChanges, SendError,
 };
 use hermetic_types::{AccountId, ChatPlace, MessageId, Platform, Secret, SharedClock};
 use reqwest::Url;
@@ -98,6 +98,7 @@ pub struct WebhookAdapter {
     client: reqwest::Client,
     state: Mutex<ChatState>,
     nonces: Mutex<UsedNonces>,
+    refusals: RefusalLog,
     waiting: Mutex<WaitingRequests>,
     hand_in: mpsc::Sender<ReceivedEvent>,
     take_out: AsyncMutex<mpsc::Receiver<ReceivedEvent>>,
@@ -143,6 +144,7 @@ impl WebhookAdapter {
             client,
             state: Mutex::new(ChatState::Starting),
             nonces: Mutex::default(),
+            refusals: RefusalLog::default(),
             waiting: Mutex::default(),
             hand_in,
             take_out: AsyncMutex::new(take_out),

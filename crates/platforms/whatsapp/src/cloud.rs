@@ -26,8 +26,8 @@ use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
     AccountCheck, AttachmentStream, Backoff, ButtonLimits, Capabilities, Chat, ChatReply,
     ChatState, CheckError, DownloadError, HttpIntake, OutgoingFile, OutgoingText, ReceiveError,
-    ReceivedEvent, RecentKeys, Redelivery, ReplyRule, ReportedChanges, SendError, SendFailure,
-    TextLimit,
+    ReceivedEvent, RecentKeys, Redelivery, RefusalLog, ReplyRule, ReportedChanges, SendError,
+    SendFailure, TextLimit,
 };
 use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatId, ChatKind, ChatPlace, MessageId, Secret,
@@ -102,6 +102,7 @@ pub struct WhatsAppCloud {
     pace: SendPace,
     people: CloudPeople,
     statuses: DeliveryStatuses,
+    refusals: RefusalLog,
     undelivered: UndeliveredNotes,
     state: Mutex<ChatState>,
     stored: Mutex<RecentKeys<MessageId, ()>>,
@@ -142,6 +143,7 @@ impl WhatsAppCloud {
             pace: SendPace::default(),
             people: CloudPeople::new(config.listed_numbers, Arc::clone(&config.state)),
             statuses: DeliveryStatuses::default(),
+            refusals: RefusalLog::default(),
             undelivered: UndeliveredNotes::new(config.state),
             state: Mutex::new(ChatState::Starting),
             stored: Mutex::new(RecentKeys::new(KNOWN_MESSAGES)),

@@ -44,7 +44,9 @@ async fn answer_challenge(
     let known = cloud.verify_token.as_ref();
     let known = known.is_some_and(|token| signature::is_same(part("hub.verify_token"), token));
     if !known || part("hub.mode") != "subscribe" {
-        warn!(account = %cloud.account, rule = "verify token", "refused");
+        if let Some(refused) = cloud.refusals.refuse() {
+            warn!(account = %cloud.account, rule = "verify token", refused, "refused");
+        }
         return StatusCode::FORBIDDEN.into_response();
     }
     info!(account = %cloud.account, "meta has checked the address of our webhook");
@@ -57,7 +59,9 @@ async fn take(
     body: Bytes,
 ) -> StatusCode {
     if !signature::is_signed(&headers, &body, &cloud.app_secret) {
-        warn!(account = %cloud.account, rule = "notification signature", "refused");
+        if let Some(refused) = cloud.refusals.refuse() {
+            warn!(account = %cloud.account, rule = "notification signature", refused, "refused");
+        }
         return StatusCode::FORBIDDEN;
     }
     let Ok(body) = serde_json::from_slice::<Value>(&body) else {
