@@ -70,6 +70,15 @@ fn rules_are_added_shown_and_taken_back() {
     ");
     assert_eq!(run(&["forget", "c.test"]).code, 0);
     assert_eq!(run(&["forget", "c.test"]).code, 1);
+    let record = hermetic.run(&["audit", "show", "--json"]).out;
+    for (act, rule) in [
+        ("added", "egress: allow b.test:80 for telegram:dm:42"),
+        ("added", "egress: deny c.test"),
+        ("removed", "egress: deny c.test"),
+    ] {
+        let noted = |line: &&str| line.contains(act) && line.contains(rule);
+        assert_eq!(record.lines().filter(noted).count(), 1, "{record}");
+    }
     for wrong in [
         ["allow", "*"],
         ["allow", "https://a.test/"],

@@ -3,20 +3,22 @@
 use std::fmt::Write as _;
 
 use hermetic_app as app;
+use hermetic_audit::{AuditEvent, RuleChange};
 use hermetic_config::{Config, EgressMode};
 use hermetic_egress::deploy::squid_allowlist;
 use hermetic_egress::{
     ConversationScope, RuleEffect, RulePreset, RuleText, RulesText, WrittenRule,
 };
+use hermetic_types::{Clock as _, SystemClock};
 use serde::Serialize;
 use tracing::warn;
 
 use super::super::load;
-use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::failure::CommandFailure;
 use crate::output::{self, BOLD};
 use crate::ownership::refuse_root_for_another;
+use crate::{by_hand, log};
 
 pub(super) const HELP: &str = "\
 The rule goes into hermetic/egress.rules in the home folder, one line for each, to be read and edited.
@@ -59,8 +61,7 @@ fn add(cli: &CommandLine, list: RuleEffect, change: &RuleChangeArgs) -> Result<(
     let rule = WrittenRule::new(list, &change.host, change.whom.clone()).map_err(|error| {
         CommandFailure::new(error.to_string(), "see `hermetic egress allow --help`")
     })?;
-    // The folder is made with the installation's name.
-    app::installation(config.home())?;
+    note_change(&config, RuleChange::Added, &rule.to_string())?;
     let new = app::rule_book(&config).add(&rule)?;
     output::print(&format!(
         "{}{rule}\n",
@@ -73,6 +74,15 @@ pub(super) fn forget(cli: &CommandLine, change: &RuleChangeArgs) -> Result<(), C
     by_hand::or_refuse(&config)?;
     refuse_root_for_another(config.home())?;
     let book = app::rule_book(&config);
+    let mut gone = book.read()?;
+    gone.retain(|rule| rule.rule == change.host && rule.scope == change.whom);
+    // Where something is both allowed and denied, the book forgets the denial alone.
+    if gone.iter().any(|rule| rule.list == RuleEffect::Deny) {
+        gone.retain(|rule| rule.list == RuleEffect::Deny);
+    }
+    if let Some(rule) = gone.first() {
+        note_change(&config, RuleChange::Removed, &rule.to_string())?;
+    }
     if book.forget(&change.host, change.whom.as_ref())? {
         return output::print("forgotten\n");
     }
@@ -80,6 +90,21 @@ pub(super) fn forget(cli: &CommandLine, change: &RuleChangeArgs) -> Result<(), C
         format!("no rule for {} in {}", change.host, book.path().display()),
         "`hermetic egress rules` shows what is written where",
     ))
+}
+
+/// Writes the change into the record, before it is made: a rule that nobody can account for is not written.
+fn note_change(config: &Config, act: RuleChange, rule: &str) -> Result<(), CommandFailure> {
+    // The folder is made with the installation's name.
+    app::installation(config.home())?;
+    let redactor = app::redactor(config);
+    log::hide(&redactor);
+    let event = AuditEvent::Rule {
+        act,
+        rule: redactor.redact(format!("egress: {rule}")).into(),
+        by: redactor.redact(by_hand::who()).into(),
+    };
+    app::audit(config)?.append(&event, SystemClock.now())?;
+    Ok(())
 }
 
 /// One rule of all that count.
