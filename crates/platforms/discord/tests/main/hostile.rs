@@ -105,3 +105,23 @@ async fn ten_thousand_channels_are_described_without_harm() {
     lab.server.says_in(CHANNEL, ALICE, "<@42> hello");
     assert_eq!(next_message(&mut inbox).await.text, "hello");
 }
+
+#[tokio::test]
+async fn a_channel_of_ten_thousand_is_a_channel_and_nobody_in_it_is_mistaken() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    listening_until(&mut inbox, lab.server.wait_for_bot()).await;
+    let member = |id: u64| json!({ "user": { "id": id.to_string(), "username": "member" } });
+    let crowd: Vec<_> = (20_000..30_000).map(member).collect();
+    let guild = json!({ "id": "900", "member_count": 10_000, "members": crowd });
+    lab.server.dispatch("GUILD_CREATE", guild);
+    for speaker in 20_000..20_500 {
+        lab.server
+            .says_in(CHANNEL, speaker, "to nobody in particular");
+    }
+    lab.server.says_in(CHANNEL, ALICE, "<@42> is it full?");
+    let heard = next_message(&mut inbox).await;
+    assert_eq!(heard.text, "is it full?");
+    assert_eq!(heard.sender.id.as_str(), ALICE.to_string());
+    assert_eq!(lab.server.resumes(), [0; 0], "the socket held");
+}

@@ -126,3 +126,35 @@ async fn ten_thousand_people_who_talk_to_each_other_are_not_for_us() {
     assert_eq!(next_texts(&mut inbox, 1).await, ["after"]);
     lab.server.wait_until_acknowledged().await;
 }
+
+#[tokio::test]
+async fn a_channel_of_ten_thousand_is_a_channel_and_nobody_in_it_is_asked_about() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    lab.server.says(ALICE, "before");
+    assert_eq!(next_texts(&mut inbox, 1).await, ["before"]);
+    let asked_before = lab.server.tries("users.info");
+    for number in 0..10_000 {
+        lab.server.event(json!({
+            "type": "member_joined_channel", "channel": CHANNEL, "user": format!("UCROWD{number}"),
+            "event_ts": format!("1700000000.{number:06}"),
+        }));
+    }
+    for number in 0..500 {
+        let speaker = format!("UCROWD{number}");
+        lab.server.says_in(
+            CHANNEL,
+            &speaker,
+            json!({ "text": "to nobody in particular" }),
+        );
+    }
+    lab.server.mentions(CHANNEL, ALICE, "is it full?");
+    let heard = next_message(&mut inbox).await;
+    assert_eq!(heard.text, "is it full?");
+    assert_eq!(heard.sender.id.as_str(), ALICE);
+    // Whoever writes for others costs no request: at most Alice was asked about.
+    let asked = lab.server.tries("users.info") - asked_before;
+    assert!(asked <= 1, "{asked} people were asked about");
+    assert_eq!(lab.server.calls("conversations.members").len(), 0);
+    lab.server.wait_until_acknowledged().await;
+}
