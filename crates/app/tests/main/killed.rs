@@ -15,7 +15,9 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::lab::Lab;
-use stages::{DiscordStage, SignalStage, SlackStage, Stage, TelegramStage, WhatsAppStage};
+use stages::{
+    DiscordStage, MatrixStage, SignalStage, SlackStage, Stage, TelegramStage, WhatsAppStage,
+};
 
 /// Deaths in one telling that is not long.
 const DEATHS: usize = 6;
@@ -54,6 +56,14 @@ async fn on_signal_a_gateway_may_die_at_each_step() {
     Telling::begin(SignalStage::new().await).await.tell().await;
 }
 
+#[tokio::test]
+async fn on_matrix_a_gateway_may_die_at_each_step() {
+    let name = "on_matrix_a_gateway_may_die_at_each_step";
+    if let Some(stage) = MatrixStage::find(name).await {
+        Telling::begin(stage).await.tell().await;
+    }
+}
+
 /// One story on one platform.
 struct Telling<S> {
     stage: S,
@@ -76,7 +86,7 @@ impl<S: Stage> Telling<S> {
         let alive = self.waits_of_a_message().await;
         for death in deaths(alive) {
             self.lab.dies_after(death);
-            let said = self.say();
+            let said = self.say().await;
             self.until_dead_or_answered(&said).await;
             self.is_answered_once_by_the_next(death, &said).await;
         }
@@ -85,7 +95,7 @@ impl<S: Stage> Telling<S> {
         for death in deaths(waking) {
             self.lab.crash();
             self.stage.is_left().await;
-            let said = self.say();
+            let said = self.say().await;
             if self.lab.start_to_die(death).await {
                 self.stage.connect_if_it_lives(&self.lab).await;
                 self.until_dead_or_answered(&said).await;
@@ -98,7 +108,7 @@ impl<S: Stage> Telling<S> {
     /// How often the gateway waits until a message is over and done with.
     async fn waits_of_a_message(&mut self) -> u64 {
         let before = self.lab.waited();
-        let said = self.say();
+        let said = self.say().await;
         self.until_dead_or_answered(&said).await;
         self.lab.waited() - before
     }
@@ -107,17 +117,17 @@ impl<S: Stage> Telling<S> {
     async fn waits_of_a_start(&mut self) -> u64 {
         self.lab.crash();
         self.stage.is_left().await;
-        let said = self.say();
+        let said = self.say().await;
         self.lab.start().await;
         self.stage.connect(&self.lab).await;
         self.until_dead_or_answered(&said).await;
         self.lab.waited()
     }
 
-    fn say(&mut self) -> Note<S::Said> {
+    async fn say(&mut self) -> Note<S::Said> {
         self.round += 1;
         let word = format!("w{:04}", self.round);
-        let said = self.stage.says(&format!("note {word}"));
+        let said = self.stage.says(&format!("note {word}")).await;
         Note { word, said }
     }
 
@@ -125,7 +135,7 @@ impl<S: Stage> Telling<S> {
         let store = self.lab.store().await;
         let over = timeout(PATIENCE, async {
             while !self.lab.is_dead() {
-                let shown = !self.shown(&note.word).is_empty();
+                let shown = !self.shown(&note.word).await.is_empty();
                 let due = store.deliveries().due(RowOwner::AnyGateway).await.unwrap();
                 let open = store.inbox().open(RowOwner::AnyGateway).await.unwrap();
                 if shown && due.is_empty() && open.is_empty() {
@@ -152,9 +162,9 @@ impl<S: Stage> Telling<S> {
             self.until_answered(note, death).await;
         }
         // Whatever was to come has come when the next one is answered.
-        let next = self.say();
+        let next = self.say().await;
         self.until_answered(&next, death).await;
-        let shown = self.shown(word);
+        let shown = self.shown(word).await;
         let unmarked = shown.iter().filter(|text| !text.contains(MARK)).count();
         assert!(unmarked <= 1, "killed at wait {death}: {shown:?}");
     }
@@ -165,12 +175,12 @@ impl<S: Stage> Telling<S> {
         assert!(
             answered.is_ok() && !self.lab.is_dead(),
             "killed at wait {death}: {word} is lost: {:?}",
-            self.stage.shown()
+            self.stage.shown().await
         );
     }
 
-    fn shown(&self, word: &str) -> Vec<String> {
-        let all = self.stage.shown().into_iter();
+    async fn shown(&self, word: &str) -> Vec<String> {
+        let all = self.stage.shown().await.into_iter();
         all.filter(|text| text.contains(word)).collect()
     }
 }

@@ -8,16 +8,17 @@ use serde_json::json;
 use crate::approvals::{self, Deed};
 use crate::lab::{Lab, calls_terminal, stalls};
 
-struct Homeserver {
+/// A real homeserver behind a proxy that can spoil it, with our account and somebody who may write.
+pub(crate) struct Homeserver {
     synapse: Synapse,
-    proxy: MatrixProxy,
-    bot: MatrixPerson,
-    alice: MatrixPerson,
+    pub(crate) proxy: MatrixProxy,
+    pub(crate) bot: MatrixPerson,
+    pub(crate) alice: MatrixPerson,
 }
 
 impl Homeserver {
     /// `None` where there is none, which is said.
-    async fn find(test: &str) -> Option<Self> {
+    pub(crate) async fn find(test: &str) -> Option<Self> {
         let synapse = match Synapse::shared().await {
             Ok(synapse) => synapse,
             Err(why) => {

@@ -8,6 +8,7 @@ use hermetic_testkit::whatsapp::{Person, WhatsAppServer};
 use hermetic_types::{ConversationKey, Timestamp};
 
 use crate::lab::{Builder, Lab};
+use crate::matrix::Homeserver;
 
 const USER: u64 = 7;
 
@@ -26,10 +27,10 @@ pub(super) trait Stage {
     /// Until the platform has noticed that nobody is there.
     async fn is_left(&self) {}
 
-    fn says(&self, words: &str) -> Self::Said;
+    async fn says(&self, words: &str) -> Self::Said;
 
     /// What people see of us, each message as it was changed last.
-    fn shown(&self) -> Vec<String>;
+    async fn shown(&self) -> Vec<String>;
 
     /// Whether it handed a message over and does not have it any more, while we never stored it.
     async fn has_forgotten(&self, _lab: &Lab, _said: &Self::Said) -> bool {
@@ -52,11 +53,11 @@ impl Stage for TelegramStage {
         builder.telegram(&self.0)
     }
 
-    fn says(&self, words: &str) {
+    async fn says(&self, words: &str) {
         self.0.says(USER as i64, words);
     }
 
-    fn shown(&self) -> Vec<String> {
+    async fn shown(&self) -> Vec<String> {
         self.0.shown(USER as i64)
     }
 }
@@ -81,12 +82,12 @@ impl Stage for DiscordStage {
         self.0.wait_for_bot().await;
     }
 
-    fn says(&self, words: &str) {
+    async fn says(&self, words: &str) {
         let text = format!("<@{BOT_ID}> {words}");
         self.0.says_in(CHANNEL, USER, &text);
     }
 
-    fn shown(&self) -> Vec<String> {
+    async fn shown(&self) -> Vec<String> {
         self.0.shown_anywhere()
     }
 }
@@ -117,11 +118,11 @@ impl Stage for SlackStage {
         self.0.wait_for_open_sockets(0).await;
     }
 
-    fn says(&self, words: &str) {
+    async fn says(&self, words: &str) {
         self.0.mentions(slack::CHANNEL, "U0ALICE", words);
     }
 
-    fn shown(&self) -> Vec<String> {
+    async fn shown(&self) -> Vec<String> {
         let messages = self.0.messages(slack::CHANNEL).into_iter();
         messages.map(|(_, text)| text).collect()
     }
@@ -163,13 +164,53 @@ impl Stage for WhatsAppStage {
         self.subscribe(lab).await;
     }
 
-    fn says(&self, words: &str) {
+    async fn says(&self, words: &str) {
         self.0.says(WHATSAPP_USER, words);
     }
 
-    fn shown(&self) -> Vec<String> {
+    async fn shown(&self) -> Vec<String> {
         let sent = self.0.sent();
         sent.iter().map(|sent| sent.text().to_owned()).collect()
+    }
+}
+
+/// On a real homeserver, which knows a second sending of one message by its transaction.
+pub(super) struct MatrixStage {
+    home: Homeserver,
+    room: String,
+}
+
+impl MatrixStage {
+    /// `None` where there is no homeserver, which is said.
+    pub(super) async fn find(test: &str) -> Option<Self> {
+        let home = Homeserver::find(test).await?;
+        let room = home.alice.opens_private(&home.bot).await;
+        Some(Self { home, room })
+    }
+}
+
+impl Stage for MatrixStage {
+    type Said = ();
+
+    fn build(&self, builder: Builder) -> Builder {
+        builder.matrix(self.home.proxy.url(), &self.home.bot, &self.home.alice)
+    }
+
+    async fn connect(&self, _: &Lab) {
+        let bot = self.home.bot.user();
+        self.home
+            .alice
+            .waits_until_member(&self.room, bot, "join")
+            .await;
+    }
+
+    async fn says(&self, words: &str) {
+        self.home.alice.says(&self.room, words).await;
+    }
+
+    async fn shown(&self) -> Vec<String> {
+        let shown = self.home.alice.shown(&self.room, self.home.bot.user());
+        shown.await.into_iter().map(|one| one.text).collect()
     }
 }
 
@@ -198,11 +239,11 @@ impl Stage for SignalStage {
         self.0.wait_for_listeners(0).await;
     }
 
-    fn says(&self, words: &str) -> u64 {
+    async fn says(&self, words: &str) -> u64 {
         self.0.says(ALICE, words)
     }
 
-    fn shown(&self) -> Vec<String> {
+    async fn shown(&self) -> Vec<String> {
         let sent = self.0.calls("send");
         let texts = sent.iter().map(|call| call.params["message"].as_str());
         texts.flatten().map(str::to_owned).collect()
