@@ -7,6 +7,7 @@ mod graph;
 mod intake;
 mod media_kind;
 mod message;
+mod newest_message;
 mod notification;
 mod people;
 mod refusal;
@@ -41,6 +42,7 @@ use tracing::{info, warn};
 use crate::WhatsAppHearing;
 use crate::pace::SendPace;
 use graph::{GraphApi, GraphCallError};
+use newest_message::NewestMessage;
 use people::CloudPeople;
 use status::DeliveryStatuses;
 use typing::LastMessage;
@@ -103,6 +105,7 @@ pub struct WhatsAppCloud {
     people: CloudPeople,
     statuses: DeliveryStatuses,
     refusals: RefusalLog,
+    newest: NewestMessage,
     undelivered: UndeliveredNotes,
     state: Mutex<ChatState>,
     stored: Mutex<RecentKeys<MessageId, ()>>,
@@ -144,6 +147,7 @@ impl WhatsAppCloud {
             people: CloudPeople::new(config.listed_numbers, Arc::clone(&config.state)),
             statuses: DeliveryStatuses::default(),
             refusals: RefusalLog::default(),
+            newest: NewestMessage::new(Arc::clone(&config.state)),
             undelivered: UndeliveredNotes::new(config.state),
             state: Mutex::new(ChatState::Starting),
             stored: Mutex::new(RecentKeys::new(KNOWN_MESSAGES)),

@@ -117,6 +117,12 @@ impl WhatsAppCloud {
         }
         for posted in notification.messages {
             let id = posted.message.id.clone();
+            if let Some(written) = posted.message.written()
+                && self.newest.is_stale(written, self.now()).await?
+            {
+                warn!(account = %self.account, update = %id, rule = "age of a message", "refused");
+                continue;
+            }
             if !self.was_stored(&id)
                 && let Some((received, counterfoil)) = self.hear(posted).await?
             {

@@ -133,8 +133,13 @@ struct RawCard {
 impl CloudMessage {
     /// When it was sent; what cannot be read comes first.
     pub(crate) fn seconds(&self) -> i64 {
-        let written = self.timestamp.as_deref();
-        written.and_then(|text| text.parse().ok()).unwrap_or(0)
+        self.written().map_or(0, Timestamp::seconds)
+    }
+
+    /// When it was sent, where that can be read.
+    pub(crate) fn written(&self) -> Option<Timestamp> {
+        let seconds = self.timestamp.as_deref()?.parse().ok()?;
+        Some(Timestamp::from_seconds(seconds))
     }
 
     pub(crate) fn is_from(&self, contact: &RawContact) -> bool {

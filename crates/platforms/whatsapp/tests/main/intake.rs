@@ -237,3 +237,20 @@ fn message_of(received: &ReceivedEvent) -> (String, &str) {
         other => panic!("expected a message, got {other:?}"),
     }
 }
+
+#[tokio::test]
+async fn what_was_signed_long_ago_is_not_heard_and_not_asked_for_again() {
+    let lab = Lab::new().await;
+    let mut inbox = lab.listen();
+    lab.server.says(ALICE, "today");
+    assert_eq!(next_message(&mut inbox).await.text, "today");
+    let old = notification(
+        PHONE_NUMBER_ID,
+        &[said("wamid.old", 1_700_000_000, "again")],
+    );
+    let signature = sign(old.as_bytes());
+    let status = lab.server.posts_raw(old.as_bytes(), Some(&signature)).await;
+    assert_eq!(status, 200);
+    lab.server.says(ALICE, "and on");
+    assert_eq!(next_message(&mut inbox).await.text, "and on");
+}
