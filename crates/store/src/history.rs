@@ -232,8 +232,9 @@ impl HistoryRows {
         self.database.read_first(doing, query, at).await
     }
 
-    /// Forgets sessions and conversations in which nothing was said since `before`; how many lines those
-    /// were.
+    /// Forgets sessions and conversations in which nothing was said since `before`, and of those that go on the
+    /// lines from before it for which a summary of before it stands: who never falls silent would fill the store
+    /// alone. How many lines those were.
     pub async fn forget_silent(&self, before: Timestamp) -> Result<u64, StoreError> {
         let before = before.millis();
         let forgotten = [
@@ -245,6 +246,20 @@ impl HistoryRows {
                 "DELETE FROM history WHERE session IS NULL AND conversation IN
                  (SELECT conversation FROM history WHERE session IS NULL
                   GROUP BY conversation HAVING MAX(at) < ?)",
+            )
+            .bind(before),
+            // A summary that is as old is not taken back any more, so nothing asks for these lines again.
+            SqlStatement::new(
+                "DELETE FROM history WHERE session IS NULL AND at < ? AND id <=
+                 (SELECT MAX(up_to) FROM compactions WHERE compactions.session IS NULL AND compactions.at < ?
+                  AND compactions.conversation = history.conversation)",
+            )
+            .bind(before)
+            .bind(before),
+            SqlStatement::new(
+                "DELETE FROM compactions WHERE session IS NULL AND EXISTS
+                 (SELECT 1 FROM compactions AS later WHERE later.session IS NULL AND later.at < ?
+                  AND later.conversation = compactions.conversation AND later.up_to > compactions.up_to)",
             )
             .bind(before),
             SqlStatement::new("DELETE FROM sessions WHERE ended_at < ?").bind(before),
@@ -259,7 +274,7 @@ impl HistoryRows {
         let doing = "forget silent conversations";
         let written = self.database.write(doing, (Soon, Fail), forgotten.into());
         let lines = written.await?;
-        Ok(lines.iter().take(2).map(StatementResult::affected).sum())
+        Ok(lines.iter().take(3).map(StatementResult::affected).sum())
     }
 
     /// Forgets all that was ever said in a conversation.
@@ -353,6 +368,50 @@ mod tests {
         assert_eq!(forgotten, 1);
         assert_eq!(history.last_at(&a).await.unwrap(), None);
         assert_eq!(history.recent(&b, 9).await.unwrap().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_conversation_that_goes_on_for_ever_loses_what_an_old_summary_stands_for() {
+        let (_folder, history) = history().await;
+        let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
+        let at = Timestamp::from_millis;
+        let mut numbers = Vec::new();
+        for time in 1..=6 {
+            numbers.push(
+                history
+                    .append(&a, &time.to_string(), at(time))
+                    .await
+                    .unwrap(),
+            );
+            history.append(&b, "other", at(time)).await.unwrap();
+        }
+        history
+            .compact(&a, numbers[0], "first", at(2))
+            .await
+            .unwrap();
+        history.compact(&a, numbers[2], "old", at(4)).await.unwrap();
+        history.compact(&a, numbers[4], "new", at(6)).await.unwrap();
+        // Lines 1 to 3 are old, and so is the summary that stands for them; 4 and 5 wait for theirs.
+        assert_eq!(history.forget_silent(at(5)).await.unwrap(), 3);
+        let kept = history.lines(&a, ViewBounds::default()).await.unwrap();
+        let kept: Vec<_> = kept.iter().map(|line| line.number).collect();
+        assert_eq!(kept, numbers[3..]);
+        let view = history.view(&a, ViewBounds::default()).await.unwrap();
+        assert_eq!(
+            (view.summary.as_deref(), texts(&view)),
+            (Some("new"), vec!["6"])
+        );
+        assert_eq!(history.recent(&b, 9).await.unwrap().len(), 6);
+        // What is taken back leads to the old summary, and to nothing that is missing.
+        history
+            .take_back(&a, numbers[4], None, at(7))
+            .await
+            .unwrap();
+        let view = history.view(&a, ViewBounds::default()).await.unwrap();
+        assert_eq!(
+            (view.summary.as_deref(), texts(&view)),
+            (Some("old"), vec!["4"])
+        );
     }
 
     async fn history() -> (tempfile::TempDir, HistoryRows) {
