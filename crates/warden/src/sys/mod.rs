@@ -9,4 +9,4 @@ mod pages;
 
 #[cfg(feature = "serve")]
 pub(crate) use pages::keep_freed_frames;
-pub use pages::let_go_of_startup_code;
+pub use pages::{give_back_freed_memory, let_go_of_startup_code};

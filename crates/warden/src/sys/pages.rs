@@ -31,6 +31,16 @@ pub fn let_go_of_startup_code() {
     }
 }
 
+/// What was allocated for a start and freed since stays with the C library, in pieces between what lives on.
+/// Asked for it, the library gives whole pages of it back to the kernel.
+pub fn give_back_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the allocator takes its own locks; nothing that is in use is moved or freed.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Every frame is a piece of memory of its own, and one that carries much is 128 KiB: as it comes,
 /// the C library asks the kernel for each and gives it back after it, cleared and charged anew.
 #[cfg(feature = "serve")]

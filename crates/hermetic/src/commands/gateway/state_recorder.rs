@@ -36,6 +36,7 @@ impl StateRecorder {
     pub(super) fn note(&self, condition: &GatewayCondition) {
         let mut state = self.state();
         let before = state.stage;
+        let connected_before = connected(&state);
         state.stage = match condition.stage {
             hermetic_gateway::GatewayStage::Starting => LifeStage::Starting,
             hermetic_gateway::GatewayStage::Serving => LifeStage::Running,
@@ -53,6 +54,10 @@ impl StateRecorder {
             .map(|part| (part.name.clone(), part.health.clone()))
             .collect();
         self.write(&state);
+        // To connect takes code and memory that a connection does not need afterwards.
+        if state.stage == LifeStage::Running && connected(&state) > connected_before {
+            let_go_of_startup();
+        }
         let is_degraded = state.parts.values().any(|health| !health.is_ok());
         match (before, state.stage) {
             (LifeStage::Starting, LifeStage::Running) => self.ready(),
@@ -83,7 +88,7 @@ impl StateRecorder {
 
     fn ready(&self) {
         info!("ready");
-        hermetic_warden::sys::let_go_of_startup_code();
+        let_go_of_startup();
         tell_systemd(NotifyState::Ready);
         if !self.awaited {
             return;
@@ -105,6 +110,20 @@ impl StateRecorder {
     fn state(&self) -> MutexGuard<'_, GatewayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many accounts are connected.
+fn connected(state: &GatewayState) -> usize {
+    let states = state.platforms.values();
+    states
+        .filter(|platform| platform.state == "connected")
+        .count()
+}
+
+/// Gives back the memory that only a start needs.
+fn let_go_of_startup() {
+    hermetic_warden::sys::give_back_freed_memory();
+    hermetic_warden::sys::let_go_of_startup_code();
 }
 
 /// Where systemd did not start us this does nothing.
