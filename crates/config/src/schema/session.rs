@@ -76,7 +76,7 @@ pub(super) fn keys() -> Vec<SchemaKey> {
             "session_store_max_age_days",
             count(0, 36_500),
             "90",
-            "days a silent conversation is kept",
+            "days a silent conversation is kept; in one that goes on, days that lines are kept for which a summary stands",
         ),
         key(
             "filter_silence_narration",
