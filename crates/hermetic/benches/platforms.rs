@@ -3,6 +3,9 @@
 //!
 //! `cargo bench -p hermetic --bench platforms`
 //!
+//! Matrix is connected too where there is a Synapse, so that memory is that of six; nobody writes there, because
+//! it would be Synapse that is measured.
+//!
 //! The shares of the platforms are what each lets one bot send: our adapters keep to Discord's fifty
 //! requests a second and to Slack's one message a second in a channel, here as everywhere.
 
@@ -18,7 +21,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hermetic_testkit::discord::{self, DiscordServer};
+use hermetic_testkit::matrix::MatrixPerson;
 use hermetic_testkit::model::{Reply, ScriptedServer};
+use hermetic_testkit::pypi::Synapse;
 use hermetic_testkit::signal_server::{self, ReceiveMode, SignalServer};
 use hermetic_testkit::slack::{self, SlackServer, direct_channel};
 use hermetic_testkit::telegram::{self, Failure, TelegramServer};
@@ -61,7 +66,11 @@ enum Platform {
 #[tokio::main]
 async fn main() -> Done<()> {
     let stage = Stage::start().await?;
-    println!("idle on five platforms: {} kB resident", stage.resident()?);
+    println!(
+        "idle on {} platforms: {} kB resident",
+        stage.connected(),
+        stage.resident()?
+    );
     let full: u32 = SHARES.iter().map(|(_, share)| share).sum();
     let mut traffic = Traffic::new(&stage);
     for (what, percent) in [("at full speed", 100), ("at half of that", 50)] {
@@ -183,6 +192,7 @@ struct Stage {
     slack: SlackServer,
     whatsapp: WhatsAppServer,
     signal: SignalServer,
+    matrix: Option<Synapse>,
     gateway: Gateway,
     _model: ScriptedServer,
     _home: TempDir,
@@ -198,6 +208,7 @@ impl Stage {
         );
         let (slack, whatsapp) = (SlackServer::start().await?, WhatsAppServer::start().await?);
         let signal = SignalServer::start(ReceiveMode::OnConnection).await?;
+        let (matrix, matrix_env) = homeserver().await?;
         let model = ScriptedServer::answering(answer).await?;
         let home = tempfile::tempdir()?;
         // Not asked for twice: nobody else listens on loopback ports of this range meanwhile.
@@ -223,7 +234,7 @@ impl Stage {
             "GATEWAY_ALLOW_ALL_USERS=true\nTELEGRAM_BOT_TOKEN={}\nDISCORD_BOT_TOKEN={}\n\
              SLACK_BOT_TOKEN={}\nSLACK_APP_TOKEN={}\nSIGNAL_HTTP_URL={}\nSIGNAL_ACCOUNT={}\n\
              WHATSAPP_CLOUD_PHONE_NUMBER_ID={}\nWHATSAPP_CLOUD_ACCESS_TOKEN={}\n\
-             WHATSAPP_CLOUD_APP_SECRET={}\nWHATSAPP_CLOUD_VERIFY_TOKEN={}\n",
+             WHATSAPP_CLOUD_APP_SECRET={}\nWHATSAPP_CLOUD_VERIFY_TOKEN={}\n{matrix_env}",
             telegram::TOKEN,
             discord::TOKEN,
             slack::BOT_TOKEN,
@@ -256,10 +267,15 @@ impl Stage {
             slack,
             whatsapp,
             signal,
+            matrix,
             gateway,
             _model: model,
             _home: home,
         })
+    }
+
+    fn connected(&self) -> usize {
+        SHARES.len() + usize::from(self.matrix.is_some())
     }
 
     fn say(&self, platform: Platform, person: u32, words: &str) {
@@ -303,6 +319,24 @@ impl Stage {
         let size = line.and_then(|line| line.split_whitespace().nth(1));
         Ok(size.ok_or("no VmRSS")?.parse()?)
     }
+}
+
+/// A homeserver with an account for the gateway, where one can be had, and the variables that name it.
+async fn homeserver() -> Done<(Option<Synapse>, String)> {
+    let synapse = match Synapse::shared().await {
+        Ok(synapse) => synapse,
+        Err(why) => {
+            println!("without Matrix: {why}");
+            return Ok((None, String::new()));
+        }
+    };
+    let bot = MatrixPerson::register(synapse.url(), "bot").await?;
+    let env = format!(
+        "MATRIX_HOMESERVER={}\nMATRIX_ACCESS_TOKEN={}\n",
+        synapse.url(),
+        bot.token()
+    );
+    Ok((Some(synapse), env))
 }
 
 /// Few, and named for as long as the bench runs.
