@@ -13,7 +13,7 @@ use hermetic_config::{
 use hermetic_egress::EgressMetrics;
 use hermetic_gateway::{
     BusyMode, DayLimits, GatewayMetrics, GatewayParts, GatewaySettings, ResetSettings,
-    SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress,
+    SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress, VoiceNotes,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
@@ -28,7 +28,7 @@ use super::egress::EgressApprovers;
 use super::platforms::AdapterSurroundings;
 use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
-use super::{BackendCaller, access, approvals, boundary, dashboard, model, platforms};
+use super::{BackendCaller, access, approvals, boundary, dashboard, model, platforms, web};
 use crate::{AppFailure, Surroundings};
 
 const TURN_ATTEMPTS: u32 = 3;
@@ -146,6 +146,10 @@ pub async fn gateway(
         true => BTreeMap::new(),
         false => model::others(config, &agent, &clock)?,
     };
+    let vision = match config.model().auxiliary.contains_key("vision") {
+        true => model::auxiliary(config, "vision", &clock)?,
+        false => None,
+    };
     Ok(GatewayParts {
         access: access::access(config, &store),
         intakes,
@@ -160,6 +164,8 @@ pub async fn gateway(
         clock,
         metrics,
         registry: Arc::new(shown),
+        voice: VoiceNotes::new(web::transcription(config), config.speech().echo_transcripts),
+        vision,
         dashboard,
         store,
     })
@@ -230,6 +236,7 @@ fn settings(config: &Config, resolved: &ResolvedBackend, model: &str) -> Gateway
         models: model::told(config, model),
         show_media: config.agent().image_input != ImageInput::Text,
         checkpoints: config.agent().checkpoints,
+        clarify_timeout: config.agent().clarify_timeout,
         spending: spending(config),
         warnings: resolved.warnings(boundary),
     }

@@ -111,7 +111,9 @@ impl SearchService {
     /// At most `limit` pages, the best first.
     pub async fn search(&self, query: &str, limit: usize) -> Result<Vec<FoundPage>, ServiceError> {
         let answer = self.client.json(self.request(query, limit)).await?;
-        let found = self.found(&answer).ok_or_else(|| self.client.unreadable())?;
+        let found = self
+            .found(&answer)
+            .ok_or_else(|| self.client.unreadable())?;
         let pages = found.iter().filter_map(|entry| self.page(entry));
         Ok(pages.take(limit).collect())
     }
@@ -122,7 +124,10 @@ impl SearchService {
         let key = self.settings.key.as_ref().map_or("", Secret::expose);
         match self.settings.provider {
             SearchProvider::SearXng => http
-                .get(with_query(url, &[("q", query), ("format", "json"), ("pageno", "1")]))
+                .get(with_query(
+                    url,
+                    &[("q", query), ("format", "json"), ("pageno", "1")],
+                ))
                 .header(ACCEPT, "application/json"),
             SearchProvider::Brave => http
                 .get(with_query(

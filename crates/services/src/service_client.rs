@@ -17,7 +17,9 @@ pub enum ServiceError {
     Unreachable { service: &'static str },
     #[error("{service} did not answer within {seconds} s")]
     Slow { service: &'static str, seconds: u64 },
-    #[error("{service} did not take the operator's key ({status}); the operator has to look at {key}")]
+    #[error(
+        "{service} did not take the operator's key ({status}); the operator has to look at {key}"
+    )]
     Key {
         service: &'static str,
         status: StatusCode,
@@ -111,7 +113,11 @@ impl ServiceClient {
 
     async fn read(&self, response: &mut Response) -> Result<Vec<u8>, ServiceError> {
         let mut all = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| self.failed(&error))? {
+        while let Some(piece) = response
+            .chunk()
+            .await
+            .map_err(|error| self.failed(&error))?
+        {
             if all.len() + piece.len() > self.most_bytes {
                 return Err(ServiceError::TooLarge {
                     service: self.service,

@@ -44,7 +44,13 @@ impl TranscriptionService {
         let proxy = settings.proxy.as_ref();
         let key = settings.key_setting;
         Ok(Self {
-            client: ServiceClient::new("the transcription endpoint", key, PATIENCE, MOST_BYTES, proxy)?,
+            client: ServiceClient::new(
+                "the transcription endpoint",
+                key,
+                PATIENCE,
+                MOST_BYTES,
+                proxy,
+            )?,
             url: below(&settings.base_url, "audio/transcriptions")?,
             settings,
         })

@@ -44,7 +44,12 @@ async fn a_recording_becomes_text() {
     assert_eq!(head.uri.path(), "/v1/audio/transcriptions");
     assert_eq!(head.headers["authorization"], "Bearer key-of-the-operator");
     let body = String::from_utf8(body.to_vec()).unwrap();
-    for part in ["whisper-1", "OggS-of-somebody", r#"filename="voice.ogg""#, "language"] {
+    for part in [
+        "whisper-1",
+        "OggS-of-somebody",
+        r#"filename="voice.ogg""#,
+        "language",
+    ] {
         assert!(body.contains(part), "{part}: {body}");
     }
 }
@@ -57,7 +62,10 @@ async fn an_answer_that_is_no_transcript_is_none() {
             .transcribe(vec![1], "voice.ogg")
             .await
             .unwrap_err();
-        assert!(matches!(failed, ServiceError::Unreadable { .. }), "{body}: {failed}");
+        assert!(
+            matches!(failed, ServiceError::Unreadable { .. }),
+            "{body}: {failed}"
+        );
     }
 }
 
@@ -72,7 +80,10 @@ async fn words_become_a_picture() {
     let (head, body) = origin.last();
     assert_eq!(head.uri.path(), "/images/generations");
     let body = String::from_utf8(body.to_vec()).unwrap();
-    assert!(body.contains("1024x1536") && body.contains("a cat"), "{body}");
+    assert!(
+        body.contains("1024x1536") && body.contains("a cat"),
+        "{body}"
+    );
 }
 
 #[tokio::test]
@@ -84,6 +95,9 @@ async fn a_picture_that_is_somewhere_else_is_not_fetched() {
         .generate("a cat", ImageShape::Square)
         .await
         .unwrap_err();
-    assert!(matches!(failed, ServiceError::Unreadable { .. }), "{failed}");
+    assert!(
+        matches!(failed, ServiceError::Unreadable { .. }),
+        "{failed}"
+    );
     assert_eq!(elsewhere.requests(), 0);
 }

@@ -1,8 +1,6 @@
 //! Every provider's own request and answer.
 
-use hermetic_services::{
-    FoundPage, SearchProvider, SearchService, SearchSettings, ServiceError,
-};
+use hermetic_services::{FoundPage, SearchProvider, SearchService, SearchSettings, ServiceError};
 use hermetic_types::Secret;
 
 use crate::origin::Origin;
@@ -80,7 +78,10 @@ async fn every_provider_is_asked_in_its_own_words() {
                 assert_eq!(path, "/search?q=rust+%26+more&format=json&pageno=1");
             }
             SearchProvider::Brave => {
-                assert!(path.starts_with("/web/search?q=rust+%26+more&count=5"), "{path}");
+                assert!(
+                    path.starts_with("/web/search?q=rust+%26+more&count=5"),
+                    "{path}"
+                );
                 assert_eq!(header("x-subscription-token"), Some("key-of-the-operator"));
             }
             SearchProvider::Tavily => {
@@ -106,7 +107,10 @@ async fn no_more_comes_than_was_asked_for_and_every_text_is_bounded() {
         .await
         .unwrap();
     assert_eq!(pages.len(), 2);
-    assert_eq!((pages[0].title.len(), pages[0].description.len()), (300, 1000));
+    assert_eq!(
+        (pages[0].title.len(), pages[0].description.len()),
+        (300, 1000)
+    );
 }
 
 #[tokio::test]
@@ -141,7 +145,10 @@ async fn a_provider_that_fails_is_told_of_without_its_own_words() {
             .unwrap_err();
         let is_too_large = matches!(failed, ServiceError::TooLarge { .. });
         let is_unreadable = matches!(failed, ServiceError::Unreadable { .. });
-        assert!(is_too_large == is_expected && is_unreadable != is_expected, "{failed}");
+        assert!(
+            is_too_large == is_expected && is_unreadable != is_expected,
+            "{failed}"
+        );
     }
 }
 

@@ -47,11 +47,16 @@ pub(super) fn urls(arguments: &Map<String, Value>) -> Result<Vec<String>, String
     };
     if list.len() > MOST_URLS {
         let many = list.len();
-        return Err(format!("{many} addresses are too many, the limit is {MOST_URLS} in one call"));
+        return Err(format!(
+            "{many} addresses are too many, the limit is {MOST_URLS} in one call"
+        ));
     }
     let text = |item: &Value| {
         let inner = item.get("url").or_else(|| item.get("href")).unwrap_or(item);
-        let text = inner.as_str().map(str::trim).filter(|text| !text.is_empty());
+        let text = inner
+            .as_str()
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
         text.map(str::to_owned)
     };
     let texts: Option<Vec<_>> = list.iter().map(text).collect();
@@ -114,20 +119,33 @@ mod tests {
     fn addresses_are_taken_in_every_form_that_models_write() {
         let read = |value: Value| urls(&map(json!({"urls": value})));
         assert_eq!(read(json!("https://a.test")).unwrap(), ["https://a.test"]);
-        let mixed = json!([" https://a.test ", {"url": "https://b.test"}, {"href": "https://c.test"}]);
+        let mixed =
+            json!([" https://a.test ", {"url": "https://b.test"}, {"href": "https://c.test"}]);
         assert_eq!(
             read(mixed).unwrap(),
             ["https://a.test", "https://b.test", "https://c.test"]
         );
-        for bad in [json!([]), json!(7), json!([7]), json!([""]), json!(["a"; 6])] {
+        for bad in [
+            json!([]),
+            json!(7),
+            json!([7]),
+            json!([""]),
+            json!(["a", "a", "a", "a", "a", "a"]),
+        ] {
             assert!(read(bad.clone()).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn only_the_web_is_an_address() {
-        assert_eq!(address("a.test/x#part").unwrap().as_str(), "https://a.test/x");
-        assert_eq!(address("http://Bücher.test").unwrap().as_str(), "http://xn--bcher-kva.test/");
+        assert_eq!(
+            address("a.test/x#part").unwrap().as_str(),
+            "https://a.test/x"
+        );
+        assert_eq!(
+            address("http://Bücher.test").unwrap().as_str(),
+            "http://xn--bcher-kva.test/"
+        );
         for bad in [
             "file:///etc/passwd",
             "https://user:pass@a.test/",
@@ -147,7 +165,10 @@ mod tests {
         assert_eq!(limit(&map(json!({"limit": 0}))), 1);
         assert_eq!(limit(&map(json!({"limit": "1000"}))), 50);
         assert_eq!(page_chars(&map(json!({})), 15_000, 90_000), 15_000);
-        assert_eq!(page_chars(&map(json!({"char_limit": 1})), 15_000, 90_000), 2000);
+        assert_eq!(
+            page_chars(&map(json!({"char_limit": 1})), 15_000, 90_000),
+            2000
+        );
         assert_eq!(
             page_chars(&map(json!({"char_limit": u64::MAX})), 15_000, 90_000),
             90_000

@@ -9,7 +9,10 @@ const MOST_LOOKED_AT: usize = 2048;
 pub(super) fn decoded(bytes: &[u8], content_type: &str) -> String {
     // A mark at the beginning beats every name.
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return encoding.decode_without_bom_handling(&bytes[mark..]).0.into_owned();
+        return encoding
+            .decode_without_bom_handling(&bytes[mark..])
+            .0
+            .into_owned();
     }
     let named = label_of(content_type).and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = named
@@ -39,7 +42,11 @@ fn label_of(text: &str) -> Option<String> {
     let after = after.trim_start().strip_prefix('=')?.trim_start();
     let after = after.trim_start_matches(['"', '\'']);
     let is_label = |c: char| c.is_ascii_alphanumeric() || "-_:.".contains(c);
-    let label: String = after.chars().take_while(|c| is_label(*c)).take(40).collect();
+    let label: String = after
+        .chars()
+        .take_while(|c| is_label(*c))
+        .take(40)
+        .collect();
     (!label.is_empty()).then_some(label)
 }
 
@@ -58,14 +65,20 @@ mod tests {
     #[test]
     fn the_encoding_is_found_where_it_stands() {
         assert_eq!(decoded("größe".as_bytes(), "text/html"), "größe");
-        assert_eq!(decoded(b"gr\xf6\xdfe", "text/html; charset=ISO-8859-1"), "größe");
+        assert_eq!(
+            decoded(b"gr\xf6\xdfe", "text/html; charset=ISO-8859-1"),
+            "größe"
+        );
         assert_eq!(decoded(b"gr\xf6\xdfe", "text/html"), "größe");
         assert_eq!(
             decoded(b"<meta charset='koi8-r'>\xc1", "text/html"),
             "<meta charset='koi8-r'>а"
         );
         assert_eq!(decoded(b"\xff\xfea\0b\0", "text/html; charset=utf-8"), "ab");
-        assert_eq!(decoded(b"\x82\xa0", "text/html; charset=\"Shift_JIS\""), "あ");
+        assert_eq!(
+            decoded(b"\x82\xa0", "text/html; charset=\"Shift_JIS\""),
+            "あ"
+        );
     }
 
     #[test]

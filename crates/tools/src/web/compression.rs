@@ -23,11 +23,14 @@ pub(super) fn unpack(body: &[u8], encoding: &str, most: usize) -> Result<Unpacke
         }),
         "gzip" | "x-gzip" => read(MultiGzDecoder::new(body), most),
         // Servers mean one of two things by this word.
-        "deflate" => read(ZlibDecoder::new(body), most)
-            .or_else(|_| read(DeflateDecoder::new(body), most)),
+        "deflate" => {
+            read(ZlibDecoder::new(body), most).or_else(|_| read(DeflateDecoder::new(body), most))
+        }
         other => {
             let other: String = other.chars().take(40).collect();
-            Err(format!("it is compressed as {other:?}, which was not asked for"))
+            Err(format!(
+                "it is compressed as {other:?}, which was not asked for"
+            ))
         }
     }
 }
@@ -62,15 +65,26 @@ mod tests {
 
     #[test]
     fn what_servers_send_is_unpacked() {
-        let whole = |bytes: &[u8]| Ok(Unpacked { bytes: bytes.to_vec(), is_cut: false });
+        let whole = |bytes: &[u8]| {
+            Ok(Unpacked {
+                bytes: bytes.to_vec(),
+                is_cut: false,
+            })
+        };
         assert_eq!(unpack(b"plain", "", 100), whole(b"plain"));
         assert_eq!(unpack(&gzip(b"page"), "GZIP", 100), whole(b"page"));
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
         zlib.write_all(b"page").unwrap();
-        assert_eq!(unpack(&zlib.finish().unwrap(), "deflate", 100), whole(b"page"));
+        assert_eq!(
+            unpack(&zlib.finish().unwrap(), "deflate", 100),
+            whole(b"page")
+        );
         let mut raw = DeflateEncoder::new(Vec::new(), Compression::best());
         raw.write_all(b"page").unwrap();
-        assert_eq!(unpack(&raw.finish().unwrap(), "deflate", 100), whole(b"page"));
+        assert_eq!(
+            unpack(&raw.finish().unwrap(), "deflate", 100),
+            whole(b"page")
+        );
     }
 
     #[test]

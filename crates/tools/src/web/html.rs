@@ -39,6 +39,10 @@ const LEAST_MAIN: usize = 200;
 
 /// Reads a page that came from `base`.
 pub(super) fn readable(html: &str, base: &Url) -> ReadablePage {
+    readable_within(html, base, MOST_TIME)
+}
+
+fn readable_within(html: &str, base: &Url, most_time: Duration) -> ReadablePage {
     let sink = PageSink(RefCell::new(PageState::new(base.clone())));
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let queue = BufferQueue::default();
@@ -50,7 +54,7 @@ pub(super) fn readable(html: &str, base: &Url) -> ReadablePage {
         rest = after;
         queue.push_back(StrTendril::from(piece));
         let _ = tokenizer.feed(&queue);
-        if tokenizer.sink.0.borrow().writer.is_full() || began.elapsed() > MOST_TIME {
+        if tokenizer.sink.0.borrow().writer.is_full() || began.elapsed() > most_time {
             is_cut = true;
             break;
         }
@@ -443,7 +447,10 @@ impl PageState {
         self.end_link();
         let length = self.writer.length();
         let is_full = self.writer.is_full();
-        let parts = [self.main.into_ranges(length), self.article.into_ranges(length)];
+        let parts = [
+            self.main.into_ranges(length),
+            self.article.into_ranges(length),
+        ];
         let text = self.writer.into_text();
         let part = parts.into_iter().find_map(|ranges| {
             let words: Vec<_> = ranges.into_iter().map(|range| text[range].trim()).collect();
@@ -491,7 +498,10 @@ fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
 /// What is hidden from a reader is hidden from a model: it is where a page would speak to the model alone.
 fn says_hidden(tag: &Tag) -> bool {
     let style = attribute(tag, "style").unwrap_or("");
-    let style: String = style.split_whitespace().collect::<String>().to_ascii_lowercase();
+    let style: String = style
+        .split_whitespace()
+        .collect::<String>()
+        .to_ascii_lowercase();
     attribute(tag, "hidden").is_some()
         || attribute(tag, "aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
         || style.contains("display:none")

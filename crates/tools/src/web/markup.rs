@@ -96,7 +96,8 @@ impl MarkupWriter {
 
     /// Without what nobody sees: words that hide from a reader are written for the model alone.
     fn push_visible(&mut self, text: &str) {
-        let is_hidden = |c: char| crate::shown::is_unseen(c) || (c.is_control() && !"\n\t".contains(c));
+        let is_hidden =
+            |c: char| crate::shown::is_unseen(c) || (c.is_control() && !"\n\t".contains(c));
         match text.contains(is_hidden) {
             true => self.push(&text.replace(is_hidden, "")),
             false => self.push(text),

@@ -4,6 +4,7 @@
 //! conversation's behalf, through its egress: what its sandbox may not reach, this may not reach. Every byte of
 //! either is somebody else's, bounded before it is kept.
 
+mod answer;
 mod arguments;
 mod charset;
 mod compression;
@@ -24,16 +25,23 @@ use tokio::time::timeout;
 
 use crate::ToolDescription;
 
-pub(crate) use extract::{EXTRACT, WebPage};
+pub(crate) use extract::EXTRACT;
 pub(crate) use search::SEARCH;
 
 /// The web tools of an installation.
 #[derive(Clone, Debug)]
 pub struct WebTools {
     search: Option<SearchService>,
-    /// Characters of one page that a model is shown.
-    page_chars: usize,
+    settings: WebSettings,
     slots: Arc<FetchSlots>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct WebSettings {
+    /// Characters of one page that a model is shown.
+    pub page_chars: usize,
+    /// How long a server may take for one answer, and again for its body.
+    pub patience: Duration,
 }
 
 /// Who may fetch how many pages at once: a page is held in memory while it is read.
@@ -53,12 +61,21 @@ const FETCHES_OF_ONE: usize = 4;
 /// How long a page waits for the pages of others.
 const SLOT_WAIT: Duration = Duration::from_secs(60);
 
+impl Default for WebSettings {
+    fn default() -> Self {
+        Self {
+            page_chars: 15_000,
+            patience: Duration::from_secs(30),
+        }
+    }
+}
+
 impl WebTools {
     /// Without a provider there is no `web_search`.
-    pub fn new(search: Option<SearchService>, page_chars: usize) -> Self {
+    pub fn new(search: Option<SearchService>, settings: WebSettings) -> Self {
         Self {
             search,
-            page_chars,
+            settings,
             slots: Arc::new(FetchSlots {
                 all: Arc::new(Semaphore::new(FETCHES_AT_ONCE)),
                 conversations: Mutex::default(),
@@ -68,7 +85,7 @@ impl WebTools {
 
     pub(crate) fn described(&self) -> Vec<ToolDescription> {
         let search = self.search.as_ref().map(|_| search::description());
-        let extract = extract::description(self.page_chars);
+        let extract = extract::description(self.settings.page_chars);
         search.into_iter().chain([extract]).collect()
     }
 }
@@ -105,7 +122,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_conversation_does_not_take_all_slots() {
-        let tools = WebTools::new(None, 100);
+        let tools = WebTools::new(None, WebSettings::default());
         let (greedy, other) = (ConversationKey::new("a"), ConversationKey::new("b"));
         let mut held = Vec::new();
         for _ in 0..FETCHES_OF_ONE {
