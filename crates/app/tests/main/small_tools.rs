@@ -38,14 +38,10 @@ async fn a_question_of_the_agent_is_answered_by_who_was_asked() {
         "{question}"
     );
     lab.chat().presses(BOB, ALICE, "2. production");
+    let not_asked = "Only the person who was asked can answer this.";
+    assert_eq!(lab.notices(1).await, [not_asked]);
     lab.chat().presses(ALICE, ALICE, "2. production");
-    assert_eq!(
-        lab.notices(2).await,
-        [
-            "Only the person who was asked can answer this.",
-            "Thank you."
-        ]
-    );
+    assert_eq!(lab.notices(2).await[1], "Thank you.");
     assert_eq!(lab.replies(ALICE, 2).await[1], "deployed");
     assert_eq!(lab.tool_result(1)["user_response"], "production");
     // The same in words, which are no message of their own then.
@@ -132,6 +128,9 @@ async fn the_web_is_searched_by_whom_the_operator_chose() {
 /// The first bytes of a picture.
 const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAA=";
 
+/// Says of a part of a message that it is a picture.
+const SHOWN: &str = r#""type":"image_url""#;
+
 fn looks() -> Reply {
     calls_tool(
         "vision_analyze",
@@ -144,7 +143,7 @@ async fn a_picture_is_shown_to_the_model_or_described_by_another() {
     let script = [looks(), Reply::streams(&["a cat"])];
     let lab = Lab::builder().script(script).start().await;
     assert_eq!(lab.ask(ALICE, "look").await, "a cat");
-    assert!(lab.asked()[1].contains("data:image/png;base64,iVBORw0KGgoAAAA="));
+    assert!(lab.asked()[1].contains(SHOWN), "{}", lab.asked()[1]);
 
     let vision = ScriptedServer::start([Reply::streams(&["a dog"])])
         .await
@@ -157,7 +156,7 @@ async fn a_picture_is_shown_to_the_model_or_described_by_another() {
     let lab = Lab::builder().script(script).config(&config).start().await;
     assert_eq!(lab.ask(ALICE, "look").await, "it is a dog");
     assert_eq!(lab.tool_result(1)["analysis"], "a dog");
-    assert!(!lab.asked()[1].contains("iVBORw0KGgoAAAA="));
+    assert!(!lab.asked()[1].contains(SHOWN), "{}", lab.asked()[1]);
     let seen = vision.received()[0].body["messages"].to_string();
     assert!(
         seen.contains("What is it?") && seen.contains("iVBORw0KGgoAAAA="),
