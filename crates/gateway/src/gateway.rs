@@ -8,7 +8,7 @@ use hermetic_access::Access;
 use hermetic_agent::{Agent, LanguageModel};
 use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
-use hermetic_session::Sandboxes;
+use hermetic_session::{OutgoingDay, Sandboxes};
 use hermetic_store::{BrowserChatRows, HistoryRows, InboxRows, Store, ToolCalls};
 use hermetic_types::{HealthReport, Platform, SharedClock, Timestamp};
 use prometheus_client::registry::Registry;
@@ -47,6 +47,8 @@ pub struct GatewayParts {
     /// Everything that any part counts, shown on `/metrics`.
     pub registry: Arc<Registry>,
     pub settings: GatewaySettings,
+    /// What left today, where that is bounded.
+    pub outgoing: Option<Arc<OutgoingDay>>,
     /// Who writes voice messages down.
     pub voice: VoiceNotes,
     /// The model that looks at pictures in the place of one that cannot.
@@ -121,6 +123,7 @@ pub struct Gateway {
     pub(crate) confirmations: DestroyConfirmations,
     pub(crate) clarifications: Arc<Clarifications>,
     pub(crate) voice: VoiceNotes,
+    pub(crate) outgoing: Option<Arc<OutgoingDay>>,
     pub(crate) vision: Option<Arc<dyn LanguageModel>>,
     pub(crate) conversations: ConversationRegistry,
     pub(crate) edits: EditOrder,
@@ -188,6 +191,7 @@ impl Gateway {
             confirmations: DestroyConfirmations::default(),
             clarifications: Arc::default(),
             voice: parts.voice,
+            outgoing: parts.outgoing,
             vision: parts.vision,
             conversations: ConversationRegistry::default(),
             edits: EditOrder::default(),
