@@ -26,6 +26,7 @@ mod model;
 mod model_text;
 mod no_model;
 mod part;
+mod picture;
 mod price;
 pub mod prompt;
 mod reply;
@@ -57,6 +58,7 @@ pub use model::{
 pub use model_text::ModelText;
 pub use no_model::NoModel;
 pub use part::{AssistantPart, MessagePart, OpaquePart};
+pub use picture::{PictureError, describe_picture};
 pub use price::{NanoDollars, TokenPrice};
 pub use retrying_model::{ModelRetries, RetryingModel};
 pub use spending::{NoMeter, RequestEstimate, SpendingMeter, SpendingRefused, SpentTokens};

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use hermetic_types::{BackendKind, Boundary, SandboxLimits};
 
+use crate::UntrustedOutput;
+
 /// What is known about the conversation's surroundings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptFacts {
@@ -27,6 +29,8 @@ pub struct PromptFacts {
     pub chat: String,
     /// Whether files in the workspace can be sent there.
     pub files: bool,
+    /// What the agent wrote down as still to be done, when this request began.
+    pub tasks: Option<String>,
     /// The operator's own words, put last.
     pub instructions: Option<String>,
 }
@@ -93,6 +97,14 @@ pub fn system(facts: &PromptFacts) -> String {
          to get around that. If something failed or was not done, say so plainly."
             .to_owned(),
     );
+    // Words of the model itself, which may repeat what a page said: data, and no part of this text.
+    paragraphs.extend(facts.tasks.as_deref().map(|tasks| {
+        let marked = UntrustedOutput::wrap("todo", tasks).into_text();
+        format!(
+            "What you wrote down as still to be done, as it was when this request began (call todo without \
+             arguments for how it is now):\n{marked}"
+        )
+    }));
     paragraphs.extend(
         facts
             .instructions

@@ -16,6 +16,7 @@ fn sealed() -> PromptFacts {
         max_turns: 90,
         chat: "Telegram".to_owned(),
         files: true,
+        tasks: None,
         instructions: None,
     }
 }

@@ -40,6 +40,7 @@ pub(super) fn facts(config: &Config, plan: &SandboxPlan) -> prompt::PromptFacts 
         max_turns: config.agent().max_turns,
         chat: String::new(),
         files: false,
+        tasks: None,
         instructions: config.agent().system_prompt.clone(),
     }
 }

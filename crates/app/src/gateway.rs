@@ -10,14 +10,16 @@ use hermetic_chat::{AdapterState, Chat};
 use hermetic_config::{
     BusyInput, Config, DayBudget, ImageInput, ResetMode, ResolvedBackend, ToolProgressConfig,
 };
-use hermetic_egress::EgressMetrics;
+use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
     BusyMode, DayLimits, GatewayMetrics, GatewayParts, GatewaySettings, ResetSettings,
-    SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress,
+    SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress, VoiceNotes,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
-use hermetic_session::{DiskBounds, SandboxMetrics, Sandboxes, SpendingBook};
+use hermetic_session::{
+    DiskBounds, OutgoingDay, OutgoingLimits, SandboxMetrics, Sandboxes, SpendingBook,
+};
 use hermetic_store::{Store, StoreMetrics};
 use hermetic_types::{AccountId, InstallationId, Platform, SharedClock};
 use prometheus_client::registry::Registry;
@@ -28,7 +30,7 @@ use super::egress::EgressApprovers;
 use super::platforms::AdapterSurroundings;
 use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
-use super::{BackendCaller, access, approvals, boundary, dashboard, model, platforms};
+use super::{BackendCaller, access, approvals, boundary, dashboard, model, platforms, web};
 use crate::{AppFailure, Surroundings};
 
 const TURN_ATTEMPTS: u32 = 3;
@@ -88,6 +90,7 @@ pub async fn gateway(
         feed: feed.clone(),
     };
     let gate = super::egress::timed_gate(config, Some(people), &clock)?;
+    let outgoing = outgoing(config, &store, gate.as_ref(), &clock).await?;
     let dashboard = feed.map(|feed| {
         dashboard::dashboard(DashboardSources {
             config,
@@ -146,6 +149,10 @@ pub async fn gateway(
         true => BTreeMap::new(),
         false => model::others(config, &agent, &clock)?,
     };
+    let vision = match config.model().auxiliary.contains_key("vision") {
+        true => model::auxiliary(config, "vision", &clock)?,
+        false => None,
+    };
     Ok(GatewayParts {
         access: access::access(config, &store),
         intakes,
@@ -160,6 +167,9 @@ pub async fn gateway(
         clock,
         metrics,
         registry: Arc::new(shown),
+        outgoing,
+        voice: VoiceNotes::new(web::transcription(config), config.speech().echo_transcripts),
+        vision,
         dashboard,
         store,
     })
@@ -230,6 +240,7 @@ fn settings(config: &Config, resolved: &ResolvedBackend, model: &str) -> Gateway
         models: model::told(config, model),
         show_media: config.agent().image_input != ImageInput::Text,
         checkpoints: config.agent().checkpoints,
+        clarify_timeout: config.agent().clarify_timeout,
         spending: spending(config),
         warnings: resolved.warnings(boundary),
     }
@@ -248,6 +259,28 @@ fn spending(config: &Config) -> SpendingLimits {
         conversation: of(budgets.conversation),
         all: of(budgets.all),
     }
+}
+
+/// What leaves on a day, where that is bounded. What left before has to be known, or nothing is bounded.
+async fn outgoing(
+    config: &Config,
+    store: &Store,
+    gate: Option<&Arc<Egress>>,
+    clock: &SharedClock,
+) -> Result<Option<Arc<OutgoingDay>>, AppFailure> {
+    let budgets = config.budgets();
+    let limits = OutgoingLimits {
+        person: budgets.person.bytes_out,
+        conversation: budgets.conversation.bytes_out,
+        all: budgets.all.bytes_out,
+    };
+    let Some(gate) = gate.filter(|_| !limits.is_none()) else {
+        return Ok(None);
+    };
+    let loaded = OutgoingDay::load(store.documents(), limits, Arc::clone(clock)).await;
+    let day = Arc::new(loaded.map_err(|error| AppFailure::caused(&error, error.remedy()))?);
+    gate.bound_outgoing(Arc::clone(&day) as Arc<dyn OutgoingBudget>);
+    Ok(Some(day))
 }
 
 fn resets(config: &Config) -> ResetSettings {

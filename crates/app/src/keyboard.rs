@@ -13,7 +13,7 @@ use hermetic_gateway::ReachableSandboxes;
 use hermetic_redact::Redactor;
 use hermetic_session::{Sandboxes, SpendingBook};
 use hermetic_store::HistoryRows;
-use hermetic_tools::{McpServers, ToolKit};
+use hermetic_tools::{McpServers, TodoLists, ToolKit};
 use hermetic_types::{BackendKind, ConversationKey, SystemClock};
 
 use super::egress::EgressApprovers;
@@ -112,6 +112,7 @@ pub async fn keyboard_chat(
             &redactor,
             background,
             McpServers::none(),
+            Some(TodoLists::new(store.todo_lists())),
             &clock,
         ),
         asker: approvals.commands(requester, screen),

@@ -7,11 +7,11 @@ use hermetic_redact::Redactor;
 use hermetic_store::{DocumentRows, ProcessRows};
 use hermetic_tools::{
     BackgroundProcesses, BackgroundSettings, BackgroundStarts, CodeSettings, CodeTool, FileTools,
-    McpServers, ResultBounds, SandboxReach, ScriptDirectory, ToolKit,
+    ImageTool, McpServers, ResultBounds, SandboxReach, ScriptDirectory, TodoLists, ToolKit,
 };
 use hermetic_types::{BackendKind, SharedClock};
 
-use super::{mcp_servers, terminal};
+use super::{mcp_servers, terminal, web};
 
 /// The most of a tool's result that a model is shown.
 const RESULT_CHARS: usize = 100_000;
@@ -23,6 +23,7 @@ pub(crate) fn kit(
     redactor: &Redactor,
     background: BackgroundProcesses,
     mcp: McpServers,
+    todo: Option<TodoLists>,
     clock: &SharedClock,
 ) -> ToolKit {
     let policy = Arc::new(terminal::policy(config));
@@ -39,6 +40,9 @@ pub(crate) fn kit(
         background,
         code: code(config, clock),
         mcp,
+        web: web::tools(config),
+        todo,
+        images: web::images(config).map(ImageTool::new),
     }
 }
 

@@ -32,6 +32,7 @@ mod ssh;
 mod surroundings;
 mod terminal;
 mod toolsets;
+mod web;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -221,6 +222,7 @@ pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> T
         redactor,
         background,
         McpServers::none(),
+        None,
         &clock,
     )
 }

@@ -9,6 +9,7 @@ use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
 use hermetic_session::{SandboxPlan, Sandboxes};
 use hermetic_store::Store;
+use hermetic_tools::TodoLists;
 use hermetic_types::{BackendKind, InstallationId, Platform, SharedClock};
 
 use super::facts::{facts, shares_workspace};
@@ -82,6 +83,7 @@ pub(super) fn toolsets(
             redactor,
             background.clone(),
             kit::mcp(config, plan.backend, redactor, Some(store.documents())),
+            Some(TodoLists::new(store.todo_lists())),
             clock,
         ),
     };

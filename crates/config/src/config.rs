@@ -8,7 +8,8 @@ use crate::origin::SettingOrigin;
 use crate::problem::ConfigProblem;
 use crate::settings::{
     AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig, GatewayConfig,
-    McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig, TerminalConfig,
+    ImagesConfig, McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig,
+    SpeechConfig, TerminalConfig, WebConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
@@ -87,6 +88,19 @@ impl Config {
     /// The MCP servers that are switched on.
     pub fn mcp_servers(&self) -> &[McpServerConfig] {
         &self.parts.mcp_servers
+    }
+
+    pub fn web(&self) -> &WebConfig {
+        &self.parts.web
+    }
+
+    pub fn speech(&self) -> &SpeechConfig {
+        &self.parts.speech
+    }
+
+    /// `None` where nobody makes pictures.
+    pub fn images(&self) -> Option<&ImagesConfig> {
+        self.parts.images.as_ref()
     }
 
     pub fn sessions(&self) -> &SessionsConfig {

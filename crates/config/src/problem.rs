@@ -88,6 +88,12 @@ impl ConfigProblem {
         Self::new(ProblemSeverity::Warning, what.into())
     }
 
+    /// The same as something that does not stop a start.
+    pub(crate) fn as_warning(mut self) -> Self {
+        self.severity = ProblemSeverity::Warning;
+        self
+    }
+
     pub(crate) fn at(mut self, place: &SourcePlace) -> Self {
         self.spot = Box::new(ProblemPlace::Place(place.clone()));
         self

@@ -18,6 +18,7 @@ mod session;
 mod terminal;
 mod unused;
 mod variables;
+mod web;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{LazyLock, OnceLock};
@@ -160,6 +161,7 @@ impl Schema {
         keys.extend(model::keys());
         keys.extend(budgets::keys());
         keys.extend(mcp::keys());
+        keys.extend(web::keys());
         keys.extend(platforms::keys());
         keys.extend(variables::keys());
 

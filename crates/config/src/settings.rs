@@ -12,6 +12,7 @@ mod platforms;
 mod proxy;
 mod session;
 mod terminal;
+mod web;
 
 pub use agent::{
     AgentConfig, BusyInput, CodeExecution, CompressionConfig, ImageInput, StreamingConfig,
@@ -34,6 +35,7 @@ pub use platforms::{
 };
 pub use session::{ResetMode, SessionsConfig};
 pub use terminal::{DockerTerminal, NativeMount, NativeTerminal, SshTerminal, TerminalConfig};
+pub use web::{ImagesConfig, SearchBackend, SearchConfig, SpeechConfig, SpeechEndpoint, WebConfig};
 
 use crate::effective::EffectiveSetting;
 use crate::problem::ConfigProblem;
@@ -53,6 +55,9 @@ pub(crate) struct ConfigSections {
     pub(crate) model: ModelConfig,
     pub(crate) budgets: BudgetsConfig,
     pub(crate) mcp_servers: Vec<McpServerConfig>,
+    pub(crate) web: WebConfig,
+    pub(crate) speech: SpeechConfig,
+    pub(crate) images: Option<ImagesConfig>,
     pub(crate) platforms: PlatformConfigs,
 }
 
@@ -76,6 +81,9 @@ impl ConfigSections {
             sessions: SessionsConfig::build(&pick),
             model: ModelConfig::build(&pick, problems),
             budgets: BudgetsConfig::build(&pick),
+            web: WebConfig::build(&pick, problems),
+            speech: SpeechConfig::build(&pick, problems),
+            images: ImagesConfig::build(&pick, problems),
             platforms: PlatformConfigs::build(&pick, problems),
         }
     }

@@ -1,5 +1,6 @@
 //! What one conversation has used: open connections and bytes.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -20,9 +21,34 @@ pub(crate) struct ConnectionSlot(Arc<TrafficAccount>);
 
 /// The error of a conversation that has used all the bytes it may.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("the budget of {budget} bytes for this conversation is used up")]
+#[error("the budget of {budget} bytes {scope} is used up")]
 pub struct BudgetSpent {
     pub budget: u64,
+    pub scope: BudgetScope,
+}
+
+/// Whose budget, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BudgetScope {
+    /// Both ways, for as long as a conversation lives.
+    Life,
+    /// What leaves for one conversation on a day.
+    Conversation,
+    /// The same for all conversations of a person.
+    Person,
+    /// The same for everybody.
+    All,
+}
+
+impl fmt::Display for BudgetScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Life => "for this conversation",
+            Self::Conversation => "that may leave this conversation on one day",
+            Self::Person => "that may leave for one person on one day",
+            Self::All => "that may leave for everybody together on one day",
+        })
+    }
 }
 
 impl TrafficAccount {
@@ -68,15 +94,20 @@ impl TrafficAccount {
         self.bytes
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, within)
             .map(|_| ())
-            .map_err(|_| BudgetSpent { budget })
+            .map_err(|_| spent(budget))
     }
 
     pub(crate) fn check(&self) -> Result<(), BudgetSpent> {
         match self.budget {
-            Some(budget) if self.bytes() >= budget => Err(BudgetSpent { budget }),
+            Some(budget) if self.bytes() >= budget => Err(spent(budget)),
             _ => Ok(()),
         }
     }
+}
+
+fn spent(budget: u64) -> BudgetSpent {
+    let scope = BudgetScope::Life;
+    BudgetSpent { budget, scope }
 }
 
 impl Drop for ConnectionSlot {
@@ -102,7 +133,7 @@ mod tests {
     fn the_budget_is_never_overdrawn() {
         let account = TrafficAccount::new(1, Some(100));
         assert_eq!(account.spend(60), Ok(()));
-        assert_eq!(account.spend(41), Err(BudgetSpent { budget: 100 }));
+        assert_eq!(account.spend(41), Err(super::spent(100)));
         assert_eq!(account.spend(40), Ok(()));
         assert!(account.check().is_err());
         assert_eq!(account.bytes(), 100);

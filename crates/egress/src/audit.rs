@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::account::{BudgetSpent, TrafficAccount};
+use crate::outgoing::OutgoingBudget;
 
 /// Takes an entry for every decision.
 ///
@@ -113,6 +114,8 @@ impl EgressRecorder for Vec<Arc<dyn EgressRecorder>> {
 #[derive(Debug)]
 pub(crate) struct ByteMeter {
     account: Arc<TrafficAccount>,
+    /// Bounds what leaves beyond the conversation's own account.
+    outgoing: Option<(ConversationKey, Arc<dyn OutgoingBudget>)>,
     up: AtomicU64,
     down: AtomicU64,
 }
@@ -121,13 +124,23 @@ impl ByteMeter {
     pub(crate) fn new(account: Arc<TrafficAccount>) -> Self {
         Self {
             account,
+            outgoing: None,
             up: AtomicU64::new(0),
             down: AtomicU64::new(0),
         }
     }
 
+    /// The same, which asks this budget before anything leaves.
+    fn bounded_by(mut self, key: ConversationKey, budget: Option<Arc<dyn OutgoingBudget>>) -> Self {
+        self.outgoing = budget.map(|budget| (key, budget));
+        self
+    }
+
     pub(crate) fn up(&self, bytes: usize) -> Result<(), BudgetSpent> {
         self.account.spend(bytes)?;
+        if let Some((key, budget)) = &self.outgoing {
+            budget.spend(key, bytes as u64)?;
+        }
         self.up.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -161,15 +174,16 @@ impl ConnectionRecord {
     pub(crate) fn open(
         recorder: Arc<dyn EgressRecorder>,
         entry: EgressEntry,
-        account: Arc<TrafficAccount>,
+        (account, outgoing): (Arc<TrafficAccount>, Option<Arc<dyn OutgoingBudget>>),
     ) -> Self {
         recorder.write(&entry);
+        let key = entry.conversation.clone();
         Self {
             recorder,
             entry,
             started: Instant::now(),
             fault: Mutex::new(None),
-            meter: ByteMeter::new(account),
+            meter: ByteMeter::new(account).bounded_by(key, outgoing),
         }
     }
 

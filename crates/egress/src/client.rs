@@ -72,6 +72,11 @@ impl EgressClient {
         }
     }
 
+    /// How long a person may take to answer whether a host may be reached.
+    pub fn longest_question(&self) -> Duration {
+        self.egress.proxy().limits().ask
+    }
+
     /// A connection for requests in absolute form, as a proxy takes them for `http://`.
     pub fn plain(&self) -> EgressStream {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);

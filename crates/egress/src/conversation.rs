@@ -6,11 +6,12 @@ use futures::future::select_all;
 use hermetic_types::ConversationKey;
 use tokio::sync::{Semaphore, watch};
 
-use crate::account::TrafficAccount;
+use crate::account::{BudgetSpent, TrafficAccount};
 use crate::ask::OpenQuestions;
 use crate::book::{RuleBook, RuleEffect, WrittenRule};
 use crate::credential::{Credential, GuessCounter, SharedParts};
 use crate::limits::EgressLimits;
+use crate::outgoing::OutgoingBudget;
 use crate::remedy::rule_of;
 use crate::rules::{Authority, CompiledRules};
 use crate::scope::ConversationScope;
@@ -27,6 +28,7 @@ pub struct ConversationEgress {
     credentials: Vec<Credential>,
     pub(crate) questions: OpenQuestions,
     account: Arc<TrafficAccount>,
+    outgoing: OnceLock<Arc<dyn OutgoingBudget>>,
     pub(crate) lookups: Arc<Semaphore>,
     refused: Mutex<Vec<RefusedHost>>,
     /// Where it is written that a credential was lost.
@@ -82,6 +84,7 @@ impl ConversationEgress {
             credentials,
             questions: OpenQuestions::default(),
             account: TrafficAccount::new(limits.connections, limits.budget),
+            outgoing: OnceLock::new(),
             lookups: Arc::new(Semaphore::new(limits.lookups)),
             refused: Mutex::default(),
         })
@@ -188,6 +191,24 @@ impl ConversationEgress {
 
     pub fn account(&self) -> &Arc<TrafficAccount> {
         &self.account
+    }
+
+    /// Bounds what leaves beyond this conversation's own account. The first holds.
+    pub(crate) fn bound_outgoing(&self, budget: Arc<dyn OutgoingBudget>) {
+        let _ = self.outgoing.set(budget);
+    }
+
+    pub(crate) fn outgoing(&self) -> Option<Arc<dyn OutgoingBudget>> {
+        self.outgoing.get().cloned()
+    }
+
+    /// Whether a connection may be opened.
+    pub(crate) fn check_budgets(&self) -> Result<(), BudgetSpent> {
+        self.account.check()?;
+        match self.outgoing.get() {
+            Some(budget) => budget.check(&self.key),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn credentials_for(&self, target: &Authority) -> Vec<Credential> {

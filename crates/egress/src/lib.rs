@@ -27,6 +27,7 @@ mod journal;
 mod limits;
 mod metrics;
 mod nearby;
+mod outgoing;
 #[doc(hidden)]
 pub mod parsers;
 mod probe;
@@ -45,7 +46,7 @@ mod stream;
 mod tls;
 mod upstream;
 
-pub use account::{BudgetSpent, TrafficAccount};
+pub use account::{BudgetScope, BudgetSpent, TrafficAccount};
 pub use ask::{HostAnswer, HostApprover, HostQuestion};
 pub use audit::{EgressDecision, EgressEntry, EgressMethod, EgressRecorder, LogRecorder};
 pub use book::{BookError, LineProblem, RuleBook, RuleEffect, WrittenRule};
@@ -60,6 +61,7 @@ pub use env::{CertificateTrust, sandbox_env};
 pub use journal::{EgressJournal, JournalEntry, JournalTail};
 pub use limits::EgressLimits;
 pub use metrics::EgressMetrics;
+pub use outgoing::OutgoingBudget;
 pub use probe::{ProbeError, probe};
 pub use proxy::Proxy;
 pub use publish::publish;

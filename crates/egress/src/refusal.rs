@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use crate::account::BudgetSpent;
+use crate::account::{BudgetScope, BudgetSpent};
 use crate::address::NotPublic;
 use crate::dial::DialError;
 use crate::remedy::{AllowInstructions, RefusalRemedy};
@@ -241,7 +241,14 @@ impl ProxyRefusal {
     }
 
     pub(crate) fn budget(target: &Authority, spent: BudgetSpent) -> Self {
-        let remedy = RefusalRemedy::Do("raise gateway.egress.budget_bytes");
+        let remedy = RefusalRemedy::Do(match spent.scope {
+            BudgetScope::Life => "raise gateway.egress.budget_bytes",
+            BudgetScope::Conversation => {
+                "wait for the next day, or raise budgets.conversation.bytes_out"
+            }
+            BudgetScope::Person => "wait for the next day, or raise budgets.person.bytes_out",
+            BudgetScope::All => "wait for the next day, or raise budgets.all.bytes_out",
+        });
         Self::forbidden(
             "budget",
             target,

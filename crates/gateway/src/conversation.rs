@@ -5,6 +5,7 @@
 
 mod auto_reset;
 mod checkpoint;
+mod clarify;
 mod command_reply;
 mod commands;
 mod compact;
@@ -21,8 +22,10 @@ mod task;
 mod turn;
 mod turn_limits;
 mod undo;
+mod vision;
 
 pub use auto_reset::ResetSettings;
+pub(crate) use clarify::Clarifications;
 pub(crate) use commands::CommandError;
 pub(crate) use control::TurnControl;
 pub(crate) use destroy::DestroyConfirmations;

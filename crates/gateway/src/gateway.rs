@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hermetic_access::Access;
-use hermetic_agent::Agent;
+use hermetic_agent::{Agent, LanguageModel};
 use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
-use hermetic_session::Sandboxes;
+use hermetic_session::{OutgoingDay, Sandboxes};
 use hermetic_store::{BrowserChatRows, HistoryRows, InboxRows, Store, ToolCalls};
 use hermetic_types::{HealthReport, Platform, SharedClock, Timestamp};
 use prometheus_client::registry::Registry;
@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::approvals::ApprovalService;
-use crate::conversation::{ConversationRegistry, DestroyConfirmations, TurnLimits};
+use crate::conversation::{Clarifications, ConversationRegistry, DestroyConfirmations, TurnLimits};
 use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
-use crate::message::{CommandAccess, EditOrder, ForgettingClock};
+use crate::message::{CommandAccess, EditOrder, ForgettingClock, VoiceNotes};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
     DashboardBuilder, GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings,
@@ -47,6 +47,12 @@ pub struct GatewayParts {
     /// Everything that any part counts, shown on `/metrics`.
     pub registry: Arc<Registry>,
     pub settings: GatewaySettings,
+    /// What left today, where that is bounded.
+    pub outgoing: Option<Arc<OutgoingDay>>,
+    /// Who writes voice messages down.
+    pub voice: VoiceNotes,
+    /// The model that looks at pictures in the place of one that cannot.
+    pub vision: Option<Arc<dyn LanguageModel>>,
     /// Pages beside `/health`; none where nobody wants them.
     pub dashboard: Option<DashboardBuilder>,
 }
@@ -81,6 +87,8 @@ pub struct GatewaySettings {
     pub show_media: bool,
     /// Whether a workspace is kept before a turn changes it.
     pub checkpoints: bool,
+    /// How long the agent waits for an answer to a question of its own.
+    pub clarify_timeout: Duration,
     /// What a day may cost.
     pub spending: SpendingLimits,
     /// What everybody who looks at the state should read: that chats run on the host.
@@ -113,6 +121,10 @@ pub struct Gateway {
     pub(crate) redactor: Redactor,
     pub(crate) settings: GatewaySettings,
     pub(crate) confirmations: DestroyConfirmations,
+    pub(crate) clarifications: Arc<Clarifications>,
+    pub(crate) voice: VoiceNotes,
+    pub(crate) outgoing: Option<Arc<OutgoingDay>>,
+    pub(crate) vision: Option<Arc<dyn LanguageModel>>,
     pub(crate) conversations: ConversationRegistry,
     pub(crate) edits: EditOrder,
     pub(crate) forgetting: ForgettingClock,
@@ -177,6 +189,10 @@ impl Gateway {
             redactor: parts.redactor,
             settings: parts.settings,
             confirmations: DestroyConfirmations::default(),
+            clarifications: Arc::default(),
+            voice: parts.voice,
+            outgoing: parts.outgoing,
+            vision: parts.vision,
             conversations: ConversationRegistry::default(),
             edits: EditOrder::default(),
             forgetting: ForgettingClock::new(&parts.store),

@@ -40,7 +40,7 @@ pub use delivery::{StreamingSettings, ToolProgress};
 pub use gateway::{BusyMode, Gateway, GatewayParts, GatewaySettings};
 pub use message::{
     ArgumentDescription, COMMANDS, CommandAccess, CommandDescription, CommandRule,
-    PlatformCommandAccess, ReachableSandboxes,
+    PlatformCommandAccess, ReachableSandboxes, VoiceNotes,
 };
 pub use pairings::StoredPairings;
 pub use run::{

@@ -20,6 +20,7 @@ use hermetic_types::{AccountId, ChatPlace, IncomingMessage};
 use thiserror::Error;
 use tokio::time::Instant;
 
+use crate::approvals::person_name;
 use crate::conversation::{CommandError, Notified, TurnControl};
 use crate::delivery::{DeliveredReply, LiveReply, ParsedAnswer, ToolProgress};
 use crate::message::{AcceptedMessage, ChatCommand};
@@ -96,6 +97,11 @@ impl Gateway {
             let receipt = MessageStage::Receipt;
             self.metrics.stage_ended(receipt, begun.elapsed());
             self.note_access(accepted);
+            if let Some(day) = &self.outgoing {
+                let said = accepted.said();
+                let person = person_name(said.platform(), &said.sender.id);
+                day.note_speaker(accepted.conversation(), &person);
+            }
         }
         Ok(accepted)
     }

@@ -10,6 +10,7 @@ pub(crate) mod notices;
 mod refused;
 mod resume;
 mod slash;
+mod voice;
 
 pub(crate) use accepted::AcceptedMessage;
 pub use command_access::{CommandAccess, CommandRule, PlatformCommandAccess};
@@ -18,3 +19,4 @@ pub(crate) use forgetting::ForgettingClock;
 pub use notices::ReachableSandboxes;
 pub(crate) use slash::ChatCommand;
 pub use slash::{ArgumentDescription, COMMANDS, CommandDescription};
+pub use voice::VoiceNotes;

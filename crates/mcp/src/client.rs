@@ -5,6 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hermetic_tools::{NoOneToAsk, ToolDescription, ToolWorkplace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
@@ -70,7 +72,11 @@ impl McpClient {
             let text = format!("there is no tool {name:?}");
             return Err(ErrorData::invalid_params(text, None));
         };
-        let content = vec![ContentBlock::text(answered.json.to_text().into_inner())];
+        let mut content = vec![ContentBlock::text(answered.json.to_text().into_inner())];
+        let pictures = answered.media.iter().filter(|media| media.is_image());
+        content.extend(pictures.map(|picture| {
+            ContentBlock::image(STANDARD.encode(&picture.bytes), picture.media_type)
+        }));
         let result = if answered.failed {
             CallToolResult::error(content)
         } else {

@@ -270,6 +270,11 @@ impl HistoryRows {
                           AND history.session IS NULL)
                      ELSE session NOT IN (SELECT id FROM sessions) END",
             ),
+            SqlStatement::new(
+                "DELETE FROM todo_lists WHERE NOT EXISTS
+                 (SELECT 1 FROM history WHERE history.conversation = todo_lists.conversation
+                  AND history.session IS NULL)",
+            ),
         ];
         let doing = "forget silent conversations";
         let written = self.database.write(doing, (Soon, Fail), forgotten.into());
@@ -285,6 +290,7 @@ impl HistoryRows {
             "DELETE FROM sessions WHERE conversation = ?",
             "DELETE FROM compactions WHERE conversation = ?",
             "DELETE FROM conversation_models WHERE conversation = ?",
+            "DELETE FROM todo_lists WHERE conversation = ?",
         ]
         .map(|sql| SqlStatement::new(sql).bind(conversation.as_str()));
         self.database

@@ -23,6 +23,7 @@ mod processes;
 mod sessions;
 mod spending;
 mod store;
+mod todo_lists;
 mod tool_calls;
 
 pub use activity::{
@@ -52,4 +53,5 @@ pub use processes::{ProcessRow, ProcessRows};
 pub use sessions::{SessionRow, SessionRows};
 pub use spending::{SpendingAmounts, SpendingDay, SpendingRows, SpendingScope};
 pub use store::Store;
+pub use todo_lists::TodoRows;
 pub use tool_calls::{ToolCallRow, ToolCalls};

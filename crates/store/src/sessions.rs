@@ -143,6 +143,16 @@ fn put_away(
     .map(|sql| SqlStatement::new(sql).bind(key).bind(name).bind(key));
     let mut statements = vec![named];
     statements.extend(moved);
+    statements.push(
+        SqlStatement::new(
+            "DELETE FROM todo_lists WHERE conversation = ?
+             AND (? IS NULL OR EXISTS (SELECT 1 FROM sessions WHERE conversation = ? AND name = ?))",
+        )
+        .bind(key)
+        .bind(for_session)
+        .bind(key)
+        .bind(for_session),
+    );
     statements
 }
 

@@ -9,7 +9,7 @@ use crate::database::{self, Database};
 use crate::{
     AccountState, ActivityRows, ApprovalRows, BrowserChatRows, ConversationModels, CopyError,
     DeliveryRows, DocumentRows, HistoryRows, InboxRows, OpenError, ProcessRows, SandboxLedger,
-    SessionRows, SpendingRows, StoreMetrics, StoreVersion, ToolCalls,
+    SessionRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -103,6 +103,11 @@ impl Store {
     /// What was said before conversations started afresh.
     pub fn sessions(&self) -> SessionRows {
         SessionRows::new(self.database.clone())
+    }
+
+    /// The tasks that agents wrote down.
+    pub fn todo_lists(&self) -> TodoRows {
+        TodoRows::new(self.database.clone())
     }
 
     pub fn deliveries(&self) -> DeliveryRows {

@@ -11,10 +11,13 @@
 mod ansi;
 mod ask;
 mod background;
+mod clarify;
 mod code;
 mod exit_code;
 mod files;
+mod image_generate;
 mod mcp;
+mod media;
 mod outcome;
 mod output;
 mod process;
@@ -23,7 +26,10 @@ mod shell_queue;
 pub mod shown;
 mod sudo;
 mod terminal;
+mod todo;
 mod toolbox;
+mod vision;
+mod web;
 mod web_request;
 mod workplace;
 
@@ -32,11 +38,16 @@ pub use background::{
     BackgroundProcesses, BackgroundSettings, BackgroundStarts, NoWayBack, NoticeKind,
     ProcessNotice, SandboxReach,
 };
+pub use clarify::{ClarifyError, ClarifyQuestion};
 pub use code::{CodeSettings, CodeTool, ScriptDirectory};
 pub use files::{FileTools, ResultBounds};
+pub use image_generate::ImageTool;
 pub use mcp::{CheckedServer, McpServerPlace, McpServerSettings, McpServers};
+pub use media::ToolMedia;
 pub use outcome::{BlockedCommand, TerminalOutcome};
 pub use request::{BadRequest, CommandRequest, ProcessTell, RequestedCode, RunManner};
 pub use terminal::{TerminalSettings, TerminalTool};
+pub use todo::TodoLists;
 pub use toolbox::{ConversationTools, ToolAnswer, ToolDescription, ToolKit};
+pub use web::{WebSettings, WebTools};
 pub use workplace::{Held, NoSandbox, ToolWorkplace};

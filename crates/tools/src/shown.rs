@@ -38,7 +38,7 @@ pub fn command(command: &Command) -> String {
 pub fn legible(text: &str) -> String {
     let mut legible = String::with_capacity(text.len());
     for c in text.chars() {
-        if c == '\n' || c == '\t' || !(c.is_control() || unseen(c)) {
+        if c == '\n' || c == '\t' || !(c.is_control() || is_unseen(c)) {
             legible.push(c);
         } else {
             let _ = write!(legible, "\\u{{{:x}}}", u32::from(c));
@@ -48,7 +48,7 @@ pub fn legible(text: &str) -> String {
 }
 
 /// Zero-width, directional, filling and tag characters.
-fn unseen(c: char) -> bool {
+pub(crate) fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

@@ -77,6 +77,11 @@ impl TerminalTool {
         &self.redactor
     }
 
+    /// The folder that commands start in.
+    pub(crate) fn workspace(&self) -> &str {
+        &self.settings.context.workspace
+    }
+
     pub(crate) fn boundary(&self) -> Boundary {
         self.settings.context.boundary()
     }

@@ -15,11 +15,13 @@ use crate::files::{FileTool, FileTools};
 use crate::mcp::{self, McpCaller};
 use crate::outcome::approval;
 use crate::terminal::in_full;
+use crate::web::{self, WebTools};
 use crate::{
     BackgroundProcesses, BlockedCommand, CodeTool, CommandApprover, CommandRequest, Held,
-    McpServers, ProcessTell, RequestedCode, RunManner, TerminalOutcome, TerminalTool,
-    ToolWorkplace, process,
+    ImageTool, McpServers, ProcessTell, RequestedCode, RunManner, TerminalOutcome, TerminalTool,
+    TodoLists, ToolMedia, ToolWorkplace, process,
 };
+use crate::{clarify, image_generate, todo, vision};
 
 /// The tools of an installation. Holds nothing of a conversation.
 #[derive(Clone, Debug)]
@@ -29,6 +31,10 @@ pub struct ToolKit {
     pub background: BackgroundProcesses,
     pub code: CodeTool,
     pub mcp: McpServers,
+    pub web: WebTools,
+    /// Nobody's where whoever calls keeps a list of their own.
+    pub todo: Option<TodoLists>,
+    pub images: Option<ImageTool>,
 }
 
 /// The tools as one conversation's agent holds them. The sandbox is made at the first call that needs
@@ -62,6 +68,8 @@ pub struct ToolAnswer {
     pub json: Redacted<Value>,
     /// Whether it went wrong.
     pub failed: bool,
+    /// What the model is shown beside it.
+    pub media: Vec<ToolMedia>,
 }
 
 /// The same before it is redacted as a whole.
@@ -124,16 +132,36 @@ impl ConversationTools<'_> {
     ) -> BoxFuture<'a, Option<ToolAnswer>> {
         // Boxed, because a script calls tools.
         async move {
-            let raw = self.call_by_name(name, arguments, stop).await?;
+            let (raw, media) = match self.call_for_media(name, arguments, stop).await {
+                Some(answered) => answered,
+                None => (self.call_by_name(name, arguments, stop).await?, Vec::new()),
+            };
             // Output was redacted before it was cut. This pass proves it, and takes in what else an answer
             // tells: paths, names and errors.
             let redactor = self.kit.terminal.redactor();
             Some(ToolAnswer {
                 json: redactor.redact_json(raw.json),
                 failed: raw.failed,
+                media,
             })
         }
         .boxed()
+    }
+
+    /// What hands pictures or files over beside its words.
+    async fn call_for_media(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        stop: &CancellationToken,
+    ) -> Option<(RawAnswer, Vec<ToolMedia>)> {
+        match name {
+            vision::NAME => Some(self.call_vision(arguments, stop).await),
+            _ if FileTool::of_name(name) == Some(FileTool::Read) => {
+                self.read_media(arguments, stop).await
+            }
+            _ => None,
+        }
     }
 
     async fn call_by_name(
@@ -146,6 +174,22 @@ impl ConversationTools<'_> {
             TerminalTool::NAME => self.call_terminal(arguments, stop).await,
             process::NAME => self.call_process(arguments, stop).await,
             CodeTool::NAME => self.call_code(arguments, stop).await,
+            web::SEARCH => {
+                let is_secret = |text: &str| self.holds_secret(text);
+                let web = &self.kit.web;
+                web.call_search(arguments, self.workplace, is_secret, stop)
+                    .await
+            }
+            todo::NAME => {
+                let lists = self.kit.todo.as_ref()?;
+                lists.call(self.conversation(), arguments).await
+            }
+            image_generate::NAME => {
+                let tool = self.kit.images.as_ref()?;
+                self.call_image(tool, arguments, stop).await
+            }
+            clarify::NAME => clarify::call(arguments, self.workplace, stop).await,
+            web::EXTRACT => self.call_extract(arguments, stop).await,
             _ if name.starts_with(mcp::PREFIX) => {
                 let caller = self.mcp_caller(stop);
                 self.kit.mcp.call(caller, name, arguments).await?
@@ -211,6 +255,12 @@ impl ConversationTools<'_> {
         Ok(request)
     }
 
+    /// Whether something in a text must not leave.
+    pub(crate) fn holds_secret(&self, text: &str) -> bool {
+        let redacted = self.kit.terminal.redactor().redact(text.to_owned());
+        redacted.as_str() != text
+    }
+
     /// What a script can import.
     pub(crate) fn script_tools(&self) -> Vec<&'static str> {
         callable(&self.described_without_code())
@@ -231,6 +281,13 @@ impl ConversationTools<'_> {
             },
         ];
         described.extend(self.kit.files.described());
+        described.extend(self.kit.web.described());
+        described.extend(self.kit.todo.as_ref().map(|_| todo::description()));
+        described.push(vision::description());
+        let images = self.kit.images.as_ref();
+        described.extend(images.map(|_| image_generate::description()));
+        let asks = self.workplace.can_clarify();
+        described.extend(asks.then(clarify::description));
         described
     }
 

@@ -178,6 +178,22 @@ impl WebAnswer {
         }
     }
 
+    /// What comes of the body, up to so many bytes and no further, and whether there was more.
+    pub(crate) async fn beginning(
+        &mut self,
+        most: usize,
+    ) -> Result<(Vec<u8>, bool), WebRequestError> {
+        let mut all = Vec::new();
+        while let Some(piece) = self.piece().await? {
+            let room = most - all.len();
+            all.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.len() > room {
+                return Ok((all, true));
+            }
+        }
+        Ok((all, false))
+    }
+
     /// All of the body, if that is no more than so many bytes.
     pub(crate) async fn bytes(&mut self, most: usize) -> Result<Vec<u8>, WebRequestError> {
         let mut all = Vec::new();

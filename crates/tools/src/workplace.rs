@@ -8,6 +8,9 @@ use hermetic_egress::EgressClient;
 use hermetic_sandbox::Sandbox;
 use hermetic_types::ConversationKey;
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::{ClarifyError, ClarifyQuestion};
 
 /// Where the tools of one conversation act.
 ///
@@ -21,6 +24,20 @@ pub trait ToolWorkplace: Send + Sync + fmt::Debug {
     /// The way out for a tool of ours that runs beside the sandbox: what the conversation may reach.
     fn egress(&self) -> BoxFuture<'_, Result<EgressClient, NoSandbox>> {
         future::ready(Err(NoSandbox("nothing can be reached from here"))).boxed()
+    }
+
+    /// Whether there is somebody whom [`clarify`](Self::clarify) can ask.
+    fn can_clarify(&self) -> bool {
+        false
+    }
+
+    /// Asks the person whom this works for. The wait is bounded and ends soon after `stop` is cancelled.
+    fn clarify<'a>(
+        &'a self,
+        _: ClarifyQuestion,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, ClarifyError>> {
+        future::ready(Err(ClarifyError::NobodyToAsk)).boxed()
     }
 
     /// What comes back with a [`ProcessNotice`](crate::ProcessNotice) of a process that is started now, so that

@@ -18,3 +18,4 @@ mod places;
 mod room;
 mod shell;
 mod terminal;
+mod web;

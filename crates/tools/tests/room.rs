@@ -19,7 +19,8 @@ use hermetic_store::{RowOwner, Store};
 use hermetic_tools::{
     BackgroundProcesses, BackgroundSettings, BackgroundStarts, CodeSettings, CodeTool, FileTools,
     Held, McpServerSettings, McpServers, NoOneToAsk, NoSandbox, ResultBounds, SandboxReach,
-    ScriptDirectory, TerminalSettings, TerminalTool, ToolKit, ToolWorkplace,
+    ScriptDirectory, TerminalSettings, TerminalTool, TodoLists, ToolKit, ToolWorkplace,
+    WebSettings, WebTools,
 };
 use hermetic_types::{
     BackendDescription, BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits,
@@ -62,6 +63,7 @@ pub(crate) struct Wishes {
     /// Seen inside where it is outside, and read only.
     pub(crate) shows: Vec<PathBuf>,
     pub(crate) egress: Option<Arc<Egress>>,
+    pub(crate) web: WebTools,
 }
 
 /// The conversation's sandbox, as a session would keep it.
@@ -91,6 +93,7 @@ impl Default for Wishes {
             mcp: Vec::new(),
             shows: Vec::new(),
             egress: None,
+            web: WebTools::new(None, WebSettings::default()),
         }
     }
 }
@@ -320,6 +323,9 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> ToolK
             Some(store.documents()),
             50_000,
         ),
+        web: wishes.web.clone(),
+        images: None,
+        todo: Some(TodoLists::new(store.todo_lists())),
     }
 }
 

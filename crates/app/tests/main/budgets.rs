@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use axum::Router;
+use axum::routing::get;
 use hermetic_testkit::model::Reply;
 use serde_json::json;
 
-use crate::lab::{ALICE, BOB, Lab, calls_terminal};
+use crate::lab::{ALICE, BOB, Lab, calls_terminal, calls_tool};
 
 /// An answer that takes 24,500 tokens.
 fn dear() -> Reply {
@@ -104,4 +106,44 @@ async fn the_time_of_a_tool_is_counted_where_no_request_followed_it() {
     let usage = lab.ask(BOB, "/usage").await;
     assert!(usage.contains("seconds of tools"), "{usage}");
     assert!(!usage.contains(" 0 seconds of tools"), "{usage}");
+}
+
+/// The model reads a page of this machine and answers.
+fn reads(port: u16) -> [Reply; 2] {
+    let url = format!("http://localhost:{port}/?pad={}", "x".repeat(300));
+    let call = calls_tool("web_extract", &json!({"urls": [url]}));
+    [call, Reply::streams(&["read"])]
+}
+
+#[tokio::test]
+async fn what_leaves_on_a_day_is_bounded_over_a_restart_and_told() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let router = Router::new().route("/", get(async || "a page"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    // Enough for one request, and not for two.
+    let config = format!(
+        "gateway: {{egress: {{allow: ['localhost:{port} in 127.0.0.0/8']}}}}\n\
+         budgets: {{person: {{bytes_out: 800}}}}\n"
+    );
+    let script = [reads(port), reads(port), reads(port), reads(port)];
+    let lab = Lab::builder().script(script.into_iter().flatten());
+    let mut lab = lab.config(&config).start().await;
+    let spent = "the budget of 800 bytes that may leave for one person on one day is used up";
+    assert_eq!(lab.ask(BOB, "read").await, "read");
+    let page = lab.tool_result(1)["results"][0].clone();
+    assert_eq!(page["content"], "a page", "{page}");
+    lab.ask(BOB, "again").await;
+    let refused = lab.tool_result(3).to_string();
+    assert!(refused.contains(spent), "{refused}");
+    lab.restart().await;
+    lab.ask(BOB, "and now").await;
+    let refused = lab.tool_result(5).to_string();
+    assert!(refused.contains(spent), "{refused}");
+    lab.ask(ALICE, "mine").await;
+    let page = lab.tool_result(7)["results"][0].clone();
+    assert_eq!(
+        page["content"], "a page",
+        "somebody else has their own: {page}"
+    );
 }

@@ -39,6 +39,7 @@ mod processes;
 mod restarts;
 mod signal;
 mod slack;
+mod small_tools;
 mod smart;
 mod streaming;
 mod whatsapp;

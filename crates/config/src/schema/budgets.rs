@@ -10,6 +10,7 @@ pub(super) fn keys() -> Vec<SchemaKey> {
                 "dollars a day that one person may spend on models",
                 "tokens a day that one person may spend",
                 "seconds a day that one person's tools may run",
+                "bytes a day that one person may send out of sandboxes",
             ],
         ),
         (
@@ -18,6 +19,7 @@ pub(super) fn keys() -> Vec<SchemaKey> {
                 "dollars a day that one conversation may spend on models",
                 "tokens a day that one conversation may spend",
                 "seconds a day that one conversation's tools may run",
+                "bytes a day that one conversation may send out of its sandbox",
             ],
         ),
         (
@@ -26,33 +28,41 @@ pub(super) fn keys() -> Vec<SchemaKey> {
                 "dollars a day that everybody together may spend on models",
                 "tokens a day that everybody together may spend",
                 "seconds a day that everybody's tools together may run",
+                "bytes a day that everybody together may send out of sandboxes",
             ],
         ),
     ];
-    let of_scope = |(scope, [dollars, tokens, tool_seconds]): (&str, [&'static str; 3])| {
-        [
-            key(
-                format!("budgets.{scope}.dollars"),
-                ValueShape::Number {
-                    least: 0.0,
-                    most: 1_000_000.0,
-                },
-                "",
-                dollars,
-            ),
-            key(
-                format!("budgets.{scope}.tokens"),
-                count(0, 1_000_000_000_000),
-                "",
-                tokens,
-            ),
-            key(
-                format!("budgets.{scope}.tool_seconds"),
-                count(0, 1_000_000_000),
-                "",
-                tool_seconds,
-            ),
-        ]
-    };
+    let of_scope =
+        |(scope, [dollars, tokens, tool_seconds, bytes_out]): (&str, [&'static str; 4])| {
+            [
+                key(
+                    format!("budgets.{scope}.dollars"),
+                    ValueShape::Number {
+                        least: 0.0,
+                        most: 1_000_000.0,
+                    },
+                    "",
+                    dollars,
+                ),
+                key(
+                    format!("budgets.{scope}.tokens"),
+                    count(0, 1_000_000_000_000),
+                    "",
+                    tokens,
+                ),
+                key(
+                    format!("budgets.{scope}.tool_seconds"),
+                    count(0, 1_000_000_000),
+                    "",
+                    tool_seconds,
+                ),
+                key(
+                    format!("budgets.{scope}.bytes_out"),
+                    ValueShape::Size { unit: 1, least: 0 },
+                    "",
+                    bytes_out,
+                ),
+            ]
+        };
     scopes.into_iter().flat_map(of_scope).collect()
 }

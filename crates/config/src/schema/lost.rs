@@ -38,7 +38,6 @@ const FEATURES: &[(&str, &str)] = &[
         "gateway.quick_commands",
         "commands of your own behind a slash are not there",
     ),
-    ("gateway.stt_enabled", "voice messages are not transcribed"),
     ("goals", "there are no standing goals"),
     ("hooks", "hooks are not run"),
     ("kanban", "there is no board of tasks"),
@@ -79,15 +78,9 @@ const FEATURES: &[(&str, &str)] = &[
     ),
     ("skills", "skills are not offered to the agent"),
     ("smart_model_routing", "one model answers everything"),
-    ("stt", "voice messages are not transcribed"),
-    ("stt_enabled", "voice messages are not transcribed"),
     ("toolsets", "the set of tools is fixed"),
     ("tts", "answers are not spoken"),
     ("voice", "answers are not spoken"),
-    (
-        "web",
-        "the agent has no web search of its own; it reaches the web from its sandbox, within the allowlist",
-    ),
     ("x_search", "X is not searched"),
     ("yolo", "approvals are switched by approvals.mode alone"),
 ];

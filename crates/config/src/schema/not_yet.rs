@@ -3,10 +3,6 @@
 /// By their dotted names; one that ends in a dot is all below it.
 const KEYS: &[(&str, &str)] = &[
     (
-        "agent.clarify_timeout",
-        "the agent has no tool to ask you with",
-    ),
-    (
         "agent.gateway_auto_continue_freshness",
         "what a restart cut is taken up again whatever its age",
     ),
@@ -310,6 +306,10 @@ const KEYS: &[(&str, &str)] = &[
     (
         "streaming.fresh_final_after_seconds",
         "an answer ends in the message in which it grew",
+    ),
+    (
+        "web.extract_backend",
+        "pages are read by the gateway itself, within gateway.egress",
     ),
 ];
 

@@ -46,6 +46,18 @@ pub(super) fn keys() -> Vec<SchemaKey> {
             "file instead of ~/.modal.toml",
         ),
         variable(
+            "SEARXNG_URL",
+            ValueShape::Text,
+            "",
+            "the SearXNG that searches the web",
+        ),
+        variable(
+            "TAVILY_BASE_URL",
+            ValueShape::Text,
+            "",
+            "another address of Tavily",
+        ),
+        variable(
             "GATEWAY_ALLOWED_USERS",
             COMMA_TEXTS,
             "",
@@ -79,7 +91,15 @@ pub(super) fn keys() -> Vec<SchemaKey> {
     keys
 }
 
-const OTHER_SECRETS: [&str; 3] = ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET", "DAYTONA_API_KEY"];
+const OTHER_SECRETS: [&str; 7] = [
+    "MODAL_TOKEN_ID",
+    "MODAL_TOKEN_SECRET",
+    "DAYTONA_API_KEY",
+    "BRAVE_SEARCH_API_KEY",
+    "TAVILY_API_KEY",
+    "EXA_API_KEY",
+    "VOICE_TOOLS_OPENAI_KEY",
+];
 
 fn variable(
     name: &'static str,

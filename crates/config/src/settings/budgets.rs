@@ -16,6 +16,8 @@ pub struct DayBudget {
     pub dollars: Option<f64>,
     pub tokens: Option<u64>,
     pub tool_seconds: Option<u64>,
+    /// Bytes that leave sandboxes.
+    pub bytes_out: Option<u64>,
 }
 
 impl BudgetsConfig {
@@ -24,6 +26,7 @@ impl BudgetsConfig {
             dollars: pick.maybe_number(&format!("budgets.{scope}.dollars")),
             tokens: pick.maybe_count(&format!("budgets.{scope}.tokens")),
             tool_seconds: pick.maybe_count(&format!("budgets.{scope}.tool_seconds")),
+            bytes_out: pick.maybe_bytes(&format!("budgets.{scope}.bytes_out")),
         };
         Self {
             person: of("person"),

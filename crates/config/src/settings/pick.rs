@@ -201,6 +201,11 @@ impl<'a> SettingPicker<'a> {
         }
     }
 
+    /// The same as a warning.
+    pub(crate) fn doubted(&self, path: &str, what: impl Into<String>) -> ConfigProblem {
+        self.wrong(path, what).as_warning()
+    }
+
     fn value(&self, path: &str) -> Option<&'a SettingValue> {
         self.setting(path).value()
     }

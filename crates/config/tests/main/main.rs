@@ -14,3 +14,4 @@ mod real_world;
 mod resolution;
 mod robustness;
 mod sources;
+mod web;

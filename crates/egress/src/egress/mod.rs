@@ -15,6 +15,7 @@ use crate::client::roots;
 use crate::conversation::{ConversationEgress, RefusedHost, loss_rule};
 use crate::credential::{Credential, GuessCounter, SharedParts, TrustRootsError};
 use crate::env::{CertificateTrust, sandbox_env};
+use crate::outgoing::OutgoingBudget;
 use crate::proxy::Proxy;
 use crate::rules::{CompiledRules, InvalidRules, RuleMode, RulesText};
 use crate::scope::ConversationScope;
@@ -66,6 +67,8 @@ pub struct Egress {
     guessed: Vec<Arc<SharedParts>>,
     /// What our own tools believe, once one of them has asked.
     client_tls: OnceLock<Arc<rustls::ClientConfig>>,
+    /// Bounds what leaves for all of them.
+    outgoing: OnceLock<Arc<dyn OutgoingBudget>>,
     state: Mutex<EgressState>,
 }
 
@@ -97,6 +100,7 @@ impl Egress {
             book: None,
             bundle: None,
             client_tls: OnceLock::new(),
+            outgoing: OnceLock::new(),
             state: Mutex::default(),
         })
     }
@@ -111,6 +115,11 @@ impl Egress {
     pub fn trusting(mut self, bundle: CertificateBundle) -> Self {
         self.bundle = Some(bundle);
         self
+    }
+
+    /// Bounds what leaves, for conversations that come from now on. The first bound holds.
+    pub fn bound_outgoing(&self, budget: Arc<dyn OutgoingBudget>) {
+        let _ = self.outgoing.set(budget);
     }
 
     pub fn proxy(&self) -> &Proxy {
@@ -145,6 +154,9 @@ impl Egress {
         let book = self.book.clone();
         let conversation =
             ConversationEgress::writing_to(book, key.clone(), rules, credentials, limits);
+        if let Some(budget) = self.outgoing.get() {
+            conversation.bound_outgoing(Arc::clone(budget));
+        }
         state
             .known
             .insert(key.clone(), Arc::downgrade(&conversation));

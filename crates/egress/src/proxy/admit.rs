@@ -139,8 +139,7 @@ impl Proxy {
         via: ProxyMethod,
     ) -> Result<AdmittedTarget, ProxyRefusal> {
         conversation
-            .account()
-            .check()
+            .check_budgets()
             .map_err(|spent| ProxyRefusal::budget(&target, spent))?;
         self.check_guesses(conversation, &target)?;
         let (allowed, by) = match conversation.rules().decide(&target, via) {
@@ -188,8 +187,7 @@ impl Proxy {
     ) -> Result<AdmittedTarget, ProxyRefusal> {
         let target = &before.target;
         conversation
-            .account()
-            .check()
+            .check_budgets()
             .map_err(|spent| ProxyRefusal::budget(target, spent))?;
         self.check_guesses(conversation, target)?;
         match conversation.rules().decide(target, before.via) {
@@ -357,7 +355,7 @@ impl Proxy {
         ConnectionRecord::open(
             Arc::clone(&self.0.recorder),
             entry,
-            Arc::clone(conversation.account()),
+            (Arc::clone(conversation.account()), conversation.outgoing()),
         )
     }
 }

@@ -147,6 +147,13 @@ impl Gateway {
         let Some(chat) = self.outbox.chat(&press.said().account) else {
             return;
         };
+        if let Some(notice) = self.press_clarification(press) {
+            receipt.stored();
+            if let Err(error) = chat.answer_press(press.said(), &notice.into()).await {
+                tracing::debug!(%error, "a pressed button could not be answered");
+            }
+            return;
+        }
         let looked_up = acknowledge_if_late(chat.as_ref(), press.said(), self.pressed(press)).await;
         let notice = match looked_up {
             (Ok(notice), _) => {

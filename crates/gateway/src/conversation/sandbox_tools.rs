@@ -3,16 +3,22 @@
 use std::sync::OnceLock;
 
 use futures::future::{BoxFuture, FutureExt};
-use hermetic_agent::{MessagePart, ToolInvocation, ToolResult, ToolSet, ToolSpec};
+use hermetic_agent::{MediaPart, MessagePart, ToolInvocation, ToolResult, ToolSet, ToolSpec};
 use hermetic_approvals::ApprovalWaits;
 use hermetic_egress::EgressClient;
 use hermetic_redact::Redacted;
 use hermetic_session::{LeaseError, SandboxHolder, Sandboxes, SetAside};
-use hermetic_tools::{CodeTool, ConversationTools, Held, NoSandbox, ToolWorkplace};
+use hermetic_tools::{
+    ClarifyError, ClarifyQuestion, CodeTool, ConversationTools, Held, NoSandbox, ToolAnswer,
+    ToolMedia, ToolWorkplace,
+};
 use hermetic_types::ConversationKey;
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::checkpoint::WorkspaceKeeper;
+use crate::conversation::clarify::PersonInChat;
+use crate::conversation::vision::VisionModel;
 use crate::message::AcceptedMessage;
 use crate::message::notices;
 
@@ -25,6 +31,8 @@ pub struct ConversationSandbox<'a> {
     set_aside: OnceLock<SetAside>,
     /// Whose sandbox it is counted as.
     holder: Option<SandboxHolder>,
+    /// Who can be asked.
+    person: Option<PersonInChat>,
 }
 
 impl<'a> ConversationSandbox<'a> {
@@ -35,6 +43,7 @@ impl<'a> ConversationSandbox<'a> {
             origin: None,
             set_aside: OnceLock::new(),
             holder: None,
+            person: None,
         }
     }
 
@@ -45,6 +54,12 @@ impl<'a> ConversationSandbox<'a> {
             holder: Some(holder_of(message)),
             ..Self::new(sandboxes, message.conversation())
         }
+    }
+
+    /// The same with somebody who can be asked.
+    pub(crate) fn asking(mut self, person: Option<PersonInChat>) -> Self {
+        self.person = person;
+        self
     }
 
     /// What whoever is here is told if files had to stay behind in another sandbox.
@@ -106,6 +121,24 @@ impl ToolWorkplace for ConversationSandbox<'_> {
         .boxed()
     }
 
+    fn can_clarify(&self) -> bool {
+        self.person.is_some()
+    }
+
+    fn clarify<'a>(
+        &'a self,
+        question: ClarifyQuestion,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<String, ClarifyError>> {
+        async move {
+            match &self.person {
+                Some(person) => person.ask(question, stop).await,
+                None => Err(ClarifyError::NobodyToAsk),
+            }
+        }
+        .boxed()
+    }
+
     fn origin(&self) -> Option<String> {
         self.origin.clone()
     }
@@ -121,6 +154,7 @@ pub struct AgentTools<'a> {
     own: &'a ConversationSandbox<'a>,
     waits: ApprovalWaits,
     keeper: Option<&'a WorkspaceKeeper>,
+    vision: Option<VisionModel<'a>>,
 }
 
 impl<'a> AgentTools<'a> {
@@ -130,6 +164,7 @@ impl<'a> AgentTools<'a> {
             own,
             waits: ApprovalWaits::default(),
             keeper: None,
+            vision: None,
         }
     }
 
@@ -142,6 +177,25 @@ impl<'a> AgentTools<'a> {
     /// Learns what tools there are besides our own. What comes back is for the person.
     pub(crate) async fn prepare(&self, stop: &CancellationToken) -> Vec<String> {
         self.tools.prepare(stop).await
+    }
+
+    /// With a model that looks at pictures in the place of the one that answers.
+    pub(crate) fn seeing(mut self, vision: Option<VisionModel<'a>>) -> Self {
+        self.vision = vision;
+        self
+    }
+
+    /// What the model for pictures says of the one that was handed over; nothing where there is no such model.
+    async fn look(
+        &self,
+        answered: &ToolAnswer,
+        arguments: &Map<String, Value>,
+        stop: &CancellationToken,
+    ) -> Option<ToolResult> {
+        let vision = self.vision.as_ref()?;
+        let picture = answered.media.first().filter(|media| media.is_image())?;
+        let question = arguments.get("question").and_then(Value::as_str)?;
+        Some(vision.describe(picture, question, stop).await)
     }
 
     /// With the time that people were waited for, which is none of a tool's.
@@ -173,27 +227,53 @@ impl ToolSet for AgentTools<'_> {
             if let Some(keeper) = self.keeper {
                 keeper.before_call(name, self.own, &stop).await;
             }
+            // The time of a person is none of a tool's.
+            let waiting = (name == CLARIFY).then(|| self.waits.begin());
             let answered = self.tools.call(name, invocation.arguments, &stop).await;
+            drop(waiting);
             if name == CodeTool::NAME {
                 // A script goes on while one of its calls waits for an answer.
                 self.waits.take();
             }
             match answered {
-                Some(answered) => ToolResult {
-                    parts: vec![MessagePart::text(match self.own.why_stopped() {
+                Some(answered) => {
+                    if let Some(looked) = self.look(&answered, invocation.arguments, &stop).await {
+                        return looked;
+                    }
+                    let text = answered.json.to_text();
+                    let text = match self.own.why_stopped() {
                         Some(why) => Redacted::constant(why)
                             .then(&Redacted::constant("\n"))
-                            .then(&answered.json.to_text()),
-                        None => answered.json.to_text(),
-                    })],
-                    failed: answered.failed,
-                },
+                            .then(&text),
+                        None => text,
+                    };
+                    let shown = answered.media.iter().filter_map(media_part);
+                    ToolResult {
+                        parts: std::iter::once(MessagePart::text(text))
+                            .chain(shown)
+                            .collect(),
+                        failed: answered.failed,
+                    }
+                }
                 None => ToolResult::failed("there is no such tool"),
             }
         }
         .boxed()
     }
 }
+
+/// A picture or a PDF file as the model is shown it.
+fn media_part(media: &ToolMedia) -> Option<MessagePart> {
+    let mut part = MediaPart::inline(media.media_type, &media.bytes).ok()?;
+    part.name = Some(media.name.clone());
+    Some(match media.is_image() {
+        true => MessagePart::Image(part),
+        false => MessagePart::File(part),
+    })
+}
+
+/// The tool that waits for a person.
+const CLARIFY: &str = "clarify";
 
 /// The person whose sandboxes are counted together, in all their conversations.
 pub(crate) fn holder_of(message: &AcceptedMessage) -> SandboxHolder {

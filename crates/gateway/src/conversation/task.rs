@@ -192,6 +192,9 @@ impl ConversationTask {
                 self.run_aside(message, &slash);
             }
             None => {
+                let Some(message) = gateway.take_clarification(message) else {
+                    return;
+                };
                 let enqueued = self.queues.enqueue_turn(message, busy);
                 self.follow(QueueKind::Turns, enqueued, reserved);
             }

@@ -16,6 +16,7 @@ use super::TurnControl;
 use crate::conversation::checkpoint::WorkspaceKeeper;
 use crate::conversation::journal::{HistoryLine, ReadHistory, StoreJournal};
 use crate::conversation::sandbox_tools::{AgentTools, ConversationSandbox};
+use crate::conversation::vision::VisionModel;
 use crate::message::AcceptedMessage;
 use crate::spending::TurnMeter;
 use crate::wording;
@@ -86,6 +87,9 @@ impl Gateway {
             .outbox
             .chat(&message.said().account)
             .is_some_and(|chat| chat.capabilities().files_out.is_some());
+        if let Some(lists) = &site.kit.todo {
+            facts.tasks = lists.open_items(message.conversation()).await;
+        }
         let asker = self.approvals.commands(message);
         Ok(TurnSession {
             gateway: self,
@@ -98,7 +102,8 @@ impl Gateway {
             unread: read.left_out > 0,
             was_begun: message.was_begun(),
             journal,
-            own: ConversationSandbox::of(&self.sandboxes, message),
+            own: ConversationSandbox::of(&self.sandboxes, message)
+                .asking(self.person_in_chat(message)),
             keeper: self.workspace_keeper(message),
             meter: self.meter(message).without(asker.waits().clone()),
             asker,
@@ -182,7 +187,8 @@ impl TurnSession<'_> {
         };
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
             .with_waits(self.asker.waits().clone())
-            .keeping(self.keeper.as_ref());
+            .keeping(self.keeper.as_ref())
+            .seeing(VisionModel::of(self.gateway, &self.meter));
         let notices = tools.prepare(&control.stop).await;
         let turn = AgentTurn {
             system: &self.system,

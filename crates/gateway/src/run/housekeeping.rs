@@ -18,6 +18,9 @@ const FORGET_EVERY: Duration = Duration::from_secs(3600);
 /// How often questions that nobody waits for are looked for.
 const TIDY_EVERY: Duration = Duration::from_secs(10);
 
+/// How often it is written down what left sandboxes: so much is forgotten by a crash.
+const SAVE_EVERY: Duration = Duration::from_secs(1);
+
 /// Connections to one port of ours at once, where there are descriptors enough: each of these ports
 /// answers a few clients, and whoever sends nothing whole goes first.
 const MOST_PORT_CONNECTIONS: usize = 512;
@@ -77,6 +80,8 @@ impl HousekeepingTasks {
             .spawn(tidy_questions(Arc::clone(gateway), self.stop.clone()));
         self.tasks
             .spawn(forget_old(Arc::clone(gateway), self.stop.clone()));
+        self.tasks
+            .spawn(save_outgoing(Arc::clone(gateway), self.stop.clone()));
         let (greeting, until) = (Arc::clone(gateway), self.stop.clone());
         self.tasks
             .spawn(async move { greeting.greet_the_paired(until).await });
@@ -117,6 +122,15 @@ async fn forget_old(gateway: Arc<Gateway>, until: CancellationToken) {
             tracing::error!(%error, "what is over could not be forgotten");
         }
     }
+}
+
+/// Writes down what left, now and then and once more at the end.
+async fn save_outgoing(gateway: Arc<Gateway>, until: CancellationToken) {
+    let Some(day) = &gateway.outgoing else { return };
+    while until.run_until_cancelled(sleep(SAVE_EVERY)).await.is_some() {
+        day.save().await;
+    }
+    day.save().await;
 }
 
 /// A sixteenth of all descriptors for each of three ports; where there are more, they share those.

@@ -25,6 +25,7 @@ pub struct Speech {
 #[derive(Clone, Debug)]
 pub(super) struct Upload {
     name: String,
+    kind: AttachmentKind,
     claimed: u64,
     pub(super) bytes: Bytes,
 }
@@ -78,10 +79,24 @@ impl Speech {
         self.with_file_claiming(name, bytes, claimed)
     }
 
+    /// A recording of what somebody says.
+    #[must_use]
+    pub fn with_voice(mut self, bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        self.files.push(Upload {
+            name: "voice.ogg".to_owned(),
+            kind: AttachmentKind::Voice,
+            claimed: bytes.len() as u64,
+            bytes,
+        });
+        self
+    }
+
     #[must_use]
     pub fn with_file_claiming(mut self, name: &str, bytes: impl Into<Bytes>, claimed: u64) -> Self {
         self.files.push(Upload {
             name: name.to_owned(),
+            kind: AttachmentKind::Document,
             claimed,
             bytes: bytes.into(),
         });
@@ -141,7 +156,7 @@ fn attachments(update: UpdateNumber, files: Vec<Upload>) -> Vec<Attachment> {
     files
         .map(|(index, file)| Attachment {
             id: upload_id(update, index),
-            kind: AttachmentKind::Document,
+            kind: file.kind,
             name: Some(file.name),
             mime: Some("text/plain".to_owned()),
             bytes: Some(file.claimed),

@@ -72,8 +72,8 @@ def web_search(query, limit=5):
 
 
 #:: web_extract
-def web_extract(urls):
-    return _call("web_extract", {"urls": urls})
+def web_extract(urls, char_limit=None):
+    return _call("web_extract", {"urls": urls, "char_limit": char_limit})
 
 
 #:: read_file

@@ -164,10 +164,30 @@ impl FileTools {
         }
     }
 
+    /// All bytes of a file, judged as a read of it; `None` where it has more than `most`.
+    pub(crate) async fn read_whole(
+        &self,
+        path: &str,
+        most: usize,
+        workplace: &dyn ToolWorkplace,
+        ask: &dyn CommandApprover,
+        stop: &CancellationToken,
+    ) -> Result<Option<Vec<u8>>, String> {
+        let committing = AtomicBool::new(false);
+        let work = async {
+            let held = workplace.sandbox().await?;
+            let session = FileSession::new(self, &held, ask, stop, &committing);
+            session.read_whole(path, most).await
+        };
+        let read = stop.run_until_cancelled(Box::pin(work)).await;
+        let read = read.unwrap_or_else(|| Err(FileToolFailure::new("interrupted")));
+        read.map_err(|failed| failed.to_string())
+    }
+
     fn description(&self, tool: FileTool) -> String {
         match tool {
             FileTool::Read => format!(
-                "Reads a text file. Each line is shown as NUMBER|TEXT. offset and limit choose the \
+                "Reads a text file, or shows a picture or PDF file of up to 1 MiB. Each line is shown as NUMBER|TEXT. offset and limit choose the \
                  lines, at most {} at once; what is too long ends with a next_offset. A file that is \
                  not there is answered with similar names. Better than cat, head or tail in the \
                  terminal.",

@@ -61,6 +61,16 @@ impl FileSession<'_> {
         Ok(self.shown(&found, first, limit))
     }
 
+    pub(super) async fn read_whole(
+        &self,
+        path: &str,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, FileToolFailure> {
+        let place = self.locate_existing(path).await?;
+        self.clear(PathAct::Read, &place).await?;
+        self.fetch(&place, most).await
+    }
+
     async fn look(
         &self,
         place: &ResolvedPath,

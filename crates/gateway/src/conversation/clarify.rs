@@ -1,0 +1,406 @@
+//! Questions of the agent to the person it works for.
+//!
+//! They live in this process alone. After a restart nobody waits for an answer: an old button says that its
+//! question is not open any more, and what is written is an ordinary message.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hermetic_access::Admitted;
+use hermetic_chat::{Chat, ChatReply, ReplyButton, ReplyRule};
+use hermetic_redact::{Redacted, Redactor};
+use hermetic_store::MessageEnd;
+use hermetic_tools::{ClarifyError, ClarifyQuestion};
+use hermetic_types::{
+    AccountId, ButtonPress, ChatPlace, ConversationKey, MessageId, RunId, UserId,
+};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::Gateway;
+use crate::message::AcceptedMessage;
+use crate::message::notices::is_notice;
+
+/// Begins the data of a button that answers such a question.
+const TOKEN: &str = "c:";
+const STALE: &str = "This question is not open any more.";
+const NOT_ASKED: &str = "Only the person who was asked can answer this.";
+/// What is kept of an answer in words.
+const ANSWER_CHARS: usize = 10_000;
+
+/// The questions that wait for an answer, at most one in a conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Clarifications {
+    open: Mutex<HashMap<ConversationKey, OpenClarification>>,
+    next: AtomicU64,
+}
+
+#[derive(Debug)]
+struct OpenClarification {
+    number: u64,
+    asked: AskedPerson,
+    choices: Vec<String>,
+    /// What the button of each choice carries.
+    tokens: Vec<String>,
+    answer: oneshot::Sender<String>,
+}
+
+/// Whose answer counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct AskedPerson {
+    account: AccountId,
+    user: UserId,
+}
+
+/// A question that is open until this is dropped.
+struct ClarificationGuard<'a> {
+    clarifications: &'a Clarifications,
+    conversation: &'a ConversationKey,
+    number: u64,
+}
+
+/// Somebody in a chat who can be asked.
+#[derive(Clone, Debug)]
+pub(crate) struct PersonInChat {
+    chat: Arc<dyn Chat>,
+    place: ChatPlace,
+    asked: AskedPerson,
+    conversation: ConversationKey,
+    clarifications: Arc<Clarifications>,
+    redactor: Redactor,
+    patience: Duration,
+}
+
+impl PersonInChat {
+    pub(super) async fn ask(
+        &self,
+        question: ClarifyQuestion,
+        stop: &CancellationToken,
+    ) -> Result<String, ClarifyError> {
+        let (sender, mut receiver) = oneshot::channel();
+        let tokens: Vec<_> = question
+            .choices
+            .iter()
+            .map(|_| format!("{TOKEN}{}", RunId::random()))
+            .collect();
+        // Before it is shown: whoever reads it may answer before the platform has told us its number.
+        let _open = self.clarifications.begin(
+            &self.conversation,
+            OpenClarification {
+                number: 0,
+                asked: self.asked.clone(),
+                choices: question.choices.clone(),
+                tokens: tokens.clone(),
+                answer: sender,
+            },
+        );
+        let shown = self.show(&question, &tokens).await?;
+        let answered = tokio::select! {
+            biased;
+            answer = &mut receiver => answer.map_err(|_| ClarifyError::Interrupted),
+            () = stop.cancelled() => Err(ClarifyError::Interrupted),
+            () = tokio::time::sleep(self.patience) => Err(ClarifyError::NoAnswer),
+        };
+        self.settle(shown, &question, answered.as_deref().ok())
+            .await;
+        answered
+    }
+
+    async fn show(
+        &self,
+        question: &ClarifyQuestion,
+        tokens: &[String],
+    ) -> Result<Option<MessageId>, ClarifyError> {
+        let text = self.redactor.redact(question_text(question));
+        let mut reply = ChatReply::text(text.into());
+        if self.chat.capabilities().buttons.is_some() {
+            let numbered = tokens.iter().zip(&question.choices).enumerate();
+            let rows = numbered.filter_map(|(at, (token, choice))| {
+                // A label may be cut by the platform; the text has all of it.
+                let label = self.redactor.redact(format!("{}. {choice}", at + 1));
+                let button = ReplyButton::new(label.into_inner(), token.clone());
+                Some(vec![button.ok()?])
+            });
+            reply.buttons = rows.collect();
+        }
+        let sent = self.chat.send(&self.place, &reply).await;
+        let messages = sent.map_err(|error| {
+            tracing::warn!(account = %self.asked.account, %error, "a question of the agent could not be shown");
+            ClarifyError::NotShown
+        })?;
+        Ok(messages.last().cloned())
+    }
+
+    /// The buttons go with the question.
+    async fn settle(
+        &self,
+        shown: Option<MessageId>,
+        question: &ClarifyQuestion,
+        answer: Option<&str>,
+    ) {
+        let (Some(message), true) = (shown, self.chat.capabilities().edits) else {
+            return;
+        };
+        let text = match answer {
+            Some(answer) => format!("❓ {}\n\n→ {answer}", question.text),
+            None => format!("❓ {}\n\nNot waited for any more.", question.text),
+        };
+        let text = self.redactor.redact(text).into();
+        if let Err(error) = self.chat.edit(&self.place, &message, &text, &[]).await {
+            tracing::debug!(%error, "an answered question still asks");
+        }
+    }
+}
+
+impl Clarifications {
+    fn begin<'a>(
+        &'a self,
+        conversation: &'a ConversationKey,
+        mut question: OpenClarification,
+    ) -> ClarificationGuard<'a> {
+        question.number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = question.number;
+        // One turn runs at a time, so what was open is not waited for any more.
+        self.open().insert(conversation.clone(), question);
+        ClarificationGuard {
+            clarifications: self,
+            conversation,
+            number,
+        }
+    }
+
+    /// Whether these words of this person answer the question that is open there.
+    fn answer_in_words(
+        &self,
+        conversation: &ConversationKey,
+        by: &AskedPerson,
+        words: &str,
+    ) -> bool {
+        let mut open = self.open();
+        let is_theirs = open
+            .get(conversation)
+            .is_some_and(|question| question.asked == *by);
+        let question = is_theirs.then(|| open.remove(conversation)).flatten();
+        question.is_some_and(|question| {
+            let answer = question.meant_by(words);
+            question.answer.send(answer).is_ok()
+        })
+    }
+
+    /// What somebody is told who pressed a button.
+    fn press(&self, by: &AskedPerson, token: &str) -> &'static str {
+        let mut open = self.open();
+        let found = open.iter().find_map(|(conversation, question)| {
+            let at = question.tokens.iter().position(|known| known == token)?;
+            Some((conversation.clone(), at))
+        });
+        let Some((conversation, at)) = found else {
+            return STALE;
+        };
+        if open
+            .get(&conversation)
+            .is_none_or(|question| question.asked != *by)
+        {
+            return NOT_ASKED;
+        }
+        let question = open.remove(&conversation);
+        let answered = question.is_some_and(|mut question| {
+            let choice = question.choices.swap_remove(at);
+            question.answer.send(choice).is_ok()
+        });
+        match answered {
+            true => "Thank you.",
+            false => STALE,
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<ConversationKey, OpenClarification>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenClarification {
+    /// A number names a choice; everything else is an answer by itself.
+    fn meant_by(&self, words: &str) -> String {
+        let words = words.trim();
+        let number = words.trim_end_matches(['.', ')']).parse::<usize>().ok();
+        let chosen = number.and_then(|number| self.choices.get(number.checked_sub(1)?));
+        match chosen {
+            Some(choice) => choice.clone(),
+            None => words.chars().take(ANSWER_CHARS).collect(),
+        }
+    }
+}
+
+impl Drop for ClarificationGuard<'_> {
+    fn drop(&mut self) {
+        let mut open = self.clarifications.open();
+        let is_this = |question: &OpenClarification| question.number == self.number;
+        if open.get(self.conversation).is_some_and(is_this) {
+            open.remove(self.conversation);
+        }
+    }
+}
+
+impl Gateway {
+    /// Whoever sent this message, where they can be asked something before it is answered.
+    pub(super) fn person_in_chat(&self, message: &AcceptedMessage) -> Option<PersonInChat> {
+        let said = message.said();
+        let chat = self.outbox.chat(&said.account)?;
+        let is_free = chat.capabilities().replies == ReplyRule::Free;
+        (is_free && !said.sender.is_bot).then(|| PersonInChat {
+            chat: Arc::clone(chat),
+            place: said.place.clone(),
+            asked: AskedPerson {
+                account: said.account.clone(),
+                user: said.sender.id.clone(),
+            },
+            conversation: message.conversation().clone(),
+            clarifications: Arc::clone(&self.clarifications),
+            redactor: self.redactor.clone(),
+            patience: self.settings.clarify_timeout,
+        })
+    }
+
+    /// Takes a message that answers an open question; gives back every other.
+    pub(super) fn take_clarification(
+        self: &Arc<Self>,
+        message: AcceptedMessage,
+    ) -> Option<AcceptedMessage> {
+        let said = message.said();
+        let by = AskedPerson {
+            account: said.account.clone(),
+            user: said.sender.id.clone(),
+        };
+        // What comes with a file is something new.
+        let is_words = said.attachments.is_empty()
+            && !said.text.trim().is_empty()
+            // A process speaks in a person's name, and never answers for one.
+            && !is_notice(said);
+        let conversation = message.conversation();
+        if !is_words
+            || !self
+                .clarifications
+                .answer_in_words(conversation, &by, &said.text)
+        {
+            return Some(message);
+        }
+        let gateway = Arc::clone(self);
+        self.turns.spawn(async move {
+            let note = Some("the answer to a question of the agent");
+            let ended = gateway
+                .inbox
+                .end(message.row(), MessageEnd::Answered, note, gateway.now());
+            if let Err(error) = ended.await {
+                tracing::error!(row = message.row().0, %error, "a message stays open");
+            }
+        });
+        None
+    }
+
+    /// What somebody is told who pressed a button of such a question; nothing for another button.
+    pub(crate) fn press_clarification(
+        &self,
+        press: &Admitted<ButtonPress>,
+    ) -> Option<Redacted<String>> {
+        let data = &press.said().data;
+        if !data.starts_with(TOKEN) {
+            return None;
+        }
+        let by = AskedPerson {
+            account: press.said().account.clone(),
+            user: press.sender().id.clone(),
+        };
+        Some(Redacted::constant(self.clarifications.press(&by, data)))
+    }
+}
+
+fn question_text(question: &ClarifyQuestion) -> String {
+    let mut text = format!("❓ {}", question.text);
+    if question.choices.is_empty() {
+        return text;
+    }
+    text.push('\n');
+    for (at, choice) in question.choices.iter().enumerate() {
+        text.push_str(&format!("\n{}. {choice}", at + 1));
+    }
+    text.push_str("\n\nPick one, or write another answer.");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_types::Platform;
+
+    use super::*;
+
+    fn person(user: i64) -> AskedPerson {
+        AskedPerson {
+            account: Platform::Telegram.into(),
+            user: UserId::from(user),
+        }
+    }
+
+    fn open(choices: &[&str]) -> (OpenClarification, oneshot::Receiver<String>) {
+        let (answer, receiver) = oneshot::channel();
+        let question = OpenClarification {
+            number: 0,
+            asked: person(7),
+            choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
+            tokens: (0..choices.len()).map(|at| format!("c:{at}")).collect(),
+            answer,
+        };
+        (question, receiver)
+    }
+
+    #[test]
+    fn a_number_is_a_choice_and_words_are_an_answer() {
+        let (question, _receiver) = open(&["staging", "production"]);
+        for (words, meant) in [
+            ("2", "production"),
+            (" 1. ", "staging"),
+            ("2)", "production"),
+            ("0", "0"),
+            ("3", "3"),
+            ("neither", "neither"),
+            ("99999999999999999999", "99999999999999999999"),
+        ] {
+            assert_eq!(question.meant_by(words), meant);
+        }
+    }
+
+    #[test]
+    fn only_who_was_asked_answers_and_only_once() {
+        let (key, clarifications) = (ConversationKey::new("a"), Clarifications::default());
+        let (question, mut receiver) = open(&["yes", "no"]);
+        let guard = clarifications.begin(&key, question);
+        assert!(!clarifications.answer_in_words(&key, &person(8), "1"));
+        assert!(!clarifications.answer_in_words(&ConversationKey::new("b"), &person(7), "1"));
+        assert_eq!(clarifications.press(&person(8), "c:0"), NOT_ASKED);
+        assert_eq!(clarifications.press(&person(7), "c:7"), STALE);
+        assert_eq!(clarifications.press(&person(7), "c:1"), "Thank you.");
+        assert_eq!(receiver.try_recv().unwrap(), "no");
+        assert_eq!(clarifications.press(&person(7), "c:0"), STALE);
+        assert!(!clarifications.answer_in_words(&key, &person(7), "1"));
+        drop(guard);
+    }
+
+    #[test]
+    fn a_question_that_nobody_waits_for_is_gone() {
+        let (key, clarifications) = (ConversationKey::new("a"), Clarifications::default());
+        let (first, receiver) = open(&[]);
+        let first = clarifications.begin(&key, first);
+        drop(receiver);
+        assert!(
+            !clarifications.answer_in_words(&key, &person(7), "late"),
+            "it is a message of its own"
+        );
+        let (second, _receiver) = open(&[]);
+        let _second = clarifications.begin(&key, second);
+        drop(first);
+        assert!(clarifications.answer_in_words(&key, &person(7), "words"));
+        assert!(clarifications.open().is_empty());
+    }
+}

@@ -1,0 +1,92 @@
+//! Voice messages, written down by an endpoint that the operator chose.
+
+use std::sync::Arc;
+
+use hermetic_chat::{ChatReply, ReplyRule};
+use hermetic_services::TranscriptionService;
+use tokio::sync::Semaphore;
+
+use crate::Gateway;
+use crate::message::AcceptedMessage;
+
+/// Who writes voice messages down, and whether people are shown what was understood.
+#[derive(Clone, Debug)]
+pub struct VoiceNotes {
+    service: Option<TranscriptionService>,
+    echo: bool,
+    /// Recordings that are held in memory.
+    slots: Arc<Semaphore>,
+}
+
+/// Recordings at once, of up to 25 MB each.
+const AT_ONCE: usize = 4;
+
+/// What is known of a recording.
+pub(super) enum HeardVoice {
+    Words(String),
+    /// Why there are none, in words for the model.
+    Nothing(String),
+}
+
+impl VoiceNotes {
+    pub fn new(service: Option<TranscriptionService>, echo: bool) -> Self {
+        Self {
+            service,
+            echo,
+            slots: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
+
+    /// How much of a recording is wanted; nothing where nobody listens to it.
+    pub(super) fn most_bytes(&self) -> usize {
+        match self.service {
+            Some(_) => TranscriptionService::MOST_AUDIO,
+            None => 0,
+        }
+    }
+
+    /// The right to hold one recording.
+    pub(super) async fn slot(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        self.service.as_ref()?;
+        Arc::clone(&self.slots).acquire_owned().await.ok()
+    }
+
+    /// `audio` is empty where it was too long to be kept.
+    pub(super) async fn hear(&self, audio: Vec<u8>, name: &str) -> HeardVoice {
+        let Some(service) = &self.service else {
+            return HeardVoice::Nothing(
+                "voice messages are not written down here, so nobody knows what it says".to_owned(),
+            );
+        };
+        if audio.is_empty() {
+            return HeardVoice::Nothing("it is empty, or too long to be written down".to_owned());
+        }
+        match service.transcribe(audio, name).await {
+            Ok(words) if words.is_empty() => {
+                HeardVoice::Nothing("no words were understood in it".to_owned())
+            }
+            Ok(words) => HeardVoice::Words(words),
+            Err(error) => {
+                tracing::warn!(%error, "a voice message was not written down");
+                HeardVoice::Nothing(format!("it could not be written down: {error}"))
+            }
+        }
+    }
+}
+
+impl Gateway {
+    /// Shows the person what was understood.
+    pub(super) async fn echo_words(&self, message: &AcceptedMessage, words: &str) {
+        let said = message.said();
+        let chat = self.outbox.chat(&said.account);
+        let chat = chat.filter(|chat| chat.capabilities().replies == ReplyRule::Free);
+        let Some(chat) = chat.filter(|_| self.voice.echo) else {
+            return;
+        };
+        let text = self.redactor.redact(format!("🎙️ \"{words}\""));
+        let sent = chat.send(&said.place, &ChatReply::text(text.into())).await;
+        if let Err(error) = sent {
+            tracing::debug!(%error, "what was understood could not be shown");
+        }
+    }
+}
