@@ -14,6 +14,7 @@ mod background;
 mod code;
 mod exit_code;
 mod files;
+mod live_output;
 mod mcp;
 mod outcome;
 mod output;
@@ -34,6 +35,7 @@ pub use background::{
 };
 pub use code::{CodeSettings, CodeTool, ScriptDirectory};
 pub use files::{FileTools, ResultBounds};
+pub use live_output::{LiveCall, LiveOutputs, RunningOutput};
 pub use mcp::{CheckedServer, McpServerPlace, McpServerSettings, McpServers};
 pub use outcome::{BlockedCommand, TerminalOutcome};
 pub use request::{BadRequest, CommandRequest, ProcessTell, RequestedCode, RunManner};

@@ -7,8 +7,9 @@ use hermetic_agent::{MessagePart, ToolInvocation, ToolResult, ToolSet, ToolSpec}
 use hermetic_approvals::ApprovalWaits;
 use hermetic_egress::EgressClient;
 use hermetic_redact::Redacted;
+use hermetic_sandbox::OutputListener;
 use hermetic_session::{LeaseError, SandboxHolder, Sandboxes, SetAside};
-use hermetic_tools::{CodeTool, ConversationTools, Held, NoSandbox, ToolWorkplace};
+use hermetic_tools::{CodeTool, ConversationTools, Held, LiveOutputs, NoSandbox, ToolWorkplace};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
@@ -121,6 +122,7 @@ pub struct AgentTools<'a> {
     own: &'a ConversationSandbox<'a>,
     waits: ApprovalWaits,
     keeper: Option<&'a WorkspaceKeeper>,
+    outputs: Option<&'a LiveOutputs>,
 }
 
 impl<'a> AgentTools<'a> {
@@ -130,12 +132,19 @@ impl<'a> AgentTools<'a> {
             own,
             waits: ApprovalWaits::default(),
             keeper: None,
+            outputs: None,
         }
     }
 
     /// With a copy of the workspace, made before a call that may change it.
     pub(crate) fn keeping(mut self, keeper: Option<&'a WorkspaceKeeper>) -> Self {
         self.keeper = keeper;
+        self
+    }
+
+    /// With people who look on while a call runs.
+    pub(crate) fn shown_in(mut self, outputs: &'a LiveOutputs) -> Self {
+        self.outputs = Some(outputs);
         self
     }
 
@@ -173,7 +182,12 @@ impl ToolSet for AgentTools<'_> {
             if let Some(keeper) = self.keeper {
                 keeper.before_call(name, self.own, &stop).await;
             }
-            let answered = self.tools.call(name, invocation.arguments, &stop).await;
+            let conversation = self.tools.conversation();
+            let live = self.outputs.map(|outputs| outputs.begin(conversation));
+            let listener = live.as_ref().map(|live| live as &dyn OutputListener);
+            let tools = self.tools.heard_by(listener);
+            let answered = tools.call(name, invocation.arguments, &stop).await;
+            drop(live);
             if name == CodeTool::NAME {
                 // A script goes on while one of its calls waits for an answer.
                 self.waits.take();

@@ -182,7 +182,8 @@ impl TurnSession<'_> {
         };
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
             .with_waits(self.asker.waits().clone())
-            .keeping(self.keeper.as_ref());
+            .keeping(self.keeper.as_ref())
+            .shown_in(&self.gateway.outputs);
         let notices = tools.prepare(&control.stop).await;
         let turn = AgentTurn {
             system: &self.system,
