@@ -345,7 +345,7 @@ fn running(page: &OverviewPage) -> Markup {
                 p.dim { "Nothing runs. A message in any chat starts a turn, and it is seen here as it goes." }
             } @else {
                 div.scroll tabindex="0" role="region" aria-label="Turns at work" {
-                    table.steady {
+                    table.steady.cards {
                         thead {
                             tr {
                                 th { "Who" } th { "Conversation" } th { "Asked" } th { "Doing" }
@@ -357,8 +357,8 @@ fn running(page: &OverviewPage) -> Markup {
                                 tr {
                                     td { (turn.who) }
                                     td { (conversation_link(&turn.conversation)) }
-                                    td.text { (turn.text) }
-                                    td.text {
+                                    td.text.wide { (turn.text) }
+                                    td.text.wide {
                                         @match (&turn.tool, &turn.arguments) {
                                             (Some(tool), Some(arguments)) => {
                                                 strong { (tool) } " " code { (arguments) }
@@ -370,7 +370,7 @@ fn running(page: &OverviewPage) -> Markup {
                                             }
                                         }
                                     }
-                                    td.number { (time(page.now, turn.since)) }
+                                    td.number data-label="Since" { (time(page.now, turn.since)) }
                                 }
                             }
                         }

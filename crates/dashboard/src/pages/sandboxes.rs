@@ -114,7 +114,7 @@ pub(crate) async fn page(
                 }))
             } @else {
                 div.scroll tabindex="0" role="region" aria-label="Sandboxes" {
-                    table.steady {
+                    table.steady.cards {
                         thead {
                             tr {
                                 th { "Conversation" } th { "State" }
@@ -162,9 +162,9 @@ fn table_row(viewer: &Viewer, row: &SandboxRow, now: Timestamp) -> maud::Markup 
                 div.dim { "on " (row.backend) }
                 @if row.is_set_aside { div.dim { "set aside" } }
             }
-            td.number { (time(now, row.created_at)) }
-            td.number { (time(now, row.used_at)) }
-            @for kind in UseKind::ALL { td.number.use { (use_cell(row, kind, now)) } }
+            td.number data-label="Age" { (time(now, row.created_at)) }
+            td.number data-label="Idle" { (time(now, row.used_at)) }
+            @for kind in UseKind::ALL { td.number.use data-label=(kind.name()) { (use_cell(row, kind, now)) } }
             @if viewer.may_act() { td.acts { (acts(viewer, row)) } }
         }
     }
