@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, join_all};
 use hermetic_agent::NanoDollars;
@@ -12,8 +13,8 @@ use hermetic_config::{
 };
 use hermetic_dashboard::{
     AccessSettings, ActFailed, BudgetRow, ConditionReport, DashboardParts, EgressFeed, GatewayView,
-    LayerRow, ListedPerson, PartRow, PlatformRow, ProxyAccess, SandboxUse, SealReport, SealedPlace,
-    SettingRow, SettingsReport, dashboard_routes,
+    LayerRow, ListedPerson, PartRow, PlatformRow, ProxyAccess, RunningOutput, SandboxUse,
+    SealReport, SealedPlace, SettingRow, SettingsReport, dashboard_routes,
 };
 use hermetic_egress::{Egress, RuleMode};
 use hermetic_gateway::{
@@ -22,9 +23,11 @@ use hermetic_gateway::{
 };
 use hermetic_policy::{VerdictExplanation, explain};
 use hermetic_redact::Redactor;
-use hermetic_sandbox::{Backend, LayerState};
+use hermetic_sandbox::{Backend, LayerState, LiveUse, SandboxProcess};
 use hermetic_store::Store;
 use hermetic_types::{BackendKind, Boundary, Command, ConversationKey, SandboxId, SharedClock};
+use tokio::sync::watch;
+use tokio::time::timeout;
 use tracing::warn;
 
 use super::{access, boundary, egress, platforms, terminal};
@@ -42,6 +45,9 @@ pub(super) struct DashboardSources<'a> {
     pub(super) browser: Option<Arc<BrowserAdapter>>,
     pub(super) clock: &'a SharedClock,
 }
+
+/// A backend is not waited for longer to say what a sandbox uses.
+const LOOK_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Where connections are remembered to be shown; nothing where there are no pages.
 pub(super) fn egress_feed(config: &Config, clock: &SharedClock) -> Option<EgressFeed> {
@@ -367,6 +373,57 @@ impl GatewayView for RunningView {
             uses
         }
         .boxed()
+    }
+
+    fn live_use(
+        &self,
+        sandboxes: Vec<(BackendKind, SandboxId)>,
+    ) -> BoxFuture<'_, HashMap<SandboxId, LiveUse>> {
+        async move {
+            // Beside each other: one that lets us wait holds up no other.
+            let looks = self.configured.backends.iter().map(|backend| {
+                let own = sandboxes.iter().filter(|(kind, _)| *kind == backend.kind());
+                let ids: Vec<SandboxId> = own.map(|(_, id)| id.clone()).collect();
+                async move {
+                    match ids.is_empty() {
+                        true => HashMap::new(),
+                        false => timeout(LOOK_TIMEOUT, backend.live_use(&ids))
+                            .await
+                            .unwrap_or_default(),
+                    }
+                }
+            });
+            join_all(looks).await.into_iter().flatten().collect()
+        }
+        .boxed()
+    }
+
+    fn processes(
+        &self,
+        backend: BackendKind,
+        sandbox: SandboxId,
+        most: usize,
+    ) -> BoxFuture<'_, Option<Vec<SandboxProcess>>> {
+        async move {
+            let mut backends = self.configured.backends.iter();
+            let backend = backends.find(|open| open.kind() == backend)?;
+            let looked = timeout(LOOK_TIMEOUT, backend.processes(&sandbox, most));
+            looked.await.ok().flatten()
+        }
+        .boxed()
+    }
+
+    fn running_output(&self, conversation: &ConversationKey) -> Option<RunningOutput> {
+        let output = self.gateway.outputs().of(conversation)?;
+        Some(RunningOutput {
+            text: output.text,
+            bytes: output.bytes,
+            is_cut: output.is_cut,
+        })
+    }
+
+    fn output_changes(&self) -> watch::Receiver<u64> {
+        self.gateway.outputs().changes()
     }
 
     fn stop<'a>(

@@ -1,18 +1,18 @@
 //! Adding to the record.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::{self, Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use hermetic_types::Timestamp;
 use thiserror::Error;
 
+use crate::append_queue::{AppendQueue, QueuedEvent, abandoned};
 use crate::disk_sync::DiskSync;
-use crate::line::ChainHead;
+use crate::line::{ChainHead, WrittenEvent};
+use crate::open_record::{LockFailure, OpenRecord};
 use crate::places::AuditPaths;
 use crate::seal::{HeadFile, HeadWitness, SealKey, witness};
 use crate::tail::{RecordTail, TornWrite};
@@ -25,6 +25,8 @@ pub struct AuditLog {
     key: SealKey,
     noted: HeadFile,
     open: Arc<Mutex<OpenRecord>>,
+    /// What other threads of this process want to add while one adds.
+    queue: AppendQueue,
     /// Started by the first record of this process.
     sync: OnceLock<Option<DiskSync>>,
 }
@@ -49,15 +51,6 @@ pub enum AppendError {
     NoKey { path: PathBuf, key: PathBuf },
 }
 
-#[derive(Debug)]
-struct OpenRecord {
-    file: File,
-    /// What is known of the end, to be read again if the file has another length.
-    head: ChainHead,
-    /// 0 for a file we have not looked at.
-    length: u64,
-}
-
 /// A writer holds the lock for one write. One that holds it longer was stopped or hangs.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -72,10 +65,12 @@ impl AuditLog {
             path: path.to_owned(),
             source,
         };
-        let file = open(places.record()).map_err(|error| io(places.record(), error))?;
+        let open = OpenRecord::open(places.record()).map_err(|error| io(places.record(), error))?;
         let key = match SealKey::load(places.key()).map_err(|error| io(places.key(), error))? {
             Some(key) => key,
-            None if is_sealed(&places, &file).map_err(|error| io(places.record(), error))? => {
+            None if is_sealed(&places, &open.file)
+                .map_err(|error| io(places.record(), error))? =>
+            {
                 return Err(AppendError::NoKey {
                     path: places.record().to_owned(),
                     key: places.key().to_owned(),
@@ -87,11 +82,8 @@ impl AuditLog {
             key,
             noted: HeadFile::open(places.head()).map_err(|error| io(places.head(), error))?,
             places,
-            open: Arc::new(Mutex::new(OpenRecord {
-                file,
-                head: ChainHead::START,
-                length: 0,
-            })),
+            open: Arc::new(Mutex::new(open)),
+            queue: AppendQueue::default(),
             sync: OnceLock::new(),
         })
     }
@@ -111,8 +103,19 @@ impl AuditLog {
     /// Adds one record. Blocks for the length of a small write, longer only while another process
     /// writes: for seconds, where that one hangs.
     pub fn append(&self, event: &AuditEvent, at: Timestamp) -> Result<ChainHead, AppendError> {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        self.append_within(LOCK_TIMEOUT, open, event, at)
+        let outcome = self.queue.join(WrittenEvent::new(event, at));
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            // Whoever wrote meanwhile may have written this one as well.
+            if let Some(came_of_it) = outcome.take() {
+                return came_of_it;
+            }
+            let queued = self.queue.take();
+            if queued.is_empty() {
+                return Err(abandoned(self.path()));
+            }
+            self.append_all(&mut open, &queued, LOCK_TIMEOUT);
+        }
     }
 
     /// The same for a thread that others rely on: nothing where somebody else writes at this moment.
@@ -121,35 +124,36 @@ impl AuditLog {
         event: &AuditEvent,
         at: Timestamp,
     ) -> Option<Result<ChainHead, AppendError>> {
-        let open = match self.open.try_lock() {
+        let mut open = match self.open.try_lock() {
             Ok(open) => open,
             Err(sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(sync::TryLockError::WouldBlock) => return None,
         };
-        match self.append_within(Duration::ZERO, open, event, at) {
+        let (queued, outcome) = QueuedEvent::alone(WrittenEvent::new(event, at));
+        self.append_all(&mut open, &[queued], Duration::ZERO);
+        match outcome.take()? {
             Err(AppendError::Busy { .. }) => None,
             tried => Some(tried),
         }
     }
 
-    fn append_within(
-        &self,
-        patience: Duration,
-        mut open: MutexGuard<'_, OpenRecord>,
-        event: &AuditEvent,
-        at: Timestamp,
-    ) -> Result<ChainHead, AppendError> {
-        self.lock_current(&mut open, patience)?;
-        let written = self.append_locked(&mut open, event, at);
+    /// Adds records with one write, and settles each of them.
+    fn append_all(&self, open: &mut OpenRecord, queued: &[QueuedEvent], patience: Duration) {
+        let locked = open.lock_current(self.path(), patience);
+        let length = match locked {
+            Ok(length) => length,
+            Err(LockFailure::Busy) => {
+                let path = || self.path().to_owned();
+                return settle_all(queued, || AppendError::Busy { path: path() });
+            }
+            Err(LockFailure::Io(error)) => return settle_all(queued, || self.io(again(&error))),
+        };
+        self.append_locked(open, queued, length);
         // Closing would let go of it as well; nothing can be done about a lock that does not open.
         let _ = open.file.unlock();
-        drop(open);
-        if written.is_ok()
-            && let Some(sync) = self.sync.get_or_init(|| self.start_sync())
-        {
+        if let Some(sync) = self.sync.get_or_init(|| self.start_sync()) {
             sync.note_written();
         }
-        written
     }
 
     /// The record first: a note that is ahead of it would look like a record that was cut. A process that
@@ -164,17 +168,43 @@ impl AuditLog {
         DiskSync::start(files).ok()
     }
 
-    fn append_locked(
+    fn append_locked(&self, open: &mut OpenRecord, queued: &[QueuedEvent], length: u64) {
+        let Some(first) = queued.first() else {
+            return;
+        };
+        let before = match self.catch_up(open, length, first.event.at()) {
+            Ok(before) => before,
+            Err(error) => return settle_all(queued, || error.again()),
+        };
+        let mut lines = before.to_vec();
+        let (mut head, mut placed) = (open.head, Vec::with_capacity(queued.len()));
+        for one in queued {
+            let begins = lines.len();
+            let next = head.add_next(&one.event, &self.key, &mut lines);
+            let bytes = lines.len() - begins;
+            if bytes > LONGEST_RECORD_LINE {
+                lines.truncate(begins);
+                one.settle(Err(AppendError::TooLong { bytes }));
+                continue;
+            }
+            head = next;
+            placed.push((one, head, lines.len()));
+        }
+        self.write(open, &lines, &placed);
+    }
+
+    /// Learns how the file ends, where somebody else wrote to it, and writes down what is strange about that.
+    /// Tells what has to stand before the next line.
+    fn catch_up(
         &self,
         open: &mut OpenRecord,
-        event: &AuditEvent,
+        length: u64,
         at: Timestamp,
-    ) -> Result<ChainHead, AppendError> {
-        let length = open.file.metadata().map_err(|error| self.io(error))?.len();
+    ) -> Result<&'static [u8], AppendError> {
         // A file that nobody has written to may follow one that was moved away.
         let looked_at = length > 0 || open.head != ChainHead::START;
         if length == open.length && looked_at {
-            return self.write(open, b"", event, at);
+            return Ok(b"");
         }
         let noted = witness(self.places.head(), &self.key).map_err(|error| self.io(error))?;
         let before = match noted {
@@ -219,66 +249,60 @@ impl AuditLog {
             HeadWitness::Unreadable => Some(resumed(head, "something unreadable".to_owned())),
         };
         (open.head, open.length) = (head, length);
-        let mut end: &[u8] = if unended { b"\n" } else { b"" };
-        if let Some(scrap) = scrap {
-            self.write(open, end, &vouch_for(&scrap), at)?;
+        let mut end: &'static [u8] = if unended { b"\n" } else { b"" };
+        for event in scrap.as_ref().map(vouch_for).into_iter().chain(note) {
+            self.write_own(open, end, &event, at)?;
             end = b"";
         }
-        if let Some(note) = note {
-            self.write(open, end, &note, at)?;
-            end = b"";
-        }
-        self.write(open, end, event, at)
+        Ok(end)
     }
 
-    fn write(
+    /// Adds a record of our own about the record.
+    fn write_own(
         &self,
         open: &mut OpenRecord,
         before: &[u8],
         event: &AuditEvent,
         at: Timestamp,
-    ) -> Result<ChainHead, AppendError> {
-        let (line, head) = open.head.next(at, event, &self.key);
-        if line.len() > LONGEST_RECORD_LINE {
-            return Err(AppendError::TooLong { bytes: line.len() });
-        }
-        let bytes = [before, &line].concat();
-        // Whatever a failed write left behind is found by its length next time.
-        open.file
-            .write_all(&bytes)
-            .map_err(|error| self.io(error))?;
-        open.head = head;
-        open.length += bytes.len() as u64;
-        // Behind the line: a death in between leaves a sealed line too many, never one too few.
-        self.noted
-            .note(head, &self.key)
-            .map_err(|error| self.io(error))?;
-        Ok(head)
+    ) -> Result<(), AppendError> {
+        let (queued, outcome) = QueuedEvent::alone(WrittenEvent::new(event, at));
+        let mut lines = before.to_vec();
+        let head = open.head.add_next(&queued.event, &self.key, &mut lines);
+        let end = lines.len();
+        self.write(open, &lines, &[(&queued, head, end)]);
+        let settled = outcome.take();
+        settled.map_or_else(|| Err(abandoned(self.path())), |came| came.map(drop))
     }
 
-    /// Locks the file that has our name. Where somebody moved it away (to keep it elsewhere), the
-    /// chain goes on in a new one.
-    fn lock_current(&self, open: &mut OpenRecord, patience: Duration) -> Result<(), AppendError> {
-        let until = Instant::now() + patience;
-        loop {
-            match open.file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                    thread::sleep(Duration::from_millis(1));
-                    continue;
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(AppendError::Busy {
-                        path: self.path().to_owned(),
-                    });
-                }
-                Err(TryLockError::Error(error)) => return Err(self.io(error)),
+    /// Writes lines and notes where the chain stands then. Each record is told where its line ends in `lines`;
+    /// those that were written whole before a write failed are in the record, and the others are not.
+    fn write(
+        &self,
+        open: &mut OpenRecord,
+        lines: &[u8],
+        placed: &[(&QueuedEvent, ChainHead, usize)],
+    ) {
+        let begins = open.length;
+        let (written, failed) = open.write(lines);
+        let whole = placed.iter().take_while(|(.., end)| *end <= written);
+        let whole = whole.count();
+        let (there, missing) = placed.split_at(whole);
+        if let Some((_, head, end)) = there.last() {
+            // Whatever a failed write left behind is found by the file's length next time.
+            (open.head, open.length) = (*head, begins + *end as u64);
+            // Behind the lines: a death in between leaves sealed lines too many, never one too few.
+            let noted = self.noted.note(*head, &self.key);
+            for (queued, head, _) in there {
+                queued.settle(match &noted {
+                    Ok(()) => Ok(*head),
+                    Err(error) => Err(self.io(again(error))),
+                });
             }
-            if is_at(&open.file, self.path()).map_err(|error| self.io(error))? {
-                return Ok(());
+        }
+        if let Err(error) = failed {
+            for (queued, ..) in missing {
+                queued.settle(Err(self.io(again(&error))));
             }
-            open.file = self::open(self.path()).map_err(|error| self.io(error))?;
-            open.length = 0;
         }
     }
 
@@ -290,11 +314,35 @@ impl AuditLog {
     }
 }
 
-impl OpenRecord {
-    /// Whether this very file once held records that are not in it any more.
-    fn went_back(&self, head: ChainHead) -> bool {
-        let known = self.length > 0;
-        known && (head.seq < self.head.seq || head.seq == self.head.seq && head != self.head)
+impl AppendError {
+    /// The same once more: several records of one write fail for one reason.
+    fn again(&self) -> Self {
+        match self {
+            Self::Io { path, source } => Self::Io {
+                path: path.clone(),
+                source: again(source),
+            },
+            Self::Busy { path } => Self::Busy { path: path.clone() },
+            Self::Broken { path } => Self::Broken { path: path.clone() },
+            Self::TooLong { bytes } => Self::TooLong { bytes: *bytes },
+            Self::NoKey { path, key } => Self::NoKey {
+                path: path.clone(),
+                key: key.clone(),
+            },
+        }
+    }
+}
+
+fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+fn settle_all(queued: &[QueuedEvent], error: impl Fn() -> AppendError) {
+    for one in queued {
+        one.settle(Err(error()));
     }
 }
 
@@ -317,23 +365,5 @@ fn vouch_for(scrap: &TornWrite) -> AuditEvent {
     AuditEvent::Mended {
         bytes: scrap.bytes,
         sha256: scrap.sha256.to_string(),
-    }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
-}
-
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let ours = file.metadata()?;
-    match fs::metadata(path) {
-        Ok(there) => Ok((ours.dev(), ours.ino()) == (there.dev(), there.ino())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
     }
 }

@@ -8,7 +8,8 @@
 //! and the [`ChainHead`] is noted by hand or in the system's journal.
 //!
 //! Several processes write to one file (the gateway and the command line). Each takes the kernel's
-//! lock, reads how the file ends now, and adds one line with one write: the chain cannot fork. A
+//! lock, reads how the file ends now, and adds its lines with one write: the chain cannot fork. What threads
+//! of one process have to say at one moment is one write, and each of them waits until its line is written. A
 //! write cut by a crash leaves a line that is no record; the next writer leaves it where it is and
 //! adds a record that vouches for its bytes, so that a crash is told apart from tampering.
 //!
@@ -17,24 +18,31 @@
 
 #![forbid(unsafe_code)]
 
+mod append_queue;
 mod audit;
+mod chain_check;
+mod digest;
 mod disk_sync;
 mod event;
 mod line;
+mod open_record;
 mod page;
 mod places;
+mod record_link;
 mod seal;
 mod snapshot;
 mod tail;
+mod verify;
 mod walk;
 mod words;
 
 pub use audit::{AppendError, AuditLog};
+pub use digest::RecordDigest;
 pub use event::{
     ApprovalAnswer, ApprovalSubject, AuditEvent, CommandDecision, EgressEvent, PairingEvent,
     RuleChange,
 };
-pub use line::{AuditRecord, ChainHead, InvalidHead, RecordDigest};
+pub use line::{AuditRecord, ChainHead, InvalidHead};
 pub use page::{RecordPage, page_before};
 pub use places::AuditPaths;
 pub use snapshot::RecordSnapshot;

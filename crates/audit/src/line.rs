@@ -9,19 +9,16 @@
 //! spelling only, so that it can be taken apart without asking what else JSON would allow.
 
 use std::fmt;
+use std::io::Write as _;
 use std::str::FromStr;
 
 use hermetic_types::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::AuditEvent;
+use crate::digest::RecordDigest;
 use crate::seal::{Seal, SealKey};
-
-/// A SHA-256, written as 64 lower-case hex digits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct RecordDigest([u8; 32]);
 
 /// Where a chain stands: the number of its last record and that record's hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,20 +45,19 @@ pub struct InvalidHead {
 
 /// What a line turned out to be.
 #[derive(Debug)]
-pub(crate) enum ParsedLine {
-    Record(AuditRecord, RecordDigest, Option<Seal>),
+pub(crate) enum ParsedLine<R = AuditRecord> {
+    Record(R, RecordDigest, Option<Seal>),
     /// A whole line whose content and hash do not belong together.
     Forged,
     /// Not a whole line of ours: what a cut write leaves behind.
     Scrap,
 }
 
-#[derive(Serialize)]
-struct RecordLine<'a> {
-    seq: u64,
+/// An event as it will stand in a line, written out before the record is locked.
+#[derive(Debug)]
+pub(crate) struct WrittenEvent {
     at: Timestamp,
-    prev: RecordDigest,
-    event: &'a AuditEvent,
+    json: Vec<u8>,
 }
 
 const OPENING: &[u8] = b"{\"hash\":\"";
@@ -69,42 +65,64 @@ const SEAL: &[u8] = b"\",\"seal\":\"";
 const MIDDLE: &[u8] = b"\",\"record\":";
 const CLOSING: &[u8] = b"}";
 
+/// What a line has besides its event, and room for the longest number.
+const FRAME_BYTES: usize = 320;
+
+impl WrittenEvent {
+    pub(crate) fn new(event: &AuditEvent, at: Timestamp) -> Self {
+        Self {
+            at,
+            json: serde_json::to_vec(event).expect("plain data of strings and numbers"),
+        }
+    }
+
+    pub(crate) fn at(&self) -> Timestamp {
+        self.at
+    }
+}
+
 impl ChainHead {
     /// Before the first record.
     pub(crate) const START: Self = Self {
         seq: 0,
-        hash: RecordDigest([0; 32]),
+        hash: RecordDigest::ZERO,
     };
 
-    /// The line after this one, with its end of line, and where the chain stands then.
-    pub(crate) fn next(self, at: Timestamp, event: &AuditEvent, key: &SealKey) -> (Vec<u8>, Self) {
-        let written = RecordLine {
-            seq: self.seq + 1,
-            at,
-            prev: self.hash,
-            event,
-        };
-        let body = serde_json::to_vec(&written).expect("plain data of strings and numbers");
+    /// Adds the line after this one, with its end of line, to `lines`. Tells where the chain stands then.
+    pub(crate) fn add_next(self, event: &WrittenEvent, key: &SealKey, lines: &mut Vec<u8>) -> Self {
+        let seq = self.seq + 1;
+        let mut body = Vec::with_capacity(event.json.len() + FRAME_BYTES);
+        write!(
+            body,
+            "{{\"seq\":{seq},\"at\":{},\"prev\":\"",
+            event.at.millis()
+        )
+        .expect("memory takes any write");
+        body.extend_from_slice(&self.hash.hex());
+        body.extend_from_slice(b"\",\"event\":");
+        body.extend_from_slice(&event.json);
+        body.extend_from_slice(CLOSING);
         let hash = RecordDigest::of_record(&body);
-        let mut line = Vec::with_capacity(body.len() + 200);
-        line.extend_from_slice(OPENING);
-        line.extend_from_slice(hash.to_string().as_bytes());
-        line.extend_from_slice(SEAL);
-        line.extend_from_slice(key.seal(hash).to_string().as_bytes());
-        line.extend_from_slice(MIDDLE);
-        line.extend_from_slice(&body);
-        line.extend_from_slice(CLOSING);
-        line.push(b'\n');
-        let head = Self {
-            seq: written.seq,
-            hash,
-        };
-        (line, head)
+        lines.reserve(body.len() + FRAME_BYTES);
+        lines.extend_from_slice(OPENING);
+        lines.extend_from_slice(&hash.hex());
+        lines.extend_from_slice(SEAL);
+        lines.extend_from_slice(&key.seal(hash).hex());
+        lines.extend_from_slice(MIDDLE);
+        lines.extend_from_slice(&body);
+        lines.extend_from_slice(CLOSING);
+        lines.push(b'\n');
+        Self { seq, hash }
     }
 }
 
 /// Reads a line without its end.
 pub(crate) fn read(line: &[u8]) -> ParsedLine {
+    read_as(line)
+}
+
+/// The same, looking only for what `R` wants to know of a record.
+pub(crate) fn read_as<'a, R: Deserialize<'a>>(line: &'a [u8]) -> ParsedLine<R> {
     let framed = line
         .strip_prefix(OPENING)
         .and_then(|rest| rest.split_at_checked(64))
@@ -112,18 +130,20 @@ pub(crate) fn read(line: &[u8]) -> ParsedLine {
             let (seal, rest) = match rest.strip_prefix(SEAL) {
                 Some(sealed) => {
                     let (seal, rest) = sealed.split_at_checked(64)?;
-                    (Some(std::str::from_utf8(seal).ok()?), rest)
+                    std::str::from_utf8(seal).ok()?;
+                    (Some(seal), rest)
                 }
                 None => (None, rest),
             };
             let body = rest.strip_prefix(MIDDLE)?.strip_suffix(CLOSING)?;
-            Some((std::str::from_utf8(hash).ok()?, seal, body))
+            std::str::from_utf8(hash).ok()?;
+            Some((hash, seal, body))
         });
     let Some((hash, seal, body)) = framed else {
         return ParsedLine::Scrap;
     };
     // Whole JSON in a whole frame was not cut by anything.
-    let Ok(record) = serde_json::from_slice::<AuditRecord>(body) else {
+    let Ok(record) = serde_json::from_slice::<R>(body) else {
         let whole = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
         return if whole {
             ParsedLine::Forged
@@ -131,78 +151,16 @@ pub(crate) fn read(line: &[u8]) -> ParsedLine {
             ParsedLine::Scrap
         };
     };
-    let seal = match seal.map(str::parse) {
+    let seal = match seal.map(RecordDigest::from_hex) {
         None => None,
-        Some(Ok(seal)) => Some(seal),
-        Some(Err(_)) => return ParsedLine::Forged,
+        Some(Some(seal)) => Some(seal),
+        Some(None) => return ParsedLine::Forged,
     };
-    match hash.parse() {
-        Ok(hash) if hash == RecordDigest::of_record(body) => ParsedLine::Record(record, hash, seal),
+    match RecordDigest::from_hex(hash) {
+        Some(hash) if hash == RecordDigest::of_record(body) => {
+            ParsedLine::Record(record, hash, seal)
+        }
         _ => ParsedLine::Forged,
-    }
-}
-
-impl RecordDigest {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    fn of_record(body: &[u8]) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(b"hermetic audit 1\n");
-        hash.update(body);
-        Self(hash.finalize().into())
-    }
-}
-
-impl fmt::Display for RecordDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for RecordDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for RecordDigest {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = "expected 64 lower-case hex digits";
-        let lower = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-        if text.len() != 64 || !text.bytes().all(lower) {
-            return Err(wrong);
-        }
-        let mut bytes = [0; 32];
-        for (byte, digits) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let digits = std::str::from_utf8(digits).map_err(|_| wrong)?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong)?;
-        }
-        Ok(Self(bytes))
-    }
-}
-
-impl Serialize for RecordDigest {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for RecordDigest {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -225,5 +183,54 @@ impl FromStr for ChainHead {
         head.ok_or_else(|| InvalidHead {
             text: text.chars().take(100).collect(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What earlier versions wrote through the derive of their struct.
+    #[derive(Serialize)]
+    struct DerivedRecord<'a> {
+        seq: u64,
+        at: Timestamp,
+        prev: RecordDigest,
+        event: &'a AuditEvent,
+    }
+
+    #[test]
+    fn a_line_is_written_as_it_always_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = SealKey::create(&folder.path().join("key")).unwrap();
+        let event = AuditEvent::Sealed {
+            key: "ä \"quoted\"\n\u{1}".to_owned(),
+        };
+        let mut head = ChainHead::START;
+        for millis in [0, -5, i64::MAX] {
+            let at = Timestamp::from_millis(millis);
+            let mut line = Vec::new();
+            let next = head.add_next(&WrittenEvent::new(&event, at), &key, &mut line);
+            let derived = DerivedRecord {
+                seq: head.seq + 1,
+                at,
+                prev: head.hash,
+                event: &event,
+            };
+            let body = serde_json::to_string(&derived).unwrap();
+            let hash = RecordDigest::of_record(body.as_bytes());
+            let seal = key.seal(hash);
+            let expected =
+                format!("{{\"hash\":\"{hash}\",\"seal\":\"{seal}\",\"record\":{body}}}\n");
+            assert_eq!(String::from_utf8(line).unwrap(), expected);
+            assert_eq!(
+                next,
+                ChainHead {
+                    seq: head.seq + 1,
+                    hash
+                }
+            );
+            head = next;
+        }
     }
 }

@@ -14,7 +14,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::line::{ChainHead, RecordDigest};
+use crate::digest::RecordDigest;
+use crate::line::ChainHead;
 
 /// Made with the key over the hash of a record.
 pub(crate) type Seal = RecordDigest;

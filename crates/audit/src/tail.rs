@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::LONGEST_RECORD_LINE;
-use crate::line::{ChainHead, ParsedLine, RecordDigest, read};
+use crate::digest::RecordDigest;
+use crate::line::{ChainHead, ParsedLine, read};
 use crate::seal::Seal;
 
 #[derive(Debug)]

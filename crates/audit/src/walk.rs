@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::line::{ChainHead, ParsedLine, RecordDigest, read};
+use crate::chain_check::{ChainCheck, CheckedLine, SealCheck};
+use crate::line::{ChainHead, ParsedLine, read};
 use crate::places::AuditPaths;
-use crate::seal::{HeadWitness, Seal, SealKey, witness};
+use crate::record_link::RecordLink;
+use crate::seal::{SealKey, witness};
+use crate::verify;
 use crate::{AuditRecord, LONGEST_RECORD_LINE};
 
 /// A file whose chain holds.
@@ -93,15 +96,9 @@ pub enum ChainFlaw {
 pub struct RecordWalk {
     path: PathBuf,
     lines: BufReader<Take<File>>,
-    at: u64,
-    /// Bytes since the last record that are none.
-    scrap: Vec<u8>,
-    /// The line in which they begin.
-    scrap_at: u64,
-    report: ChainReport,
+    check: ChainCheck,
     ended: bool,
     key: Option<SealKey>,
-    noted: Option<HeadWitness>,
 }
 
 /// Opens a file to walk it. Writers are waited for only as long as it takes to learn its length:
@@ -132,28 +129,24 @@ pub fn walk_at(places: &AuditPaths) -> Result<RecordWalk, WalkError> {
     Ok(RecordWalk {
         path: path.to_owned(),
         lines,
-        at: 0,
-        scrap: Vec::new(),
-        scrap_at: 0,
-        report: ChainReport::default(),
+        check: ChainCheck::new(path, noted),
         ended: false,
         key,
-        noted,
     })
 }
 
 impl RecordWalk {
     /// What was seen so far: of the whole file once the walk is at its end.
     pub fn report(&self) -> &ChainReport {
-        &self.report
+        self.check.report()
     }
 
     /// To the end, without looking at what the records say.
-    pub fn finish(mut self) -> Result<ChainReport, WalkError> {
-        for next in self.by_ref() {
-            next?;
-        }
-        Ok(self.report)
+    pub fn finish(self) -> Result<ChainReport, WalkError> {
+        let Self {
+            lines, check, key, ..
+        } = self;
+        verify::to_the_end(lines, check, key.as_ref())
     }
 
     fn step(&mut self) -> Result<Option<AuditRecord>, WalkError> {
@@ -166,123 +159,25 @@ impl RecordWalk {
                 source,
             })?;
             if line.is_empty() {
-                self.report.torn = self.scrap.len() as u64;
-                return self.close().map(|()| None);
+                return self.check.close().map(|()| None);
             }
-            self.at += 1;
             if line.len() > LONGEST_RECORD_LINE {
-                return Err(self.flaw(self.at, ChainFlaw::TooLong));
+                self.check.take(CheckedLine::TooLong)?;
+                continue;
             }
             match read(line.strip_suffix(b"\n").unwrap_or(&line)) {
-                ParsedLine::Forged => return Err(self.flaw(self.at, ChainFlaw::Changed)),
+                ParsedLine::Forged => self.check.take(CheckedLine::Forged)?,
+                ParsedLine::Scrap => self.check.take(CheckedLine::Scrap(line))?,
                 // Cut at its last byte, the end of line, it is whole all the same.
                 ParsedLine::Record(record, hash, seal) => {
-                    self.check_seal(hash, seal)?;
-                    self.chain(&record, hash)?;
+                    self.check.take(CheckedLine::Record {
+                        link: RecordLink::of(&record),
+                        hash,
+                        seal: SealCheck::new(self.key.as_ref(), hash, seal),
+                    })?;
                     return Ok(Some(record));
                 }
-                ParsedLine::Scrap => self.keep_scrap(&line)?,
             }
-        }
-    }
-
-    fn check_seal(&mut self, hash: RecordDigest, seal: Option<Seal>) -> Result<(), WalkError> {
-        match (&self.key, seal) {
-            (Some(key), Some(seal)) if key.seal(hash) != seal => {
-                Err(self.flaw(self.at, ChainFlaw::ForeignSeal))
-            }
-            (_, None) if self.report.sealed > 0 => Err(self.flaw(self.at, ChainFlaw::Unsealed)),
-            (_, seal) => {
-                self.report.sealed += u64::from(seal.is_some());
-                Ok(())
-            }
-        }
-    }
-
-    /// Holds the end against the note of where it stood.
-    fn close(&mut self) -> Result<(), WalkError> {
-        let ChainReport {
-            records,
-            sealed,
-            head,
-            ..
-        } = self.report;
-        if let Some(HeadWitness::Head(noted)) = self.noted {
-            self.report.noted = Some(noted);
-            let here = head.map_or(0, |head| head.seq);
-            // What was noted was sealed; a chain without seals is not the one.
-            if records > 0 && sealed == 0 {
-                return Err(self.flaw(self.at, ChainFlaw::Unsealed));
-            }
-            if records > 0 && here < noted.seq {
-                return Err(self.flaw(self.at, ChainFlaw::Cut));
-            }
-            if head.is_some_and(|head| head.seq == noted.seq && head != noted) {
-                return Err(self.flaw(self.at, ChainFlaw::Replaced));
-            }
-        }
-        self.report.proof = match self.noted {
-            None => ProofStrength::NoKey,
-            Some(_) if records > 0 && sealed == 0 => ProofStrength::Unsealed,
-            Some(HeadWitness::Head(_)) if sealed < records => ProofStrength::OldBeginning,
-            Some(HeadWitness::Head(_)) => ProofStrength::Whole,
-            Some(_) if records == 0 => ProofStrength::Whole,
-            Some(_) => ProofStrength::NoNote,
-        };
-        Ok(())
-    }
-
-    fn keep_scrap(&mut self, line: &[u8]) -> Result<(), WalkError> {
-        if self.scrap.is_empty() {
-            self.scrap_at = self.at;
-        }
-        self.scrap.extend_from_slice(line);
-        // No number of crashes between two records leaves more.
-        if self.scrap.len() > 3 * LONGEST_RECORD_LINE {
-            return Err(self.flaw(self.scrap_at, ChainFlaw::NoRecord));
-        }
-        Ok(())
-    }
-
-    fn chain(&mut self, record: &AuditRecord, hash: RecordDigest) -> Result<(), WalkError> {
-        let follows = match self.report.head {
-            Some(head) => record.seq == head.seq + 1 && record.prev == head.hash,
-            // A first line starts the chain, or goes on after a file that is kept elsewhere.
-            None => record.seq > 1 || (record.seq == 1 && record.prev == ChainHead::START.hash),
-        };
-        if !follows {
-            return Err(self.flaw(self.at, ChainFlaw::Unchained));
-        }
-        if !self.scrap.is_empty() {
-            if !vouches(record, &self.scrap) {
-                return Err(self.flaw(self.scrap_at, ChainFlaw::NoRecord));
-            }
-            self.scrap.clear();
-            self.report.mended += 1;
-        }
-        // Passing the note on the way, another record must not stand in its place.
-        if let Some(HeadWitness::Head(noted)) = self.noted
-            && noted.seq == record.seq
-            && noted.hash != hash
-        {
-            return Err(self.flaw(self.at, ChainFlaw::Replaced));
-        }
-        let kind = record.event.get("kind").and_then(|kind| kind.as_str());
-        self.report.resumed += u64::from(kind == Some("resumed"));
-        self.report.records += 1;
-        self.report.first.get_or_insert(record.seq);
-        self.report.head = Some(ChainHead {
-            seq: record.seq,
-            hash,
-        });
-        Ok(())
-    }
-
-    fn flaw(&self, line: u64, flaw: ChainFlaw) -> WalkError {
-        WalkError::Tampered {
-            path: self.path.clone(),
-            line,
-            flaw,
         }
     }
 }
@@ -298,12 +193,4 @@ impl Iterator for RecordWalk {
         self.ended = !matches!(next, Some(Ok(_)));
         next
     }
-}
-
-fn vouches(record: &AuditRecord, scrap: &[u8]) -> bool {
-    let said = |name: &str| record.event.get(name);
-    said("kind").and_then(|kind| kind.as_str()) == Some("mended")
-        && said("bytes").and_then(|bytes| bytes.as_u64()) == Some(scrap.len() as u64)
-        && said("sha256").and_then(|hash| hash.as_str())
-            == Some(RecordDigest::of(scrap).to_string().as_str())
 }

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::lab::{Lab, at, ran};
@@ -20,6 +22,87 @@ fn writers_at_once_do_not_fork_the_chain() {
     });
     let report = lab.verify().unwrap();
     assert_eq!((report.records, report.mended), (WRITERS * EACH, 0));
+}
+
+#[test]
+fn threads_of_one_process_share_writes_and_each_waits_for_its_own() {
+    const THREADS: u64 = 8;
+    const EACH: u64 = 150;
+    let lab = Lab::new();
+    let audit = lab.open();
+    let heads = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|number| {
+                let audit = &audit;
+                scope.spawn(move || {
+                    let append = |step: u64| {
+                        let said = ran(&format!("echo {number} {step}"));
+                        let head = audit.append(&said, at(1)).unwrap();
+                        let noted = audit.noted_head().unwrap();
+                        assert!(noted.seq >= head.seq, "it was not written yet");
+                        head.seq
+                    };
+                    (0..EACH).map(append).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect::<Vec<_>>()
+    });
+    for own in &heads {
+        assert!(own.is_sorted(), "what one thread says stays in its order");
+    }
+    let all: BTreeSet<u64> = heads.into_iter().flatten().collect();
+    assert_eq!(all, (1..=THREADS * EACH).collect());
+    let report = lab.verify().unwrap();
+    assert_eq!((report.records, report.mended), (THREADS * EACH, 0));
+}
+
+/// Set for the process whose disk is full.
+const FULL: &str = "HERMETIC_AUDIT_TEST_FULL";
+
+#[test]
+fn on_a_full_disk_those_fail_that_are_not_written_and_no_others() {
+    let lab = Lab::new();
+    let program = std::env::current_exe().unwrap();
+    let limited =
+        "trap '' XFSZ; ulimit -f 48; exec \"$0\" --exact writers::writes_until_full --nocapture";
+    let child = Command::new("bash")
+        .args(["-c", limited])
+        .arg(program)
+        .env(FULL, lab.path())
+        .stdout(Stdio::piped())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(child.stdout).unwrap();
+    let written = said.lines().filter(|line| line.ends_with("written"));
+    let written = u64::try_from(written.count()).unwrap();
+    assert!(child.status.success() && written > 10, "{said}");
+    let report = lab.verify().unwrap();
+    assert_eq!(report.records, written, "{report:?}");
+    lab.append();
+    let report = lab.verify().unwrap();
+    assert_eq!(report.records - report.mended, written + 1, "{report:?}");
+}
+
+/// No story of its own: what the one above starts.
+#[test]
+fn writes_until_full() {
+    let Some(path) = std::env::var_os(FULL) else {
+        return;
+    };
+    let audit = hermetic_audit::AuditLog::open(path.as_ref()).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while audit.append(&ran(&"x".repeat(300)), at(1)).is_ok() {
+                    println!("\nwritten");
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::access::Viewer;
 use crate::failure::PageFailure;
 use crate::pages::{
-    approvals, audit, chat, configuration, conversations, egress, overview, people, sandboxes,
-    timeline, usage,
+    approvals, audit, chat, configuration, conversations, egress, overview, people, sandbox,
+    sandboxes, timeline, usage,
 };
 use crate::state::SharedState;
 
@@ -30,6 +30,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/api/v1/conversation", get(conversation_json))
         .route("/api/v1/chat", get(chat_json))
         .route("/api/v1/sandboxes", get(sandboxes_json))
+        .route("/api/v1/sandbox", get(sandbox_json))
         .route("/api/v1/approvals", get(approvals_json))
         .route("/api/v1/egress", get(egress_json))
         .route("/api/v1/audit", get(audit_json))
@@ -99,6 +100,13 @@ async fn chat_json(
 
 async fn sandboxes_json(State(state): State<SharedState>) -> ApiAnswer {
     Ok(Json(sandboxes::load(&state).await?).into_response())
+}
+
+async fn sandbox_json(
+    State(state): State<SharedState>,
+    Query(query): Query<sandbox::SandboxQuery>,
+) -> ApiAnswer {
+    Ok(Json(sandbox::load(&state, &query).await?).into_response())
 }
 
 async fn approvals_json(State(state): State<SharedState>) -> ApiAnswer {

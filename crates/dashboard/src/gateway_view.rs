@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_policy::VerdictExplanation;
+use hermetic_redact::Redacted;
+use hermetic_sandbox::{LiveUse, SandboxProcess};
 use hermetic_types::{BackendKind, ConversationKey, PartHealth, SandboxId};
 use serde::Serialize;
 use thiserror::Error;
+use tokio::sync::watch;
 
 /// Tells what only a running gateway knows, and does in it what an operator asks for.
 ///
@@ -37,11 +40,41 @@ pub trait GatewayView: Send + Sync + fmt::Debug {
         command: &str,
     ) -> Option<Box<VerdictExplanation>>;
 
-    /// What these sandboxes use, for those whose backend tells.
+    /// How much disk these sandboxes use, for those whose backend counts it. May take its time.
     fn sandbox_use(
         &self,
         sandboxes: Vec<(BackendKind, SandboxId)>,
     ) -> BoxFuture<'_, HashMap<SandboxId, SandboxUse>>;
+
+    /// What these sandboxes use at this moment, for those whose backend tells. Asked every few seconds while
+    /// somebody looks.
+    fn live_use(
+        &self,
+        _sandboxes: Vec<(BackendKind, SandboxId)>,
+    ) -> BoxFuture<'_, HashMap<SandboxId, LiveUse>> {
+        future::ready(HashMap::new()).boxed()
+    }
+
+    /// What runs in a sandbox. `None` where its backend cannot tell.
+    fn processes(
+        &self,
+        _backend: BackendKind,
+        _sandbox: SandboxId,
+        _most: usize,
+    ) -> BoxFuture<'_, Option<Vec<SandboxProcess>>> {
+        future::ready(None).boxed()
+    }
+
+    /// What the tool call that runs in a conversation has written so far; nothing where none runs or it wrote
+    /// nothing.
+    fn running_output(&self, _conversation: &ConversationKey) -> Option<RunningOutput> {
+        None
+    }
+
+    /// Counts up with whatever running calls write.
+    fn output_changes(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
+    }
 
     /// Interrupts what runs in a conversation, and drops what waits there.
     fn stop<'a>(
@@ -181,4 +214,14 @@ pub struct BudgetRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SandboxUse {
     pub disk_bytes: Option<u64>,
+}
+
+/// The end of what a running tool call has written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningOutput {
+    pub text: Redacted<String>,
+    /// All that was written, shown or not.
+    pub bytes: u64,
+    /// Whether there was more before it.
+    pub is_cut: bool,
 }

@@ -8,6 +8,7 @@
 //! - `pages` has a file for each page: what it shows ([`serde::Serialize`]), how it is loaded, how it looks;
 //! - `api` gives the same to programs, under `/api/v1`;
 //! - `live` tells browsers that something changed; they ask for the page again;
+//! - `use_sampler` asks what sandboxes use, while somebody looks;
 //! - `acts` is the only way to do anything, and writes each act into the audit record before it is done.
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ mod pages;
 mod routes;
 mod state;
 mod upload;
+mod use_sampler;
 mod words;
 
 pub use access::{
@@ -36,7 +38,7 @@ pub use browser_chat::{BrowserChat, ChatBounds, ChatPress, ChatRefused, ChatWord
 pub use egress_feed::EgressFeed;
 pub use gateway_view::{
     ActFailed, BudgetRow, ConditionReport, GatewayView, LayerRow, ListedPerson, PartRow,
-    PlatformRow, SandboxUse, SealReport, SealedPlace, SettingRow, SettingsReport,
+    PlatformRow, RunningOutput, SandboxUse, SealReport, SealedPlace, SettingRow, SettingsReport,
 };
 pub use routes::dashboard_routes;
 pub use state::DashboardParts;

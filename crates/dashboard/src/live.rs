@@ -54,6 +54,10 @@ pub(crate) enum LiveTopic {
     Condition,
     /// Conversations in the browser.
     Chat,
+    /// What running tool calls write.
+    Output,
+    /// What sandboxes use.
+    Use,
 }
 
 /// Streams that are open, by whom.
@@ -70,11 +74,14 @@ struct StreamPlace {
     who: String,
 }
 
-/// Events that are remembered. At ten a second, the most there are, half a minute and more.
+/// Events that are remembered. At ten a second, the most there are of one topic, half a minute and more.
 const REMEMBERED: usize = 512;
 
 /// The shortest time between two events of one topic.
 const GAP: Duration = Duration::from_millis(100);
+
+/// The same for output: a command that writes without pause would have every browser ask without pause.
+const OUTPUT_GAP: Duration = Duration::from_millis(250);
 
 /// How often it is looked whether the condition changed, which nobody tells.
 const CONDITION_INTERVAL: Duration = Duration::from_secs(1);
@@ -158,6 +165,8 @@ impl LiveTopic {
             Self::Egress => "egress",
             Self::Condition => "condition",
             Self::Chat => "chat",
+            Self::Output => "output",
+            Self::Use => "use",
         }
     }
 }
@@ -222,6 +231,16 @@ pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
             sleep(GAP).await;
         }
     };
+    let output = async {
+        let mut changes = state.gateway.output_changes();
+        while changes.changed().await.is_ok() {
+            // What nobody hears is not remembered either: whoever comes later asks for the page anyway.
+            if live.listeners() > 0 {
+                live.publish(LiveTopic::Output);
+            }
+            sleep(OUTPUT_GAP).await;
+        }
+    };
     let condition = async {
         let mut last = state.gateway.condition();
         loop {
@@ -238,7 +257,7 @@ pub(crate) async fn watch(state: SharedState, stop: CancellationToken) {
     };
     tokio::select! {
         () = stop.cancelled() => {}
-        () = async { tokio::join!(activity, connections, condition, chat); } => {}
+        () = async { tokio::join!(activity, connections, condition, chat, output, state.uses.run(&state)); } => {}
     }
 }
 

@@ -10,6 +10,9 @@ pub(crate) mod egress;
 mod layout;
 pub(crate) mod overview;
 pub(crate) mod people;
+mod running_output;
+pub(crate) mod sandbox;
+mod sandbox_use;
 pub(crate) mod sandboxes;
 pub(crate) mod timeline;
 pub(crate) mod usage;
@@ -40,6 +43,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/chat/delete", post(chat::delete))
         .route("/chat/file", get(chat::file))
         .route("/sandboxes", get(sandboxes::page))
+        .route("/sandbox", get(sandbox::page))
         .route("/sandbox/stop", post(sandboxes::stop))
         .route("/approvals", get(approvals::page))
         .route("/approvals/answer", post(approvals::answer))

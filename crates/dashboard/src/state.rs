@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::access::{AccessSettings, DashboardAccess};
 use crate::live::{LiveEvents, LiveTopic};
+use crate::use_sampler::UseSampler;
 use crate::{BrowserChat, EgressFeed, GatewayView, SealReport, words};
 
 /// What a dashboard is made of. The app builds them from the configuration.
@@ -55,6 +56,7 @@ pub(crate) struct DashboardState {
     pub(crate) uploads: Semaphore,
     pub(crate) access: DashboardAccess,
     pub(crate) live: Arc<LiveEvents>,
+    pub(crate) uses: UseSampler,
     /// Walks through the whole record at once: each of them reads all of it.
     pub(crate) walks: Semaphore,
     redactor: Redactor,
@@ -104,6 +106,7 @@ impl DashboardState {
             uploads: Semaphore::new(MOST_UPLOADS),
             access,
             live: Arc::new(LiveEvents::new(parts.most_streams)),
+            uses: UseSampler::default(),
             walks: Semaphore::new(1),
             redactor: parts.redactor,
             clock: parts.clock,

@@ -10,6 +10,7 @@ use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
 use hermetic_session::{OutgoingDay, Sandboxes};
 use hermetic_store::{BrowserChatRows, HistoryRows, InboxRows, Store, ToolCalls};
+use hermetic_tools::LiveOutputs;
 use hermetic_types::{HealthReport, Platform, SharedClock, Timestamp};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -130,6 +131,8 @@ pub struct Gateway {
     pub(crate) forgetting: ForgettingClock,
     pub(crate) outbox: Outbox,
     pub(crate) turn_limits: Arc<TurnLimits>,
+    /// What running calls write, for people who look on.
+    pub(crate) outputs: LiveOutputs,
     pub(crate) spending: SpendingBook,
     pub(crate) clock: SharedClock,
     pub(crate) metrics: GatewayMetrics,
@@ -186,6 +189,7 @@ impl Gateway {
             models: parts.models,
             toolsets,
             approvals: parts.approvals,
+            outputs: LiveOutputs::new(parts.redactor.clone()),
             redactor: parts.redactor,
             settings: parts.settings,
             confirmations: DestroyConfirmations::default(),

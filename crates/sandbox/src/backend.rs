@@ -11,7 +11,7 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{SandboxLifeline, SandboxSpec};
+use crate::{LiveUse, SandboxLifeline, SandboxProcess, SandboxSpec};
 
 /// Brings sandboxes into the world and sees them out.
 ///
@@ -62,6 +62,21 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// can be counted.
     fn disk_use<'a>(&'a self, _ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, u64>> {
         std::future::ready(HashMap::new()).boxed()
+    }
+
+    /// What these sandboxes use at this moment, for those that run and can be asked. Cheap: it is asked again
+    /// every few seconds while somebody looks.
+    fn live_use<'a>(&'a self, _ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {
+        std::future::ready(HashMap::new()).boxed()
+    }
+
+    /// What runs in a sandbox, at most `most` processes. `None` where the backend cannot tell.
+    fn processes<'a>(
+        &'a self,
+        _id: &'a SandboxId,
+        _most: usize,
+    ) -> BoxFuture<'a, Option<Vec<SandboxProcess>>> {
+        std::future::ready(None).boxed()
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>>;

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::finished::{GatheredOutput, unknown_end};
-use crate::{Backend, BackendError, DroppedLink, FinishedCommand};
+use crate::{Backend, BackendError, DroppedLink, FinishedCommand, OutputTerms};
 
 /// How long a host may be out of reach before the caller is told. Longer than a machine needs to
 /// start again its ssh server, shorter than a person waits.
@@ -29,11 +29,11 @@ pub(crate) async fn follow(
     sandbox: &SandboxId,
     warden: Warden,
     (run, mut running): (RunId, RunningCommand),
-    bound: usize,
+    kept: OutputTerms<'_>,
     stop: &CancellationToken,
 ) -> Result<FinishedCommand, WardenCallError> {
     let mut guard = EndsWhenDropped::new(run.clone(), warden);
-    let mut gathered = GatheredOutput::new(bound);
+    let mut gathered = GatheredOutput::new(kept);
     let mut interrupted = false;
     let mut dropped = None;
     loop {

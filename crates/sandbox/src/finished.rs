@@ -8,7 +8,7 @@ use hermetic_warden::protocol::{CommandEnd, CommandUsage, CutReason, ExitState};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::HeadTail;
+use crate::{HeadTail, OutputListener, OutputStream};
 
 #[derive(Clone, Debug)]
 pub struct FinishedCommand {
@@ -19,6 +19,25 @@ pub struct FinishedCommand {
     pub interrupted: bool,
     /// Set when the link dropped meanwhile.
     pub dropped: Option<DroppedLink>,
+}
+
+/// What becomes of a command's output while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputTerms<'a> {
+    /// Bytes of each stream that are kept.
+    pub bound: usize,
+    /// Somebody who hears all of it.
+    pub listener: Option<&'a dyn OutputListener>,
+}
+
+impl OutputTerms<'_> {
+    /// Kept, and heard by nobody before the command has ended.
+    pub fn kept(bound: usize) -> Self {
+        Self {
+            bound,
+            listener: None,
+        }
+    }
 }
 
 /// What is known of a command whose link dropped.
@@ -71,11 +90,11 @@ const END_GRACE: Duration = Duration::from_secs(15);
 pub async fn gather(
     mut running: RunningCommand,
     stdin: Option<Vec<u8>>,
-    bound: usize,
+    kept: OutputTerms<'_>,
     stop: &CancellationToken,
     end: impl Future<Output = Result<(), WardenCallError>>,
 ) -> Result<FinishedCommand, WardenCallError> {
-    let mut gathered = GatheredOutput::new(bound);
+    let mut gathered = GatheredOutput::new(kept);
     let mut interrupted = false;
     let input = running.stdin();
     let feed = async {
@@ -126,16 +145,18 @@ pub(crate) fn unknown_end() -> CommandEnd {
 
 /// The output so far, in bounded memory.
 #[derive(Debug)]
-pub(crate) struct GatheredOutput {
+pub(crate) struct GatheredOutput<'a> {
     stdout: HeadTail,
     stderr: HeadTail,
+    listener: Option<&'a dyn OutputListener>,
 }
 
-impl GatheredOutput {
-    pub(crate) fn new(bound: usize) -> Self {
+impl<'a> GatheredOutput<'a> {
+    pub(crate) fn new(kept: OutputTerms<'a>) -> Self {
         Self {
-            stdout: HeadTail::new(bound),
-            stderr: HeadTail::new(bound),
+            stdout: HeadTail::new(kept.bound),
+            stderr: HeadTail::new(kept.bound),
+            listener: kept.listener,
         }
     }
 
@@ -150,13 +171,25 @@ impl GatheredOutput {
     ) -> Result<CommandEnd, WardenCallError> {
         loop {
             match running.next().await? {
-                Some(RunEvent::Out(bytes)) => self.stdout.push(&bytes),
-                Some(RunEvent::Err(bytes)) => self.stderr.push(&bytes),
+                Some(RunEvent::Out(bytes)) => {
+                    self.tell(OutputStream::Out, &bytes);
+                    self.stdout.push(&bytes);
+                }
+                Some(RunEvent::Err(bytes)) => {
+                    self.tell(OutputStream::Err, &bytes);
+                    self.stderr.push(&bytes);
+                }
                 Some(RunEvent::Skipped(lost)) => self.stdout.skip(lost),
                 Some(RunEvent::Started { .. }) => {}
                 Some(RunEvent::Ended(ended)) => return Ok(ended),
                 None => return Err(WardenCallError::LinkLost),
             }
+        }
+    }
+
+    fn tell(&self, stream: OutputStream, bytes: &[u8]) {
+        if let Some(listener) = self.listener {
+            listener.heard(stream, bytes);
         }
     }
 
@@ -216,7 +249,9 @@ mod tests {
         let id = run.id.clone();
         let running = warden.run(run).await.unwrap();
         let end = warden.kill(KillRequest::Run(id));
-        let gathered = gather(running, None, 100, &stop, end).await.unwrap_err();
+        let gathered = gather(running, None, OutputTerms::kept(100), &stop, end)
+            .await
+            .unwrap_err();
         warden.closed().await;
         gathered
     }
@@ -265,7 +300,13 @@ mod tests {
                 std::future::pending::<Result<(), WardenCallError>>().await
             };
             let stop = CancellationToken::new();
-            let gathering = gather(running, None, 100, &stop, std::future::pending());
+            let gathering = gather(
+                running,
+                None,
+                OutputTerms::kept(100),
+                &stop,
+                std::future::pending(),
+            );
             let gathered = tokio::select! {
                 gathered = gathering => gathered,
                 _ = cut => return,

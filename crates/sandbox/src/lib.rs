@@ -20,6 +20,7 @@ mod finished;
 pub mod host;
 mod host_folders;
 mod launch;
+mod live_use;
 mod output;
 mod passing;
 mod sandbox;
@@ -30,12 +31,13 @@ pub use backend::{
     Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, LayerState, SealLayer,
     WardenLink,
 };
-pub use finished::{DroppedLink, FinishedCommand, gather};
+pub use finished::{DroppedLink, FinishedCommand, OutputTerms, gather};
 pub use hermetic_policy::OwnProgram;
 pub use hermetic_warden::client::GreetError;
 pub use host_folders::risk_of_showing;
 pub use launch::launch;
-pub use output::HeadTail;
+pub use live_use::{LiveUse, SandboxProcess};
+pub use output::{HeadTail, OutputListener, OutputStream};
 pub use passing::{CreateError, PassingSandbox};
 pub use sandbox::{CommandBond, RunError, Sandbox};
 pub use spec::{

@@ -1,6 +1,21 @@
 //! Output that is kept in bounded memory: how it began and how it ended.
 
 use std::collections::VecDeque;
+use std::fmt;
+
+/// Hears what a command writes, while it writes it.
+///
+/// What an implementer promises: hearing takes no longer than copying the bytes, because the command's
+/// reader waits for it. The bytes are hostile and nobody has looked for secrets in them.
+pub trait OutputListener: fmt::Debug + Send + Sync {
+    fn heard(&self, stream: OutputStream, bytes: &[u8]);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputStream {
+    Out,
+    Err,
+}
 
 /// Keeps the first and the last bytes of a stream and counts those between.
 #[derive(Clone, Debug)]

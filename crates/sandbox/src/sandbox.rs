@@ -19,7 +19,7 @@ use hermetic_warden::protocol::{
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Backend, FinishedCommand, WardenLink, distant, gather};
+use crate::{Backend, FinishedCommand, OutputTerms, WardenLink, distant, gather};
 
 /// A place where one conversation's commands run, reached over one byte stream.
 ///
@@ -131,6 +131,17 @@ impl Sandbox {
         bound: usize,
         stop: &CancellationToken,
     ) -> Result<FinishedCommand, RunError> {
+        self.run_heard(command, OutputTerms::kept(bound), stop)
+            .await
+    }
+
+    /// The same, with somebody who hears the output while it comes.
+    pub async fn run_heard(
+        &self,
+        command: Cleared,
+        kept: OutputTerms<'_>,
+        stop: &CancellationToken,
+    ) -> Result<FinishedCommand, RunError> {
         let stdin = match &command.command().stdin {
             CommandInput::Bytes(bytes) => Some(bytes.clone()),
             CommandInput::Empty | CommandInput::Open => None,
@@ -143,14 +154,14 @@ impl Sandbox {
                 .await?;
             let warden = self.warden.clone();
             let followed =
-                distant::follow(way_back, &self.id, warden, (id, running), bound, stop).await;
+                distant::follow(way_back, &self.id, warden, (id, running), kept, stop).await;
             return Ok(followed?);
         }
         let running = self
             .start_as(id.clone(), command, CommandBond::Caller)
             .await?;
         let end = self.warden.kill(KillRequest::Run(id));
-        Ok(gather(running, stdin, bound, stop, end).await?)
+        Ok(gather(running, stdin, kept, stop, end).await?)
     }
 
     /// Starts a command and hands over its events. Dropping the [`RunningCommand`] ends the command.

@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::to_run;
-use crate::{CommandBond, WardenLink, gather};
+use crate::{CommandBond, OutputTerms, WardenLink, gather};
 
 #[derive(Debug, Error)]
 pub enum TrialError {
@@ -51,7 +51,14 @@ pub async fn try_to_say(
     let end = warden.kill(KillRequest::Run(id));
     let running = warden.run(run).await?;
     let stop = CancellationToken::new();
-    let finished = gather(running, None, MOST_TRIAL_WORDS, &stop, end).await?;
+    let finished = gather(
+        running,
+        None,
+        OutputTerms::kept(MOST_TRIAL_WORDS),
+        &stop,
+        end,
+    )
+    .await?;
     let code = finished.code();
     let mut said = finished.stdout.into_bytes();
     if code == 0 && said == expected.as_bytes() {

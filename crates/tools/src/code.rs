@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_policy::Cleared;
-use hermetic_sandbox::{CommandBond, FinishedCommand, RunError, Sandbox, gather};
+use hermetic_sandbox::{
+    CommandBond, FinishedCommand, OutputListener, OutputTerms, RunError, Sandbox, gather,
+};
 use hermetic_types::{Command, CommandInput, RunId, SharedClock};
 use hermetic_warden::client::WardenCallError;
 use hermetic_warden::protocol::{FailureKind, KillRequest};
@@ -195,7 +197,7 @@ impl ConversationTools<'_> {
         let ended = stop.child_token();
         let calls = ScriptCalls::new(self, place, &tools, settings.most_calls, &ended);
         let ran = tokio::select! {
-            ran = run(&held, cleared, stop) => ran,
+            ran = run(&held, cleared, self.listener, stop) => ran,
             never = calls.serve(&mut listener) => match never {},
         };
         // Calls that the script did not wait for end here, and the socket goes.
@@ -235,6 +237,7 @@ impl ConversationTools<'_> {
 async fn run(
     sandbox: &Sandbox,
     cleared: Cleared,
+    listener: Option<&dyn OutputListener>,
     stop: &CancellationToken,
 ) -> Result<FinishedCommand, RunError> {
     let id = RunId::random();
@@ -242,7 +245,11 @@ async fn run(
         .start_as(id.clone(), cleared, CommandBond::Caller)
         .await?;
     let end = || sandbox.warden().kill(KillRequest::Run(id.clone()));
-    let finished = gather(running, None, gathered(answer::STDOUT), stop, end()).await?;
+    let kept = OutputTerms {
+        bound: gathered(answer::STDOUT),
+        listener,
+    };
+    let finished = gather(running, None, kept, stop, end()).await?;
     if finished.ended.leftovers > 0 {
         end().await?;
     }

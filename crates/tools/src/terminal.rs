@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use hermetic_policy::{Cleared, JudgementContext, Policy, ShellOutline};
 use hermetic_redact::Redactor;
-use hermetic_sandbox::{DroppedLink, FinishedCommand, RunError, Sandbox};
+use hermetic_sandbox::{
+    DroppedLink, FinishedCommand, OutputListener, OutputTerms, RunError, Sandbox,
+};
 use hermetic_types::{
     Boundary, Command, CommandInput, CommandProgram, ConversationKey, OutputMode, Secret,
 };
@@ -195,6 +197,17 @@ impl TerminalTool {
         cleared: Cleared,
         stop: &CancellationToken,
     ) -> TerminalOutcome {
+        self.run_heard(sandbox, cleared, None, stop).await
+    }
+
+    /// The same, with somebody who hears the output while it comes.
+    pub async fn run_heard(
+        &self,
+        sandbox: &Sandbox,
+        cleared: Cleared,
+        listener: Option<&dyn OutputListener>,
+        stop: &CancellationToken,
+    ) -> TerminalOutcome {
         let command = cleared.command();
         let timeout = command.timeout;
         let approval = approval(cleared.grounds());
@@ -212,8 +225,11 @@ impl TerminalTool {
             None => None,
         };
         let with_password = askpass.is_some();
-        let bound = gathered(self.settings.output_chars);
-        let ran = sandbox.run(cleared, bound, stop).await;
+        let kept = OutputTerms {
+            bound: gathered(self.settings.output_chars),
+            listener,
+        };
+        let ran = sandbox.run_heard(cleared, kept, stop).await;
         if let Some(askpass) = askpass {
             askpass.remove().await;
         }

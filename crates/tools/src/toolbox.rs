@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_redact::Redacted;
-use hermetic_sandbox::Sandbox;
+use hermetic_sandbox::{OutputListener, Sandbox};
 use hermetic_types::ConversationKey;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,8 @@ pub struct ConversationTools<'a> {
     pub(crate) kit: &'a ToolKit,
     pub(crate) workplace: &'a dyn ToolWorkplace,
     pub(crate) ask: &'a dyn CommandApprover,
+    /// Hears what a command or script of a call writes, while it runs.
+    pub(crate) listener: Option<&'a dyn OutputListener>,
 }
 
 /// What a model is told about a tool.
@@ -89,7 +91,16 @@ impl ToolKit {
             kit: self,
             workplace,
             ask,
+            listener: None,
         }
+    }
+}
+
+impl<'a> ConversationTools<'a> {
+    /// The same tools, with somebody who hears the output of what is called.
+    #[must_use]
+    pub fn heard_by(self, listener: Option<&'a dyn OutputListener>) -> Self {
+        Self { listener, ..self }
     }
 }
 
@@ -225,7 +236,11 @@ impl ConversationTools<'_> {
         };
         let cleared = terminal.clear(request, self.ask, stop).await?;
         Ok(match self.sandbox(stop).await {
-            Ok(sandbox) => terminal.run(&sandbox, cleared, stop).await,
+            Ok(sandbox) => {
+                terminal
+                    .run_heard(&sandbox, cleared, self.listener, stop)
+                    .await
+            }
             Err(none) => terminal.failed(&none),
         })
     }

@@ -1,5 +1,6 @@
 //! The backend itself.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use bollard::query_parameters::ListContainersOptionsBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
-    Backend, BackendError, BackendReadiness, FoundSandbox, SandboxSpec, WardenLink,
+    Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxSpec, WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId, SharedClock};
 
@@ -23,6 +24,7 @@ use crate::image::PullListener;
 use crate::label::{self, ContainerLabels};
 use crate::lacks::EngineLacks;
 use crate::link;
+use crate::live_use;
 use crate::readiness;
 use crate::shape::{self, ContainerOptions};
 use crate::volume::{ContainerVolume, VolumeError};
@@ -138,6 +140,10 @@ impl Backend for DockerBackend {
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         death::destroy(&self.0, id).boxed()
+    }
+
+    fn live_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {
+        live_use::live_use(&self.0, ids).boxed()
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {

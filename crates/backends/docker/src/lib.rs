@@ -28,6 +28,7 @@ mod label;
 mod lacks;
 mod layer;
 mod link;
+mod live_use;
 mod login;
 mod readiness;
 mod shape;

@@ -13,6 +13,7 @@ mod far;
 mod lab;
 mod life;
 mod limits;
+mod live_use;
 mod moments;
 mod podman;
 mod retold;

@@ -1,6 +1,6 @@
 //! The backend itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,8 +13,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::host::{self, InsideProgram, ProcessHandle};
 use hermetic_sandbox::{
-    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, LayerState, SandboxLifeline,
-    SandboxPersistence, SandboxSpec, SealLayer, WardenLink,
+    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, LayerState, LiveUse,
+    SandboxLifeline, SandboxPersistence, SandboxProcess, SandboxSpec, SealLayer, WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, SandboxId};
 use rustix::io::Errno;
@@ -151,6 +151,47 @@ impl Backend for LocalBackend {
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         let (host, id) = (Arc::clone(&self.0), id.clone());
         blocking(move || host.destroy(&id)).boxed()
+    }
+
+    fn live_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {
+        let folders: Vec<_> = ids
+            .iter()
+            .map(|id| (id.clone(), self.0.folder(id)))
+            .collect();
+        async move {
+            let look = move || {
+                let living = folders.into_iter().filter_map(|(id, folder)| {
+                    let (process, _alive) = folder.living()?;
+                    let tree = host::process_tree(process.pid);
+                    let uses = LiveUse {
+                        cpu_time: Some(host::cpu_time(&tree)),
+                        memory_bytes: Some(host::resident_bytes(&tree)),
+                        pids: Some(tree.len() as u64),
+                    };
+                    Some((id, uses))
+                });
+                living.collect()
+            };
+            tokio::task::spawn_blocking(look).await.unwrap_or_default()
+        }
+        .boxed()
+    }
+
+    fn processes<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        most: usize,
+    ) -> BoxFuture<'a, Option<Vec<SandboxProcess>>> {
+        let folder = self.0.folder(id);
+        async move {
+            let look = move || {
+                let (process, _alive) = folder.living()?;
+                let tree = host::process_tree(process.pid);
+                Some(host::describe_processes(&tree, most))
+            };
+            tokio::task::spawn_blocking(look).await.ok().flatten()
+        }
+        .boxed()
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {

@@ -18,6 +18,7 @@ mod lab;
 mod leaks;
 mod life;
 mod limits;
+mod live_use;
 mod old_kernel;
 mod quota;
 mod trees;

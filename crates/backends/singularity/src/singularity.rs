@@ -1,6 +1,7 @@
 //! The backend itself: images are ours to bring, instances the runtime's to make, and what lives
 //! in them is the native backend's.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
@@ -13,7 +14,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_native::{EndReason, NativeBackend};
 use hermetic_sandbox::{
-    Backend, BackendError, BackendReadiness, FoundSandbox, SandboxSpec, WardenLink,
+    Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxProcess, SandboxSpec,
+    WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
@@ -157,6 +159,18 @@ impl Backend for SingularityBackend {
 
     fn destroy<'a>(&'a self, id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
         self.0.native.destroy(id)
+    }
+
+    fn live_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {
+        self.0.native.live_use(ids)
+    }
+
+    fn processes<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        most: usize,
+    ) -> BoxFuture<'a, Option<Vec<SandboxProcess>>> {
+        self.0.native.processes(id, most)
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::chart::bars;
 use super::conversations::MessageWords;
 use super::layout::{Page, code, conversation_link, empty, mark, state_mark, time};
+use super::running_output::{OutputTail, tail};
 use crate::access::Viewer;
 use crate::failure::PageFailure;
 use crate::state::{DashboardState, SharedState};
@@ -45,6 +46,8 @@ pub(crate) struct RunningRow {
     pub(crate) tool: Option<String>,
     pub(crate) arguments: Option<String>,
     pub(crate) tool_since: Option<Timestamp>,
+    /// The end of what it has written so far.
+    pub(crate) output: Option<OutputTail>,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,6 +87,8 @@ pub(crate) struct EgressCounts {
 
 const MOST_RUNNING: u32 = 50;
 const MOST_FAILURES: u32 = 5;
+/// Lines of a running call's output; its conversation shows more.
+const OVERVIEW_LINES: usize = 4;
 const HOURS: i64 = 24;
 
 pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailure> {
@@ -103,7 +108,11 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
     let running = running?.into_iter().map(|turn| {
         let said = MessageWords::of(state, &turn.message.payload);
         let call = turn.call;
+        let output = call
+            .as_ref()
+            .and_then(|_| OutputTail::of(state, &turn.message.conversation));
         RunningRow {
+            output: output.map(|tail| tail.last_lines(OVERVIEW_LINES)),
             conversation: turn.message.conversation,
             who: said.who,
             text: words::beginning(&said.text, 120),
@@ -213,7 +222,7 @@ pub(crate) async fn page(
         title: "Overview",
         path: "/",
         viewer: &viewer,
-        topics: "activity egress condition",
+        topics: "activity egress condition output",
         waiting: page.waiting.len(),
         body,
     }
@@ -336,7 +345,7 @@ fn running(page: &OverviewPage) -> Markup {
                 p.dim { "Nothing runs. A message in any chat starts a turn, and it is seen here as it goes." }
             } @else {
                 div.scroll tabindex="0" role="region" aria-label="Turns at work" {
-                    table {
+                    table.steady.cards {
                         thead {
                             tr {
                                 th { "Who" } th { "Conversation" } th { "Asked" } th { "Doing" }
@@ -348,11 +357,12 @@ fn running(page: &OverviewPage) -> Markup {
                                 tr {
                                     td { (turn.who) }
                                     td { (conversation_link(&turn.conversation)) }
-                                    td.text { (turn.text) }
-                                    td.text {
+                                    td.text.wide { (turn.text) }
+                                    td.text.wide {
                                         @match (&turn.tool, &turn.arguments) {
                                             (Some(tool), Some(arguments)) => {
                                                 strong { (tool) } " " code { (arguments) }
+                                                (tail(turn.output.as_ref(), "short"))
                                             }
                                             _ => {
                                                 @if turn.state == "working" { "asks the model" }
@@ -360,7 +370,7 @@ fn running(page: &OverviewPage) -> Markup {
                                             }
                                         }
                                     }
-                                    td.number { (time(page.now, turn.since)) }
+                                    td.number data-label="Since" { (time(page.now, turn.since)) }
                                 }
                             }
                         }

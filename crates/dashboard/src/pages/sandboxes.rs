@@ -1,24 +1,23 @@
 //! Every sandbox: where it is, how old, how idle, what it may use and what it uses.
 
-use std::time::Duration;
-
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
 use hermetic_sandbox::SandboxSpec;
-use hermetic_store::RowOwner;
+use hermetic_store::{LedgerEntry, RowOwner};
 use hermetic_types::{ConversationKey, SandboxLimits, Timestamp};
 use maud::html;
 use serde::Serialize;
 
-use super::chart::share;
 use super::layout::{Page, conversation_link, csrf_field, empty, state_mark, time};
+use super::sandbox_use::{UseKind, use_cell};
 use super::timeline::ConversationForm;
 use crate::access::Viewer;
 use crate::acts::Act;
 use crate::failure::PageFailure;
 use crate::routes::done;
 use crate::state::{DashboardState, SharedState};
-use crate::{SandboxUse, words};
+use crate::use_sampler::UsePoint;
+use crate::words;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct SandboxesPage {
@@ -35,30 +34,59 @@ pub(crate) struct SandboxRow {
     pub(crate) created_at: Timestamp,
     pub(crate) used_at: Timestamp,
     pub(crate) limits: Option<SandboxLimits>,
-    pub(crate) uses: SandboxUse,
+    pub(crate) uses: CurrentUse,
     pub(crate) failures: u32,
     pub(crate) last_failure: Option<String>,
     /// Kept for its files; another one is in use.
     pub(crate) is_set_aside: bool,
+    /// The last minutes; left out of the list that programs get.
+    #[serde(skip)]
+    pub(crate) points: Vec<UsePoint>,
 }
 
-/// A page does not wait longer for what backends count.
-const USE_TIMEOUT: Duration = Duration::from_secs(2);
+/// What a sandbox uses now; each absent where its backend does not tell.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct CurrentUse {
+    /// Thousandths of a processor.
+    pub(crate) cpu_millis: Option<u64>,
+    pub(crate) memory_bytes: Option<u64>,
+    pub(crate) pids: Option<u64>,
+    pub(crate) disk_bytes: Option<u64>,
+    /// Whether there is anything but disk that its backend tells.
+    pub(crate) is_told: bool,
+}
 
-pub(crate) async fn load(state: &DashboardState) -> Result<SandboxesPage, PageFailure> {
+pub(crate) async fn load(state: &SharedState) -> Result<SandboxesPage, PageFailure> {
     let entries = state.ledger.entries(RowOwner::AnyGateway).await?;
-    let asked = entries
-        .iter()
-        .map(|entry| (entry.backend, entry.id.clone()));
-    let uses = state.gateway.sandbox_use(asked.collect());
-    let uses = tokio::time::timeout(USE_TIMEOUT, uses)
-        .await
-        .unwrap_or_default();
-    let rows = entries.into_iter().rev().map(|entry| SandboxRow {
+    if !entries.is_empty() {
+        state.uses.want(state).await;
+    }
+    let now = state.now();
+    let rows = entries
+        .into_iter()
+        .rev()
+        .map(|entry| row(state, entry, now));
+    Ok(SandboxesPage {
+        now,
+        sandboxes: rows.collect(),
+    })
+}
+
+pub(crate) fn row(state: &DashboardState, entry: LedgerEntry, now: Timestamp) -> SandboxRow {
+    let figures = state.uses.of(&entry.id, now);
+    let latest = figures.now;
+    SandboxRow {
         limits: serde_json::from_str::<SandboxSpec>(&entry.spec)
             .ok()
             .map(|spec| spec.limits),
-        uses: uses.get(&entry.id).copied().unwrap_or_default(),
+        uses: CurrentUse {
+            cpu_millis: latest.and_then(|point| point.cpu_millis),
+            memory_bytes: latest.and_then(|point| point.memory_bytes),
+            pids: latest.and_then(|point| point.pids),
+            disk_bytes: figures.disk_bytes,
+            is_told: latest.is_some(),
+        },
+        points: figures.points,
         id: entry.id.to_string(),
         conversation: entry.conversation,
         backend: entry.backend.to_string(),
@@ -68,11 +96,7 @@ pub(crate) async fn load(state: &DashboardState) -> Result<SandboxesPage, PageFa
         failures: entry.failures,
         last_failure: entry.last_failure.as_deref().map(|why| state.shown(why)),
         is_set_aside: entry.set_aside_at.is_some(),
-    });
-    Ok(SandboxesPage {
-        now: state.now(),
-        sandboxes: rows.collect(),
-    })
+    }
 }
 
 pub(crate) async fn page(
@@ -90,61 +114,24 @@ pub(crate) async fn page(
                 }))
             } @else {
                 div.scroll tabindex="0" role="region" aria-label="Sandboxes" {
-                    table {
+                    table.steady.cards {
                         thead {
                             tr {
-                                th { "Conversation" } th { "Backend" } th { "State" }
+                                th { "Conversation" } th { "State" }
                                 th.number { "Age" } th.number { "Idle" } th.number { "CPU" }
                                 th.number { "Memory" } th.number { "Processes" } th.number { "Disk" }
                                 @if viewer.may_act() { th { span.unseen { "Acts" } } }
                             }
                         }
                         tbody {
-                            @for row in &page.sandboxes {
-                                tr data-key=(row.id) {
-                                    th scope="row" {
-                                        (conversation_link(&row.conversation))
-                                        div.dim { (row.id) }
-                                        @if let Some(why) = &row.last_failure {
-                                            div.note.bad { (row.failures) " failures, the last: " (why) }
-                                        }
-                                    }
-                                    td { (row.backend) }
-                                    td {
-                                        (state_mark(&row.state))
-                                        @if row.is_set_aside { div.dim { "set aside" } }
-                                    }
-                                    td.number { (time(page.now, row.created_at)) }
-                                    td.number { (time(page.now, row.used_at)) }
-                                    @match &row.limits {
-                                        Some(limits) => {
-                                            td.number { (limits.cpu) }
-                                            td.number { (words::bytes(limits.memory_bytes)) }
-                                            td.number { (limits.pids) }
-                                            td.number { (disk(row, limits)) }
-                                        }
-                                        None => { td.number { "–" } td.number { "–" } td.number { "–" } td.number { "–" } }
-                                    }
-                                    @if viewer.may_act() {
-                                        td.acts {
-                                            @if row.state == "running" && !row.is_set_aside {
-                                                form method="post" action="/sandbox/stop" {
-                                                    (csrf_field(&viewer))
-                                                    input type="hidden" name="key" value=(row.conversation);
-                                                    button type="submit" { "Stop" }
-                                                }
-                                            }
-                                            a.button href={ "/conversation?" (words::query(&[("key", row.conversation.as_str())])) "#destroy-act" } { "Destroy…" }
-                                        }
-                                    }
-                                }
-                            }
+                            @for row in &page.sandboxes { (table_row(&viewer, row, page.now)) }
                         }
                     }
                 }
                 p.dim {
-                    "CPU, memory and processes are limits; of disk the use is shown where the backend counts \
-                     it. Live use of the others is not measured yet."
+                    "Each line is the last four minutes of one sandbox, drawn against its own peak; the bar \
+                     below is what it uses of its limit. It is measured while somebody looks. Disk is counted \
+                     twice a minute, where the backend counts it."
                 }
             }
         }
@@ -153,23 +140,47 @@ pub(crate) async fn page(
         title: "Sandboxes",
         path: "/sandboxes",
         viewer: &viewer,
-        topics: "activity",
+        topics: "activity use",
         waiting,
         body,
     }
     .into_response())
 }
 
-fn disk(row: &SandboxRow, limits: &SandboxLimits) -> maud::Markup {
-    let most = words::bytes(limits.disk_bytes);
+fn table_row(viewer: &Viewer, row: &SandboxRow, now: Timestamp) -> maud::Markup {
     html! {
-        @match row.uses.disk_bytes {
-            Some(used) => {
-                (words::bytes(used)) " of " (most)
-                (share(used, limits.disk_bytes, &format!("{} of {most} used", words::bytes(used))))
+        tr data-key=(row.id) {
+            th scope="row" {
+                (conversation_link(&row.conversation))
+                div.dim { a href={ "/sandbox?" (words::query(&[("id", &row.id)])) } { (row.id) } }
+                @if let Some(why) = &row.last_failure {
+                    div.note.bad { (row.failures) " failures, the last: " (why) }
+                }
             }
-            None => { "at most " (most) }
+            td {
+                (state_mark(&row.state))
+                div.dim { "on " (row.backend) }
+                @if row.is_set_aside { div.dim { "set aside" } }
+            }
+            td.number data-label="Age" { (time(now, row.created_at)) }
+            td.number data-label="Idle" { (time(now, row.used_at)) }
+            @for kind in UseKind::ALL { td.number.use data-label=(kind.name()) { (use_cell(row, kind, now)) } }
+            @if viewer.may_act() { td.acts { (acts(viewer, row)) } }
         }
+    }
+}
+
+/// What an operator does to a sandbox.
+pub(crate) fn acts(viewer: &Viewer, row: &SandboxRow) -> maud::Markup {
+    html! {
+        @if row.state == "running" && !row.is_set_aside {
+            form method="post" action="/sandbox/stop" {
+                (csrf_field(viewer))
+                input type="hidden" name="key" value=(row.conversation);
+                button type="submit" { "Stop" }
+            }
+        }
+        a.button href={ "/conversation?" (words::query(&[("key", row.conversation.as_str())])) "#destroy-act" } { "Destroy…" }
     }
 }
 

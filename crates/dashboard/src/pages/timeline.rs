@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::conversations::MessageWords;
 use super::layout::{Page, csrf_field, empty, short_key, state_mark, time};
+use super::running_output::{OutputTail, tail};
 use crate::access::Viewer;
 use crate::acts::Act;
 use crate::failure::PageFailure;
@@ -74,6 +75,8 @@ pub(crate) enum TimelineEvent {
         /// Characters of the result that are not shown.
         more_chars: i64,
         took_ms: Option<u64>,
+        /// The end of what it has written so far, while it runs.
+        output: Option<OutputTail>,
     },
     Question {
         id: String,
@@ -148,6 +151,7 @@ pub(crate) async fn load(
             },
         });
     }
+    let mut running = OutputTail::of(state, &key);
     for call in calls? {
         let result = call.result.as_deref().map(|text| state.shown(text));
         let shown = call
@@ -160,6 +164,11 @@ pub(crate) async fn load(
                 tool: state.shown(&call.tool),
                 arguments: state.shown(&words::arguments(&call.arguments)),
                 more_chars: call.result_chars - i64::try_from(shown).unwrap_or(i64::MAX),
+                // One call runs at a time. One that a crash left open has no output here.
+                output: match call.ended_at {
+                    None => running.take(),
+                    Some(_) => None,
+                },
                 result,
                 took_ms: took(call.begun_at, call.ended_at),
             },
@@ -285,7 +294,13 @@ pub(crate) async fn page(
                 div { dt { "Cost" } dd.number { (words::money(page.nanodollars)) } }
                 @match &page.sandbox {
                     Some(sandbox) => {
-                        div { dt { "Sandbox" } dd { (state_mark(&sandbox.state)) " " (sandbox.backend) } }
+                        div {
+                            dt { "Sandbox" }
+                            dd {
+                                (state_mark(&sandbox.state)) " " (sandbox.backend) " "
+                                a href={ "/sandbox?" (words::query(&[("id", &sandbox.id)])) } { "live use" }
+                            }
+                        }
                         div { dt { "Used" } dd { (time(page.now, sandbox.touched_at)) } }
                         @if let Some(why) = &sandbox.last_failure {
                             div { dt { "Trouble" } dd { (why) } }
@@ -308,7 +323,7 @@ pub(crate) async fn page(
                 (empty("Nothing is remembered of what was said.", &html! { "The next message appears here." }))
             }
             ol.timeline {
-                @for entry in &page.entries { (shown(page.now, entry)) }
+                @for entry in &page.entries { (shown(page.now, page.is_busy, entry)) }
             }
         }
     };
@@ -316,7 +331,7 @@ pub(crate) async fn page(
         title: &title,
         path: "/conversations",
         viewer: &viewer,
-        topics: "activity egress",
+        topics: "activity egress output",
         waiting,
         body,
     }
@@ -358,7 +373,7 @@ fn controls(viewer: &Viewer, key: &str, is_busy: bool) -> Markup {
     }
 }
 
-fn shown(now: Timestamp, entry: &TimelineEntry) -> Markup {
+fn shown(now: Timestamp, is_busy: bool, entry: &TimelineEntry) -> Markup {
     let (kind, body) = match &entry.event {
         TimelineEvent::Message {
             who,
@@ -382,6 +397,7 @@ fn shown(now: Timestamp, entry: &TimelineEntry) -> Markup {
             result,
             more_chars,
             took_ms,
+            output,
         } => (
             "tool",
             html! {
@@ -391,6 +407,7 @@ fn shown(now: Timestamp, entry: &TimelineEntry) -> Markup {
                     (lasted(*took_ms))
                 }
                 pre.scroll tabindex="0" { (arguments) }
+                @if result.is_none() && is_busy { (tail(output.as_ref(), "long")) }
                 @if let Some(result) = result {
                     details {
                         summary { "What came back" }

@@ -7,10 +7,11 @@ use hermetic_agent::{MediaPart, MessagePart, ToolInvocation, ToolResult, ToolSet
 use hermetic_approvals::ApprovalWaits;
 use hermetic_egress::EgressClient;
 use hermetic_redact::Redacted;
+use hermetic_sandbox::OutputListener;
 use hermetic_session::{LeaseError, SandboxHolder, Sandboxes, SetAside};
 use hermetic_tools::{
-    ClarifyError, ClarifyQuestion, CodeTool, ConversationTools, Held, NoSandbox, ToolAnswer,
-    ToolMedia, ToolWorkplace,
+    ClarifyError, ClarifyQuestion, CodeTool, ConversationTools, Held, LiveOutputs, NoSandbox,
+    ToolAnswer, ToolMedia, ToolWorkplace,
 };
 use hermetic_types::ConversationKey;
 use serde_json::{Map, Value};
@@ -155,6 +156,7 @@ pub struct AgentTools<'a> {
     waits: ApprovalWaits,
     keeper: Option<&'a WorkspaceKeeper>,
     vision: Option<VisionModel<'a>>,
+    outputs: Option<&'a LiveOutputs>,
 }
 
 impl<'a> AgentTools<'a> {
@@ -165,12 +167,19 @@ impl<'a> AgentTools<'a> {
             waits: ApprovalWaits::default(),
             keeper: None,
             vision: None,
+            outputs: None,
         }
     }
 
     /// With a copy of the workspace, made before a call that may change it.
     pub(crate) fn keeping(mut self, keeper: Option<&'a WorkspaceKeeper>) -> Self {
         self.keeper = keeper;
+        self
+    }
+
+    /// With people who look on while a call runs.
+    pub(crate) fn shown_in(mut self, outputs: &'a LiveOutputs) -> Self {
+        self.outputs = Some(outputs);
         self
     }
 
@@ -229,7 +238,12 @@ impl ToolSet for AgentTools<'_> {
             }
             // The time of a person is none of a tool's.
             let waiting = (name == CLARIFY).then(|| self.waits.begin());
-            let answered = self.tools.call(name, invocation.arguments, &stop).await;
+            let conversation = self.tools.conversation();
+            let live = self.outputs.map(|outputs| outputs.begin(conversation));
+            let listener = live.as_ref().map(|live| live as &dyn OutputListener);
+            let tools = self.tools.heard_by(listener);
+            let answered = tools.call(name, invocation.arguments, &stop).await;
+            drop(live);
             drop(waiting);
             if name == CodeTool::NAME {
                 // A script goes on while one of its calls waits for an answer.

@@ -188,7 +188,8 @@ impl TurnSession<'_> {
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
             .with_waits(self.asker.waits().clone())
             .keeping(self.keeper.as_ref())
-            .seeing(VisionModel::of(self.gateway, &self.meter));
+            .seeing(VisionModel::of(self.gateway, &self.meter))
+            .shown_in(&self.gateway.outputs);
         let notices = tools.prepare(&control.stop).await;
         let turn = AgentTurn {
             system: &self.system,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hermetic_chat::ChatState;
+use hermetic_tools::LiveOutputs;
 use hermetic_types::{BackendKind, Boundary, ConversationKey, Platform};
 use thiserror::Error;
 use tokio::time::sleep;
@@ -69,6 +70,11 @@ impl GatewayHandle {
     pub fn backend_of(&self, platform: Platform) -> (BackendKind, Boundary) {
         let facts = &self.0.toolsets.of(platform).facts;
         (facts.backend, facts.boundary)
+    }
+
+    /// What running calls write.
+    pub fn outputs(&self) -> &LiveOutputs {
+        &self.0.outputs
     }
 
     /// Interrupts what runs in a conversation and drops what waits there, as `/stop` does.

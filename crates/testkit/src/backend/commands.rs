@@ -1,14 +1,16 @@
 //! What commands do in a stand-in's sandbox.
 
 use std::path::PathBuf;
-use std::process::{self, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::{fmt, io};
 
 use hermetic_types::SandboxId;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
 use tokio::process::Command;
+use tokio::sync::mpsc;
 
 /// Chosen when the backend is made.
 #[derive(Clone)]
@@ -46,15 +48,31 @@ impl Commands {
         Self::Bash(Arc::new(folder))
     }
 
-    /// What a command does, once it is over; [`Printed::Endless`] is over when this is dropped.
-    pub(super) async fn run(&self, sandbox: &SandboxId, text: &str) -> (String, i32) {
+    /// Runs a command to its exit code, and says what it writes; [`Printed::Endless`] is over when this is
+    /// dropped.
+    pub(super) async fn run(
+        &self,
+        sandbox: &SandboxId,
+        text: &str,
+        said: mpsc::Sender<Vec<u8>>,
+    ) -> i32 {
         let printed = match self {
             Self::Silent => Printed::Endless,
             Self::Scripted(script) => script(text),
-            Self::Bash(folder) => in_bash(folder.path().join(sandbox.as_str()), text).await,
+            Self::Bash(folder) => {
+                let folder = folder.path().join(sandbox.as_str());
+                match in_bash(folder, text, &said).await {
+                    Ok(code) => return code,
+                    Err(error) => Printed::failure(error.to_string(), 126),
+                }
+            }
         };
         match printed {
-            Printed::Text { output, code } => (output, code),
+            Printed::Text { output, code } => {
+                // Nobody may be listening any more.
+                let _ = said.send(output.into_bytes()).await;
+                code
+            }
             Printed::Endless => std::future::pending().await,
         }
     }
@@ -84,19 +102,9 @@ impl Printed {
     }
 }
 
-async fn in_bash(folder: PathBuf, text: &str) -> Printed {
-    match output_of(folder, text).await {
-        Ok(done) => Printed::Text {
-            output: String::from_utf8_lossy(&done.stdout).into_owned(),
-            code: done.status.code().unwrap_or(-1),
-        },
-        Err(error) => Printed::failure(error.to_string(), 126),
-    }
-}
-
-async fn output_of(folder: PathBuf, text: &str) -> io::Result<process::Output> {
+async fn in_bash(folder: PathBuf, text: &str, said: &mpsc::Sender<Vec<u8>>) -> io::Result<i32> {
     std::fs::create_dir_all(&folder)?;
-    let child = Command::new("bash")
+    let mut child = Command::new("bash")
         // One pipe for both, in the order of writing.
         .args(["-c", &format!("exec 2>&1\n{text}")])
         .env_clear()
@@ -108,7 +116,18 @@ async fn output_of(folder: PathBuf, text: &str) -> io::Result<process::Output> {
         .process_group(0)
         .spawn()?;
     let _group = EndsWhenDropped(child.id());
-    child.wait_with_output().await
+    let mut output = child
+        .stdout
+        .take()
+        .ok_or_else(|| io::Error::other("no pipe"))?;
+    loop {
+        let mut bytes = Vec::with_capacity(4096);
+        if output.read_buf(&mut bytes).await? == 0 {
+            break;
+        }
+        let _ = said.send(bytes).await;
+    }
+    Ok(child.wait().await?.code().unwrap_or(-1))
 }
 
 /// Ends a command with all that it started, also when nobody waits for it any more.

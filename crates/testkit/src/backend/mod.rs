@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hermetic_sandbox::{BackendError, FoundState, WardenLink};
+use hermetic_sandbox::{BackendError, FoundState, LiveUse, SandboxProcess, WardenLink};
 use hermetic_types::{BackendDescription, SandboxId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -37,6 +37,10 @@ pub struct StandInBackend {
     /// What each has on the disk.
     disk_use: Mutex<HashMap<SandboxId, u64>>,
     disk_counts: AtomicUsize,
+    /// What each uses, and what runs in it; nothing for those of which it was not said.
+    live_use: Mutex<HashMap<SandboxId, LiveUse>>,
+    live_looks: AtomicUsize,
+    processes: Mutex<HashMap<SandboxId, Vec<SandboxProcess>>>,
     /// The far ends of all links.
     ends: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -67,6 +71,9 @@ impl StandInBackend {
             create_time: Mutex::default(),
             disk_use: Mutex::default(),
             disk_counts: AtomicUsize::new(0),
+            live_use: Mutex::default(),
+            live_looks: AtomicUsize::new(0),
+            processes: Mutex::default(),
             ends: Mutex::default(),
         }
     }
@@ -181,7 +188,18 @@ impl StandInBackend {
         lock(&self.disk_use).insert(id.clone(), bytes);
     }
 
-    /// How often that was asked.
+    /// What a sandbox uses from now on, and what runs in it.
+    pub fn works(&self, id: &SandboxId, uses: LiveUse, processes: Vec<SandboxProcess>) {
+        lock(&self.live_use).insert(id.clone(), uses);
+        lock(&self.processes).insert(id.clone(), processes);
+    }
+
+    /// How often it was asked what sandboxes use.
+    pub fn live_looks(&self) -> usize {
+        self.live_looks.load(Ordering::SeqCst)
+    }
+
+    /// How often disks were counted.
     pub fn disk_counts(&self) -> usize {
         self.disk_counts.load(Ordering::SeqCst)
     }

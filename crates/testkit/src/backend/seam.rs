@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
-    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, SandboxLifeline,
-    SandboxSpec, WardenLink,
+    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, LiveUse, SandboxLifeline,
+    SandboxProcess, SandboxSpec, WardenLink,
 };
 use hermetic_types::{BackendDescription, SandboxId};
 
@@ -100,6 +100,27 @@ impl Backend for StandInBackend {
             let uses = lock(&self.disk_use).clone();
             self.disk_counts.fetch_add(1, Ordering::SeqCst);
             uses
+        }
+        .boxed()
+    }
+
+    fn live_use<'a>(&'a self, _: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {
+        async {
+            self.live_looks.fetch_add(1, Ordering::SeqCst);
+            lock(&self.live_use).clone()
+        }
+        .boxed()
+    }
+
+    fn processes<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        most: usize,
+    ) -> BoxFuture<'a, Option<Vec<SandboxProcess>>> {
+        async move {
+            let mut processes = lock(&self.processes).get(id)?.clone();
+            processes.truncate(most);
+            Some(processes)
         }
         .boxed()
     }

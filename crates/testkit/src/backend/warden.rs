@@ -14,6 +14,7 @@ use hermetic_warden::protocol::{
 };
 use hermetic_warden::stand_in::{self, StandInCaller};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -96,7 +97,19 @@ impl PlayedWarden {
         let end = CancellationToken::new();
         lock(&self.running).insert(id.clone(), end.clone());
         let gone = async { while caller.next().await.is_some() {} };
-        let run = self.commands.run(&self.sandbox, text);
+        // Said while it runs, as a real warden does.
+        let (said, mut heard) = mpsc::channel::<Vec<u8>>(8);
+        let tell = async {
+            while let Some(output) = heard.recv().await {
+                for chunk in output.chunks(CHUNK) {
+                    voice.say(FrameKind::Out, chunk).await;
+                }
+            }
+        };
+        let run = async {
+            let (code, ()) = tokio::join!(self.commands.run(&self.sandbox, text, said), tell);
+            code
+        };
         let over = tokio::select! {
             over = timeout(limit.unwrap_or(Duration::MAX), run) => over.map_err(|_| CutReason::TimedOut),
             () = end.cancelled() => Err(CutReason::Killed),
@@ -104,12 +117,7 @@ impl PlayedWarden {
         };
         lock(&self.running).remove(&id);
         let (status, cut) = match over {
-            Ok((output, code)) => {
-                for chunk in output.as_bytes().chunks(CHUNK) {
-                    voice.say(FrameKind::Out, chunk).await;
-                }
-                (ExitState::Exited(code), None)
-            }
+            Ok(code) => (ExitState::Exited(code), None),
             Err(cut) => (ExitState::Signalled(9), Some(cut)),
         };
         voice.ended(&ended(status, cut)).await;

@@ -164,7 +164,9 @@ impl<'a> ScriptCalls<'a> {
             }
             turn = Some(self.shell.lock().await);
         }
-        let answered = self.toolbox.call(&tool, &args, self.stop).await;
+        // Whoever listens hears the script: what its calls write would fall into the middle of its lines.
+        let toolbox = self.toolbox.heard_by(None);
+        let answered = toolbox.call(&tool, &args, self.stop).await;
         drop(turn);
         answered.map_or_else(
             || json!({"error": "no such tool"}),

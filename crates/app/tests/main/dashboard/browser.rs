@@ -176,7 +176,7 @@ for (let tries = 0; !(await bare.textContent("#messages")).includes("plainly ans
 await plain.close();
 "##;
 
-async fn scripts(test: &str) -> Option<BrowserScripts> {
+pub(super) async fn scripts(test: &str) -> Option<BrowserScripts> {
     match BrowserScripts::install().await {
         Ok(scripts) => Some(scripts),
         Err(why) => {
@@ -186,11 +186,11 @@ async fn scripts(test: &str) -> Option<BrowserScripts> {
     }
 }
 
-fn base(lab: &Lab) -> String {
+pub(super) fn base(lab: &Lab) -> String {
     format!("http://{}", lab.health())
 }
 
-fn whole_link(lab: &Lab, name: &str) -> String {
+pub(super) fn whole_link(lab: &Lab, name: &str) -> String {
     format!("{}{}", base(lab), link(lab, DashboardRole::Operator, name))
 }
 

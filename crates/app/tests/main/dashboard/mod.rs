@@ -1,7 +1,9 @@
 //! The dashboard of a gateway that runs: who gets in, what is shown, what can be done.
 
 mod browser;
+mod browser_live;
 mod chat;
+mod live;
 mod visitor;
 
 use std::time::Duration;

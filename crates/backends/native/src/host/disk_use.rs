@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use hermetic_sandbox::host::held::{self, OnDevice};
+use hermetic_sandbox::host::process_tree;
 use hermetic_types::SandboxId;
 
+use super::disk;
 use super::folder::SandboxFolder;
 use super::native::NativeHost;
-use super::{disk, memory};
 
 /// Those whose files are on a disk. One that cannot be counted has all it may have.
 pub(super) fn disk_use(host: &NativeHost, folders: &[SandboxFolder]) -> HashMap<SandboxId, u64> {
@@ -26,7 +27,7 @@ pub(super) fn disk_use(host: &NativeHost, folders: &[SandboxFolder]) -> HashMap<
                     number,
                     overlaid: false,
                 };
-                held::look(&memory::family(life.pid), device).unnamed.bytes
+                held::look(&process_tree(life.pid), device).unnamed.bytes
             });
             named.bytes + unnamed
         });

@@ -2,21 +2,6 @@
 
 use std::fs;
 
-/// More processes than any limit allows: a bound on the work of one look.
-const MOST_COUNTED_PROCESSES: usize = 4096;
-
-/// The process and all that descend from it. Pid 1 of a sandbox is the reaper of everything in it,
-/// so nothing escapes this.
-pub(super) fn family(first: i32) -> Vec<i32> {
-    let mut family = vec![first];
-    let mut next = 0;
-    while next < family.len() && family.len() < MOST_COUNTED_PROCESSES {
-        family.extend(children(family[next]));
-        next += 1;
-    }
-    family
-}
-
 /// Memory that belongs to these processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ResidentMemory {
@@ -63,21 +48,6 @@ fn without_owner(text: &str) -> u64 {
     used.saturating_sub(others)
 }
 
-fn children(pid: i32) -> Vec<i32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
-    threads
-        .flatten()
-        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
-        .flat_map(|text| {
-            text.split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<i32>>()
-        })
-        .collect()
-}
-
 fn status(pid: i32) -> Option<ResidentMemory> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let shared = kib(&text, "RssShmem:");
@@ -108,12 +78,12 @@ fn kib(text: &str, field: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hermetic_sandbox::host::process_tree;
 
     #[test]
-    fn we_are_of_our_own_family_and_hold_memory() {
+    fn we_hold_memory() {
         let pid = i32::try_from(std::process::id()).unwrap();
-        let family = family(pid);
-        assert_eq!(family.first(), Some(&pid));
+        let family = process_tree(pid);
         assert!(resident(&family, u64::MAX).own > 1 << 16);
         assert!(resident(&family, 0).own > 1 << 16);
     }

@@ -12,6 +12,7 @@ mod head_start;
 mod inner_death;
 mod kernel;
 mod launch;
+mod live_use;
 mod memory;
 mod mounts;
 mod native;

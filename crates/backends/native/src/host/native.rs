@@ -12,8 +12,8 @@ use std::thread;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
-    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, OwnProgram,
-    SandboxPersistence, SandboxSpec, WardenLink, try_command, try_to_say,
+    Backend, BackendError, BackendReadiness, FoundSandbox, FoundState, LiveUse, OwnProgram,
+    SandboxPersistence, SandboxProcess, SandboxSpec, WardenLink, try_command, try_to_say,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId};
 
@@ -25,6 +25,7 @@ use super::groups::OwnGroups;
 use super::head_start::{HeadStart, PendingHeadStart};
 use super::inner_death::{ExplainedLink, UnansweredWarden};
 use super::launch::{self, LaunchedSandbox, SandboxStreams};
+use super::live_use::{live_use, processes};
 use super::outer_container::OuterContainer;
 use super::program_file;
 use super::readiness;
@@ -341,6 +342,28 @@ impl Backend for NativeBackend {
         async move {
             let counted = tokio::task::spawn_blocking(move || disk_use(&host, &folders)).await;
             counted.unwrap_or_default()
+        }
+        .boxed()
+    }
+
+    fn live_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {
+        let folders: Vec<_> = ids.iter().map(|id| self.0.folder(id)).collect();
+        async move {
+            let looked = tokio::task::spawn_blocking(move || live_use(&folders)).await;
+            looked.unwrap_or_default()
+        }
+        .boxed()
+    }
+
+    fn processes<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        most: usize,
+    ) -> BoxFuture<'a, Option<Vec<SandboxProcess>>> {
+        let folder = self.0.folder(id);
+        async move {
+            let looked = tokio::task::spawn_blocking(move || processes(&folder, most)).await;
+            looked.ok().flatten()
         }
         .boxed()
     }

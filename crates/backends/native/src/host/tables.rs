@@ -8,9 +8,8 @@ use std::fs;
 
 use rustix::process::getuid;
 
-use super::memory;
 use crate::plan::InotifyBounds;
-use hermetic_sandbox::host::held;
+use hermetic_sandbox::host::{held, process_tree};
 
 /// Of a table of the host: no sandbox has more, so that this many greedy ones leave something.
 const SHARES: u64 = 64;
@@ -89,7 +88,7 @@ impl KernelTable {
     /// What the sandbox of this first process has of it.
     pub(super) fn part_of(self, first: i32) -> u64 {
         match self {
-            Self::OpenFiles => held::descriptors(&memory::family(first)),
+            Self::OpenFiles => held::descriptors(&process_tree(first)),
             Self::TcpBuffers => ["tcp", "tcp6"]
                 .iter()
                 .filter_map(|name| fs::read_to_string(format!("/proc/{first}/net/{name}")).ok())

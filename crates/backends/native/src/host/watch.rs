@@ -25,7 +25,7 @@ use super::planning;
 use super::record::SandboxRecord;
 use super::tables::KernelTable;
 use hermetic_sandbox::host::held::{self, OnDevice};
-use hermetic_sandbox::host::{self as process, DiskUsage, ProcessHandle, UsageBlame};
+use hermetic_sandbox::host::{self as process, DiskUsage, ProcessHandle, UsageBlame, process_tree};
 
 /// The reason why a sandbox was ended by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -294,7 +294,7 @@ impl WatchedDisk {
             number: disk::device(&self.folders[0])?,
             overlaid: self.overlaid,
         };
-        let held = held::look(&memory::family(pid), device);
+        let held = held::look(&process_tree(pid), device);
         Ok((named.plus(held.unnamed), held.disk_doubt))
     }
 
@@ -317,7 +317,7 @@ impl WatchedMemory {
 
     /// What its processes have, and what has grown since that no process has and this sandbox may.
     fn charge(&mut self, pid: i32) -> u64 {
-        let family = memory::family(pid);
+        let family = process_tree(pid);
         let resident = memory::resident(&family, self.limit);
         // A host that cannot be asked this time has not shrunk to nothing.
         let unowned = memory::owned_by_nobody().unwrap_or(self.owned_by_nobody);

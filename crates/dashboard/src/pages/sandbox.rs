@@ -1,0 +1,176 @@
+//! One sandbox: what it uses, with its course, and what runs in it.
+
+use std::time::Duration;
+
+use axum::extract::{Extension, Query, State};
+use axum::response::{IntoResponse, Response};
+use hermetic_types::{SandboxId, Timestamp};
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+
+use super::layout::{Page, conversation_link, state_mark, time};
+use super::sandbox_use::{UseKind, use_cell, why_not};
+use super::sandboxes::{self, SandboxRow};
+use crate::access::Viewer;
+use crate::failure::PageFailure;
+use crate::state::SharedState;
+use crate::use_sampler::UsePoint;
+use crate::words;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct SandboxQuery {
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct SandboxPage {
+    pub(crate) now: Timestamp,
+    pub(crate) sandbox: SandboxRow,
+    /// The last four minutes, the latest last.
+    pub(crate) points: Vec<UsePoint>,
+    /// Absent where the backend cannot tell.
+    pub(crate) processes: Option<Vec<ProcessRow>>,
+}
+
+/// One process inside.
+#[derive(Debug, Serialize)]
+pub(crate) struct ProcessRow {
+    pub(crate) pid: u64,
+    /// Chosen by the process.
+    pub(crate) name: String,
+    pub(crate) cpu_ms: u64,
+    pub(crate) memory_bytes: u64,
+}
+
+/// Of the processes those that used the most time are shown.
+const MOST_PROCESSES: usize = 50;
+
+pub(crate) async fn load(
+    state: &SharedState,
+    query: &SandboxQuery,
+) -> Result<SandboxPage, PageFailure> {
+    let none = PageFailure::NotFound("There is no such sandbox.");
+    let Ok(id) = query.id.parse::<SandboxId>() else {
+        return Err(none);
+    };
+    let Some(entry) = state.ledger.find(&id).await? else {
+        return Err(none);
+    };
+    let backend = entry.backend;
+    let processes = state.gateway.processes(backend, id, MOST_PROCESSES);
+    let (processes, ()) = tokio::join!(processes, state.uses.want(state));
+    let rows = processes.map(|processes| {
+        let rows = processes.into_iter().map(|process| ProcessRow {
+            pid: process.pid,
+            name: state.shown(&words::beginning(&process.name, 60)),
+            cpu_ms: u64::try_from(process.cpu_time.as_millis()).unwrap_or(u64::MAX),
+            memory_bytes: process.memory_bytes,
+        });
+        rows.collect()
+    });
+    let now = state.now();
+    let sandbox = sandboxes::row(state, entry, now);
+    Ok(SandboxPage {
+        now,
+        points: sandbox.points.clone(),
+        sandbox,
+        processes: rows,
+    })
+}
+
+pub(crate) async fn page(
+    State(state): State<SharedState>,
+    Extension(viewer): Extension<Viewer>,
+    Query(query): Query<SandboxQuery>,
+) -> Result<Response, PageFailure> {
+    let page = load(&state, &query).await?;
+    let waiting = state.approvals.pending().await?.len();
+    let row = &page.sandbox;
+    let body = html! {
+        section.panel #facts data-live {
+            dl.facts {
+                div { dt { "Conversation" } dd { (conversation_link(&row.conversation)) } }
+                div { dt { "Backend" } dd { (row.backend) } }
+                div { dt { "State" } dd { (state_mark(&row.state)) } }
+                div { dt { "Made" } dd { (time(page.now, row.created_at)) } }
+                div { dt { "Used" } dd { (time(page.now, row.used_at)) } }
+                div { dt { "Id" } dd.key { (row.id) } }
+            }
+            @if let Some(why) = &row.last_failure {
+                p.note.bad { (row.failures) " failures, the last: " (why) }
+            }
+            @if viewer.may_act() { div.acts { (sandboxes::acts(&viewer, row)) } }
+        }
+        (uses(&page))
+        (processes(&page))
+    };
+    Ok(Page {
+        title: "Sandbox",
+        path: "/sandboxes",
+        viewer: &viewer,
+        topics: "activity use",
+        waiting,
+        body,
+    }
+    .into_response())
+}
+
+fn uses(page: &SandboxPage) -> Markup {
+    let row = &page.sandbox;
+    html! {
+        section.panel #use data-live aria-labelledby="use-title" {
+            h2 #use-title { "The last four minutes" }
+            div.charts {
+                @for kind in UseKind::ALL {
+                    figure.use {
+                        figcaption { (kind.name()) }
+                        (use_cell(row, kind, page.now))
+                    }
+                }
+            }
+            @if row.state == "running" && !row.uses.is_told {
+                p.dim { "Not measured: " (why_not(row, UseKind::Memory)) "." }
+            }
+        }
+    }
+}
+
+fn processes(page: &SandboxPage) -> Markup {
+    html! {
+        section.panel #processes data-live aria-labelledby="processes-title" {
+            h2 #processes-title { "Processes inside" }
+            @match &page.processes {
+                None if page.sandbox.state != "running" => p.dim { "Nothing runs in it." },
+                None => p.dim {
+                    "The " (page.sandbox.backend) " backend does not tell which processes run inside."
+                },
+                Some(rows) => {
+                    div.scroll tabindex="0" role="region" aria-label="Processes" {
+                        table.steady {
+                            thead {
+                                tr {
+                                    th.number { "Number" } th { "Name" } th.number { "CPU time" }
+                                    th.number { "Memory" }
+                                }
+                            }
+                            tbody {
+                                @for process in rows {
+                                    tr data-key={ "p" (process.pid) } {
+                                        td.number { (process.pid) }
+                                        th.key scope="row" { (process.name) }
+                                        td.number { (words::span(Duration::from_millis(process.cpu_ms))) }
+                                        td.number { (words::bytes(process.memory_bytes)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    p.dim {
+                        "A process chooses its name. Command lines are not read: they may hold secrets. "
+                        "The first is Hermetic's own, through which commands are started."
+                    }
+                }
+            }
+        }
+    }
+}
