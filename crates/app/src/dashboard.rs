@@ -27,6 +27,7 @@ use hermetic_store::Store;
 use hermetic_types::{BackendKind, Boundary, Command, ConversationKey, SandboxId, SharedClock};
 use tracing::warn;
 
+use super::terminal_opener::SandboxTerminals;
 use super::{access, boundary, egress, platforms, terminal};
 
 /// What the dashboard is built from.
@@ -76,6 +77,7 @@ pub(super) fn dashboard(sources: DashboardSources<'_>) -> DashboardBuilder {
         .map(|account| platforms::browser_chat(config, &store, &clock, account));
     DashboardBuilder::new(move |gateway, terms: DashboardTerms| {
         let parts = DashboardParts {
+            terminals: Some(Arc::new(SandboxTerminals::new(gateway.clone()))),
             gateway: Arc::new(RunningView {
                 configured: view,
                 gateway,

@@ -31,6 +31,7 @@ mod singularity;
 mod ssh;
 mod surroundings;
 mod terminal;
+mod terminal_opener;
 mod toolsets;
 
 use std::collections::BTreeMap;

@@ -8,6 +8,7 @@
 //! - `pages` has a file for each page: what it shows ([`serde::Serialize`]), how it is loaded, how it looks;
 //! - `api` gives the same to programs, under `/api/v1`;
 //! - `live` tells browsers that something changed; they ask for the page again;
+//! - `terminal` is a shell in a living sandbox, for people who may act;
 //! - `acts` is the only way to do anything, and writes each act into the audit record before it is done.
 
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ mod markdown;
 mod pages;
 mod routes;
 mod state;
+mod terminal;
 mod upload;
 mod words;
 
@@ -40,3 +42,4 @@ pub use gateway_view::{
 };
 pub use routes::dashboard_routes;
 pub use state::DashboardParts;
+pub use terminal::{OpenedShell, TerminalOpener, TerminalRefused, TerminalSize};

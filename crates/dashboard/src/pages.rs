@@ -11,6 +11,7 @@ mod layout;
 pub(crate) mod overview;
 pub(crate) mod people;
 pub(crate) mod sandboxes;
+mod terminal;
 pub(crate) mod timeline;
 pub(crate) mod usage;
 
@@ -41,6 +42,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/chat/file", get(chat::file))
         .route("/sandboxes", get(sandboxes::page))
         .route("/sandbox/stop", post(sandboxes::stop))
+        .route("/terminal", get(terminal::page))
         .route("/approvals", get(approvals::page))
         .route("/approvals/answer", post(approvals::answer))
         .route("/egress", get(egress::page))

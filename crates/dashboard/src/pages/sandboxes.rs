@@ -128,6 +128,7 @@ pub(crate) async fn page(
                                     @if viewer.may_act() {
                                         td.acts {
                                             @if row.state == "running" && !row.is_set_aside {
+                                                a.button href={ "/terminal?" (words::query(&[("key", row.conversation.as_str())])) } { "Terminal" }
                                                 form method="post" action="/sandbox/stop" {
                                                     (csrf_field(&viewer))
                                                     input type="hidden" name="key" value=(row.conversation);

@@ -2,6 +2,7 @@
 
 mod browser;
 mod chat;
+mod terminal;
 mod visitor;
 
 use std::time::Duration;
