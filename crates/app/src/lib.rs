@@ -30,6 +30,7 @@ mod refusals;
 mod singularity;
 mod ssh;
 mod surroundings;
+mod telemetry;
 mod terminal;
 mod terminal_opener;
 mod toolsets;

@@ -23,8 +23,8 @@ use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::message::{CommandAccess, EditOrder, ForgettingClock};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
-    DashboardBuilder, GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings,
-    StreamingSettings,
+    DashboardBuilder, GatewayMetrics, GatewayStage, MessageTraces, PlatformToolsets, ResetSettings,
+    StreamingSettings, TraceExport,
 };
 
 /// What a gateway is made of. The binary builds them from the configuration.
@@ -44,6 +44,10 @@ pub struct GatewayParts {
     pub redactor: Redactor,
     pub clock: SharedClock,
     pub metrics: GatewayMetrics,
+    /// What is told about each stage of a message's life.
+    pub traces: MessageTraces,
+    /// Sends that away; none where nobody wants it.
+    pub trace_export: Option<TraceExport>,
     /// Everything that any part counts, shown on `/metrics`.
     pub registry: Arc<Registry>,
     pub settings: GatewaySettings,
@@ -121,6 +125,7 @@ pub struct Gateway {
     pub(crate) spending: SpendingBook,
     pub(crate) clock: SharedClock,
     pub(crate) metrics: GatewayMetrics,
+    pub(crate) traces: MessageTraces,
     pub(crate) registry: Arc<Registry>,
     pub(crate) stage: watch::Sender<GatewayStage>,
     /// Since when each part that is not well was seen so.
@@ -161,6 +166,7 @@ impl Gateway {
             tasks: turns.clone(),
             cut: cut.clone(),
             metrics: parts.metrics.clone(),
+            traces: parts.traces.clone(),
         });
         Self {
             access: parts.access,
@@ -185,6 +191,7 @@ impl Gateway {
             spending,
             clock: parts.clock,
             metrics: parts.metrics,
+            traces: parts.traces,
             registry: parts.registry,
             stage: watch::Sender::new(GatewayStage::Starting),
             troubles: Mutex::default(),

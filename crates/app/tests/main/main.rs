@@ -41,4 +41,5 @@ mod signal;
 mod slack;
 mod smart;
 mod streaming;
+mod traces;
 mod whatsapp;

@@ -39,6 +39,7 @@ pub(crate) struct TurnSession<'a> {
     keeper: Option<WorkspaceKeeper>,
     asker: CommandApprovals,
     meter: TurnMeter<'a>,
+    row: MessageRow,
     progress: TurnProgress,
 }
 
@@ -101,6 +102,7 @@ impl Gateway {
             own: ConversationSandbox::of(&self.sandboxes, message),
             keeper: self.workspace_keeper(message),
             meter: self.meter(message).without(asker.waits().clone()),
+            row: message.row(),
             asker,
             progress,
         })
@@ -182,6 +184,7 @@ impl TurnSession<'_> {
         };
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
             .with_waits(self.asker.waits().clone())
+            .traced_in(&self.gateway.traces, self.row)
             .keeping(self.keeper.as_ref());
         let notices = tools.prepare(&control.stop).await;
         let turn = AgentTurn {

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{DashboardBuilder, DashboardTerms, Report, health, metrics};
+use super::{DashboardBuilder, DashboardTerms, Report, TraceExport, health, metrics};
 use crate::Gateway;
 
 /// How often what is over for long is forgotten.
@@ -40,6 +40,7 @@ impl HousekeepingTasks {
     pub(super) fn start(
         gateway: &Arc<Gateway>,
         (health, dashboard): (TcpListener, Option<DashboardBuilder>),
+        export: Option<TraceExport>,
         intakes: usize,
         report: Report,
     ) -> Self {
@@ -47,6 +48,10 @@ impl HousekeepingTasks {
         tasks.spawn(Arc::clone(gateway).report(report, stop.clone()));
         let (sandboxes, until) = (gateway.sandboxes.clone(), stop.clone());
         tasks.spawn(async move { sandboxes.guard_disk(until).await });
+        // Ends after every turn has: what they tell last is still sent.
+        if let Some(export) = export {
+            tasks.spawn(export.run(stop.clone()));
+        }
         let this = Self {
             tasks,
             stop,

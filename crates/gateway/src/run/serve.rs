@@ -87,11 +87,11 @@ async fn run(
     report: Report,
 ) -> Result<DrainOutcome, ServeError> {
     let intakes = std::mem::take(&mut parts.intakes);
-    let dashboard = parts.dashboard.take();
+    let (dashboard, export) = (parts.dashboard.take(), parts.trace_export.take());
     let gateway = Arc::new(Gateway::new(parts));
     gateway.store.wait_for_room();
-    let housekeeping =
-        HousekeepingTasks::start(&gateway, (health, dashboard), intakes.len(), report);
+    let pages = (health, dashboard);
+    let housekeeping = HousekeepingTasks::start(&gateway, pages, export, intakes.len(), report);
     let listened = match stop.run_until_cancelled(gateway.take_up_work()).await {
         None => Ok(()),
         Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, &stop).await,
