@@ -29,7 +29,7 @@ use super::platforms::AdapterSurroundings;
 use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
 use super::{
-    BackendCaller, access, approvals, boundary, dashboard, model, platforms,
+    BackendCaller, access, approvals, boundary, dashboard, dashboard_front, model, platforms,
     telemetry,
 };
 use crate::{AppFailure, Surroundings};
@@ -167,6 +167,7 @@ pub async fn gateway(
         traces,
         trace_export,
         registry: Arc::new(shown),
+        dashboard_socket: dashboard_front::dashboard_socket(config),
         dashboard,
         store,
     })

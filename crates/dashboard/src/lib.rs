@@ -20,6 +20,7 @@ mod assets;
 mod browser_chat;
 mod egress_feed;
 mod failure;
+mod front;
 mod gateway_view;
 mod live;
 mod markdown;
@@ -36,6 +37,7 @@ pub use access::{
 };
 pub use browser_chat::{BrowserChat, ChatBounds, ChatPress, ChatRefused, ChatWords};
 pub use egress_feed::EgressFeed;
+pub use front::{FrontParts, front_routes};
 pub use gateway_view::{
     ActFailed, BudgetRow, ConditionReport, GatewayView, LayerRow, ListedPerson, PartRow,
     PlatformRow, SandboxUse, SealReport, SealedPlace, SettingRow, SettingsReport,

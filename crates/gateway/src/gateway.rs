@@ -12,7 +12,7 @@ use hermetic_session::Sandboxes;
 use hermetic_store::{BrowserChatRows, HistoryRows, InboxRows, Store, ToolCalls};
 use hermetic_types::{HealthReport, Platform, SharedClock, Timestamp};
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -53,6 +53,8 @@ pub struct GatewayParts {
     pub settings: GatewaySettings,
     /// Pages beside `/health`; none where nobody wants them.
     pub dashboard: Option<DashboardBuilder>,
+    /// The same pages for a process of ours that shows them elsewhere.
+    pub dashboard_socket: Option<UnixListener>,
 }
 
 #[derive(Clone, Debug)]

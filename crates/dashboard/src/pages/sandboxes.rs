@@ -104,7 +104,12 @@ pub(crate) async fn page(
                                 tr data-key=(row.id) {
                                     th scope="row" {
                                         (conversation_link(&row.conversation))
-                                        div.dim { (row.id) }
+                                        div.dim {
+                                            (row.id)
+                                            @if viewer.may_act() && row.state == "running" && !row.is_set_aside {
+                                                " " a href={ "/terminal?" (words::query(&[("key", row.conversation.as_str())])) } { "Terminal" }
+                                            }
+                                        }
                                         @if let Some(why) = &row.last_failure {
                                             div.note.bad { (row.failures) " failures, the last: " (why) }
                                         }
@@ -128,7 +133,6 @@ pub(crate) async fn page(
                                     @if viewer.may_act() {
                                         td.acts {
                                             @if row.state == "running" && !row.is_set_aside {
-                                                a.button href={ "/terminal?" (words::query(&[("key", row.conversation.as_str())])) } { "Terminal" }
                                                 form method="post" action="/sandbox/stop" {
                                                     (csrf_field(&viewer))
                                                     input type="hidden" name="key" value=(row.conversation);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_listen::{BoundedListener, ConnectionBounds, descriptors, serve_http};
-use tokio::net::TcpListener;
+use hermetic_listen::{BoundedListener, ConnectionBounds, descriptors, serve_http, serve_unix};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -32,6 +32,14 @@ pub(super) struct HousekeepingTasks {
     most_connections: usize,
 }
 
+/// Where health and pages are answered.
+pub(super) struct PagePorts {
+    pub(super) port: TcpListener,
+    /// For a process of ours that shows the pages elsewhere.
+    pub(super) socket: Option<UnixListener>,
+    pub(super) dashboard: Option<DashboardBuilder>,
+}
+
 impl HousekeepingTasks {
     /// What runs from the first moment: a start that waits for room is seen to do so, and the room is
     /// looked after.
@@ -39,7 +47,7 @@ impl HousekeepingTasks {
     /// `intakes` is how many ports of platforms will be listened on besides.
     pub(super) fn start(
         gateway: &Arc<Gateway>,
-        (health, dashboard): (TcpListener, Option<DashboardBuilder>),
+        pages: PagePorts,
         export: Option<TraceExport>,
         intakes: usize,
         report: Report,
@@ -59,15 +67,20 @@ impl HousekeepingTasks {
         };
         let routes = health::routes(Arc::clone(gateway));
         let counted = metrics::routes(Arc::clone(&gateway.registry));
-        let pages = dashboard.map(|dashboard| {
+        let dashboard = pages.dashboard.map(|dashboard| {
             let terms = DashboardTerms {
                 stop: this.stop.clone(),
                 most_streams: this.most_connections / 2,
             };
             dashboard.build(gateway, terms)
         });
-        let routes = routes.merge(counted).merge(pages.unwrap_or_default());
-        this.answer_on(health, routes);
+        let routes = routes.merge(counted).merge(dashboard.unwrap_or_default());
+        if let Some(socket) = pages.socket {
+            let (most, stop) = (this.most_connections, this.stop.clone());
+            let serving = serve_unix(socket, routes.clone(), most, stop, LAST_ANSWERS);
+            this.tasks.spawn(serving);
+        }
+        this.answer_on(pages.port, routes);
         this
     }
 

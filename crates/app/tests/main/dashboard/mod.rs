@@ -2,6 +2,7 @@
 
 mod browser;
 mod chat;
+mod front;
 mod terminal;
 mod visitor;
 
