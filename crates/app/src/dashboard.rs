@@ -30,6 +30,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::warn;
 
+use super::terminal_opener::SandboxTerminals;
 use super::{access, boundary, egress, platforms, terminal};
 
 /// What the dashboard is built from.
@@ -82,6 +83,7 @@ pub(super) fn dashboard(sources: DashboardSources<'_>) -> DashboardBuilder {
         .map(|account| platforms::browser_chat(config, &store, &clock, account));
     DashboardBuilder::new(move |gateway, terms: DashboardTerms| {
         let parts = DashboardParts {
+            terminals: Some(Arc::new(SandboxTerminals::new(gateway.clone()))),
             gateway: Arc::new(RunningView {
                 configured: view,
                 gateway,
@@ -102,7 +104,7 @@ pub(super) fn dashboard(sources: DashboardSources<'_>) -> DashboardBuilder {
     })
 }
 
-fn access_settings(config: &Config) -> AccessSettings {
+pub(super) fn access_settings(config: &Config) -> AccessSettings {
     let dashboard = &config.gateway().dashboard;
     let written = |secret: &&hermetic_types::Secret| !secret.is_empty();
     let secret = dashboard.proxy_secret.as_ref().filter(written);
@@ -121,11 +123,11 @@ fn access_settings(config: &Config) -> AccessSettings {
 
 /// What the configuration and the backends tell.
 #[derive(Debug)]
-struct ConfiguredView {
-    config: Config,
-    resolved: ResolvedBackend,
-    backends: Vec<Arc<dyn Backend>>,
-    gate: Option<Arc<Egress>>,
+pub(super) struct ConfiguredView {
+    pub(super) config: Config,
+    pub(super) resolved: ResolvedBackend,
+    pub(super) backends: Vec<Arc<dyn Backend>>,
+    pub(super) gate: Option<Arc<Egress>>,
 }
 
 /// The same with a gateway that runs.
@@ -137,7 +139,7 @@ struct RunningView {
 
 impl ConfiguredView {
     /// Each backend that conversations run on, with the platforms that have it for themselves.
-    fn kinds(&self) -> BTreeMap<&'static str, (BackendKind, Vec<String>)> {
+    pub(super) fn kinds(&self) -> BTreeMap<&'static str, (BackendKind, Vec<String>)> {
         let usual = self.resolved.backend;
         let mut kinds = BTreeMap::from([(usual.name(), (usual, Vec::new()))]);
         let enabled = self.config.platforms().enabled();
@@ -204,6 +206,97 @@ impl ConfiguredView {
         own.copied().unwrap_or(self.resolved.backend)
     }
 
+    pub(super) fn settings(&self) -> SettingsReport {
+        let used = self.config.settings();
+        let (now, unreadable) = match self.settings_now() {
+            Ok(now) => (Some(now), None),
+            Err(why) => (None, Some(why)),
+        };
+        let now: HashMap<&str, &EffectiveSetting> = now
+            .iter()
+            .flat_map(|config| config.settings())
+            .map(|setting| (setting.name(), setting))
+            .collect();
+        let rows = used.iter().map(|setting| {
+            let value = setting.value();
+            let next = now.get(setting.name());
+            let differs = next.filter(|next| is_other(value, next.value()));
+            SettingRow {
+                key: setting.name().to_owned(),
+                value: value.map(SettingValue::shown),
+                origin: setting.origin().to_string(),
+                is_written: setting.origin().is_written(),
+                about: setting.about().to_owned(),
+                changed_to: differs.map(|next| {
+                    let shown = next.value().map(SettingValue::shown);
+                    shown.unwrap_or_else(|| "not set".to_owned())
+                }),
+                no_effect: setting.why_without_effect().map(str::to_owned),
+            }
+        });
+        SettingsReport {
+            settings: rows.collect(),
+            unreadable,
+        }
+    }
+
+    pub(super) fn listed_people(&self) -> Vec<ListedPerson> {
+        let config = &self.config;
+        let mut people: Vec<ListedPerson> = Vec::new();
+        for (account, user) in access::approvers(config) {
+            people.push(ListedPerson {
+                platform: account.to_string(),
+                user: user.to_string(),
+                role: "operator".to_owned(),
+            });
+        }
+        for section in config.platforms().enabled() {
+            for user in &section.allowed_users {
+                let is_there = |one: &ListedPerson| {
+                    one.user == *user && one.platform.split('/').next() == Some(section.name)
+                };
+                if !people.iter().any(is_there) {
+                    people.push(ListedPerson {
+                        platform: section.name.to_owned(),
+                        user: user.clone(),
+                        role: "user".to_owned(),
+                    });
+                }
+            }
+        }
+        people
+    }
+
+    pub(super) fn budgets(&self) -> Vec<BudgetRow> {
+        let budgets = self.config.budgets();
+        let row = |scope: &str, budget: DayBudget| BudgetRow {
+            scope: scope.to_owned(),
+            nanodollars: budget
+                .dollars
+                .and_then(NanoDollars::from_dollars)
+                .map(|amount| i64::try_from(amount.get()).unwrap_or(i64::MAX)),
+            tokens: budget.tokens,
+            tool_seconds: budget.tool_seconds,
+        };
+        vec![
+            row("all", budgets.all),
+            row("person", budgets.person),
+            row("conversation", budgets.conversation),
+        ]
+    }
+
+    pub(super) fn explain(
+        &self,
+        conversation: &ConversationKey,
+        command: &str,
+    ) -> Option<Box<VerdictExplanation>> {
+        let config = &self.config;
+        let context = terminal::context(config, self.backend_of(conversation));
+        let policy = terminal::policy(config);
+        let explained = explain(&policy, &Command::script(command), &context);
+        Some(Box::new(explained))
+    }
+
     /// As the files and variables are at this moment.
     fn settings_now(&self) -> Result<Config, String> {
         let inputs = ConfigInputs::of_process(Some(self.config.home().root()));
@@ -263,82 +356,15 @@ impl GatewayView for RunningView {
     }
 
     fn settings(&self) -> SettingsReport {
-        let used = self.configured.config.settings();
-        let (now, unreadable) = match self.configured.settings_now() {
-            Ok(now) => (Some(now), None),
-            Err(why) => (None, Some(why)),
-        };
-        let now: HashMap<&str, &EffectiveSetting> = now
-            .iter()
-            .flat_map(|config| config.settings())
-            .map(|setting| (setting.name(), setting))
-            .collect();
-        let rows = used.iter().map(|setting| {
-            let value = setting.value();
-            let next = now.get(setting.name());
-            let differs = next.filter(|next| is_other(value, next.value()));
-            SettingRow {
-                key: setting.name().to_owned(),
-                value: value.map(SettingValue::shown),
-                origin: setting.origin().to_string(),
-                is_written: setting.origin().is_written(),
-                about: setting.about().to_owned(),
-                changed_to: differs.map(|next| {
-                    let shown = next.value().map(SettingValue::shown);
-                    shown.unwrap_or_else(|| "not set".to_owned())
-                }),
-                no_effect: setting.why_without_effect().map(str::to_owned),
-            }
-        });
-        SettingsReport {
-            settings: rows.collect(),
-            unreadable,
-        }
+        self.configured.settings()
     }
 
     fn listed_people(&self) -> Vec<ListedPerson> {
-        let config = &self.configured.config;
-        let mut people: Vec<ListedPerson> = Vec::new();
-        for (account, user) in access::approvers(config) {
-            people.push(ListedPerson {
-                platform: account.to_string(),
-                user: user.to_string(),
-                role: "operator".to_owned(),
-            });
-        }
-        for section in config.platforms().enabled() {
-            for user in &section.allowed_users {
-                let is_there = |one: &ListedPerson| {
-                    one.user == *user && one.platform.split('/').next() == Some(section.name)
-                };
-                if !people.iter().any(is_there) {
-                    people.push(ListedPerson {
-                        platform: section.name.to_owned(),
-                        user: user.clone(),
-                        role: "user".to_owned(),
-                    });
-                }
-            }
-        }
-        people
+        self.configured.listed_people()
     }
 
     fn budgets(&self) -> Vec<BudgetRow> {
-        let budgets = self.configured.config.budgets();
-        let row = |scope: &str, budget: DayBudget| BudgetRow {
-            scope: scope.to_owned(),
-            nanodollars: budget
-                .dollars
-                .and_then(NanoDollars::from_dollars)
-                .map(|amount| i64::try_from(amount.get()).unwrap_or(i64::MAX)),
-            tokens: budget.tokens,
-            tool_seconds: budget.tool_seconds,
-        };
-        vec![
-            row("all", budgets.all),
-            row("person", budgets.person),
-            row("conversation", budgets.conversation),
-        ]
+        self.configured.budgets()
     }
 
     fn explain(
@@ -346,11 +372,7 @@ impl GatewayView for RunningView {
         conversation: &ConversationKey,
         command: &str,
     ) -> Option<Box<VerdictExplanation>> {
-        let config = &self.configured.config;
-        let context = terminal::context(config, self.configured.backend_of(conversation));
-        let policy = terminal::policy(config);
-        let explained = explain(&policy, &Command::script(command), &context);
-        Some(Box::new(explained))
+        self.configured.explain(conversation, command)
     }
 
     fn sandbox_use(

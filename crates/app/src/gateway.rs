@@ -30,7 +30,10 @@ use super::egress::EgressApprovers;
 use super::platforms::AdapterSurroundings;
 use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
-use super::{BackendCaller, access, approvals, boundary, dashboard, model, platforms, web};
+use super::{
+    BackendCaller, access, approvals, boundary, dashboard, dashboard_front, model, platforms,
+    telemetry, web,
+};
 use crate::{AppFailure, Surroundings};
 
 const TURN_ATTEMPTS: u32 = 3;
@@ -49,6 +52,7 @@ pub async fn gateway(
     let kind = resolved.backend;
     let clock = surroundings.clock;
     let installation = super::installation(config.home())?;
+    let traced = installation.clone();
     // Both take their time in a new home, and neither needs the other.
     let store = tokio::spawn(super::open_store(
         super::store_path(config),
@@ -144,6 +148,7 @@ pub async fn gateway(
         None => model::model(config, &clock)?,
     };
     let metrics = GatewayMetrics::registered(registry, &chats);
+    let (traces, trace_export) = telemetry::traces(config, &traced, &clock, registry)?;
     let agent = model::agent(config, model, &redactor, &clock)?;
     let models = match is_given {
         true => BTreeMap::new(),
@@ -166,10 +171,13 @@ pub async fn gateway(
         redactor,
         clock,
         metrics,
+        traces,
+        trace_export,
         registry: Arc::new(shown),
         outgoing,
         voice: VoiceNotes::new(web::transcription(config), config.speech().echo_transcripts),
         vision,
+        dashboard_socket: dashboard_front::dashboard_socket(config),
         dashboard,
         store,
     })

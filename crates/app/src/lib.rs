@@ -10,6 +10,7 @@ mod access;
 mod approvals;
 mod bounds;
 mod dashboard;
+mod dashboard_front;
 mod daytona;
 mod description;
 mod docker;
@@ -30,7 +31,9 @@ mod refusals;
 mod singularity;
 mod ssh;
 mod surroundings;
+mod telemetry;
 mod terminal;
+mod terminal_opener;
 mod toolsets;
 mod web;
 
@@ -62,6 +65,7 @@ use hermetic_types::{
 pub use access::{named_on, names_operators, pairing};
 pub use approvals::approvals;
 pub use bounds::{SandboxBounds, machine_memory};
+pub use dashboard_front::dashboard_front;
 pub use description::{boundary, description};
 pub use egress::{gate, gate_for, journal, rule_book, rules_text};
 pub use failure::AppFailure;

@@ -44,6 +44,9 @@ pub fn redactor(config: &Config) -> Redactor {
     known.extend(egress::secrets(config.egress()));
     known.extend(platforms::proxy_secrets(config));
     known.extend(mcp_servers::secrets(config));
+    // A variable may hold them, which is no setting of ours.
+    let traces = config.gateway().traces.iter();
+    known.extend(traces.flat_map(|traces| traces.headers.values().cloned()));
     Redactor::new(known, settings)
 }
 

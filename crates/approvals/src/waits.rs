@@ -17,7 +17,12 @@ struct WaitSum {
     /// Questions that are open, and since when there are any.
     open: usize,
     since: Option<Instant>,
+    /// When people were waited for, and for how long, until somebody asks.
+    spells: Vec<(Instant, Duration)>,
 }
+
+/// Spells that are remembered. A script may ask more often; the rest is only in the sum.
+const MOST_SPELLS: usize = 32;
 
 /// A question that is open until this is dropped.
 #[derive(Debug)]
@@ -40,6 +45,11 @@ impl ApprovalWaits {
         std::mem::take(&mut self.sum().ended)
     }
 
+    /// When that was, and for how long each time.
+    pub fn take_spells(&self) -> Vec<(Instant, Duration)> {
+        std::mem::take(&mut self.sum().spells)
+    }
+
     fn sum(&self) -> MutexGuard<'_, WaitSum> {
         self.sum.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,7 +62,11 @@ impl Drop for OpenWait {
         if sum.open == 0
             && let Some(since) = sum.since.take()
         {
-            sum.ended += since.elapsed();
+            let took = since.elapsed();
+            sum.ended += took;
+            if sum.spells.len() < MOST_SPELLS {
+                sum.spells.push((since, took));
+            }
         }
     }
 }
@@ -74,5 +88,15 @@ mod tests {
         drop(other);
         assert_eq!(waits.take(), 3 * second);
         assert_eq!(waits.take(), Duration::ZERO);
+        let spells = waits.take_spells();
+        assert_eq!(
+            spells.iter().map(|(_, took)| *took).collect::<Vec<_>>(),
+            [3 * second]
+        );
+        for _ in 0..100 {
+            drop(waits.begin());
+        }
+        assert_eq!(waits.take_spells().len(), MOST_SPELLS);
+        assert!(waits.take_spells().is_empty());
     }
 }

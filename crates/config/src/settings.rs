@@ -12,6 +12,7 @@ mod platforms;
 mod proxy;
 mod session;
 mod terminal;
+mod traces;
 mod web;
 
 pub use agent::{
@@ -23,7 +24,7 @@ pub use budgets::{BudgetsConfig, DayBudget};
 pub use egress::{
     CredentialSource, EgressAddition, EgressConfig, EgressCredential, EgressMode, UpstreamNames,
 };
-pub use gateway::{DashboardConfig, GatewayConfig};
+pub use gateway::{DashboardConfig, GatewayConfig, TraceConfig};
 pub use mcp::{McpServerConfig, McpServerKind};
 pub use model::{ModelConfig, ModelRef, ProviderConfig};
 pub use platforms::{

@@ -251,6 +251,7 @@ impl Visitor {
             egress: feed,
             redactor,
             chat: None,
+            terminals: None,
             clock: Arc::clone(&clock),
             access: AccessSettings {
                 state: folder.to_owned(),

@@ -20,7 +20,7 @@ use subtle::ConstantTimeEq as _;
 
 pub(crate) use attempts::AttemptLimit;
 pub(crate) use book::{SESSION_LENGTH, SessionBook};
-pub(crate) use guard::{cookie, guard, is_secure, secure_headers, session_cookie};
+pub(crate) use guard::{cookie, guard, is_secure, is_still_in, secure_headers, session_cookie};
 pub use key::{AccessKey, KeyError};
 pub(crate) use pass::{PassKind, read_pass};
 pub use pass::{access_link, access_token};

@@ -11,12 +11,23 @@ use sha2::{Digest as _, Sha256};
 const STYLE: &str = include_str!("../assets/dashboard.css");
 const SCRIPT: &str = include_str!("../assets/dashboard.js");
 const CHAT_SCRIPT: &str = include_str!("../assets/chat.js");
+const SCREEN_SCRIPT: &str = include_str!("../assets/terminal-screen.js");
+const TERMINAL_SCRIPT: &str = include_str!("../assets/terminal.js");
+const TERMINAL_STYLE: &str = include_str!("../assets/terminal.css");
 const ICON: &str = include_str!("../assets/icon.svg");
 
 /// Names this version of the files, so that a browser may keep them for good.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let mut hash = Sha256::new();
-    for text in [STYLE, SCRIPT, CHAT_SCRIPT, ICON] {
+    for text in [
+        STYLE,
+        SCRIPT,
+        CHAT_SCRIPT,
+        SCREEN_SCRIPT,
+        TERMINAL_SCRIPT,
+        TERMINAL_STYLE,
+        ICON,
+    ] {
         hash.update(text.as_bytes());
     }
     hash.finalize()[..6]
@@ -42,6 +53,18 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
         .route(
             "/assets/chat.js",
             get(|| async { file("text/javascript; charset=utf-8", CHAT_SCRIPT) }),
+        )
+        .route(
+            "/assets/terminal-screen.js",
+            get(|| async { file("text/javascript; charset=utf-8", SCREEN_SCRIPT) }),
+        )
+        .route(
+            "/assets/terminal.js",
+            get(|| async { file("text/javascript; charset=utf-8", TERMINAL_SCRIPT) }),
+        )
+        .route(
+            "/assets/terminal.css",
+            get(|| async { file("text/css; charset=utf-8", TERMINAL_STYLE) }),
         )
         .route(
             "/assets/icon.svg",

@@ -9,6 +9,7 @@
 //! - `api` gives the same to programs, under `/api/v1`;
 //! - `live` tells browsers that something changed; they ask for the page again;
 //! - `use_sampler` asks what sandboxes use, while somebody looks;
+//! - `terminal` is a shell in a living sandbox, for people who may act;
 //! - `acts` is the only way to do anything, and writes each act into the audit record before it is done.
 
 #![forbid(unsafe_code)]
@@ -20,12 +21,14 @@ mod assets;
 mod browser_chat;
 mod egress_feed;
 mod failure;
+mod front;
 mod gateway_view;
 mod live;
 mod markdown;
 mod pages;
 mod routes;
 mod state;
+mod terminal;
 mod upload;
 mod use_sampler;
 mod words;
@@ -36,9 +39,11 @@ pub use access::{
 };
 pub use browser_chat::{BrowserChat, ChatBounds, ChatPress, ChatRefused, ChatWords};
 pub use egress_feed::EgressFeed;
+pub use front::{FrontParts, front_routes};
 pub use gateway_view::{
     ActFailed, BudgetRow, ConditionReport, GatewayView, LayerRow, ListedPerson, PartRow,
     PlatformRow, RunningOutput, SandboxUse, SealReport, SealedPlace, SettingRow, SettingsReport,
 };
 pub use routes::dashboard_routes;
 pub use state::DashboardParts;
+pub use terminal::{OpenedShell, TerminalOpener, TerminalRefused, TerminalSize};

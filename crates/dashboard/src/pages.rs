@@ -14,6 +14,7 @@ mod running_output;
 pub(crate) mod sandbox;
 mod sandbox_use;
 pub(crate) mod sandboxes;
+mod terminal;
 pub(crate) mod timeline;
 pub(crate) mod usage;
 
@@ -45,6 +46,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/sandboxes", get(sandboxes::page))
         .route("/sandbox", get(sandbox::page))
         .route("/sandbox/stop", post(sandboxes::stop))
+        .route("/terminal", get(terminal::page))
         .route("/approvals", get(approvals::page))
         .route("/approvals/answer", post(approvals::answer))
         .route("/egress", get(egress::page))

@@ -17,7 +17,7 @@ use crate::failure::PageFailure;
 use crate::live;
 use crate::pages;
 use crate::state::{DashboardParts, DashboardState, SharedState, small_body};
-use crate::{api, assets};
+use crate::{api, assets, terminal};
 
 /// The dashboard, to be answered on the gateway's port until `stop`. Must be called within a runtime.
 pub fn dashboard_routes(parts: DashboardParts, stop: &CancellationToken) -> Router {
@@ -33,6 +33,7 @@ pub fn dashboard_routes(parts: DashboardParts, stop: &CancellationToken) -> Rout
         .merge(api::routes())
         .with_state(state.clone())
         .merge(events)
+        .merge(terminal::routes(&state, stop))
         .fallback(pages::not_found)
         .layer(from_fn_with_state(state, guard));
     // The files hold nothing of anybody's, and the page for signing in needs them.

@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::access::{AccessSettings, DashboardAccess};
 use crate::live::{LiveEvents, LiveTopic};
+use crate::terminal::{TerminalOpener, TerminalSeats};
 use crate::use_sampler::UseSampler;
 use crate::{BrowserChat, EgressFeed, GatewayView, SealReport, words};
 
@@ -32,6 +33,8 @@ pub struct DashboardParts {
     pub egress: EgressFeed,
     /// The chat in the browser, where there is one.
     pub chat: Option<Arc<dyn BrowserChat>>,
+    /// Opens shells in sandboxes, where there is a gateway that has some.
+    pub terminals: Option<Arc<dyn TerminalOpener>>,
     /// What is shown went through it, whoever wrote it.
     pub redactor: Redactor,
     pub clock: SharedClock,
@@ -52,6 +55,8 @@ pub(crate) struct DashboardState {
     pub(crate) rules: RuleBook,
     pub(crate) egress: EgressFeed,
     pub(crate) chat: Option<Arc<dyn BrowserChat>>,
+    pub(crate) terminals: Option<Arc<dyn TerminalOpener>>,
+    pub(crate) terminal_seats: Arc<TerminalSeats>,
     /// Forms with files that are being read: each of them is held in memory.
     pub(crate) uploads: Semaphore,
     pub(crate) access: DashboardAccess,
@@ -103,6 +108,8 @@ impl DashboardState {
             rules: parts.rules,
             egress: parts.egress,
             chat: parts.chat,
+            terminals: parts.terminals,
+            terminal_seats: Arc::default(),
             uploads: Semaphore::new(MOST_UPLOADS),
             access,
             live: Arc::new(LiveEvents::new(parts.most_streams)),

@@ -13,7 +13,7 @@ use hermetic_store::{BrowserChatRows, HistoryRows, InboxRows, Store, ToolCalls};
 use hermetic_tools::LiveOutputs;
 use hermetic_types::{HealthReport, Platform, SharedClock, Timestamp};
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,8 +24,8 @@ use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::message::{CommandAccess, EditOrder, ForgettingClock, VoiceNotes};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
-    DashboardBuilder, GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings,
-    StreamingSettings,
+    DashboardBuilder, GatewayMetrics, GatewayStage, MessageTraces, PlatformToolsets, ResetSettings,
+    StreamingSettings, TraceExport,
 };
 
 /// What a gateway is made of. The binary builds them from the configuration.
@@ -45,6 +45,10 @@ pub struct GatewayParts {
     pub redactor: Redactor,
     pub clock: SharedClock,
     pub metrics: GatewayMetrics,
+    /// What is told about each stage of a message's life.
+    pub traces: MessageTraces,
+    /// Sends that away; none where nobody wants it.
+    pub trace_export: Option<TraceExport>,
     /// Everything that any part counts, shown on `/metrics`.
     pub registry: Arc<Registry>,
     pub settings: GatewaySettings,
@@ -56,6 +60,8 @@ pub struct GatewayParts {
     pub vision: Option<Arc<dyn LanguageModel>>,
     /// Pages beside `/health`; none where nobody wants them.
     pub dashboard: Option<DashboardBuilder>,
+    /// The same pages for a process of ours that shows them elsewhere.
+    pub dashboard_socket: Option<UnixListener>,
 }
 
 #[derive(Clone, Debug)]
@@ -136,6 +142,7 @@ pub struct Gateway {
     pub(crate) spending: SpendingBook,
     pub(crate) clock: SharedClock,
     pub(crate) metrics: GatewayMetrics,
+    pub(crate) traces: MessageTraces,
     pub(crate) registry: Arc<Registry>,
     pub(crate) stage: watch::Sender<GatewayStage>,
     /// Since when each part that is not well was seen so.
@@ -176,6 +183,7 @@ impl Gateway {
             tasks: turns.clone(),
             cut: cut.clone(),
             metrics: parts.metrics.clone(),
+            traces: parts.traces.clone(),
         });
         Self {
             access: parts.access,
@@ -205,6 +213,7 @@ impl Gateway {
             spending,
             clock: parts.clock,
             metrics: parts.metrics,
+            traces: parts.traces,
             registry: parts.registry,
             stage: watch::Sender::new(GatewayStage::Starting),
             troubles: Mutex::default(),

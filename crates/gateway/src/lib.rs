@@ -45,8 +45,8 @@ pub use message::{
 pub use pairings::StoredPairings;
 pub use run::{
     ConversationActFailed, DashboardBuilder, DashboardTerms, DrainOutcome, EarlyHealth,
-    GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart, GatewayStage, ProofError, Report,
-    ServeError, chat_state_words, serve,
+    FinishedSpan, GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart, GatewayStage,
+    MessageTraces, ProofError, Report, ServeError, SpanValue, TraceExport, chat_state_words, serve,
 };
 pub use spending::{DayLimits, SpendingLimits};
 pub use stored_state::StoredAdapterState;

@@ -24,7 +24,7 @@ use crate::approvals::person_name;
 use crate::conversation::{CommandError, Notified, TurnControl};
 use crate::delivery::{DeliveredReply, LiveReply, ParsedAnswer, ToolProgress};
 use crate::message::{AcceptedMessage, ChatCommand};
-use crate::run::{MessageStage, TurnEnd};
+use crate::run::{MessageStage, SpanNote, TurnEnd};
 use crate::{BusyMode, Gateway, wording};
 
 #[derive(Debug, Error)]
@@ -96,6 +96,8 @@ impl Gateway {
             self.metrics.accepted(account.platform());
             let receipt = MessageStage::Receipt;
             self.metrics.stage_ended(receipt, begun.elapsed());
+            self.traces
+                .stage(accepted.row(), || SpanNote::since(receipt.name(), begun));
             self.note_access(accepted);
             if let Some(day) = &self.outgoing {
                 let said = accepted.said();
@@ -163,11 +165,14 @@ impl Gateway {
         let begun = Instant::now();
         let waited = begun.saturating_duration_since(message.since());
         self.metrics.stage_ended(MessageStage::Queue, waited);
+        let queue = MessageStage::Queue.name();
+        self.traces
+            .stage(message.row(), || SpanNote::since(queue, message.since()));
         let working = AssertUnwindSafe(self.work(message, control)).catch_unwind();
         let worked = tokio::select! {
             biased;
             () = self.approvals.questions.left_waiting(message.row()) => {
-                self.metrics.turn_ended(TurnEnd::Deferred, begun.elapsed());
+                self.turn_ended(message, TurnEnd::Deferred, begun);
                 self.take_back_attempt(message).await;
                 return MessageOutcome::Deferred;
             }
@@ -176,10 +181,10 @@ impl Gateway {
         let worked = worked.unwrap_or(Err(HandleError::Panicked));
         self.settle_steering(control, worked.is_ok()).await;
         let Err(error) = worked else {
-            self.metrics.turn_ended(TurnEnd::Answered, begun.elapsed());
+            self.turn_ended(message, TurnEnd::Answered, begun);
             return MessageOutcome::Ended;
         };
-        self.metrics.turn_ended(TurnEnd::Failed, begun.elapsed());
+        self.turn_ended(message, TurnEnd::Failed, begun);
         tracing::error!(
             row = message.row().0,
             conversation = %message.conversation(),
@@ -196,6 +201,24 @@ impl Gateway {
             tracing::error!(row = message.row().0, %error, "the failure could not be reported");
         }
         MessageOutcome::Ended
+    }
+
+    /// Counts a turn and tells its trace. With the turn the message is over too, unless it waits on.
+    fn turn_ended(&self, message: &AcceptedMessage, end: TurnEnd, begun: Instant) {
+        self.metrics.turn_ended(end, begun.elapsed());
+        let row = message.row();
+        let note = |name, since| {
+            SpanNote::since(name, since)
+                .text("hermetic.outcome", end.name())
+                .failed(end == TurnEnd::Failed)
+        };
+        self.traces.turn(row, || note("turn", begun));
+        if end != TurnEnd::Deferred {
+            let platform = message.said().platform().name();
+            self.traces.message(row, message.conversation(), || {
+                note("message", message.since()).text("hermetic.platform", platform)
+            });
+        }
     }
 
     async fn work(

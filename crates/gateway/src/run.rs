@@ -10,6 +10,7 @@ mod metrics;
 mod proof;
 mod room;
 mod serve;
+mod traces;
 
 pub use condition::{GatewayCondition, GatewayPart, GatewayStage, Report};
 pub use early_health::EarlyHealth;
@@ -20,3 +21,5 @@ pub use metrics::GatewayMetrics;
 pub(crate) use metrics::{DeliveryEnd, MessageStage, TurnEnd};
 pub use proof::ProofError;
 pub use serve::{DrainOutcome, ServeError, serve};
+pub(crate) use traces::SpanNote;
+pub use traces::{FinishedSpan, MessageTraces, SpanValue, TraceExport};

@@ -9,6 +9,7 @@
 //! - [`ConnectionTable`] knows who is connected and decides who goes first.
 //! - [`serve_http`] answers HTTP/1 on such a port, with a deadline for each request; who does not read his
 //!   answer is cut.
+//! - [`serve_unix`] does the same on a socket in a folder, for programs of the same account.
 //! - [`descriptors`] says how many files this process may have open.
 
 #![forbid(unsafe_code)]
@@ -20,8 +21,12 @@ mod listener;
 #[cfg(feature = "http")]
 mod patient_writer;
 mod table;
+#[cfg(feature = "http")]
+mod unix;
 
 #[cfg(feature = "http")]
 pub use http::serve_http;
 pub use listener::BoundedListener;
 pub use table::{ConnectionBounds, ConnectionTable, TableFull, TrackedConnection};
+#[cfg(feature = "http")]
+pub use unix::{bind_private, serve_unix};

@@ -29,7 +29,7 @@ pub struct Cleared {
 /// Why a command may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClearedGrounds {
-    /// The person at the keyboard typed it on their own command line.
+    /// The person at the keyboard typed it on their own command line, or types into it.
     Typed,
     /// It is a program of ours.
     OwnProgram,
@@ -120,8 +120,9 @@ impl Cleared {
         Self::on(program.into_command(), ClearedGrounds::OwnProgram)
     }
 
-    /// A command that a person typed on this machine's own command line, which is theirs already. For
-    /// what a person typed and for nothing else; a test of the repository looks for other uses.
+    /// A command that a person typed on this machine's own command line, which is theirs already, or the shell
+    /// into which an operator types in the dashboard, which only a sandbox has. For what a person types and for
+    /// nothing else; a test of the repository looks for other uses.
     pub fn typed_by_operator(command: Command) -> Self {
         Self {
             command,

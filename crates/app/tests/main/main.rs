@@ -42,4 +42,5 @@ mod slack;
 mod small_tools;
 mod smart;
 mod streaming;
+mod traces;
 mod whatsapp;

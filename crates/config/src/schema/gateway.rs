@@ -153,6 +153,26 @@ pub(super) fn keys() -> Vec<SchemaKey> {
         )
         .overruled_by("HERMETIC_NO_PROXY"),
         key(
+            "gateway.telemetry.otlp.endpoint",
+            ValueShape::Text,
+            "",
+            "where traces are sent by OTLP over HTTP, as in http://127.0.0.1:4318; none if not written",
+        )
+        .mirrored_by("OTEL_EXPORTER_OTLP_ENDPOINT"),
+        key(
+            "gateway.telemetry.otlp.headers",
+            ValueShape::Pairs,
+            "",
+            "headers for the collector, such as its key; OTEL_EXPORTER_OTLP_HEADERS if not written",
+        ),
+        key(
+            "gateway.telemetry.otlp.service_name",
+            ValueShape::Text,
+            "hermetic",
+            "the name under which the collector shows this gateway",
+        )
+        .mirrored_by("OTEL_SERVICE_NAME"),
+        key(
             "gateway.dashboard.host",
             ValueShape::Text,
             "127.0.0.1",

@@ -1,5 +1,6 @@
 //! The running gateway.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use hermetic_types::{BackendKind, Secret};
 use hermetic_upstream::{ProxyExceptions, UpstreamProxy};
 
 use super::pick::SettingPicker;
-use super::proxy;
+use super::{proxy, traces};
 use crate::problem::ConfigProblem;
 
 #[derive(Clone, Debug)]
@@ -43,6 +44,17 @@ pub struct GatewayConfig {
     /// The hosts that are reached without any proxy.
     pub no_proxy: ProxyExceptions,
     pub dashboard: DashboardConfig,
+    /// Where traces go; nowhere by default.
+    pub traces: Option<TraceConfig>,
+}
+
+/// A collector of traces.
+#[derive(Clone, Debug)]
+pub struct TraceConfig {
+    /// The whole address that traces are posted to.
+    pub address: String,
+    pub headers: BTreeMap<String, Secret>,
+    pub service_name: String,
 }
 
 #[derive(Clone, Debug)]
@@ -84,6 +96,7 @@ impl GatewayConfig {
             max_api_runs: pick.count("gateway.api_server.max_concurrent_runs"),
             proxy: proxy::own(pick, problems),
             no_proxy: proxy::exceptions(pick),
+            traces: traces::build(pick, problems),
             dashboard: DashboardConfig {
                 host: pick.text("gateway.dashboard.host"),
                 port: pick.count("gateway.dashboard.port"),

@@ -139,6 +139,13 @@ async fn who(
     }
 }
 
+/// Whether who came with these headers is let in to this day, as who they were and with what they might. What
+/// cannot be found out is a no.
+pub(crate) async fn is_still_in(state: &SharedState, headers: &HeaderMap, viewer: &Viewer) -> bool {
+    let found = who(&state.access, headers, None, false).await;
+    matches!(found, Ok(Some(found)) if found.who == viewer.who && found.role == viewer.role)
+}
+
 fn by_proxy(access: &DashboardAccess, headers: &HeaderMap, key: &AccessKey) -> Option<Viewer> {
     let proxy = access.settings.proxy.as_ref()?;
     let secret = headers.get(PROXY_SECRET)?.to_str().ok()?;

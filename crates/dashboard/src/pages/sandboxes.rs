@@ -152,7 +152,12 @@ fn table_row(viewer: &Viewer, row: &SandboxRow, now: Timestamp) -> maud::Markup 
         tr data-key=(row.id) {
             th scope="row" {
                 (conversation_link(&row.conversation))
-                div.dim { a href={ "/sandbox?" (words::query(&[("id", &row.id)])) } { (row.id) } }
+                div.dim {
+                    a href={ "/sandbox?" (words::query(&[("id", &row.id)])) } { (row.id) }
+                    @if viewer.may_act() && row.state == "running" && !row.is_set_aside {
+                        " " a href={ "/terminal?" (words::query(&[("key", row.conversation.as_str())])) } { "Terminal" }
+                    }
+                }
                 @if let Some(why) = &row.last_failure {
                     div.note.bad { (row.failures) " failures, the last: " (why) }
                 }

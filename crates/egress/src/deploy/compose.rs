@@ -27,6 +27,8 @@ pub enum ComposeVariant {
 const PROXY_PORT: u16 = 3128;
 const DASHBOARD_PORT: u16 = 9119;
 
+const HOME_VOLUME: &str = "    volumes:\n      - hermes-home:/home/hermetic/.hermes\n";
+
 impl ComposeFile {
     pub fn yaml(&self) -> String {
         let mut yaml = String::new();
@@ -40,6 +42,7 @@ impl ComposeFile {
         out.push_str(NETWORKS);
         out.push_str("services:\n");
         self.write_gateway(out)?;
+        self.write_dashboard(out)?;
         self.write_proxy(out)?;
         out.push_str("\nvolumes:\n  hermes-home:\n");
         Ok(())
@@ -59,7 +62,7 @@ impl ComposeFile {
                 ""
             }
         };
-        out.push_str("    networks:\n      internal:\n        aliases: [dashboard]\n");
+        out.push_str("    networks:\n      internal:\n");
         out.push_str(out_of_it);
         out.push_str("    environment:\n      HERMETIC_DASHBOARD_HOST: 0.0.0.0\n");
         if self.variant == ComposeVariant::Tight {
@@ -68,7 +71,20 @@ impl ComposeFile {
                 "    depends_on:\n      egress-proxy:\n        condition: service_healthy\n",
             );
         }
-        out.push_str("    volumes:\n      - hermes-home:/home/hermetic/.hermes\n");
+        out.push_str(HOME_VOLUME);
+        write_probe(out, DASHBOARD_PORT)
+    }
+
+    /// The pages, in a container that makes no sandbox and has no way out. It reaches the gateway by a socket in
+    /// the home, which both have.
+    fn write_dashboard(&self, out: &mut String) -> std::fmt::Result {
+        self.write_service(out, "dashboard", "[\"dashboard\", \"serve\"]", "")?;
+        out.push_str("    # No way out, and nothing to do there.\n");
+        out.push_str("    networks: [internal]\n");
+        out.push_str("    environment:\n      HERMETIC_DASHBOARD_HOST: 0.0.0.0\n");
+        // The gateway makes the home; without one running, pages say so.
+        out.push_str("    depends_on: [gateway]\n");
+        out.push_str(HOME_VOLUME);
         write_probe(out, DASHBOARD_PORT)
     }
 

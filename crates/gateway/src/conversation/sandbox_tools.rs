@@ -9,19 +9,23 @@ use hermetic_egress::EgressClient;
 use hermetic_redact::Redacted;
 use hermetic_sandbox::OutputListener;
 use hermetic_session::{LeaseError, SandboxHolder, Sandboxes, SetAside};
+use hermetic_store::MessageRow;
 use hermetic_tools::{
     ClarifyError, ClarifyQuestion, CodeTool, ConversationTools, Held, LiveOutputs, NoSandbox,
     ToolAnswer, ToolMedia, ToolWorkplace,
 };
 use hermetic_types::ConversationKey;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::MessageTraces;
 use crate::conversation::checkpoint::WorkspaceKeeper;
 use crate::conversation::clarify::PersonInChat;
 use crate::conversation::vision::VisionModel;
 use crate::message::AcceptedMessage;
 use crate::message::notices;
+use crate::run::{MessageStage, SpanNote};
 
 /// The one sandbox of a conversation, made at the first call that needs it.
 #[derive(Debug)]
@@ -157,6 +161,8 @@ pub struct AgentTools<'a> {
     keeper: Option<&'a WorkspaceKeeper>,
     vision: Option<VisionModel<'a>>,
     outputs: Option<&'a LiveOutputs>,
+    /// The message's trace, by its row.
+    traces: Option<(&'a MessageTraces, MessageRow)>,
 }
 
 impl<'a> AgentTools<'a> {
@@ -168,6 +174,7 @@ impl<'a> AgentTools<'a> {
             keeper: None,
             vision: None,
             outputs: None,
+            traces: None,
         }
     }
 
@@ -207,6 +214,27 @@ impl<'a> AgentTools<'a> {
         Some(vision.describe(picture, question, stop).await)
     }
 
+    /// With the trace of a message, which is told about calls and about people who were waited for.
+    pub(crate) fn traced_in(mut self, traces: &'a MessageTraces, row: MessageRow) -> Self {
+        self.traces = Some((traces, row));
+        self
+    }
+
+    fn trace(&self, name: &str, began: Instant, failed: bool) {
+        let asked = self.waits.take_spells();
+        let Some((traces, row)) = self.traces else {
+            return;
+        };
+        for (since, took) in asked {
+            traces.in_turn(row, || SpanNote::since("approval", since).lasting(took));
+        }
+        traces.in_turn(row, || {
+            SpanNote::since(MessageStage::Tool.name(), began)
+                .text("hermetic.tool", name)
+                .failed(failed)
+        });
+    }
+
     /// With the time that people were waited for, which is none of a tool's.
     pub(crate) fn with_waits(mut self, waits: ApprovalWaits) -> Self {
         self.waits = waits;
@@ -232,7 +260,7 @@ impl ToolSet for AgentTools<'_> {
         stop: CancellationToken,
     ) -> BoxFuture<'a, ToolResult> {
         async move {
-            let name = invocation.name;
+            let (name, began) = (invocation.name, Instant::now());
             if let Some(keeper) = self.keeper {
                 keeper.before_call(name, self.own, &stop).await;
             }
@@ -249,6 +277,10 @@ impl ToolSet for AgentTools<'_> {
                 // A script goes on while one of its calls waits for an answer.
                 self.waits.take();
             }
+            // A name that no tool has is the model's own words.
+            let known = answered.as_ref().map_or("unknown", |_| name);
+            let failed = answered.as_ref().is_none_or(|answered| answered.failed);
+            self.trace(known, began, failed);
             match answered {
                 Some(answered) => {
                     if let Some(looked) = self.look(&answered, invocation.arguments, &stop).await {

@@ -40,6 +40,7 @@ pub(crate) struct TurnSession<'a> {
     keeper: Option<WorkspaceKeeper>,
     asker: CommandApprovals,
     meter: TurnMeter<'a>,
+    row: MessageRow,
     progress: TurnProgress,
 }
 
@@ -106,6 +107,7 @@ impl Gateway {
                 .asking(self.person_in_chat(message)),
             keeper: self.workspace_keeper(message),
             meter: self.meter(message).without(asker.waits().clone()),
+            row: message.row(),
             asker,
             progress,
         })
@@ -187,6 +189,7 @@ impl TurnSession<'_> {
         };
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
             .with_waits(self.asker.waits().clone())
+            .traced_in(&self.gateway.traces, self.row)
             .keeping(self.keeper.as_ref())
             .seeing(VisionModel::of(self.gateway, &self.meter))
             .shown_in(&self.gateway.outputs);

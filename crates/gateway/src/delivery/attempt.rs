@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::destinations::Destination;
 use super::outbox::{DeliveryAddress, Outbox, a_moment_after};
-use crate::run::{DeliveryEnd, MessageStage};
+use crate::run::{DeliveryEnd, MessageStage, SpanNote};
 use crate::wording::POSSIBLE_DUPLICATE;
 
 /// With pauses of up to five minutes, about a day.
@@ -151,6 +151,7 @@ impl Outbox {
             self.metrics.delivered(platform, DeliveryEnd::Sent);
             let took = delivery.since.elapsed();
             self.metrics.stage_ended(MessageStage::Delivery, took);
+            self.trace(&delivery, DeliveryEnd::Sent);
             self.deliveries.sent(delivery.row, self.now()).await?;
             return Ok(AttemptRest::Nothing);
         };
@@ -166,6 +167,7 @@ impl Outbox {
         tracing::warn!(delivery = delivery.row.0, tries = delivery.tries, %failure, "a reply was not sent");
         if is_final(&failure) || delivery.tries >= MOST_TRIES {
             self.metrics.delivered(platform, DeliveryEnd::GivenUp);
+            self.trace(&delivery, DeliveryEnd::GivenUp);
             self.deliveries
                 .failed(delivery.row, &failure.to_string())
                 .await?;
@@ -205,6 +207,18 @@ impl Outbox {
             delivery.maybe_sent = false;
         }
         Ok(())
+    }
+
+    /// Tells the message's trace how its reply fared, with all attempts of this process.
+    fn trace(&self, delivery: &Delivery, end: DeliveryEnd) {
+        if let Some(row) = delivery.message {
+            self.traces.stage(row, || {
+                SpanNote::since("delivery", delivery.since)
+                    .text("hermetic.outcome", end.name())
+                    .number("hermetic.attempts", delivery.tries.into())
+                    .failed(end != DeliveryEnd::Sent)
+            });
+        }
     }
 
     async fn send_part(

@@ -28,8 +28,8 @@ use super::FileSource;
 use super::attempt::Delivery;
 use super::destinations::{Destination, DestinationQueues};
 use super::late_files::FilePace;
-use crate::GatewayMetrics;
 use crate::message::AcceptedMessage;
+use crate::{GatewayMetrics, MessageTraces};
 
 /// With nothing to do.
 const IDLE_OUTBOX_WAIT: Duration = Duration::from_secs(3600);
@@ -48,6 +48,7 @@ pub(crate) struct OutboxParts<'a> {
     /// After it, what is being sent has a moment left.
     pub(crate) cut: CancellationToken,
     pub(crate) metrics: GatewayMetrics,
+    pub(crate) traces: MessageTraces,
 }
 
 #[derive(Debug)]
@@ -64,6 +65,7 @@ pub(crate) struct Outbox {
     /// After it, what is being sent has a moment left.
     pub(super) cut: CancellationToken,
     pub(super) metrics: GatewayMetrics,
+    pub(super) traces: MessageTraces,
 }
 
 /// A reply that is written down, and sent or on its way.
@@ -107,6 +109,7 @@ impl Outbox {
             tasks: parts.tasks,
             cut: parts.cut,
             metrics: parts.metrics,
+            traces: parts.traces,
         }
     }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use axum::Router;
 use hermetic_chat::ChatState;
+use hermetic_session::SandboxLease;
 use hermetic_tools::LiveOutputs;
-use hermetic_types::{BackendKind, Boundary, ConversationKey, Platform};
+use hermetic_types::{BackendKind, Boundary, ConversationKey, Platform, SandboxId};
 use thiserror::Error;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,9 @@ pub struct ConversationActFailed(&'static str);
 /// How long an act waits for the end of what it interrupted.
 const INTERRUPTION_TIMEOUT: Duration = Duration::from_secs(5);
 const INTERRUPTION_POLL: Duration = Duration::from_millis(50);
+
+/// How long a person waits for a sandbox that does not answer.
+const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl DashboardBuilder {
     pub fn new(
@@ -113,6 +117,18 @@ impl GatewayHandle {
         self.interrupt(conversation).await?;
         let ended = self.0.sandboxes.end_tenancy(conversation).await;
         ended.map_err(|error| failed(&error.into()))
+    }
+
+    /// The sandbox of this id, if the conversation still uses it and it answers. None is made or brought back.
+    pub async fn lease_living(
+        &self,
+        conversation: &ConversationKey,
+        sandbox: &SandboxId,
+    ) -> Option<SandboxLease> {
+        let leased = self.0.sandboxes.lease_living(conversation, sandbox);
+        // One that is out of reach would be waited for; who asks is a person.
+        let leased = tokio::time::timeout(REACH_TIMEOUT, leased).await;
+        leased.ok().flatten()
     }
 
     /// Stops what runs and waits for its end, so that its last words come before what is done next.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_listen::{BoundedListener, ConnectionBounds, descriptors, serve_http};
-use tokio::net::TcpListener;
+use hermetic_listen::{BoundedListener, ConnectionBounds, descriptors, serve_http, serve_unix};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{DashboardBuilder, DashboardTerms, Report, health, metrics};
+use super::{DashboardBuilder, DashboardTerms, Report, TraceExport, health, metrics};
 use crate::Gateway;
 
 /// How often what is over for long is forgotten.
@@ -35,6 +35,14 @@ pub(super) struct HousekeepingTasks {
     most_connections: usize,
 }
 
+/// Where health and pages are answered.
+pub(super) struct PagePorts {
+    pub(super) port: TcpListener,
+    /// For a process of ours that shows the pages elsewhere.
+    pub(super) socket: Option<UnixListener>,
+    pub(super) dashboard: Option<DashboardBuilder>,
+}
+
 impl HousekeepingTasks {
     /// What runs from the first moment: a start that waits for room is seen to do so, and the room is
     /// looked after.
@@ -42,7 +50,8 @@ impl HousekeepingTasks {
     /// `intakes` is how many ports of platforms will be listened on besides.
     pub(super) fn start(
         gateway: &Arc<Gateway>,
-        (health, dashboard): (TcpListener, Option<DashboardBuilder>),
+        pages: PagePorts,
+        export: Option<TraceExport>,
         intakes: usize,
         report: Report,
     ) -> Self {
@@ -50,6 +59,10 @@ impl HousekeepingTasks {
         tasks.spawn(Arc::clone(gateway).report(report, stop.clone()));
         let (sandboxes, until) = (gateway.sandboxes.clone(), stop.clone());
         tasks.spawn(async move { sandboxes.guard_disk(until).await });
+        // Ends after every turn has: what they tell last is still sent.
+        if let Some(export) = export {
+            tasks.spawn(export.run(stop.clone()));
+        }
         let this = Self {
             tasks,
             stop,
@@ -57,15 +70,20 @@ impl HousekeepingTasks {
         };
         let routes = health::routes(Arc::clone(gateway));
         let counted = metrics::routes(Arc::clone(&gateway.registry));
-        let pages = dashboard.map(|dashboard| {
+        let dashboard = pages.dashboard.map(|dashboard| {
             let terms = DashboardTerms {
                 stop: this.stop.clone(),
                 most_streams: this.most_connections / 2,
             };
             dashboard.build(gateway, terms)
         });
-        let routes = routes.merge(counted).merge(pages.unwrap_or_default());
-        this.answer_on(health, routes);
+        let routes = routes.merge(counted).merge(dashboard.unwrap_or_default());
+        if let Some(socket) = pages.socket {
+            let (most, stop) = (this.most_connections, this.stop.clone());
+            let serving = serve_unix(socket, routes.clone(), most, stop, LAST_ANSWERS);
+            this.tasks.spawn(serving);
+        }
+        this.answer_on(pages.port, routes);
         this
     }
 

@@ -385,7 +385,7 @@ impl GatewayMetrics {
 }
 
 impl DeliveryEnd {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sent => "sent",
             Self::Delayed => "delayed",
@@ -395,13 +395,17 @@ impl DeliveryEnd {
 }
 
 impl TurnEnd {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Failed => "failed",
+            Self::Deferred => "deferred",
+        }
+    }
+
     fn label(self) -> OutcomeLabel {
         OutcomeLabel {
-            outcome: match self {
-                Self::Answered => "answered",
-                Self::Failed => "failed",
-                Self::Deferred => "deferred",
-            },
+            outcome: self.name(),
         }
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::housekeeping::HousekeepingTasks;
+use super::housekeeping::{HousekeepingTasks, PagePorts};
 use super::proof::BackendProof;
 use super::{GatewayStage, ProofError, Report};
 use crate::life::{MessageArrival, in_full};
@@ -87,11 +87,15 @@ async fn run(
     report: Report,
 ) -> Result<DrainOutcome, ServeError> {
     let intakes = std::mem::take(&mut parts.intakes);
-    let dashboard = parts.dashboard.take();
+    let export = parts.trace_export.take();
+    let pages = PagePorts {
+        port: health,
+        socket: parts.dashboard_socket.take(),
+        dashboard: parts.dashboard.take(),
+    };
     let gateway = Arc::new(Gateway::new(parts));
     gateway.store.wait_for_room();
-    let housekeeping =
-        HousekeepingTasks::start(&gateway, (health, dashboard), intakes.len(), report);
+    let housekeeping = HousekeepingTasks::start(&gateway, pages, export, intakes.len(), report);
     let listened = match stop.run_until_cancelled(gateway.take_up_work()).await {
         None => Ok(()),
         Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, &stop).await,

@@ -20,7 +20,9 @@ impl Gateway {
     /// The meter of a message's turn.
     pub(crate) fn meter(&self, message: &AcceptedMessage) -> TurnMeter<'_> {
         let conversation = message.conversation().to_string();
-        TurnMeter::new(&self.spending, person(message), conversation).counting_in(&self.metrics)
+        TurnMeter::new(&self.spending, person(message), conversation)
+            .counting_in(&self.metrics)
+            .traced_in(&self.traces, message.row())
     }
 
     /// What was spent today by whoever asks and in this conversation.

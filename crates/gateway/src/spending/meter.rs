@@ -6,13 +6,13 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{NanoDollars, RequestEstimate, SpendingMeter, SpendingRefused, SpentTokens};
 use hermetic_approvals::ApprovalWaits;
-use hermetic_store::{SpendingAmounts, SpendingScope};
+use hermetic_store::{MessageRow, SpendingAmounts, SpendingScope};
 use tokio::time::Instant;
 
 use super::book::{NotReserved, SpendingBook, difference};
 use super::limits::AskedFor;
-use crate::GatewayMetrics;
-use crate::run::MessageStage;
+use crate::run::{MessageStage, SpanNote};
+use crate::{GatewayMetrics, MessageTraces};
 
 /// Counts what one turn spends, for whoever asked, for the conversation and for all.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct TurnMeter<'a> {
     /// While people were asked, no tool ran.
     waits: ApprovalWaits,
     metrics: Option<&'a GatewayMetrics>,
+    /// The message's trace, by its row.
+    traces: Option<(&'a MessageTraces, MessageRow)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -61,6 +63,7 @@ impl<'a> TurnMeter<'a> {
             at_hand: Mutex::default(),
             waits: ApprovalWaits::default(),
             metrics: None,
+            traces: None,
         }
     }
 
@@ -74,6 +77,28 @@ impl<'a> TurnMeter<'a> {
     pub(crate) fn counting_in(mut self, metrics: &'a GatewayMetrics) -> Self {
         self.metrics = Some(metrics);
         self
+    }
+
+    /// The same, which tells the trace of this message about requests to the model.
+    pub(crate) fn traced_in(mut self, traces: &'a MessageTraces, row: MessageRow) -> Self {
+        self.traces = Some((traces, row));
+        self
+    }
+
+    fn trace(&self, at_hand: &AtHand, spent: SpentTokens) {
+        let (Some((traces, row)), Some(asked)) = (self.traces, at_hand.asked) else {
+            return;
+        };
+        traces.in_turn(row, || {
+            let span = SpanNote::since(MessageStage::Model.name(), asked)
+                .text("gen_ai.request.model", &at_hand.model);
+            match spent {
+                SpentTokens::Nothing => span.failed(true),
+                SpentTokens::Counted(usage) => span
+                    .number("gen_ai.usage.input_tokens", usage.input_tokens)
+                    .number("gen_ai.usage.output_tokens", usage.output_tokens),
+            }
+        });
     }
 
     async fn reserve(&self, asked: AskedFor) -> Result<(), SpendingRefused> {
@@ -146,6 +171,7 @@ impl SpendingMeter for TurnMeter<'_> {
                 metrics.stage_ended(MessageStage::Model, waited.unwrap_or_default());
                 metrics.requested(&at_hand.model, spent);
             }
+            self.trace(&at_hand, spent);
             let of_model = (SpendingScope::Model(at_hand.model), took);
             took.tool_ms = at_hand.tool_ms;
             let change = difference(took, at_hand.reserved);

@@ -3,6 +3,8 @@
 //! Whoever can read the home's key is the operator: the link is signed here by that key, and the gateway
 //! holds the signature against it. Nothing is sent to the gateway.
 
+mod serve;
+
 use std::net::IpAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -48,6 +50,9 @@ Examples:
     },
     /// End every session and void every link and token
     Revoke,
+    /// Serve the dashboard by a process of its own, beside the gateway of this home
+    #[command(after_help = serve::HELP)]
+    Serve(serve::DashboardServeArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -69,6 +74,7 @@ pub(crate) fn run(cli: &CommandLine, args: &DashboardArgs) -> Result<ExitReason,
     app::installation(config.home())?;
     let state = config.home().state();
     match &args.command {
+        DashboardCommand::Serve(args) => serve::run(&config, args)?,
         DashboardCommand::Link(pass) => {
             check_running(&config)?;
             output::print(&format!("{}\n", link(&config, pass)?))?;

@@ -25,6 +25,12 @@ fn tight(stack: &Stack) {
     // It should succeed: the internal network.
     let inside = stack.curl("gateway", &["http://dashboard:9119/health"]);
     assert!(inside.is_ok(), "{inside:?}");
+    // And the other way round; the dashboard has no way out at all, not even by the proxy's name for it.
+    let gateway = stack.curl("dashboard", &["http://gateway:9119/health"]);
+    assert!(gateway.is_ok(), "{gateway:?}");
+    let shown = stack.curl("gateway", &["http://dashboard:9119/health"]);
+    assert!(shown.unwrap().contains("reachable"));
+    assert!(stack.curl("dashboard", &["https://allowed.test/"]).is_err());
     // It should succeed: what is allowed, by the proxy.
     let proxied = |url: &str| {
         let by = ["--proxy", "http://egress-proxy:3128", url];

@@ -11,6 +11,7 @@ mod audit;
 mod backup;
 mod chat;
 mod configuration;
+mod dashboard_serve;
 mod daytona;
 #[path = "../../../backends/daytona/tests/server/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "its own tests use the rest")]

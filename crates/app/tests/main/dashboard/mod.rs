@@ -3,7 +3,9 @@
 mod browser;
 mod browser_live;
 mod chat;
+mod front;
 mod live;
+mod terminal;
 mod visitor;
 
 use std::time::Duration;

@@ -202,6 +202,7 @@ impl OutboxLab {
             tasks: TaskTracker::new(),
             cut: CancellationToken::new(),
             metrics: crate::GatewayMetrics::default(),
+            traces: crate::MessageTraces::default(),
         });
         outbox.pace = pace;
         let (outbox, stop) = (Arc::new(outbox), CancellationToken::new());

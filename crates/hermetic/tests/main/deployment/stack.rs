@@ -144,11 +144,13 @@ impl Image {
         };
         stack.compose(&["up", "-d"]).unwrap();
         stack.start_origin();
-        stack.eventually("the gateway answers", || {
-            let url = "http://127.0.0.1:9119/health";
-            let probe = ["exec", "-T", "gateway", "hermetic", "probe", url];
-            stack.compose(&probe).is_ok()
-        });
+        for service in ["gateway", "dashboard"] {
+            stack.eventually("the service answers", || {
+                let url = "http://127.0.0.1:9119/health";
+                let probe = ["exec", "-T", service, "hermetic", "probe", url];
+                stack.compose(&probe).is_ok()
+            });
+        }
         stack
     }
 }
@@ -236,7 +238,7 @@ impl Stack<'_> {
 
     /// By the health checks in the file.
     pub(super) fn becomes_healthy(&self) {
-        for service in ["gateway", "egress-proxy"] {
+        for service in ["gateway", "dashboard", "egress-proxy"] {
             let id = self.compose(&["ps", "-q", service]).unwrap();
             let format = "{{.State.Health.Status}}";
             let inspect = ["docker", "inspect", "--format", format, id.trim()];
