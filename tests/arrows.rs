@@ -17,8 +17,8 @@ const LAYERS: [&[&str]; 10] = [
     &["policy", "access", "redact", "audit", "store", "upstream"],
     &["chat", "sandbox", "warden", "egress"],
     &["session", "tools", BACKENDS, PLATFORMS],
-    // Two ways to hold the tools: an agent of ours, and anybody's.
-    &["agent", "mcp"],
+    // Two ways to hold the tools: an agent of ours, and anybody's. And anybody's agent, sealed.
+    &["agent", "mcp", "acp"],
     // Questions to people; a model may look first.
     &["approvals"],
     // The life of a message, and what people see of it: neither knows the other.
