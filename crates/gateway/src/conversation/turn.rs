@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use hermetic_agent::{
-    Agent, AgentTurn, CallId, HistorySummary, LengthNote, Message, MessagePart, TurnEnding,
-    TurnError, TurnInput, TurnObserver, mend, prompt,
+    AgentTurn, CallId, HistorySummary, LengthNote, Message, MessagePart, TurnEnding, TurnError,
+    TurnInput, TurnObserver, TurnTaker, mend, prompt,
 };
 use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_redact::Redacted;
@@ -171,7 +171,7 @@ impl TurnSession<'_> {
     /// What the person is told.
     pub(crate) async fn take_turn(
         &self,
-        agent: &Agent,
+        agent: &dyn TurnTaker,
         control: &TurnControl,
         observer: &dyn TurnObserver,
     ) -> Result<String, TurnError> {
@@ -183,7 +183,10 @@ impl TurnSession<'_> {
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
             .with_waits(self.asker.waits().clone())
             .keeping(self.keeper.as_ref());
-        let notices = tools.prepare(&control.stop).await;
+        let notices = match agent.calls_tools() {
+            true => tools.prepare(&control.stop).await,
+            false => Vec::new(),
+        };
         let turn = AgentTurn {
             system: &self.system,
             summary: self.summary.as_ref(),
