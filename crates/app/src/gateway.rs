@@ -19,7 +19,7 @@ use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
 use hermetic_session::{DiskBounds, SandboxMetrics, Sandboxes, SpendingBook};
 use hermetic_store::{Store, StoreMetrics};
-use hermetic_types::{AccountId, InstallationId, Platform, SharedClock};
+use hermetic_types::{AccountId, Boundary, InstallationId, Platform, SharedClock};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
@@ -28,7 +28,7 @@ use super::egress::EgressApprovers;
 use super::platforms::AdapterSurroundings;
 use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
-use super::{BackendCaller, access, approvals, boundary, dashboard, model, platforms};
+use super::{BackendCaller, access, agents, approvals, boundary, dashboard, model, platforms};
 use crate::{AppFailure, Surroundings};
 
 const TURN_ATTEMPTS: u32 = 3;
@@ -87,7 +87,10 @@ pub async fn gateway(
         metrics: EgressMetrics::registered(registry),
         feed: feed.clone(),
     };
-    let gate = super::egress::timed_gate(config, Some(people), &clock)?;
+    let known = surroundings.agents.unwrap_or_else(|| agents::known(config));
+    let programs = agents::programs(config, known);
+    let usable = agents::usable(&*programs);
+    let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
     let dashboard = feed.map(|feed| {
         dashboard::dashboard(DashboardSources {
             config,
@@ -106,6 +109,9 @@ pub async fn gateway(
         let lifetime = config.gateway().sandbox_lifetime;
         let mut plan = super::plan(config, kind, lifetime, BackendCaller::Chats);
         plan.network = super::network(config, kind, gate.as_ref());
+        if super::boundary(kind) == Boundary::Sealed {
+            plan.mounts.extend(agents::mounts(&usable));
+        }
         plan
     };
     let usual = plan(kind);
@@ -153,6 +159,7 @@ pub async fn gateway(
         settings: settings(config, resolved, agent.model_name()),
         agent,
         models,
+        agents: agents::choices(config, programs),
         toolsets,
         approvals,
         chats,
