@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod activity;
+mod agents;
 mod adapter_state;
 mod approvals;
 mod browser_chat;
@@ -38,6 +39,7 @@ pub use browser_chat::{
     BrowserChatRows, BrowserConversation, BrowserFile, BrowserMessage, BrowserMessageState,
     NewBrowserFile, NewBrowserMessage, SaidOutcome, WaitingMessage,
 };
+pub use agents::{AgentSessionRows, ConversationAgents};
 pub use conversation_models::ConversationModels;
 pub use database::{CopyError, DatabaseError, OpenError, RowOwner, StoreError, StoreVersion};
 pub use deliveries::{
