@@ -38,7 +38,9 @@ impl ConversationAgents {
         )
         .bind(conversation.as_str())
         .bind(agent);
-        let written = self.database.change("choose an agent", (OnDisk, Fail), chosen);
+        let written = self
+            .database
+            .change("choose an agent", (OnDisk, Fail), chosen);
         written.await.map(drop)
     }
 
@@ -135,6 +137,10 @@ mod tests {
         assert_eq!(sessions.of(&key, "b").await.unwrap().as_deref(), Some("2"));
         assert_eq!(sessions.of(&other, "a").await.unwrap(), None);
         store.history().clear(&key).await.unwrap();
-        assert_eq!(sessions.of(&key, "a").await.unwrap(), None, "forgotten with what was said");
+        assert_eq!(
+            sessions.of(&key, "a").await.unwrap(),
+            None,
+            "forgotten with what was said"
+        );
     }
 }

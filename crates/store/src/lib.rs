@@ -8,8 +8,8 @@
 #![forbid(unsafe_code)]
 
 mod activity;
-mod agents;
 mod adapter_state;
+mod agents;
 mod approvals;
 mod browser_chat;
 mod conversation_models;
@@ -31,6 +31,7 @@ pub use activity::{
     MessageActivity, RunningTurn, SpendingGroup, SpentSum,
 };
 pub use adapter_state::AccountState;
+pub use agents::{AgentSessionRows, ConversationAgents};
 pub use approvals::{
     AnswerOutcome, ApprovalRequest, ApprovalRows, ApprovalScope, GivenAnswer, NewRequest,
     PromptNotice, RequestReply, RequestState, StoredSubject,
@@ -39,7 +40,6 @@ pub use browser_chat::{
     BrowserChatRows, BrowserConversation, BrowserFile, BrowserMessage, BrowserMessageState,
     NewBrowserFile, NewBrowserMessage, SaidOutcome, WaitingMessage,
 };
-pub use agents::{AgentSessionRows, ConversationAgents};
 pub use conversation_models::ConversationModels;
 pub use database::{CopyError, DatabaseError, OpenError, RowOwner, StoreError, StoreVersion};
 pub use deliveries::{

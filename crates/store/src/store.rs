@@ -7,9 +7,10 @@ use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows, ConversationAgents, ConversationModels, CopyError,
-    DeliveryRows, DocumentRows, HistoryRows, InboxRows, OpenError, ProcessRows, SandboxLedger,
-    SessionRows, SpendingRows, StoreMetrics, StoreVersion, ToolCalls,
+    AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows,
+    ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HistoryRows,
+    InboxRows, OpenError, ProcessRows, SandboxLedger, SessionRows, SpendingRows, StoreMetrics,
+    StoreVersion, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
