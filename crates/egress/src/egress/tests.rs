@@ -165,7 +165,10 @@ fn what_an_agent_needs_is_there_where_it_answers_and_while_it_does() {
     let told = egress.choose_agent(&one, Some("claude"));
     assert_eq!(told["MODEL_KEY"], "placeholder");
     assert_eq!((has(&held), has(&other)), ((true, 1), (false, 0)));
-    assert!(!egress.env(&one, 1).contains_key("MODEL_KEY"), "for the agent alone");
+    assert!(
+        !egress.env(&one, 1).contains_key("MODEL_KEY"),
+        "for the agent alone"
+    );
 
     assert!(egress.choose_agent(&one, Some("another")).is_empty());
     assert_eq!(has(&held), (false, 0));
