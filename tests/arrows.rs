@@ -18,8 +18,8 @@ const LAYERS: [&[&str]; 10] = [
     // `services` are those of others, which the gateway itself calls.
     &["chat", "sandbox", "warden", "egress", "services"],
     &["session", "tools", BACKENDS, PLATFORMS],
-    // Two ways to hold the tools: an agent of ours, and anybody's.
-    &["agent", "mcp"],
+    // Two ways to hold the tools: an agent of ours, and anybody's. And anybody's agent, sealed.
+    &["agent", "mcp", "acp"],
     // Questions to people; a model may look first.
     &["approvals"],
     // The life of a message, and what people see of it: neither knows the other.
@@ -32,7 +32,12 @@ const LAYERS: [&[&str]; 10] = [
 ];
 
 /// Pairs inside one line of `LAYERS` that may look at each other: (who, whom, why).
-const NEIGHBOURS: [(&str, &str, &str); 3] = [
+const NEIGHBOURS: [(&str, &str, &str); 4] = [
+    (
+        "acp",
+        "agent",
+        "somebody else's agent takes a turn where our own would",
+    ),
     (
         "sandbox",
         "warden",

@@ -21,7 +21,7 @@ use hermetic_session::{
     DiskBounds, OutgoingDay, OutgoingLimits, SandboxMetrics, Sandboxes, SpendingBook,
 };
 use hermetic_store::{Store, StoreMetrics};
-use hermetic_types::{AccountId, InstallationId, Platform, SharedClock};
+use hermetic_types::{AccountId, Boundary, InstallationId, Platform, SharedClock};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
@@ -31,8 +31,8 @@ use super::platforms::AdapterSurroundings;
 use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
 use super::{
-    BackendCaller, access, approvals, boundary, dashboard, dashboard_front, model, platforms,
-    telemetry, web,
+    BackendCaller, access, agents, approvals, boundary, dashboard, dashboard_front, model,
+    platforms, telemetry, web,
 };
 use crate::{AppFailure, Surroundings};
 
@@ -93,7 +93,10 @@ pub async fn gateway(
         metrics: EgressMetrics::registered(registry),
         feed: feed.clone(),
     };
-    let gate = super::egress::timed_gate(config, Some(people), &clock)?;
+    let known = surroundings.agents.unwrap_or_else(|| agents::known(config));
+    let programs = agents::programs(config, known);
+    let usable = agents::usable(&*programs);
+    let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
     let outgoing = outgoing(config, &store, gate.as_ref(), &clock).await?;
     let dashboard = feed.map(|feed| {
         dashboard::dashboard(DashboardSources {
@@ -113,6 +116,9 @@ pub async fn gateway(
         let lifetime = config.gateway().sandbox_lifetime;
         let mut plan = super::plan(config, kind, lifetime, BackendCaller::Chats);
         plan.network = super::network(config, kind, gate.as_ref());
+        if super::boundary(kind) == Boundary::Sealed {
+            plan.mounts.extend(agents::mounts(&usable));
+        }
         plan
     };
     let usual = plan(kind);
@@ -165,6 +171,7 @@ pub async fn gateway(
         settings: settings(config, resolved, agent.model_name()),
         agent,
         models,
+        agents: agents::choices(config, programs),
         toolsets,
         approvals,
         chats,

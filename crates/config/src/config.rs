@@ -7,9 +7,9 @@ use crate::home::HomeFolder;
 use crate::origin::SettingOrigin;
 use crate::problem::ConfigProblem;
 use crate::settings::{
-    AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig, GatewayConfig,
-    ImagesConfig, McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig,
-    SpeechConfig, TerminalConfig, WebConfig,
+    AcpAgentConfig, AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig,
+    GatewayConfig, ImagesConfig, McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig,
+    SessionsConfig, SpeechConfig, TerminalConfig, WebConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
@@ -101,6 +101,11 @@ impl Config {
     /// `None` where nobody makes pictures.
     pub fn images(&self) -> Option<&ImagesConfig> {
         self.parts.images.as_ref()
+    }
+
+    /// The agents of others that are written down; the first answers where nothing else is said.
+    pub fn acp_agents(&self) -> &[AcpAgentConfig] {
+        &self.parts.acp_agents
     }
 
     pub fn sessions(&self) -> &SessionsConfig {

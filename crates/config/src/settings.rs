@@ -1,5 +1,6 @@
 //! Each part's settings in types that cannot be wrong.
 
+mod acp;
 mod agent;
 mod approvals;
 mod budgets;
@@ -15,6 +16,7 @@ mod terminal;
 mod traces;
 mod web;
 
+pub use acp::{AcpAgentConfig, AcpCommandConfig};
 pub use agent::{
     AgentConfig, BusyInput, CodeExecution, CompressionConfig, ImageInput, StreamingConfig,
     ToolOutput, ToolProgressConfig, WorkingDirectory,
@@ -59,6 +61,7 @@ pub(crate) struct ConfigSections {
     pub(crate) web: WebConfig,
     pub(crate) speech: SpeechConfig,
     pub(crate) images: Option<ImagesConfig>,
+    pub(crate) acp_agents: Vec<AcpAgentConfig>,
     pub(crate) platforms: PlatformConfigs,
 }
 
@@ -73,6 +76,7 @@ impl ConfigSections {
         let egress = EgressConfig::build(&pick, gateway.proxy.as_ref(), problems);
         Self {
             mcp_servers: mcp::servers(&pick, &egress, problems),
+            acp_agents: acp::agents(&pick, &egress, problems),
             terminal: TerminalConfig::build(&pick, problems),
             gateway,
             egress,

@@ -25,7 +25,8 @@ use crate::upstream::UpstreamRoute;
 pub struct ConversationEgress {
     key: ConversationKey,
     rules: watch::Sender<Arc<CompiledRules>>,
-    credentials: Vec<Credential>,
+    /// Replaced when another agent answers here.
+    credentials: Mutex<Vec<Credential>>,
     pub(crate) questions: OpenQuestions,
     account: Arc<TrafficAccount>,
     outgoing: OnceLock<Arc<dyn OutgoingBudget>>,
@@ -81,7 +82,7 @@ impl ConversationEgress {
             login_guesses: OnceLock::new(),
             key,
             rules: watch::Sender::new(Arc::new(rules)),
-            credentials,
+            credentials: Mutex::new(credentials),
             questions: OpenQuestions::default(),
             account: TrafficAccount::new(limits.connections, limits.budget),
             outgoing: OnceLock::new(),
@@ -103,6 +104,17 @@ impl ConversationEgress {
         self.rules.send_replace(Arc::new(rules));
     }
 
+    /// From now on these credentials are put in. A connection that stands keeps those it began with.
+    pub(crate) fn set_credentials(&self, credentials: Vec<Credential>) {
+        *self.credentials() = credentials;
+    }
+
+    fn credentials(&self) -> MutexGuard<'_, Vec<Credential>> {
+        self.credentials
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Remembers a host for whoever is told of it.
     pub(crate) fn note_refused(&self, host: RefusedHost) {
         let mut refused = self.refused();
@@ -122,13 +134,15 @@ impl ConversationEgress {
 
     /// Whether this conversation has guessed at the credential of this host too often.
     pub(crate) fn has_lost(&self, target: &Authority) -> bool {
-        self.counters(target).any(|counter| counter.is_exhausted())
+        let counters = self.counters(target);
+        counters.iter().any(|counter| counter.is_exhausted())
     }
 
     /// Returns when it has.
     pub(crate) async fn loses(&self, target: &Authority) {
-        let lost: Vec<_> = self
-            .counters(target)
+        let counters = self.counters(target);
+        let lost: Vec<_> = counters
+            .iter()
             .map(|counter| Box::pin(counter.exhausted()))
             .collect();
         match lost.is_empty() {
@@ -141,7 +155,8 @@ impl ConversationEgress {
     /// has been told of it.
     pub(crate) fn write_loss(&self, target: &Authority) -> bool {
         let mut is_news = false;
-        for counter in self.counters(target).filter(|c| c.is_exhausted()) {
+        let counters = self.counters(target);
+        for counter in counters.iter().filter(|c| c.is_exhausted()) {
             is_news |= counter.is_news();
             let (Some(book), Some(rule)) = (&self.book, self.loss_rule(target)) else {
                 continue;
@@ -174,10 +189,12 @@ impl ConversationEgress {
         loss_rule(&self.key, target)
     }
 
-    fn counters(&self, target: &Authority) -> impl Iterator<Item = &Arc<GuessCounter>> {
-        let credentials = self.credentials.iter();
-        let there = credentials.filter(|credential| credential.is_for(target));
-        there.filter_map(Credential::counter)
+    fn counters(&self, target: &Authority) -> Vec<Arc<GuessCounter>> {
+        let credentials = self.credentials();
+        let there = credentials
+            .iter()
+            .filter(|credential| credential.is_for(target));
+        there.filter_map(Credential::counter).cloned().collect()
     }
 
     /// Counts the guesses at the login of a company's proxy.
@@ -212,11 +229,11 @@ impl ConversationEgress {
     }
 
     pub(crate) fn credentials_for(&self, target: &Authority) -> Vec<Credential> {
-        self.credentials
+        let credentials = self.credentials();
+        let there = credentials
             .iter()
-            .filter(|credential| credential.is_for(target))
-            .cloned()
-            .collect()
+            .filter(|credential| credential.is_for(target));
+        there.cloned().collect()
     }
 }
 

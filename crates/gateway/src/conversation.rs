@@ -3,6 +3,7 @@
 //! A live conversation is one task (`task`) with a bounded inbox. It owns the two queues, the running
 //! turn, steering and interruption; `registry` knows which conversations are live.
 
+mod agents;
 mod auto_reset;
 mod checkpoint;
 mod clarify;
@@ -24,6 +25,8 @@ mod turn_limits;
 mod undo;
 mod vision;
 
+pub(crate) use agents::Answerer;
+pub use agents::{AgentChoices, OWN_AGENT};
 pub use auto_reset::ResetSettings;
 pub(crate) use clarify::Clarifications;
 pub(crate) use commands::CommandError;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hermetic_access::Access;
+use hermetic_acp::RunningAgents;
 use hermetic_agent::{Agent, LanguageModel};
 use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
@@ -24,8 +25,8 @@ use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::message::{CommandAccess, EditOrder, ForgettingClock, VoiceNotes};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
-    DashboardBuilder, GatewayMetrics, GatewayStage, MessageTraces, PlatformToolsets, ResetSettings,
-    StreamingSettings, TraceExport,
+    AgentChoices, DashboardBuilder, GatewayMetrics, GatewayStage, MessageTraces, PlatformToolsets,
+    ResetSettings, StreamingSettings, TraceExport,
 };
 
 /// What a gateway is made of. The binary builds them from the configuration.
@@ -40,6 +41,8 @@ pub struct GatewayParts {
     pub agent: Agent,
     /// Others that may take the turns of a conversation, by the names of their models.
     pub models: BTreeMap<String, Agent>,
+    /// Agents of others, and who answers where nobody chose.
+    pub agents: AgentChoices,
     pub toolsets: PlatformToolsets,
     pub approvals: ApprovalService,
     pub redactor: Redactor,
@@ -123,6 +126,8 @@ pub struct Gateway {
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
     pub(crate) models: BTreeMap<String, Agent>,
+    pub(crate) agents: AgentChoices,
+    pub(crate) running_agents: RunningAgents,
     pub(crate) toolsets: Arc<PlatformToolsets>,
     pub(crate) approvals: ApprovalService,
     pub(crate) redactor: Redactor,
@@ -195,6 +200,8 @@ impl Gateway {
             sandboxes: parts.sandboxes,
             agent: parts.agent,
             models: parts.models,
+            agents: parts.agents,
+            running_agents: RunningAgents::default(),
             toolsets,
             approvals: parts.approvals,
             outputs: LiveOutputs::new(parts.redactor.clone()),

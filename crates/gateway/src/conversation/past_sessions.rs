@@ -38,7 +38,8 @@ impl Gateway {
     pub(crate) async fn put_away(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
         let (name, title) = self.name_session(conversation).await?;
         let sessions = self.store.sessions();
-        sessions.begin_anew(conversation, &name, &title).await
+        sessions.begin_anew(conversation, &name, &title).await?;
+        self.forget_agents(conversation).await
     }
 
     pub(crate) async fn sessions(
@@ -89,6 +90,8 @@ impl Gateway {
                 "This conversation has no such session. /sessions lists those it has.",
             ));
         }
+        // An agent of somebody else's has only the one session, which is not this.
+        self.forget_agents(conversation).await?;
         // What was allowed was allowed for what was said since.
         self.approvals.questions.revoke(conversation).await?;
         Ok(Redacted::constant(
