@@ -3,6 +3,7 @@
 mod attacks;
 mod echoes;
 mod guesses;
+mod paths;
 mod upstream;
 
 use std::sync::{Arc, Mutex};
