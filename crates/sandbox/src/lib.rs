@@ -33,7 +33,7 @@ pub use backend::{
 pub use finished::{DroppedLink, FinishedCommand, gather};
 pub use hermetic_policy::OwnProgram;
 pub use hermetic_warden::client::GreetError;
-pub use host_folders::risk_of_showing;
+pub use host_folders::{is_installed_program, risk_of_showing};
 pub use launch::launch;
 pub use output::HeadTail;
 pub use passing::{CreateError, PassingSandbox};
