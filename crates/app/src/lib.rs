@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod agents;
 mod approvals;
 mod bounds;
 mod dashboard;
@@ -59,6 +60,7 @@ use hermetic_types::{
 };
 
 pub use access::{named_on, names_operators, pairing};
+pub use agents::{agent_folder, agent_programs};
 pub use approvals::approvals;
 pub use bounds::{SandboxBounds, machine_memory};
 pub use description::{boundary, description};

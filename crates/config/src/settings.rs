@@ -35,8 +35,13 @@ pub use platforms::{
 pub use session::{ResetMode, SessionsConfig};
 pub use terminal::{DockerTerminal, NativeMount, NativeTerminal, SshTerminal, TerminalConfig};
 
+use std::collections::BTreeMap;
+
+use hermetic_types::Secret;
+
 use crate::effective::EffectiveSetting;
 use crate::problem::ConfigProblem;
+use crate::providers::key_variables;
 use pick::SettingPicker;
 pub(crate) use pick::words;
 
@@ -54,6 +59,8 @@ pub(crate) struct ConfigSections {
     pub(crate) budgets: BudgetsConfig,
     pub(crate) mcp_servers: Vec<McpServerConfig>,
     pub(crate) platforms: PlatformConfigs,
+    /// By the variable that each is in.
+    pub(crate) provider_keys: BTreeMap<String, Secret>,
 }
 
 impl ConfigSections {
@@ -77,6 +84,10 @@ impl ConfigSections {
             model: ModelConfig::build(&pick, problems),
             budgets: BudgetsConfig::build(&pick),
             platforms: PlatformConfigs::build(&pick, problems),
+            provider_keys: key_variables()
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), Secret::new(pick.variable(name)?))))
+                .collect(),
         }
     }
 }

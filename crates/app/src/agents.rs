@@ -1,0 +1,57 @@
+//! Somebody else's agents, from the configuration.
+
+use hermetic_agent_programs::{AgentFolder, InstalledPrograms, PRESETS, ProgramBackend};
+use hermetic_config::Config;
+use hermetic_types::{BackendKind, Boundary};
+
+use crate::boundary;
+
+/// Where installed agents lie.
+pub fn agent_folder(config: &Config) -> AgentFolder {
+    AgentFolder::in_state(&config.home().state())
+}
+
+/// The agents that can be chosen by name, as conversations on this backend can use them.
+pub fn agent_programs(config: &Config, backend: BackendKind) -> InstalledPrograms {
+    InstalledPrograms::new(
+        agent_folder(config),
+        config.provider_keys().clone(),
+        program_backend(backend),
+    )
+}
+
+/// Whether a program may be started whose key the proxy puts in.
+pub(crate) fn needs_interception(config: &Config) -> bool {
+    let folder = agent_folder(config);
+    let is_installed = |name: &str| folder.root().join(name).is_dir();
+    PRESETS.iter().any(|preset| {
+        let keys = preset.keys.iter();
+        let has_key = keys
+            .map(|key| key.variable)
+            .any(|variable| config.provider_keys().contains_key(variable));
+        has_key && is_installed(preset.name)
+    })
+}
+
+fn program_backend(backend: BackendKind) -> ProgramBackend {
+    let far = |whose: &str| {
+        ProgramBackend::Far(format!(
+            "sandboxes of {backend} are on {whose}, and an installed agent is not copied there; use the native or \
+             docker backend for it (gateway.terminal_backend)"
+        ))
+    };
+    match backend {
+        _ if boundary(backend) == Boundary::Judged => ProgramBackend::Far(format!(
+            "the {backend} backend is no sandbox, and somebody else's agent runs in nothing less; set \
+             gateway.terminal_backend: native"
+        )),
+        BackendKind::Native | BackendKind::Docker => ProgramBackend::Near,
+        BackendKind::Singularity => ProgramBackend::Far(format!(
+            "installed agents were not tried on {backend}; use the native or docker backend for it \
+             (gateway.terminal_backend)"
+        )),
+        BackendKind::Modal => far("machines of Modal"),
+        BackendKind::Daytona => far("machines of Daytona"),
+        BackendKind::Local | BackendKind::Ssh => far("another machine"),
+    }
+}
