@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use super::BackendCaller;
 use crate::AppFailure;
-use crate::agents::agent_folder;
+use crate::installed_agents::agent_folder;
 
 const WORKSPACE: &str = "/workspace";
 
@@ -50,6 +50,11 @@ pub(super) fn docker(
         clock: Arc::clone(clock),
     })?;
     Ok(Arc::new(docker))
+}
+
+/// Whether the engine sees the folders of this machine. One that cannot be told does not.
+pub(super) fn is_near() -> bool {
+    EngineAddress::find(&|name| env::var(name).ok()).is_ok_and(|address| address.is_near())
 }
 
 /// What the operator took the risk for, and the programs that were installed for sandboxes.

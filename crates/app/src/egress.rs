@@ -23,7 +23,6 @@ use hermetic_upstream::UpstreamProxy;
 use rustix::process::{Resource, getrlimit};
 
 use crate::AppFailure;
-use crate::agents::needs_interception;
 
 /// Where sandboxes find the certificates they have to believe, on every backend.
 const BUNDLE_INSIDE: &str = "/tmp/.hermetic/ca.pem";
@@ -144,15 +143,13 @@ pub(super) fn timed_journal(config: &Config, clock: &SharedClock) -> EgressJourn
     EgressJournal::at(path, Arc::clone(clock))
 }
 
-/// This installation's own, where a host has a credential or an agent with a key is installed; made at its
-/// first use.
+/// This installation's own, where a host has a credential; made at its first use.
 pub(super) fn authority(
     config: &Config,
     clock: &SharedClock,
 ) -> Result<Option<CertificateAuthority>, AppFailure> {
     let egress = config.egress();
-    let has_credentials = !egress.credentials.is_empty() || needs_interception(config);
-    if !has_credentials || egress.mode == EgressMode::Closed {
+    if egress.credentials.is_empty() || egress.mode == EgressMode::Closed {
         return Ok(None);
     }
     CertificateAuthority::open(&config.home().state(), Arc::clone(clock))
@@ -211,9 +208,7 @@ fn build(
         proxy = proxy.asking(Arc::new(people.hosts));
     }
     let mut bundle = None;
-    let by_flag = allowing != AllowInstructions::ByRule;
-    // What one command is let out to by its flags has neither credentials nor an agent's key.
-    if let Some(authority) = authority(config, clock)?.filter(|_| !by_flag) {
+    if let Some(authority) = authority(config, clock)?.filter(|_| !charter.credentials.is_empty()) {
         bundle = Some(CertificateBundle {
             path: BUNDLE_INSIDE.to_owned(),
             pem: trust_bundle(&authority),
@@ -222,6 +217,7 @@ fn build(
             .intercepting(Arc::new(authority), &TrustRoots::System)
             .map_err(|error| AppFailure::caused(&error, "install the ca-certificates package"))?;
     }
+    let by_flag = allowing != AllowInstructions::ByRule;
     let gate = Egress::new(proxy, charter).map_err(|error| match by_flag {
         true => AppFailure::new(
             error.to_string(),

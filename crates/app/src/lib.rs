@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod access;
-mod agents;
 mod approvals;
 mod bounds;
 mod dashboard;
@@ -19,6 +18,7 @@ mod facts;
 mod failure;
 mod gateway;
 mod installation;
+mod installed_agents;
 mod keyboard;
 mod kit;
 mod mcp_servers;
@@ -60,7 +60,6 @@ use hermetic_types::{
 };
 
 pub use access::{named_on, names_operators, pairing};
-pub use agents::{agent_folder, agent_programs};
 pub use approvals::approvals;
 pub use bounds::{SandboxBounds, machine_memory};
 pub use description::{boundary, description};
@@ -69,6 +68,7 @@ pub use failure::AppFailure;
 pub use gateway::gateway;
 pub use hermetic_native::PendingHeadStart;
 pub use installation::{installation, known_installation};
+pub use installed_agents::{agent_folder, agent_programs};
 pub use keyboard::{KeyboardChat, KeyboardPerson, keyboard_chat};
 pub use model::{
     CatalogEntry, CheckFailure, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole,

@@ -1,10 +1,10 @@
 //! Somebody else's agents, from the configuration.
 
-use hermetic_agent_programs::{AgentFolder, InstalledPrograms, PRESETS, ProgramBackend};
+use hermetic_agent_programs::{AgentFolder, InstalledPrograms, ProgramBackend};
 use hermetic_config::Config;
 use hermetic_types::{BackendKind, Boundary};
 
-use crate::boundary;
+use crate::{boundary, docker};
 
 /// Where installed agents lie.
 pub fn agent_folder(config: &Config) -> AgentFolder {
@@ -20,17 +20,9 @@ pub fn agent_programs(config: &Config, backend: BackendKind) -> InstalledProgram
     )
 }
 
-/// Whether a program may be started whose key the proxy puts in.
-pub(crate) fn needs_interception(config: &Config) -> bool {
-    let folder = agent_folder(config);
-    let is_installed = |name: &str| folder.root().join(name).is_dir();
-    PRESETS.iter().any(|preset| {
-        let keys = preset.keys.iter();
-        let has_key = keys
-            .map(|key| key.variable)
-            .any(|variable| config.provider_keys().contains_key(variable));
-        has_key && is_installed(preset.name)
-    })
+/// Whether a sandbox of this backend can be shown the folder of an agent.
+pub(crate) fn can_show(backend: BackendKind) -> bool {
+    program_backend(backend) == ProgramBackend::Near
 }
 
 fn program_backend(backend: BackendKind) -> ProgramBackend {
@@ -45,7 +37,9 @@ fn program_backend(backend: BackendKind) -> ProgramBackend {
             "the {backend} backend is no sandbox, and somebody else's agent runs in nothing less; set \
              gateway.terminal_backend: native"
         )),
-        BackendKind::Native | BackendKind::Docker => ProgramBackend::Near,
+        BackendKind::Native => ProgramBackend::Near,
+        BackendKind::Docker if docker::is_near() => ProgramBackend::Near,
+        BackendKind::Docker => far("the machine of the engine"),
         BackendKind::Singularity => ProgramBackend::Far(format!(
             "installed agents were not tried on {backend}; use the native or docker backend for it \
              (gateway.terminal_backend)"
