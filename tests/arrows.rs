@@ -31,7 +31,12 @@ const LAYERS: [&[&str]; 10] = [
 ];
 
 /// Pairs inside one line of `LAYERS` that may look at each other: (who, whom, why).
-const NEIGHBOURS: [(&str, &str, &str); 3] = [
+const NEIGHBOURS: [(&str, &str, &str); 4] = [
+    (
+        "acp",
+        "agent",
+        "somebody else's agent takes a turn where our own would",
+    ),
     (
         "sandbox",
         "warden",

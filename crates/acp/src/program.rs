@@ -4,6 +4,7 @@
 //! starts one knows nothing of where it came from.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use hermetic_types::Secret;
@@ -71,7 +72,7 @@ pub struct ProgramFile {
 ///
 /// `program` is asked each time one is started, so that what was installed or removed since is seen.
 /// It reads files at most, and answers at once.
-pub trait AgentPrograms: Send + Sync {
+pub trait AgentPrograms: Send + Sync + fmt::Debug {
     /// Every name that can be chosen, whether it can be used at the moment or not.
     fn list(&self) -> Vec<AgentListing>;
 

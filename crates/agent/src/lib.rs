@@ -66,6 +66,6 @@ pub use summary::{HistorySummary, StoredSummary};
 pub use tools::{NoTools, ToolInvocation, ToolResult, ToolSet, ToolSpec};
 pub use turn::{
     Agent, AgentTurn, LengthNote, SilentObserver, TurnAnswer, TurnBounds, TurnEnding, TurnError,
-    TurnInput, TurnObserver,
+    TurnInput, TurnObserver, TurnTaker,
 };
 pub use untrusted::UntrustedOutput;

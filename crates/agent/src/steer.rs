@@ -27,7 +27,8 @@ impl SteeringHandle {
         Some(waiting.remove(place))
     }
 
-    pub(crate) fn take(&self) -> Vec<String> {
+    /// What was said since this was last asked.
+    pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

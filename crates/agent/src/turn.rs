@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt};
 use hermetic_redact::{Redacted, Redactor};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -78,6 +79,33 @@ impl TurnBounds {
             budget: HistoryBudget::for_context(tokens),
             ..self
         }
+    }
+}
+
+/// Whoever answers: brings one turn from what was said to what the person is told.
+///
+/// What an implementer promises: what was said and what was answered is in the journal, nothing is spent
+/// that the meter refused, and the turn ends soon after `stop` is cancelled, with nothing left at work.
+pub trait TurnTaker: Send + Sync {
+    /// Whether it calls the tools of the turn. Where not, they need not be prepared.
+    fn calls_tools(&self) -> bool {
+        true
+    }
+
+    fn take_turn<'a>(
+        &'a self,
+        turn: AgentTurn<'a>,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<TurnAnswer, TurnError>>;
+}
+
+impl TurnTaker for Agent {
+    fn take_turn<'a>(
+        &'a self,
+        turn: AgentTurn<'a>,
+        stop: CancellationToken,
+    ) -> BoxFuture<'a, Result<TurnAnswer, TurnError>> {
+        Agent::take_turn(self, turn, stop).boxed()
     }
 }
 

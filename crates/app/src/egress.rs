@@ -293,6 +293,7 @@ fn issue(entry: &EgressCredential) -> Result<CredentialGrant, AppFailure> {
             .map(|whose| scope("credentials", whose))
             .transpose()?,
         variable: entry.placeholder_env.clone(),
+        agent: None,
     })
 }
 

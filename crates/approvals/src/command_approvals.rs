@@ -27,9 +27,9 @@ pub struct Requester {
 /// Asks people about commands in one requester's name, and records what became of every command.
 #[derive(Clone, Debug)]
 pub struct CommandApprovals {
-    approvals: ApprovalRegistry,
-    requester: Requester,
-    prompt: Arc<dyn ApprovalPrompt>,
+    pub(crate) approvals: ApprovalRegistry,
+    pub(crate) requester: Requester,
+    pub(crate) prompt: Arc<dyn ApprovalPrompt>,
     waits: ApprovalWaits,
 }
 
@@ -100,7 +100,7 @@ impl CommandApprovals {
     }
 
     /// Whether an earlier yes covers it. One from before it was known to hold only once does not.
-    async fn is_granted(&self, about: &RequestSubject<'_>) -> Result<bool, CommandDenied> {
+    pub(crate) async fn is_granted(&self, about: &RequestSubject<'_>) -> Result<bool, CommandDenied> {
         if about.longest == ApprovalScope::Once {
             return Ok(false);
         }

@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent_permissions;
 mod approvals;
 mod command_approvals;
 mod egress_record;

@@ -59,7 +59,11 @@ impl ApprovalMetrics {
             metrics.waiting.clone(),
         );
         // There from the first look, so that a rate is known after the second.
-        for subject in [StoredSubject::Command, StoredSubject::Host] {
+        for subject in [
+            StoredSubject::Command,
+            StoredSubject::Host,
+            StoredSubject::Agent,
+        ] {
             for outcome in ["approved", "denied", "expired", "withdrawn"] {
                 let subject = subject.name();
                 let labels = SettledLabels { subject, outcome };

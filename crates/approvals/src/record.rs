@@ -93,6 +93,7 @@ fn subject(subject: StoredSubject) -> hermetic_audit::ApprovalSubject {
     match subject {
         StoredSubject::Command => hermetic_audit::ApprovalSubject::Command,
         StoredSubject::Host => hermetic_audit::ApprovalSubject::Host,
+        StoredSubject::Agent => hermetic_audit::ApprovalSubject::Agent,
     }
 }
 

@@ -27,6 +27,7 @@ impl RequestText<'_> {
             StoredSubject::Host => {
                 format!("❓ {}: may this conversation reach it?\n\n", request.id)
             }
+            StoredSubject::Agent => format!("❓ {}: the agent asks whether it may\n\n", request.id),
         };
         text.push_str(&fenced(&request.what));
         text.push('\n');
@@ -37,7 +38,7 @@ impl RequestText<'_> {
         if more > 0 {
             let _ = writeln!(text, "- and {more} more reasons");
         }
-        if request.longest == ApprovalScope::Once {
+        if request.longest == ApprovalScope::Once && request.subject == StoredSubject::Command {
             let _ = writeln!(text, "- {ONLY_ONCE}");
         }
         let id = &request.id;

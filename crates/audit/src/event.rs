@@ -73,6 +73,16 @@ pub enum AuditEvent {
         /// `operator` or `viewer`.
         role: AuditText,
     },
+    /// What somebody else's agent says that it does. Its own word: nobody has seen it.
+    AgentTool {
+        conversation: ConversationKey,
+        agent: AuditText,
+        /// `execute`, `edit` and the like.
+        tool: AuditText,
+        what: AuditText,
+        /// `begun`, `completed` or `failed`.
+        state: AuditText,
+    },
     Egress(EgressEvent),
     /// From here on each record carries a seal by this key; those before have none.
     Sealed {
@@ -131,6 +141,8 @@ pub enum CommandDecision {
 pub enum ApprovalSubject {
     Command,
     Host,
+    /// What somebody else's agent asked by itself.
+    Agent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -24,7 +24,8 @@ use crate::upstream::UpstreamRoute;
 pub struct ConversationEgress {
     key: ConversationKey,
     rules: watch::Sender<Arc<CompiledRules>>,
-    credentials: Vec<Credential>,
+    /// Replaced when another agent answers here.
+    credentials: Mutex<Vec<Credential>>,
     pub(crate) questions: OpenQuestions,
     account: Arc<TrafficAccount>,
     pub(crate) lookups: Arc<Semaphore>,
@@ -79,7 +80,7 @@ impl ConversationEgress {
             login_guesses: OnceLock::new(),
             key,
             rules: watch::Sender::new(Arc::new(rules)),
-            credentials,
+            credentials: Mutex::new(credentials),
             questions: OpenQuestions::default(),
             account: TrafficAccount::new(limits.connections, limits.budget),
             lookups: Arc::new(Semaphore::new(limits.lookups)),
@@ -98,6 +99,17 @@ impl ConversationEgress {
     /// From now on these rules count, also for connections that stand: those they do not allow are cut.
     pub fn set_rules(&self, rules: CompiledRules) {
         self.rules.send_replace(Arc::new(rules));
+    }
+
+    /// From now on these credentials are put in. A connection that stands keeps those it began with.
+    pub(crate) fn set_credentials(&self, credentials: Vec<Credential>) {
+        *self.credentials() = credentials;
+    }
+
+    fn credentials(&self) -> MutexGuard<'_, Vec<Credential>> {
+        self.credentials
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers a host for whoever is told of it.
@@ -119,13 +131,15 @@ impl ConversationEgress {
 
     /// Whether this conversation has guessed at the credential of this host too often.
     pub(crate) fn has_lost(&self, target: &Authority) -> bool {
-        self.counters(target).any(|counter| counter.is_exhausted())
+        let counters = self.counters(target);
+        counters.iter().any(|counter| counter.is_exhausted())
     }
 
     /// Returns when it has.
     pub(crate) async fn loses(&self, target: &Authority) {
-        let lost: Vec<_> = self
-            .counters(target)
+        let counters = self.counters(target);
+        let lost: Vec<_> = counters
+            .iter()
             .map(|counter| Box::pin(counter.exhausted()))
             .collect();
         match lost.is_empty() {
@@ -138,7 +152,8 @@ impl ConversationEgress {
     /// has been told of it.
     pub(crate) fn write_loss(&self, target: &Authority) -> bool {
         let mut is_news = false;
-        for counter in self.counters(target).filter(|c| c.is_exhausted()) {
+        let counters = self.counters(target);
+        for counter in counters.iter().filter(|c| c.is_exhausted()) {
             is_news |= counter.is_news();
             let (Some(book), Some(rule)) = (&self.book, self.loss_rule(target)) else {
                 continue;
@@ -171,10 +186,12 @@ impl ConversationEgress {
         loss_rule(&self.key, target)
     }
 
-    fn counters(&self, target: &Authority) -> impl Iterator<Item = &Arc<GuessCounter>> {
-        let credentials = self.credentials.iter();
-        let there = credentials.filter(|credential| credential.is_for(target));
-        there.filter_map(Credential::counter)
+    fn counters(&self, target: &Authority) -> Vec<Arc<GuessCounter>> {
+        let credentials = self.credentials();
+        let there = credentials
+            .iter()
+            .filter(|credential| credential.is_for(target));
+        there.filter_map(Credential::counter).cloned().collect()
     }
 
     /// Counts the guesses at the login of a company's proxy.
@@ -197,11 +214,11 @@ impl ConversationEgress {
     }
 
     pub(crate) fn credentials_for(&self, target: &Authority) -> Vec<Credential> {
-        self.credentials
+        let credentials = self.credentials();
+        let there = credentials
             .iter()
-            .filter(|credential| credential.is_for(target))
-            .cloned()
-            .collect()
+            .filter(|credential| credential.is_for(target));
+        there.cloned().collect()
     }
 }
 

@@ -3,6 +3,7 @@
 //! A live conversation is one task (`task`) with a bounded inbox. It owns the two queues, the running
 //! turn, steering and interruption; `registry` knows which conversations are live.
 
+mod agents;
 mod auto_reset;
 mod checkpoint;
 mod command_reply;
@@ -22,6 +23,8 @@ mod turn;
 mod turn_limits;
 mod undo;
 
+pub(crate) use agents::Answerer;
+pub use agents::{AgentChoices, OWN_AGENT};
 pub use auto_reset::ResetSettings;
 pub(crate) use commands::CommandError;
 pub(crate) use control::TurnControl;

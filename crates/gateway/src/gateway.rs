@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hermetic_access::Access;
+use hermetic_acp::RunningAgents;
 use hermetic_agent::Agent;
 use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
@@ -23,7 +24,7 @@ use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::message::{CommandAccess, EditOrder, ForgettingClock};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
-    DashboardBuilder, GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings,
+    AgentChoices, DashboardBuilder, GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings,
     StreamingSettings,
 };
 
@@ -39,6 +40,8 @@ pub struct GatewayParts {
     pub agent: Agent,
     /// Others that may take the turns of a conversation, by the names of their models.
     pub models: BTreeMap<String, Agent>,
+    /// Agents of others, and who answers where nobody chose.
+    pub agents: AgentChoices,
     pub toolsets: PlatformToolsets,
     pub approvals: ApprovalService,
     pub redactor: Redactor,
@@ -108,6 +111,8 @@ pub struct Gateway {
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
     pub(crate) models: BTreeMap<String, Agent>,
+    pub(crate) agents: AgentChoices,
+    pub(crate) running_agents: RunningAgents,
     pub(crate) toolsets: Arc<PlatformToolsets>,
     pub(crate) approvals: ApprovalService,
     pub(crate) redactor: Redactor,
@@ -172,6 +177,8 @@ impl Gateway {
             sandboxes: parts.sandboxes,
             agent: parts.agent,
             models: parts.models,
+            agents: parts.agents,
+            running_agents: RunningAgents::default(),
             toolsets,
             approvals: parts.approvals,
             redactor: parts.redactor,

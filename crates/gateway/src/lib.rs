@@ -33,8 +33,8 @@ mod wording;
 
 pub use approvals::ApprovalService;
 pub use conversation::{
-    AgentTools, ConversationSandbox, HistoryLine, LineNumbers, PlatformTools, PlatformToolsets,
-    ReadHistory, ResetSettings, network, write_summary,
+    AgentChoices, AgentTools, ConversationSandbox, HistoryLine, LineNumbers, OWN_AGENT,
+    PlatformTools, PlatformToolsets, ReadHistory, ResetSettings, network, write_summary,
 };
 pub use delivery::{StreamingSettings, ToolProgress};
 pub use gateway::{BusyMode, Gateway, GatewayParts, GatewaySettings};

@@ -20,7 +20,7 @@ use hermetic_types::{AccountId, ChatPlace, IncomingMessage};
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::conversation::{CommandError, Notified, TurnControl};
+use crate::conversation::{Answerer, CommandError, Notified, TurnControl};
 use crate::delivery::{DeliveredReply, LiveReply, ParsedAnswer, ToolProgress};
 use crate::message::{AcceptedMessage, ChatCommand};
 use crate::run::{MessageStage, TurnEnd};
@@ -241,10 +241,13 @@ impl Gateway {
         let streaming = self.settings.streaming.as_ref();
         let progress = streaming.map_or(ToolProgress::Off, |streaming| streaming.progress);
         let live = LiveReply::new(&self.redactor, progress);
-        let agent = self.agent_of(message.conversation()).await?;
-        let turn = session.take_turn(agent, control, &live);
+        let answerer = self.answerer(message).await?;
+        let asks_our_model = matches!(answerer, Answerer::Own(_));
+        let turn = session.take_turn(answerer, control, &live);
         let answered = self.stream_while(message, &live, turn).await;
-        self.note_model(answered.as_ref().err());
+        if asks_our_model {
+            self.note_model(answered.as_ref().err());
+        }
         let answer = answered?;
         let answer =
             ParsedAnswer::read(&answer, self.toolsets.workspace(message.said().platform()));

@@ -52,12 +52,12 @@ impl ApprovalRows {
             let insert = SqlStatement::new(
                 "INSERT INTO approvals (id, subject, conversation, message, what, fingerprint,
                                         reasons, longest, asker, asked_at, expires_at, owner,
-                                        state)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
+                                        about, state)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
                  ON CONFLICT (id) DO NOTHING RETURNING *",
             )
             .bind(RequestId::random().as_str())
-            .bind(new.subject.name())
+            .bind(new.subject.column())
             .bind(new.conversation.as_str())
             .bind(new.message.map(|row| row.0))
             .bind(new.what)
@@ -67,7 +67,8 @@ impl ApprovalRows {
             .bind(new.asker)
             .bind(new.asked_at.millis())
             .bind(new.expires_at.millis())
-            .bind(self.database.gateway());
+            .bind(self.database.gateway())
+            .bind(new.subject.about());
             let doing = "write a question down";
             let terms = (OnDisk, Fail);
             let opened = self
@@ -122,7 +123,7 @@ impl ApprovalRows {
              ORDER BY asked_at, rowid",
         )
         .bind(like.conversation.as_str())
-        .bind(like.subject.name())
+        .bind(like.subject.column())
         .bind(like.fingerprint)
         .bind(like.asker)
         .bind(like.asked_at.millis())

@@ -270,6 +270,8 @@ impl HistoryRows {
             "DELETE FROM sessions WHERE conversation = ?",
             "DELETE FROM compactions WHERE conversation = ?",
             "DELETE FROM conversation_models WHERE conversation = ?",
+            "DELETE FROM conversation_agents WHERE conversation = ?",
+            "DELETE FROM agent_sessions WHERE conversation = ?",
         ]
         .map(|sql| SqlStatement::new(sql).bind(conversation.as_str()));
         self.database

@@ -9,6 +9,7 @@
 
 mod activity;
 mod adapter_state;
+mod agents;
 mod approvals;
 mod browser_chat;
 mod conversation_models;
@@ -30,6 +31,7 @@ pub use activity::{
     MessageActivity, RunningTurn, SpendingGroup, SpentSum,
 };
 pub use adapter_state::AccountState;
+pub use agents::{AgentSessionRows, ConversationAgents};
 pub use approvals::{
     AnswerOutcome, ApprovalRequest, ApprovalRows, ApprovalScope, GivenAnswer, NewRequest,
     PromptNotice, RequestReply, RequestState, StoredSubject,

@@ -7,9 +7,10 @@ use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ActivityRows, ApprovalRows, BrowserChatRows, ConversationModels, CopyError,
-    DeliveryRows, DocumentRows, HistoryRows, InboxRows, OpenError, ProcessRows, SandboxLedger,
-    SessionRows, SpendingRows, StoreMetrics, StoreVersion, ToolCalls,
+    AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows,
+    ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HistoryRows,
+    InboxRows, OpenError, ProcessRows, SandboxLedger, SessionRows, SpendingRows, StoreMetrics,
+    StoreVersion, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -98,6 +99,16 @@ impl Store {
     /// The models that were chosen for conversations.
     pub fn conversation_models(&self) -> ConversationModels {
         ConversationModels::new(self.database.clone())
+    }
+
+    /// The agents that were chosen for conversations.
+    pub fn conversation_agents(&self) -> ConversationAgents {
+        ConversationAgents::new(self.database.clone())
+    }
+
+    /// What agents of others call their sessions.
+    pub fn agent_sessions(&self) -> AgentSessionRows {
+        AgentSessionRows::new(self.database.clone())
     }
 
     /// What was said before conversations started afresh.

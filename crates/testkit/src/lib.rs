@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod acp;
 pub mod backend;
 pub mod chat;
 pub mod chat_state;

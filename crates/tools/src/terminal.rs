@@ -170,6 +170,28 @@ impl TerminalTool {
         settle(verdict, decided, ask, stop).await
     }
 
+    /// Lets a program of the operator's configuration through, unless the operator forbade it. Its
+    /// environment is not for the record.
+    pub(crate) async fn clear_configured(
+        &self,
+        command: Command,
+        ask: &dyn CommandApprover,
+        stop: &CancellationToken,
+    ) -> Result<Cleared, BlockedCommand> {
+        let context = &self.settings.context;
+        let mut record = command.clone();
+        record.env.clear();
+        let decided = |as_what: JudgedAs<'_>| {
+            ask.decided(DecidedCommand {
+                backend: context.backend,
+                command: &record,
+                as_what,
+            })
+        };
+        let verdict = self.policy.judge_configured(command, context);
+        settle(verdict, decided, ask, stop).await
+    }
+
     /// For a command in the conversation's shell: its turn there. It is judged and run while it holds
     /// that.
     pub(crate) async fn shell_turn(

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use futures::future::{BoxFuture, FutureExt};
+use hermetic_policy::Cleared;
 use hermetic_redact::Redacted;
 use hermetic_sandbox::Sandbox;
-use hermetic_types::ConversationKey;
+use hermetic_types::{Command, ConversationKey};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -88,6 +89,15 @@ impl ToolKit {
 impl ConversationTools<'_> {
     pub fn conversation(&self) -> &ConversationKey {
         self.workplace.conversation()
+    }
+
+    /// A program that the operator's configuration names, cleared and recorded; why not, in words.
+    pub async fn clear_configured(&self, command: Command) -> Result<Cleared, String> {
+        // Nobody is asked, so there is nothing to stop.
+        let stop = CancellationToken::new();
+        let terminal = &self.kit.terminal;
+        let cleared = terminal.clear_configured(command, self.ask, &stop).await;
+        cleared.map_err(|blocked| blocked.to_string())
     }
 
     pub fn described(&self) -> Vec<ToolDescription> {
@@ -236,7 +246,7 @@ impl ConversationTools<'_> {
 
     /// The conversation's sandbox. A link that broke while nothing had been asked of it is made anew,
     /// which is safe: nothing ran.
-    pub(crate) async fn sandbox(&self, stop: &CancellationToken) -> Result<Held, String> {
+    pub async fn sandbox(&self, stop: &CancellationToken) -> Result<Held, String> {
         for _ in 0..TRIES {
             let held = tokio::select! {
                 held = self.workplace.sandbox() => held.map_err(|none| none.to_string())?,

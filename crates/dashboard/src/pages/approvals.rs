@@ -47,7 +47,7 @@ pub(crate) async fn load(state: &DashboardState) -> Result<ApprovalsPage, PageFa
     let waiting = waiting?.into_iter().map(|request| WaitingQuestion {
         explanation: match request.subject {
             StoredSubject::Command => state.gateway.explain(&request.conversation, &request.what),
-            StoredSubject::Host => None,
+            StoredSubject::Host | StoredSubject::Agent => None,
         },
         request,
     });
@@ -135,6 +135,7 @@ fn asked(now: Timestamp, question: &WaitingQuestion, viewer: &Viewer) -> Markup 
                 @match request.subject {
                     StoredSubject::Command => { "May this command run?" }
                     StoredSubject::Host => { "May this host be reached?" }
+                    StoredSubject::Agent => { "The agent asks whether it may" }
                 }
                 " " span.dim { (id) }
             }
@@ -197,7 +198,7 @@ fn answers(request: &ApprovalRequest, viewer: &Viewer) -> Markup {
 /// How long a yes can be given for from here. A rule for commands is not written by a button.
 fn offered(request: &ApprovalRequest) -> impl Iterator<Item = ApprovalScope> {
     let longest = match request.subject {
-        StoredSubject::Command => request.longest.min(ApprovalScope::Session),
+        StoredSubject::Command | StoredSubject::Agent => request.longest.min(ApprovalScope::Session),
         StoredSubject::Host => request.longest,
     };
     let scopes = ApprovalScope::ALL.into_iter();

@@ -26,6 +26,8 @@ pub struct EgressRules {
     /// Rules for some conversations, on top of those for all.
     pub more: Vec<(ConversationScope, RulesText)>,
     pub credentials: Vec<CredentialGrant>,
+    /// What conversations may reach in which this agent of somebody else's answers, by its name.
+    pub agents: BTreeMap<String, RulesText>,
 }
 
 /// A credential, the conversations that may use it, and the variable of its placeholder.
@@ -36,6 +38,8 @@ pub struct CredentialGrant {
     pub scope: Option<ConversationScope>,
     /// The variable in which the sandbox finds the placeholder.
     pub variable: Option<String>,
+    /// The agent that it is for: only conversations in which that one answers have it.
+    pub agent: Option<String>,
 }
 
 /// What a conversation can reach, in words a person or a model understands.
@@ -76,6 +80,8 @@ struct EgressState {
     /// What each conversation guessed at each credential, by the number of its grant: also of those that
     /// nobody holds, or waiting would be enough to guess on.
     guesses: HashMap<ConversationKey, HashMap<usize, Arc<GuessCounter>>>,
+    /// The agent of somebody else's that answers in a conversation.
+    agents: HashMap<ConversationKey, String>,
     read: Option<FileStamp>,
     added: Vec<(Option<ConversationScope>, RulesText)>,
     /// The book cannot be understood, so everything is closed.
@@ -87,6 +93,9 @@ impl Egress {
     pub fn new(proxy: Proxy, written: EgressRules) -> Result<Self, InvalidRules> {
         CompiledRules::compile(&written.rules)?;
         for (_, more) in &written.more {
+            CompiledRules::compile(more)?;
+        }
+        for more in written.agents.values() {
             CompiledRules::compile(more)?;
         }
         let guessed = written.credentials.iter().map(|_| Arc::default()).collect();
@@ -193,12 +202,18 @@ impl Egress {
         state: &mut EgressState,
         key: &ConversationKey,
     ) -> Vec<Credential> {
-        let EgressState { known, guesses, .. } = state;
+        let EgressState {
+            known,
+            guesses,
+            agents,
+            ..
+        } = state;
         guesses.retain(|key, counters| {
             known.contains_key(key) || counters.values().any(|counter| !counter.is_untouched())
         });
         let counters = guesses.entry(key.clone()).or_default();
-        let granted = self.grants_for(key).map(|(index, grant)| {
+        let agent = agents.get(key).map(String::as_str);
+        let granted = self.grants_for(key, agent).map(|(index, grant)| {
             let credential = grant.credential.clone();
             let counter = counters.entry(index).or_insert_with(|| {
                 GuessCounter::new(
@@ -249,7 +264,8 @@ impl Egress {
             None => CertificateTrust::TheirOwn,
         };
         let mut env = sandbox_env(port, trust);
-        for (_, grant) in self.grants_for(key) {
+        // Of an agent's own credentials, the agent alone is told.
+        for (_, grant) in self.grants_for(key, None) {
             if let Some(variable) = &grant.variable {
                 let placeholder = grant.credential.placeholder().to_owned();
                 env.insert(variable.clone(), placeholder);
@@ -258,12 +274,50 @@ impl Egress {
         env
     }
 
-    fn grants_for(&self, key: &ConversationKey) -> impl Iterator<Item = (usize, &CredentialGrant)> {
+    /// Has this agent of somebody else's answer in a conversation: from now on its hosts are allowed there
+    /// and its credentials put in, and those of another are not. `None` for our own agent.
+    ///
+    /// What comes back is what the agent finds in its environment.
+    pub fn choose_agent(
+        &self,
+        key: &ConversationKey,
+        agent: Option<&str>,
+    ) -> BTreeMap<String, String> {
+        self.refresh();
+        let mut state = self.state();
+        let before = match agent {
+            Some(agent) => state.agents.insert(key.clone(), agent.to_owned()),
+            None => state.agents.remove(key),
+        };
+        if before.as_deref() != agent
+            && let Some(known) = state.known.get(key).and_then(Weak::upgrade)
+        {
+            known.set_credentials(self.counted_credentials(&mut state, key));
+            known.set_rules(self.compile(&state, key));
+        }
+        drop(state);
+        let grants = self.grants_for(key, agent);
+        let own = grants.filter(|(_, grant)| grant.agent.is_some());
+        own.filter_map(|(_, grant)| {
+            let variable = grant.variable.clone()?;
+            Some((variable, grant.credential.placeholder().to_owned()))
+        })
+        .collect()
+    }
+
+    /// The grants of a conversation in which this agent answers.
+    fn grants_for<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        agent: Option<&'a str>,
+    ) -> impl Iterator<Item = (usize, &'a CredentialGrant)> {
         let covers = |scope: &Option<ConversationScope>| {
             scope.as_ref().is_none_or(|scope| scope.covers(key))
         };
         let all = self.written.credentials.iter().enumerate();
-        all.filter(move |(_, grant)| covers(&grant.scope))
+        all.filter(move |(_, grant)| {
+            covers(&grant.scope) && (grant.agent.is_none() || grant.agent.as_deref() == agent)
+        })
     }
 
     /// Compiles the rules of one conversation. Rules that do not compile were refused when they were
@@ -281,8 +335,11 @@ impl Egress {
             .added
             .iter()
             .map(|(scope, text)| (scope.as_ref(), text));
+        let agent = state.agents.get(key);
+        let own = agent.and_then(|agent| self.written.agents.get(agent));
         let text = some
             .chain(added)
+            .chain(own.into_iter().map(|text| (None, text)))
             .filter(|(scope, _)| scope.is_none_or(|scope| scope.covers(key)))
             .fold(self.written.rules.clone(), |all, (_, more)| all.and(more));
         CompiledRules::compile(&text).unwrap_or_else(|error| {

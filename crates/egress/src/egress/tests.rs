@@ -35,7 +35,7 @@ fn what_is_for_some_is_not_for_others() {
             "telegram:dm:1".parse().unwrap(),
             RulesText::allowing(["one.test"]),
         )],
-        credentials: Vec::new(),
+        ..EgressRules::default()
     });
     let one = egress.conversation(&key("agent:main:telegram:dm:1"));
     let two = egress.conversation(&key("agent:main:telegram:dm:2"));
@@ -54,6 +54,7 @@ fn a_credential_and_its_placeholder_are_its_owners() {
             credential: credential("one"),
             scope: Some("telegram:dm:1".parse().unwrap()),
             variable: Some("API_TOKEN".into()),
+            agent: None,
         }],
         ..EgressRules::default()
     });
@@ -134,4 +135,45 @@ fn a_book_that_could_not_be_read_is_read_again_though_it_did_not_change() {
     }
     egress.refresh();
     assert!(allows(&conversation, "all.test:443") && allows(&conversation, "new.test:443"));
+}
+
+/// Who chose an agent for one conversation opened nothing for any other.
+#[test]
+fn what_an_agent_needs_is_there_where_it_answers_and_while_it_does() {
+    let value = Secret::new("secret-of-claude");
+    let credential = Credential::new("model.test", "x-api-key", "", value, "placeholder").unwrap();
+    let egress = egress(EgressRules {
+        rules: RulesText::allowing(["all.test"]),
+        credentials: vec![CredentialGrant {
+            credential,
+            scope: None,
+            variable: Some("MODEL_KEY".into()),
+            agent: Some("claude".to_owned()),
+        }],
+        agents: [("claude".to_owned(), RulesText::allowing(["model.test"]))].into(),
+        ..EgressRules::default()
+    });
+    let (one, two) = (key("telegram:dm:1"), key("telegram:dm:2"));
+    let target = Authority::parse("model.test:443").unwrap();
+    let (held, other) = (egress.conversation(&one), egress.conversation(&two));
+    let has = |conversation: &ConversationEgress| {
+        let credentials = conversation.credentials_for(&target).len();
+        (allows(conversation, "model.test:443"), credentials)
+    };
+    assert_eq!(has(&held), (false, 0));
+
+    let told = egress.choose_agent(&one, Some("claude"));
+    assert_eq!(told["MODEL_KEY"], "placeholder");
+    assert_eq!((has(&held), has(&other)), ((true, 1), (false, 0)));
+    assert!(
+        !egress.env(&one, 1).contains_key("MODEL_KEY"),
+        "for the agent alone"
+    );
+
+    assert!(egress.choose_agent(&one, Some("another")).is_empty());
+    assert_eq!(has(&held), (false, 0));
+    egress.choose_agent(&one, Some("claude"));
+    egress.choose_agent(&one, None);
+    assert_eq!(has(&held), (false, 0));
+    assert!(allows(&held, "all.test:443"));
 }

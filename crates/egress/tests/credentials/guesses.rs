@@ -80,6 +80,7 @@ impl Guesser {
                 credential: credential.unwrap(),
                 scope: None,
                 variable: None,
+                agent: None,
             }],
             ..EgressRules::default()
         };

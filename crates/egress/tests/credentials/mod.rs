@@ -373,6 +373,7 @@ async fn a_tool_beside_the_sandbox_has_the_same_way_out() {
             credential: credential.unwrap(),
             scope: None,
             variable: None,
+            agent: None,
         }],
         ..EgressRules::default()
     };

@@ -159,8 +159,12 @@ impl ChatPrompts {
     ) -> Result<Vec<Vec<ReplyButton>>, StoreError> {
         let mut rows = Vec::new();
         let choices = match request.subject {
-            StoredSubject::Command if request.longest == ApprovalScope::Once => ABOUT_THIS_ONE_TIME,
-            StoredSubject::Command => ABOUT_A_COMMAND,
+            StoredSubject::Command | StoredSubject::Agent
+                if request.longest == ApprovalScope::Once =>
+            {
+                ABOUT_THIS_ONE_TIME
+            }
+            StoredSubject::Command | StoredSubject::Agent => ABOUT_A_COMMAND,
             StoredSubject::Host => ABOUT_A_HOST,
         };
         for row in choices {

@@ -117,8 +117,15 @@ impl WorkspaceKeeper {
 }
 
 fn may_write(tool: &str) -> bool {
-    WRITERS.contains(&tool) || tool.starts_with("mcp_")
+    WRITERS.contains(&tool) || tool.starts_with("mcp_") || tool.starts_with(OF_AN_AGENT)
 }
+
+/// What the work of somebody else's agent is called among the calls of tools.
+pub(super) fn agent_tool(agent: &str) -> String {
+    format!("{OF_AN_AGENT}{agent}")
+}
+
+const OF_AN_AGENT: &str = "agent:";
 
 /// How the program ended; `None` if it did not run.
 async fn run(

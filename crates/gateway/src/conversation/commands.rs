@@ -54,6 +54,7 @@ impl Gateway {
             }
             ChatCommand::Forget => {
                 self.history.clear(conversation).await?;
+                self.forget_agents(conversation).await?;
                 self.approvals.questions.revoke(conversation).await?;
                 Redacted::constant(
                     "A fresh conversation. What was said here is forgotten, earlier sessions too. The files in \
@@ -73,6 +74,7 @@ impl Gateway {
             }
             ChatCommand::Usage => self.usage(message).await?,
             ChatCommand::Model(wanted) => self.model(message, wanted).await?,
+            ChatCommand::Agent(wanted) => self.choose_agent(message, wanted).await?,
             ChatCommand::Compact => self.compact(message, control).await?,
             ChatCommand::Undo => self.undo(message).await?,
             // It is a turn: see `life`.
@@ -170,6 +172,8 @@ impl Gateway {
         let load = self.turn_limits.load(message);
         let agent = self.agent_of(message.conversation()).await;
         let model = agent.map_or(self.settings.model.as_str(), |agent| agent.model_name());
+        let named = self.agent_name(message).await.ok().flatten();
+        let named = named.map_or_else(String::new, |name| format!("agent: {name}\n"));
         let facts = &self.toolsets.of(message.said().platform()).facts;
         let seal = match facts.boundary {
             hermetic_types::Boundary::Sealed => "sealed",
@@ -177,7 +181,7 @@ impl Gateway {
         };
         let mut text = format!(
             "conversation: {}\nturn: {}\nwaiting: {}\nof yours everywhere: {} of {} at work, {} \
-             waiting\nmodel: {}\nbackend: {} ({seal})",
+             waiting\n{named}model: {}\nbackend: {} ({seal})",
             message.conversation(),
             if activity.at_work { "at work" } else { "idle" },
             activity.waiting,

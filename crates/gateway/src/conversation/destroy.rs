@@ -117,6 +117,7 @@ impl Gateway {
         let cleared = self.history.clear(conversation).await;
         let revoked = self.approvals.questions.revoke(conversation).await;
         let forgotten = self.toolsets.background().forget(conversation).await;
+        self.running_agents.end(conversation);
         self.sandboxes.reset(conversation).await?;
         cleared?;
         revoked?;

@@ -30,6 +30,7 @@ impl Gateway {
         conversation: &ConversationKey,
     ) -> Result<(), CommandError> {
         self.put_away(conversation).await?;
+        self.forget_agents(conversation).await?;
         self.approvals.questions.revoke(conversation).await?;
         Ok(())
     }
@@ -89,6 +90,8 @@ impl Gateway {
                 "This conversation has no such session. /sessions lists those it has.",
             ));
         }
+        // An agent of somebody else's has only the one session, which is not this.
+        self.forget_agents(conversation).await?;
         // What was allowed was allowed for what was said since.
         self.approvals.questions.revoke(conversation).await?;
         Ok(Redacted::constant(

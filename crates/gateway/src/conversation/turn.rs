@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use hermetic_acp::{AbsentAgent, AgentProgram, SealedAgent};
 use hermetic_agent::{
-    Agent, AgentTurn, CallId, HistorySummary, LengthNote, Message, MessagePart, TurnEnding,
-    TurnError, TurnInput, TurnObserver, mend, prompt,
+    AgentTurn, CallId, HistorySummary, JournalError, LengthNote, Message, MessagePart, ToolCall,
+    TurnEnding, TurnError, TurnInput, TurnJournal, TurnObserver, TurnTaker, mend, prompt,
 };
 use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_redact::Redacted;
@@ -13,7 +14,8 @@ use hermetic_tools::TerminalTool;
 use hermetic_types::Boundary;
 
 use super::TurnControl;
-use crate::conversation::checkpoint::WorkspaceKeeper;
+use super::agents::{Answerer, TurnSupervisor};
+use crate::conversation::checkpoint::{WorkspaceKeeper, agent_tool};
 use crate::conversation::journal::{HistoryLine, ReadHistory, StoreJournal};
 use crate::conversation::sandbox_tools::{AgentTools, ConversationSandbox};
 use crate::message::AcceptedMessage;
@@ -24,6 +26,7 @@ use hermetic_approvals::CommandApprovals;
 
 pub(crate) struct TurnSession<'a> {
     gateway: &'a Gateway,
+    message: &'a AcceptedMessage,
     site: &'a PlatformTools,
     system: Redacted<String>,
     /// What came along with the message and is shown to the model.
@@ -52,11 +55,11 @@ enum TurnProgress {
 }
 
 impl Gateway {
-    pub(crate) async fn open_session(
-        &self,
-        message: &AcceptedMessage,
+    pub(crate) async fn open_session<'a>(
+        &'a self,
+        message: &'a AcceptedMessage,
         control: &TurnControl,
-    ) -> Result<TurnSession<'_>, StoreError> {
+    ) -> Result<TurnSession<'a>, StoreError> {
         let read = ReadHistory::of(&self.history, message.conversation(), &self.redactor).await?;
         let lines = read.lines;
         let mut progress = progress(&lines, message);
@@ -89,6 +92,7 @@ impl Gateway {
         let asker = self.approvals.commands(message);
         Ok(TurnSession {
             gateway: self,
+            message,
             site,
             // Names of hosts and folders in it are from the configuration.
             system: self.redactor.redact(prompt::system(&facts)),
@@ -171,7 +175,7 @@ impl TurnSession<'_> {
     /// What the person is told.
     pub(crate) async fn take_turn(
         &self,
-        agent: &Agent,
+        answerer: Answerer<'_>,
         control: &TurnControl,
         observer: &dyn TurnObserver,
     ) -> Result<String, TurnError> {
@@ -180,10 +184,30 @@ impl TurnSession<'_> {
             TurnProgress::Fresh(text) => TurnInput::Says(text),
             TurnProgress::Resumed => TurnInput::Resume,
         };
+        let supervisor = TurnSupervisor::new(self.gateway, self.message, &self.asker);
+        let (sealed, absent);
+        let agent: &dyn TurnTaker = match answerer {
+            Answerer::Own(agent) => agent,
+            Answerer::Sealed(program) => {
+                sealed = self.sealed(*program, &supervisor);
+                self.keep_before(&sealed.program.name, control).await?;
+                &sealed
+            }
+            Answerer::Nobody(words) => {
+                absent = AbsentAgent {
+                    words,
+                    redactor: self.gateway.redactor.clone(),
+                };
+                &absent
+            }
+        };
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
             .with_waits(self.asker.waits().clone())
             .keeping(self.keeper.as_ref());
-        let notices = tools.prepare(&control.stop).await;
+        let notices = match agent.calls_tools() {
+            true => tools.prepare(&control.stop).await,
+            false => Vec::new(),
+        };
         let turn = AgentTurn {
             system: &self.system,
             summary: self.summary.as_ref(),
@@ -220,6 +244,39 @@ impl TurnSession<'_> {
             text.insert_str(0, &set_aside);
         }
         Ok(text)
+    }
+
+    fn sealed<'b>(
+        &'b self,
+        program: AgentProgram,
+        supervisor: &'b TurnSupervisor<'b>,
+    ) -> SealedAgent<'b> {
+        let agents = &self.gateway.agents;
+        SealedAgent {
+            program,
+            agents: &self.gateway.running_agents,
+            sessions: self.gateway.store.agent_sessions(),
+            tools: self.site.kit.toolbox(&self.own, &self.asker),
+            supervisor,
+            workspace: self.site.facts.workspace.clone(),
+            redactor: &self.gateway.redactor,
+            shows_thoughts: agents.shows_thoughts,
+            bounds: agents.bounds,
+        }
+    }
+
+    /// Nobody knows what somebody else's agent is going to write, so the workspace is kept before it works.
+    async fn keep_before(&self, agent: &str, control: &TurnControl) -> Result<(), JournalError> {
+        let call = ToolCall {
+            id: CallId::new(format!("agent-{}", self.message.row().0)),
+            name: agent_tool(agent),
+            arguments: String::new(),
+        };
+        self.journal.tool_about_to_run(&call).await?;
+        if let Some(keeper) = &self.keeper {
+            keeper.before_call(&call.name, &self.own, &control.stop).await;
+        }
+        Ok(())
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) enum ChatCommand {
     Usage,
     /// Which model answers here, and which shall.
     Model(String),
+    /// Who answers here, and who shall.
+    Agent(String),
     /// Summarises what was said; `/compress` is another name for it, as in Hermes.
     Compact,
     /// Takes the last turn back.
@@ -180,6 +182,15 @@ pub const COMMANDS: &[CommandDescription] = {
             "Which model answers here, or another one",
             takes("name", "A model of this gateway, or default", &["default"]),
         ),
+        command(
+            "agent",
+            "Which agent answers here, or another one",
+            takes(
+                "name",
+                "An agent of this gateway, hermetic, or default",
+                &["hermetic", "default"],
+            ),
+        ),
         command("whoami", "Who you are here", None),
         command(
             "approve",
@@ -220,6 +231,7 @@ impl ChatCommand {
             "py" => Self::Py(rest.to_owned()),
             "usage" => Self::Usage,
             "model" => Self::Model(rest.to_owned()),
+            "agent" => Self::Agent(rest.to_owned()),
             "compact" | "compress" => Self::Compact,
             "undo" => Self::Undo,
             "retry" => Self::Retry,
@@ -279,6 +291,7 @@ impl ChatCommand {
             Self::Py(_) => "py",
             Self::Usage => "usage",
             Self::Model(_) => "model",
+            Self::Agent(_) => "agent",
             Self::Compact => "compact",
             Self::Undo => "undo",
             Self::Retry => "retry",

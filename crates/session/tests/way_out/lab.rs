@@ -288,7 +288,9 @@ fn charter(port: u16) -> EgressRules {
             credential: credential.unwrap(),
             scope: Some(alice),
             variable: Some("API_TOKEN".to_owned()),
+            agent: None,
         }],
+        ..EgressRules::default()
     }
 }
 

@@ -22,7 +22,7 @@ impl ApprovalRows {
                AND (expires_at IS NULL OR expires_at > ?))",
         )
         .bind(conversation.as_str())
-        .bind(subject.name())
+        .bind(subject.column())
         .bind(fingerprint)
         .bind(now.millis());
         let exists = |row: &DatabaseRow| row.get(0);

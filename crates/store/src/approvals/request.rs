@@ -68,6 +68,8 @@ pub enum GivenAnswer {
 pub enum StoredSubject {
     Command,
     Host,
+    /// What somebody else's agent asks; a courtesy, and no boundary.
+    Agent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -92,13 +94,29 @@ pub enum ApprovalScope {
 }
 
 impl StoredSubject {
+    /// Those that have a name of their own in the column.
     pub(super) const ALL: [Self; 2] = [Self::Command, Self::Host];
+    /// What stands in the column beside, for the one that has none.
+    pub(super) const ABOUT_AGENT: &'static str = "agent";
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Command => "command",
             Self::Host => "host",
+            Self::Agent => Self::ABOUT_AGENT,
         }
+    }
+
+    /// What stands in the column, which takes two names.
+    pub(super) fn column(self) -> &'static str {
+        match self {
+            Self::Command | Self::Agent => Self::Command.name(),
+            Self::Host => Self::Host.name(),
+        }
+    }
+
+    pub(super) fn about(self) -> Option<&'static str> {
+        (self == Self::Agent).then_some(Self::ABOUT_AGENT)
     }
 
     fn named(name: &str) -> Option<Self> {
@@ -187,7 +205,10 @@ pub(crate) fn request(row: &DatabaseRow) -> Result<ApprovalRequest, DatabaseErro
     let reasons: &str = row.get("reasons")?;
     Ok(ApprovalRequest {
         id: row.parsed("id", |id| id.parse().ok())?,
-        subject: row.parsed("subject", StoredSubject::named)?,
+        subject: match row.get::<Option<String>>("about")?.as_deref() {
+            Some(StoredSubject::ABOUT_AGENT) => StoredSubject::Agent,
+            _ => row.parsed("subject", StoredSubject::named)?,
+        },
         conversation: ConversationKey::new(row.get::<String>("conversation")?),
         message: row.get::<Option<i64>>("message")?.map(MessageRow),
         what: row.get("what")?,

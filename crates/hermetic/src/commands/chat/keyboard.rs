@@ -58,6 +58,7 @@ pub(super) fn question(request: &ApprovalRequest) -> String {
     let mut text = String::from(match request.subject {
         StoredSubject::Command => "❓ May I run this?\n\n",
         StoredSubject::Host => "❓ May this conversation reach it?\n\n",
+        StoredSubject::Agent => "❓ The agent asks whether it may\n\n",
     });
     for line in request.what.lines() {
         text.push_str(&format!("    {line}\n"));
@@ -75,8 +76,12 @@ pub(super) fn question(request: &ApprovalRequest) -> String {
 /// What can be typed.
 pub(super) fn choices(request: &ApprovalRequest) -> &'static str {
     match request.subject {
-        StoredSubject::Command if request.longest == ApprovalScope::Once => "y: once, n: no › ",
-        StoredSubject::Command => "y: once, s: this session, n: no › ",
+        StoredSubject::Command | StoredSubject::Agent
+            if request.longest == ApprovalScope::Once =>
+        {
+            "y: once, n: no › "
+        }
+        StoredSubject::Command | StoredSubject::Agent => "y: once, s: this session, n: no › ",
         StoredSubject::Host => "y: once, t: ten minutes, s: this session, a: always, n: no › ",
     }
 }

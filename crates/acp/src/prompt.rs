@@ -1,0 +1,293 @@
+//! One prompt: sent, listened to, brought to an end.
+
+use std::collections::HashMap;
+use std::future::pending;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{FuturesUnordered, StreamExt};
+use hermetic_agent::TokenUsage;
+use serde_json::{Value, json};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::bounds::{MOST_PERMISSIONS_AT_ONCE, MOST_TOOL_CALLS};
+use crate::connection::AgentMessage;
+use crate::failure::AgentFailure;
+use crate::permission::{PermissionAnswer, PermissionRequest, cancelled};
+use crate::session::AgentSession;
+use crate::supervisor::{AgentSupervisor, ReportedTool};
+use crate::update::{PlanSummary, SessionUpdate, ToolNews, ToolStatus};
+use crate::wire;
+
+/// Hears what an agent says while it works. Nothing here is redacted.
+pub(crate) trait PromptListener: Send {
+    fn text(&mut self, piece: &str);
+    fn thought(&mut self, _piece: &str) {}
+    fn plan(&mut self, _plan: &PlanSummary) {}
+    fn tool_started(&mut self, tool: &ReportedTool);
+    fn tool_ended(&mut self, tool: &ReportedTool);
+}
+
+/// How a prompt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PromptEnd {
+    pub(crate) reason: StopReason,
+    /// By the agent's word.
+    pub(crate) usage: Option<TokenUsage>,
+    /// What the session has cost in all, in dollars by the agent's word.
+    pub(crate) cost: Option<f64>,
+    /// A tool was at work when the agent was told to stop, and may be still.
+    pub(crate) leaves_work: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    Done,
+    OutOfRoom,
+    OutOfSteps,
+    Refusal,
+    Cancelled,
+}
+
+/// What is known of the prompt at work.
+struct PromptState {
+    updates: usize,
+    permissions: usize,
+    tools: HashMap<String, ReportedTool>,
+    cost: Option<f64>,
+    /// When the agent, told to stop, is ended.
+    deadline: Option<Instant>,
+    leaves_work: bool,
+}
+
+type Answering<'a> = BoxFuture<'a, (Value, Value)>;
+
+impl AgentSession {
+    /// Sends a prompt and listens until it has ended. Whatever fails, the agent is of no use afterwards
+    /// unless the failure says otherwise.
+    pub(crate) async fn prompt(
+        &self,
+        content: Vec<Value>,
+        listener: &mut dyn PromptListener,
+        supervisor: &dyn AgentSupervisor,
+        stop: &CancellationToken,
+    ) -> Result<PromptEnd, AgentFailure> {
+        let mut turn = self.connection.listen(&self.id);
+        let params = json!({"sessionId": self.id, "prompt": content});
+        let mut asked = self.connection.begin("session/prompt", params).await?;
+        let mut state = PromptState {
+            updates: 0,
+            permissions: 0,
+            tools: HashMap::new(),
+            cost: None,
+            deadline: None,
+            leaves_work: false,
+        };
+        // Questions end with the prompt they belong to.
+        let answers = stop.child_token();
+        let mut asking: FuturesUnordered<Answering<'_>> = FuturesUnordered::new();
+        let mut looking = interval(self.bounds.refusal_check);
+        looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled(), if state.deadline.is_none() => {
+                    self.cancel(&mut state).await?;
+                }
+                Some(message) = turn.messages.recv() => {
+                    let question = self.hear(message, &mut state, listener, supervisor)?;
+                    if let Some((id, request)) = question {
+                        match state.may_ask(asking.len(), self.bounds.permissions) {
+                            true => asking.push(ask(id, request, supervisor, &answers)),
+                            false => {
+                                let no = request.map_or_else(cancelled, |no| no.outcome(PermissionAnswer::Deny));
+                                self.connection.send(wire::reply(&id, no)).await?;
+                            }
+                        }
+                    }
+                }
+                Some((id, outcome)) = asking.next(), if !asking.is_empty() => {
+                    self.connection.send(wire::reply(&id, outcome)).await?;
+                    self.connection.note_sign();
+                }
+                answer = asked.answer() => break answer?,
+                () = until(state.deadline) => return Err(AgentFailure::Silent {
+                    seconds: self.bounds.grace.as_secs(),
+                }),
+                () = sleep_until(self.connection.last_sign() + self.bounds.silence), if asking.is_empty() => {
+                    if self.connection.last_sign().elapsed() >= self.bounds.silence {
+                        return Err(AgentFailure::Silent { seconds: self.bounds.silence.as_secs() });
+                    }
+                }
+                _ = looking.tick() => supervisor.look_out().await,
+            }
+        };
+        // What it said before it answered is before the answer.
+        while let Ok(message) = turn.messages.try_recv() {
+            self.hear(message, &mut state, listener, supervisor)?;
+        }
+        read_end(&answer, &state)
+    }
+
+    async fn cancel(&self, state: &mut PromptState) -> Result<(), AgentFailure> {
+        state.deadline = Some(Instant::now() + self.bounds.grace);
+        state.leaves_work = state.tools.values().any(|tool| tool.is_at_work);
+        let params = json!({"sessionId": self.id});
+        self.connection.notify("session/cancel", params).await
+    }
+
+    /// What the agent said; a question of its is handed back.
+    fn hear(
+        &self,
+        message: AgentMessage,
+        state: &mut PromptState,
+        listener: &mut dyn PromptListener,
+        supervisor: &dyn AgentSupervisor,
+    ) -> Result<Option<(Value, Option<PermissionRequest>)>, AgentFailure> {
+        state.updates += 1;
+        if state.updates > self.bounds.updates {
+            return Err(AgentFailure::Flood);
+        }
+        match message {
+            AgentMessage::Permission { id, params } => {
+                return Ok(Some((id, PermissionRequest::read(&self.agent, &params))));
+            }
+            AgentMessage::Update(SessionUpdate::Text(piece)) => listener.text(&piece),
+            AgentMessage::Update(SessionUpdate::Thought(piece)) => listener.thought(&piece),
+            AgentMessage::Update(SessionUpdate::Plan(plan)) => listener.plan(&plan),
+            AgentMessage::Update(SessionUpdate::Tool(news)) => {
+                self.hear_of_tool(news, state, listener, supervisor);
+            }
+            AgentMessage::Update(SessionUpdate::Cost(cost)) => state.cost = Some(cost),
+            AgentMessage::Update(SessionUpdate::Other) => {}
+        }
+        Ok(None)
+    }
+
+    fn hear_of_tool(
+        &self,
+        news: ToolNews,
+        state: &mut PromptState,
+        listener: &mut dyn PromptListener,
+        supervisor: &dyn AgentSupervisor,
+    ) {
+        if !state.tools.contains_key(&news.id) {
+            if state.tools.len() >= MOST_TOOL_CALLS {
+                return;
+            }
+            let tool = ReportedTool::begun(&self.agent, &news);
+            supervisor.note_tool(&tool);
+            listener.tool_started(&tool);
+            state.tools.insert(news.id.clone(), tool);
+        }
+        let Some(tool) = state.tools.get_mut(&news.id) else {
+            return;
+        };
+        let was_at_work = tool.is_at_work;
+        tool.hear(&news);
+        if was_at_work && !tool.is_at_work {
+            supervisor.note_tool(tool);
+            listener.tool_ended(tool);
+        }
+    }
+}
+
+impl PromptState {
+    /// Whether a person is asked once more, while so many questions wait. A storm of them is declined.
+    fn may_ask(&mut self, asking: usize, most: usize) -> bool {
+        self.permissions += 1;
+        self.deadline.is_none() && asking < MOST_PERMISSIONS_AT_ONCE && self.permissions <= most
+    }
+}
+
+/// Asks a person; what the agent is told.
+fn ask<'a>(
+    id: Value,
+    request: Option<PermissionRequest>,
+    supervisor: &'a dyn AgentSupervisor,
+    stop: &'a CancellationToken,
+) -> Answering<'a> {
+    async move {
+        let Some(request) = request else {
+            return (id, cancelled());
+        };
+        let answer = supervisor.ask(&request, stop).await;
+        let outcome = match stop.is_cancelled() {
+            true => cancelled(),
+            false => request.outcome(answer),
+        };
+        (id, outcome)
+    }
+    .boxed()
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+fn read_end(answer: &Value, state: &PromptState) -> Result<PromptEnd, AgentFailure> {
+    let reason = match answer.get("stopReason").and_then(Value::as_str) {
+        Some("end_turn") => StopReason::Done,
+        Some("max_tokens") => StopReason::OutOfRoom,
+        Some("max_turn_requests") => StopReason::OutOfSteps,
+        Some("refusal") => StopReason::Refusal,
+        Some("cancelled") => StopReason::Cancelled,
+        _ => {
+            return Err(AgentFailure::Unreadable {
+                method: "session/prompt".to_owned(),
+            });
+        }
+    };
+    Ok(PromptEnd {
+        reason,
+        usage: answer.get("usage").and_then(usage),
+        cost: state.cost,
+        leaves_work: state.leaves_work,
+    })
+}
+
+fn usage(usage: &Value) -> Option<TokenUsage> {
+    let count = |name: &str| usage.get(name).and_then(Value::as_u64);
+    let (read, written) = (count("inputTokens")?, count("outputTokens")?);
+    let cached = count("cachedReadTokens").unwrap_or(0);
+    let cache_write = count("cachedWriteTokens").unwrap_or(0);
+    Some(TokenUsage {
+        // Here the cached part is not in the rest.
+        input_tokens: read.saturating_add(cached).saturating_add(cache_write),
+        output_tokens: written,
+        cached_tokens: cached,
+        cache_write_tokens: cache_write,
+        reasoning_tokens: count("thoughtTokens").unwrap_or(0),
+        cost: None,
+    })
+}
+
+impl ReportedTool {
+    fn begun(agent: &str, news: &ToolNews) -> Self {
+        Self {
+            agent: agent.to_owned(),
+            id: news.id.clone(),
+            kind: news.kind.clone().unwrap_or_else(|| "tool".to_owned()),
+            title: news.title.clone().unwrap_or_default(),
+            detail: news.detail.clone(),
+            is_at_work: true,
+            has_failed: false,
+        }
+    }
+
+    fn hear(&mut self, news: &ToolNews) {
+        if let Some(title) = &news.title {
+            title.clone_into(&mut self.title);
+        }
+        if news.detail.is_some() {
+            self.detail.clone_from(&news.detail);
+        }
+        if let Some(status) = news.status {
+            self.is_at_work = status == ToolStatus::AtWork;
+            self.has_failed = status == ToolStatus::Failed;
+        }
+    }
+}

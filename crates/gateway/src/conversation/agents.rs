@@ -1,0 +1,246 @@
+//! Who answers in a conversation: our own agent, or somebody else's in its sandbox.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use hermetic_acp::{
+    AgentBounds, AgentProgram, AgentPrograms, AgentSupervisor, PermissionAnswer, PermissionRequest,
+    ReportedTool,
+};
+use hermetic_agent::Agent;
+use hermetic_approvals::CommandApprovals;
+use hermetic_chat::{ChatReply, ReplyRule};
+use hermetic_redact::Redacted;
+use hermetic_session::PROXY_PORT;
+use hermetic_store::StoreError;
+use hermetic_types::{Boundary, ConversationKey, Platform};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::CommandError;
+use crate::Gateway;
+use crate::message::AcceptedMessage;
+
+/// The name by which our own agent is chosen.
+pub const OWN_AGENT: &str = "hermetic";
+
+/// Agents of others that may answer, and who does where nobody chose.
+#[derive(Clone, Debug)]
+pub struct AgentChoices {
+    pub programs: Arc<dyn AgentPrograms>,
+    /// Who answers where nothing else is said; our own agent where absent.
+    pub usual: Option<String>,
+    /// Who answers on a platform.
+    pub platforms: BTreeMap<Platform, String>,
+    pub bounds: AgentBounds,
+    /// Whether what an agent thinks is shown while its answer grows.
+    pub shows_thoughts: bool,
+}
+
+/// Whoever takes the next turn of a conversation.
+pub(crate) enum Answerer<'a> {
+    Own(&'a Agent),
+    Sealed(Box<AgentProgram>),
+    /// The one that was chosen cannot; why, in words for the person.
+    Nobody(String),
+}
+
+impl Gateway {
+    /// Whoever answers this message.
+    pub(crate) async fn answerer(
+        &self,
+        message: &AcceptedMessage,
+    ) -> Result<Answerer<'_>, StoreError> {
+        let conversation = message.conversation();
+        let Some(name) = self.agent_name(message).await? else {
+            if let Some(egress) = self.sandboxes.egress_of(conversation) {
+                egress.choose_agent(conversation, None);
+            }
+            return Ok(Answerer::Own(self.agent_of(conversation).await?));
+        };
+        let ready = self.ready_program(message, &name);
+        Ok(match ready {
+            Ok(program) => Answerer::Sealed(Box::new(program)),
+            Err(why) => Answerer::Nobody(format!(
+                "{why} Nothing was done. /agent {OWN_AGENT} has our own agent answer here."
+            )),
+        })
+    }
+
+    /// The name of the agent of somebody else's that answers here: chosen here, or for the platform, or for all.
+    pub(crate) async fn agent_name(
+        &self,
+        message: &AcceptedMessage,
+    ) -> Result<Option<String>, StoreError> {
+        let chosen = self.store.conversation_agents().of(message.conversation()).await?;
+        let platform = self.agents.platforms.get(&message.said().platform());
+        let name = chosen.or_else(|| platform.cloned());
+        let name = name.or_else(|| self.agents.usual.clone());
+        Ok(name.filter(|name| name != OWN_AGENT))
+    }
+
+    /// The program, with what its conversation may reach made ready.
+    fn ready_program(&self, message: &AcceptedMessage, name: &str) -> Result<AgentProgram, String> {
+        let conversation = message.conversation();
+        let facts = &self.toolsets.of(message.said().platform()).facts;
+        // What somebody else's program does is judged by nobody: only a seal holds it.
+        if facts.boundary != Boundary::Sealed {
+            return Err(format!(
+                "{name} does not run on the backend {}: what it does there is held by no sandbox. The operator \
+                 can choose a sealed backend (terminal.backend: native or docker).",
+                facts.backend
+            ));
+        }
+        let program = self.agents.programs.program(name);
+        let mut program = program.map_err(|error| format!("{error}."))?;
+        let egress = self.sandboxes.egress_of(conversation);
+        let Some(egress) = egress else {
+            if program.hosts.is_empty() {
+                return Ok(program);
+            }
+            return Err(format!(
+                "{name} needs {}, and sandboxes of this gateway have no way out (gateway.egress.mode is closed).",
+                program.hosts.join(", ")
+            ));
+        };
+        // A sandbox that is older than the certificates does not name them to its programs.
+        let mut environment = egress.env(conversation, PROXY_PORT);
+        environment.extend(egress.choose_agent(conversation, Some(name)));
+        environment.extend(program.environment);
+        program.environment = environment;
+        Ok(program)
+    }
+
+    /// Shows who answers here, or has another answer.
+    pub(crate) async fn choose_agent(
+        &self,
+        message: &AcceptedMessage,
+        wanted: &str,
+    ) -> Result<Redacted<String>, CommandError> {
+        let rows = self.store.conversation_agents();
+        let conversation = message.conversation();
+        if wanted.is_empty() {
+            return Ok(self.redactor.redact(self.agent_list(message).await?));
+        }
+        // Another agent may be dearer, and its keys are somebody's.
+        if !message.may_answer() {
+            return Ok(Redacted::constant(
+                "Only somebody who may approve chooses the agent. /agent alone says who answers here.",
+            ));
+        }
+        let wanted = wanted.to_ascii_lowercase();
+        if wanted == "default" {
+            rows.forget(conversation).await?;
+        } else if wanted == OWN_AGENT {
+            rows.choose(conversation, OWN_AGENT).await?;
+        } else {
+            if let Err(why) = self.ready_program(message, &wanted) {
+                return Ok(self.redactor.redact(format!("{why} Nothing was changed.")));
+            }
+            rows.choose(conversation, &wanted).await?;
+        }
+        let now = self.agent_name(message).await?;
+        Ok(self.redactor.redact(format!(
+            "From now on {} answers here. It does not know what was said to another; the files are the same.",
+            now.as_deref().unwrap_or(OWN_AGENT)
+        )))
+    }
+
+    async fn agent_list(&self, message: &AcceptedMessage) -> Result<String, StoreError> {
+        let here = self.agent_name(message).await?;
+        let here = here.as_deref().unwrap_or(OWN_AGENT);
+        let mut text = format!("here: {here}");
+        if here != OWN_AGENT {
+            text.push_str(&format!("\n/agent {OWN_AGENT} - our own agent, with the model of this gateway"));
+        }
+        let listed = self.agents.programs.list();
+        for agent in listed.iter().filter(|agent| agent.name != here) {
+            let missing = agent.missing.as_deref();
+            let missing = missing.map_or_else(String::new, |why| format!(" (not now: {why})"));
+            text.push_str(&format!("\n/agent {} - {}{missing}", agent.name, agent.about));
+        }
+        if listed.is_empty() {
+            text.push_str("\nNo other agent is set up on this gateway.");
+        }
+        Ok(text)
+    }
+
+    /// The conversation starts anew for agents of others too.
+    pub(crate) async fn forget_agents(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
+        self.running_agents.end(conversation);
+        self.store.agent_sessions().forget(conversation).await
+    }
+}
+
+/// Looks after somebody else's agent while it works on a message.
+pub(crate) struct TurnSupervisor<'a> {
+    gateway: &'a Gateway,
+    message: &'a AcceptedMessage,
+    people: &'a CommandApprovals,
+    told: AtomicUsize,
+}
+
+/// Messages about refused hosts in one turn. What comes later is told with the answer.
+const MOST_NOTICES: usize = 3;
+/// For one of them to be sent. The agent waits meanwhile.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(3);
+
+impl<'a> TurnSupervisor<'a> {
+    pub(crate) fn new(
+        gateway: &'a Gateway,
+        message: &'a AcceptedMessage,
+        people: &'a CommandApprovals,
+    ) -> Self {
+        Self {
+            gateway,
+            message,
+            people,
+            told: AtomicUsize::new(0),
+        }
+    }
+
+    async fn tell_refused(&self) {
+        let said = self.message.said();
+        let chat = self.gateway.outbox.chat(&said.account);
+        // Where a message takes one answer, this is not it.
+        let Some(chat) = chat.filter(|chat| chat.capabilities().replies == ReplyRule::Free) else {
+            return;
+        };
+        if self.told.load(Ordering::Relaxed) >= MOST_NOTICES {
+            return;
+        }
+        let refused = self.gateway.refused_hosts(self.message);
+        if refused.is_empty() {
+            return;
+        }
+        self.told.fetch_add(1, Ordering::Relaxed);
+        let text = self.gateway.redactor.redact(refused.trim().to_owned());
+        let reply = ChatReply::text(text.into());
+        match timeout(NOTICE_TIMEOUT, chat.send(&said.place, &reply)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "nobody was told of a refused host"),
+            Err(_) => tracing::debug!("telling of a refused host takes long"),
+        }
+    }
+}
+
+impl AgentSupervisor for TurnSupervisor<'_> {
+    fn ask<'a>(
+        &'a self,
+        request: &'a PermissionRequest,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, PermissionAnswer> {
+        self.people.ask_for_agent(request, stop).boxed()
+    }
+
+    fn note_tool(&self, tool: &ReportedTool) {
+        self.people.note_agent_tool(tool);
+    }
+
+    fn look_out(&self) -> BoxFuture<'_, ()> {
+        self.tell_refused().boxed()
+    }
+}

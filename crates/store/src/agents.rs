@@ -1,0 +1,146 @@
+//! Which agent answers in a conversation, and what it calls its session.
+
+use hermetic_types::ConversationKey;
+
+use crate::StoreError;
+use crate::database::WithoutRoom::Fail;
+use crate::database::WriteDurability::OnDisk;
+use crate::database::{Database, DatabaseRow, SqlStatement};
+
+/// The agents that somebody chose for conversations.
+#[derive(Clone, Debug)]
+pub struct ConversationAgents {
+    database: Database,
+}
+
+impl ConversationAgents {
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
+    }
+
+    pub async fn of(&self, conversation: &ConversationKey) -> Result<Option<String>, StoreError> {
+        let query =
+            SqlStatement::new("SELECT agent FROM conversation_agents WHERE conversation = ?")
+                .bind(conversation.as_str());
+        let agent = |row: &DatabaseRow| row.get(0);
+        let doing = "read the agent of a conversation";
+        self.database.read_first(doing, query, agent).await
+    }
+
+    pub async fn choose(
+        &self,
+        conversation: &ConversationKey,
+        agent: &str,
+    ) -> Result<(), StoreError> {
+        let chosen = SqlStatement::new(
+            "INSERT INTO conversation_agents (conversation, agent) VALUES (?, ?)
+             ON CONFLICT (conversation) DO UPDATE SET agent = excluded.agent",
+        )
+        .bind(conversation.as_str())
+        .bind(agent);
+        let written = self
+            .database
+            .change("choose an agent", (OnDisk, Fail), chosen);
+        written.await.map(drop)
+    }
+
+    /// The one of the configuration answers again.
+    pub async fn forget(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
+        let forgotten = SqlStatement::new("DELETE FROM conversation_agents WHERE conversation = ?")
+            .bind(conversation.as_str());
+        let doing = "choose the usual agent";
+        let written = self.database.change(doing, (OnDisk, Fail), forgotten);
+        written.await.map(drop)
+    }
+}
+
+/// What agents call their sessions.
+#[derive(Clone, Debug)]
+pub struct AgentSessionRows {
+    database: Database,
+}
+
+impl AgentSessionRows {
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
+    }
+
+    pub async fn of(
+        &self,
+        conversation: &ConversationKey,
+        agent: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let query = SqlStatement::new(
+            "SELECT session FROM agent_sessions WHERE conversation = ? AND agent = ?",
+        )
+        .bind(conversation.as_str())
+        .bind(agent);
+        let session = |row: &DatabaseRow| row.get(0);
+        let doing = "read the session of an agent";
+        self.database.read_first(doing, query, session).await
+    }
+
+    pub async fn keep(
+        &self,
+        conversation: &ConversationKey,
+        agent: &str,
+        session: &str,
+    ) -> Result<(), StoreError> {
+        let kept = SqlStatement::new(
+            "INSERT INTO agent_sessions (conversation, agent, session) VALUES (?, ?, ?)
+             ON CONFLICT (conversation, agent) DO UPDATE SET session = excluded.session",
+        )
+        .bind(conversation.as_str())
+        .bind(agent)
+        .bind(session);
+        let doing = "keep the session of an agent";
+        let written = self.database.change(doing, (OnDisk, Fail), kept);
+        written.await.map(drop)
+    }
+
+    /// Every agent of the conversation begins anew.
+    pub async fn forget(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
+        let forgotten = SqlStatement::new("DELETE FROM agent_sessions WHERE conversation = ?")
+            .bind(conversation.as_str());
+        let doing = "forget the sessions of agents";
+        let written = self.database.change(doing, (OnDisk, Fail), forgotten);
+        written.await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_types::SystemClock;
+
+    use super::*;
+    use crate::Store;
+
+    #[tokio::test]
+    async fn what_was_chosen_and_what_is_kept_is_the_conversations_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared());
+        let store = store.await.unwrap();
+        let (key, other) = (ConversationKey::new("k"), ConversationKey::new("other"));
+        let agents = store.conversation_agents();
+        agents.choose(&key, "a").await.unwrap();
+        agents.choose(&key, "b").await.unwrap();
+        assert_eq!(agents.of(&key).await.unwrap().as_deref(), Some("b"));
+        assert_eq!(agents.of(&other).await.unwrap(), None);
+        agents.forget(&key).await.unwrap();
+        assert_eq!(agents.of(&key).await.unwrap(), None);
+
+        let sessions = store.agent_sessions();
+        for (agent, session) in [("a", "1"), ("b", "2"), ("a", "3")] {
+            sessions.keep(&key, agent, session).await.unwrap();
+        }
+        assert_eq!(sessions.of(&key, "a").await.unwrap().as_deref(), Some("3"));
+        assert_eq!(sessions.of(&key, "b").await.unwrap().as_deref(), Some("2"));
+        assert_eq!(sessions.of(&other, "a").await.unwrap(), None);
+        store.history().clear(&key).await.unwrap();
+        assert_eq!(
+            sessions.of(&key, "a").await.unwrap(),
+            None,
+            "forgotten with what was said"
+        );
+    }
+}
