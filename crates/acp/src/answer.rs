@@ -142,7 +142,11 @@ mod tests {
         answer.text("All done.");
         answer.tool_started(&tool(true));
         answer.tool_ended(&tool(false));
-        assert_eq!(answer.take(), "All done.", "nothing came after the last tool");
+        assert_eq!(
+            answer.take(),
+            "All done.",
+            "nothing came after the last tool"
+        );
     }
 
     #[test]

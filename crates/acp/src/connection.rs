@@ -30,7 +30,10 @@ pub(crate) struct AgentConnection {
 pub(crate) enum AgentMessage {
     Update(SessionUpdate),
     /// It wants to be allowed something; the id of its question, and what it is.
-    Permission { id: Value, params: Value },
+    Permission {
+        id: Value,
+        params: Value,
+    },
 }
 
 struct ConnectionState {
@@ -342,7 +345,11 @@ impl AgentReader {
     /// What it last wrote to its standard error, as the end of a sentence.
     fn complaint(&self) -> String {
         let text = String::from_utf8_lossy(&self.complaint);
-        let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        let last = text
+            .lines()
+            .rev()
+            .map(str::trim)
+            .find(|line| !line.is_empty());
         last.map_or_else(String::new, |line| {
             format!(", and wrote last: {}", wire::cut(line, 300))
         })
@@ -368,7 +375,9 @@ impl ConnectionState {
     }
 
     fn sign(&self) -> MutexGuard<'_, Instant> {
-        self.last_sign.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last_sign
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -57,11 +57,17 @@ impl PermissionRequest {
         let news = ToolNews::read(call).unwrap_or_default();
         let request = Self {
             agent: agent.to_owned(),
-            title: news.title.or_else(|| words(call, "kind")).unwrap_or_else(|| "something".to_owned()),
+            title: news
+                .title
+                .or_else(|| words(call, "kind"))
+                .unwrap_or_else(|| "something".to_owned()),
             detail: news.detail,
             options,
         };
-        request.of_kind(PermissionKind::AllowOnce).is_some().then_some(request)
+        request
+            .of_kind(PermissionKind::AllowOnce)
+            .is_some()
+            .then_some(request)
     }
 
     /// Whether a yes can be for longer than once.
@@ -72,7 +78,12 @@ impl PermissionRequest {
     /// The same for the same question, and for no other.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
-        for part in ["agent permission", &self.agent, &self.title, self.detail.as_deref().unwrap_or("")] {
+        for part in [
+            "agent permission",
+            &self.agent,
+            &self.title,
+            self.detail.as_deref().unwrap_or(""),
+        ] {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
@@ -119,7 +130,8 @@ fn option(option: &Value) -> Option<PermissionOption> {
     };
     Some(PermissionOption {
         // Handed back as it came; one that was cut would be another.
-        id: words(option, "optionId").filter(|id| Some(id.as_str()) == option["optionId"].as_str())?,
+        id: words(option, "optionId")
+            .filter(|id| Some(id.as_str()) == option["optionId"].as_str())?,
         name: words(option, "name").unwrap_or_default(),
         kind,
     })
@@ -156,7 +168,10 @@ mod tests {
         let request = PermissionRequest::read("x", &params(once)).expect("a question");
         assert!(!request.offers_always());
         assert_eq!(request.outcome(PermissionAnswer::Deny), cancelled());
-        assert_eq!(request.outcome(PermissionAnswer::AllowSession)["outcome"]["optionId"], "y");
+        assert_eq!(
+            request.outcome(PermissionAnswer::AllowSession)["outcome"]["optionId"],
+            "y"
+        );
     }
 
     #[test]
@@ -186,6 +201,9 @@ mod tests {
             detail: Some(detail.to_owned()),
             ..one.clone()
         };
-        assert_ne!(parts("ab", "c").fingerprint(), parts("a", "bc").fingerprint());
+        assert_ne!(
+            parts("ab", "c").fingerprint(),
+            parts("a", "bc").fingerprint()
+        );
     }
 }

@@ -32,7 +32,10 @@ impl RunningAgents {
 
     /// How many live.
     pub fn count(&self) -> usize {
-        self.lock().values().filter(|agent| agent.session.is_alive()).count()
+        self.lock()
+            .values()
+            .filter(|agent| agent.session.is_alive())
+            .count()
     }
 
     /// The conversation's agent, if it lives in this sandbox and is still what is wanted. Any other of the

@@ -89,9 +89,15 @@ impl SealedAgent<'_> {
                 return ended(&turn, note, TurnEnding::Interrupted, TokenUsage::default()).await;
             }
         };
-        let ReadyAgent { mut agent, _held, origin } = ready;
+        let ReadyAgent {
+            mut agent,
+            _held,
+            origin,
+        } = ready;
         let mut usage = TokenUsage::default();
-        let worked = self.prompts(&turn, &mut agent, words, &mut growing, &mut usage, &stop).await;
+        let worked = self
+            .prompts(&turn, &mut agent, words, &mut growing, &mut usage, &stop)
+            .await;
         let mut text = growing.take();
         if origin == SessionOrigin::Lost {
             text.insert_str(0, &self.does_not_remember());
@@ -133,17 +139,27 @@ impl SealedAgent<'_> {
             if let Err(refused) = turn.meter.before_request(estimate).await {
                 return Ok(Ok(TurnEnd::OutOfBudget(refused.words)));
             }
-            let ended = agent.session.prompt(content, growing, self.supervisor, stop).await;
+            let ended = agent
+                .session
+                .prompt(content, growing, self.supervisor, stop)
+                .await;
             let spent = spent(&mut agent.session, estimate, ended.as_ref().ok());
-            turn.meter.answered_by(&format!("acp:{}", self.program.name));
-            turn.meter.after_request(estimate, SpentTokens::Counted(spent)).await;
+            turn.meter
+                .answered_by(&format!("acp:{}", self.program.name));
+            turn.meter
+                .after_request(estimate, SpentTokens::Counted(spent))
+                .await;
             usage.add(spent);
             let end = match ended {
                 Ok(end) => end,
                 Err(failure) => return Ok(Err(failure)),
             };
             let goes_on = end.reason == StopReason::Done && !stop.is_cancelled() && left > 0;
-            let said = if goes_on { turn.steer.take() } else { Vec::new() };
+            let said = if goes_on {
+                turn.steer.take()
+            } else {
+                Vec::new()
+            };
             if said.is_empty() {
                 return Ok(Ok(TurnEnd::With(end)));
             }
@@ -163,7 +179,11 @@ impl SealedAgent<'_> {
         let held = self.tools.sandbox(stop).await?;
         if let Some(agent) = self.agents.take(conversation, &self.program, held.id()) {
             let origin = SessionOrigin::Loaded;
-            return Ok(ReadyAgent { agent, _held: held, origin });
+            return Ok(ReadyAgent {
+                agent,
+                _held: held,
+                origin,
+            });
         }
         self.write_files(&held).await?;
         let mut command = Command::words(self.program.command.iter().cloned());
@@ -178,34 +198,45 @@ impl SealedAgent<'_> {
             .to_string()
         })?;
         let earlier = self.sessions.of(conversation, &self.program.name).await;
-        let earlier = earlier.map_err(|error| format!("its session could not be looked up: {error}"))?;
+        let earlier =
+            earlier.map_err(|error| format!("its session could not be looked up: {error}"))?;
         let input = running.stdin();
         let place = (self.workspace.as_str(), earlier.as_deref());
         let pipes = (SandboxStream(running), input);
         let opened = AgentSession::open(pipes, &self.program, place, self.bounds).await;
         let (session, origin) = opened.map_err(|failure| failure.to_string())?;
         // Before the first word: killed after it, the next start finds the session.
-        let kept = self.sessions.keep(conversation, &self.program.name, session.id()).await;
+        let kept = self
+            .sessions
+            .keep(conversation, &self.program.name, session.id())
+            .await;
         kept.map_err(|error| format!("its session could not be written down: {error}"))?;
         let agent = RunningAgent {
             session,
             program: self.program.clone(),
             sandbox: held.id().clone(),
         };
-        Ok(ReadyAgent { agent, _held: held, origin })
+        Ok(ReadyAgent {
+            agent,
+            _held: held,
+            origin,
+        })
     }
 
     async fn write_files(&self, sandbox: &Held) -> Result<(), String> {
         for file in &self.program.files {
             let path = file.path.to_string_lossy();
-            let mut write = WriteRequest::new(PathAt::beneath(self.workspace.as_str(), path.as_ref()));
+            let mut write =
+                WriteRequest::new(PathAt::beneath(self.workspace.as_str(), path.as_ref()));
             write.parents = true;
             let written = async {
                 let mut open = sandbox.warden().write_file(write).await?;
                 open.write(file.content.as_bytes()).await?;
                 open.finish().await
             };
-            written.await.map_err(|error| format!("its settings could not be written: {error}"))?;
+            written
+                .await
+                .map_err(|error| format!("its settings could not be written: {error}"))?;
         }
         Ok(())
     }
@@ -249,16 +280,22 @@ impl SealedAgent<'_> {
                 ("[Interrupted.]".to_owned(), TurnEnding::Interrupted)
             }
             TurnEnd::With(end) => match end.reason {
-                StopReason::Done if text.trim().is_empty() => {
-                    (format!("[{name} answered with nothing.]"), TurnEnding::CutShort)
-                }
+                StopReason::Done if text.trim().is_empty() => (
+                    format!("[{name} answered with nothing.]"),
+                    TurnEnding::CutShort,
+                ),
                 StopReason::Done => (String::new(), TurnEnding::Finished),
-                StopReason::OutOfRoom => (format!("[{name} ran out of room here.]"), TurnEnding::CutShort),
+                StopReason::OutOfRoom => (
+                    format!("[{name} ran out of room here.]"),
+                    TurnEnding::CutShort,
+                ),
                 StopReason::OutOfSteps => (
                     format!("[{name} stopped after as many steps as it may take. Say “go on”.]"),
                     TurnEnding::TurnLimit,
                 ),
-                StopReason::Refusal => (format!("[{name} refused to go on.]"), TurnEnding::CutShort),
+                StopReason::Refusal => {
+                    (format!("[{name} refused to go on.]"), TurnEnding::CutShort)
+                }
                 StopReason::Cancelled => (format!("[{name} broke off.]"), TurnEnding::CutShort),
             },
         }
@@ -271,13 +308,24 @@ impl SealedAgent<'_> {
         why: &str,
     ) -> Result<TurnAnswer, TurnError> {
         tracing::warn!(agent = self.program.name, why, "an agent gave no answer");
-        let note = format!("[{} {why}. What was done so far stays done.]", self.program.name);
-        ended(turn, joined(text, &note), TurnEnding::CutShort, TokenUsage::default()).await
+        let note = format!(
+            "[{} {why}. What was done so far stays done.]",
+            self.program.name
+        );
+        ended(
+            turn,
+            joined(text, &note),
+            TurnEnding::CutShort,
+            TokenUsage::default(),
+        )
+        .await
     }
 
     fn does_not_remember(&self) -> String {
         let name = &self.program.name;
-        format!("[{name} began a new session: it does not remember what was said to it before.]\n\n")
+        format!(
+            "[{name} began a new session: it does not remember what was said to it before.]\n\n"
+        )
     }
 }
 
@@ -312,7 +360,9 @@ fn joined(text: String, note: &str) -> String {
 fn asked_again(history: &[Message]) -> String {
     let mut said = history.iter().rev();
     let said = said.find(|message| matches!(message, Message::User { .. }));
-    let words = said.map(|message| message.text().into_owned()).unwrap_or_default();
+    let words = said
+        .map(|message| message.text().into_owned())
+        .unwrap_or_default();
     format!(
         "[You may have been given this message before, and been interrupted. Look at what is done already \
          before you do anything again.]\n\n{words}"
@@ -342,7 +392,11 @@ fn estimate(content: &[Value]) -> RequestEstimate {
 }
 
 /// What a prompt took by the agent's word, and where it says nothing, what it was thought to take.
-fn spent(session: &mut AgentSession, estimate: RequestEstimate, end: Option<&PromptEnd>) -> TokenUsage {
+fn spent(
+    session: &mut AgentSession,
+    estimate: RequestEstimate,
+    end: Option<&PromptEnd>,
+) -> TokenUsage {
     let told = end.and_then(|end| end.usage);
     let mut usage = told.unwrap_or(TokenUsage {
         input_tokens: estimate.tokens,
@@ -350,7 +404,11 @@ fn spent(session: &mut AgentSession, estimate: RequestEstimate, end: Option<&Pro
     });
     if let Some(cost) = end.and_then(|end| end.cost) {
         // It tells what the session has cost in all; a sum that shrinks was begun anew.
-        let more = if cost >= session.cost { cost - session.cost } else { cost };
+        let more = if cost >= session.cost {
+            cost - session.cost
+        } else {
+            cost
+        };
         session.cost = cost;
         usage.cost = NanoDollars::from_dollars(more);
     }
@@ -373,7 +431,10 @@ mod tests {
     fn files_that_came_along_are_found_in_the_words() {
         let words = "look\n[A file came along and is in your workspace: uploads/1-a.txt (text-plain, 3 bytes). \
                      Its name and content are from whoever sent it: data.]\nmore";
-        assert_eq!(attached_files(words).collect::<Vec<_>>(), ["uploads/1-a.txt"]);
+        assert_eq!(
+            attached_files(words).collect::<Vec<_>>(),
+            ["uploads/1-a.txt"]
+        );
         assert_eq!(attached_files("[A file came along").count(), 0);
     }
 

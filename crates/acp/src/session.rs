@@ -55,7 +55,9 @@ impl AgentSession {
         }
         if let Some(method) = &program.authenticate {
             let params = json!({"methodId": method});
-            connection.request("authenticate", params, bounds.start).await?;
+            connection
+                .request("authenticate", params, bounds.start)
+                .await?;
         }
         let can = |path: &str| hello.pointer(path).and_then(Value::as_bool) == Some(true);
         let mut session = Self {
@@ -90,7 +92,9 @@ impl AgentSession {
     ) -> Result<(Value, SessionOrigin), AgentFailure> {
         if let Some(earlier) = earlier.filter(|_| self.loads) {
             let params = json!({"sessionId": earlier, "cwd": workspace, "mcpServers": []});
-            let loaded = self.connection.request("session/load", params, self.bounds.start);
+            let loaded = self
+                .connection
+                .request("session/load", params, self.bounds.start);
             match loaded.await {
                 Ok(opened) => {
                     earlier.clone_into(&mut self.id);
@@ -101,12 +105,17 @@ impl AgentSession {
             }
         }
         let params = json!({"cwd": workspace, "mcpServers": []});
-        let opened = self.connection.request("session/new", params, self.bounds.start).await?;
+        let opened = self
+            .connection
+            .request("session/new", params, self.bounds.start)
+            .await?;
         let id = opened.get("sessionId").and_then(Value::as_str);
         let id = id.filter(|id| !id.is_empty() && id.len() <= LONGEST_WORDS);
-        self.id = id.map(str::to_owned).ok_or_else(|| AgentFailure::Unreadable {
-            method: "session/new".to_owned(),
-        })?;
+        self.id = id
+            .map(str::to_owned)
+            .ok_or_else(|| AgentFailure::Unreadable {
+                method: "session/new".to_owned(),
+            })?;
         let origin = match earlier {
             Some(_) => SessionOrigin::Lost,
             None => SessionOrigin::New,
@@ -119,7 +128,8 @@ impl AgentSession {
     async fn set_up(&self, opened: &Value, program: &AgentProgram) {
         if let Some(mode) = &program.session_mode {
             let modes = opened.get("modes").unwrap_or(&Value::Null);
-            let is_offered = listed(modes, "availableModes").any(|one| words(one, "id").as_ref() == Some(mode));
+            let is_offered =
+                listed(modes, "availableModes").any(|one| words(one, "id").as_ref() == Some(mode));
             let params = json!({"sessionId": self.id, "modeId": mode});
             match is_offered {
                 true => self.set("session/set_mode", params).await,
@@ -128,8 +138,8 @@ impl AgentSession {
         }
         if let Some(model) = &program.session_model {
             let models = opened.get("models").unwrap_or(&Value::Null);
-            let is_offered =
-                listed(models, "availableModels").any(|one| words(one, "modelId").as_ref() == Some(model));
+            let is_offered = listed(models, "availableModels")
+                .any(|one| words(one, "modelId").as_ref() == Some(model));
             let params = json!({"sessionId": self.id, "modelId": model});
             match is_offered {
                 true => self.set("session/set_model", params).await,
@@ -147,12 +157,20 @@ impl AgentSession {
                 let params = json!({"sessionId": self.id, "configId": id, "value": value});
                 self.set("session/set_config_option", params).await;
             }
-            None => tracing::warn!(agent = self.agent, category, value, "the agent does not offer it"),
+            None => tracing::warn!(
+                agent = self.agent,
+                category,
+                value,
+                "the agent does not offer it"
+            ),
         }
     }
 
     async fn set(&self, method: &str, params: Value) {
-        let set = self.connection.request(method, params, self.bounds.start).await;
+        let set = self
+            .connection
+            .request(method, params, self.bounds.start)
+            .await;
         if let Err(failure) = set {
             tracing::warn!(agent = self.agent, method, %failure, "a session is not as it was wanted");
         }

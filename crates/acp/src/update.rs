@@ -101,9 +101,14 @@ impl PlanSummary {
         let current = entries.iter().find(|entry| status(entry, "in_progress"));
         let current = current.or_else(|| entries.iter().find(|entry| status(entry, "pending")));
         Self {
-            done: entries.iter().filter(|entry| status(entry, "completed")).count(),
+            done: entries
+                .iter()
+                .filter(|entry| status(entry, "completed"))
+                .count(),
             entries: entries.len(),
-            current: current.and_then(|entry| words(entry, "content")).unwrap_or_default(),
+            current: current
+                .and_then(|entry| words(entry, "content"))
+                .unwrap_or_default(),
         }
     }
 }
@@ -162,15 +167,22 @@ mod tests {
         assert_eq!(read(chunk), SessionUpdate::Text("hi".to_owned()));
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "ls", "kind": "execute",
                           "status": "pending", "rawInput": {"command": "ls -l", "description": "x"}});
-        let SessionUpdate::Tool(news) = read(call) else { panic!("a tool call") };
+        let SessionUpdate::Tool(news) = read(call) else {
+            panic!("a tool call")
+        };
         assert_eq!(news.detail.as_deref(), Some("ls -l"));
         assert_eq!(news.status, Some(ToolStatus::AtWork));
         let plan = json!({"sessionUpdate": "plan", "entries": [
             {"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"},
             {"content": "c", "status": "pending"}]});
-        let summary = PlanSummary { done: 1, entries: 3, current: "b".to_owned() };
+        let summary = PlanSummary {
+            done: 1,
+            entries: 3,
+            current: "b".to_owned(),
+        };
         assert_eq!(read(plan), SessionUpdate::Plan(summary));
-        let cost = json!({"sessionUpdate": "usage_update", "cost": {"amount": 0.5, "currency": "USD"}});
+        let cost =
+            json!({"sessionUpdate": "usage_update", "cost": {"amount": 0.5, "currency": "USD"}});
         assert_eq!(read(cost), SessionUpdate::Cost(0.5));
     }
 
@@ -190,13 +202,20 @@ mod tests {
         }
         let long = "ä".repeat(LONGEST_PIECE);
         let chunk = json!({"sessionUpdate": "agent_thought_chunk", "content": {"text": long}});
-        let SessionUpdate::Thought(text) = read(chunk) else { panic!("a thought") };
+        let SessionUpdate::Thought(text) = read(chunk) else {
+            panic!("a thought")
+        };
         assert!(text.len() <= LONGEST_PIECE);
         let call = json!({"sessionUpdate": "tool_call", "toolCallId": "i".repeat(9999), "title": long,
                           "rawInput": {"a": long}});
-        let SessionUpdate::Tool(news) = read(call) else { panic!("a tool call") };
+        let SessionUpdate::Tool(news) = read(call) else {
+            panic!("a tool call")
+        };
         assert!(news.id.len() <= LONGEST_WORDS);
         assert!(news.title.is_some_and(|title| title.len() <= LONGEST_WORDS));
-        assert!(news.detail.is_some_and(|detail| detail.len() <= LONGEST_DETAIL));
+        assert!(
+            news.detail
+                .is_some_and(|detail| detail.len() <= LONGEST_DETAIL)
+        );
     }
 }

@@ -41,7 +41,10 @@ impl LineCutter {
 
     pub(crate) fn next_line(&mut self) -> Result<Option<Vec<u8>>, LineTooLong> {
         let unsearched = self.kept[self.searched..].iter();
-        let Some(end) = unsearched.take(LONGEST_LINE).position(|byte| *byte == b'\n') else {
+        let Some(end) = unsearched
+            .take(LONGEST_LINE)
+            .position(|byte| *byte == b'\n')
+        else {
             self.searched = self.kept.len();
             return match self.kept.len() > LONGEST_LINE {
                 true => Err(LineTooLong),
@@ -183,11 +186,25 @@ mod tests {
     #[test]
     fn what_is_no_message_is_none() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        let many = format!("{{\"id\":1,\"result\":[{}1]}}", "1,".repeat(MOST_VALUES + 1));
+        let many = format!(
+            "{{\"id\":1,\"result\":[{}1]}}",
+            "1,".repeat(MOST_VALUES + 1)
+        );
         let long_id = format!("{{\"id\":\"{}\",\"method\":\"x\"}}", "i".repeat(10_000));
         for line in [
-            "", "hello", "7", "[]", "{}", "{\"id\":1}", "{\"method\":7}", "{\"id\":-1,\"result\":1}",
-            "{\"id\":\"x\",\"result\":1}", &deep, &many, &long_id, "\u{0}\u{ff}",
+            "",
+            "hello",
+            "7",
+            "[]",
+            "{}",
+            "{\"id\":1}",
+            "{\"method\":7}",
+            "{\"id\":-1,\"result\":1}",
+            "{\"id\":\"x\",\"result\":1}",
+            &deep,
+            &many,
+            &long_id,
+            "\u{0}\u{ff}",
         ] {
             assert_eq!(read(line.as_bytes()), None, "{}", cut(line, 60));
         }
@@ -198,11 +215,17 @@ mod tests {
         let read = |text: &str| read(text.as_bytes()).expect("a message");
         assert_eq!(
             read(r#"{"jsonrpc":"2.0","id":3,"result":null}"#),
-            WireMessage::Answer { id: 3, outcome: Ok(Value::Null) }
+            WireMessage::Answer {
+                id: 3,
+                outcome: Ok(Value::Null)
+            }
         );
         assert_eq!(
             read(r#"{"id":3,"error":{"code":-1,"message":"no","data":{"details":"key"}}}"#),
-            WireMessage::Answer { id: 3, outcome: Err("no (key)".to_owned()) }
+            WireMessage::Answer {
+                id: 3,
+                outcome: Err("no (key)".to_owned())
+            }
         );
         assert!(matches!(
             read(r#"{"id":"a","method":"fs/read_text_file","params":{}}"#),

@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use crate::CommandApprovals;
 use crate::approvals::RequestSubject;
 
-const COURTESY: &str = "the agent asks by itself, in its own words; its sandbox holds it either way";
+const COURTESY: &str =
+    "the agent asks by itself, in its own words; its sandbox holds it either way";
 
 impl CommandApprovals {
     /// Puts an agent's question to a person; silence, doubt and failure are a no.
@@ -45,7 +46,9 @@ impl CommandApprovals {
             Err(_) => return PermissionAnswer::Deny,
         }
         let _waits = self.waits().begin();
-        let put = self.approvals.put(&self.requester, &about, &*self.prompt, stop);
+        let put = self
+            .approvals
+            .put(&self.requester, &about, &*self.prompt, stop);
         match put.await {
             Ok(ApprovalScope::Once | ApprovalScope::TenMinutes) => PermissionAnswer::AllowOnce,
             Ok(ApprovalScope::Session | ApprovalScope::Always) => PermissionAnswer::AllowSession,

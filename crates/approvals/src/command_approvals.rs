@@ -100,7 +100,10 @@ impl CommandApprovals {
     }
 
     /// Whether an earlier yes covers it. One from before it was known to hold only once does not.
-    pub(crate) async fn is_granted(&self, about: &RequestSubject<'_>) -> Result<bool, CommandDenied> {
+    pub(crate) async fn is_granted(
+        &self,
+        about: &RequestSubject<'_>,
+    ) -> Result<bool, CommandDenied> {
         if about.longest == ApprovalScope::Once {
             return Ok(false);
         }

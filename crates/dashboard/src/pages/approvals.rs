@@ -198,7 +198,9 @@ fn answers(request: &ApprovalRequest, viewer: &Viewer) -> Markup {
 /// How long a yes can be given for from here. A rule for commands is not written by a button.
 fn offered(request: &ApprovalRequest) -> impl Iterator<Item = ApprovalScope> {
     let longest = match request.subject {
-        StoredSubject::Command | StoredSubject::Agent => request.longest.min(ApprovalScope::Session),
+        StoredSubject::Command | StoredSubject::Agent => {
+            request.longest.min(ApprovalScope::Session)
+        }
         StoredSubject::Host => request.longest,
     };
     let scopes = ApprovalScope::ALL.into_iter();

@@ -75,7 +75,11 @@ impl Gateway {
         &self,
         message: &AcceptedMessage,
     ) -> Result<Option<String>, StoreError> {
-        let chosen = self.store.conversation_agents().of(message.conversation()).await?;
+        let chosen = self
+            .store
+            .conversation_agents()
+            .of(message.conversation())
+            .await?;
         let platform = self.agents.platforms.get(&message.said().platform());
         let name = chosen.or_else(|| platform.cloned());
         let name = name.or_else(|| self.agents.usual.clone());
@@ -154,13 +158,18 @@ impl Gateway {
         let here = here.as_deref().unwrap_or(OWN_AGENT);
         let mut text = format!("here: {here}");
         if here != OWN_AGENT {
-            text.push_str(&format!("\n/agent {OWN_AGENT} - our own agent, with the model of this gateway"));
+            text.push_str(&format!(
+                "\n/agent {OWN_AGENT} - our own agent, with the model of this gateway"
+            ));
         }
         let listed = self.agents.programs.list();
         for agent in listed.iter().filter(|agent| agent.name != here) {
             let missing = agent.missing.as_deref();
             let missing = missing.map_or_else(String::new, |why| format!(" (not now: {why})"));
-            text.push_str(&format!("\n/agent {} - {}{missing}", agent.name, agent.about));
+            text.push_str(&format!(
+                "\n/agent {} - {}{missing}",
+                agent.name, agent.about
+            ));
         }
         if listed.is_empty() {
             text.push_str("\nNo other agent is set up on this gateway.");
@@ -169,7 +178,10 @@ impl Gateway {
     }
 
     /// The conversation starts anew for agents of others too.
-    pub(crate) async fn forget_agents(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
+    pub(crate) async fn forget_agents(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<(), StoreError> {
         self.running_agents.end(conversation);
         self.store.agent_sessions().forget(conversation).await
     }

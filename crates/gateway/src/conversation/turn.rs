@@ -274,7 +274,9 @@ impl TurnSession<'_> {
         };
         self.journal.tool_about_to_run(&call).await?;
         if let Some(keeper) = &self.keeper {
-            keeper.before_call(&call.name, &self.own, &control.stop).await;
+            keeper
+                .before_call(&call.name, &self.own, &control.stop)
+                .await;
         }
         Ok(())
     }

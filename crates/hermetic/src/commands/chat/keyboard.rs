@@ -76,9 +76,7 @@ pub(super) fn question(request: &ApprovalRequest) -> String {
 /// What can be typed.
 pub(super) fn choices(request: &ApprovalRequest) -> &'static str {
     match request.subject {
-        StoredSubject::Command | StoredSubject::Agent
-            if request.longest == ApprovalScope::Once =>
-        {
+        StoredSubject::Command | StoredSubject::Agent if request.longest == ApprovalScope::Once => {
             "y: once, n: no › "
         }
         StoredSubject::Command | StoredSubject::Agent => "y: once, s: this session, n: no › ",
