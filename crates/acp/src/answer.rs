@@ -16,8 +16,13 @@ pub(crate) struct GrowingAnswer<'a> {
     shows_thoughts: bool,
     text: String,
     before: String,
+    /// The end of what it thinks.
+    thoughts: String,
     left_out: bool,
 }
+
+/// Of what it thinks, the end.
+const SHOWN_THOUGHTS: usize = 400;
 
 impl<'a> GrowingAnswer<'a> {
     pub(crate) fn new(observer: &'a dyn TurnObserver, shows_thoughts: bool) -> Self {
@@ -26,6 +31,7 @@ impl<'a> GrowingAnswer<'a> {
             shows_thoughts,
             text: String::new(),
             before: String::new(),
+            thoughts: String::new(),
             left_out: false,
         }
     }
@@ -47,6 +53,7 @@ impl<'a> GrowingAnswer<'a> {
     }
 
     fn turn_page(&mut self) {
+        self.thoughts.clear();
         let said = std::mem::take(&mut self.text);
         if !said.trim().is_empty() {
             self.before = said;
@@ -67,7 +74,11 @@ impl PromptListener for GrowingAnswer<'_> {
 
     fn thought(&mut self, piece: &str) {
         if self.shows_thoughts {
-            self.observer.tool_started(&shown("thinks", piece));
+            self.thoughts.push_str(piece);
+            let excess = self.thoughts.len().saturating_sub(SHOWN_THOUGHTS);
+            let begin = (excess..).find(|at| self.thoughts.is_char_boundary(*at));
+            self.thoughts.drain(..begin.unwrap_or(0));
+            self.observer.tool_started(&shown("thinks", &self.thoughts));
         }
     }
 
@@ -86,9 +97,10 @@ impl PromptListener for GrowingAnswer<'_> {
             true => ToolResult::failed("failed"),
             false => ToolResult::new(""),
         };
-        // What was said while the tool ran is shown no more either.
-        self.turn_page();
-        self.observer.tool_ended(&called(tool), &result);
+        // Some tell of an end when they are in the middle of their answer, which goes on then.
+        if self.text.trim().is_empty() {
+            self.observer.tool_ended(&called(tool), &result);
+        }
     }
 }
 
@@ -147,6 +159,11 @@ mod tests {
             "All done.",
             "nothing came after the last tool"
         );
+        answer.tool_started(&tool(true));
+        answer.text("In the ");
+        answer.tool_ended(&tool(false));
+        answer.text("middle.");
+        assert_eq!(answer.take(), "In the middle.");
     }
 
     #[test]

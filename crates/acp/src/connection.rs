@@ -18,6 +18,9 @@ use crate::stream::{AgentInput, AgentStream, StreamEvent};
 use crate::update::{SessionUpdate, session_of};
 use crate::wire::{self, LineCutter, WireMessage};
 
+/// For a message to find room among those that wait to be written.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A living agent. Dropping it ends the agent.
 pub(crate) struct AgentConnection {
     unwritten: mpsc::Sender<Vec<u8>>,
@@ -127,9 +130,12 @@ impl AgentConnection {
         *self.state.sign() = Instant::now();
     }
 
+    /// One that reads nothing is given up: whoever sends this has other things to look at.
     pub(crate) async fn send(&self, line: Vec<u8>) -> Result<(), AgentFailure> {
-        let sent = self.unwritten.send(line).await;
-        sent.map_err(|_| self.why_ended())
+        match timeout(SEND_TIMEOUT, self.unwritten.send(line)).await {
+            Ok(sent) => sent.map_err(|_| self.why_ended()),
+            Err(_) => Err(takes_no_more()),
+        }
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Value) -> Result<(), AgentFailure> {
@@ -224,20 +230,23 @@ async fn serve(
             }
         }
     };
-    let no_more = || AgentFailure::Ended {
-        how: "takes no more input".to_owned(),
-        complaint: String::new(),
-    };
     let why = tokio::select! {
         why = reader.read() => why,
         // What it wrote before it closed its input says more than that it did.
-        () = writing => timeout(Duration::from_secs(1), reader.read()).await.unwrap_or_else(|_| no_more()),
+        () = writing => timeout(Duration::from_secs(1), reader.read()).await.unwrap_or_else(|_| takes_no_more()),
         () = end.cancelled() => AgentFailure::LetGo,
     };
     let state = Arc::clone(&reader.state);
     // The program first: whoever learns of the end may start another.
     drop(reader);
     state.end(why);
+}
+
+fn takes_no_more() -> AgentFailure {
+    AgentFailure::Ended {
+        how: "takes no more input".to_owned(),
+        complaint: String::new(),
+    }
 }
 
 struct AgentReader {

@@ -176,7 +176,7 @@ impl SealedAgent<'_> {
     /// The conversation's agent: the living one, or one that is started now.
     async fn ready(&self, stop: &CancellationToken) -> Result<ReadyAgent, String> {
         let conversation = self.tools.conversation();
-        let held = self.tools.sandbox(stop).await?;
+        let held = self.tools.sandbox(stop).await.map_err(not_started)?;
         if let Some(agent) = self.agents.take(conversation, &self.program, held.id()) {
             let origin = SessionOrigin::Loaded;
             return Ok(ReadyAgent {
@@ -190,16 +190,19 @@ impl SealedAgent<'_> {
         command.env.clone_from(&self.program.environment);
         command.workdir = Some(self.workspace.clone());
         command.stdin = CommandInput::Open;
-        let cleared = self.tools.clear_configured(command).await?;
+        let cleared = self
+            .tools
+            .clear_configured(command)
+            .await
+            .map_err(not_started)?;
         let running = held.start(cleared).await.map_err(|error| {
-            AgentFailure::NotStarted(format!(
+            not_started(format!(
                 "{error}; a sandbox that is older than the agent does not have it: /destroy makes a new one"
             ))
-            .to_string()
         })?;
         let earlier = self.sessions.of(conversation, &self.program.name).await;
-        let earlier =
-            earlier.map_err(|error| format!("its session could not be looked up: {error}"))?;
+        let earlier = earlier
+            .map_err(|error| not_started(format!("its session could not be looked up: {error}")))?;
         let input = running.stdin();
         let place = (self.workspace.as_str(), earlier.as_deref());
         let pipes = (SandboxStream(running), input);
@@ -210,7 +213,9 @@ impl SealedAgent<'_> {
             .sessions
             .keep(conversation, &self.program.name, session.id())
             .await;
-        kept.map_err(|error| format!("its session could not be written down: {error}"))?;
+        kept.map_err(|error| {
+            not_started(format!("its session could not be written down: {error}"))
+        })?;
         let agent = RunningAgent {
             session,
             program: self.program.clone(),
@@ -226,17 +231,16 @@ impl SealedAgent<'_> {
     async fn write_files(&self, sandbox: &Held) -> Result<(), String> {
         for file in &self.program.files {
             let path = file.path.to_string_lossy();
-            let mut write =
-                WriteRequest::new(PathAt::beneath(self.workspace.as_str(), path.as_ref()));
+            let mut write = WriteRequest::new(PathAt::beneath(self.tools.home(), path.as_ref()));
             write.parents = true;
             let written = async {
                 let mut open = sandbox.warden().write_file(write).await?;
                 open.write(file.content.as_bytes()).await?;
                 open.finish().await
             };
-            written
-                .await
-                .map_err(|error| format!("its settings could not be written: {error}"))?;
+            written.await.map_err(|error| {
+                not_started(format!("its settings could not be written: {error}"))
+            })?;
         }
         Ok(())
     }
@@ -327,6 +331,10 @@ impl SealedAgent<'_> {
             "[{name} began a new session: it does not remember what was said to it before.]\n\n"
         )
     }
+}
+
+fn not_started(why: String) -> String {
+    AgentFailure::NotStarted(why).to_string()
 }
 
 /// The answer is in the journal when this returns.

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use hermetic_acp::AgentProgram;
 use hermetic_approvals::{EgressRecord, HostApprovals};
 use hermetic_config::{
     Config, CredentialSource, EgressConfig as EgressSettings, EgressCredential, EgressMode,
@@ -52,25 +53,22 @@ pub fn gate(
     config: &Config,
     people: Option<EgressApprovers>,
 ) -> Result<Option<Arc<Egress>>, AppFailure> {
-    timed_gate(config, people, &SystemClock::shared())
+    timed_gate(config, people, &[], &SystemClock::shared())
 }
 
-/// The same by the clock of whoever builds on it.
+/// The same by the clock of whoever builds on it, with what these agents of others may reach.
 pub(super) fn timed_gate(
     config: &Config,
     people: Option<EgressApprovers>,
+    agents: &[AgentProgram],
     clock: &SharedClock,
 ) -> Result<Option<Arc<Egress>>, AppFailure> {
     if config.egress().mode == EgressMode::Closed {
         return Ok(None);
     }
-    let gate = build(
-        config,
-        charter(config)?,
-        AllowInstructions::ByRule,
-        people,
-        clock,
-    )?;
+    let mut charter = charter(config)?;
+    super::agents::add_rules(agents, &mut charter)?;
+    let gate = build(config, charter, AllowInstructions::ByRule, people, clock)?;
     Ok(Some(Arc::new(gate.reading(rule_book(config)))))
 }
 
@@ -95,6 +93,7 @@ fn charter(config: &Config) -> Result<EgressRules, AppFailure> {
         rules: rules_text(config),
         more: additions(config.egress())?,
         credentials: issued(config.egress())?,
+        ..EgressRules::default()
     })
 }
 
@@ -149,9 +148,18 @@ pub(super) fn authority(
     clock: &SharedClock,
 ) -> Result<Option<CertificateAuthority>, AppFailure> {
     let egress = config.egress();
-    if egress.credentials.is_empty() || egress.mode == EgressMode::Closed {
+    let has_credentials =
+        || !egress.credentials.is_empty() || !super::agents::secrets(config).is_empty();
+    if egress.mode == EgressMode::Closed || !has_credentials() {
         return Ok(None);
     }
+    open_authority(config, clock)
+}
+
+fn open_authority(
+    config: &Config,
+    clock: &SharedClock,
+) -> Result<Option<CertificateAuthority>, AppFailure> {
     CertificateAuthority::open(&config.home().state(), Arc::clone(clock))
         .map(Some)
         .map_err(|error| AppFailure::caused(&error, "mend that file, or remove it for a new one"))
@@ -208,7 +216,11 @@ fn build(
         proxy = proxy.asking(Arc::new(people.hosts));
     }
     let mut bundle = None;
-    if let Some(authority) = authority(config, clock)?.filter(|_| !charter.credentials.is_empty()) {
+    let authority = match charter.credentials.is_empty() || egress.mode == EgressMode::Closed {
+        true => None,
+        false => open_authority(config, clock)?,
+    };
+    if let Some(authority) = authority {
         bundle = Some(CertificateBundle {
             path: BUNDLE_INSIDE.to_owned(),
             pem: trust_bundle(&authority),

@@ -25,10 +25,11 @@ use tokio::net::TcpListener;
 
 use super::dashboard::DashboardSources;
 use super::egress::EgressApprovers;
+use super::installed_agents::can_show;
 use super::platforms::AdapterSurroundings;
 use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
-use super::{BackendCaller, access, approvals, boundary, dashboard, model, platforms};
+use super::{BackendCaller, access, agents, approvals, boundary, dashboard, model, platforms};
 use crate::{AppFailure, Surroundings};
 
 const TURN_ATTEMPTS: u32 = 3;
@@ -87,7 +88,12 @@ pub async fn gateway(
         metrics: EgressMetrics::registered(registry),
         feed: feed.clone(),
     };
-    let gate = super::egress::timed_gate(config, Some(people), &clock)?;
+    let known = surroundings
+        .agents
+        .unwrap_or_else(|| agents::known(config, kind));
+    let programs = agents::programs(config, known);
+    let usable = agents::usable(&*programs);
+    let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
     let dashboard = feed.map(|feed| {
         dashboard::dashboard(DashboardSources {
             config,
@@ -106,6 +112,9 @@ pub async fn gateway(
         let lifetime = config.gateway().sandbox_lifetime;
         let mut plan = super::plan(config, kind, lifetime, BackendCaller::Chats);
         plan.network = super::network(config, kind, gate.as_ref());
+        if can_show(kind) {
+            plan.mounts.extend(agents::mounts(&usable));
+        }
         plan
     };
     let usual = plan(kind);
@@ -153,6 +162,7 @@ pub async fn gateway(
         settings: settings(config, resolved, agent.model_name()),
         agent,
         models,
+        agents: agents::choices(config, programs),
         toolsets,
         approvals,
         chats,

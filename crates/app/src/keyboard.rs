@@ -3,21 +3,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hermetic_acp::{AgentProgram, AgentPrograms, RunningAgents};
 use hermetic_agent::{Agent, prompt};
 use hermetic_approvals::{
     ApprovalMetrics, ApprovalPrompt, ApprovalRegistry, CommandApprovals, FixedPrompt, Requester,
 };
 use hermetic_config::Config;
 use hermetic_egress::EgressMetrics;
-use hermetic_gateway::ReachableSandboxes;
+use hermetic_gateway::{OWN_AGENT, ReachableSandboxes};
 use hermetic_redact::Redactor;
-use hermetic_session::{Sandboxes, SpendingBook};
-use hermetic_store::HistoryRows;
+use hermetic_session::{PROXY_PORT, Sandboxes, SpendingBook};
+use hermetic_store::{AgentSessionRows, HistoryRows};
 use hermetic_tools::{McpServers, ToolKit};
-use hermetic_types::{BackendKind, ConversationKey, SystemClock};
+use hermetic_types::{BackendKind, Boundary, ConversationKey, SystemClock};
 
 use super::egress::EgressApprovers;
-use super::{BackendCaller, ShowProgress, approvals, facts, kit, model};
+use super::installed_agents::can_show;
+use super::{BackendCaller, ShowProgress, agents, approvals, facts, kit, model};
 use crate::AppFailure;
 
 #[derive(Debug)]
@@ -30,6 +32,12 @@ pub struct KeyboardChat {
     pub asker: CommandApprovals,
     pub sandboxes: Sandboxes,
     pub history: HistoryRows,
+    /// Somebody else's agent, where that one answers.
+    pub sealed: Option<AgentProgram>,
+    pub running_agents: RunningAgents,
+    pub agent_sessions: AgentSessionRows,
+    /// Whether what such an agent thinks is shown.
+    pub shows_thoughts: bool,
     pub redactor: Redactor,
     pub facts: prompt::PromptFacts,
     /// Whether `/destroy` asks first.
@@ -46,6 +54,8 @@ pub struct KeyboardPerson {
     /// Where questions of the conversation are shown.
     pub screen: Arc<dyn ApprovalPrompt>,
     pub progress: ShowProgress,
+    /// The agent that was asked for, by its name.
+    pub agent: Option<String>,
 }
 
 /// A conversation with somebody who sits in front of this program.
@@ -83,10 +93,15 @@ pub async fn keyboard_chat(
         metrics: EgressMetrics::default(),
         feed: None,
     };
-    let gate = super::egress::timed_gate(config, Some(people), &clock)?;
+    let programs = agents::programs(config, agents::known(config, kind));
+    let usable = agents::usable(&*programs);
+    let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
     let lifetime = config.terminal().lifetime;
     let mut plan = super::plan(config, kind, lifetime, caller);
     plan.network = super::network(config, kind, gate.as_ref());
+    if can_show(kind) {
+        plan.mounts.extend(agents::mounts(&usable));
+    }
     let mut facts = facts::facts(config, &plan);
     facts.chat = "a terminal".to_owned();
     let sandboxes = Sandboxes::new(
@@ -100,6 +115,13 @@ pub async fn keyboard_chat(
     let sandboxes = match gate {
         Some(gate) => sandboxes.with_egress(gate, SpendingBook::in_store(store.documents())),
         None => sandboxes,
+    };
+    let sealed = match person.agent.or_else(|| agents::usual(config)) {
+        Some(name) if name != OWN_AGENT => {
+            let place = (conversation, &facts);
+            Some(sealed_agent(&*programs, &name, place, &sandboxes)?)
+        }
+        _ => None,
     };
     let reach = Arc::new(ReachableSandboxes(sandboxes.clone()));
     let background = kit::background(config, &redactor, None, reach, &clock);
@@ -118,9 +140,41 @@ pub async fn keyboard_chat(
         approvals,
         sandboxes,
         history: store.history(),
+        sealed,
+        running_agents: RunningAgents::default(),
+        agent_sessions: store.agent_sessions(),
+        shows_thoughts: config.agent().show_reasoning,
         redactor,
         facts,
         confirm_destructive: config.approvals().confirm_destructive_slash,
         line_history: config.home().state().join("chat-history"),
     })
+}
+
+/// The agent that answers at the keyboard, with what it may reach made ready.
+fn sealed_agent(
+    programs: &dyn AgentPrograms,
+    name: &str,
+    (conversation, facts): (&ConversationKey, &prompt::PromptFacts),
+    sandboxes: &Sandboxes,
+) -> Result<AgentProgram, AppFailure> {
+    if facts.boundary != Boundary::Sealed {
+        return Err(AppFailure::new(
+            format!(
+                "{name} does not run on the backend {}: what it does there is held by no sandbox",
+                facts.backend
+            ),
+            "choose a sealed backend with --backend, or our own agent with --agent hermetic",
+        ));
+    }
+    let program = programs.program(name);
+    let remedy = "--agent hermetic has our own agent answer";
+    let mut program = program.map_err(|error| AppFailure::new(error.to_string(), remedy))?;
+    if let Some(egress) = sandboxes.egress_of(conversation) {
+        let mut environment = egress.env(conversation, PROXY_PORT);
+        environment.extend(egress.choose_agent(conversation, Some(name)));
+        environment.extend(program.environment);
+        program.environment = environment;
+    }
+    Ok(program)
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod agents;
 mod approvals;
 mod bounds;
 mod dashboard;

@@ -5,7 +5,7 @@ use hermetic_config::{Config, RecordValue, SettingValue};
 use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_types::Secret;
 
-use super::{egress, mcp_servers, platforms};
+use super::{agents, egress, mcp_servers, platforms};
 
 pub fn redactor(config: &Config) -> Redactor {
     let settings = RedactorSettings {
@@ -13,9 +13,11 @@ pub fn redactor(config: &Config) -> Redactor {
         ..RedactorSettings::default()
     };
     let mut known = Vec::new();
-    // What is a secret of an MCP server, and what is not, is said below.
+    // What is a secret of an MCP server, and what is not, is said below. An agent of others is given none.
     let settings_of_all = config.settings().iter();
-    for setting in settings_of_all.filter(|setting| setting.name() != "mcp_servers") {
+    let all_secret =
+        settings_of_all.filter(|one| !["mcp_servers", "agent.acp"].contains(&one.name()));
+    for setting in all_secret {
         if let Some(value) = setting.value() {
             gather(value, &mut known);
         }
@@ -44,6 +46,7 @@ pub fn redactor(config: &Config) -> Redactor {
     known.extend(egress::secrets(config.egress()));
     known.extend(platforms::proxy_secrets(config));
     known.extend(mcp_servers::secrets(config));
+    known.extend(agents::secrets(config));
     Redactor::new(known, settings)
 }
 

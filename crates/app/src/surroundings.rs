@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hermetic_acp::AgentPrograms;
 use hermetic_agent::LanguageModel;
 use hermetic_chat::Chat;
 use hermetic_sandbox::Backend;
@@ -21,6 +22,8 @@ pub struct Surroundings {
     /// Whoever answers, and looks at commands before a person does; `None` stands for the endpoints that
     /// are configured.
     pub model: Option<Arc<dyn LanguageModel>>,
+    /// The agents of others that are known by name; `None` stands for those of this installation.
+    pub agents: Option<Arc<dyn AgentPrograms>>,
     pub clock: SharedClock,
 }
 
@@ -30,6 +33,7 @@ impl Default for Surroundings {
             chats: None,
             backends: None,
             model: None,
+            agents: None,
             clock: SystemClock::shared(),
         }
     }

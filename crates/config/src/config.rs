@@ -10,8 +10,9 @@ use crate::home::HomeFolder;
 use crate::origin::SettingOrigin;
 use crate::problem::ConfigProblem;
 use crate::settings::{
-    AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig, GatewayConfig,
-    McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig, TerminalConfig,
+    AcpAgentConfig, AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig,
+    GatewayConfig, McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig,
+    TerminalConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
@@ -90,6 +91,11 @@ impl Config {
     /// The MCP servers that are switched on.
     pub fn mcp_servers(&self) -> &[McpServerConfig] {
         &self.parts.mcp_servers
+    }
+
+    /// The agents of others that are written down; the first answers where nothing else is said.
+    pub fn acp_agents(&self) -> &[AcpAgentConfig] {
+        &self.parts.acp_agents
     }
 
     pub fn sessions(&self) -> &SessionsConfig {

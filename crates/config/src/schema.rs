@@ -4,6 +4,7 @@
 //! listing, the JSON Schema and the guide's tables all come from this table, so that they cannot
 //! disagree. One file for each section.
 
+mod acp;
 mod agent;
 mod approvals;
 mod budgets;
@@ -160,6 +161,7 @@ impl Schema {
         keys.extend(model::keys());
         keys.extend(budgets::keys());
         keys.extend(mcp::keys());
+        keys.extend(acp::keys());
         keys.extend(platforms::keys());
         keys.extend(variables::keys());
 

@@ -1,5 +1,6 @@
 //! Each part's settings in types that cannot be wrong.
 
+mod acp;
 mod agent;
 mod approvals;
 mod budgets;
@@ -13,6 +14,7 @@ mod proxy;
 mod session;
 mod terminal;
 
+pub use acp::{AcpAgentConfig, AcpCommandConfig};
 pub use agent::{
     AgentConfig, BusyInput, CodeExecution, CompressionConfig, ImageInput, StreamingConfig,
     ToolOutput, ToolProgressConfig, WorkingDirectory,
@@ -58,6 +60,7 @@ pub(crate) struct ConfigSections {
     pub(crate) model: ModelConfig,
     pub(crate) budgets: BudgetsConfig,
     pub(crate) mcp_servers: Vec<McpServerConfig>,
+    pub(crate) acp_agents: Vec<AcpAgentConfig>,
     pub(crate) platforms: PlatformConfigs,
     /// By the variable that each is in.
     pub(crate) provider_keys: BTreeMap<String, Secret>,
@@ -74,6 +77,7 @@ impl ConfigSections {
         let egress = EgressConfig::build(&pick, gateway.proxy.as_ref(), problems);
         Self {
             mcp_servers: mcp::servers(&pick, &egress, problems),
+            acp_agents: acp::agents(&pick, &egress, problems),
             terminal: TerminalConfig::build(&pick, problems),
             gateway,
             egress,

@@ -60,6 +60,7 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /status - what goes on in this conversation
 /usage - what you and this conversation used today
 /model [name] - which model answers here, or let another one
+/agent [name] - which agent answers here, or let another one
 /files [folder], /sandbox, /egress - what is in the workspace, where commands run, what they reach
 /whoami - who you are to me
 /approve [name] [session], /deny [name] [reason] - answer a question of mine

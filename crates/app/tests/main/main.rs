@@ -14,6 +14,7 @@
 
 mod accounts;
 mod afresh;
+mod agents;
 mod answers;
 mod approvals;
 mod attacks;

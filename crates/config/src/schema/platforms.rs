@@ -114,6 +114,13 @@ const EVERY: &[Own] = &[
     ),
     ("api_key", "", SECRET, "", "another credential"),
     (
+        "agent",
+        FILE_ONLY,
+        TEXT,
+        "",
+        "which agent answers there, instead of agent.acp; `hermetic` for our own",
+    ),
+    (
         "terminal_backend",
         "",
         BACKENDS,

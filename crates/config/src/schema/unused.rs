@@ -43,7 +43,6 @@ pub(super) const KEYS: &[&str] = &[
     "display.personality",
     "display.platforms",
     "display.resume_display",
-    "display.show_reasoning",
     "display.skin",
     "display.streaming",
     "display.tool_progress_command",

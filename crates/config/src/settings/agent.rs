@@ -19,6 +19,8 @@ pub struct AgentConfig {
     pub busy_input: BusyInput,
     pub busy_ack: bool,
     pub tool_progress: ToolProgressConfig,
+    /// Whether what an agent of others thinks is shown.
+    pub show_reasoning: bool,
     pub streaming: StreamingConfig,
     pub code_execution: CodeExecution,
     pub tool_output: ToolOutput,
@@ -123,6 +125,7 @@ impl AgentConfig {
             busy_input: pick.choice("display.busy_input_mode"),
             busy_ack: pick.flag("display.busy_ack_enabled"),
             tool_progress: pick.choice("display.tool_progress"),
+            show_reasoning: pick.flag("display.show_reasoning"),
             streaming: StreamingConfig {
                 enabled: pick.flag("streaming.enabled"),
                 transport: pick.text("streaming.transport"),

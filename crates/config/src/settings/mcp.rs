@@ -123,22 +123,36 @@ fn program(
 ) -> Result<McpServerKind, String> {
     let mut words = vec![command];
     words.extend(texts_field(record, "args"));
-    let env = pairs(record, "env");
     if field(record, "run_on").is_some_and(|place| place == "host") {
+        let env = pairs(record, "env");
         return Ok(McpServerKind::Host { words, env });
     }
-    if let Some(what) = words_with_next(&words).find_map(|(word, next)| secret_argument(word, next))
-    {
+    if let Some(reason) = secret_words(&words) {
         return Err(format!(
-            "{}, and whatever runs in the sandbox could read it; name the host it is for under \
+            "{reason}, and whatever runs in the sandbox could read it; name the host it is for under \
              gateway.egress.credentials, and the proxy puts it in, or move it to `env:`, spell it out with \
-             expose_env, and have a shell hand it over (command: sh, args: [-c, 'exec program \"$NAME\"'])",
-            what.reason
+             expose_env, and have a shell hand it over (command: sh, args: [-c, 'exec program \"$NAME\"'])"
         ));
     }
+    let env = environment_inside(record, egress)?;
+    Ok(McpServerKind::Sandbox { words, env })
+}
+
+/// Why these words cannot stand on a command line in a sandbox.
+pub(super) fn secret_words(words: &[String]) -> Option<String> {
+    let mut pairs = words_with_next(words);
+    let found = pairs.find_map(|(word, next)| secret_argument(word, next))?;
+    Some(found.reason)
+}
+
+/// What of `env` goes into a sandbox: no secret, unless the operator spelled that out.
+pub(super) fn environment_inside(
+    record: &RecordValue,
+    egress: &EgressConfig,
+) -> Result<BTreeMap<String, String>, String> {
     let exposed = texts_field(record, "expose_env");
     let mut inside = BTreeMap::new();
-    for (name, value) in env {
+    for (name, value) in pairs(record, "env") {
         if is_injected(&name, egress) {
             // The sandbox has a placeholder of that name already.
             continue;
@@ -158,7 +172,7 @@ fn program(
         }
         inside.insert(name, value.expose().to_owned());
     }
-    Ok(McpServerKind::Sandbox { words, env: inside })
+    Ok(inside)
 }
 
 fn is_injected(variable: &str, egress: &EgressConfig) -> bool {

@@ -47,6 +47,8 @@ pub struct PlatformConfig {
     pub enabled: bool,
     /// Instead of the gateway's.
     pub terminal_backend: Option<BackendKind>,
+    /// The agent that answers there; instead of the gateway's.
+    pub agent: Option<String>,
     pub allowed_users: Vec<String>,
     pub allow_all_users: bool,
     pub stranger: StrangerPolicy,
@@ -158,6 +160,10 @@ impl<'a> PlatformSection<'a> {
             name: self.name,
             enabled: written.unwrap_or(complete),
             terminal_backend: self.pick.maybe_choice(&self.path("terminal_backend")),
+            agent: self
+                .pick
+                .maybe_text(&self.path("agent"))
+                .map(|name| name.to_ascii_lowercase()),
             allowed_users: if has_users {
                 self.texts("allowed_users")
             } else {

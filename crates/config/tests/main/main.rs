@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod acp_agents;
 mod editor;
 mod lab;
 mod malformed;

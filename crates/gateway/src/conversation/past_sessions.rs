@@ -30,7 +30,6 @@ impl Gateway {
         conversation: &ConversationKey,
     ) -> Result<(), CommandError> {
         self.put_away(conversation).await?;
-        self.forget_agents(conversation).await?;
         self.approvals.questions.revoke(conversation).await?;
         Ok(())
     }
@@ -39,7 +38,8 @@ impl Gateway {
     pub(crate) async fn put_away(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
         let (name, title) = self.name_session(conversation).await?;
         let sessions = self.store.sessions();
-        sessions.begin_anew(conversation, &name, &title).await
+        sessions.begin_anew(conversation, &name, &title).await?;
+        self.forget_agents(conversation).await
     }
 
     pub(crate) async fn sessions(

@@ -11,7 +11,7 @@ use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_redact::Redacted;
 use hermetic_store::{MessageEnd, MessageRow, StoreError};
 use hermetic_tools::TerminalTool;
-use hermetic_types::Boundary;
+use hermetic_types::{Boundary, RunId};
 
 use super::TurnControl;
 use super::agents::{Answerer, TurnSupervisor};
@@ -268,7 +268,8 @@ impl TurnSession<'_> {
     /// Nobody knows what somebody else's agent is going to write, so the workspace is kept before it works.
     async fn keep_before(&self, agent: &str, control: &TurnControl) -> Result<(), JournalError> {
         let call = ToolCall {
-            id: CallId::new(format!("agent-{}", self.message.row().0)),
+            // Its own for each attempt at a message.
+            id: CallId::new(format!("agent-{}", RunId::random())),
             name: agent_tool(agent),
             arguments: String::new(),
         };

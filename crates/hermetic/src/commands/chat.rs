@@ -5,6 +5,7 @@ mod keyboard;
 mod line_editor;
 mod person;
 mod screen;
+mod supervisor;
 mod talk;
 mod typed;
 
@@ -15,6 +16,7 @@ use hermetic_agent::NoModel;
 use hermetic_app as app;
 use hermetic_approvals::ApprovalPrompt;
 use hermetic_config::{Config, resolve_cli_backend};
+use hermetic_gateway::OWN_AGENT;
 use hermetic_types::{BackendKind, Boundary, ConversationKey, RunId};
 use tracing::warn;
 
@@ -41,6 +43,7 @@ with 130 if it was interrupted, with 78 if no model is configured.
 Examples:
   hermetic chat
   hermetic chat --session work
+  hermetic chat --agent claude
   hermetic chat -q 'what does this traceback mean?'
   journalctl -n 50 | hermetic chat -q 'what went wrong?' --stdin")]
 pub(crate) struct ChatArgs {
@@ -56,6 +59,9 @@ pub(crate) struct ChatArgs {
     /// Run commands on this backend, instead of terminal.backend
     #[arg(long, value_name = "BACKEND")]
     backend: Option<BackendKind>,
+    /// Let this agent answer, instead of that of agent.acp; `hermetic` is our own
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
 }
 
 pub(crate) fn run(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandFailure> {
@@ -64,7 +70,11 @@ pub(crate) fn run(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, Comm
 
 async fn chat(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
-    if args.query.is_some() && config.model().name.is_none() {
+    let asks_model = match &args.agent {
+        Some(name) => name.eq_ignore_ascii_case(OWN_AGENT),
+        None => config.acp_agents().is_empty(),
+    };
+    if args.query.is_some() && asks_model && config.model().name.is_none() {
         let failure = CommandFailure::new("no model is configured", NoModel::REMEDY);
         return Err(failure.with(ExitReason::BAD_CONFIG));
     }
@@ -93,6 +103,7 @@ async fn chat(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandF
         name: by_hand::who(),
         screen,
         progress: output::progress,
+        agent: args.agent.as_ref().map(|name| name.to_ascii_lowercase()),
     };
     let mut keyboard = app::keyboard_chat(&config, kind, &conversation, person, redactor).await?;
     if app::boundary(kind) == Boundary::Sealed {

@@ -27,8 +27,8 @@ def send(message):
         sys.stdout.flush()
 
 
-def update(session, kind, **fields):
-    fields["sessionUpdate"] = kind
+def update(session, news, **fields):
+    fields["sessionUpdate"] = news
     send({"method": "session/update", "params": {"sessionId": session, "update": fields}})
 
 
@@ -137,6 +137,10 @@ def prompt(session, blocks):
         say(session, "waiting")
         cancelled.wait()
         return "cancelled"
+    elif order == "reach":
+        subprocess.run(["curl", "-s", "-m", "20", "http://%s/" % rest], stdout=subprocess.DEVNULL)
+        cancelled.wait()
+        return "cancelled"
     elif order == "work":
         tool(session, rest, status=None)
         child = subprocess.Popen(["sleep", "600"])
@@ -217,8 +221,10 @@ def serve(message):
         else:
             send({"id": number, "error": {"code": -32000, "message": "no such login"}})
     elif method == "session/new":
+        session = "s%d" % time.time_ns()
+        open(memory(session), "w").close()
         send({"id": number, "result": {
-            "sessionId": "s%d" % time.time_ns(),
+            "sessionId": session,
             "modes": {"currentModeId": "ask", "availableModes": [
                 {"id": "ask", "name": "Ask"}, {"id": "free", "name": "Free"}]},
         }})

@@ -59,6 +59,14 @@ impl Commands {
         }
     }
 
+    /// Where programs run that are spoken to; nowhere if commands are only played.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        match self {
+            Self::Bash(folder) => Some(folder.path().to_owned()),
+            Self::Silent | Self::Scripted(_) => None,
+        }
+    }
+
     /// Its files go with a sandbox.
     pub(super) fn forget(&self, sandbox: &SandboxId) {
         if let Self::Bash(folder) = self {
@@ -112,7 +120,7 @@ async fn output_of(folder: PathBuf, text: &str) -> io::Result<process::Output> {
 }
 
 /// Ends a command with all that it started, also when nobody waits for it any more.
-struct EndsWhenDropped(Option<u32>);
+pub(super) struct EndsWhenDropped(pub(super) Option<u32>);
 
 impl Drop for EndsWhenDropped {
     fn drop(&mut self) {

@@ -5,6 +5,7 @@
 //! None of them is a boundary, whatever kind the backend says it is.
 
 mod commands;
+mod piped;
 mod seam;
 mod warden;
 

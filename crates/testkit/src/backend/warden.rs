@@ -10,14 +10,15 @@ use hermetic_warden::protocol::frame::FrameKind;
 use hermetic_warden::protocol::hello::VERSION;
 use hermetic_warden::protocol::{
     CommandEnd, CommandUsage, CutReason, ExitState, FailureKind, KillRequest, ListenEndpoint,
-    ListenReply, RunRequest, WardenFailure, WardenInfo, WardenReply, WardenRequest, encode, hello,
+    ListenReply, RunRequest, StdinMode, WardenFailure, WardenInfo, WardenReply, WardenRequest,
+    encode, hello,
 };
 use hermetic_warden::stand_in::{self, StandInCaller};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{Commands, lock};
+use super::{Commands, lock, piped};
 
 /// What one frame carries at most, with room to spare.
 const CHUNK: usize = 16 << 10;
@@ -61,6 +62,9 @@ impl PlayedWarden {
                 let text = String::from_utf8_lossy(&shell.text.0).into_owned();
                 self.run(shell.id, &text, shell.timeout, caller).await;
             }
+            WardenRequest::Run(run) if run.stdin == StdinMode::Open => {
+                self.speak_with(run, caller).await;
+            }
             WardenRequest::Run(run) => {
                 let text = text_of(&run);
                 self.run(run.id, &text, run.timeout, caller).await;
@@ -88,6 +92,19 @@ impl PlayedWarden {
     fn end(&self, run: &RunId) -> bool {
         let running = lock(&self.running);
         running.get(run).map(CancellationToken::cancel).is_some()
+    }
+
+    async fn speak_with(&self, run: RunRequest, caller: StandInCaller) {
+        let voice = caller.voice();
+        let Some(folder) = self.commands.folder() else {
+            return voice.fail(&refused("a stand-in has no programs")).await;
+        };
+        voice.say(FrameKind::Started, &encode(&1_u32)).await;
+        let end = CancellationToken::new();
+        lock(&self.running).insert(run.id.clone(), end.clone());
+        let (status, cut) = piped::run(folder, &self.sandbox, &run, caller, end).await;
+        lock(&self.running).remove(&run.id);
+        voice.ended(&ended(status, cut)).await;
     }
 
     async fn run(&self, id: RunId, text: &str, limit: Option<Duration>, mut caller: StandInCaller) {

@@ -190,6 +190,7 @@ impl Builder {
                     .clone()
                     .map(|sealed| vec![sealed as Arc<dyn Backend>, host]),
                 model: self.model,
+                agents: None,
                 clock: clock.shared(),
             },
             chat,

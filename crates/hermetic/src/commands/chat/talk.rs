@@ -3,8 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hermetic_acp::{AgentBounds, SealedAgent};
 use hermetic_agent::{
-    AgentTurn, NoMeter, SteeringHandle, TurnAnswer, TurnEnding, TurnInput, prompt,
+    AgentTurn, NoMeter, SteeringHandle, TurnAnswer, TurnEnding, TurnInput, TurnTaker, prompt,
 };
 use hermetic_gateway::{AgentTools, ConversationSandbox};
 use hermetic_tools::{CommandRequest, TerminalOutcome};
@@ -18,6 +19,7 @@ use super::keyboard::PromptSign;
 use super::line_editor::PROMPT;
 use super::person::{InterruptibleEnd, PersonInput, TerminalPerson};
 use super::screen::{ScreenManner, TurnScreen};
+use super::supervisor::KeyboardSupervisor;
 use super::typed::{TypedLine, help};
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
@@ -81,9 +83,13 @@ impl<'a> TerminalTalk<'a> {
 
     pub(super) async fn until_left(&self) -> Result<ExitReason, CommandFailure> {
         let screen = self.screen(ScreenManner::Conversation);
+        let who = match &self.keyboard.sealed {
+            Some(agent) => format!("agent: {}", agent.name),
+            None => format!("model: {}", self.keyboard.model),
+        };
         screen.tell(&format!(
-            "model: {}, backend: {}; /help tells what can be typed",
-            self.keyboard.model, self.keyboard.facts.backend
+            "{who}, backend: {}; /help tells what can be typed",
+            self.keyboard.facts.backend
         ));
         self.person
             .lock()
@@ -133,6 +139,11 @@ impl<'a> TerminalTalk<'a> {
     /// What was said, and what was allowed for this session.
     async fn start_anew(&self) -> Result<(), CommandFailure> {
         self.book.clear().await?;
+        self.keyboard.running_agents.end(&self.conversation);
+        self.keyboard
+            .agent_sessions
+            .forget(&self.conversation)
+            .await?;
         self.keyboard.approvals.revoke(&self.conversation).await?;
         Ok(())
     }
@@ -225,7 +236,27 @@ impl<'a> TerminalTalk<'a> {
             meter: &NoMeter,
         };
         let stop = CancellationToken::new();
-        let taking = self.keyboard.agent.take_turn(turn, stop.clone());
+        let supervisor = KeyboardSupervisor {
+            keyboard: self.keyboard,
+            conversation: &self.conversation,
+            screen,
+        };
+        let sealed = self.keyboard.sealed.clone().map(|program| SealedAgent {
+            program,
+            agents: &self.keyboard.running_agents,
+            sessions: self.keyboard.agent_sessions.clone(),
+            tools: self.keyboard.kit.toolbox(&own, &self.keyboard.asker),
+            supervisor: &supervisor,
+            workspace: self.keyboard.facts.workspace.clone(),
+            redactor: &self.keyboard.redactor,
+            shows_thoughts: self.keyboard.shows_thoughts,
+            bounds: AgentBounds::default(),
+        });
+        let agent: &dyn TurnTaker = match &sealed {
+            Some(sealed) => sealed,
+            None => &self.keyboard.agent,
+        };
+        let taking = agent.take_turn(turn, stop.clone());
         let taken = self.attended(taking, &stop, screen).await;
         if let Some(set_aside) = own.set_aside() {
             screen.tell(set_aside.trim_end());

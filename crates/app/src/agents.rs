@@ -1,0 +1,167 @@
+//! Agents of others, from the configuration.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use hermetic_acp::{AgentBounds, AgentListing, AgentProgram, AgentPrograms, AgentUnavailable};
+use hermetic_config::{AcpAgentConfig, AcpCommandConfig, Config};
+use hermetic_egress::{Credential, CredentialGrant, EgressRules, RulesText};
+use hermetic_gateway::AgentChoices;
+use hermetic_sandbox::{HostMount, MountMode};
+use hermetic_types::{BackendKind, Secret};
+
+use crate::AppFailure;
+use crate::installed_agents::agent_programs;
+
+/// Commands of the operator's, and whatever else can be chosen by name.
+#[derive(Debug)]
+struct ConfiguredAgents {
+    own: Vec<AgentProgram>,
+    known: Arc<dyn AgentPrograms>,
+}
+
+/// Every agent that can be chosen. `known` are those besides the commands of the configuration.
+pub(crate) fn programs(config: &Config, known: Arc<dyn AgentPrograms>) -> Arc<dyn AgentPrograms> {
+    let own = config.acp_agents().iter().filter_map(own_program);
+    Arc::new(ConfiguredAgents {
+        own: own.collect(),
+        known,
+    })
+}
+
+/// The agents that this installation knows by name, as sandboxes of this backend can use them.
+pub(crate) fn known(config: &Config, backend: BackendKind) -> Arc<dyn AgentPrograms> {
+    Arc::new(agent_programs(config, backend))
+}
+
+/// Who answers where.
+pub(crate) fn choices(config: &Config, programs: Arc<dyn AgentPrograms>) -> AgentChoices {
+    let platforms = config.platforms().all().into_iter().filter_map(|platform| {
+        let agent = platform.agent.clone()?;
+        Some((platform.kind()?, agent))
+    });
+    AgentChoices {
+        programs,
+        usual: usual(config),
+        platforms: platforms.collect::<BTreeMap<_, _>>(),
+        bounds: AgentBounds::default(),
+        shows_thoughts: config.agent().show_reasoning,
+    }
+}
+
+/// Who answers where nothing else is said.
+pub(crate) fn usual(config: &Config) -> Option<String> {
+    config.acp_agents().first().map(|agent| agent.name.clone())
+}
+
+/// Those that could be started now. What they need of sandboxes and of the way out is made ready when the
+/// gateway starts, so one that is installed later needs a restart.
+pub(crate) fn usable(programs: &dyn AgentPrograms) -> Vec<AgentProgram> {
+    let listed = programs.list().into_iter();
+    listed
+        .filter_map(|agent| programs.program(&agent.name).ok())
+        .collect()
+}
+
+/// What conversations may reach in which one of these answers.
+pub(crate) fn add_rules(
+    agents: &[AgentProgram],
+    rules: &mut EgressRules,
+) -> Result<(), AppFailure> {
+    for agent in agents {
+        let hosts = RulesText::allowing(agent.hosts.iter().cloned());
+        rules.agents.insert(agent.name.clone(), hosts);
+        for entry in &agent.credentials {
+            let variable = entry.variable.to_ascii_lowercase();
+            let placeholder = format!("hermetic-placeholder-{variable}");
+            let (host, secret) = (entry.host.as_str(), entry.secret.clone());
+            let credential =
+                Credential::new(host, &entry.header, &entry.scheme, secret, placeholder)
+                    .and_then(|credential| credential.limited_to(&entry.paths));
+            let credential = credential.map_err(|error| {
+                let name = &agent.name;
+                AppFailure::caused(&error, format!("choose another agent than {name}, or none"))
+            })?;
+            rules.credentials.push(CredentialGrant {
+                credential,
+                scope: None,
+                variable: Some(entry.variable.clone()),
+                agent: Some(agent.name.clone()),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What their programs need of the host, read-only, each folder once.
+pub(crate) fn mounts(agents: &[AgentProgram]) -> Vec<HostMount> {
+    let mut seen = HashSet::new();
+    let all = agents.iter().flat_map(|agent| &agent.mounts);
+    let fresh = all.filter(|mount| seen.insert(mount.inside.clone()));
+    fresh
+        .map(|mount| HostMount {
+            source: mount.outside.clone(),
+            target: mount.inside.clone(),
+            mode: MountMode::ReadOnly,
+        })
+        .collect()
+}
+
+/// Every value that must never be shown.
+pub(crate) fn secrets(config: &Config) -> Vec<Secret> {
+    // Whatever the backend is: a key is a key.
+    let agents = usable(&*programs(config, known(config, BackendKind::Native)));
+    let credentials = agents.into_iter().flat_map(|agent| agent.credentials);
+    credentials.map(|credential| credential.secret).collect()
+}
+
+fn own_program(agent: &AcpAgentConfig) -> Option<AgentProgram> {
+    let AcpCommandConfig {
+        words,
+        env,
+        hosts,
+        mode,
+        model,
+        authenticate,
+    } = agent.command.clone()?;
+    Some(AgentProgram {
+        name: agent.name.clone(),
+        command: words,
+        environment: env,
+        hosts,
+        session_mode: mode,
+        session_model: model,
+        authenticate,
+        ..AgentProgram::default()
+    })
+}
+
+impl AgentPrograms for ConfiguredAgents {
+    fn list(&self) -> Vec<AgentListing> {
+        let own = self.own.iter().map(|program| AgentListing {
+            name: program.name.clone(),
+            about: "a command of the operator's".to_owned(),
+            missing: None,
+        });
+        let is_own = |agent: &AgentListing| self.own.iter().any(|own| own.name == agent.name);
+        let known = self.known.list().into_iter();
+        own.chain(known.filter(|agent| !is_own(agent))).collect()
+    }
+
+    fn program(&self, name: &str) -> Result<AgentProgram, AgentUnavailable> {
+        if let Some(own) = self.own.iter().find(|own| own.name == name) {
+            return Ok(own.clone());
+        }
+        let found = self.known.program(name);
+        found.map_err(|error| match error {
+            AgentUnavailable::Unknown { name, .. } => {
+                let names = self.list().into_iter().map(|agent| agent.name);
+                let mut names: Vec<_> = names.collect();
+                names.push(hermetic_gateway::OWN_AGENT.to_owned());
+                let known = names.join(", ");
+                AgentUnavailable::Unknown { name, known }
+            }
+            other => other,
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! Somebody else's agent answers: a real program, which does what its prompt says.
+
+use std::fs;
+use std::time::Duration;
+
+use hermetic_testkit::acp::agent_command;
+use hermetic_testkit::model::Reply;
+use tokio::time::{sleep, timeout};
+
+use crate::lab::{ALICE, BOB, Builder, Lab, has_sandboxes};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// A gateway on which that agent answers, whose operator is Alice.
+fn builder(options: &[&str], more: &str) -> Builder {
+    let words = serde_json::to_string(&agent_command(options)).unwrap();
+    let config = format!(
+        "agent: {{acp: {{name: tester, command: {words}{more}}}}}\n\
+         approvals: {{approvers: ['telegram:7']}}\n"
+    );
+    Lab::builder().config(&config)
+}
+
+async fn lab() -> Lab {
+    builder(&[], "").start().await
+}
+
+/// Until the agent has told of its tool.
+async fn until_at_work(lab: &Lab) {
+    let told = async {
+        while !lab.audit("agent_tool").contains("hard") {
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    timeout(PATIENCE, told).await.expect("the agent works");
+}
+
+/// Interrupts what runs; both answers are there.
+async fn stop(lab: &Lab) {
+    let before = lab.sent_to(ALICE);
+    lab.says(ALICE, "/stop");
+    let replies = lab.replies(ALICE, before + 2).await;
+    let last = &replies[before..];
+    assert!(last.iter().any(|one| one.contains("Stopped")), "{last:?}");
+    assert!(
+        last.iter().any(|one| one.contains("[Interrupted.]")),
+        "{last:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_message_is_answered_and_what_the_agent_says_that_it_does_is_recorded_as_its_word() {
+    let lab = lab().await;
+    assert_eq!(lab.ask(ALICE, "say it is done").await, "it is done");
+    assert_eq!(lab.ask(ALICE, "tool ls -l").await, "Looked.");
+    let noted = lab.audit("agent_tool");
+    assert!(
+        noted.contains(r#""agent":"tester""#) && noted.contains("ls -l"),
+        "{noted}"
+    );
+    assert!(noted.contains(r#""state":"begun""#) && noted.contains(r#""state":"completed""#));
+    // Its program was started by the operator's word, once for both.
+    let started = lab.audit("command");
+    assert_eq!(
+        started
+            .lines()
+            .filter(|line| line.contains("python3"))
+            .count(),
+        1
+    );
+    assert!(lab.asked().is_empty(), "our own model was asked");
+    // A secret of ours in a message does not reach it, nor one of its own words a chat.
+    let told = lab.ask(ALICE, &format!("say {}", crate::lab::KEY)).await;
+    assert!(!told.contains(crate::lab::KEY), "{told}");
+}
+
+#[tokio::test]
+async fn what_an_agent_asks_is_answered_by_a_button() {
+    let lab = lab().await;
+    let question = lab.ask(ALICE, "ask remove the wall").await;
+    assert!(
+        question.contains("the agent asks whether it may"),
+        "{question}"
+    );
+    assert!(question.contains("remove the wall") && question.contains("its sandbox holds it"));
+    lab.chat().presses(ALICE, ALICE, "Allow once");
+    let replies = lab.replies(ALICE, 2).await;
+    assert!(
+        replies.iter().any(|reply| reply == "it was yes"),
+        "{replies:?}"
+    );
+    let answered = lab.audit("answered");
+    assert!(answered.contains(r#""subject":"agent""#), "{answered}");
+    // For the session: the agent is told, and the same question is not asked again.
+    lab.ask(ALICE, "ask paint it").await;
+    lab.chat().presses(ALICE, ALICE, "This session");
+    let replies = lab.replies(ALICE, 4).await;
+    assert!(
+        replies.iter().any(|reply| reply == "it was always"),
+        "{replies:?}"
+    );
+    assert_eq!(lab.ask(ALICE, "ask paint it").await, "it was always");
+    // One that offers a yes for once alone has no button for longer.
+    lab.ask(ALICE, "once burn it").await;
+    let (_, buttons) = lab.chat().record().buttons(&ALICE.into());
+    assert!(
+        !buttons.iter().any(|(label, _)| label == "This session"),
+        "{buttons:?}"
+    );
+    lab.chat().presses(ALICE, ALICE, "Deny");
+    let replies = lab.replies(ALICE, 7).await;
+    assert!(
+        replies.iter().any(|reply| reply == "it was no"),
+        "{replies:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_stop_ends_what_runs_and_the_next_message_is_answered() {
+    let lab = lab().await;
+    lab.ask(ALICE, "remember the milk").await;
+    lab.says(ALICE, "work hard");
+    until_at_work(&lab).await;
+    stop(&lab).await;
+    // A tool was at work, so the program was ended with it; it finds its session again.
+    assert_eq!(lab.ask(ALICE, "recall").await, "I remember: the milk");
+    let started = lab.audit("command");
+    assert_eq!(
+        started
+            .lines()
+            .filter(|line| line.contains("python3"))
+            .count(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn after_a_crash_the_session_goes_on_and_an_open_question_is_not_asked_twice() {
+    let mut lab = lab().await;
+    lab.ask(ALICE, "remember the milk").await;
+    lab.crash_and_start().await;
+    assert_eq!(lab.ask(ALICE, "recall").await, "I remember: the milk");
+    // Killed while a person is asked: the message is taken up, and the answer counts.
+    let question = lab.ask(ALICE, "ask go on").await;
+    lab.crash();
+    lab.start().await;
+    let name = question
+        .split("❓ ")
+        .nth(1)
+        .and_then(|rest| rest.split(':').next());
+    lab.says(ALICE, &format!("/approve {}", name.unwrap()));
+    let answered = |record: &hermetic_testkit::chat::Record| {
+        let messages = record.messages_in(&ALICE.into());
+        messages
+            .iter()
+            .any(|message| message.text().contains("it was yes"))
+    };
+    lab.chat().wait_for("the answer", answered).await;
+    let asked = lab.audit("asked");
+    assert_eq!(asked.lines().count(), 1, "{asked}");
+    // `/new` is a new session for the agent too.
+    lab.ask(ALICE, "/new").await;
+    assert_eq!(lab.ask(ALICE, "recall").await, "I remember: nothing");
+}
+
+#[tokio::test]
+async fn one_that_does_not_find_its_session_says_so_once() {
+    let mut lab = builder(&["--forgets"], "").start().await;
+    lab.ask(ALICE, "remember the milk").await;
+    lab.crash_and_start().await;
+    let told = lab.ask(ALICE, "recall").await;
+    assert!(told.contains("tester began a new session"), "{told}");
+    assert!(told.ends_with("I remember: nothing"), "{told}");
+    assert_eq!(lab.ask(ALICE, "recall").await, "I remember: nothing");
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_costs_its_turn_a_word_and_nothing_else() {
+    let lab = lab().await;
+    let told = lab.ask(ALICE, "die").await;
+    assert!(
+        told.contains("[tester ended") && told.contains("out of luck"),
+        "{told}"
+    );
+    let told = lab.ask(ALICE, "garbage").await;
+    assert!(
+        told.contains("something else than the Agent Client Protocol"),
+        "{told}"
+    );
+    let told = lab.ask(ALICE, "endless").await;
+    assert!(told.contains("longer than any message may be"), "{told}");
+    assert_eq!(lab.ask(BOB, "say meanwhile").await, "meanwhile");
+    assert_eq!(lab.ask(ALICE, "say again").await, "again");
+}
+
+#[tokio::test]
+async fn who_may_chooses_the_agent_of_a_conversation_and_the_choice_lasts() {
+    let script = [
+        Reply::streams(&["I am ours."]),
+        Reply::streams(&["Still ours."]),
+    ];
+    let mut lab = builder(&[], "").script(script).start().await;
+    let list = lab.ask(ALICE, "/agent").await;
+    assert!(
+        list.contains("here: tester") && list.contains("/agent hermetic"),
+        "{list}"
+    );
+    let refused = lab.ask(BOB, "/agent hermetic").await;
+    assert!(
+        refused.contains("Only somebody who may approve"),
+        "{refused}"
+    );
+    let unknown = lab.ask(ALICE, "/agent clod").await;
+    assert!(
+        unknown.contains("no agent called") && unknown.contains("tester"),
+        "{unknown}"
+    );
+    let chosen = lab.ask(ALICE, "/agent hermetic").await;
+    assert!(
+        chosen.contains("From now on hermetic answers here"),
+        "{chosen}"
+    );
+    assert_eq!(lab.ask(ALICE, "who are you?").await, "I am ours.");
+    assert_eq!(
+        lab.ask(BOB, "say hers alone").await,
+        "hers alone",
+        "chosen for one conversation"
+    );
+    lab.restart().await;
+    assert_eq!(lab.ask(ALICE, "and now?").await, "Still ours.");
+    lab.ask(ALICE, "/agent default").await;
+    assert_eq!(lab.ask(ALICE, "say back").await, "back");
+    let status = lab.ask(ALICE, "/status").await;
+    assert!(status.contains("agent: tester"), "{status}");
+}
+
+#[tokio::test]
+async fn on_a_backend_that_is_no_boundary_no_agent_of_others_runs() {
+    let lab = builder(&[], "")
+        .config("gateway: {terminal_backend: local}\n")
+        .start()
+        .await;
+    let told = lab.ask(ALICE, "say hi").await;
+    assert!(told.contains("does not run on the backend local"), "{told}");
+    assert!(lab.audit("command").is_empty(), "something was started");
+}
+
+#[tokio::test]
+async fn a_platform_may_have_an_agent_of_its_own() {
+    let script = [Reply::streams(&["Ours answers on this one."])];
+    let lab = builder(&[], "").config("platforms: {telegram: {agent: hermetic}}\n");
+    let lab = lab.script(script).start().await;
+    assert_eq!(
+        lab.ask(ALICE, "who is it?").await,
+        "Ours answers on this one."
+    );
+}
+
+#[tokio::test]
+async fn a_budget_is_asked_before_a_prompt_and_told_what_it_took() {
+    let budgets = "budgets: {conversation: {tokens: 1000}}\n";
+    let lab = builder(&["--usage"], "").config(budgets).start().await;
+    assert_eq!(lab.ask(ALICE, "say one").await, "one");
+    assert_eq!(lab.ask(ALICE, "say two").await, "two");
+    let refused = lab.ask(ALICE, "say three").await;
+    assert!(refused.contains("budget of this conversation"), "{refused}");
+}
+
+/// The same program in a real sandbox: what it runs, it runs there.
+#[tokio::test]
+async fn in_a_real_sandbox_an_agent_works_remembers_and_is_held() {
+    if !has_sandboxes("in_a_real_sandbox_an_agent_works_remembers_and_is_held").await {
+        return;
+    }
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    fs::write(secret.path(), "of the host").unwrap();
+    let lab = builder(&[], ", env: {GREETING: hello}").configured_backends();
+    let mut lab = lab
+        .config("terminal: {container_persistent: true}\n")
+        .start()
+        .await;
+    assert_eq!(lab.ask(ALICE, "env GREETING").await, "GREETING=hello");
+    assert_eq!(
+        lab.ask(ALICE, "run echo from $((40 + 2))").await,
+        "ran: from 42"
+    );
+    let tried = lab
+        .ask(ALICE, &format!("run cat {}", secret.path().display()))
+        .await;
+    assert!(tried.contains("No such file"), "{tried}");
+    // A host that is refused is told of while the agent is still at it.
+    let refused = lab.ask(ALICE, "reach nowhere.test").await;
+    assert!(
+        refused.contains("nowhere.test:80 was not reached"),
+        "{refused}"
+    );
+    stop(&lab).await;
+    lab.ask(ALICE, "remember the milk").await;
+    lab.crash_and_start().await;
+    assert_eq!(lab.ask(ALICE, "recall").await, "I remember: the milk");
+    // Ended with all that it started.
+    lab.says(ALICE, "work hard");
+    until_at_work(&lab).await;
+    stop(&lab).await;
+    let left = lab
+        .ask(
+            ALICE,
+            "run ls /proc | grep -c '^[0-9]' ; cat /proc/*/comm | grep -c sleep",
+        )
+        .await;
+    assert!(left.trim_end().ends_with('0'), "{left}");
+}
