@@ -30,6 +30,15 @@ fn opencode_answers_and_runs_a_tool_without_its_key() {
     story(test, "opencode", &["ANTHROPIC_API_KEY"]);
 }
 
+/// By the whole way that a conversation takes: the preset, the loan of its key, its folder in our own home.
+#[test]
+fn opencode_answers_in_a_conversation() {
+    let test = "agents::real::opencode_answers_in_a_conversation";
+    long_one(test, || {
+        in_conversation(test, "opencode", "ANTHROPIC_API_KEY")
+    });
+}
+
 #[test]
 fn claude_answers_and_runs_a_tool_without_its_key() {
     let test = "agents::real::claude_answers_and_runs_a_tool_without_its_key";
@@ -55,8 +64,12 @@ fn qwen_answers_and_runs_a_tool_without_its_key() {
 }
 
 fn long_story(test: &str, name: &str, keys: &[&str]) {
+    long_one(test, || story(test, name, keys));
+}
+
+fn long_one(test: &str, tell: impl FnOnce()) {
     if hermetic_testkit::long() {
-        story(test, name, keys);
+        tell();
     } else {
         eprintln!("SKIP: {test}: hundreds of megabytes, for `cargo xtask test --long`");
     }
@@ -107,6 +120,58 @@ fn story(test: &str, name: &str, keys: &[&str]) {
     );
     agent.end();
 
+    check_what_was_asked(&providers, &program);
+    let left = hermetic.run(&["sandbox", "list", "--json"]).json();
+    assert_eq!(left, json!([]));
+}
+
+fn in_conversation(test: &str, name: &str, key: &str) {
+    let Some(folder) = installed(test, name) else {
+        return;
+    };
+    if !Hermetic::new().has_sandboxes(test) || !Namespace::STAND_IN.is_where(test) {
+        return;
+    }
+    let keys = BTreeMap::from([(key.to_owned(), Secret::new(KEY))]);
+    let programs = InstalledPrograms::new(folder.clone(), keys, ProgramBackend::Near);
+    let program = programs.program(name).unwrap();
+    let dns = Liar::start();
+    for host in &program.hosts {
+        dns.tell(host, Answer::of(&[PUBLIC]));
+    }
+    let hosts: Vec<_> = program.hosts.iter().map(String::as_str).collect();
+    let providers = Providers::serve(&hosts, COMMAND);
+    let hermetic = Hermetic::new()
+        .file(".env", &format!("{key}={KEY}\n"))
+        .file("authority.pem", &providers.pem);
+    let authority = hermetic.path("authority.pem").display().to_string();
+    let hermetic = hermetic.variable("SSL_CERT_FILE", &authority);
+    let agents = hermetic.path("hermetic/agents");
+    fs::create_dir_all(&agents).unwrap();
+    let copied = std::process::Command::new("cp")
+        .args(["-a".as_ref(), folder.root().join(name).as_os_str()])
+        .arg(&agents)
+        .status();
+    assert!(copied.unwrap().success());
+
+    let answered = hermetic.run(&["chat", "--agent", name, "-q", "Run the tool."]);
+    assert_eq!(answered.code, 0, "{} {}", answered.out, answered.err);
+    assert!(answered.out.contains(DONE), "{}", answered.out);
+    check_what_was_asked(&providers, &program);
+    // Of another agent's conversations nothing is lent.
+    let other = [
+        "exec",
+        "--egress",
+        "--",
+        "sh",
+        "-c",
+        "env | grep -c placeholder",
+    ];
+    assert_eq!(hermetic.run(&other).out, "0\n");
+}
+
+/// The tool has run and found no key inside; the key has left for the paths of the model and no others.
+fn check_what_was_asked(providers: &Providers, program: &AgentProgram) {
     let asked = providers.asked();
     let probed = asked
         .iter()
@@ -124,8 +189,6 @@ fn story(test: &str, name: &str, keys: &[&str]) {
             asked.path
         );
     }
-    let left = hermetic.run(&["sandbox", "list", "--json"]).json();
-    assert_eq!(left, json!([]));
 }
 
 /// The agents of this build, installed once by the program itself and shared by all runs.
