@@ -20,8 +20,8 @@ const LAYERS: [&[&str]; 10] = [
     &["session", "tools", BACKENDS, PLATFORMS],
     // Two ways to hold the tools: an agent of ours, and anybody's. And anybody's agent, sealed.
     &["agent", "mcp", "acp"],
-    // Questions to people; a model may look first.
-    &["approvals"],
+    // Questions to people; a model may look first. And which agents of others there are.
+    &["approvals", "agent-programs"],
     // The life of a message, and what people see of it: neither knows the other.
     &["gateway", "dashboard"],
     // It knows the parts; being above them all, no part can know it.

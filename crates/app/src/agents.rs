@@ -8,9 +8,10 @@ use hermetic_config::{AcpAgentConfig, AcpCommandConfig, Config};
 use hermetic_egress::{Credential, CredentialGrant, EgressRules, RulesText};
 use hermetic_gateway::AgentChoices;
 use hermetic_sandbox::{HostMount, MountMode};
-use hermetic_types::Secret;
+use hermetic_types::{BackendKind, Secret};
 
 use crate::AppFailure;
+use crate::installed_agents::agent_programs;
 
 /// Commands of the operator's, and whatever else can be chosen by name.
 #[derive(Debug)]
@@ -28,9 +29,9 @@ pub(crate) fn programs(config: &Config, known: Arc<dyn AgentPrograms>) -> Arc<dy
     })
 }
 
-/// The agents that this installation knows by name.
-pub(crate) fn known(_: &Config) -> Arc<dyn AgentPrograms> {
-    Arc::new(NoneKnown)
+/// The agents that this installation knows by name, as sandboxes of this backend can use them.
+pub(crate) fn known(config: &Config, backend: BackendKind) -> Arc<dyn AgentPrograms> {
+    Arc::new(agent_programs(config, backend))
 }
 
 /// Who answers where.
@@ -75,7 +76,8 @@ pub(crate) fn add_rules(
             let placeholder = format!("hermetic-placeholder-{variable}");
             let (host, secret) = (entry.host.as_str(), entry.secret.clone());
             let credential =
-                Credential::new(host, &entry.header, &entry.scheme, secret, placeholder);
+                Credential::new(host, &entry.header, &entry.scheme, secret, placeholder)
+                    .and_then(|credential| credential.limited_to(&entry.paths));
             let credential = credential.map_err(|error| {
                 let name = &agent.name;
                 AppFailure::caused(&error, format!("choose another agent than {name}, or none"))
@@ -107,7 +109,8 @@ pub(crate) fn mounts(agents: &[AgentProgram]) -> Vec<HostMount> {
 
 /// Every value that must never be shown.
 pub(crate) fn secrets(config: &Config) -> Vec<Secret> {
-    let agents = usable(&*programs(config, known(config)));
+    // Whatever the backend is: a key is a key.
+    let agents = usable(&*programs(config, known(config, BackendKind::Native)));
     let credentials = agents.into_iter().flat_map(|agent| agent.credentials);
     credentials.map(|credential| credential.secret).collect()
 }
@@ -159,23 +162,6 @@ impl AgentPrograms for ConfiguredAgents {
                 AgentUnavailable::Unknown { name, known }
             }
             other => other,
-        })
-    }
-}
-
-/// Knows no agent by its name.
-#[derive(Debug)]
-struct NoneKnown;
-
-impl AgentPrograms for NoneKnown {
-    fn list(&self) -> Vec<AgentListing> {
-        Vec::new()
-    }
-
-    fn program(&self, name: &str) -> Result<AgentProgram, AgentUnavailable> {
-        Err(AgentUnavailable::Unknown {
-            name: name.to_owned(),
-            known: String::new(),
         })
     }
 }

@@ -4,6 +4,7 @@ use std::env;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hermetic_agent_programs::PRESETS;
 use hermetic_config::{Config, SettingOrigin};
 use hermetic_docker::{
     ContainerOptions, ContainerSeal, ContainerUser, ContainerVolume, DockerBackend, EngineAddress,
@@ -16,6 +17,7 @@ use tracing::{info, warn};
 
 use super::BackendCaller;
 use crate::AppFailure;
+use crate::installed_agents::agent_folder;
 
 const WORKSPACE: &str = "/workspace";
 
@@ -41,13 +43,27 @@ pub(super) fn docker(
             .map(|ours| ours.certificate().to_owned()),
         image: image.unwrap_or_else(|| settings.image.clone()),
         own: vec![config.home().root().to_owned()],
-        accepted: settings.accept_risks.clone(),
+        accepted: accepted(config),
         options: options(config, caller)?,
         client_folder: client_folder(&|name| env::var(name).ok()),
         tell: tell(caller),
         clock: Arc::clone(clock),
     })?;
     Ok(Arc::new(docker))
+}
+
+/// Whether the engine sees the folders of this machine. One that cannot be told does not.
+pub(super) fn is_near() -> bool {
+    EngineAddress::find(&|name| env::var(name).ok()).is_ok_and(|address| address.is_near())
+}
+
+/// What the operator took the risk for, and the programs that were installed for sandboxes.
+fn accepted(config: &Config) -> Vec<String> {
+    let folder = agent_folder(config);
+    let names = PRESETS.iter().map(|preset| preset.name).chain(["node"]);
+    let trees = names.map(|name| folder.tree(name).display().to_string());
+    let written = config.terminal().docker.accept_risks.iter().cloned();
+    written.chain(trees).collect()
 }
 
 /// Whether its flags and volumes can be understood and leave the seal whole.

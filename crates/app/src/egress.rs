@@ -297,6 +297,7 @@ fn issue(entry: &EgressCredential) -> Result<CredentialGrant, AppFailure> {
     );
     Ok(CredentialGrant {
         credential: credential
+            .and_then(|credential| credential.limited_to(&entry.paths))
             .map_err(|error| AppFailure::caused(&error, "mend gateway.egress.credentials"))?,
         scope: entry
             .whose

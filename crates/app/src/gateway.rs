@@ -21,12 +21,13 @@ use hermetic_session::{
     DiskBounds, OutgoingDay, OutgoingLimits, SandboxMetrics, Sandboxes, SpendingBook,
 };
 use hermetic_store::{Store, StoreMetrics};
-use hermetic_types::{AccountId, Boundary, InstallationId, Platform, SharedClock};
+use hermetic_types::{AccountId, InstallationId, Platform, SharedClock};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
 use super::dashboard::DashboardSources;
 use super::egress::EgressApprovers;
+use super::installed_agents::can_show;
 use super::platforms::AdapterSurroundings;
 use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
@@ -93,7 +94,9 @@ pub async fn gateway(
         metrics: EgressMetrics::registered(registry),
         feed: feed.clone(),
     };
-    let known = surroundings.agents.unwrap_or_else(|| agents::known(config));
+    let known = surroundings
+        .agents
+        .unwrap_or_else(|| agents::known(config, kind));
     let programs = agents::programs(config, known);
     let usable = agents::usable(&*programs);
     let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
@@ -116,7 +119,7 @@ pub async fn gateway(
         let lifetime = config.gateway().sandbox_lifetime;
         let mut plan = super::plan(config, kind, lifetime, BackendCaller::Chats);
         plan.network = super::network(config, kind, gate.as_ref());
-        if super::boundary(kind) == Boundary::Sealed {
+        if can_show(kind) {
             plan.mounts.extend(agents::mounts(&usable));
         }
         plan

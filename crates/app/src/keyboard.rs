@@ -18,6 +18,7 @@ use hermetic_tools::{McpServers, TodoLists, ToolKit};
 use hermetic_types::{BackendKind, Boundary, ConversationKey, SystemClock};
 
 use super::egress::EgressApprovers;
+use super::installed_agents::can_show;
 use super::{BackendCaller, ShowProgress, agents, approvals, facts, kit, model};
 use crate::AppFailure;
 
@@ -92,13 +93,13 @@ pub async fn keyboard_chat(
         metrics: EgressMetrics::default(),
         feed: None,
     };
-    let programs = agents::programs(config, agents::known(config));
+    let programs = agents::programs(config, agents::known(config, kind));
     let usable = agents::usable(&*programs);
     let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
     let lifetime = config.terminal().lifetime;
     let mut plan = super::plan(config, kind, lifetime, caller);
     plan.network = super::network(config, kind, gate.as_ref());
-    if super::boundary(kind) == Boundary::Sealed {
+    if can_show(kind) {
         plan.mounts.extend(agents::mounts(&usable));
     }
     let mut facts = facts::facts(config, &plan);

@@ -20,6 +20,7 @@ mod facts;
 mod failure;
 mod gateway;
 mod installation;
+mod installed_agents;
 mod keyboard;
 mod kit;
 mod mcp_servers;
@@ -73,6 +74,7 @@ pub use failure::AppFailure;
 pub use gateway::gateway;
 pub use hermetic_native::PendingHeadStart;
 pub use installation::{installation, known_installation};
+pub use installed_agents::{agent_folder, agent_programs};
 pub use keyboard::{KeyboardChat, KeyboardPerson, keyboard_chat};
 pub use model::{
     CatalogEntry, CheckFailure, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole,

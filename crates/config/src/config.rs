@@ -1,6 +1,9 @@
 //! What was read, as a whole.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+use hermetic_types::Secret;
 
 use crate::effective::EffectiveSetting;
 use crate::home::HomeFolder;
@@ -114,6 +117,11 @@ impl Config {
 
     pub fn model(&self) -> &ModelConfig {
         &self.parts.model
+    }
+
+    /// The keys of providers that are set, by the variable that each is in.
+    pub fn provider_keys(&self) -> &BTreeMap<String, Secret> {
+        &self.parts.provider_keys
     }
 
     pub fn platforms(&self) -> &PlatformConfigs {

@@ -40,8 +40,13 @@ pub use session::{ResetMode, SessionsConfig};
 pub use terminal::{DockerTerminal, NativeMount, NativeTerminal, SshTerminal, TerminalConfig};
 pub use web::{ImagesConfig, SearchBackend, SearchConfig, SpeechConfig, SpeechEndpoint, WebConfig};
 
+use std::collections::BTreeMap;
+
+use hermetic_types::Secret;
+
 use crate::effective::EffectiveSetting;
 use crate::problem::ConfigProblem;
+use crate::providers::key_variables;
 use pick::SettingPicker;
 pub(crate) use pick::words;
 
@@ -63,6 +68,8 @@ pub(crate) struct ConfigSections {
     pub(crate) images: Option<ImagesConfig>,
     pub(crate) acp_agents: Vec<AcpAgentConfig>,
     pub(crate) platforms: PlatformConfigs,
+    /// By the variable that each is in.
+    pub(crate) provider_keys: BTreeMap<String, Secret>,
 }
 
 impl ConfigSections {
@@ -90,6 +97,10 @@ impl ConfigSections {
             speech: SpeechConfig::build(&pick, problems),
             images: ImagesConfig::build(&pick, problems),
             platforms: PlatformConfigs::build(&pick, problems),
+            provider_keys: key_variables()
+                .into_iter()
+                .filter_map(|name| Some((name.to_owned(), Secret::new(pick.variable(name)?))))
+                .collect(),
         }
     }
 }

@@ -228,6 +228,12 @@ impl ConversationEgress {
         }
     }
 
+    /// Whether the conversation still has this credential: a tunnel may be older than a change of its agent.
+    pub(crate) fn holds(&self, credential: &Credential) -> bool {
+        let held = self.credentials_for(credential.target());
+        held.iter().any(|one| one.is_same(credential))
+    }
+
     pub(crate) fn credentials_for(&self, target: &Authority) -> Vec<Credential> {
         let credentials = self.credentials();
         let there = credentials

@@ -227,6 +227,26 @@ impl ProxyRefusal {
         Self::forbidden("credential-guessed", target, reason, rule, Some(remedy))
     }
 
+    /// The credential of the host is for other paths, and nothing else is asked of that host.
+    pub(crate) fn outside_paths(target: &Authority) -> Self {
+        let reason = format!(
+            "the credential of {target} is for certain paths, and this request asks for another one"
+        );
+        let remedy = RefusalRemedy::Do(
+            "add the path to `paths` of that host in gateway.egress.credentials; the paths of an agent's preset \
+             are fixed",
+        );
+        let rule = Some("credentials: paths".to_owned());
+        Self::forbidden("path-not-allowed", target, reason, rule, Some(remedy))
+    }
+
+    /// The conversation had a credential of this host when it connected, and has it no longer.
+    pub(crate) fn credential_taken_back(target: &Authority) -> Self {
+        let reason = format!("the credential of {target} was taken back from this sandbox");
+        let rule = Some("credentials".to_owned());
+        Self::forbidden("credential-taken-back", target, reason, rule, None)
+    }
+
     /// The same of the login of the company's proxy, which goes along with plain requests.
     pub(crate) fn login_guessed(target: &Authority) -> Self {
         let reason =

@@ -1,5 +1,6 @@
 //! The commands. A new one is a file, a line in [`TopCommand`] and a line in [`run`].
 
+mod agents;
 mod approvals;
 mod audit;
 mod backends;
@@ -54,6 +55,8 @@ pub(crate) enum TopCommand {
     Backends(backends::BackendsArgs),
     /// Show which models are configured, and whether they answer
     Models(models::ModelsArgs),
+    /// Install somebody else's agents, to run them sealed
+    Agents(agents::AgentsArgs),
     /// Check whether this machine can run sandboxes, and how well they are sealed
     Doctor(doctor::DoctorArgs),
     /// Show the device by which people know this bot in encrypted rooms of Matrix
@@ -117,6 +120,7 @@ pub(crate) fn run(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
         TopCommand::Sandbox(args) => sandbox::run(cli, args),
         TopCommand::Backends(args) => backends::run(cli, args),
         TopCommand::Models(args) => models::run(cli, args),
+        TopCommand::Agents(args) => agents::run(cli, args),
         TopCommand::Doctor(args) => doctor::run(cli, args),
         #[cfg(feature = "matrix")]
         TopCommand::Matrix(args) => matrix::run(cli, args),

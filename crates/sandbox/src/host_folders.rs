@@ -72,6 +72,20 @@ pub fn risk_of_showing(path: &Path, writable: bool) -> Option<&'static str> {
     None
 }
 
+/// Whether this is the tree of a program that was installed for sandboxes, which they may be shown read-only
+/// although it lies in our own part of the home: `agents/NAME/tree` there, and nothing above or beside it.
+pub fn is_installed_program(source: &Path, state: &Path) -> bool {
+    let below = source.strip_prefix(state).ok();
+    let parts = below.map(|below| below.components().collect::<Vec<_>>());
+    let is = |part: &Component<'_>, name: &str| part.as_os_str() == name;
+    matches!(
+        parts.as_deref(),
+        Some([agents, Component::Normal(name), tree])
+            if is(agents, "agents") && is(tree, "tree")
+                && !name.as_encoded_bytes().starts_with(b".")
+    )
+}
+
 /// Whether the path leads to or through that relative one, at any depth.
 fn is_part(path: &Path, part: &str) -> bool {
     let parts: Vec<_> = path.components().collect();
@@ -124,6 +138,26 @@ mod tests {
             "/x/.aws",
         ] {
             assert!(risk_of_showing(Path::new(path), false).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn of_our_own_part_only_the_tree_of_a_program_is_shown() {
+        let state = Path::new("/home/alice/.hermes/hermetic");
+        let shown = |path: &str| is_installed_program(&state.join(path), state);
+        assert!(shown("agents/claude/tree"));
+        for path in [
+            "",
+            "agents",
+            "agents/claude",
+            "agents/claude/tree/node_modules",
+            "agents/claude/checksums",
+            "agents/.staging-claude/tree",
+            "agents/../tree",
+            "other/claude/tree",
+            "/elsewhere/agents/claude/tree",
+        ] {
+            assert!(!shown(path), "{path}");
         }
     }
 

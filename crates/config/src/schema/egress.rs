@@ -159,6 +159,12 @@ const CREDENTIAL: &[RecordField] = &[
         about: "the variable in which the sandbox finds a placeholder (that of value_env)",
     },
     RecordField {
+        name: "paths",
+        shape: TEXTS,
+        required: false,
+        about: "the paths it is for, each with all below it (all); other paths of the host are refused",
+    },
+    RecordField {
         name: "for",
         shape: ValueShape::Text,
         required: false,

@@ -76,6 +76,8 @@ pub struct EgressCredential {
     pub source: CredentialSource,
     /// The variable in which the sandbox finds a placeholder.
     pub placeholder_env: Option<String>,
+    /// The paths of the host that it goes to, and what is below them; all where empty.
+    pub paths: Vec<String>,
     /// Everybody's where absent.
     pub whose: Option<String>,
 }
@@ -180,6 +182,7 @@ fn credential(
         source,
         // Programs look for a token where they look for it outside.
         placeholder_env: field(record, "placeholder_env").or(variable),
+        paths: texts_field(record, "paths"),
         whose: field(record, "for"),
     })
 }

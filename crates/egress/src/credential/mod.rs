@@ -8,6 +8,7 @@
 mod ca;
 mod frames;
 mod guesses;
+mod paths;
 mod redactor;
 mod roots;
 mod spellings;
@@ -24,6 +25,7 @@ use thiserror::Error;
 pub use ca::{CaError, CertificateAuthority};
 pub(crate) use frames::{FrameRedactor, UnsearchableFrames};
 pub(crate) use guesses::{GuessCounter, SharedParts};
+pub(crate) use paths::CredentialPaths;
 pub(crate) use redactor::{CredentialRedactor, SearchedSecret};
 pub use roots::{TrustRoots, TrustRootsError, trust_bundle};
 
@@ -41,6 +43,7 @@ pub struct Credential {
     scheme: CredentialScheme,
     value: Secret,
     placeholder: String,
+    paths: CredentialPaths,
     spellings: Arc<SecretSpellings>,
     /// Counts the guesses of the conversation that has it.
     counter: Option<Arc<GuessCounter>>,
@@ -72,6 +75,12 @@ pub enum InvalidCredential {
     Value { host: String },
     #[error("the value for {host} must be user:password for the scheme \"basic\"")]
     NotUserAndPassword { host: String },
+    #[error(
+        "{path:?} is no path of a host: expected something like /v1/messages, without *, % or .."
+    )]
+    Path { path: String },
+    #[error("{count} paths are too many for one credential")]
+    TooManyPaths { count: usize },
 }
 
 /// Anything shorter could not be taken out of an answer without tearing it apart.
@@ -134,7 +143,15 @@ impl Credential {
             scheme,
             value,
             placeholder: placeholder.into(),
+            paths: CredentialPaths::default(),
         })
+    }
+
+    /// The same credential for these paths and what is below them; for all where none is named. A request to
+    /// another path of the host is refused.
+    pub fn limited_to(mut self, paths: &[String]) -> Result<Self, InvalidCredential> {
+        self.paths = CredentialPaths::parse(paths)?;
+        Ok(self)
     }
 
     pub fn target(&self) -> &Authority {
@@ -152,6 +169,20 @@ impl Credential {
 
     pub(crate) fn is_for(&self, target: &Authority) -> bool {
         self.target == *target
+    }
+
+    /// Whether a request for this path and query gets it.
+    pub(crate) fn covers(&self, path: &str) -> bool {
+        self.paths.cover(path)
+    }
+
+    /// Whether it is the same secret for the same place, whoever counts the guesses at it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.target == other.target
+            && self.header.eq_ignore_ascii_case(&other.header)
+            && self.scheme == other.scheme
+            && self.paths == other.paths
+            && self.value.expose() == other.value.expose()
     }
 
     /// Puts the header in, over whatever the sandbox had there.

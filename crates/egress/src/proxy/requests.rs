@@ -16,7 +16,7 @@ use super::rewrite::{
 use super::tunnel::Tunnel;
 use crate::audit::EgressMethod;
 use crate::conversation::ConversationEgress;
-use crate::credential::{CredentialRedactor, FrameRedactor};
+use crate::credential::{Credential, CredentialRedactor, FrameRedactor};
 use crate::http::exchange::{self, ExchangeEnd, ExchangeError, ExchangeFailure};
 use crate::http::framing::BodyFraming;
 use crate::http::head::RequestHead;
@@ -156,6 +156,8 @@ impl Proxy {
                     .await?
             }
         };
+        // Before anything is dialled: what may not be asked there is not even tried.
+        let credentials = front.credentials_of(conversation, &target, &path)?;
         let upgrades = head.fields.lists("connection", "upgrade");
         let (upstream, admitted) = self
             .upstream(conversation, admitted, front, upgrades, kept)
@@ -178,7 +180,7 @@ impl Proxy {
             &path,
             framing,
             &RequestAdditions {
-                credentials: front.credentials(),
+                credentials: &credentials,
                 forwarder: forwarder.as_ref(),
             },
         );
@@ -340,10 +342,29 @@ impl RequestSource {
         }
     }
 
-    fn credentials(&self) -> &[crate::credential::Credential] {
-        match self {
-            Self::Proxy => &[],
-            Self::Intercepted(intercepted) => intercepted.credentials(),
+    /// The credentials that a request for this path gets. They are looked at anew for each request: one that
+    /// was taken back since the tunnel was opened goes nowhere any more.
+    fn credentials_of(
+        &self,
+        conversation: &ConversationEgress,
+        target: &Authority,
+        path: &str,
+    ) -> Result<Vec<Credential>, ProxyRefusal> {
+        let Self::Intercepted(intercepted) = self else {
+            return Ok(Vec::new());
+        };
+        let opened_with = intercepted.credentials().iter();
+        let held: Vec<_> = opened_with
+            .filter(|one| conversation.holds(one))
+            .cloned()
+            .collect();
+        if held.is_empty() {
+            return Err(ProxyRefusal::credential_taken_back(target));
+        }
+        let meant: Vec<_> = held.into_iter().filter(|one| one.covers(path)).collect();
+        match meant.is_empty() {
+            true => Err(ProxyRefusal::outside_paths(target)),
+            false => Ok(meant),
         }
     }
 

@@ -3,6 +3,8 @@
 mod attacks;
 mod echoes;
 mod guesses;
+mod paths;
+mod taken_back;
 mod upstream;
 
 use std::sync::{Arc, Mutex};

@@ -7,6 +7,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod agents;
 mod audit;
 mod backup;
 mod chat;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
-use hermetic_sandbox::{BackendError, HostMount, MountMode};
+use hermetic_sandbox::{BackendError, HostMount, MountMode, is_installed_program};
 
 use super::native::overlaps;
 use crate::plan::BindMount;
@@ -36,7 +36,9 @@ pub(super) fn check(mount: &HostMount, state: &Path) -> Result<BindMount, Backen
     if source == Path::new("/") {
         return Err(refuse("it is the whole host"));
     }
-    if overlaps(&source, state) {
+    let is_program = mount.mode == MountMode::ReadOnly
+        && fs::canonicalize(state).is_ok_and(|state| is_installed_program(&source, &state));
+    if overlaps(&source, state) && !is_program {
         return Err(refuse("it would show the sandboxes' own state"));
     }
     if NEVER

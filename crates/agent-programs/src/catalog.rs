@@ -1,0 +1,194 @@
+//! From what is installed to what can be started.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use hermetic_acp::{
+    AgentListing, AgentProgram, AgentPrograms, AgentUnavailable, ProgramCredential, ProgramFile,
+    ProgramMount,
+};
+use hermetic_types::Secret;
+
+use crate::folder::{AgentFolder, InstalledAgent};
+use crate::install::NODE_NAME;
+use crate::preset::{AgentPreset, PresetKey, RequiredKeys};
+use crate::presets::{NODE_PROGRAM, PRESETS};
+
+/// Where agents are seen inside, each in a folder of its name.
+const INSIDE: &str = "/agents";
+
+/// The presets, with what is installed of them and the keys that the operator has.
+#[derive(Clone, Debug)]
+pub struct InstalledPrograms {
+    folder: AgentFolder,
+    keys: BTreeMap<String, Secret>,
+    backend: ProgramBackend,
+}
+
+/// Whether the sandboxes can be shown a folder of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramBackend {
+    Near,
+    /// It cannot; the words say why, and what to do.
+    Far(String),
+}
+
+impl InstalledPrograms {
+    /// `keys` are the values of the variables that presets name, where they are set.
+    pub fn new(
+        folder: AgentFolder,
+        keys: BTreeMap<String, Secret>,
+        backend: ProgramBackend,
+    ) -> Self {
+        Self {
+            folder,
+            keys,
+            backend,
+        }
+    }
+
+    /// What is needed to start the program, apart from its keys: enough to see whether it starts at all.
+    pub fn without_keys(&self, preset: &AgentPreset) -> Result<AgentProgram, AgentUnavailable> {
+        self.installed(preset)?;
+        let inside = |name: &str| PathBuf::from(INSIDE).join(name);
+        let mount = |name: &str| ProgramMount {
+            outside: self.folder.tree(name),
+            inside: inside(name),
+        };
+        let path = |name: &str, program: &str| inside(name).join(program).display().to_string();
+        let mut command = Vec::new();
+        let mut mounts = vec![mount(preset.name)];
+        if preset.needs_node {
+            command.push(path(NODE_NAME, NODE_PROGRAM));
+            mounts.push(mount(NODE_NAME));
+        }
+        command.push(path(preset.name, preset.program));
+        command.extend(preset.arguments.iter().map(|&word| word.to_owned()));
+        let variables = preset.variables.iter();
+        Ok(AgentProgram {
+            name: preset.name.to_owned(),
+            command,
+            environment: variables
+                .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            mounts,
+            hosts: preset.hosts.iter().map(|&host| host.to_owned()).collect(),
+            credentials: Vec::new(),
+            files: preset
+                .files
+                .iter()
+                .map(|file| ProgramFile {
+                    path: file.path.into(),
+                    content: file.content.to_owned(),
+                })
+                .collect(),
+            session_mode: preset.session_mode.map(str::to_owned),
+            session_model: None,
+            authenticate: preset.authenticate.map(str::to_owned),
+        })
+    }
+
+    /// The same with its keys, as far as they are set.
+    fn with_keys(&self, preset: &AgentPreset) -> Result<AgentProgram, AgentUnavailable> {
+        if let ProgramBackend::Far(why) = &self.backend {
+            return Err(missing(preset, why.clone()));
+        }
+        let mut program = self.without_keys(preset)?;
+        for key in preset.keys {
+            let Some(secret) = self.keys.get(key.variable) else {
+                continue;
+            };
+            program
+                .environment
+                .insert(key.inside.to_owned(), key.placeholder());
+            program.hosts.push(key.host.to_owned());
+            program.credentials.push(credential(key, secret));
+        }
+        let lacks = match preset.required {
+            RequiredKeys::All => program.credentials.len() < preset.keys.len(),
+            RequiredKeys::Any => program.credentials.is_empty(),
+        };
+        match lacks {
+            true => Err(missing(preset, no_key(preset))),
+            false => Ok(program),
+        }
+    }
+
+    fn installed(&self, preset: &AgentPreset) -> Result<InstalledAgent, AgentUnavailable> {
+        let say = |why: String| missing(preset, why);
+        let install = format!(
+            "it is not installed; `hermetic agents install {}`",
+            preset.name
+        );
+        let read = |name: &str| {
+            let found = self.folder.installed(name);
+            found.map_err(|error| say(format!("{error}; `hermetic agents update {}`", preset.name)))
+        };
+        let agent = read(preset.name)?.ok_or_else(|| say(install.clone()))?;
+        if preset.needs_node && read(NODE_NAME)?.is_none() {
+            return Err(say(install));
+        }
+        Ok(agent)
+    }
+}
+
+impl AgentPrograms for InstalledPrograms {
+    fn list(&self) -> Vec<AgentListing> {
+        let listing = |preset: &AgentPreset| {
+            let installed = self.installed(preset);
+            let version = match &installed {
+                Ok(installed) => installed.version.as_str(),
+                Err(_) => preset.source.version,
+            };
+            let missing = match self.with_keys(preset) {
+                Ok(_) => None,
+                Err(AgentUnavailable::Missing { why, .. }) => Some(why),
+                Err(other) => Some(other.to_string()),
+            };
+            AgentListing {
+                name: preset.name.to_owned(),
+                about: format!("{} {version}", preset.title),
+                missing,
+            }
+        };
+        PRESETS.iter().map(listing).collect()
+    }
+
+    fn program(&self, name: &str) -> Result<AgentProgram, AgentUnavailable> {
+        let preset = AgentPreset::named(name).ok_or_else(|| AgentUnavailable::Unknown {
+            name: name.chars().take(80).collect(),
+            known: AgentPreset::known(),
+        })?;
+        self.with_keys(preset)
+    }
+}
+
+fn credential(key: &PresetKey, secret: &Secret) -> ProgramCredential {
+    ProgramCredential {
+        host: key.host.to_owned(),
+        header: key.header.to_owned(),
+        scheme: key.scheme.to_owned(),
+        paths: key.paths.iter().map(|&path| path.to_owned()).collect(),
+        variable: key.inside.to_owned(),
+        secret: secret.clone(),
+    }
+}
+
+fn no_key(preset: &AgentPreset) -> String {
+    let names: Vec<_> = preset.keys.iter().map(|key| key.variable).collect();
+    let wanted = match preset.required {
+        RequiredKeys::All => names.join(" and "),
+        RequiredKeys::Any => names.join(" or "),
+    };
+    format!(
+        "it needs {wanted} in .env. A subscription, with its login in a browser, cannot be used: the login would \
+         lie in the sandbox, where everything that runs could read it. Make an API key instead"
+    )
+}
+
+fn missing(preset: &AgentPreset, why: String) -> AgentUnavailable {
+    AgentUnavailable::Missing {
+        name: preset.name.to_owned(),
+        why,
+    }
+}

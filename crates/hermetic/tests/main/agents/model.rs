@@ -1,0 +1,272 @@
+//! Models under their providers' own names, with a certificate that the test's authority signed.
+//!
+//! Whoever offers a tool that runs commands is told to run the probe; whoever tells what it said is told that
+//! it has run.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+
+use crate::probes::namespace::PUBLIC;
+
+pub(super) const DONE: &str = "The tool has run.";
+
+/// What a client sent.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) path: String,
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+pub(super) struct Providers {
+    /// The certificate to believe.
+    pub(super) pem: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Providers {
+    /// On the public address of the namespace, where these names lead.
+    pub(super) fn serve(names: &[&str], command: &'static str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let params = CertificateParams::new(names).unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let der = CertificateDer::from(certificate.der().to_vec());
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![der], key)
+            .unwrap();
+        let config = Arc::new(config);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let listener = TcpListener::bind((PUBLIC, 443)).unwrap();
+        let heard = Arc::clone(&asked);
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (config, heard) = (Arc::clone(&config), Arc::clone(&heard));
+                thread::spawn(move || {
+                    let connection = ServerConnection::new(config).unwrap();
+                    let stream = StreamOwned::new(connection, stream.unwrap());
+                    converse(stream, command, &heard)
+                });
+            }
+        });
+        Self {
+            pem: certificate.pem(),
+            asked,
+        }
+    }
+
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn converse(
+    stream: StreamOwned<ServerConnection, TcpStream>,
+    command: &str,
+    heard: &Mutex<Vec<Asked>>,
+) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let asked = read(&mut stream)?;
+        let (status, kind, body) = answer(&asked, command);
+        heard.lock().unwrap().push(asked);
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let out = stream.get_mut();
+        out.write_all(&[head.as_bytes(), body.as_bytes()].concat())
+            .ok()?;
+        out.flush().ok()?;
+    }
+}
+
+fn read(stream: &mut impl BufRead) -> Option<Asked> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let field = |name: &str| {
+        let lines = head.lines().filter_map(|line| line.split_once(':'));
+        let mut found = lines.filter(|(field, _)| field.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| value.trim().to_owned())
+    };
+    let mut body = Vec::new();
+    if let Some(length) = field("content-length") {
+        body = vec![0; length.parse().ok()?];
+        stream.read_exact(&mut body).ok()?;
+    } else if field("transfer-encoding").is_some() {
+        loop {
+            let mut size = String::new();
+            stream.read_line(&mut size).ok()?;
+            let size = usize::from_str_radix(size.trim(), 16).ok()?;
+            let mut piece = vec![0; size + 2];
+            stream.read_exact(&mut piece).ok()?;
+            if size == 0 {
+                break;
+            }
+            body.extend_from_slice(&piece[..size]);
+        }
+    }
+    Some(Asked {
+        path: head.split(' ').nth(1)?.to_owned(),
+        head,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    })
+}
+
+fn answer(asked: &Asked, command: &str) -> (&'static str, &'static str, String) {
+    let body: Value = serde_json::from_str(&asked.body).unwrap_or_default();
+    let path = asked.path.split('?').next().unwrap_or_default();
+    let events = |body| ("200 OK", "text/event-stream", body);
+    let plain = |body: Value| ("200 OK", "application/json", body.to_string());
+    if path == "/v1/messages" {
+        let streams = body["stream"] == true;
+        let (message, text) = anthropic(&body, command);
+        return if streams {
+            events(text)
+        } else {
+            plain(message)
+        };
+    }
+    if path.ends_with(":streamGenerateContent") {
+        return events(format!("data: {}\r\n\r\n", gemini(&body, command)));
+    }
+    if path.ends_with(":generateContent") {
+        return plain(gemini(&body, command));
+    }
+    if path == "/v1/responses" && !body.is_null() {
+        return events(responses(&body, command));
+    }
+    if path.ends_with("/chat/completions") {
+        return events(completions(&body, command));
+    }
+    ("404 Not Found", "application/json", "{}".to_owned())
+}
+
+/// The name of the tool that runs commands, among those offered.
+fn shell(offered: &Value) -> Option<String> {
+    const NAMES: [&str; 3] = ["bash", "run_shell_command", "exec_command"];
+    let mut names = Vec::new();
+    for tool in offered.as_array().into_iter().flatten() {
+        names.push(&tool["name"]);
+        names.push(&tool["function"]["name"]);
+        let declared = tool["functionDeclarations"].as_array();
+        names.extend(declared.into_iter().flatten().map(|one| &one["name"]));
+    }
+    let names = names.into_iter().filter_map(Value::as_str);
+    let mut known = names.filter(|name| NAMES.contains(&name.to_lowercase().as_str()));
+    known.next().map(str::to_owned)
+}
+
+fn sse(events: &[Value]) -> String {
+    let line = |event: &Value| {
+        let kind = event["type"].as_str().unwrap_or_default();
+        format!("event: {kind}\ndata: {event}\n\n")
+    };
+    events.iter().map(line).collect()
+}
+
+fn anthropic(body: &Value, command: &str) -> (Value, String) {
+    let told = body["messages"].to_string().contains("tool_result");
+    let usage = json!({"input_tokens": 10, "output_tokens": 5});
+    let (block, delta, stop) = match shell(&body["tools"]).filter(|_| !told) {
+        Some(name) => {
+            let input = json!({"command": command, "description": "look around"});
+            (
+                json!({"type": "tool_use", "id": "toolu_1", "name": name, "input": {}}),
+                json!({"type": "input_json_delta", "partial_json": input.to_string()}),
+                "tool_use",
+            )
+        }
+        None => (
+            json!({"type": "text", "text": ""}),
+            json!({"type": "text_delta", "text": if told { DONE } else { "a title" }}),
+            "end_turn",
+        ),
+    };
+    let mut message = json!({"id": "m1", "type": "message", "role": "assistant", "model": body["model"],
+        "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage});
+    let stream = sse(&[
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}, "usage": usage}),
+        json!({"type": "message_stop"}),
+    ]);
+    message["content"] = json!([{"type": "text", "text": "a title"}]);
+    message["stop_reason"] = json!("end_turn");
+    (message, stream)
+}
+
+fn gemini(body: &Value, command: &str) -> Value {
+    let told = body["contents"].to_string().contains("functionResponse");
+    let part = match shell(&body["tools"]).filter(|_| !told) {
+        Some(name) => json!({"functionCall": {"name": name,
+            "args": {"command": command, "description": "look around"}}}),
+        None if told => json!({"text": DONE}),
+        None => json!({"text": r#"{"reasoning": "small", "model_choice": "flash"}"#}),
+    };
+    json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}})
+}
+
+fn responses(body: &Value, command: &str) -> String {
+    let told = body["input"].to_string().contains("function_call_output");
+    let item = match shell(&body["tools"]).filter(|_| !told) {
+        Some(name) => json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": name,
+            "arguments": json!({"cmd": command}).to_string()}),
+        None => json!({"type": "message", "id": "m1", "role": "assistant",
+            "content": [{"type": "output_text", "text": DONE}]}),
+    };
+    let usage = json!({"input_tokens": 1, "input_tokens_details": null, "output_tokens": 1,
+        "output_tokens_details": null, "total_tokens": 2});
+    sse(&[
+        json!({"type": "response.created", "response": {"id": "r1"}}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.completed", "response": {"id": "r1", "usage": usage}}),
+    ])
+}
+
+fn completions(body: &Value, command: &str) -> String {
+    let told = body["messages"].to_string().contains("\"role\":\"tool\"");
+    let (delta, end) = match shell(&body["tools"]).filter(|_| !told) {
+        Some(name) => {
+            let arguments =
+                json!({"command": command, "description": "look around", "is_background": false});
+            let call = json!({"index": 0, "id": "c1", "type": "function",
+                "function": {"name": name, "arguments": arguments.to_string()}});
+            (
+                json!({"role": "assistant", "tool_calls": [call]}),
+                "tool_calls",
+            )
+        }
+        None => (
+            json!({"role": "assistant", "content": if told { DONE } else { "a title" }}),
+            "stop",
+        ),
+    };
+    let chunk = |delta: Value, end: Value| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": end});
+        let chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1,
+            "model": body["model"], "choices": [choice]});
+        format!("data: {chunk}\n\n")
+    };
+    let (first, last) = (chunk(delta, Value::Null), chunk(json!({}), json!(end)));
+    format!("{first}{last}data: [DONE]\n\n")
+}
