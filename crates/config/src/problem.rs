@@ -89,7 +89,7 @@ impl ConfigProblem {
     }
 
     /// The same as something that does not stop a start.
-    pub(crate) fn as_warning(mut self) -> Self {
+    pub(crate) fn into_warning(mut self) -> Self {
         self.severity = ProblemSeverity::Warning;
         self
     }

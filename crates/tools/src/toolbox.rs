@@ -287,7 +287,7 @@ impl ConversationTools<'_> {
 
     /// Whether something in a text must not leave.
     pub(crate) fn holds_secret(&self, text: &str) -> bool {
-        let redacted = self.kit.terminal.redactor().redact(text.to_owned());
+        let redacted = self.kit.terminal.redactor().redact(text);
         redacted.as_str() != text
     }
 

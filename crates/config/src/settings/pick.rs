@@ -203,7 +203,7 @@ impl<'a> SettingPicker<'a> {
 
     /// The same as a warning.
     pub(crate) fn doubted(&self, path: &str, what: impl Into<String>) -> ConfigProblem {
-        self.wrong(path, what).as_warning()
+        self.wrong(path, what).into_warning()
     }
 
     fn value(&self, path: &str) -> Option<&'a SettingValue> {

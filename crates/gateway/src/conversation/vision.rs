@@ -40,7 +40,7 @@ impl<'a> VisionModel<'a> {
         let Ok(part) = MediaPart::inline(picture.media_type, &picture.bytes) else {
             return failed("the picture is too large to be shown");
         };
-        let question = ModelText::from(self.redactor.redact(question.to_owned()));
+        let question = ModelText::from(self.redactor.redact(question));
         let described = describe_picture(self.model, self.meter, part, question, stop).await;
         match described {
             Ok(words) => {

@@ -80,7 +80,7 @@ impl ConversationTools<'_> {
     async fn keep_page(&self, url: &str, text: &str, stop: &CancellationToken) -> Option<String> {
         let path = format!("{FOLDER}/{}", file_name(url));
         // The file goes into a sandbox, so it holds what the model may be shown and no more.
-        let text = self.kit.terminal.redactor().redact(text.to_owned());
+        let text = self.kit.terminal.redactor().redact(text);
         let mut arguments = Map::new();
         arguments.insert("path".to_owned(), path.clone().into());
         arguments.insert("content".to_owned(), text.into_inner().into());
