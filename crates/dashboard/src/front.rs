@@ -5,7 +5,7 @@
 //! here from what the store has, and say so.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ async fn hand_on(State(FrontState(parts)): State<FrontState>, request: Request) 
     }
 }
 
-async fn connect(socket: &PathBuf) -> Option<UnixStream> {
+async fn connect(socket: &Path) -> Option<UnixStream> {
     let connecting = timeout(CONNECT_TIMEOUT, UnixStream::connect(socket));
     connecting.await.ok()?.ok()
 }

@@ -77,7 +77,7 @@ impl OpenTerminal {
         let kind = self.byte().await?;
         let mut length = 0_usize;
         for _ in 0..4 {
-            length = length << 8 | usize::from(self.byte().await?);
+            length = (length << 8) | usize::from(self.byte().await?);
         }
         let mut payload = Vec::new();
         for _ in 0..length {
