@@ -30,14 +30,6 @@ impl RunningAgents {
         drop(ended);
     }
 
-    /// How many live.
-    pub fn count(&self) -> usize {
-        self.lock()
-            .values()
-            .filter(|agent| agent.session.is_alive())
-            .count()
-    }
-
     /// The conversation's agent, if it lives in this sandbox and is still what is wanted. Any other of the
     /// conversation is ended.
     pub(crate) fn take(

@@ -172,8 +172,8 @@ fn sealed_agent(
     let mut program = program.map_err(|error| AppFailure::new(error.to_string(), remedy))?;
     if let Some(egress) = sandboxes.egress_of(conversation) {
         let mut environment = egress.env(conversation, PROXY_PORT);
-        environment.extend(egress.choose_agent(conversation, Some(name)));
         environment.extend(program.environment);
+        environment.extend(egress.choose_agent(conversation, Some(name)));
         program.environment = environment;
     }
     Ok(program)

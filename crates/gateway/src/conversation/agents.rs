@@ -112,8 +112,9 @@ impl Gateway {
         };
         // A sandbox that is older than the certificates does not name them to its programs.
         let mut environment = egress.env(conversation, PROXY_PORT);
-        environment.extend(egress.choose_agent(conversation, Some(name)));
         environment.extend(program.environment);
+        // Last: the placeholders that the proxy knows.
+        environment.extend(egress.choose_agent(conversation, Some(name)));
         program.environment = environment;
         Ok(program)
     }

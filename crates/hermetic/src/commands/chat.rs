@@ -72,7 +72,10 @@ async fn chat(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandF
     let config = load(cli)?;
     let asks_model = match &args.agent {
         Some(name) => name.eq_ignore_ascii_case(OWN_AGENT),
-        None => config.acp_agents().is_empty(),
+        None => config
+            .acp_agents()
+            .first()
+            .is_none_or(|agent| agent.name == OWN_AGENT),
     };
     if args.query.is_some() && asks_model && config.model().name.is_none() {
         let failure = CommandFailure::new("no model is configured", NoModel::REMEDY);

@@ -515,3 +515,31 @@ impl Drop for Chat {
         let _ = self.child.wait();
     }
 }
+
+/// Somebody else's agent at the keyboard needs no model of ours, and finds its session by `--session`.
+#[test]
+fn an_agent_of_others_answers_at_the_keyboard() {
+    let words = serde_json::to_string(&hermetic_testkit::acp::agent_command(&[])).unwrap();
+    let hermetic = Hermetic::with(&format!(
+        "agent: {{acp: [{{name: hermetic}}, {{name: tester, command: {words}}}]}}\n"
+    ));
+    if !hermetic.has_sandboxes("an_agent_of_others_answers_at_the_keyboard") {
+        return;
+    }
+    let asks = |words: &str| {
+        let ended = hermetic.run(&["chat", "--agent", "tester", "--session", "w", "-q", words]);
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        ended.out
+    };
+    assert_eq!(asks("remember the milk"), "I will.\n");
+    assert_eq!(asks("recall"), "I remember: the milk\n");
+    let unknown = hermetic.run(&["chat", "--agent", "clod", "-q", "hello"]);
+    assert!(unknown.err.contains("no agent called"), "{}", unknown.err);
+    let refused = hermetic.run(&["chat", "--agent", "tester", "--backend", "local", "-q", "x"]);
+    assert!(
+        refused.err.contains("does not run on the backend local"),
+        "{}",
+        refused.err
+    );
+    assert_ne!(refused.code, 0);
+}

@@ -138,7 +138,7 @@ def prompt(session, blocks):
         cancelled.wait()
         return "cancelled"
     elif order == "reach":
-        subprocess.run(["curl", "-s", "-m", "20", "http://%s/" % rest], stdout=subprocess.DEVNULL)
+        subprocess.run(["curl", "-s", "-m", "20", "https://%s/" % rest], stdout=subprocess.DEVNULL)
         cancelled.wait()
         return "cancelled"
     elif order == "work":
