@@ -3,7 +3,7 @@
 //! Whoever offers a tool that runs commands is told to run the probe; whoever tells what it said is told that
 //! it has run.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
