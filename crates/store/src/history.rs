@@ -270,6 +270,7 @@ impl HistoryRows {
             "DELETE FROM sessions WHERE conversation = ?",
             "DELETE FROM compactions WHERE conversation = ?",
             "DELETE FROM conversation_models WHERE conversation = ?",
+            "DELETE FROM conversation_people WHERE conversation = ?",
         ]
         .map(|sql| SqlStatement::new(sql).bind(conversation.as_str()));
         self.database

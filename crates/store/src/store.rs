@@ -8,8 +8,9 @@ use tokio::sync::watch;
 use crate::database::{self, Database};
 use crate::{
     AccountState, ActivityRows, ApprovalRows, BrowserChatRows, ConversationModels, CopyError,
-    DeliveryRows, DocumentRows, HistoryRows, InboxRows, OpenError, ProcessRows, SandboxLedger,
-    SessionRows, SpendingRows, StoreMetrics, StoreVersion, ToolCalls,
+    DeliveryRows, DocumentRows, HistoryRows, InboxRows, LookBackRows, MemoryRows, OpenError,
+    ProcessRows, SandboxLedger, SessionRows, SkillDraftRows, SpendingRows, StoreMetrics,
+    StoreVersion, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -129,6 +130,21 @@ impl Store {
     /// What was said in the chat in the browser.
     pub fn browser_chat(&self) -> BrowserChatRows {
         BrowserChatRows::new(self.database.clone())
+    }
+
+    /// What is remembered beyond one conversation.
+    pub fn memories(&self) -> MemoryRows {
+        MemoryRows::new(self.database.clone())
+    }
+
+    /// Skills that wait for a person.
+    pub fn skill_drafts(&self) -> SkillDraftRows {
+        SkillDraftRows::new(self.database.clone())
+    }
+
+    /// What was said before, for whoever may look back at it.
+    pub fn look_back(&self) -> LookBackRows {
+        LookBackRows::new(self.database.clone())
     }
 
     pub fn documents(&self) -> DocumentRows {
