@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 10] = [
     &["types", "embedded", "search", "attack", "listen"],
     &["policy", "access", "redact", "audit", "store", "upstream"],
     &["chat", "sandbox", "warden", "egress"],
-    &["session", "tools", BACKENDS, PLATFORMS],
+    &["session", "tools", "memory", BACKENDS, PLATFORMS],
     // Two ways to hold the tools: an agent of ours, and anybody's.
     &["agent", "mcp"],
     // Questions to people; a model may look first.

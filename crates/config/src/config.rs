@@ -8,7 +8,8 @@ use crate::origin::SettingOrigin;
 use crate::problem::ConfigProblem;
 use crate::settings::{
     AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig, GatewayConfig,
-    McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig, TerminalConfig,
+    McpServerConfig, MemoryConfig, ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig,
+    TerminalConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
@@ -78,6 +79,11 @@ impl Config {
 
     pub fn agent(&self) -> &AgentConfig {
         &self.parts.agent
+    }
+
+    /// What outlives a conversation.
+    pub fn memory(&self) -> &MemoryConfig {
+        &self.parts.memory
     }
 
     pub fn budgets(&self) -> &BudgetsConfig {

@@ -11,6 +11,7 @@ mod egress;
 mod gateway;
 mod lost;
 mod mcp;
+mod memory;
 mod model;
 mod not_yet;
 mod platforms;
@@ -160,6 +161,7 @@ impl Schema {
         keys.extend(model::keys());
         keys.extend(budgets::keys());
         keys.extend(mcp::keys());
+        keys.extend(memory::keys());
         keys.extend(platforms::keys());
         keys.extend(variables::keys());
 

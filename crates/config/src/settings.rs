@@ -6,6 +6,7 @@ mod budgets;
 mod egress;
 mod gateway;
 mod mcp;
+mod memory;
 mod model;
 mod pick;
 mod platforms;
@@ -24,6 +25,7 @@ pub use egress::{
 };
 pub use gateway::{DashboardConfig, GatewayConfig};
 pub use mcp::{McpServerConfig, McpServerKind};
+pub use memory::MemoryConfig;
 pub use model::{ModelConfig, ModelRef, ProviderConfig};
 pub use platforms::{
     DiscordAccount, DiscordBackfill, DiscordPlatform, MatrixAccount, MatrixCredentials,
@@ -53,6 +55,7 @@ pub(crate) struct ConfigSections {
     pub(crate) model: ModelConfig,
     pub(crate) budgets: BudgetsConfig,
     pub(crate) mcp_servers: Vec<McpServerConfig>,
+    pub(crate) memory: MemoryConfig,
     pub(crate) platforms: PlatformConfigs,
 }
 
@@ -76,6 +79,7 @@ impl ConfigSections {
             sessions: SessionsConfig::build(&pick),
             model: ModelConfig::build(&pick, problems),
             budgets: BudgetsConfig::build(&pick),
+            memory: MemoryConfig::build(&pick),
             platforms: PlatformConfigs::build(&pick, problems),
         }
     }
