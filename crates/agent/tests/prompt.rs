@@ -17,6 +17,9 @@ fn sealed() -> PromptFacts {
         chat: "Telegram".to_owned(),
         files: true,
         instructions: None,
+        character: None,
+        project_notes: false,
+        remembered: Vec::new(),
     }
 }
 

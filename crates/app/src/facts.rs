@@ -41,6 +41,9 @@ pub(super) fn facts(config: &Config, plan: &SandboxPlan) -> prompt::PromptFacts 
         chat: String::new(),
         files: false,
         instructions: config.agent().system_prompt.clone(),
+        character: None,
+        project_notes: sealed,
+        remembered: Vec::new(),
     }
 }
 

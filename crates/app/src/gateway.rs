@@ -106,6 +106,8 @@ pub async fn gateway(
         let lifetime = config.gateway().sandbox_lifetime;
         let mut plan = super::plan(config, kind, lifetime, BackendCaller::Chats);
         plan.network = super::network(config, kind, gate.as_ref());
+        plan.mounts
+            .extend(super::memory::skill_mounts(config, kind));
         plan
     };
     let usual = plan(kind);
@@ -146,7 +148,9 @@ pub async fn gateway(
         true => BTreeMap::new(),
         false => model::others(config, &agent, &clock)?,
     };
+    let memory = super::memory::personal_memory(config, &store, &redactor);
     Ok(GatewayParts {
+        memory,
         access: access::access(config, &store),
         intakes,
         sandboxes,

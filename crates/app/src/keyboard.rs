@@ -89,6 +89,7 @@ pub async fn keyboard_chat(
     plan.network = super::network(config, kind, gate.as_ref());
     let mut facts = facts::facts(config, &plan);
     facts.chat = "a terminal".to_owned();
+    facts.character = super::memory::character(config);
     let sandboxes = Sandboxes::new(
         plan,
         installation,

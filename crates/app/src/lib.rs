@@ -21,6 +21,7 @@ mod installation;
 mod keyboard;
 mod kit;
 mod mcp_servers;
+mod memory;
 mod modal;
 mod model;
 mod platforms;
@@ -68,6 +69,7 @@ pub use gateway::gateway;
 pub use hermetic_native::PendingHeadStart;
 pub use installation::{installation, known_installation};
 pub use keyboard::{KeyboardChat, KeyboardPerson, keyboard_chat};
+pub use memory::{memories, owner_rule, skills};
 pub use model::{
     CatalogEntry, CheckFailure, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole,
     configured_models, known_providers,

@@ -31,8 +31,8 @@ mod words;
 
 pub use audit::{AppendError, AuditLog};
 pub use event::{
-    ApprovalAnswer, ApprovalSubject, AuditEvent, CommandDecision, EgressEvent, PairingEvent,
-    RuleChange,
+    ApprovalAnswer, ApprovalSubject, AuditEvent, CommandDecision, EgressEvent, MemoryEvent,
+    MemorySubject, PairingEvent, RuleChange,
 };
 pub use line::{AuditRecord, ChainHead, InvalidHead, RecordDigest};
 pub use page::{RecordPage, page_before};

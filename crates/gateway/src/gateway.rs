@@ -23,8 +23,8 @@ use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::message::{CommandAccess, EditOrder, ForgettingClock};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
-    DashboardBuilder, GatewayMetrics, GatewayStage, PlatformToolsets, ResetSettings,
-    StreamingSettings,
+    DashboardBuilder, GatewayMetrics, GatewayStage, PersonalMemory, PlatformToolsets,
+    ResetSettings, StreamingSettings,
 };
 
 /// What a gateway is made of. The binary builds them from the configuration.
@@ -41,6 +41,8 @@ pub struct GatewayParts {
     pub models: BTreeMap<String, Agent>,
     pub toolsets: PlatformToolsets,
     pub approvals: ApprovalService,
+    /// What outlives a conversation.
+    pub memory: PersonalMemory,
     pub redactor: Redactor,
     pub clock: SharedClock,
     pub metrics: GatewayMetrics,
@@ -110,6 +112,7 @@ pub struct Gateway {
     pub(crate) models: BTreeMap<String, Agent>,
     pub(crate) toolsets: Arc<PlatformToolsets>,
     pub(crate) approvals: ApprovalService,
+    pub(crate) memory: PersonalMemory,
     pub(crate) redactor: Redactor,
     pub(crate) settings: GatewaySettings,
     pub(crate) confirmations: DestroyConfirmations,
@@ -174,6 +177,7 @@ impl Gateway {
             models: parts.models,
             toolsets,
             approvals: parts.approvals,
+            memory: parts.memory,
             redactor: parts.redactor,
             settings: parts.settings,
             confirmations: DestroyConfirmations::default(),

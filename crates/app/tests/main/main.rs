@@ -32,6 +32,7 @@ mod killed;
 mod lab;
 mod long;
 mod matrix;
+mod memory;
 mod metrics;
 mod pairing;
 mod places;

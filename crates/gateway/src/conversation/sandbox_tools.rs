@@ -13,6 +13,7 @@ use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::checkpoint::WorkspaceKeeper;
+use crate::memory::PersonalTools;
 use crate::message::AcceptedMessage;
 use crate::message::notices;
 
@@ -121,6 +122,7 @@ pub struct AgentTools<'a> {
     own: &'a ConversationSandbox<'a>,
     waits: ApprovalWaits,
     keeper: Option<&'a WorkspaceKeeper>,
+    personal: Option<&'a PersonalTools<'a>>,
 }
 
 impl<'a> AgentTools<'a> {
@@ -130,12 +132,19 @@ impl<'a> AgentTools<'a> {
             own,
             waits: ApprovalWaits::default(),
             keeper: None,
+            personal: None,
         }
     }
 
     /// With a copy of the workspace, made before a call that may change it.
     pub(crate) fn keeping(mut self, keeper: Option<&'a WorkspaceKeeper>) -> Self {
         self.keeper = keeper;
+        self
+    }
+
+    /// With the tools that are about whoever speaks.
+    pub(crate) fn with_personal(mut self, personal: &'a PersonalTools<'a>) -> Self {
+        self.personal = Some(personal);
         self
     }
 
@@ -154,12 +163,14 @@ impl<'a> AgentTools<'a> {
 impl ToolSet for AgentTools<'_> {
     fn specs(&self) -> Vec<ToolSpec> {
         let described = self.tools.described().into_iter();
+        let personal = self.personal.map(PersonalTools::specs);
         described
             .map(|tool| ToolSpec {
                 name: tool.name.into_owned(),
                 description: tool.description,
                 schema: tool.schema,
             })
+            .chain(personal.into_iter().flatten())
             .collect()
     }
 
@@ -170,6 +181,11 @@ impl ToolSet for AgentTools<'_> {
     ) -> BoxFuture<'a, ToolResult> {
         async move {
             let name = invocation.name;
+            if let Some(personal) = self.personal
+                && let Some(answered) = personal.call(name, invocation.arguments).await
+            {
+                return answered;
+            }
             if let Some(keeper) = self.keeper {
                 keeper.before_call(name, self.own, &stop).await;
             }

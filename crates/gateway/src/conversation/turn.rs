@@ -16,6 +16,7 @@ use super::TurnControl;
 use crate::conversation::checkpoint::WorkspaceKeeper;
 use crate::conversation::journal::{HistoryLine, ReadHistory, StoreJournal};
 use crate::conversation::sandbox_tools::{AgentTools, ConversationSandbox};
+use crate::memory::PersonalTools;
 use crate::message::AcceptedMessage;
 use crate::spending::TurnMeter;
 use crate::wording;
@@ -36,6 +37,7 @@ pub(crate) struct TurnSession<'a> {
     was_begun: bool,
     journal: StoreJournal,
     own: ConversationSandbox<'a>,
+    personal: PersonalTools<'a>,
     keeper: Option<WorkspaceKeeper>,
     asker: CommandApprovals,
     meter: TurnMeter<'a>,
@@ -58,8 +60,14 @@ impl Gateway {
         control: &TurnControl,
     ) -> Result<TurnSession<'_>, StoreError> {
         let read = ReadHistory::of(&self.history, message.conversation(), &self.redactor).await?;
+        let begins = read.lines.is_empty() && read.summary.is_none();
         let lines = read.lines;
         let mut progress = progress(&lines, message);
+        if let TurnProgress::Fresh(text) = &mut progress
+            && let Some(words) = self.skill_words(message).await
+        {
+            *text = words;
+        }
         let mut media = Vec::new();
         if let TurnProgress::Fresh(text) = &mut progress {
             let taken = self.take_files(message, &control.stop).await;
@@ -86,6 +94,10 @@ impl Gateway {
             .outbox
             .chat(&message.said().account)
             .is_some_and(|chat| chat.capabilities().files_out.is_some());
+        let scope = self.memory_scope(message).await?;
+        let remembered = self.remembered(message, &scope, begins).await?;
+        facts.character = remembered.character;
+        facts.remembered = remembered.paragraphs;
         let asker = self.approvals.commands(message);
         Ok(TurnSession {
             gateway: self,
@@ -99,6 +111,7 @@ impl Gateway {
             was_begun: message.was_begun(),
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message),
+            personal: PersonalTools::new(self, message, scope),
             keeper: self.workspace_keeper(message),
             meter: self.meter(message).without(asker.waits().clone()),
             asker,
@@ -182,7 +195,8 @@ impl TurnSession<'_> {
         };
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
             .with_waits(self.asker.waits().clone())
-            .keeping(self.keeper.as_ref());
+            .keeping(self.keeper.as_ref())
+            .with_personal(&self.personal);
         let notices = tools.prepare(&control.stop).await;
         let turn = AgentTurn {
             system: &self.system,
