@@ -106,8 +106,7 @@ pub async fn gateway(
         let lifetime = config.gateway().sandbox_lifetime;
         let mut plan = super::plan(config, kind, lifetime, BackendCaller::Chats);
         plan.network = super::network(config, kind, gate.as_ref());
-        plan.mounts
-            .extend(super::memory::skill_mounts(config, kind));
+        plan.mounts.extend(super::memory::skill_mount(config, kind));
         plan
     };
     let usual = plan(kind);

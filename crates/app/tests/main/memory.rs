@@ -52,7 +52,7 @@ fn looks_back(query: &str) -> Reply {
 #[tokio::test]
 async fn a_person_is_remembered_in_private_and_nothing_of_it_reaches_anybody_else() {
     let script = [
-        remembers("likes tea"),
+        remembers("likes oolong"),
         says("noted"),
         says("still the same"),
         says("a new day"),
@@ -64,7 +64,7 @@ async fn a_person_is_remembered_in_private_and_nothing_of_it_reaches_anybody_els
     let mut lab = Lab::builder().config(config).script(script).start().await;
     put(&lab, "SOUL.md", "You are Iris.\n");
     put(&lab, "memories/USER.md", "is called Ada");
-    lab.ask(ALICE, "I like tea").await;
+    lab.ask(ALICE, "I like oolong").await;
     lab.ask(ALICE, "and?").await;
     let before = prompt(&lab, 0);
     assert!(
@@ -80,36 +80,36 @@ async fn a_person_is_remembered_in_private_and_nothing_of_it_reaches_anybody_els
 
     lab.ask(ALICE, "/new").await;
     lab.ask(ALICE, "hi").await;
-    assert!(prompt(&lab, 3).contains("is called Ada\n§\nlikes tea"));
+    assert!(prompt(&lab, 3).contains("is called Ada\n§\nlikes oolong"));
     lab.ask(BOB, "hi").await;
     ask_in_group(&lab, ALICE, "hi").await;
     for (question, who) in [(4, "Bob"), (5, "the group")] {
         let shown = prompt(&lab, question);
         assert!(shown.starts_with("You are Iris."), "{who}: {shown}");
         assert!(
-            !shown.contains("Ada") && !shown.contains("tea"),
+            !shown.contains("Ada") && !shown.contains("oolong"),
             "{who}: {shown}"
         );
     }
     let own = lab.ask(ALICE, "/memory").await;
-    assert!(own.contains("likes tea"), "{own}");
+    assert!(own.contains("likes oolong"), "{own}");
     for others in [
         lab.ask(BOB, "/memory").await,
         ask_in_group(&lab, ALICE, "/memory").await,
     ] {
         assert!(
-            !others.contains("tea") && !others.contains("Ada"),
+            !others.contains("oolong") && !others.contains("Ada"),
             "{others}"
         );
     }
     // What a person takes away is gone from the conversation that is under way.
-    lab.ask(ALICE, "/memory remove tea").await;
+    lab.ask(ALICE, "/memory remove oolong").await;
     lab.ask(ALICE, "hi again").await;
-    assert!(!prompt(&lab, 6).contains("likes tea"));
+    assert!(!prompt(&lab, 6).contains("likes oolong"));
     let record = lab.audit("memory");
     assert_eq!(record.lines().count(), 2, "{record}");
     assert!(
-        record.contains("likes tea") && record.contains("removed"),
+        record.contains("likes oolong") && record.contains("removed"),
         "{record}"
     );
     assert_eq!(
