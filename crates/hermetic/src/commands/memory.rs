@@ -144,7 +144,7 @@ async fn list(memories: &Memories, as_json: bool) -> Result<(), CommandFailure> 
         .await
         .map_err(|error| broken(&error.into()))?;
     if as_json {
-        let kept: Vec<_> = kept.iter().map(|row| {
+        let kept = kept.iter().map(|row| {
             json!({"owner": row.owner, "target": row.target,
             "characters": row.entries.chars().count(), "changed_at": row.changed_at.to_string()})
         });
