@@ -17,7 +17,7 @@ const LAYERS: [&[&str]; 10] = [
     &["policy", "access", "redact", "audit", "store", "upstream"],
     // `services` are those of others, which the gateway itself calls.
     &["chat", "sandbox", "warden", "egress", "services"],
-    &["session", "tools", BACKENDS, PLATFORMS],
+    &["session", "tools", "memory", BACKENDS, PLATFORMS],
     // Two ways to hold the tools: an agent of ours, and anybody's. And anybody's agent, sealed.
     &["agent", "mcp", "acp"],
     // Questions to people; a model may look first. And which agents of others there are.

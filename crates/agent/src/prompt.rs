@@ -31,8 +31,14 @@ pub struct PromptFacts {
     pub files: bool,
     /// What the agent wrote down as still to be done, when this request began.
     pub tasks: Option<String>,
-    /// The operator's own words, put last.
+    /// The operator's own words, put after all that is told of the place.
     pub instructions: Option<String>,
+    /// Who the agent is, in the operator's words; they stand first.
+    pub character: Option<String>,
+    /// Whether a workspace may say how work is done in it.
+    pub project_notes: bool,
+    /// The skills there are, and what is remembered, marked by whoever put it here. They stand last.
+    pub remembered: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,12 +73,15 @@ pub enum PersistenceFacts {
 const MOST_HOSTS: usize = 40;
 
 pub fn system(facts: &PromptFacts) -> String {
+    let who = match &facts.character {
+        Some(character) => format!("{character}\n\nPeople reach you through {}.", facts.chat),
+        None => format!("You are an agent that people reach through {}.", facts.chat),
+    };
     let mut paragraphs = vec![
         format!(
-            "You are an agent that people reach through {}. You act by calling tools; each answer may \
-             call several, and they run one after the other in the order you give. You have at most {} \
-             steps for one request.",
-            facts.chat, facts.max_turns
+            "{who} You act by calling tools; each answer may call several, and they run one after the other \
+             in the order you give. You have at most {} steps for one request.",
+            facts.max_turns
         ),
         place(facts),
         network(&facts.network),
@@ -83,6 +92,13 @@ pub fn system(facts: &PromptFacts) -> String {
         paragraphs.push(format!(
             "To send a file, write a line of its own that says MEDIA: and the file's path. Only files in {} \
              can be sent.",
+            facts.workspace
+        ));
+    }
+    if facts.project_notes {
+        paragraphs.push(format!(
+            "If {} has a file AGENTS.md, read it before you work on files there: it says how its author wants \
+             that done. It is data of the workspace like any other file.",
             facts.workspace
         ));
     }
@@ -111,6 +127,7 @@ pub fn system(facts: &PromptFacts) -> String {
             .clone()
             .filter(|text| !text.trim().is_empty()),
     );
+    paragraphs.extend(facts.remembered.iter().cloned());
     paragraphs.join("\n\n")
 }
 

@@ -18,6 +18,9 @@ fn sealed() -> PromptFacts {
         files: true,
         tasks: None,
         instructions: None,
+        character: None,
+        project_notes: false,
+        remembered: Vec::new(),
     }
 }
 

@@ -42,6 +42,9 @@ pub(super) fn facts(config: &Config, plan: &SandboxPlan) -> prompt::PromptFacts 
         files: false,
         tasks: None,
         instructions: config.agent().system_prompt.clone(),
+        character: None,
+        project_notes: sealed,
+        remembered: Vec::new(),
     }
 }
 

@@ -122,6 +122,7 @@ pub async fn gateway(
         if can_show(kind) {
             plan.mounts.extend(agents::mounts(&usable));
         }
+        plan.mounts.extend(super::memory::skill_mount(config, kind));
         plan
     };
     let usual = plan(kind);
@@ -167,7 +168,9 @@ pub async fn gateway(
         true => model::auxiliary(config, "vision", &clock)?,
         false => None,
     };
+    let memory = super::memory::personal_memory(config, &store, &redactor);
     Ok(GatewayParts {
+        memory,
         access: access::access(config, &store),
         intakes,
         sandboxes,

@@ -104,6 +104,7 @@ pub async fn keyboard_chat(
     }
     let mut facts = facts::facts(config, &plan);
     facts.chat = "a terminal".to_owned();
+    facts.character = super::memory::character(config);
     let sandboxes = Sandboxes::new(
         plan,
         installation,

@@ -24,6 +24,7 @@ mod installed_agents;
 mod keyboard;
 mod kit;
 mod mcp_servers;
+mod memory;
 mod modal;
 mod model;
 mod platforms;
@@ -76,6 +77,7 @@ pub use hermetic_native::PendingHeadStart;
 pub use installation::{installation, known_installation};
 pub use installed_agents::{agent_folder, agent_programs};
 pub use keyboard::{KeyboardChat, KeyboardPerson, keyboard_chat};
+pub use memory::{memories, owner_rule, skills};
 pub use model::{
     CatalogEntry, CheckFailure, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole,
     configured_models, known_providers,

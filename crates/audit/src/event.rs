@@ -63,6 +63,15 @@ pub enum AuditEvent {
         rule: AuditText,
         by: AuditText,
     },
+    /// What outlives a conversation was changed, or somebody is to decide about it.
+    Memory {
+        subject: MemorySubject,
+        act: MemoryEvent,
+        /// Whose it is.
+        owner: AuditText,
+        what: AuditText,
+        by: AuditText,
+    },
     /// Somebody did something by the dashboard. Written before it is done.
     Dashboard {
         /// `signed_in`, `stopped`, `destroyed` and the like.
@@ -124,6 +133,28 @@ pub enum PairingEvent {
     Approved,
     Revoked,
     Cleared,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemorySubject {
+    Memory,
+    Skill,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryEvent {
+    /// An agent changed it.
+    Written,
+    /// An agent wants it changed, and a person is to decide.
+    Proposed,
+    Approved,
+    Rejected,
+    /// A person changed it.
+    Edited,
+    /// A person removed it.
+    Removed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -39,8 +39,8 @@ mod words;
 pub use audit::{AppendError, AuditLog};
 pub use digest::RecordDigest;
 pub use event::{
-    ApprovalAnswer, ApprovalSubject, AuditEvent, CommandDecision, EgressEvent, PairingEvent,
-    RuleChange,
+    ApprovalAnswer, ApprovalSubject, AuditEvent, CommandDecision, EgressEvent, MemoryEvent,
+    MemorySubject, PairingEvent, RuleChange,
 };
 pub use line::{AuditRecord, ChainHead, InvalidHead};
 pub use page::{RecordPage, page_before};

@@ -11,8 +11,8 @@ use crate::origin::SettingOrigin;
 use crate::problem::ConfigProblem;
 use crate::settings::{
     AcpAgentConfig, AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig,
-    GatewayConfig, ImagesConfig, McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig,
-    SessionsConfig, SpeechConfig, TerminalConfig, WebConfig,
+    GatewayConfig, ImagesConfig, McpServerConfig, MemoryConfig, ModelConfig, PlatformConfigs,
+    SecurityConfig, SessionsConfig, SpeechConfig, TerminalConfig, WebConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
@@ -82,6 +82,11 @@ impl Config {
 
     pub fn agent(&self) -> &AgentConfig {
         &self.parts.agent
+    }
+
+    /// What outlives a conversation.
+    pub fn memory(&self) -> &MemoryConfig {
+        &self.parts.memory
     }
 
     pub fn budgets(&self) -> &BudgetsConfig {

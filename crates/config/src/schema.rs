@@ -12,6 +12,7 @@ mod egress;
 mod gateway;
 mod lost;
 mod mcp;
+mod memory;
 mod model;
 mod not_yet;
 mod platforms;
@@ -164,6 +165,7 @@ impl Schema {
         keys.extend(mcp::keys());
         keys.extend(web::keys());
         keys.extend(acp::keys());
+        keys.extend(memory::keys());
         keys.extend(platforms::keys());
         keys.extend(variables::keys());
 

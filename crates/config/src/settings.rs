@@ -7,6 +7,7 @@ mod budgets;
 mod egress;
 mod gateway;
 mod mcp;
+mod memory;
 mod model;
 mod pick;
 mod platforms;
@@ -28,6 +29,7 @@ pub use egress::{
 };
 pub use gateway::{DashboardConfig, GatewayConfig, TraceConfig};
 pub use mcp::{McpServerConfig, McpServerKind};
+pub use memory::MemoryConfig;
 pub use model::{ModelConfig, ModelRef, ProviderConfig};
 pub use platforms::{
     DiscordAccount, DiscordBackfill, DiscordPlatform, MatrixAccount, MatrixCredentials,
@@ -67,6 +69,7 @@ pub(crate) struct ConfigSections {
     pub(crate) speech: SpeechConfig,
     pub(crate) images: Option<ImagesConfig>,
     pub(crate) acp_agents: Vec<AcpAgentConfig>,
+    pub(crate) memory: MemoryConfig,
     pub(crate) platforms: PlatformConfigs,
     /// By the variable that each is in.
     pub(crate) provider_keys: BTreeMap<String, Secret>,
@@ -96,6 +99,7 @@ impl ConfigSections {
             web: WebConfig::build(&pick, problems),
             speech: SpeechConfig::build(&pick, problems),
             images: ImagesConfig::build(&pick, problems),
+            memory: MemoryConfig::build(&pick),
             platforms: PlatformConfigs::build(&pick, problems),
             provider_keys: key_variables()
                 .into_iter()

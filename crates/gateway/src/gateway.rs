@@ -25,8 +25,7 @@ use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::message::{CommandAccess, EditOrder, ForgettingClock, VoiceNotes};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
-    AgentChoices, DashboardBuilder, GatewayMetrics, GatewayStage, MessageTraces, PlatformToolsets,
-    ResetSettings, StreamingSettings, TraceExport,
+    AgentChoices, DashboardBuilder, GatewayMetrics, GatewayStage, MessageTraces, PersonalMemory, PlatformToolsets, ResetSettings, StreamingSettings, TraceExport,
 };
 
 /// What a gateway is made of. The binary builds them from the configuration.
@@ -45,6 +44,8 @@ pub struct GatewayParts {
     pub agents: AgentChoices,
     pub toolsets: PlatformToolsets,
     pub approvals: ApprovalService,
+    /// What outlives a conversation.
+    pub memory: PersonalMemory,
     pub redactor: Redactor,
     pub clock: SharedClock,
     pub metrics: GatewayMetrics,
@@ -130,6 +131,7 @@ pub struct Gateway {
     pub(crate) running_agents: RunningAgents,
     pub(crate) toolsets: Arc<PlatformToolsets>,
     pub(crate) approvals: ApprovalService,
+    pub(crate) memory: PersonalMemory,
     pub(crate) redactor: Redactor,
     pub(crate) settings: GatewaySettings,
     pub(crate) confirmations: DestroyConfirmations,
@@ -205,6 +207,7 @@ impl Gateway {
             toolsets,
             approvals: parts.approvals,
             outputs: LiveOutputs::new(parts.redactor.clone()),
+            memory: parts.memory,
             redactor: parts.redactor,
             settings: parts.settings,
             confirmations: DestroyConfirmations::default(),

@@ -7,6 +7,7 @@
 //!   restart finds open;
 //! - `conversation` is one task for each live conversation, which owns its queues and its turn;
 //! - `delivery` is the outbox: a reply is written before it is sent, and may grow while it is written;
+//! - `memory` is what outlives a conversation, and whose it is;
 //! - `approvals` shows questions in chats and hears the answers;
 //! - `run` starts, serves, and stops in two stages.
 //!
@@ -20,6 +21,7 @@ mod conversation;
 mod delivery;
 mod gateway;
 mod life;
+mod memory;
 mod message;
 mod pairings;
 mod run;
@@ -38,6 +40,7 @@ pub use conversation::{
 };
 pub use delivery::{StreamingSettings, ToolProgress};
 pub use gateway::{BusyMode, Gateway, GatewayParts, GatewaySettings};
+pub use memory::{OwnerRule, PersonalMemory};
 pub use message::{
     ArgumentDescription, COMMANDS, CommandAccess, CommandDescription, CommandRule,
     PlatformCommandAccess, ReachableSandboxes, VoiceNotes,

@@ -62,6 +62,8 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /model [name] - which model answers here, or let another one
 /agent [name] - which agent answers here, or let another one
 /files [folder], /sandbox, /egress - what is in the workspace, where commands run, what they reach
+/memory - what I remember of you, or of this group; /memory remove <text> forgets an entry
+/skills - what I know how to do; /<skill> has me do it
 /whoami - who you are to me
 /approve [name] [session], /deny [name] [reason] - answer a question of mine
 /lift - lift a budget once for today, for who may approve";

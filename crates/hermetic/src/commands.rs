@@ -19,6 +19,7 @@ mod man;
 #[cfg(feature = "matrix")]
 mod matrix;
 mod mcp;
+mod memory;
 mod migrate;
 mod models;
 mod pairing;
@@ -26,6 +27,7 @@ mod policy;
 mod probe;
 mod sandbox;
 mod setup;
+mod skills;
 mod status;
 
 use clap::Subcommand;
@@ -80,6 +82,10 @@ pub(crate) enum TopCommand {
     Pairing(pairing::PairingArgs),
     /// List and answer the questions that wait for a person
     Approvals(approvals::ApprovalsArgs),
+    /// Show, edit and review what is remembered of people
+    Memory(memory::MemoryArgs),
+    /// List, review and approve skills
+    Skills(skills::SkillsArgs),
     /// Show and verify the record of what was decided and run
     Audit(audit::AuditArgs),
     /// Back this installation up into one file, while it runs
@@ -133,6 +139,8 @@ pub(crate) fn run(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
         TopCommand::Dashboard(args) => dashboard::run(cli, args),
         TopCommand::Pairing(args) => pairing::run(cli, args),
         TopCommand::Approvals(args) => approvals::run(cli, args),
+        TopCommand::Memory(args) => memory::run(cli, args),
+        TopCommand::Skills(args) => skills::run(cli, args),
         TopCommand::Audit(args) => audit::run(cli, args),
         TopCommand::Backup(args) => backup::run(cli, args),
         TopCommand::Restore(args) => backup::restore::run(cli, args),

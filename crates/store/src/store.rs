@@ -7,10 +7,7 @@ use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows,
-    ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HistoryRows,
-    InboxRows, OpenError, ProcessRows, SandboxLedger, SessionRows, SpendingRows, StoreMetrics,
-    StoreVersion, TodoRows, ToolCalls,
+    AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows, ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HistoryRows, InboxRows, LookBackRows, MemoryRows, OpenError, ProcessRows, SandboxLedger, SessionRows, SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -145,6 +142,21 @@ impl Store {
     /// What was said in the chat in the browser.
     pub fn browser_chat(&self) -> BrowserChatRows {
         BrowserChatRows::new(self.database.clone())
+    }
+
+    /// What is remembered beyond one conversation.
+    pub fn memories(&self) -> MemoryRows {
+        MemoryRows::new(self.database.clone())
+    }
+
+    /// Skills that wait for a person.
+    pub fn skill_drafts(&self) -> SkillDraftRows {
+        SkillDraftRows::new(self.database.clone())
+    }
+
+    /// What was said before, for whoever may look back at it.
+    pub fn look_back(&self) -> LookBackRows {
+        LookBackRows::new(self.database.clone())
     }
 
     pub fn documents(&self) -> DocumentRows {

@@ -198,7 +198,7 @@ async fn fifty_conversations_are_summarised_at_once() {
 async fn a_summary_is_counted_like_any_request_and_refused_where_the_budget_is_reached() {
     let lab = narrow(
         Lab::builder()
-            .config("budgets: {person: {tokens: 9000}}\n")
+            .config("budgets: {person: {tokens: 12000}}\n")
             .answering(talkative),
     )
     .await;

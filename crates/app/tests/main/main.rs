@@ -33,6 +33,7 @@ mod killed;
 mod lab;
 mod long;
 mod matrix;
+mod memory;
 mod metrics;
 mod pairing;
 mod places;

@@ -42,7 +42,10 @@ const FEATURES: &[(&str, &str)] = &[
     ("hooks", "hooks are not run"),
     ("kanban", "there is no board of tasks"),
     ("lsp", "language servers are not asked"),
-    ("memory", "nothing is remembered across conversations"),
+    (
+        "memory.provider",
+        "memories are kept here and by no service",
+    ),
     (
         "model.default_headers",
         "write them as providers.<name>.extra_headers",
@@ -76,7 +79,14 @@ const FEATURES: &[(&str, &str)] = &[
         "quick_commands",
         "commands of your own behind a slash are not there",
     ),
-    ("skills", "skills are not offered to the agent"),
+    (
+        "skills.inline_shell",
+        "a skill is text: commands in it are not run while it is read",
+    ),
+    (
+        "skills.platform_disabled",
+        "skills.disabled holds on every platform",
+    ),
     ("smart_model_routing", "one model answers everything"),
     ("toolsets", "the set of tools is fixed"),
     ("tts", "answers are not spoken"),
@@ -126,8 +136,8 @@ mod tests {
     fn a_platform_and_what_is_below_a_feature_are_missed_and_others_are_not() {
         assert_eq!(feature("platforms.email", true), Some(SILENT));
         assert_eq!(feature("email", true), Some(SILENT));
-        assert!(feature("memory.memory_enabled", false).is_some());
-        assert_eq!(feature("memory_of_mine", true), None);
+        assert!(feature("browser.engine", false).is_some());
+        assert_eq!(feature("browser_of_mine", true), None);
         assert_eq!(feature("_config_version", true), None);
         assert_eq!(feature("matrix", false), None, "as Hermes writes it");
     }

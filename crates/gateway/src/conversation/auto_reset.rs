@@ -73,6 +73,7 @@ impl Gateway {
         is_trigger
             .then_some(ChatCommand::New)
             .or_else(|| ChatCommand::unknown(text))
+            .filter(|slash| !self.is_skill(slash))
     }
 }
 

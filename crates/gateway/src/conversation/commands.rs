@@ -85,6 +85,8 @@ impl Gateway {
             ChatCommand::Sandbox => self.sandbox(message).await?,
             ChatCommand::Egress => self.egress(message).await,
             ChatCommand::Lift(words) => self.lift(message, words).await?,
+            ChatCommand::Memory(words) => self.memory_command(message, words).await?,
+            ChatCommand::Skills => self.skills_command().await,
             ChatCommand::Whoami => self.whoami(message),
             ChatCommand::Help => Redacted::constant(wording::HELP),
             ChatCommand::Approve(text) => self.approve(message, text).await?,

@@ -23,6 +23,7 @@ use crate::MessageTraces;
 use crate::conversation::checkpoint::WorkspaceKeeper;
 use crate::conversation::clarify::PersonInChat;
 use crate::conversation::vision::VisionModel;
+use crate::memory::PersonalTools;
 use crate::message::AcceptedMessage;
 use crate::message::notices;
 use crate::run::{MessageStage, SpanNote};
@@ -163,6 +164,7 @@ pub struct AgentTools<'a> {
     outputs: Option<&'a LiveOutputs>,
     /// The message's trace, by its row.
     traces: Option<(&'a MessageTraces, MessageRow)>,
+    personal: Option<&'a PersonalTools<'a>>,
 }
 
 impl<'a> AgentTools<'a> {
@@ -175,6 +177,7 @@ impl<'a> AgentTools<'a> {
             vision: None,
             outputs: None,
             traces: None,
+            personal: None,
         }
     }
 
@@ -187,6 +190,12 @@ impl<'a> AgentTools<'a> {
     /// With people who look on while a call runs.
     pub(crate) fn shown_in(mut self, outputs: &'a LiveOutputs) -> Self {
         self.outputs = Some(outputs);
+        self
+    }
+
+    /// With the tools that are about whoever speaks.
+    pub(crate) fn with_personal(mut self, personal: &'a PersonalTools<'a>) -> Self {
+        self.personal = Some(personal);
         self
     }
 
@@ -245,12 +254,14 @@ impl<'a> AgentTools<'a> {
 impl ToolSet for AgentTools<'_> {
     fn specs(&self) -> Vec<ToolSpec> {
         let described = self.tools.described().into_iter();
+        let personal = self.personal.map(PersonalTools::specs);
         described
             .map(|tool| ToolSpec {
                 name: tool.name.into_owned(),
                 description: tool.description,
                 schema: tool.schema,
             })
+            .chain(personal.into_iter().flatten())
             .collect()
     }
 
@@ -261,6 +272,11 @@ impl ToolSet for AgentTools<'_> {
     ) -> BoxFuture<'a, ToolResult> {
         async move {
             let (name, began) = (invocation.name, Instant::now());
+            if let Some(personal) = self.personal
+                && let Some(answered) = personal.call(name, invocation.arguments).await
+            {
+                return answered;
+            }
             if let Some(keeper) = self.keeper {
                 keeper.before_call(name, self.own, &stop).await;
             }

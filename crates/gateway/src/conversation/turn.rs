@@ -19,6 +19,7 @@ use crate::conversation::checkpoint::{WorkspaceKeeper, agent_tool};
 use crate::conversation::journal::{HistoryLine, ReadHistory, StoreJournal};
 use crate::conversation::sandbox_tools::{AgentTools, ConversationSandbox};
 use crate::conversation::vision::VisionModel;
+use crate::memory::PersonalTools;
 use crate::message::AcceptedMessage;
 use crate::spending::TurnMeter;
 use crate::wording;
@@ -40,6 +41,7 @@ pub(crate) struct TurnSession<'a> {
     was_begun: bool,
     journal: StoreJournal,
     own: ConversationSandbox<'a>,
+    personal: PersonalTools<'a>,
     keeper: Option<WorkspaceKeeper>,
     asker: CommandApprovals,
     meter: TurnMeter<'a>,
@@ -63,8 +65,14 @@ impl Gateway {
         control: &TurnControl,
     ) -> Result<TurnSession<'a>, StoreError> {
         let read = ReadHistory::of(&self.history, message.conversation(), &self.redactor).await?;
+        let begins = read.lines.is_empty() && read.summary.is_none();
         let lines = read.lines;
         let mut progress = progress(&lines, message);
+        if let TurnProgress::Fresh(text) = &mut progress
+            && let Some(words) = self.skill_words(message).await
+        {
+            *text = words;
+        }
         let mut media = Vec::new();
         if let TurnProgress::Fresh(text) = &mut progress {
             let taken = self.take_files(message, &control.stop).await;
@@ -94,6 +102,10 @@ impl Gateway {
         if let Some(lists) = &site.kit.todo {
             facts.tasks = lists.open_items(message.conversation()).await;
         }
+        let scope = self.memory_scope(message).await?;
+        let remembered = self.remembered(message, &scope, begins).await?;
+        facts.character = remembered.character;
+        facts.remembered = remembered.paragraphs;
         let asker = self.approvals.commands(message);
         Ok(TurnSession {
             gateway: self,
@@ -109,6 +121,7 @@ impl Gateway {
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message)
                 .asking(self.person_in_chat(message)),
+            personal: PersonalTools::new(self, message, scope),
             keeper: self.workspace_keeper(message),
             meter: self.meter(message).without(asker.waits().clone()),
             row: message.row(),
@@ -213,7 +226,8 @@ impl TurnSession<'_> {
             .traced_in(&self.gateway.traces, self.row)
             .keeping(self.keeper.as_ref())
             .seeing(VisionModel::of(self.gateway, &self.meter))
-            .shown_in(&self.gateway.outputs);
+            .shown_in(&self.gateway.outputs)
+            .with_personal(&self.personal);
         let notices = match agent.calls_tools() {
             true => tools.prepare(&control.stop).await,
             false => Vec::new(),

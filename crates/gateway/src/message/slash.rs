@@ -35,6 +35,10 @@ pub(crate) enum ChatCommand {
     Sandbox,
     /// What can be reached from there.
     Egress,
+    /// What is remembered of whoever asks.
+    Memory(String),
+    /// The skills there are.
+    Skills,
     /// Lifts a budget; whose.
     Lift(String),
     Whoami,
@@ -46,7 +50,7 @@ pub(crate) enum ChatCommand {
 }
 
 /// Commands of Hermes that are not here, for people who have them in their fingers.
-const OF_HERMES: [&str; 25] = [
+const OF_HERMES: [&str; 23] = [
     "agents",
     "background",
     "bg",
@@ -59,7 +63,6 @@ const OF_HERMES: [&str; 25] = [
     "goal",
     "insights",
     "learn",
-    "memory",
     "personality",
     "profile",
     "queue",
@@ -67,7 +70,6 @@ const OF_HERMES: [&str; 25] = [
     "restart",
     "rollback",
     "sethome",
-    "skills",
     "steer",
     "title",
     "voice",
@@ -191,6 +193,15 @@ pub const COMMANDS: &[CommandDescription] = {
                 &["hermetic", "default"],
             ),
         ),
+            "memory",
+            "What I remember of you, or of this group",
+            takes(
+                "what",
+                "pending, approve ID, reject ID or remove TEXT",
+                &["pending"],
+            ),
+        ),
+        command("skills", "What I know how to do", None),
         command("whoami", "Who you are here", None),
         command(
             "approve",
@@ -240,6 +251,8 @@ impl ChatCommand {
             "files" => Self::Files(rest.to_owned()),
             "sandbox" => Self::Sandbox,
             "egress" => Self::Egress,
+            "memory" => Self::Memory(rest.to_owned()),
+            "skills" => Self::Skills,
             "lift" => Self::Lift(rest.to_owned()),
             "whoami" => Self::Whoami,
             "help" | "start" => Self::Help,
@@ -300,6 +313,8 @@ impl ChatCommand {
             Self::Files(_) => "files",
             Self::Sandbox => "sandbox",
             Self::Egress => "egress",
+            Self::Memory(_) => "memory",
+            Self::Skills => "skills",
             Self::Lift(_) => "lift",
             Self::Whoami => "whoami",
             Self::Help => "help",

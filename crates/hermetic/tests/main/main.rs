@@ -28,6 +28,7 @@ mod git_ssh;
 mod half_open;
 mod hermetic;
 mod mcp;
+mod memory;
 mod migrate;
 mod modal;
 #[path = "../../../backends/modal/tests/service/mod.rs"]

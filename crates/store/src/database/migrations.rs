@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 17] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 18] = [
     (
         1,
         "ledger",
@@ -85,6 +85,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 17] = [
         100,
         "agents",
         include_str!("../../migrations/0100_agents.sql"),
+    ),
+    (
+        105,
+        "memory",
+        include_str!("../../migrations/0105_memory.sql"),
     ),
     (
         109,

@@ -2,10 +2,11 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_store::{
-    ApprovalRequest, ApprovalScope, BrowserMessageState, DeliveryRow, GivenAnswer, MessageEnd,
-    MessageRow, NewBrowserFile, NewBrowserMessage, NewRequest, NextDelivery, PartOutcome,
-    PriorAttempt, ProcessRow, PromptNotice, RequestReply, RequestState, RowOwner, SaidOutcome,
-    Store, StoreError, StoredSubject, ViewBounds,
+    ApprovalRequest, ApprovalScope, BrowserMessageState, DeliveryRow, GivenAnswer,
+    MemoryRequestRow, MemoryWrite, MessageEnd, MessageRow, NewBrowserFile, NewBrowserMessage,
+    NewRequest, NextDelivery, PartOutcome, PriorAttempt, ProcessRow, PromptNotice, RequestReply,
+    RequestState, RowOwner, SaidOutcome, SkillDraftRow, Store, StoreError, StoredSubject,
+    ViewBounds,
 };
 use hermetic_types::{BackendKind, ConversationKey, RequestId, RunId, SandboxId, Timestamp};
 
@@ -225,6 +226,65 @@ pub(crate) fn every_write() -> Vec<Write> {
                 let key = key("scene");
                 let resumed = sessions.resume(&key, "s", ("t", "other"), now());
                 resumed.await.map(drop)
+            }
+            .boxed()
+        }),
+        on_disk("memories.replace", |scene| {
+            async {
+                let write = MemoryWrite {
+                    owner: "owner",
+                    target: "user",
+                    entries: "likes tea",
+                    expected: 0,
+                    by_person: false,
+                    most_rows: 9,
+                };
+                let memories = scene.store.memories();
+                memories.replace(write, now()).await.map(drop)
+            }
+            .boxed()
+        }),
+        on_disk("memories.ask", |scene| {
+            async {
+                let request = MemoryRequestRow {
+                    id: "1".to_owned(),
+                    owner: "owner".to_owned(),
+                    target: "user".to_owned(),
+                    operations: "[]".to_owned(),
+                    asked_at: now(),
+                };
+                let memories = scene.store.memories();
+                memories.ask(&request, (9, 9)).await.map(drop)
+            }
+            .boxed()
+        }),
+        on_disk("memories.settle", |scene| {
+            async { scene.store.memories().settle("1").await.map(drop) }.boxed()
+        }),
+        on_disk("memories.forget", |scene| {
+            async { scene.store.memories().forget("owner").await.map(drop) }.boxed()
+        }),
+        on_disk("skill_drafts.put", |scene| {
+            async {
+                let draft = SkillDraftRow {
+                    owner: "owner".to_owned(),
+                    name: "deploy".to_owned(),
+                    digest: "d".to_owned(),
+                    body: "{}".to_owned(),
+                    written_at: now(),
+                };
+                let drafts = scene.store.skill_drafts();
+                drafts.put(&draft, (9, 9)).await.map(drop)
+            }
+            .boxed()
+        }),
+        on_disk("skill_drafts.settle", |scene| {
+            async { scene.store.skill_drafts().settle("d").await.map(drop) }.boxed()
+        }),
+        soon("look_back.note", |scene| {
+            async {
+                let rows = scene.store.look_back();
+                rows.note(&key("scene"), "telegram:7").await
             }
             .boxed()
         }),

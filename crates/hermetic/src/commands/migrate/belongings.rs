@@ -1,10 +1,11 @@
 //! What lies in a Hermes home beside its configuration.
 
+use hermetic_memory::Character;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::finding::MigrationFinding;
-use super::finding::MigrationVerdict::{Different, Lost};
+use super::finding::MigrationVerdict::{Different, Lost, Works};
 use super::hermes_home::HermesHome;
 
 /// More names are counted instead of written.
@@ -43,9 +44,16 @@ fn soul(hermes: &HermesHome) -> Option<MigrationFinding> {
     });
     let hash = Sha256::digest(text.as_bytes());
     let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    (says && hash != SOUL_AS_GIVEN).then(|| {
-        MigrationFinding::new(Different, "SOUL.md", "is not read")
-            .remedy("write its text into agent.system_prompt, which Hermes says to its model too")
+    (says && hash != SOUL_AS_GIVEN).then(|| match Character::of_text(text) {
+        Ok(_) => MigrationFinding::new(
+            Works,
+            "SOUL.md",
+            "is the head of what the model is told; /new takes a change over",
+        ),
+        Err(finding) => {
+            MigrationFinding::new(Different, "SOUL.md", format!("is left out: {finding}"))
+                .remedy("write that part in other words")
+        }
     })
 }
 
@@ -57,20 +65,24 @@ fn memories(hermes: &HermesHome) -> Option<MigrationFinding> {
     };
     let all = count("memories/MEMORY.md") + count("memories/USER.md");
     (all > 0).then(|| {
-        let what = format!("not told to the model; entries in memories/: {all}");
-        MigrationFinding::new(Lost, "memories", what)
-            .remedy("what matters to every conversation can stand in agent.system_prompt")
+        let what = format!(
+            "{all} entries, shown to their owner alone and in private; changes are kept here"
+        );
+        MigrationFinding::new(Different, "memories", what).remedy(
+            "where several people may approve, memory.owner says who that is: telegram:4711",
+        )
     })
 }
 
 fn skills(hermes: &HermesHome) -> Option<MigrationFinding> {
     let skills = hermes.folders_with("skills", "SKILL.md");
     (!skills.is_empty()).then(|| {
-        let what = format!("not offered to the model: {}", named("skill", &skills));
-        MigrationFinding::new(Lost, "skills", what).remedy(format!(
-            "to let it read them: terminal.native_mounts: [\"{}:/skills\"]",
-            hermes.path("skills").display()
-        ))
+        let what = format!(
+            "offered to everybody who may write: {}; what an agent writes waits for `hermetic skills approve`",
+            named("skill", &skills)
+        );
+        MigrationFinding::new(Different, "skills", what)
+            .remedy("skills.disabled names those that are not offered")
     })
 }
 
