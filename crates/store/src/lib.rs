@@ -20,6 +20,7 @@ mod inbox;
 mod ledger;
 mod metrics;
 mod processes;
+mod scheduled_jobs;
 mod sessions;
 mod spending;
 mod store;
@@ -49,6 +50,10 @@ pub use inbox::{InboxRows, MessageEnd, MessageRow, OpenMessage};
 pub use ledger::{LedgerEntry, LedgerState, SandboxLedger};
 pub use metrics::StoreMetrics;
 pub use processes::{ProcessRow, ProcessRows};
+pub use scheduled_jobs::{
+    AddOutcome, EndedRun, JobBounds, JobEdit, JobState, RunEnd, RunKind, RunRow, ScheduledJob,
+    ScheduledJobs, SkippedTick, TickClaim,
+};
 pub use sessions::{SessionRow, SessionRows};
 pub use spending::{SpendingAmounts, SpendingDay, SpendingRows, SpendingScope};
 pub use store::Store;

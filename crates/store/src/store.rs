@@ -9,7 +9,7 @@ use crate::database::{self, Database};
 use crate::{
     AccountState, ActivityRows, ApprovalRows, BrowserChatRows, ConversationModels, CopyError,
     DeliveryRows, DocumentRows, HistoryRows, InboxRows, OpenError, ProcessRows, SandboxLedger,
-    SessionRows, SpendingRows, StoreMetrics, StoreVersion, ToolCalls,
+    ScheduledJobs, SessionRows, SpendingRows, StoreMetrics, StoreVersion, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -115,6 +115,11 @@ impl Store {
 
     pub fn processes(&self) -> ProcessRows {
         ProcessRows::new(self.database.clone())
+    }
+
+    /// Work that is due at a time.
+    pub fn scheduled_jobs(&self) -> ScheduledJobs {
+        ScheduledJobs::new(self.database.clone())
     }
 
     pub fn spending(&self) -> SpendingRows {

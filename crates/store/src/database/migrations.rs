@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 15] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 16] = [
     (
         1,
         "ledger",
@@ -80,6 +80,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 15] = [
         89,
         "spending_by_name",
         include_str!("../../migrations/0089_spending_by_name.sql"),
+    ),
+    (
+        107,
+        "scheduled_jobs",
+        include_str!("../../migrations/0107_scheduled_jobs.sql"),
     ),
 ];
 
