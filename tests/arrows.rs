@@ -14,7 +14,9 @@ const LAYERS: [&[&str]; 10] = [
     // `embedded` is bytes with a name, `search` and `attack` are a question and its answers, `listen`
     // is a socket that knows nothing of us.
     &["types", "embedded", "search", "attack", "listen"],
-    &["policy", "access", "redact", "audit", "store", "upstream"],
+    &[
+        "policy", "access", "redact", "audit", "store", "upstream", "schedule",
+    ],
     &["chat", "sandbox", "warden", "egress"],
     &["session", "tools", BACKENDS, PLATFORMS],
     // Two ways to hold the tools: an agent of ours, and anybody's.

@@ -127,6 +127,11 @@ impl Access {
         }
     }
 
+    /// The key of a job's own conversation.
+    pub fn job_conversation(&self, account: &AccountId, job: &JobId) -> ConversationKey {
+        key::job(&self.settings, account, job)
+    }
+
     /// Lets a run of somebody's job in, by the rules of today, into a conversation of the job's own.
     ///
     /// A role counts where somebody speaks, because the platform says it then; nobody says it of a job, so

@@ -73,6 +73,15 @@ pub enum AuditEvent {
         /// `operator` or `viewer`.
         role: AuditText,
     },
+    /// Something became of a job on a schedule.
+    Schedule {
+        /// `made`, `run`, `missed`, `stopped` and the like.
+        act: AuditText,
+        job: AuditText,
+        name: AuditText,
+        /// Whose it is.
+        person: AuditText,
+    },
     Egress(EgressEvent),
     /// From here on each record carries a seal by this key; those before have none.
     Sealed {

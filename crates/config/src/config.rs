@@ -7,8 +7,9 @@ use crate::home::HomeFolder;
 use crate::origin::SettingOrigin;
 use crate::problem::ConfigProblem;
 use crate::settings::{
-    AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig, GatewayConfig,
-    McpServerConfig, ModelConfig, PlatformConfigs, SecurityConfig, SessionsConfig, TerminalConfig,
+    AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, DelegationConfig, EgressConfig,
+    GatewayConfig, McpServerConfig, ModelConfig, PlatformConfigs, SchedulesConfig, SecurityConfig,
+    SessionsConfig, TerminalConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
@@ -78,6 +79,14 @@ impl Config {
 
     pub fn agent(&self) -> &AgentConfig {
         &self.parts.agent
+    }
+
+    pub fn schedules(&self) -> &SchedulesConfig {
+        &self.parts.schedules
+    }
+
+    pub fn delegation(&self) -> &DelegationConfig {
+        &self.parts.delegation
     }
 
     pub fn budgets(&self) -> &BudgetsConfig {

@@ -14,6 +14,7 @@ mod mcp;
 mod model;
 mod not_yet;
 mod platforms;
+mod schedules;
 mod session;
 mod terminal;
 mod unused;
@@ -156,6 +157,7 @@ impl Schema {
         keys.extend(egress::keys());
         keys.extend(approvals::keys());
         keys.extend(agent::keys());
+        keys.extend(schedules::keys());
         keys.extend(session::keys());
         keys.extend(model::keys());
         keys.extend(budgets::keys());

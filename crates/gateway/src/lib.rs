@@ -23,6 +23,7 @@ mod life;
 mod message;
 mod pairings;
 mod run;
+mod schedule;
 mod spending;
 mod stored_state;
 #[cfg(test)]
@@ -33,8 +34,8 @@ mod wording;
 
 pub use approvals::ApprovalService;
 pub use conversation::{
-    AgentTools, ConversationSandbox, HistoryLine, LineNumbers, PlatformTools, PlatformToolsets,
-    ReadHistory, ResetSettings, network, write_summary,
+    AgentTools, ConversationSandbox, DelegationSettings, HistoryLine, LineNumbers, PlatformTools,
+    PlatformToolsets, ReadHistory, ResetSettings, network, write_summary,
 };
 pub use delivery::{StreamingSettings, ToolProgress};
 pub use gateway::{BusyMode, Gateway, GatewayParts, GatewaySettings};
@@ -47,6 +48,10 @@ pub use run::{
     ConversationActFailed, DashboardBuilder, DashboardTerms, DrainOutcome, EarlyHealth,
     GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart, GatewayStage, ProofError, Report,
     ServeError, chat_state_words, serve,
+};
+pub use schedule::{
+    JobDelivery, JobDraft, JobOrder, JobRefused, ScheduleSettings, described_job, job_origin,
+    listed_job, shown_moment,
 };
 pub use spending::{DayLimits, SpendingLimits};
 pub use stored_state::StoredAdapterState;

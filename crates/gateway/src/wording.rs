@@ -63,4 +63,5 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /files [folder], /sandbox, /egress - what is in the workspace, where commands run, what they reach
 /whoami - who you are to me
 /approve [name] [session], /deny [name] [reason] - answer a question of mine
+/cron - your jobs on a schedule
 /lift - lift a budget once for today, for who may approve";

@@ -258,7 +258,10 @@ impl FieldRange {
     /// `*`, `5`, `1-5`, each with a step behind it: `*/15`. A number with a step goes to the end.
     fn read_part(&self, part: &str, set: &mut BitSet) -> Option<()> {
         let (which, step) = match part.split_once('/') {
-            Some((which, step)) => (which, Some(step.parse::<u8>().ok().filter(|step| *step > 0)?)),
+            Some((which, step)) => (
+                which,
+                Some(step.parse::<u8>().ok().filter(|step| *step > 0)?),
+            ),
             None => (part, None),
         };
         let (first, last) = match which.split_once('-') {
@@ -272,7 +275,14 @@ impl FieldRange {
             }
             None => {
                 let first = self.number(which)?;
-                (first, if step.is_some() { self.last_of_all() } else { first })
+                (
+                    first,
+                    if step.is_some() {
+                        self.last_of_all()
+                    } else {
+                        first
+                    },
+                )
             }
         };
         if first > last {

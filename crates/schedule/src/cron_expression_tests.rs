@@ -36,7 +36,11 @@ fn plain_expressions_mean_what_cron_means() {
         ("30 4 1,15 * 5", "2026-11-18T00:00", "11-20 04:30+01:00"),
         ("0 0 29 2 *", "2026-11-18T00:00", "02-29 00:00+01:00"),
         ("5 4 * * SUN", "2026-11-18T00:00", "11-22 04:05+01:00"),
-        ("0 12 * JAN-mar fri-sun", "2026-11-18T00:00", "01-01 12:00+01:00"),
+        (
+            "0 12 * JAN-mar fri-sun",
+            "2026-11-18T00:00",
+            "01-01 12:00+01:00",
+        ),
         ("10/20 8 * * 7", "2026-11-18T00:00", "11-22 08:10+01:00"),
         ("@monthly", "2026-11-18T00:00", "12-01 00:00+01:00"),
     ] {
@@ -53,7 +57,11 @@ fn a_time_that_is_skipped_is_due_when_the_clock_has_jumped() {
     // Both fall on the same moment, which is one.
     assert_eq!(
         next("0,30 2,3 * * *", "2026-03-29T00:00", 3),
-        ["03-29 03:00+02:00", "03-29 03:30+02:00", "03-30 02:00+02:00"]
+        [
+            "03-29 03:00+02:00",
+            "03-29 03:30+02:00",
+            "03-30 02:00+02:00"
+        ]
     );
 }
 
@@ -69,7 +77,11 @@ fn a_time_that_comes_twice_is_due_once() {
 fn every_hour_goes_by_the_hours_that_pass() {
     assert_eq!(
         next("30 * * * *", "2026-10-25T01:45", 3),
-        ["10-25 02:30+02:00", "10-25 02:30+01:00", "10-25 03:30+01:00"]
+        [
+            "10-25 02:30+02:00",
+            "10-25 02:30+01:00",
+            "10-25 03:30+01:00"
+        ]
     );
     assert_eq!(
         next("30 * * * *", "2026-03-29T01:00", 2),
@@ -80,14 +92,35 @@ fn every_hour_goes_by_the_hours_that_pass() {
 #[test]
 fn what_is_no_expression_is_refused() {
     for text in [
-        "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *",
-        "* * * * 8", "5-1 * * * *", "*/0 * * * *", "+5 * * * *", "a * * * *", "* * L * *", "* * * * 1#2",
-        "1- * * * *", ", * * * *", "0 0 30 2 *", "0 0 31 4,6,9,11 *", "@reboot", "*/256 * * * *",
+        "",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * 32 * *",
+        "* * * 13 *",
+        "* * * * 8",
+        "5-1 * * * *",
+        "*/0 * * * *",
+        "+5 * * * *",
+        "a * * * *",
+        "* * L * *",
+        "* * * * 1#2",
+        "1- * * * *",
+        ", * * * *",
+        "0 0 30 2 *",
+        "0 0 31 4,6,9,11 *",
+        "@reboot",
+        "*/256 * * * *",
     ] {
         assert!(CronExpression::parse(text).is_err(), "{text:?}");
     }
     let long = format!("{} * * * *", "1,".repeat(200));
-    assert_eq!(CronExpression::parse(&long), Err(InvalidCronExpression::TooLong));
+    assert_eq!(
+        CronExpression::parse(&long),
+        Err(InvalidCronExpression::TooLong)
+    );
 }
 
 fn field(least: u8, most: u8) -> impl Strategy<Value = String> {
@@ -101,7 +134,13 @@ fn field(least: u8, most: u8) -> impl Strategy<Value = String> {
 }
 
 fn expression() -> impl Strategy<Value = CronExpression> {
-    let fields = (field(0, 59), field(0, 23), field(1, 28), field(1, 12), field(0, 6));
+    let fields = (
+        field(0, 59),
+        field(0, 23),
+        field(1, 28),
+        field(1, 12),
+        field(0, 6),
+    );
     fields.prop_map(|(minute, hour, day, month, weekday)| {
         CronExpression::parse(&format!("{minute} {hour} {day} {month} {weekday}")).unwrap()
     })

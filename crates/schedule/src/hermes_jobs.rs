@@ -83,7 +83,11 @@ impl HermesJob {
         let is_enabled = job.get("enabled").and_then(Value::as_bool).unwrap_or(true);
         let is_paused = word(job, "state").as_deref() == Some("paused") || has(job, "paused_at");
         Some(Self {
-            name: if name.trim().is_empty() { id.clone() } else { name },
+            name: if name.trim().is_empty() {
+                id.clone()
+            } else {
+                name
+            },
             id,
             prompt,
             schedule: schedule(job.get("schedule")?)?,
@@ -99,7 +103,11 @@ impl HermesJob {
     }
 
     /// Its schedule, read as of now.
-    pub fn read_schedule(&self, now: Timestamp, zone: &TimeZone) -> Result<Schedule, InvalidSchedule> {
+    pub fn read_schedule(
+        &self,
+        now: Timestamp,
+        zone: &TimeZone,
+    ) -> Result<Schedule, InvalidSchedule> {
         Schedule::parse(&self.schedule, now, zone)
     }
 }
@@ -189,7 +197,10 @@ mod tests {
         let [morning, watch, later] = &read.jobs[..] else {
             panic!("{read:?}");
         };
-        assert_eq!((morning.runs_left, morning.chat.as_deref()), (Some(3), Some("42")));
+        assert_eq!(
+            (morning.runs_left, morning.chat.as_deref()),
+            (Some(3), Some("42"))
+        );
         assert_eq!(watch.schedule, "every 90m");
         assert!(watch.is_paused && watch.lacks == ["skills"]);
         assert_eq!((later.runs_left, later.name.as_str()), (None, "later"));
@@ -202,7 +213,10 @@ mod tests {
     #[test]
     fn what_is_no_list_of_jobs_is_said_to_be_none() {
         assert_eq!(HermesJobs::read("{"), Err(UnreadableJobs::NoJson));
-        assert_eq!(HermesJobs::read("{\"jobs\": 1}"), Err(UnreadableJobs::NoList));
+        assert_eq!(
+            HermesJobs::read("{\"jobs\": 1}"),
+            Err(UnreadableJobs::NoList)
+        );
         assert_eq!(HermesJobs::read("[]"), Ok(HermesJobs::default()));
     }
 }

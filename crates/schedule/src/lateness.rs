@@ -63,7 +63,13 @@ mod tests {
 
     fn stands(schedule: &Schedule, late_minutes: u64) -> Lateness {
         let due = at(1440);
-        lateness(schedule, due, at(1440 + late_minutes), at(0), &TimeZone::UTC)
+        lateness(
+            schedule,
+            due,
+            at(1440 + late_minutes),
+            at(0),
+            &TimeZone::UTC,
+        )
     }
 
     #[test]

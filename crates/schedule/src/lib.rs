@@ -18,11 +18,3 @@ pub use hermes_jobs::{HermesJob, HermesJobs, UnreadableJobs};
 pub use lateness::{Lateness, lateness};
 pub use prompt_scan::{RefusedPrompt, scan_prompt};
 pub use schedule::{InvalidSchedule, Schedule};
-
-/// The zone in which times of day are meant: the one of that name, or the machine's own.
-pub fn zone(name: Option<&str>) -> Result<jiff::tz::TimeZone, jiff::Error> {
-    match name {
-        Some(name) => jiff::tz::TimeZone::get(name),
-        None => Ok(jiff::tz::TimeZone::system()),
-    }
-}

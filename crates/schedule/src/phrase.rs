@@ -115,7 +115,16 @@ mod tests {
         ] {
             assert_eq!(weekly(phrase).as_deref(), Some(expected), "{phrase}");
         }
-        for phrase in ["", "day", "monday", "monday 25:00", "monday 13pm", "2h", "day at 9:5", "mon 9am now"] {
+        for phrase in [
+            "",
+            "day",
+            "monday",
+            "monday 25:00",
+            "monday 13pm",
+            "2h",
+            "day at 9:5",
+            "mon 9am now",
+        ] {
             assert_eq!(weekly(phrase), None, "{phrase}");
         }
     }
@@ -127,7 +136,16 @@ mod tests {
         assert_eq!(duration(" 2 hours"), minutes(120));
         assert_eq!(duration("Day"), minutes(1440));
         assert_eq!(duration("1w"), minutes(7 * 1440));
-        for text in ["", "30", "m30", "-5m", "1.5h", "99999999999999999999m", "18446744073709551615d", "5s"] {
+        for text in [
+            "",
+            "30",
+            "m30",
+            "-5m",
+            "1.5h",
+            "99999999999999999999m",
+            "18446744073709551615d",
+            "5s",
+        ] {
             assert_eq!(duration(text), None, "{text}");
         }
     }

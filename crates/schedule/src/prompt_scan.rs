@@ -79,7 +79,10 @@ pub fn scan_prompt(prompt: &str) -> Result<(), RefusedPrompt> {
         return Err(RefusedPrompt::Invisible { code });
     }
     let plain = plain(prompt);
-    match PATTERNS.iter().find(|(pattern, _)| pattern.is_match(&plain)) {
+    match PATTERNS
+        .iter()
+        .find(|(pattern, _)| pattern.is_match(&plain))
+    {
         Some((_, what)) => Err(RefusedPrompt::Suspicious { what }),
         None => Ok(()),
     }
@@ -121,7 +124,9 @@ fn joins_emoji(characters: &[char], place: usize) -> bool {
     let before = characters[..place].iter().rev().find(|c| !is_selector(c));
     let after = characters[place + 1..].iter().find(|c| !is_selector(c));
     let is_emoji = |c: Option<&char>| {
-        c.is_some_and(|c| matches!(u32::from(*c), 0x1f000..=0x1ffff | 0x2300..=0x23ff | 0x2600..=0x27bf))
+        c.is_some_and(
+            |c| matches!(u32::from(*c), 0x1f000..=0x1ffff | 0x2300..=0x23ff | 0x2600..=0x27bf),
+        )
     };
     is_emoji(before) && is_emoji(after)
 }
@@ -163,6 +168,9 @@ mod tests {
             assert!(scan_prompt(prompt).is_err(), "{prompt:?}");
         }
         let long = "x".repeat(MOST_PROMPT_BYTES + 1);
-        assert!(matches!(scan_prompt(&long), Err(RefusedPrompt::TooLong { .. })));
+        assert!(matches!(
+            scan_prompt(&long),
+            Err(RefusedPrompt::TooLong { .. })
+        ));
     }
 }

@@ -69,7 +69,8 @@ impl Schedule {
         if lower.starts_with('@') || lower.split_whitespace().count() >= 5 {
             return cron(text);
         }
-        let is_date = lower.len() >= 10 && lower.as_bytes()[4] == b'-' && lower.as_bytes()[7] == b'-';
+        let is_date =
+            lower.len() >= 10 && lower.as_bytes()[4] == b'-' && lower.as_bytes()[7] == b'-';
         match is_date {
             true => Self::at(text, now, zone),
             false => Err(unknown()),
@@ -105,7 +106,9 @@ impl Schedule {
         match self {
             Self::Once(at) => (*at > after).then_some(*at),
             Self::Every(period) => {
-                let period = i64::try_from(period.as_millis()).ok().filter(|period| *period > 0)?;
+                let period = i64::try_from(period.as_millis())
+                    .ok()
+                    .filter(|period| *period > 0)?;
                 let passed = after.millis().saturating_sub(anchor.millis());
                 // On a grid from the beginning, so that a late run does not move those after it.
                 let count = passed.div_euclid(period).saturating_add(1).max(1);

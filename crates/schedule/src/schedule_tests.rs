@@ -26,18 +26,40 @@ fn schedules_are_read_as_hermes_users_write_them() {
     assert_eq!(parse("2030-01-01"), Ok(Schedule::Once(at)));
     assert_eq!(parse("2030-01-01T01:00:00+01:00"), Ok(Schedule::Once(at)));
     let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-    assert_eq!(Schedule::parse("2030-01-01T01:00", NOW, &zone), Ok(Schedule::Once(at)));
+    assert_eq!(
+        Schedule::parse("2030-01-01T01:00", NOW, &zone),
+        Ok(Schedule::Once(at))
+    );
 }
 
 #[test]
 fn what_is_no_schedule_is_answered_with_what_is() {
-    for text in ["", "soon", "every", "every 0m", "every 400d", "in 400d", "0m", "* * * *", "every blue moon"] {
+    for text in [
+        "",
+        "soon",
+        "every",
+        "every 0m",
+        "every 400d",
+        "in 400d",
+        "0m",
+        "* * * *",
+        "every blue moon",
+    ] {
         let error = parse(text).unwrap_err().to_string();
         assert!(error.contains("'every 30m'"), "{text:?}: {error}");
     }
-    assert!(matches!(parse("61 * * * *"), Err(InvalidSchedule::Cron { .. })));
-    assert!(matches!(parse("2020-01-01T00:00Z"), Err(InvalidSchedule::Over { .. })));
-    assert!(matches!(parse("2030-13-01T00:00"), Err(InvalidSchedule::Time { .. })));
+    assert!(matches!(
+        parse("61 * * * *"),
+        Err(InvalidSchedule::Cron { .. })
+    ));
+    assert!(matches!(
+        parse("2020-01-01T00:00Z"),
+        Err(InvalidSchedule::Over { .. })
+    ));
+    assert!(matches!(
+        parse("2030-13-01T00:00"),
+        Err(InvalidSchedule::Time { .. })
+    ));
     assert!(parse("äääääääääääää").is_err());
 }
 
@@ -50,7 +72,10 @@ fn a_period_is_counted_from_its_beginning() {
     assert_eq!(next(60), Some(NOW.plus(minutes(120))));
     // A clock that was set back before the beginning.
     let before = NOW.minus(minutes(600));
-    assert_eq!(every.next_after(before, NOW, &TimeZone::UTC), Some(NOW.plus(minutes(60))));
+    assert_eq!(
+        every.next_after(before, NOW, &TimeZone::UTC),
+        Some(NOW.plus(minutes(60)))
+    );
     let end = Timestamp::from_millis(i64::MAX);
     assert_eq!(every.next_after(end, NOW, &TimeZone::UTC), None);
 }

@@ -131,7 +131,8 @@ impl ScheduledJobs {
     }
 
     pub async fn find(&self, id: &JobId) -> Result<Option<ScheduledJob>, StoreError> {
-        let query = SqlStatement::new("SELECT * FROM scheduled_jobs WHERE id = ?").bind(id.as_str());
+        let query =
+            SqlStatement::new("SELECT * FROM scheduled_jobs WHERE id = ?").bind(id.as_str());
         self.database.read_first("read a job", query, job).await
     }
 
@@ -203,7 +204,8 @@ impl ScheduledJobs {
             "UPDATE scheduled_jobs SET state = 'paused', why = ?, next_at = NULL, requested = NULL
              WHERE id = ? AND state = 'scheduled'",
         );
-        self.changes("pause a job", update.bind(why).bind(id.as_str())).await
+        self.changes("pause a job", update.bind(why).bind(id.as_str()))
+            .await
     }
 
     /// It is run again, next at that moment; whether it was paused.
@@ -236,7 +238,10 @@ impl ScheduledJobs {
         let update = SqlStatement::new(
             "UPDATE scheduled_jobs SET next_at = ? WHERE id = ? AND state = 'scheduled' AND next_at = ?",
         );
-        let update = update.bind(to.millis()).bind(id.as_str()).bind(from.millis());
+        let update = update
+            .bind(to.millis())
+            .bind(id.as_str())
+            .bind(from.millis());
         self.changes("move a job's next moment", update).await
     }
 

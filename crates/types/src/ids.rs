@@ -105,10 +105,19 @@ impl ConversationKey {
             .flatten()
     }
 
+    /// Whether nobody is there who could be asked: a job's, and what works beside it.
+    pub fn is_unattended(&self) -> bool {
+        matches!(self.0.split(':').nth(3), Some("cron" | "cronwork"))
+    }
+
     /// A key of the same account for something that works beside this conversation and is nobody's chat.
     pub fn beside(&self, work: &RunId) -> Self {
         let account: Vec<_> = self.0.split(':').take(3).collect();
-        Self(format!("{}:work:{work}", account.join(":")))
+        let kind = match self.is_unattended() {
+            true => "cronwork",
+            false => "work",
+        };
+        Self(format!("{}:{kind}:{work}", account.join(":")))
     }
 
     /// Where people have it: the third part of every key that names an account.
@@ -214,7 +223,13 @@ mod tests {
         assert_eq!(key.job(), Some(job));
         assert_eq!(key.platform(), Some(Platform::Telegram));
         let work = key.beside(&RunId::random());
-        assert_eq!((work.job(), work.platform()), (None, Some(Platform::Telegram)));
+        assert!(key.is_unattended() && work.is_unattended());
+        assert_eq!(
+            (work.job(), work.platform()),
+            (None, Some(Platform::Telegram))
+        );
+        let chat = ConversationKey::new("agent:main:telegram:dm:cron");
+        assert!(!chat.is_unattended() && !chat.beside(&RunId::random()).is_unattended());
         for chat in [
             "agent:main:telegram:dm:cron",
             "agent:main:telegram:group:cron:abc",

@@ -23,7 +23,14 @@ pub(crate) struct WorkspaceKeeper {
 }
 
 /// Tools that may change files, beside those of MCP servers: such a server may run in the sandbox.
-const WRITERS: [&str; 5] = ["terminal", "execute_code", "write_file", "patch", "process"];
+const WRITERS: [&str; 6] = [
+    "terminal",
+    "execute_code",
+    "write_file",
+    "patch",
+    "process",
+    "delegate_task",
+];
 /// What such a program may print.
 const MOST_PRINTED: usize = 4096;
 

@@ -82,6 +82,7 @@ impl Gateway {
             ChatCommand::Files(path) => self.files(message, path).await,
             ChatCommand::Sandbox => self.sandbox(message).await?,
             ChatCommand::Egress => self.egress(message).await,
+            ChatCommand::Cron(words) => self.cron(message, words).await?,
             ChatCommand::Lift(words) => self.lift(message, words).await?,
             ChatCommand::Whoami => self.whoami(message),
             ChatCommand::Help => Redacted::constant(wording::HELP),

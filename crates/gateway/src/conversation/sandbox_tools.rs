@@ -12,6 +12,7 @@ use hermetic_tools::{CodeTool, ConversationTools, Held, NoSandbox, ToolWorkplace
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
+use crate::conversation::OwnTool;
 use crate::conversation::checkpoint::WorkspaceKeeper;
 use crate::message::AcceptedMessage;
 use crate::message::notices;
@@ -44,6 +45,25 @@ impl<'a> ConversationSandbox<'a> {
             origin: notices::origin(message.said()),
             holder: Some(holder_of(message)),
             ..Self::new(sandboxes, message.conversation())
+        }
+    }
+
+    /// A sandbox of its own for something that works beside the conversation, counted as the same person's.
+    pub(crate) fn beside(
+        sandboxes: &'a Sandboxes,
+        message: &AcceptedMessage,
+        key: &ConversationKey,
+    ) -> Self {
+        Self {
+            holder: Some(holder_of(message)),
+            ..Self::new(sandboxes, key)
+        }
+    }
+
+    /// Nothing of it stays. What cannot be destroyed now is let go when it is idle.
+    pub(crate) async fn destroy(&self) {
+        if let Err(error) = self.sandboxes.reset(&self.conversation).await {
+            tracing::warn!(conversation = %self.conversation, %error, "a sandbox is left for now");
         }
     }
 
@@ -121,6 +141,7 @@ pub struct AgentTools<'a> {
     own: &'a ConversationSandbox<'a>,
     waits: ApprovalWaits,
     keeper: Option<&'a WorkspaceKeeper>,
+    own_tools: Vec<&'a dyn OwnTool>,
 }
 
 impl<'a> AgentTools<'a> {
@@ -130,7 +151,17 @@ impl<'a> AgentTools<'a> {
             own,
             waits: ApprovalWaits::default(),
             keeper: None,
+            own_tools: Vec::new(),
         }
+    }
+
+    /// With tools of the gateway itself.
+    pub(crate) fn with_own_tools(
+        mut self,
+        tools: impl IntoIterator<Item = &'a dyn OwnTool>,
+    ) -> Self {
+        self.own_tools.extend(tools);
+        self
     }
 
     /// With a copy of the workspace, made before a call that may change it.
@@ -160,6 +191,7 @@ impl ToolSet for AgentTools<'_> {
                 description: tool.description,
                 schema: tool.schema,
             })
+            .chain(self.own_tools.iter().map(|tool| tool.spec()))
             .collect()
     }
 
@@ -172,6 +204,10 @@ impl ToolSet for AgentTools<'_> {
             let name = invocation.name;
             if let Some(keeper) = self.keeper {
                 keeper.before_call(name, self.own, &stop).await;
+            }
+            let mut own_tools = self.own_tools.iter();
+            if let Some(tool) = own_tools.find(|tool| tool.spec().name == name) {
+                return tool.call(invocation.arguments, stop).await;
             }
             let answered = self.tools.call(name, invocation.arguments, &stop).await;
             if name == CodeTool::NAME {

@@ -13,19 +13,23 @@ use hermetic_tools::TerminalTool;
 use hermetic_types::Boundary;
 
 use super::TurnControl;
+use crate::conversation::OwnTool;
 use crate::conversation::checkpoint::WorkspaceKeeper;
+use crate::conversation::delegate_tool::DelegateTool;
 use crate::conversation::journal::{HistoryLine, ReadHistory, StoreJournal};
 use crate::conversation::sandbox_tools::{AgentTools, ConversationSandbox};
 use crate::message::AcceptedMessage;
+use crate::schedule::CronjobTool;
 use crate::spending::TurnMeter;
 use crate::wording;
 use crate::{Gateway, PlatformTools};
 use hermetic_approvals::CommandApprovals;
 
 pub(crate) struct TurnSession<'a> {
-    gateway: &'a Gateway,
-    site: &'a PlatformTools,
-    system: Redacted<String>,
+    pub(super) gateway: &'a Gateway,
+    pub(super) message: AcceptedMessage,
+    pub(super) site: &'a PlatformTools,
+    pub(super) system: Redacted<String>,
     /// What came along with the message and is shown to the model.
     media: Vec<MessagePart>,
     summary: Option<HistorySummary>,
@@ -35,9 +39,9 @@ pub(crate) struct TurnSession<'a> {
     /// An earlier process began with this message.
     was_begun: bool,
     journal: StoreJournal,
-    own: ConversationSandbox<'a>,
+    pub(super) own: ConversationSandbox<'a>,
     keeper: Option<WorkspaceKeeper>,
-    asker: CommandApprovals,
+    pub(super) asker: CommandApprovals,
     meter: TurnMeter<'a>,
     progress: TurnProgress,
 }
@@ -87,8 +91,10 @@ impl Gateway {
             .chat(&message.said().account)
             .is_some_and(|chat| chat.capabilities().files_out.is_some());
         let asker = self.approvals.commands(message);
+        let is_job = message.is_scheduled();
         Ok(TurnSession {
             gateway: self,
+            message: message.clone(),
             site,
             // Names of hosts and folders in it are from the configuration.
             system: self.redactor.redact(prompt::system(&facts)),
@@ -99,7 +105,7 @@ impl Gateway {
             was_begun: message.was_begun(),
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message),
-            keeper: self.workspace_keeper(message),
+            keeper: self.workspace_keeper(message).filter(|_| !is_job),
             meter: self.meter(message).without(asker.waits().clone()),
             asker,
             progress,
@@ -180,7 +186,15 @@ impl TurnSession<'_> {
             TurnProgress::Fresh(text) => TurnInput::Says(text),
             TurnProgress::Resumed => TurnInput::Resume,
         };
+        let delegate = DelegateTool::new(self, agent, observer);
+        let cronjob = CronjobTool {
+            gateway: self.gateway,
+            message: &self.message,
+        };
+        // A job that makes jobs would never end.
+        let cronjob = (!self.message.is_scheduled()).then_some(&cronjob as &dyn OwnTool);
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
+            .with_own_tools([&delegate as &dyn OwnTool].into_iter().chain(cronjob))
             .with_waits(self.asker.waits().clone())
             .keeping(self.keeper.as_ref());
         let notices = tools.prepare(&control.stop).await;

@@ -33,6 +33,8 @@ pub(crate) enum ChatCommand {
     Sandbox,
     /// What can be reached from there.
     Egress,
+    /// Jobs on a schedule; what to do with them.
+    Cron(String),
     /// Lifts a budget; whose.
     Lift(String),
     Whoami,
@@ -44,7 +46,7 @@ pub(crate) enum ChatCommand {
 }
 
 /// Commands of Hermes that are not here, for people who have them in their fingers.
-const OF_HERMES: [&str; 25] = [
+const OF_HERMES: [&str; 24] = [
     "agents",
     "background",
     "bg",
@@ -52,7 +54,6 @@ const OF_HERMES: [&str; 25] = [
     "btw",
     "busy",
     "commands",
-    "cron",
     "fast",
     "goal",
     "insights",
@@ -180,6 +181,15 @@ pub const COMMANDS: &[CommandDescription] = {
             "Which model answers here, or another one",
             takes("name", "A model of this gateway, or default", &["default"]),
         ),
+        command(
+            "cron",
+            "Your jobs on a schedule",
+            takes(
+                "what",
+                "add, show, pause, resume, run or remove",
+                &["add", "show", "pause", "resume", "run", "remove"],
+            ),
+        ),
         command("whoami", "Who you are here", None),
         command(
             "approve",
@@ -228,6 +238,7 @@ impl ChatCommand {
             "files" => Self::Files(rest.to_owned()),
             "sandbox" => Self::Sandbox,
             "egress" => Self::Egress,
+            "cron" => Self::Cron(rest.to_owned()),
             "lift" => Self::Lift(rest.to_owned()),
             "whoami" => Self::Whoami,
             "help" | "start" => Self::Help,
@@ -287,6 +298,7 @@ impl ChatCommand {
             Self::Files(_) => "files",
             Self::Sandbox => "sandbox",
             Self::Egress => "egress",
+            Self::Cron(_) => "cron",
             Self::Lift(_) => "lift",
             Self::Whoami => "whoami",
             Self::Help => "help",
@@ -300,7 +312,7 @@ impl ChatCommand {
     pub(crate) fn may_be_repeated(&self) -> bool {
         !matches!(
             self,
-            Self::Sh(_) | Self::Py(_) | Self::Undo | Self::Resume(_)
+            Self::Sh(_) | Self::Py(_) | Self::Undo | Self::Resume(_) | Self::Cron(_)
         )
     }
 

@@ -76,9 +76,9 @@ impl ScheduledJobs {
     pub async fn is_running(&self, job: &JobId) -> Result<bool, StoreError> {
         let query =
             SqlStatement::new("SELECT 1 FROM scheduled_runs WHERE job = ? AND ended_at IS NULL");
-        let found = self
-            .database
-            .read_first("look for a run", query.bind(job.as_str()), |_| Ok(()));
+        let found =
+            self.database
+                .read_first("look for a run", query.bind(job.as_str()), |_| Ok(()));
         Ok(found.await?.is_some())
     }
 
@@ -102,15 +102,22 @@ impl ScheduledJobs {
         )
         .bind(job.as_str())
         .bind(most);
-        self.database.read("read the runs of a job", query, run).await
+        self.database
+            .read("read the runs of a job", query, run)
+            .await
     }
 
     /// Notes what the open run of a job said.
     pub async fn note_answer(&self, job: &JobId, answer: &str) -> Result<(), StoreError> {
-        let update =
-            SqlStatement::new("UPDATE scheduled_runs SET answer = ? WHERE job = ? AND ended_at IS NULL");
+        let update = SqlStatement::new(
+            "UPDATE scheduled_runs SET answer = ? WHERE job = ? AND ended_at IS NULL",
+        );
         self.database
-            .change("note what a job said", (Soon, Fail), update.bind(answer).bind(job.as_str()))
+            .change(
+                "note what a job said",
+                (Soon, Fail),
+                update.bind(answer).bind(job.as_str()),
+            )
             .await
             .map(drop)
     }

@@ -144,10 +144,17 @@ async fn the_last_run_ends_the_job_and_a_run_that_was_asked_for_does_not_count()
     assert_eq!(jobs.due(at(60), 9).await.unwrap().len(), 1);
     let asked = claim_as(&jobs, 50, None, RunKind::Asked).await.unwrap();
     assert_eq!(claim_as(&jobs, 50, None, RunKind::Asked).await, None);
-    assert_eq!(jobs.due(at(60), 9).await.unwrap(), [], "two wishes are one run");
+    assert_eq!(
+        jobs.due(at(60), 9).await.unwrap(),
+        [],
+        "two wishes are one run"
+    );
     let silent = Some(RunEnd::SILENT_NOTE);
     let inbox = store.inbox();
-    inbox.end(asked, MessageEnd::Answered, silent, at(70)).await.unwrap();
+    inbox
+        .end(asked, MessageEnd::Answered, silent, at(70))
+        .await
+        .unwrap();
     jobs.note_answer(&id("a"), "[SILENT]").await.unwrap();
     assert_eq!(jobs.settle(at(71)).await.unwrap()[0].end, RunEnd::Silent);
     assert!(claim(&jobs, 100, Some(200)).await.is_some());
@@ -181,7 +188,10 @@ async fn a_moment_that_is_skipped_is_not_claimed_and_a_paused_job_is_not_due() {
     assert!(!jobs.resume(&id("a"), at(400)).await.unwrap());
     assert!(jobs.skip(skipped(300, None), at(400)).await.unwrap());
     let job = jobs.find(&id("a")).await.unwrap().unwrap();
-    assert_eq!((job.state, job.why.as_deref()), (JobState::Ended, Some("missed")));
+    assert_eq!(
+        (job.state, job.why.as_deref()),
+        (JobState::Ended, Some("missed"))
+    );
     jobs.prune(at(10_000), 1).await.unwrap();
     assert_eq!(jobs.find(&id("a")).await.unwrap(), None);
 }
