@@ -8,6 +8,7 @@ mod chat;
 mod completions;
 mod compose;
 mod config;
+mod cron;
 mod dashboard;
 mod demo;
 mod doctor;
@@ -75,6 +76,8 @@ pub(crate) enum TopCommand {
     Dashboard(dashboard::DashboardArgs),
     /// Approve, list and revoke people who may message the bot
     Pairing(pairing::PairingArgs),
+    /// List, make, pause and remove work on a schedule
+    Cron(cron::CronArgs),
     /// List and answer the questions that wait for a person
     Approvals(approvals::ApprovalsArgs),
     /// Show and verify the record of what was decided and run
@@ -128,6 +131,7 @@ pub(crate) fn run(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
         TopCommand::Status(args) => status::run(cli, args),
         TopCommand::Dashboard(args) => dashboard::run(cli, args),
         TopCommand::Pairing(args) => pairing::run(cli, args),
+        TopCommand::Cron(args) => cron::run(cli, args),
         TopCommand::Approvals(args) => approvals::run(cli, args),
         TopCommand::Audit(args) => audit::run(cli, args),
         TopCommand::Backup(args) => backup::run(cli, args),

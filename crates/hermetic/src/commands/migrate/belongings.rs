@@ -1,6 +1,5 @@
 //! What lies in a Hermes home beside its configuration.
 
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::finding::MigrationFinding;
@@ -18,7 +17,6 @@ pub(super) fn findings(hermes: &HermesHome) -> Vec<MigrationFinding> {
         soul(hermes),
         memories(hermes),
         skills(hermes),
-        schedules(hermes),
         hooks(hermes),
         plugins(hermes),
         logins(hermes),
@@ -71,22 +69,6 @@ fn skills(hermes: &HermesHome) -> Option<MigrationFinding> {
             "to let it read them: terminal.native_mounts: [\"{}:/skills\"]",
             hermes.path("skills").display()
         ))
-    })
-}
-
-fn schedules(hermes: &HermesHome) -> Option<MigrationFinding> {
-    let file = hermes.json("cron/jobs.json")?;
-    let jobs = file.get("jobs").unwrap_or(&file).as_array()?;
-    let is_on = |job: &&Value| job["enabled"].as_bool() != Some(false);
-    let name = |job: &Value| {
-        let named = job["name"].as_str().or_else(|| job["id"].as_str());
-        named.unwrap_or("unnamed").to_owned()
-    };
-    let names: Vec<_> = jobs.iter().filter(is_on).map(name).collect();
-    (!names.is_empty()).then(|| {
-        let what = format!("nothing runs by itself here: {}", named("job", &names));
-        MigrationFinding::new(Lost, "cron", what)
-            .remedy("a cron job of the machine can run `hermetic chat -q '…'`")
     })
 }
 
