@@ -13,9 +13,9 @@ pub(super) fn keys() -> Vec<SchemaKey> {
         .overruled_by("HERMES_TIMEZONE"),
         key(
             "cron.max_parallel_jobs",
-            count(1, 100),
+            count(0, 1000),
             "4",
-            "jobs that run at once; others wait",
+            "jobs that run at once, others wait; 16 at most, and for 0",
         )
         .overruled_by("HERMES_CRON_MAX_PARALLEL"),
         key(
@@ -50,9 +50,9 @@ pub(super) fn keys() -> Vec<SchemaKey> {
         ),
         key(
             "delegation.max_concurrent_children",
-            count(1, 16),
+            count(1, 1000),
             "3",
-            "subagents at once, and in one call of delegate_task",
+            "subagents at once, and in one call of delegate_task; 16 at most",
         )
         .mirrored_by("DELEGATION_MAX_CONCURRENT_CHILDREN"),
         key(

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use super::pick::SettingPicker;
 
+/// Hermes takes any number; each of these is a model that is asked and a sandbox at work.
+const MOST_AT_ONCE: u32 = 16;
+
 #[derive(Clone, Debug)]
 pub struct SchedulesConfig {
     /// `None` for the machine's own.
@@ -25,8 +28,14 @@ pub struct DelegationConfig {
 impl SchedulesConfig {
     pub(super) fn build(pick: &SettingPicker<'_>) -> Self {
         Self {
-            timezone: pick.maybe_text("timezone"),
-            max_parallel_jobs: pick.count("cron.max_parallel_jobs"),
+            // As Hermes writes it for the machine's own.
+            timezone: pick
+                .maybe_text("timezone")
+                .filter(|zone| !zone.trim().is_empty()),
+            max_parallel_jobs: match pick.count("cron.max_parallel_jobs") {
+                0 => MOST_AT_ONCE,
+                count => count.min(MOST_AT_ONCE),
+            },
             wrap_response: pick.flag("cron.wrap_response"),
             max_jobs_per_person: pick.count("cron.max_jobs_per_person"),
             max_jobs: pick.count("cron.max_jobs"),
@@ -39,7 +48,9 @@ impl SchedulesConfig {
 impl DelegationConfig {
     pub(super) fn build(pick: &SettingPicker<'_>) -> Self {
         Self {
-            max_concurrent_children: pick.count("delegation.max_concurrent_children"),
+            max_concurrent_children: pick
+                .count::<u32>("delegation.max_concurrent_children")
+                .min(MOST_AT_ONCE) as usize,
             max_iterations: pick.count("delegation.max_iterations"),
         }
     }
