@@ -115,24 +115,19 @@ fn has_the_job_once(hermetic: &Hermetic) {
     assert_eq!(jobs[0]["person"], "telegram:11");
     assert_eq!(jobs[0]["state"], "scheduled");
     for (arguments, code, said) in [
-        (&["cron", "pause", "morning"][..], 0, "paused"),
-        (&["cron", "run", "morning"], 1, "is paused or has ended"),
-        (&["cron", "resume", "hermes-1"], 0, "resumed"),
-        (&["cron", "show", "morning"], 0, "0 9 * * *"),
-        (
-            &["cron", "create", "--for", "telegram:99", "every 1h", "look"],
-            1,
-            "has not written",
-        ),
-        (
-            &["cron", "create", "--for", "telegram:11", "soon", "look"],
-            1,
-            "is no schedule",
-        ),
-        (&["cron", "remove", "nothing"], 1, "there is no job"),
-        (&["cron", "remove", "morning"], 0, "removed"),
+        ("pause morning", 0, "paused"),
+        ("run morning", 1, "is paused or has ended"),
+        ("resume hermes-1", 0, "resumed"),
+        ("show morning", 0, "0 9 * * *"),
+        ("create --for telegram:99 1h look", 1, "has not written"),
+        ("create --for telegram:11 soon look", 1, "is no schedule"),
+        ("remove nothing", 1, "there is no job"),
+        ("remove morning", 0, "removed"),
     ] {
-        let ended = hermetic.run(arguments);
+        let words: Vec<_> = std::iter::once("cron")
+            .chain(arguments.split(' '))
+            .collect();
+        let ended = hermetic.run(&words);
         assert_eq!(
             ended.code, code,
             "{arguments:?}: {}{}",
