@@ -1,4 +1,4 @@
-//! A day on which clocks change, with hundreds of moments and restarts in between.
+//! A day on which clocks change, with restarts in between; in its long form hundreds of moments.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const ZONE: &str = "timezone: 'CET-1CEST,M3.5.0,M10.5.0/3'\nstreaming: false\n";
 const MIDNIGHT: i64 = 1_806_188_400_000;
 
 #[tokio::test]
-async fn on_a_day_of_hundreds_of_moments_each_is_run_once() {
+async fn on_a_day_on_which_clocks_change_each_moment_is_run_once() {
     let lines = std::iter::repeat_n(Line::says("tick"), 2000);
     let model = std::sync::Arc::new(super::ScriptedModel::new(lines));
     let mut lab = Lab::builder().config(ZONE).model(model).start().await;
