@@ -14,7 +14,9 @@ const LAYERS: [&[&str]; 10] = [
     // `embedded` is bytes with a name, `search` and `attack` are a question and its answers, `listen`
     // is a socket that knows nothing of us.
     &["types", "embedded", "search", "attack", "listen"],
-    &["policy", "access", "redact", "audit", "store", "upstream"],
+    &[
+        "policy", "access", "redact", "audit", "store", "upstream", "schedule",
+    ],
     // `services` are those of others, which the gateway itself calls.
     &["chat", "sandbox", "warden", "egress", "services"],
     &["session", "tools", "memory", BACKENDS, PLATFORMS],

@@ -75,6 +75,14 @@ const CONVERTERS: &[Allowed] = &[
         "the library that makes certificates takes it",
     ),
     (
+        "crates/schedule/src/cron_expression.rs",
+        "steps of a calendar, given out as our own",
+    ),
+    (
+        "crates/schedule/src/schedule.rs",
+        "an ISO time is read by the calendar",
+    ),
+    (
         "crates/search/src/walk/names.rs",
         "a file's own stamp, compared with those of other files only",
     ),

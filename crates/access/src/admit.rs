@@ -3,7 +3,7 @@
 use std::fmt;
 
 use hermetic_types::{
-    AccountId, ButtonPress, ChatKind, ChatPlace, ConversationKey, IncomingMessage, Platform,
+    AccountId, ButtonPress, ChatKind, ChatPlace, ConversationKey, IncomingMessage, JobId, Platform,
     Sender, Timestamp, UserId,
 };
 use serde::{Deserialize, Serialize};
@@ -125,6 +125,33 @@ impl Access {
             Ok(None) => Err(self.turn_away(&place, &sender, now).await),
             Err(refusal) => Err(refusal),
         }
+    }
+
+    /// The key of a job's own conversation.
+    pub fn job_conversation(&self, account: &AccountId, job: &JobId) -> ConversationKey {
+        key::job(&self.settings, account, job)
+    }
+
+    /// Lets a run of somebody's job in, by the rules of today, into a conversation of the job's own.
+    ///
+    /// A role counts where somebody speaks, because the platform says it then; nobody says it of a job, so
+    /// who was let in by a role alone is not. A bot has no jobs, and nobody is offered pairing.
+    pub async fn admit_job(
+        &self,
+        mut incoming: IncomingMessage,
+        job: &JobId,
+    ) -> Result<Admitted, AdmissionRefusal> {
+        if incoming.sender.is_bot {
+            return Err(AdmissionRefusal::SayNothing);
+        }
+        incoming.sender.roles.clear();
+        let conversation = key::job(&self.settings, &incoming.account, job);
+        let admitted = self.weigh(incoming).await?;
+        let admitted = admitted.ok_or(AdmissionRefusal::SayNothing)?;
+        Ok(Admitted {
+            conversation,
+            ..admitted
+        })
     }
 
     /// Lets a pressed button in. A stranger who presses one is never offered pairing.

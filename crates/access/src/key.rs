@@ -9,7 +9,7 @@
 
 use std::fmt::Write;
 
-use hermetic_types::{AccountId, ChatKind, ChatPlace, ConversationKey, UserId};
+use hermetic_types::{AccountId, ChatKind, ChatPlace, ConversationKey, JobId, UserId};
 
 use crate::AccessSettings;
 
@@ -37,6 +37,13 @@ pub(crate) fn conversation(
         escape(user.as_str(), &mut key);
     }
     ConversationKey::new(key)
+}
+
+/// The key of a scheduled job's own conversation, and with it of its sandbox.
+pub(crate) fn job(settings: &AccessSettings, account: &AccountId, job: &JobId) -> ConversationKey {
+    let mut profile = String::new();
+    escape(&settings.profile, &mut profile);
+    ConversationKey::of_job(&profile, account, job)
 }
 
 /// Whether each member of a group has a conversation of their own.

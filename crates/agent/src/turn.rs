@@ -250,6 +250,14 @@ impl Agent {
         }
     }
 
+    /// The same, which asks the model at most so often within one turn.
+    #[must_use]
+    pub fn with_max_turns(&self, max_turns: u32) -> Self {
+        let mut agent = self.clone();
+        agent.limits.max_turns = max_turns.min(self.limits.max_turns);
+        agent
+    }
+
     /// What people call the model.
     pub fn model_name(&self) -> &str {
         self.model.name()

@@ -12,8 +12,8 @@ use hermetic_config::{
 };
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
-    BusyMode, DayLimits, GatewayMetrics, GatewayParts, GatewaySettings, ResetSettings,
-    SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress, VoiceNotes,
+    BusyMode, DayLimits, DelegationSettings, GatewayMetrics, GatewayParts, GatewaySettings,
+    ResetSettings, SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress, VoiceNotes,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
@@ -174,7 +174,7 @@ pub async fn gateway(
         access: access::access(config, &store),
         intakes,
         sandboxes,
-        settings: settings(config, resolved, agent.model_name()),
+        settings: settings(config, resolved, agent.model_name())?,
         agent,
         models,
         agents: agents::choices(config, programs),
@@ -236,8 +236,12 @@ fn joined<T>(task: Result<Result<T, AppFailure>, tokio::task::JoinError>) -> Res
     task.map_err(|error| AppFailure::caused(&error, "report this as a bug"))?
 }
 
-fn settings(config: &Config, resolved: &ResolvedBackend, model: &str) -> GatewaySettings {
-    GatewaySettings {
+fn settings(
+    config: &Config,
+    resolved: &ResolvedBackend,
+    model: &str,
+) -> Result<GatewaySettings, AppFailure> {
+    Ok(GatewaySettings {
         busy: match config.agent().busy_input {
             BusyInput::Interrupt => BusyMode::Interrupt,
             BusyInput::Queue => BusyMode::Queue,
@@ -263,8 +267,14 @@ fn settings(config: &Config, resolved: &ResolvedBackend, model: &str) -> Gateway
         checkpoints: config.agent().checkpoints,
         clarify_timeout: config.agent().clarify_timeout,
         spending: spending(config),
+        schedules: super::schedules(config)?,
+        delegation: DelegationSettings {
+            max_concurrent_children: config.delegation().max_concurrent_children,
+            max_iterations: config.delegation().max_iterations,
+            ..DelegationSettings::default()
+        },
         warnings: resolved.warnings(boundary),
-    }
+    })
 }
 
 fn spending(config: &Config) -> SpendingLimits {

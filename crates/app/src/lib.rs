@@ -31,6 +31,7 @@ mod platforms;
 mod process_metrics;
 mod redactor;
 mod refusals;
+mod schedules;
 mod singularity;
 mod ssh;
 mod surroundings;
@@ -87,6 +88,7 @@ pub use platforms::{MatrixDevice, matrix_devices};
 pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups, speaks};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};
+pub use schedules::schedules;
 pub use surroundings::Surroundings;
 pub use terminal::{context, policy};
 

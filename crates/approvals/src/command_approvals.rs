@@ -31,6 +31,8 @@ pub struct CommandApprovals {
     pub(crate) requester: Requester,
     pub(crate) prompt: Arc<dyn ApprovalPrompt>,
     waits: ApprovalWaits,
+    /// The part of the work that it is for, as the question tells it.
+    subtask: Option<String>,
 }
 
 impl ApprovalRegistry {
@@ -45,11 +47,22 @@ impl ApprovalRegistry {
             requester,
             prompt,
             waits: ApprovalWaits::default(),
+            subtask: None,
         }
     }
 }
 
 impl CommandApprovals {
+    /// The same for a part of the work, which questions name; its waits are counted apart.
+    #[must_use]
+    pub fn for_subtask(&self, subtask: &str) -> Self {
+        Self {
+            waits: ApprovalWaits::default(),
+            subtask: Some(format!("asked by {subtask}")),
+            ..self.clone()
+        }
+    }
+
     /// How long people were waited for.
     pub fn waits(&self) -> &ApprovalWaits {
         &self.waits
@@ -134,7 +147,7 @@ impl CommandApprovals {
 
     fn reasons(&self, question: &ApprovalQuestion) -> Vec<String> {
         let redactor = &self.approvals.0.redactor;
-        let reasons = question.reasons().into_iter();
+        let reasons = question.reasons().into_iter().chain(self.subtask.clone());
         reasons
             .map(|reason| redactor.redact(legible(&reason)).into_inner())
             .collect()

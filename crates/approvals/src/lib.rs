@@ -33,6 +33,6 @@ pub use egress_record::EgressRecord;
 pub use host_approvals::HostApprovals;
 pub use metrics::ApprovalMetrics;
 pub use model_reviewer::ModelReviewer;
-pub use prompt::{ApprovalPrompt, FixedPrompt, NobodyToAsk, PromptSource};
+pub use prompt::{ApprovalPrompt, FixedPrompt, NobodyToAsk, PromptSource, UnattendedPrompt};
 pub use request_text::{ONLY_ONCE, RequestText};
 pub use waits::{ApprovalWaits, OpenWait};

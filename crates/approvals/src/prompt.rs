@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_store::ApprovalRequest;
 use hermetic_types::ConversationKey;
 use thiserror::Error;
@@ -36,6 +36,20 @@ pub enum NobodyToAsk {
          -q, asks"
     )]
     NobodyAtTheKeyboard,
+    #[error("this runs on a schedule, where nobody is asked, so it is refused")]
+    Unattended,
+}
+
+/// Asks nobody: whoever would be asked is not there, and silence is no.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnattendedPrompt;
+
+impl ApprovalPrompt for UnattendedPrompt {
+    fn show<'a>(&'a self, _: &'a ApprovalRequest) -> BoxFuture<'a, Result<(), NobodyToAsk>> {
+        future::ready(Err(NobodyToAsk::Unattended)).boxed()
+    }
+
+    fn settled(&self, _: &ApprovalRequest) {}
 }
 
 /// Knows who is asked, and where, about something that no message leads to: a connection of a process.

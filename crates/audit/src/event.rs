@@ -92,6 +92,15 @@ pub enum AuditEvent {
         /// `begun`, `completed` or `failed`.
         state: AuditText,
     },
+    /// Something became of a job on a schedule.
+    Schedule {
+        /// `made`, `run`, `missed`, `stopped` and the like.
+        act: AuditText,
+        job: AuditText,
+        name: AuditText,
+        /// Whose it is.
+        person: AuditText,
+    },
     Egress(EgressEvent),
     /// From here on each record carries a seal by this key; those before have none.
     Sealed {

@@ -10,9 +10,10 @@ use crate::home::HomeFolder;
 use crate::origin::SettingOrigin;
 use crate::problem::ConfigProblem;
 use crate::settings::{
-    AcpAgentConfig, AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, EgressConfig,
-    GatewayConfig, ImagesConfig, McpServerConfig, MemoryConfig, ModelConfig, PlatformConfigs,
-    SecurityConfig, SessionsConfig, SpeechConfig, TerminalConfig, WebConfig,
+    AcpAgentConfig, AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, DelegationConfig,
+    EgressConfig, GatewayConfig, ImagesConfig, McpServerConfig, MemoryConfig, ModelConfig,
+    PlatformConfigs, SchedulesConfig, SecurityConfig, SessionsConfig, SpeechConfig, TerminalConfig,
+    WebConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
@@ -87,6 +88,14 @@ impl Config {
     /// What outlives a conversation.
     pub fn memory(&self) -> &MemoryConfig {
         &self.parts.memory
+    }
+
+    pub fn schedules(&self) -> &SchedulesConfig {
+        &self.parts.schedules
+    }
+
+    pub fn delegation(&self) -> &DelegationConfig {
+        &self.parts.delegation
     }
 
     pub fn budgets(&self) -> &BudgetsConfig {

@@ -16,6 +16,7 @@ mod memory;
 mod model;
 mod not_yet;
 mod platforms;
+mod schedules;
 mod session;
 mod terminal;
 mod unused;
@@ -159,6 +160,7 @@ impl Schema {
         keys.extend(egress::keys());
         keys.extend(approvals::keys());
         keys.extend(agent::keys());
+        keys.extend(schedules::keys());
         keys.extend(session::keys());
         keys.extend(model::keys());
         keys.extend(budgets::keys());

@@ -12,6 +12,7 @@ mod model;
 mod pick;
 mod platforms;
 mod proxy;
+mod schedules;
 mod session;
 mod terminal;
 mod traces;
@@ -38,6 +39,7 @@ pub use platforms::{
     TelegramAccount, TelegramPlatform, TelegramWebhook, WebhookPlatform, WhatsApp,
     WhatsAppCloudPlatform, WhatsAppNumber,
 };
+pub use schedules::{DelegationConfig, SchedulesConfig};
 pub use session::{ResetMode, SessionsConfig};
 pub use terminal::{DockerTerminal, NativeMount, NativeTerminal, SshTerminal, TerminalConfig};
 pub use web::{ImagesConfig, SearchBackend, SearchConfig, SpeechConfig, SpeechEndpoint, WebConfig};
@@ -61,6 +63,8 @@ pub(crate) struct ConfigSections {
     pub(crate) approvals: ApprovalsConfig,
     pub(crate) security: SecurityConfig,
     pub(crate) agent: AgentConfig,
+    pub(crate) schedules: SchedulesConfig,
+    pub(crate) delegation: DelegationConfig,
     pub(crate) sessions: SessionsConfig,
     pub(crate) model: ModelConfig,
     pub(crate) budgets: BudgetsConfig,
@@ -93,6 +97,8 @@ impl ConfigSections {
             approvals: ApprovalsConfig::build(&pick),
             security: SecurityConfig::build(&pick),
             agent: AgentConfig::build(&pick),
+            schedules: SchedulesConfig::build(&pick),
+            delegation: DelegationConfig::build(&pick),
             sessions: SessionsConfig::build(&pick),
             model: ModelConfig::build(&pick, problems),
             budgets: BudgetsConfig::build(&pick),

@@ -10,12 +10,12 @@ use hermetic_agent::{Agent, LanguageModel};
 use hermetic_chat::Chat;
 use hermetic_redact::Redactor;
 use hermetic_session::{OutgoingDay, Sandboxes};
-use hermetic_store::{BrowserChatRows, HistoryRows, InboxRows, Store, ToolCalls};
+use hermetic_store::{BrowserChatRows, HistoryRows, InboxRows, ScheduledJobs, Store, ToolCalls};
 use hermetic_tools::LiveOutputs;
 use hermetic_types::{HealthReport, Platform, SharedClock, Timestamp};
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,7 +25,9 @@ use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::message::{CommandAccess, EditOrder, ForgettingClock, VoiceNotes};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
-    AgentChoices, DashboardBuilder, GatewayMetrics, GatewayStage, MessageTraces, PersonalMemory, PlatformToolsets, ResetSettings, StreamingSettings, TraceExport,
+    AgentChoices, DashboardBuilder, DelegationSettings, GatewayMetrics, GatewayStage,
+    MessageTraces, PersonalMemory, PlatformToolsets, ResetSettings, ScheduleSettings,
+    StreamingSettings, TraceExport,
 };
 
 /// What a gateway is made of. The binary builds them from the configuration.
@@ -102,6 +104,8 @@ pub struct GatewaySettings {
     pub clarify_timeout: Duration,
     /// What a day may cost.
     pub spending: SpendingLimits,
+    pub schedules: ScheduleSettings,
+    pub delegation: DelegationSettings,
     /// What everybody who looks at the state should read: that chats run on the host.
     pub warnings: Vec<String>,
 }
@@ -124,6 +128,11 @@ pub struct Gateway {
     /// What was said in the browser, which is forgotten like the rest.
     pub(crate) browser_chat: BrowserChatRows,
     pub(crate) tool_calls: ToolCalls,
+    pub(crate) jobs: ScheduledJobs,
+    /// Something changed that the schedules should be looked at for.
+    pub(crate) schedule_wake: Notify,
+    /// Whether jobs fail again and again.
+    pub(crate) schedule_health: HealthReport,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) agent: Agent,
     pub(crate) models: BTreeMap<String, Agent>,
@@ -199,6 +208,9 @@ impl Gateway {
             history: parts.store.history(),
             browser_chat: parts.store.browser_chat(),
             tool_calls: parts.store.tool_calls(),
+            jobs: parts.store.scheduled_jobs(),
+            schedule_wake: Notify::new(),
+            schedule_health: HealthReport::default(),
             sandboxes: parts.sandboxes,
             agent: parts.agent,
             models: parts.models,

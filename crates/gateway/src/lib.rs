@@ -25,6 +25,7 @@ mod memory;
 mod message;
 mod pairings;
 mod run;
+mod schedule;
 mod spending;
 mod stored_state;
 #[cfg(test)]
@@ -35,8 +36,8 @@ mod wording;
 
 pub use approvals::ApprovalService;
 pub use conversation::{
-    AgentChoices, AgentTools, ConversationSandbox, HistoryLine, LineNumbers, OWN_AGENT,
-    PlatformTools, PlatformToolsets, ReadHistory, ResetSettings, network, write_summary,
+    AgentChoices, AgentTools, ConversationSandbox, DelegationSettings, HistoryLine, LineNumbers,
+    OWN_AGENT, PlatformTools, PlatformToolsets, ReadHistory, ResetSettings, network, write_summary,
 };
 pub use delivery::{StreamingSettings, ToolProgress};
 pub use gateway::{BusyMode, Gateway, GatewayParts, GatewaySettings};
@@ -50,6 +51,10 @@ pub use run::{
     ConversationActFailed, DashboardBuilder, DashboardTerms, DrainOutcome, EarlyHealth,
     FinishedSpan, GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart, GatewayStage,
     MessageTraces, ProofError, Report, ServeError, SpanValue, TraceExport, chat_state_words, serve,
+};
+pub use schedule::{
+    JobDelivery, JobDraft, JobOrder, JobRefused, ScheduleSettings, described_job, job_origin,
+    listed_job, shown_moment,
 };
 pub use spending::{DayLimits, SpendingLimits};
 pub use stored_state::StoredAdapterState;

@@ -43,6 +43,9 @@ pub(crate) enum HandleError {
     Panicked,
 }
 
+/// The note of a message whose sender lost access before its turn came.
+pub(crate) const NOT_ALLOWED: &str = "not allowed any more";
+
 /// How working on a message came to an end in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageOutcome {
@@ -75,7 +78,14 @@ impl Gateway {
     ) -> Result<Option<AcceptedMessage>, StoreError> {
         let begun = Instant::now();
         let (account, place) = (incoming.account.clone(), incoming.place.clone());
-        let admitted = match self.access.admit(incoming, self.now()).await {
+        let admitted = match &arrival {
+            // A key that only a claim of ours writes, so nobody gets into a job's conversation by a name.
+            MessageArrival::Restart(open) if let Some(job) = open.conversation.job() => {
+                self.access.admit_job(incoming, &job).await
+            }
+            _ => self.access.admit(incoming, self.now()).await,
+        };
+        let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refused) => {
                 self.refuse(refused, arrival, &account, place).await?;
@@ -132,7 +142,7 @@ impl Gateway {
                 tracing::info!("nobody who may be told of a process any more");
             }
             MessageArrival::Restart(open) => {
-                let note = Some("not allowed any more");
+                let note = Some(NOT_ALLOWED);
                 self.inbox
                     .end(open.row, MessageEnd::Refused, note, self.now())
                     .await?;
@@ -180,6 +190,9 @@ impl Gateway {
         };
         let worked = worked.unwrap_or(Err(HandleError::Panicked));
         self.settle_steering(control, worked.is_ok()).await;
+        if message.is_scheduled() {
+            self.schedule_wake.notify_one();
+        }
         let Err(error) = worked else {
             self.turn_ended(message, TurnEnd::Answered, begun);
             return MessageOutcome::Ended;
@@ -191,12 +204,7 @@ impl Gateway {
             error = %in_full(&error),
             "a message was not answered"
         );
-        let reply = Redacted::constant(error.for_chat());
-        if let Err(error) = self
-            .outbox
-            .deliver(message, &reply, MessageEnd::Failed)
-            .await
-        {
+        if let Err(error) = self.report_failure(message, error.for_chat()).await {
             // It stays open in the store, and the next start takes it up again.
             tracing::error!(row = message.row().0, %error, "the failure could not be reported");
         }
@@ -219,6 +227,22 @@ impl Gateway {
                 note("message", message.since()).text("hermetic.platform", platform)
             });
         }
+    }
+
+    async fn report_failure(
+        &self,
+        message: &AcceptedMessage,
+        why: &'static str,
+    ) -> Result<(), HandleError> {
+        if message.is_scheduled() {
+            let reported = self.report_failed_job(message, why).await;
+            self.schedule_wake.notify_one();
+            return reported;
+        }
+        let reply = Redacted::constant(why);
+        let delivered = self.outbox.deliver(message, &reply, MessageEnd::Failed);
+        let _ = delivered.await?;
+        Ok(())
     }
 
     async fn work(
@@ -248,13 +272,14 @@ impl Gateway {
         }
         let working = async {
             match &slash {
-                Some(ChatCommand::Retry) => self.retry(message, control).await,
-                Some(slash) => self.obey(message, slash, control).await,
-                None => self.answer(message, control).await,
+                Some(ChatCommand::Retry) => self.retry(message, control).await.map(drop),
+                Some(slash) => self.obey(message, slash, control).await.map(drop),
+                None if message.is_scheduled() => self.answer_job(message, control).await,
+                None => self.answer(message, control).await.map(drop),
             }
         };
         tokio::select! {
-            done = working => done.map(drop),
+            done = working => done,
             never = self.show_typing(message) => match never {},
         }
     }
@@ -305,7 +330,7 @@ impl Gateway {
 
     /// What a turn says about the model. That a conversation is too long, or a turn was interrupted, says
     /// nothing.
-    fn note_model(&self, failed: Option<&TurnError>) {
+    pub(crate) fn note_model(&self, failed: Option<&TurnError>) {
         let why = match failed {
             None => {
                 self.model_health.recovered();
@@ -349,7 +374,7 @@ impl Gateway {
 
     async fn show_typing(&self, message: &AcceptedMessage) -> std::convert::Infallible {
         let said = message.said();
-        let shown = !self.settings.typing_off.contains(&said.platform());
+        let shown = !self.settings.typing_off.contains(&said.platform()) && !message.is_scheduled();
         let chat = self.outbox.chat(&said.account).filter(|_| shown);
         let every = chat.and_then(|chat| chat.capabilities().typing_every());
         let (Some(chat), Some(every)) = (chat, every) else {

@@ -66,4 +66,5 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /skills - what I know how to do; /<skill> has me do it
 /whoami - who you are to me
 /approve [name] [session], /deny [name] [reason] - answer a question of mine
+/cron - your jobs on a schedule
 /lift - lift a budget once for today, for who may approve";

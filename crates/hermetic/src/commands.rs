@@ -9,6 +9,7 @@ mod chat;
 mod completions;
 mod compose;
 mod config;
+mod cron;
 mod dashboard;
 mod demo;
 mod doctor;
@@ -80,6 +81,8 @@ pub(crate) enum TopCommand {
     Dashboard(dashboard::DashboardArgs),
     /// Approve, list and revoke people who may message the bot
     Pairing(pairing::PairingArgs),
+    /// List, make, pause and remove work on a schedule
+    Cron(cron::CronArgs),
     /// List and answer the questions that wait for a person
     Approvals(approvals::ApprovalsArgs),
     /// Show, edit and review what is remembered of people
@@ -138,6 +141,7 @@ pub(crate) fn run(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
         TopCommand::Status(args) => status::run(cli, args),
         TopCommand::Dashboard(args) => dashboard::run(cli, args),
         TopCommand::Pairing(args) => pairing::run(cli, args),
+        TopCommand::Cron(args) => cron::run(cli, args),
         TopCommand::Approvals(args) => approvals::run(cli, args),
         TopCommand::Memory(args) => memory::run(cli, args),
         TopCommand::Skills(args) => skills::run(cli, args),

@@ -23,6 +23,7 @@ mod look_back;
 mod memories;
 mod metrics;
 mod processes;
+mod scheduled_jobs;
 mod sessions;
 mod skill_drafts;
 mod spending;
@@ -57,6 +58,10 @@ pub use look_back::{LookBackRows, PastLine, PastLines, PastSession, SearchScope}
 pub use memories::{MemoryRequestRow, MemoryRow, MemoryRows, MemoryWrite};
 pub use metrics::StoreMetrics;
 pub use processes::{ProcessRow, ProcessRows};
+pub use scheduled_jobs::{
+    AddOutcome, EndedRun, JobBounds, JobEdit, JobState, RunEnd, RunKind, RunRow, ScheduledJob,
+    ScheduledJobs, SkippedTick, TickClaim,
+};
 pub use sessions::{SessionRow, SessionRows};
 pub use skill_drafts::{SkillDraftRow, SkillDraftRows};
 pub use spending::{SpendingAmounts, SpendingDay, SpendingRows, SpendingScope};

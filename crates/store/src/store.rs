@@ -7,7 +7,10 @@ use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows, ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HistoryRows, InboxRows, LookBackRows, MemoryRows, OpenError, ProcessRows, SandboxLedger, SessionRows, SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows, ToolCalls,
+    AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows,
+    ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HistoryRows,
+    InboxRows, LookBackRows, MemoryRows, OpenError, ProcessRows, SandboxLedger, ScheduledJobs,
+    SessionRows, SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -128,6 +131,11 @@ impl Store {
 
     pub fn processes(&self) -> ProcessRows {
         ProcessRows::new(self.database.clone())
+    }
+
+    /// Work that is due at a time.
+    pub fn scheduled_jobs(&self) -> ScheduledJobs {
+        ScheduledJobs::new(self.database.clone())
     }
 
     pub fn spending(&self) -> SpendingRows {

@@ -35,6 +35,11 @@ pub struct SandboxId(String);
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
 
+/// One job that runs on a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct JobId(String);
+
 /// One conversation, as in `agent:main:telegram:dm:4711`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ConversationKey(String);
@@ -70,6 +75,12 @@ impl RunId {
     }
 }
 
+impl JobId {
+    pub fn random() -> Self {
+        Self(hex(12))
+    }
+}
+
 impl ConversationKey {
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
@@ -77,6 +88,36 @@ impl ConversationKey {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The key of what a scheduled job of this account says and does: apart from every chat, because no kind
+    /// of chat is called `cron` and ids in a key are escaped.
+    pub fn of_job(profile: &str, account: &AccountId, job: &JobId) -> Self {
+        Self(format!("agent:{profile}:{account}:cron:{job}"))
+    }
+
+    /// The job that this is the key of, if it is one.
+    pub fn job(&self) -> Option<JobId> {
+        let mut parts = self.0.split(':').skip(3);
+        let (kind, job) = (parts.next()?, parts.next()?);
+        (kind == "cron" && parts.next().is_none())
+            .then(|| job.parse().ok())
+            .flatten()
+    }
+
+    /// Whether nobody is there who could be asked: a job's, and what works beside it.
+    pub fn is_unattended(&self) -> bool {
+        matches!(self.0.split(':').nth(3), Some("cron" | "cronwork"))
+    }
+
+    /// A key of the same account for something that works beside this conversation and is nobody's chat.
+    pub fn beside(&self, work: &RunId) -> Self {
+        let account: Vec<_> = self.0.split(':').take(3).collect();
+        let kind = match self.is_unattended() {
+            true => "cronwork",
+            false => "work",
+        };
+        Self(format!("{}:{kind}:{work}", account.join(":")))
     }
 
     /// Where people have it: the third part of every key that names an account.
@@ -134,6 +175,7 @@ checked_id!(InstallationId);
 checked_id!(GatewayId);
 checked_id!(SandboxId);
 checked_id!(RunId);
+checked_id!(JobId);
 
 fn checked(text: &str) -> Result<String, InvalidId> {
     let fits = (1..=63).contains(&text.len())
@@ -172,5 +214,31 @@ mod tests {
         let (one, two) = (SandboxId::random(), SandboxId::random());
         assert_ne!(one, two);
         assert_eq!(one.as_str().parse(), Ok(one));
+    }
+
+    #[test]
+    fn the_key_of_a_job_is_that_of_no_chat() {
+        let (job, account) = (JobId::random(), Platform::Telegram.into());
+        let key = ConversationKey::of_job("main", &account, &job);
+        assert_eq!(key.job(), Some(job));
+        assert_eq!(key.platform(), Some(Platform::Telegram));
+        let work = key.beside(&RunId::random());
+        assert!(key.is_unattended() && work.is_unattended());
+        assert_eq!(
+            (work.job(), work.platform()),
+            (None, Some(Platform::Telegram))
+        );
+        let chat = ConversationKey::new("agent:main:telegram:dm:cron");
+        assert!(!chat.is_unattended() && !chat.beside(&RunId::random()).is_unattended());
+        for chat in [
+            "agent:main:telegram:dm:cron",
+            "agent:main:telegram:group:cron:abc",
+            "agent:main:telegram:cron",
+            "agent:main:telegram:cron:a%3A",
+            "agent:main:telegram:cron:abc:7",
+            "cron:abc",
+        ] {
+            assert_eq!(ConversationKey::new(chat).job(), None, "{chat}");
+        }
     }
 }

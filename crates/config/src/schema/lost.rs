@@ -22,9 +22,16 @@ const FEATURES: &[(&str, &str)] = &[
         "compression.summary_model",
         "write the model that summarises as auxiliary.compression",
     ),
-    ("cron", "nothing runs on a schedule"),
+    (
+        "cron.mirror_delivery",
+        "what a job says is not part of the conversation it is sent to",
+    ),
+    ("cron.model", "jobs have the model of the gateway"),
     ("curator", "skills are not kept up by the agent"),
-    ("delegation", "the agent does not hand work to other agents"),
+    (
+        "delegation.model",
+        "subagents have the model of their conversation",
+    ),
     ("display.personality", "personalities cannot be switched"),
     (
         "gateway.multiplex_profiles",

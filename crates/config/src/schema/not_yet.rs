@@ -18,7 +18,10 @@ const KEYS: &[(&str, &str)] = &[
         "agent.gateway_timeout_warning",
         "the model's silence and every tool have bounds of their own",
     ),
-    ("approvals.cron_mode", "nothing runs on a schedule"),
+    (
+        "approvals.cron_mode",
+        "what needs a yes is refused in a job, whatever it says",
+    ),
     ("approvals.mcp_reload_confirm", "there is nothing to reload"),
     (
         "display.busy_ack_enabled",
@@ -79,10 +82,6 @@ const KEYS: &[(&str, &str)] = &[
         "a conversation knows what was said to it, and nothing else of a channel",
     ),
     (
-        "platforms.discord.home_channel",
-        "nothing is announced by itself",
-    ),
-    (
         "platforms.discord.missed_message_backfill.channels",
         "every channel is read in which something was said to the bot",
     ),
@@ -124,10 +123,6 @@ const KEYS: &[(&str, &str)] = &[
         "a restart is told only where it cut something",
     ),
     (
-        "platforms.matrix.home_channel",
-        "nothing is announced by itself",
-    ),
-    (
         "platforms.matrix.home_room",
         "nothing is announced by itself",
     ),
@@ -153,10 +148,6 @@ const KEYS: &[(&str, &str)] = &[
         "a restart is told only where it cut something",
     ),
     (
-        "platforms.signal.home_channel",
-        "nothing is announced by itself",
-    ),
-    (
         "platforms.signal.ignore_stories",
         "stories are never taken for messages",
     ),
@@ -176,10 +167,6 @@ const KEYS: &[(&str, &str)] = &[
     (
         "platforms.slack.gateway_restart_notification",
         "a restart is told only where it cut something",
-    ),
-    (
-        "platforms.slack.home_channel",
-        "nothing is announced by itself",
     ),
     (
         "platforms.slack.mention_patterns",
@@ -207,16 +194,12 @@ const KEYS: &[(&str, &str)] = &[
         "a restart is told only where it cut something",
     ),
     (
-        "platforms.telegram.home_channel",
-        "nothing is announced by itself",
-    ),
-    (
         "platforms.telegram.home_channel_name",
         "nothing is announced by itself",
     ),
     (
         "platforms.telegram.home_channel_thread_id",
-        "nothing is announced by itself",
+        "jobs speak in the home channel itself",
     ),
     ("platforms.telegram.reactions", "progress shows as typing"),
     (
@@ -238,10 +221,6 @@ const KEYS: &[(&str, &str)] = &[
     (
         "platforms.whatsapp.gateway_restart_notification",
         "a restart is told only where it cut something",
-    ),
-    (
-        "platforms.whatsapp.home_channel",
-        "nothing is announced by itself",
     ),
     (
         "platforms.whatsapp.mode",
@@ -274,10 +253,6 @@ const KEYS: &[(&str, &str)] = &[
     (
         "platforms.whatsapp_cloud.gateway_restart_notification",
         "a restart is told only where it cut something",
-    ),
-    (
-        "platforms.whatsapp_cloud.home_channel",
-        "nothing is announced by itself",
     ),
     (
         "platforms.whatsapp_cloud.reply_to_mode",

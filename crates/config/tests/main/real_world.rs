@@ -101,7 +101,6 @@ fn a_typical_file_works_unchanged() {
     assert_eq!(
         told,
         [
-            "platforms.telegram.home_channel has no effect yet: nothing is announced by itself",
             "platforms.telegram.channel_overrides has no effect yet: all channels have one model and one prompt",
         ]
     );

@@ -182,7 +182,7 @@ impl ChatPrompts {
 
     /// Where everybody who may answer is reached alone. Asked all at once: opening a private chat takes a
     /// platform its time, and one that cannot be reached must not hold up the others.
-    async fn approvers(&self) -> Vec<(AccountId, ChatPlace)> {
+    pub(crate) async fn approvers(&self) -> Vec<(AccountId, ChatPlace)> {
         let reached = self.0.approvers.iter().map(async |(account, user)| {
             let chat = self.0.chats.get(account)?;
             match timeout(OPENING, chat.private_place(user)).await {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hermetic_approvals::{
     ApprovalPrompt, ApprovalRegistry, CommandApprovals, EgressRecord, HostApprovals, PromptSource,
-    Requester,
+    Requester, UnattendedPrompt,
 };
 use hermetic_audit::AuditEvent;
 use hermetic_chat::Chat;
@@ -54,6 +54,11 @@ impl ApprovalService {
             message: Some(message.row()),
             by: person_name(said.platform(), &said.sender.id),
         };
+        if message.is_scheduled() {
+            return self
+                .questions
+                .commands(requester, Arc::new(UnattendedPrompt));
+        }
         let speaker = PromptSpeaker {
             account: said.account.clone(),
             place: said.place.clone(),
@@ -121,6 +126,9 @@ impl ApprovalService {
 impl PromptSource for ApprovalService {
     fn prompt_for(&self, conversation: &ConversationKey) -> (Requester, Arc<dyn ApprovalPrompt>) {
         let (requester, speaker) = self.last_speaker(conversation);
+        if conversation.is_unattended() {
+            return (requester, Arc::new(UnattendedPrompt));
+        }
         let prompts = self.prompts.clone();
         (requester, Arc::new(ChatPrompt { prompts, speaker }))
     }

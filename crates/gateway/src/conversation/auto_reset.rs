@@ -63,6 +63,10 @@ impl Gateway {
 
     /// The command that a message is, if it is one.
     pub(crate) fn slash(&self, message: &AcceptedMessage) -> Option<ChatCommand> {
+        // What a job is told was written before, and commands are for who is there.
+        if message.is_scheduled() {
+            return None;
+        }
         let text = message.said().text.as_str();
         let slash = ChatCommand::read(text);
         if slash.is_some() {

@@ -23,7 +23,7 @@ pub(crate) struct WorkspaceKeeper {
 }
 
 /// Tools that may change files, beside those of MCP servers: such a server may run in the sandbox.
-const WRITERS: [&str; 7] = [
+const WRITERS: [&str; 8] = [
     "terminal",
     "execute_code",
     "write_file",
@@ -32,6 +32,7 @@ const WRITERS: [&str; 7] = [
     // Long pages and pictures are put into the workspace.
     "web_extract",
     "image_generate",
+    "delegate_task",
 ];
 /// What such a program may print.
 const MOST_PRINTED: usize = 4096;

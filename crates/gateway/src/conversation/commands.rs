@@ -84,6 +84,7 @@ impl Gateway {
             ChatCommand::Files(path) => self.files(message, path).await,
             ChatCommand::Sandbox => self.sandbox(message).await?,
             ChatCommand::Egress => self.egress(message).await,
+            ChatCommand::Cron(words) => self.cron(message, words).await?,
             ChatCommand::Lift(words) => self.lift(message, words).await?,
             ChatCommand::Memory(words) => self.memory_command(message, words).await?,
             ChatCommand::Skills => self.skills_command().await,

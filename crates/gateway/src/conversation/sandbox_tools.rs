@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::MessageTraces;
+use crate::conversation::OwnTool;
 use crate::conversation::checkpoint::WorkspaceKeeper;
 use crate::conversation::clarify::PersonInChat;
 use crate::conversation::vision::VisionModel;
@@ -66,6 +67,25 @@ impl<'a> ConversationSandbox<'a> {
     pub(crate) fn asking(mut self, person: Option<PersonInChat>) -> Self {
         self.person = person;
         self
+    }
+
+    /// A sandbox of its own for something that works beside the conversation, counted as the same person's.
+    pub(crate) fn beside(
+        sandboxes: &'a Sandboxes,
+        message: &AcceptedMessage,
+        key: &ConversationKey,
+    ) -> Self {
+        Self {
+            holder: Some(holder_of(message)),
+            ..Self::new(sandboxes, key)
+        }
+    }
+
+    /// Nothing of it stays. What cannot be destroyed now is let go when it is idle.
+    pub(crate) async fn destroy(&self) {
+        if let Err(error) = self.sandboxes.reset(&self.conversation).await {
+            tracing::warn!(conversation = %self.conversation, %error, "a sandbox is left for now");
+        }
     }
 
     /// What whoever is here is told if files had to stay behind in another sandbox.
@@ -165,6 +185,7 @@ pub struct AgentTools<'a> {
     /// The message's trace, by its row.
     traces: Option<(&'a MessageTraces, MessageRow)>,
     personal: Option<&'a PersonalTools<'a>>,
+    own_tools: Vec<&'a dyn OwnTool>,
 }
 
 impl<'a> AgentTools<'a> {
@@ -178,7 +199,17 @@ impl<'a> AgentTools<'a> {
             outputs: None,
             traces: None,
             personal: None,
+            own_tools: Vec::new(),
         }
+    }
+
+    /// With tools of the gateway itself.
+    pub(crate) fn with_own_tools(
+        mut self,
+        tools: impl IntoIterator<Item = &'a dyn OwnTool>,
+    ) -> Self {
+        self.own_tools.extend(tools);
+        self
     }
 
     /// With a copy of the workspace, made before a call that may change it.
@@ -262,6 +293,7 @@ impl ToolSet for AgentTools<'_> {
                 schema: tool.schema,
             })
             .chain(personal.into_iter().flatten())
+            .chain(self.own_tools.iter().map(|tool| tool.spec()))
             .collect()
     }
 
@@ -279,6 +311,12 @@ impl ToolSet for AgentTools<'_> {
             }
             if let Some(keeper) = self.keeper {
                 keeper.before_call(name, self.own, &stop).await;
+            }
+            let mut own_tools = self.own_tools.iter();
+            if let Some(tool) = own_tools.find(|tool| tool.spec().name == name) {
+                let answered = tool.call(invocation.arguments, stop).await;
+                self.trace(name, began, answered.failed);
+                return answered;
             }
             // The time of a person is none of a tool's.
             let waiting = (name == CLARIFY).then(|| self.waits.begin());

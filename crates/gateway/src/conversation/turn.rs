@@ -15,22 +15,25 @@ use hermetic_types::{Boundary, RunId};
 
 use super::TurnControl;
 use super::agents::{Answerer, TurnSupervisor};
+use crate::conversation::OwnTool;
 use crate::conversation::checkpoint::{WorkspaceKeeper, agent_tool};
+use crate::conversation::delegate_tool::DelegateTool;
 use crate::conversation::journal::{HistoryLine, ReadHistory, StoreJournal};
 use crate::conversation::sandbox_tools::{AgentTools, ConversationSandbox};
 use crate::conversation::vision::VisionModel;
 use crate::memory::PersonalTools;
 use crate::message::AcceptedMessage;
+use crate::schedule::CronjobTool;
 use crate::spending::TurnMeter;
 use crate::wording;
 use crate::{Gateway, PlatformTools};
 use hermetic_approvals::CommandApprovals;
 
 pub(crate) struct TurnSession<'a> {
-    gateway: &'a Gateway,
-    message: &'a AcceptedMessage,
-    site: &'a PlatformTools,
-    system: Redacted<String>,
+    pub(super) gateway: &'a Gateway,
+    pub(super) message: &'a AcceptedMessage,
+    pub(super) site: &'a PlatformTools,
+    pub(super) system: Redacted<String>,
     /// What came along with the message and is shown to the model.
     media: Vec<MessagePart>,
     summary: Option<HistorySummary>,
@@ -40,10 +43,10 @@ pub(crate) struct TurnSession<'a> {
     /// An earlier process began with this message.
     was_begun: bool,
     journal: StoreJournal,
-    own: ConversationSandbox<'a>,
     personal: PersonalTools<'a>,
+    pub(super) own: ConversationSandbox<'a>,
     keeper: Option<WorkspaceKeeper>,
-    asker: CommandApprovals,
+    pub(super) asker: CommandApprovals,
     meter: TurnMeter<'a>,
     row: MessageRow,
     progress: TurnProgress,
@@ -107,6 +110,7 @@ impl Gateway {
         facts.character = remembered.character;
         facts.remembered = remembered.paragraphs;
         let asker = self.approvals.commands(message);
+        let is_job = message.is_scheduled();
         Ok(TurnSession {
             gateway: self,
             message,
@@ -120,9 +124,10 @@ impl Gateway {
             was_begun: message.was_begun(),
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message)
-                .asking(self.person_in_chat(message)),
+                // Nobody sits before a job and waits for its questions.
+                .asking(self.person_in_chat(message).filter(|_| !is_job)),
             personal: PersonalTools::new(self, message, scope),
-            keeper: self.workspace_keeper(message),
+            keeper: self.workspace_keeper(message).filter(|_| !is_job),
             meter: self.meter(message).without(asker.waits().clone()),
             row: message.row(),
             asker,
@@ -204,6 +209,10 @@ impl TurnSession<'_> {
             TurnProgress::Fresh(text) => TurnInput::Says(text),
             TurnProgress::Resumed => TurnInput::Resume,
         };
+        let own_agent = match &answerer {
+            Answerer::Own(agent) => Some(*agent),
+            Answerer::Sealed(_) | Answerer::Nobody(_) => None,
+        };
         let supervisor = TurnSupervisor::new(self.gateway, self.message, &self.asker);
         let (sealed, absent);
         let agent: &dyn TurnTaker = match answerer {
@@ -221,7 +230,16 @@ impl TurnSession<'_> {
                 &absent
             }
         };
+        let delegate = own_agent.map(|agent| DelegateTool::new(self, agent, observer));
+        let delegate = delegate.as_ref().map(|tool| tool as &dyn OwnTool);
+        let cronjob = CronjobTool {
+            gateway: self.gateway,
+            message: self.message,
+        };
+        // A job that makes jobs would never end.
+        let cronjob = (!self.message.is_scheduled()).then_some(&cronjob as &dyn OwnTool);
         let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
+            .with_own_tools(delegate.into_iter().chain(cronjob))
             .with_waits(self.asker.waits().clone())
             .traced_in(&self.gateway.traces, self.row)
             .keeping(self.keeper.as_ref())

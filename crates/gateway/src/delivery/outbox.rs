@@ -146,23 +146,38 @@ impl Outbox {
         end: MessageEnd,
     ) -> Result<DeliveredReply, StoreError> {
         let said = message.said();
+        let there = (&said.account, said.place.clone());
+        self.deliver_elsewhere(message, there, reply, (files, end))
+            .await
+    }
+
+    /// The same, into another chat than the message came from. Whether it may go there is the caller's to
+    /// know.
+    pub(crate) async fn deliver_elsewhere(
+        &self,
+        message: &AcceptedMessage,
+        (account, place): (&AccountId, ChatPlace),
+        reply: &Redacted<String>,
+        (files, end): (Vec<String>, MessageEnd),
+    ) -> Result<DeliveredReply, StoreError> {
+        let to_quote = message.to_quote(self.replies(account));
         let address = DeliveryAddress {
-            place: said.place.clone(),
-            reply_to: message.to_quote(self.replies(&said.account)).cloned(),
+            place,
+            reply_to: to_quote.cloned(),
             draft: message.draft().cloned(),
             files,
             conversation: Some(message.conversation().clone()),
             late: false,
         };
         let text = serde_json::to_string(&address).unwrap_or_default();
-        let account = said.account.to_string();
-        let written = (account.as_str(), text.as_str(), reply.as_str());
+        let name = account.to_string();
+        let written = (name.as_str(), text.as_str(), reply.as_str());
         let now = self.now();
         let row = self
             .deliveries
             .queue_and_end(message.row(), end, written, now)
             .await?;
-        let mut delivery = Delivery::new(row, said.account.clone(), address, reply.clone(), now);
+        let mut delivery = Delivery::new(row, account.clone(), address, reply.clone(), now);
         delivery.message = Some(message.row());
         let destination = delivery.destination();
         self.destinations.push(delivery);

@@ -49,6 +49,22 @@ impl AcceptedMessage {
         }))
     }
 
+    /// A moment of a job, which was written down when it was claimed.
+    pub(crate) fn claimed(row: MessageRow, admitted: Admitted) -> Self {
+        Self {
+            row,
+            begun: 0,
+            admitted,
+            draft: Arc::default(),
+            since: Instant::now(),
+        }
+    }
+
+    /// Whether this is a job's moment, and nobody is there.
+    pub(crate) fn is_scheduled(&self) -> bool {
+        self.conversation().job().is_some()
+    }
+
     /// One that an earlier process wrote down. It was let in again, by the rules of today.
     pub(crate) fn found(open: &OpenMessage, admitted: Admitted) -> Self {
         let draft = open.draft.clone().and_then(|id| MessageId::new(id).ok());
@@ -63,7 +79,9 @@ impl AcceptedMessage {
 
     /// Whether this is that message of a chat, as its sender wrote it.
     pub(crate) fn is_written_as(&self, message: &MessageId) -> bool {
-        self.said().message == *message && !super::notices::is_notice(self.said())
+        self.said().message == *message
+            && !super::notices::is_notice(self.said())
+            && !self.is_scheduled()
     }
 
     /// The same message with other words: whoever wrote it changed it before its turn came.
@@ -100,7 +118,8 @@ impl AcceptedMessage {
     pub(crate) fn to_quote(&self, replies: ReplyRule) -> Option<&MessageId> {
         let said = self.said();
         let named = said.place.kind != ChatKind::Dm || replies == ReplyRule::OneForEach;
-        named.then_some(&said.message)
+        // A job's message is the one it was made by, long ago.
+        (named && !self.is_scheduled()).then_some(&said.message)
     }
 
     pub(crate) fn row(&self) -> MessageRow {

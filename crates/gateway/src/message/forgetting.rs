@@ -16,6 +16,9 @@ use crate::Gateway;
 /// Ended messages are kept this long, to recognise one that comes twice.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// Runs of one job that are kept; a clock that is set back finds its moments among them.
+const KEPT_RUNS: u32 = 400;
+
 const DOCUMENT: &str = "forgetting-clock";
 const FOR_A_START: Duration = Duration::from_secs(25 * 3600);
 
@@ -59,6 +62,8 @@ impl Gateway {
         self.inbox.prune(now.minus(KEPT)).await?;
         let questions = self.approvals.questions.rows();
         questions.prune(now.minus(KEPT)).await?;
+        self.clear_ended_jobs().await?;
+        self.jobs.prune(now.minus(KEPT), KEPT_RUNS).await?;
         self.spending.forget_old().await?;
         if let Some(memory) = self.settings.memory {
             let forgotten = self.history.forget_silent(now.minus(memory)).await?;

@@ -39,6 +39,8 @@ pub(crate) enum ChatCommand {
     Memory(String),
     /// The skills there are.
     Skills,
+    /// Jobs on a schedule; what to do with them.
+    Cron(String),
     /// Lifts a budget; whose.
     Lift(String),
     Whoami,
@@ -50,7 +52,7 @@ pub(crate) enum ChatCommand {
 }
 
 /// Commands of Hermes that are not here, for people who have them in their fingers.
-const OF_HERMES: [&str; 23] = [
+const OF_HERMES: [&str; 22] = [
     "agents",
     "background",
     "bg",
@@ -58,7 +60,6 @@ const OF_HERMES: [&str; 23] = [
     "btw",
     "busy",
     "commands",
-    "cron",
     "fast",
     "goal",
     "insights",
@@ -193,6 +194,7 @@ pub const COMMANDS: &[CommandDescription] = {
                 &["hermetic", "default"],
             ),
         ),
+        command(
             "memory",
             "What I remember of you, or of this group",
             takes(
@@ -202,6 +204,15 @@ pub const COMMANDS: &[CommandDescription] = {
             ),
         ),
         command("skills", "What I know how to do", None),
+        command(
+            "cron",
+            "Your jobs on a schedule",
+            takes(
+                "what",
+                "add, show, pause, resume, run or remove",
+                &["add", "show", "pause", "resume", "run", "remove"],
+            ),
+        ),
         command("whoami", "Who you are here", None),
         command(
             "approve",
@@ -253,6 +264,7 @@ impl ChatCommand {
             "egress" => Self::Egress,
             "memory" => Self::Memory(rest.to_owned()),
             "skills" => Self::Skills,
+            "cron" => Self::Cron(rest.to_owned()),
             "lift" => Self::Lift(rest.to_owned()),
             "whoami" => Self::Whoami,
             "help" | "start" => Self::Help,
@@ -315,6 +327,7 @@ impl ChatCommand {
             Self::Egress => "egress",
             Self::Memory(_) => "memory",
             Self::Skills => "skills",
+            Self::Cron(_) => "cron",
             Self::Lift(_) => "lift",
             Self::Whoami => "whoami",
             Self::Help => "help",
@@ -328,7 +341,7 @@ impl ChatCommand {
     pub(crate) fn may_be_repeated(&self) -> bool {
         !matches!(
             self,
-            Self::Sh(_) | Self::Py(_) | Self::Undo | Self::Resume(_)
+            Self::Sh(_) | Self::Py(_) | Self::Undo | Self::Resume(_) | Self::Cron(_)
         )
     }
 

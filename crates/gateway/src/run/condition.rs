@@ -66,6 +66,7 @@ impl Gateway {
             part("store", self.store.health()),
             part("disk", self.sandboxes.disk_health()),
             part("model", self.model_health.clone()),
+            part("schedules", self.schedule_health.clone()),
         ];
         let backends = self.sandboxes.backends_health().into_iter();
         parts.extend(backends.map(|(kind, health)| (format!("backend:{kind}"), health)));

@@ -136,6 +136,7 @@ impl Gateway {
             listened = self.listen(stop) => listened,
             refuted = self.catch_up_on(proof) => Err(refuted),
             never = self.hear_notices() => match never {},
+            never = self.keep_schedules() => match never {},
         }
     }
 

@@ -8,6 +8,7 @@ mod configured;
 mod finding;
 mod hermes_gateway;
 mod hermes_home;
+mod jobs;
 mod take_over;
 
 use std::fs;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use hermetic_app as app;
 use hermetic_config::{Config, ConfigInputs, HomeFolder};
+use hermetic_schedule::HermesJobs;
 use serde_json::json;
 
 use self::finding::{MigrationFinding, MigrationVerdict};
@@ -43,7 +45,7 @@ pub(crate) struct MigrateArgs {
     /// Read this Hermes home, instead of the folder that is Hermetic's as well
     #[arg(long, value_name = "FOLDER")]
     from: Option<PathBuf>,
-    /// Copy pairings, and with --from also config.yaml and .env where they are missing
+    /// Copy pairings and jobs, and with --from also config.yaml and .env where they are missing
     #[arg(long)]
     apply: bool,
     /// Only show what would be done (this is the default)
@@ -60,6 +62,7 @@ struct HomeSurvey {
     gateways: Vec<HermesGateway>,
     pairings: Vec<HermesPairings>,
     files: Vec<CopiedFile>,
+    jobs: HermesJobs,
     findings: Vec<MigrationFinding>,
 }
 
@@ -81,6 +84,7 @@ pub(crate) fn run(cli: &CommandLine, args: &MigrateArgs) -> Result<ExitReason, C
         refuse_root_for_another(&ours.home)?;
         let adopted = on_this_thread(async {
             take_over::take_over(&ours, &survey.files, &survey.pairings).await?;
+            jobs::take_over(&ours, &survey.jobs, !survey.gateways.is_empty()).await?;
             Ok(ExitReason::Ok)
         });
         adopted?;
@@ -121,12 +125,15 @@ fn survey(ours: &ConfigInputs, theirs: &Path, hermes: &HermesHome) -> HomeSurvey
     findings.extend(configured::findings(hermes, &inputs, &loaded));
     findings.extend(files.iter().map(CopiedFile::finding));
     findings.extend(paired(hermes, &pairings, &left_out));
+    let jobs = jobs::read(hermes);
+    findings.extend(jobs::findings(&jobs));
     findings.extend(belongings::findings(hermes));
     HomeSurvey {
         is_shared,
         gateways,
         pairings,
         files,
+        jobs,
         findings,
     }
 }

@@ -69,8 +69,11 @@ fn hermes_home() -> Hermetic {
     put(
         "cron/jobs.json",
         &json!({"jobs": [
-            {"id": "1", "name": "morning", "enabled": true},
-            {"id": "2", "name": "evening", "enabled": false},
+            {"id": "1", "name": "morning", "enabled": true, "prompt": "news", "deliver": "origin",
+             "schedule": {"kind": "cron", "expr": "0 9 * * *"},
+             "origin": {"platform": "telegram", "chat_id": "11"}},
+            {"id": "2", "name": "evening", "enabled": false, "prompt": "news",
+             "schedule": {"kind": "interval", "minutes": 60}},
         ]})
         .to_string(),
     );
@@ -101,6 +104,44 @@ fn all_files(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
         }
     }
     files
+}
+
+/// The job of a private chat came along, and can be seen, paused and removed.
+fn has_the_job_once(hermetic: &Hermetic) {
+    let listed = hermetic.run(&["cron", "list", "--json"]).json();
+    let jobs = listed["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 1, "{listed}");
+    assert_eq!(jobs[0]["job_id"], "hermes-1");
+    assert_eq!(jobs[0]["person"], "telegram:11");
+    assert_eq!(jobs[0]["state"], "scheduled");
+    for (arguments, code, said) in [
+        ("pause morning", 0, "paused"),
+        ("run morning", 1, "is paused or has ended"),
+        ("resume hermes-1", 0, "resumed"),
+        ("show morning", 0, "0 9 * * *"),
+        ("create --for telegram:99 1h look", 1, "has not written"),
+        ("create --for telegram:11 soon look", 1, "is no schedule"),
+        ("remove nothing", 1, "there is no job"),
+        ("remove morning", 0, "removed"),
+    ] {
+        let words: Vec<_> = std::iter::once("cron")
+            .chain(arguments.split(' '))
+            .collect();
+        let ended = hermetic.run(&words);
+        assert_eq!(
+            ended.code, code,
+            "{arguments:?}: {}{}",
+            ended.out, ended.err
+        );
+        let all = format!("{}{}", ended.out, ended.err);
+        assert!(all.contains(said), "{arguments:?}: {all}");
+    }
+    assert!(
+        hermetic
+            .run(&["cron", "list"])
+            .out
+            .contains("nobody has a job")
+    );
 }
 
 fn paired(hermetic: &Hermetic) -> Value {
@@ -146,6 +187,7 @@ fn applying_copies_people_once_and_writes_nothing_of_hermes() {
     };
     assert_eq!(recorded(), 3);
     assert_eq!(hermetic.run(&["migrate", "--apply"]).code, 0);
+    has_the_job_once(&hermetic);
     assert_eq!((recorded(), paired(&hermetic)), (3, people));
 }
 

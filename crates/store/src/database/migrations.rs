@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 18] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 19] = [
     (
         1,
         "ledger",
@@ -90,6 +90,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 18] = [
         105,
         "memory",
         include_str!("../../migrations/0105_memory.sql"),
+    ),
+    (
+        107,
+        "scheduled_jobs",
+        include_str!("../../migrations/0107_scheduled_jobs.sql"),
     ),
     (
         109,

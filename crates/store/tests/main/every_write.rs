@@ -2,11 +2,11 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_store::{
-    ApprovalRequest, ApprovalScope, BrowserMessageState, DeliveryRow, GivenAnswer,
-    MemoryRequestRow, MemoryWrite, MessageEnd, MessageRow, NewBrowserFile, NewBrowserMessage,
-    NewRequest, NextDelivery, PartOutcome, PriorAttempt, ProcessRow, PromptNotice, RequestReply,
-    RequestState, RowOwner, SaidOutcome, SkillDraftRow, Store, StoreError, StoredSubject,
-    ViewBounds,
+    ApprovalRequest, ApprovalScope, BrowserMessageState, DeliveryRow, GivenAnswer, JobBounds,
+    JobState, MemoryRequestRow, MemoryWrite, MessageEnd, MessageRow, NewBrowserFile,
+    NewBrowserMessage, NewRequest, NextDelivery, PartOutcome, PriorAttempt, ProcessRow,
+    PromptNotice, RequestReply, RequestState, RowOwner, RunKind, SaidOutcome, ScheduledJob,
+    SkillDraftRow, Store, StoreError, StoredSubject, TickClaim, ViewBounds,
 };
 use hermetic_types::{BackendKind, ConversationKey, RequestId, RunId, SandboxId, Timestamp};
 
@@ -68,6 +68,7 @@ pub(crate) async fn scene(store: Store) -> Scene {
         .await;
     let answered_before = answered_before.unwrap().unwrap();
     let written = ("t", "{}", "hi");
+    add_job(&store, "scene").await.unwrap();
     let deliveries = store.deliveries();
     let reply = deliveries.queue_and_end(answered_before, MessageEnd::Answered, written, now());
     let reply = reply.await.unwrap();
@@ -114,6 +115,27 @@ pub(crate) fn every_write() -> Vec<Write> {
                 let inbox = scene.store.inbox();
                 let accepted = inbox.accept("t", "new", &key("new"), "{}", now()).await?;
                 accepted.expect("a new message");
+                Ok(())
+            }
+            .boxed()
+        }),
+        on_disk("scheduled_jobs.add", |scene| {
+            async { add_job(&scene.store, "new").await }.boxed()
+        }),
+        on_disk("scheduled_jobs.claim", |scene| {
+            async {
+                let claim = TickClaim {
+                    job: &"scene".parse().expect("an id"),
+                    tick: now(),
+                    how: RunKind::Schedule,
+                    next_at: None,
+                    account: "t",
+                    update: "cron:scene",
+                    conversation: &key("job"),
+                    payload: "{}",
+                };
+                let claimed = scene.store.scheduled_jobs().claim(claim, now()).await?;
+                claimed.expect("nobody has claimed it");
                 Ok(())
             }
             .boxed()
@@ -606,6 +628,12 @@ pub(crate) async fn told(store: &Store) -> String {
         store.ledger().entries(RowOwner::ThisGateway).await.unwrap(),
         store.processes().all(RowOwner::ThisGateway).await.unwrap(),
         (
+            store
+                .scheduled_jobs()
+                .all(RowOwner::ThisGateway)
+                .await
+                .unwrap(),
+            store.scheduled_jobs().running().await.unwrap(),
             documents.load("pairings").await.unwrap(),
             documents.load("offset").await.unwrap(),
             store.account_state("t").load_all("").await.unwrap(),
@@ -616,6 +644,30 @@ pub(crate) async fn told(store: &Store) -> String {
                 .unwrap(),
         ),
     )
+}
+
+async fn add_job(store: &Store, id: &str) -> Result<(), StoreError> {
+    let job = ScheduledJob {
+        id: id.parse().expect("an id"),
+        person: "alice".to_owned(),
+        name: "n".to_owned(),
+        prompt: "p".to_owned(),
+        schedule: "s".to_owned(),
+        origin: "{}".to_owned(),
+        deliver: "origin".to_owned(),
+        runs_left: None,
+        state: JobState::Scheduled,
+        why: None,
+        next_at: Some(now()),
+        requested: None,
+        failures: 0,
+        made_at: now(),
+    };
+    let bounds = JobBounds {
+        of_person: 9,
+        of_all: 9,
+    };
+    store.scheduled_jobs().add(&job, bounds).await.map(drop)
 }
 
 pub(crate) fn process(sandbox: &SandboxId) -> ProcessRow {

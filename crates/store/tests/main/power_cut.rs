@@ -32,6 +32,8 @@ fn what_was_written_before_an_act_is_there_after_a_power_cut() {
             "conversation_models.choose",
             "conversation_models.forget",
             "inbox.accept",
+            "scheduled_jobs.add",
+            "scheduled_jobs.claim",
             "inbox.rewrite",
             "inbox.begin",
             "tool_calls.begin",

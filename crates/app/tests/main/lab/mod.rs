@@ -269,6 +269,11 @@ impl Lab {
         self.running().pass(time, self.clock.clone()).await;
     }
 
+    /// Wakes whoever looks at the clock on the wall now and then.
+    pub(crate) async fn nudge(&self) {
+        self.running().nudge(Duration::from_secs(16)).await;
+    }
+
     fn running(&self) -> &Running {
         self.running.as_ref().expect("a gateway that runs")
     }

@@ -137,6 +137,16 @@ impl Running {
         let _ = self.thread.join();
     }
 
+    /// Whoever waits for a time up to this long from now is woken, if the gateway lives.
+    pub(super) async fn nudge(&self, time: Duration) {
+        let nudging = self.handle.spawn(async move {
+            tokio::time::pause();
+            tokio::time::advance(time).await;
+            tokio::time::resume();
+        });
+        let _ = nudging.await;
+    }
+
     /// Moves both clocks. They move between two steps and not during one, because the store works in
     /// threads of its own.
     pub(super) async fn pass(&self, time: Duration, wall: ManualClock) {

@@ -19,7 +19,6 @@ pub(super) fn findings(hermes: &HermesHome) -> Vec<MigrationFinding> {
         soul(hermes),
         memories(hermes),
         skills(hermes),
-        schedules(hermes),
         hooks(hermes),
         plugins(hermes),
         logins(hermes),
@@ -83,22 +82,6 @@ fn skills(hermes: &HermesHome) -> Option<MigrationFinding> {
         );
         MigrationFinding::new(Different, "skills", what)
             .remedy("skills.disabled names those that are not offered")
-    })
-}
-
-fn schedules(hermes: &HermesHome) -> Option<MigrationFinding> {
-    let file = hermes.json("cron/jobs.json")?;
-    let jobs = file.get("jobs").unwrap_or(&file).as_array()?;
-    let is_on = |job: &&Value| job["enabled"].as_bool() != Some(false);
-    let name = |job: &Value| {
-        let named = job["name"].as_str().or_else(|| job["id"].as_str());
-        named.unwrap_or("unnamed").to_owned()
-    };
-    let names: Vec<_> = jobs.iter().filter(is_on).map(name).collect();
-    (!names.is_empty()).then(|| {
-        let what = format!("nothing runs by itself here: {}", named("job", &names));
-        MigrationFinding::new(Lost, "cron", what)
-            .remedy("a cron job of the machine can run `hermetic chat -q '…'`")
     })
 }
 

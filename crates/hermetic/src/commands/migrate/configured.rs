@@ -205,7 +205,7 @@ fn without_effect(config: &Config) -> Vec<MigrationFinding> {
     let missed = config.unused().iter().filter_map(|key| {
         let missed = key.missed?;
         // These have findings of their own, which name what is in them.
-        (!matches!(key.key.as_str(), "memory" | "skills" | "cron"))
+        (!matches!(key.key.as_str(), "memory" | "skills"))
             .then(|| MigrationFinding::new(Lost, &key.key, missed))
     });
     let settings = config.settings().iter();
