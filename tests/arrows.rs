@@ -15,7 +15,7 @@ const LAYERS: [&[&str]; 10] = [
     // is a socket that knows nothing of us.
     &["types", "embedded", "search", "attack", "listen"],
     &["policy", "access", "redact", "audit", "store", "upstream"],
-    &["chat", "sandbox", "warden", "egress"],
+    &["chat", "sandbox", "warden", "egress", "oauth"],
     &["session", "tools", BACKENDS, PLATFORMS],
     // Two ways to hold the tools: an agent of ours, and anybody's.
     &["agent", "mcp"],

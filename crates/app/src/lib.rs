@@ -68,6 +68,7 @@ pub use gateway::gateway;
 pub use hermetic_native::PendingHeadStart;
 pub use installation::{installation, known_installation};
 pub use keyboard::{KeyboardChat, KeyboardPerson, keyboard_chat};
+pub use mcp_servers::login_file;
 pub use model::{
     CatalogEntry, CheckFailure, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole,
     configured_models, known_providers,
@@ -228,7 +229,7 @@ pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> T
 /// The same, with the configured MCP servers, for whoever tries those.
 pub fn servers_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> ToolKit {
     ToolKit {
-        mcp: kit::mcp(config, kind, redactor, None),
+        mcp: kit::mcp(config, kind, redactor, None, &SystemClock::shared()),
         ..clients_kit(config, kind, redactor)
     }
 }

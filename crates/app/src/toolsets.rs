@@ -81,7 +81,13 @@ pub(super) fn toolsets(
             plan.backend,
             redactor,
             background.clone(),
-            kit::mcp(config, plan.backend, redactor, Some(store.documents())),
+            kit::mcp(
+                config,
+                plan.backend,
+                redactor,
+                Some(store.documents()),
+                clock,
+            ),
             clock,
         ),
     };

@@ -6,6 +6,7 @@ mod budgets;
 mod egress;
 mod gateway;
 mod mcp;
+mod mcp_login;
 mod model;
 mod pick;
 mod platforms;

@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::conversation::{ConversationServers, ServerSeat};
+use super::document_act::ServerCapabilities;
 use super::http::HttpLink;
 use super::link::{ServerConnection, ServerLink};
 use super::message::{RequestFailure, agreed_version, initialize};
@@ -105,10 +106,18 @@ impl McpShared {
                 let (process, input) = ServerProcess::start_on_host(cleared, env, permit)?;
                 ServerLink::Stdio(StdioLink::over(process, input))
             }
-            (McpServerPlace::Http { url, headers }, _) => {
+            (
+                McpServerPlace::Http {
+                    url,
+                    headers,
+                    login,
+                },
+                _,
+            ) => {
                 let client = caller.workplace.egress().await;
                 let client = client.map_err(|none| RequestFailure(none.to_string()))?;
-                ServerLink::Http(Box::new(HttpLink::to(client, url, headers)?))
+                let link = HttpLink::to(client, url, headers, login.clone())?;
+                ServerLink::Http(Box::new(link))
             }
             (McpServerPlace::Sandbox { .. } | McpServerPlace::Refused(_), _) => {
                 return Err(RequestFailure("it has no sandbox".to_owned()));
@@ -116,13 +125,15 @@ impl McpShared {
         };
         let hello = initialize();
         let answer = link.request("initialize", &hello, settings.connect_timeout);
-        let version = agreed_version(&answer.await?)?;
+        let greeting = answer.await?;
+        let version = agreed_version(&greeting)?;
         link.agree_on(version);
         link.notify("notifications/initialized", &json!({})).await?;
         Ok(ServerConnection {
             link,
             sandbox: held.map(|held| held.id().clone()),
             is_agreed: false,
+            capabilities: ServerCapabilities::read(&greeting),
         })
     }
 

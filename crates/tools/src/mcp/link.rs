@@ -5,6 +5,7 @@ use std::time::Duration;
 use hermetic_types::SandboxId;
 use serde_json::Value;
 
+use super::document_act::ServerCapabilities;
 use super::http::HttpLink;
 use super::message::RequestFailure;
 use super::stdio::StdioLink;
@@ -16,6 +17,7 @@ pub(super) struct ServerConnection {
     /// Whether the tools it has now are the ones that were agreed to. Whoever is interrupted before a yes
     /// leaves this as it was: no.
     pub(super) is_agreed: bool,
+    pub(super) capabilities: ServerCapabilities,
 }
 
 pub(super) enum ServerLink {

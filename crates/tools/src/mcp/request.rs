@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::conversation::ConversationServers;
-use super::definition::{MOST_SERVER_TOOLS, OfferedTool, ToolDefinition};
+use super::definition::{MOST_SERVER_TOOLS, OfferedTool, ToolAct, ToolDefinition};
 use super::link::ServerConnection;
 use super::message::RequestFailure;
 use super::{McpCaller, McpServerSettings, McpShared, result};
@@ -43,10 +43,14 @@ impl McpShared {
         let Some(connection) = &seat.connection else {
             return Err(RequestFailure("its connection is gone".to_owned()));
         };
-        let params = json!({"name": definition.name, "arguments": json});
-        let called = connection
-            .link
-            .request("tools/call", &params, settings.timeout);
+        let (method, params) = match definition.act {
+            ToolAct::Call => (
+                "tools/call",
+                json!({"name": definition.name, "arguments": json}),
+            ),
+            ToolAct::Document(act) => (act.method(), act.params(arguments)),
+        };
+        let called = connection.link.request(method, &params, settings.timeout);
         let called = called.await;
         if !connection.link.is_alive() {
             // One that was given up is begun anew with the next call.
@@ -54,6 +58,10 @@ impl McpShared {
         }
         let result = called
             .map_err(|why| RequestFailure(format!("the MCP server {:?}: {why}", settings.name)))?;
+        let result = match definition.act {
+            ToolAct::Call => result,
+            ToolAct::Document(act) => act.as_content(&result),
+        };
         Ok(result::answer(&result, &self.redactor, self.result_chars))
     }
 
@@ -65,7 +73,11 @@ impl McpShared {
         let deadline = Instant::now() + settings.connect_timeout;
         let (mut tools, mut left_out) = (Vec::<ToolDefinition>::new(), Vec::new());
         let mut cursor = None;
-        for _ in 0..MOST_PAGES {
+        let pages = match connection.capabilities.may_have_tools() {
+            true => MOST_PAGES,
+            false => 0,
+        };
+        for _ in 0..pages {
             let params = match &cursor {
                 Some(cursor) => json!({"cursor": cursor}),
                 None => json!({}),
@@ -100,6 +112,7 @@ impl McpShared {
             let left_out = self.redactor.redact(left_out.join(", ")).into_inner();
             tracing::warn!(server = %settings.name, left_out, "tools of an MCP server are not offered");
         }
+        tools.extend(connection.capabilities.document_tools(settings));
         Ok(tools)
     }
 }

@@ -9,7 +9,7 @@ use hermetic_types::Command;
 use serde::{Deserialize, Serialize};
 
 use super::conversation::ConversationServers;
-use super::definition::{ToolDefinition, differences};
+use super::definition::{ToolAct, ToolDefinition, differences};
 use super::message::RequestFailure;
 use super::settings::digest;
 use super::{McpCaller, McpServerSettings, McpShared};
@@ -87,7 +87,8 @@ impl McpShared {
 
 impl SeenTools {
     pub(super) fn of(settings: &McpServerSettings, tools: &[ToolDefinition]) -> Self {
-        let tools = tools.iter();
+        // Tools of ours are not what a server says.
+        let tools = tools.iter().filter(|tool| tool.act == ToolAct::Call);
         Self {
             settings: settings.fingerprint(),
             tools: tools
