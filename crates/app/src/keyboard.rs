@@ -13,7 +13,7 @@ use hermetic_gateway::ReachableSandboxes;
 use hermetic_redact::Redactor;
 use hermetic_session::{Sandboxes, SpendingBook};
 use hermetic_store::HistoryRows;
-use hermetic_tools::{McpServers, ToolKit};
+use hermetic_tools::ToolKit;
 use hermetic_types::{BackendKind, ConversationKey, SystemClock};
 
 use super::egress::EgressApprovers;
@@ -111,7 +111,7 @@ pub async fn keyboard_chat(
             kind,
             &redactor,
             background,
-            McpServers::none(),
+            kit::mcp(config, kind, &redactor, Some(store.documents()), &clock),
             &clock,
         ),
         asker: approvals.commands(requester, screen),

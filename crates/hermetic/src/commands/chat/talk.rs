@@ -225,7 +225,13 @@ impl<'a> TerminalTalk<'a> {
             meter: &NoMeter,
         };
         let stop = CancellationToken::new();
-        let taking = self.keyboard.agent.take_turn(turn, stop.clone());
+        let taking = async {
+            // The tools of MCP servers have to be known before the model is asked.
+            for notice in tools.prepare(&stop).await {
+                screen.aside(&notice);
+            }
+            self.keyboard.agent.take_turn(turn, stop.clone()).await
+        };
         let taken = self.attended(taking, &stop, screen).await;
         if let Some(set_aside) = own.set_aside() {
             screen.tell(set_aside.trim_end());
