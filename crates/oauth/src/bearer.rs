@@ -156,7 +156,7 @@ impl SharedLogin {
                 // Not asked for again with every call.
                 login.refresh = None;
                 state.login = Some(login);
-                locked.write(room, &state)?;
+                locked.write(&room, &state)?;
                 return Err(self.over(&format!("{code}{words}")));
             }
             // It may be back before the token ends.
@@ -170,7 +170,7 @@ impl SharedLogin {
         self.hide(&login);
         let access = login.access.clone();
         state.login = Some(login);
-        locked.write(room, &state)?;
+        locked.write(&room, &state)?;
         tracing::info!(server = %self.name, "the login of an MCP server was renewed");
         Ok(access)
     }

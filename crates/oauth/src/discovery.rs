@@ -65,7 +65,7 @@ impl ProtectedResource {
                 });
             }
             let answer = client.get(&address).await?;
-            return Self::read(server, &address, found(&address, answer)?, rule);
+            return Self::read(server, &address, &found(&address, answer)?, rule);
         }
         let path = server.path().trim_end_matches('/');
         let mut places = vec![at_root(server, &format!("{RESOURCE}{path}"))];
@@ -75,7 +75,7 @@ impl ProtectedResource {
         for address in places {
             let answer = client.get(&address).await?;
             if is_document(&answer) {
-                return Self::read(server, &address, answer.json, rule);
+                return Self::read(server, &address, &answer.json, rule);
             }
         }
         Ok(Self {
@@ -89,10 +89,10 @@ impl ProtectedResource {
     fn read(
         server: &Url,
         address: &Url,
-        document: Value,
+        document: &Value,
         rule: AddressRule,
     ) -> Result<Self, LoginError> {
-        let resource = text(&document, "resource").unwrap_or_default();
+        let resource = text(document, "resource").unwrap_or_default();
         if !covers(&resource, server) {
             return Err(LoginError::OtherResource {
                 address: shown(address),
@@ -109,7 +109,7 @@ impl ProtectedResource {
             resource,
             issuer: rule.check("its authorization server", issuer)?,
             kind: ResourceKind::Described,
-            scopes: scopes(&document),
+            scopes: scopes(document),
         })
     }
 }

@@ -210,7 +210,7 @@ impl PendingLogin<'_> {
             challenge: None,
             login: Some(login),
         };
-        Ok(locked.write(room, &state)?)
+        Ok(locked.write(&room, &state)?)
     }
 }
 

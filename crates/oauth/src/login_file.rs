@@ -273,7 +273,7 @@ impl LockedFile {
 
     pub(crate) fn write(
         &self,
-        room: ReservedRoom,
+        room: &ReservedRoom,
         state: &LoginState,
     ) -> Result<(), LoginFileError> {
         let failed = |error| self.file.failed("write", error);
@@ -296,7 +296,7 @@ impl LockedFile {
 
     /// Both at once, where nothing is spent.
     pub(crate) fn replace(&self, state: &LoginState) -> Result<(), LoginFileError> {
-        self.write(self.reserve()?, state)
+        self.write(&self.reserve()?, state)
     }
 }
 

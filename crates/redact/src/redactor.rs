@@ -201,9 +201,8 @@ mod tests {
     #[test]
     fn what_is_learned_is_bounded_and_what_is_configured_stays() {
         let redactor = Redactor::new([Secret::new("of-the-file")], RedactorSettings::default());
-        for number in 0..=MOST_LEARNED {
-            redactor.learn([Secret::new(format!("token-number-{number}"))]);
-        }
+        let tokens = (0..=MOST_LEARNED).map(|number| format!("token-number-{number}"));
+        redactor.learn(tokens.map(Secret::new));
         let left = redactor
             .redact("of-the-file token-number-0 token-number-7")
             .into_inner();
