@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 10] = [
         "policy", "access", "redact", "audit", "store", "upstream", "schedule",
     ],
     // `services` are those of others, which the gateway itself calls.
-    &["chat", "sandbox", "warden", "egress", "services"],
+    &["chat", "sandbox", "warden", "egress", "services", "oauth"],
     &["session", "tools", "memory", BACKENDS, PLATFORMS],
     // Two ways to hold the tools: an agent of ours, and anybody's. And anybody's agent, sealed.
     &["agent", "mcp", "acp"],

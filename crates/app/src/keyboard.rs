@@ -134,7 +134,7 @@ pub async fn keyboard_chat(
             kind,
             &redactor,
             background,
-            McpServers::none(),
+            kit::mcp(config, kind, &redactor, Some(store.documents()), &clock),
             Some(TodoLists::new(store.todo_lists())),
             &clock,
         ),

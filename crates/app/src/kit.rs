@@ -53,9 +53,10 @@ pub(crate) fn mcp(
     backend: BackendKind,
     redactor: &Redactor,
     seen: Option<DocumentRows>,
+    clock: &SharedClock,
 ) -> McpServers {
     McpServers::new(
-        mcp_servers::mcp_servers(config),
+        mcp_servers::mcp_servers(config, redactor, clock),
         Arc::new(terminal::policy(config)),
         terminal::context(config, backend),
         terminal::context(config, BackendKind::Local),

@@ -78,6 +78,7 @@ pub use hermetic_native::PendingHeadStart;
 pub use installation::{installation, known_installation};
 pub use installed_agents::{agent_folder, agent_programs};
 pub use keyboard::{KeyboardChat, KeyboardPerson, keyboard_chat};
+pub use mcp_servers::login_file;
 pub use memory::{memories, owner_rule, skills};
 pub use model::{
     CatalogEntry, CheckFailure, CheckedModel, ConfiguredModel, ModelCatalog, ModelRole,
@@ -241,7 +242,7 @@ pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> T
 /// The same, with the configured MCP servers, for whoever tries those.
 pub fn servers_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> ToolKit {
     ToolKit {
-        mcp: kit::mcp(config, kind, redactor, None),
+        mcp: kit::mcp(config, kind, redactor, None, &SystemClock::shared()),
         ..clients_kit(config, kind, redactor)
     }
 }

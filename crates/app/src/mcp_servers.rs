@@ -2,28 +2,66 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::sync::Arc;
 
 use hermetic_config::{Config, McpServerConfig, McpServerKind};
+use hermetic_oauth::{AuthorityClient, BearerLogin, LoginFile};
+use hermetic_redact::Redactor;
 use hermetic_tools::{McpServerPlace, McpServerSettings};
-use hermetic_types::Secret;
+use hermetic_types::{Secret, SharedClock};
 
 /// What a program on the host gets of the gateway's own environment.
 const HOST_VARIABLES: [&str; 8] = [
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR",
 ];
 
-pub(crate) fn mcp_servers(config: &Config) -> Vec<McpServerSettings> {
+/// Where logins are kept, below the state folder: no sandbox sees it.
+const LOGINS: &str = "mcp-logins";
+
+pub(crate) fn mcp_servers(
+    config: &Config,
+    redactor: &Redactor,
+    clock: &SharedClock,
+) -> Vec<McpServerSettings> {
+    let http = AuthorityClient::new(config.gateway().proxy.as_ref());
+    let http = http.map_err(|error| error.to_string());
     let servers = config.mcp_servers().iter();
-    servers.map(settings).collect()
+    let login = |server: &McpServerConfig, url: &str| {
+        let file = login_file(config, &server.name);
+        let http = http.clone()?;
+        let (redactor, clock) = (redactor.clone(), Arc::clone(clock));
+        Ok(BearerLogin::new(
+            &server.name,
+            url,
+            file,
+            http,
+            redactor,
+            clock,
+        ))
+    };
+    servers.map(|server| settings(server, &login)).collect()
+}
+
+/// The file with the login of a server.
+pub fn login_file(config: &Config, server: &str) -> LoginFile {
+    LoginFile::new(config.home().state().join(LOGINS), server)
 }
 
 /// What must never be shown.
 pub(crate) fn secrets(config: &Config) -> impl Iterator<Item = Secret> {
     let servers = config.mcp_servers().iter();
-    servers.flat_map(|server| server.secrets.iter().cloned())
+    servers.flat_map(|server| {
+        // One that cannot be read is said where it is used.
+        let tokens = login_file(config, &server.name).secrets();
+        let written = server.secrets.iter().cloned();
+        written.chain(tokens.unwrap_or_default())
+    })
 }
 
-fn settings(server: &McpServerConfig) -> McpServerSettings {
+fn settings(
+    server: &McpServerConfig,
+    login_of: impl Fn(&McpServerConfig, &str) -> Result<BearerLogin, String>,
+) -> McpServerSettings {
     McpServerSettings {
         name: server.name.clone(),
         place: match &server.kind {
@@ -35,9 +73,17 @@ fn settings(server: &McpServerConfig) -> McpServerSettings {
                 words: words.clone(),
                 env: host_env(env),
             },
-            McpServerKind::Http { url, headers } => McpServerPlace::Http {
-                url: url.clone(),
-                headers: headers.clone().into_iter().collect(),
+            McpServerKind::Http {
+                url,
+                headers,
+                login,
+            } => match login.as_ref().map(|_| login_of(server, url)).transpose() {
+                Ok(login) => McpServerPlace::Http {
+                    url: url.clone(),
+                    headers: headers.clone().into_iter().collect(),
+                    login,
+                },
+                Err(why) => McpServerPlace::Refused(why),
             },
             McpServerKind::Refused(why) => McpServerPlace::Refused(why.clone()),
         },
@@ -45,6 +91,8 @@ fn settings(server: &McpServerConfig) -> McpServerSettings {
         connect_timeout: server.connect_timeout,
         include: server.include.clone(),
         exclude: server.exclude.clone(),
+        resources: server.resources,
+        prompts: server.prompts,
     }
 }
 

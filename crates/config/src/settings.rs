@@ -7,6 +7,7 @@ mod budgets;
 mod egress;
 mod gateway;
 mod mcp;
+mod mcp_login;
 mod memory;
 mod model;
 mod pick;

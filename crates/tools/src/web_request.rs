@@ -78,6 +78,16 @@ impl WebRequest {
         }
     }
 
+    /// The same request once more.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            method: self.method.clone(),
+            address: self.address.clone(),
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+        }
+    }
+
     /// Everything, to the end of the answer's body, has to be over within `patience`.
     pub(crate) async fn send(
         self,

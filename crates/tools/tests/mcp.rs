@@ -1,5 +1,7 @@
 //! MCP servers in real sandboxes: well-known ones that others wrote, and hostile ones of our own.
 
+mod by_login;
+mod conformance;
 mod hostile;
 mod on_host;
 mod over_http;
@@ -32,6 +34,8 @@ fn inside(name: &str, words: &[&str]) -> McpServerSettings {
         connect_timeout: Duration::from_secs(40),
         include: None,
         exclude: Vec::new(),
+        resources: true,
+        prompts: true,
     }
 }
 

@@ -64,6 +64,8 @@ pub(crate) struct Wishes {
     pub(crate) shows: Vec<PathBuf>,
     pub(crate) egress: Option<Arc<Egress>>,
     pub(crate) web: WebTools,
+    /// Instead of one that knows [`SECRET`].
+    pub(crate) redactor: Option<Redactor>,
 }
 
 /// The conversation's sandbox, as a session would keep it.
@@ -94,6 +96,7 @@ impl Default for Wishes {
             shows: Vec::new(),
             egress: None,
             web: WebTools::new(None, WebSettings::default()),
+            redactor: None,
         }
     }
 }
@@ -147,7 +150,7 @@ impl Lab {
         let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
             .await
             .unwrap();
-        let kit = kit(&wishes, folder.path(), &store, Arc::clone(&room));
+        let kit = room_kit(&wishes, folder.path(), &store, &room);
         Some(Self {
             kit,
             room,
@@ -166,7 +169,7 @@ impl Lab {
         let sandbox = Sandbox::greet(&self.spec.id, self.backend.description(), link).await;
         *self.room.sandbox.lock().unwrap() = Arc::new(sandbox.unwrap());
         let folder = self.folder.path();
-        self.kit = kit(wishes, folder, &self.store, Arc::clone(&self.room));
+        self.kit = room_kit(wishes, folder, &self.store, &self.room);
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
@@ -276,15 +279,33 @@ pub(crate) fn ground(wishes: &Wishes, folder: &Path) -> (PathBuf, PathBuf) {
     }
 }
 
-fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> ToolKit {
+fn room_kit(wishes: &Wishes, folder: &Path, store: &Store, room: &Arc<Room>) -> ToolKit {
+    let description = room.backend.description();
+    kit(
+        wishes,
+        folder,
+        Some(store),
+        description,
+        Arc::clone(room) as _,
+    )
+}
+
+/// Every tool, as a conversation has them.
+pub(crate) fn kit(
+    wishes: &Wishes,
+    folder: &Path,
+    store: Option<&Store>,
+    description: BackendDescription,
+    reach: Arc<dyn SandboxReach>,
+) -> ToolKit {
     let (workspace, home) = ground(wishes, folder);
     let text = |path: &Path| path.to_str().unwrap().to_owned();
-    let redactor = Redactor::new(
-        [Secret::new(SECRET)],
-        hermetic_redact::RedactorSettings::default(),
-    );
+    let redactor = wishes.redactor.clone().unwrap_or_else(|| {
+        let settings = hermetic_redact::RedactorSettings::default();
+        Redactor::new([Secret::new(SECRET)], settings)
+    });
     let settings = TerminalSettings {
-        context: JudgementContext::new(reach.backend.description(), text(&workspace), text(&home)),
+        context: JudgementContext::new(description, text(&workspace), text(&home)),
         timeout: wishes.timeout,
         max_foreground_timeout: Duration::from_secs(600),
         persistent_shell: wishes.persistent_shell,
@@ -309,7 +330,7 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> ToolK
                 starts: BackgroundStarts::Allowed,
             },
             redactor,
-            Some(store.processes()),
+            store.map(Store::processes),
             reach,
             SystemClock::shared(),
         ),
@@ -320,7 +341,7 @@ fn kit(wishes: &Wishes, folder: &Path, store: &Store, reach: Arc<Room>) -> ToolK
             mcp_context,
             JudgementContext::new(BackendDescription::judged(BackendKind::Local), "/", "/"),
             mcp_redactor,
-            Some(store.documents()),
+            store.map(Store::documents),
             50_000,
         ),
         web: wishes.web.clone(),

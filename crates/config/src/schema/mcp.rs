@@ -62,7 +62,8 @@ const SERVER: &[RecordField] = &[
     optional(
         "tools",
         ValueShape::Tree,
-        "`include` or `exclude`: lists of its tools, by its own names",
+        "`include` or `exclude`: lists of its tools, by its own names; `resources: false` and `prompts: false` \
+         keep from reading those",
     ),
     optional(
         "run_on",
@@ -77,9 +78,14 @@ const SERVER: &[RecordField] = &[
     optional(
         "auth",
         ValueShape::Text,
-        "`oauth`, which is refused, or nothing",
+        "`oauth`: requests are made in the name of whoever logged in with `hermetic mcp login`",
     ),
-    optional("oauth", ValueShape::Tree, "has no effect here"),
+    optional(
+        "oauth",
+        ValueShape::Pairs,
+        "about that login: `client_id`, `client_secret`, `client_metadata_url`, `client_name`, `scope`, \
+         `redirect_port`, `redirect_host`, `redirect_uri`, `timeout`",
+    ),
     optional(
         "sampling",
         ValueShape::Tree,

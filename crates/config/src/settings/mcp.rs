@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::time::Duration;
 
+use hermetic_oauth::OAuthSettings;
 use hermetic_types::Secret;
 
 use super::egress::EgressConfig;
+use super::mcp_login;
 use super::pick::{SettingPicker, field, seconds_field, texts_field};
 use crate::problem::ConfigProblem;
 use crate::value::{RecordValue, SettingValue};
@@ -24,6 +26,8 @@ pub struct McpServerConfig {
     pub connect_timeout: Duration,
     pub include: Option<Vec<String>>,
     pub exclude: Vec<String>,
+    pub resources: bool,
+    pub prompts: bool,
     /// What is written about it and must never be shown, whether it can be used or not.
     pub secrets: Vec<Secret>,
 }
@@ -43,6 +47,8 @@ pub enum McpServerKind {
     Http {
         url: String,
         headers: BTreeMap<String, Secret>,
+        /// Where requests are made in somebody's name.
+        login: Option<OAuthSettings>,
     },
     /// It cannot be used as it is written; why, and what to do.
     Refused(String),
@@ -84,6 +90,8 @@ pub(super) fn servers(
             connect_timeout: seconds_field(record, "connect_timeout").unwrap_or(CONNECT_TIMEOUT),
             include: named_tools(record, "include"),
             exclude: named_tools(record, "exclude").unwrap_or_default(),
+            resources: offers(record, "resources"),
+            prompts: offers(record, "prompts"),
             secrets: secrets(record, egress),
         }
     });
@@ -91,13 +99,6 @@ pub(super) fn servers(
 }
 
 fn kind(record: &RecordValue, egress: &EgressConfig) -> Result<McpServerKind, String> {
-    if field(record, "auth").is_some_and(|auth| auth == "oauth") {
-        return Err(
-            "logins by OAuth are not here yet; put a token into its `headers:`, or into \
-                    gateway.egress.credentials for its host"
-                .to_owned(),
-        );
-    }
     if field(record, "transport").is_some_and(|transport| transport == "sse") {
         return Err(
             "the old SSE transport is not spoken; give the address of its streamable HTTP"
@@ -105,15 +106,29 @@ fn kind(record: &RecordValue, egress: &EgressConfig) -> Result<McpServerKind, St
         );
     }
     match (field(record, "command"), field(record, "url")) {
-        (None, Some(url)) => Ok(McpServerKind::Http {
-            url,
-            headers: pairs(record, "headers"),
-        }),
+        (None, Some(url)) => {
+            let login = match wants_login(record) {
+                true => Some(mcp_login::login(&url, &pairs(record, "oauth"))?),
+                false => None,
+            };
+            Ok(McpServerKind::Http {
+                url,
+                headers: pairs(record, "headers"),
+                login,
+            })
+        }
+        (Some(_), None) if wants_login(record) => {
+            Err("`auth: oauth` is for servers with a `url:`".to_owned())
+        }
         (Some(command), None) => program(command, record, egress),
         (Some(_), Some(_)) | (None, None) => {
             Err("write either `command:` for a program or `url:` for an address".to_owned())
         }
     }
+}
+
+fn wants_login(record: &RecordValue) -> bool {
+    field(record, "auth").is_some_and(|auth| auth == "oauth")
 }
 
 fn program(
@@ -200,6 +215,9 @@ fn secrets(record: &RecordValue, egress: &EgressConfig) -> Vec<Secret> {
         if looks_secret(&name) || exposed.contains(&name) || is_injected(&name, egress) {
             add(value.expose());
         }
+    }
+    if let Some(secret) = pairs(record, "oauth").get("client_secret") {
+        add(secret.expose());
     }
     for (name, value) in pairs(record, "headers") {
         if says_nothing_secret(&name) {
@@ -368,6 +386,17 @@ fn pairs(record: &RecordValue, name: &str) -> BTreeMap<String, Secret> {
     match record.get(name) {
         Some(SettingValue::Pairs(pairs)) => pairs.clone(),
         _ => BTreeMap::new(),
+    }
+}
+
+/// Unless `tools:` says otherwise.
+fn offers(record: &RecordValue, what: &str) -> bool {
+    let Some(SettingValue::Tree(tree)) = record.get("tools") else {
+        return true;
+    };
+    match tree.get(what) {
+        Some(serde_json::Value::String(text)) => text != "false",
+        said => said != Some(&serde_json::Value::Bool(false)),
     }
 }
 

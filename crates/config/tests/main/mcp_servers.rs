@@ -46,7 +46,7 @@ fn servers_as_hermes_writes_them() {
         panic!("{:?}", servers[1]);
     };
     assert_eq!(env["API_KEY"].expose(), "hunter2-hunter2");
-    let McpServerKind::Http { url, headers } = &servers[2].kind else {
+    let McpServerKind::Http { url, headers, .. } = &servers[2].kind else {
         panic!("{:?}", servers[2]);
     };
     assert_eq!(url, "https://mcp.example.org/mcp");
@@ -110,7 +110,28 @@ fn what_cannot_be_used_is_named_and_keeps_nothing_from_starting() {
     for (entry, expected) in [
         ("{}", "either `command:`"),
         ("{command: x, url: 'http://y'}", "either `command:`"),
-        ("{url: 'http://y', auth: oauth}", "OAuth"),
+        ("{url: 'http://y', auth: oauth}", "needs an https://"),
+        ("{command: x, auth: oauth}", "with a `url:`"),
+        (
+            "{url: 'https://y', auth: oauth, oauth: {clientid: x}}",
+            "`oauth: clientid` is not known",
+        ),
+        (
+            "{url: 'https://y', auth: oauth, oauth: {client_secret: x}}",
+            "needs a `client_id`",
+        ),
+        (
+            "{url: 'https://y', auth: oauth, oauth: {redirect_port: 0}}",
+            "number of a port",
+        ),
+        (
+            "{url: 'https://y', auth: oauth, oauth: {redirect_host: evil.test}}",
+            "127.0.0.1 or localhost",
+        ),
+        (
+            "{url: 'https://y', auth: oauth, oauth: {redirect_uri: 'http://evil.test/'}}",
+            "https://",
+        ),
         ("{url: 'http://y', transport: sse}", "SSE"),
     ] {
         let config = Lab::with(format!("mcp_servers: {{s: {entry}}}\n")).config();
@@ -123,6 +144,38 @@ fn what_cannot_be_used_is_named_and_keeps_nothing_from_starting() {
             "{entry}"
         );
     }
+}
+
+#[test]
+fn a_login_is_read_as_hermes_writes_it() {
+    let entry = "{url: 'https://y/mcp', auth: oauth, oauth: {client_id: us, client_secret: t0p-s3cret, \
+                 scope: 'a b', redirect_port: 8123, timeout: 60, user_agent: x}}";
+    let config = Lab::with(format!("mcp_servers: {{s: {entry}}}\n")).config();
+    let server = &config.mcp_servers()[0];
+    let McpServerKind::Http {
+        login: Some(login), ..
+    } = &server.kind
+    else {
+        panic!("{:?}", server.kind);
+    };
+    assert_eq!(login.client_id.as_deref(), Some("us"));
+    assert_eq!(login.scope.as_deref(), Some("a b"));
+    assert_eq!(
+        (login.redirect_port, login.timeout.as_secs()),
+        (Some(8123), 60)
+    );
+    assert!(
+        server
+            .secrets
+            .iter()
+            .any(|secret| secret.expose() == "t0p-s3cret")
+    );
+    assert!(!format!("{server:?}").contains("t0p-s3cret"));
+    assert!(server.resources && server.prompts);
+    let entry = "{command: x, tools: {resources: false, prompts: 'false'}}";
+    let config = Lab::with(format!("mcp_servers: {{s: {entry}}}\n")).config();
+    let server = &config.mcp_servers()[0];
+    assert!(!server.resources && !server.prompts);
 }
 
 #[test]

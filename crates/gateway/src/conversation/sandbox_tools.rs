@@ -231,7 +231,7 @@ impl<'a> AgentTools<'a> {
     }
 
     /// Learns what tools there are besides our own. What comes back is for the person.
-    pub(crate) async fn prepare(&self, stop: &CancellationToken) -> Vec<String> {
+    pub async fn prepare(&self, stop: &CancellationToken) -> Vec<String> {
         self.tools.prepare(stop).await
     }
 

@@ -118,6 +118,8 @@ async fn chat(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandF
         Some(text) => talk.once(&whole_question(text, args.stdin)?).await,
         None => Box::pin(talk.until_left()).await,
     };
+    // The connections first: they lead into the sandbox, or to programs beside it.
+    keyboard.kit.mcp.forget_all();
     let tidied = if kept { Ok(()) } else { talk.forget().await };
     keyboard.sandboxes.drain().await;
     ended.and_then(|exit| tidied.map(|()| exit))

@@ -10,10 +10,10 @@ use hermetic_app::{self as app, BackendCaller};
 use hermetic_config::{Config, ConfigProblem, resolve_gateway_backend};
 use hermetic_sandbox::{BackendReadiness, LayerState};
 use hermetic_types::BackendKind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::chats::CheckedAccount;
-use super::load;
+use super::{load, mcp};
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
@@ -73,12 +73,17 @@ pub(crate) fn run(cli: &CommandLine, args: &DoctorArgs) -> Result<ExitReason, Co
             "layers": readiness.layers,
             "chats": chats,
             "mcp_servers": server_warnings(&config),
+            "mcp_logins": login_states(&config),
         }))?;
     } else {
         output::print(&as_text(kind, &readiness))?;
         output::print(&chats::as_text(&accounts))?;
         for warning in server_warnings(&config) {
             output::print(&format!("⚠ {warning}\n"))?;
+        }
+        for (name, standing) in mcp::standings(&config) {
+            let mark = if standing.works() { "✓" } else { "⚠" };
+            output::print(&format!("{mark} the MCP server {name}: {standing}\n"))?;
         }
     }
     let fine = readiness.missing().is_none() && accounts.iter().all(CheckedAccount::works);
@@ -97,6 +102,12 @@ fn server_warnings(config: &Config) -> Vec<&str> {
         key.is_some_and(|key| key.starts_with("mcp_servers."))
     });
     about_servers.map(ConfigProblem::what).collect()
+}
+
+fn login_states(config: &Config) -> Value {
+    let standings = mcp::standings(config).into_iter();
+    let named = standings.map(|(name, standing)| (name, standing.as_json()));
+    Value::Object(named.collect())
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandFailure> {

@@ -1,5 +1,10 @@
 //! `hermetic mcp`: the tools for any agent that speaks MCP, and the servers whose tools our agent has.
 
+mod login;
+mod servers;
+
+pub(super) use login::standings;
+
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -7,15 +12,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use hermetic_app::{self as app, BackendCaller};
-use hermetic_config::{Config, McpServerKind, resolve_cli_backend, resolve_gateway_backend};
+use hermetic_config::{Config, resolve_cli_backend};
 use hermetic_mcp::{
-    ClientLimits, ClientSandboxes, HttpEndpoint, HttpEndpointError, check_servers, over_http,
-    over_stdio,
+    ClientLimits, ClientSandboxes, HttpEndpoint, HttpEndpointError, over_http, over_stdio,
 };
 use hermetic_sandbox::{NetworkMode, SandboxSpec};
 use hermetic_tools::ToolKit;
 use hermetic_types::{BackendKind, Boundary, RunId, Secret, SystemClock};
-use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -32,14 +35,15 @@ Without --listen one client is served on stdin and stdout, with the log on stder
 its own sandbox, made at its first call and removed when the client leaves; it reaches what
 gateway.egress allows. The client is asked for approvals; one that cannot ask gets a refusal.
 
-`list` and `check` are about the other direction: the servers under mcp_servers, whose tools the agent
-in chats has.
+The commands below are about the other direction: the servers under mcp_servers, whose tools the agent
+has.
 
 Examples:
   hermetic mcp
   hermetic mcp --here
   hermetic mcp --listen 127.0.0.1:8765 --token-file ~/.hermetic-mcp-token
-  hermetic mcp check")]
+  hermetic mcp check
+  hermetic mcp login tracker")]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
@@ -72,6 +76,16 @@ enum ServersCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Log in to a server that wants it (auth: oauth), with a browser
+    Login {
+        /// The server's name under mcp_servers
+        name: String,
+    },
+    /// Forget the login to a server; the authorization server is not told
+    Logout {
+        /// The server's name under mcp_servers
+        name: String,
+    },
 }
 
 const CALLER: BackendCaller = BackendCaller::CommandLine(output::progress);
@@ -80,80 +94,13 @@ const MOST_MCP_CLIENTS: usize = 64;
 const SHORTEST_TOKEN: usize = 16;
 
 pub(crate) fn run(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, CommandFailure> {
-    match args.servers {
+    match &args.servers {
         None => on_runtime(serve(cli, args)),
-        Some(ServersCommand::List { json }) => list(cli, json),
-        Some(ServersCommand::Check { json }) => on_runtime(check(cli, args, json)),
+        Some(ServersCommand::List { json }) => servers::list(cli, *json),
+        Some(ServersCommand::Check { json }) => on_runtime(servers::check(cli, args, *json)),
+        Some(ServersCommand::Login { name }) => on_runtime(login::log_in(cli, name)),
+        Some(ServersCommand::Logout { name }) => on_runtime(login::log_out(cli, name)),
     }
-}
-
-fn list(cli: &CommandLine, json: bool) -> Result<ExitReason, CommandFailure> {
-    let config = load(cli)?;
-    let redactor = app::redactor(&config);
-    let servers = config.mcp_servers().iter();
-    let rows: Vec<(String, String)> = servers
-        .map(|server| {
-            let place = match &server.kind {
-                McpServerKind::Sandbox { words, .. } => {
-                    format!("in the sandbox: {}", words.join(" "))
-                }
-                McpServerKind::Host { words, .. } => {
-                    format!("⚠ on this machine, unsealed: {}", words.join(" "))
-                }
-                McpServerKind::Http { url, .. } => format!("at {url}"),
-                McpServerKind::Refused(why) => format!("not used: {why}"),
-            };
-            (server.name.clone(), redactor.redact(place).into_inner())
-        })
-        .collect();
-    if json {
-        let rows = rows.iter();
-        let rows = rows.map(|(name, place)| json!({"name": name, "place": place}));
-        output::print_json(&rows.collect::<serde_json::Value>())?;
-        return Ok(ExitReason::Ok);
-    }
-    if rows.is_empty() {
-        output::print("no MCP server is configured; write one under mcp_servers\n")?;
-    }
-    for (name, place) in rows {
-        output::print(&format!("{name}: {place}\n"))?;
-    }
-    Ok(ExitReason::Ok)
-}
-
-async fn check(
-    cli: &CommandLine,
-    args: &McpArgs,
-    json: bool,
-) -> Result<ExitReason, CommandFailure> {
-    let config = load(cli)?;
-    let kind = resolve_gateway_backend(&config)?.backend;
-    let redactor = app::redactor(&config);
-    log::hide(&redactor);
-    let kit = app::servers_kit(&config, kind, &redactor);
-    let sandboxes = client_sandboxes(&config, args, kind, kit)?;
-    let checked = check_servers(sandboxes, stop_on_signal()?).await;
-    let failed = checked.iter().any(|server| server.tools.is_err());
-    if json {
-        let rows = checked.iter().map(|server| match &server.tools {
-            Ok(tools) => json!({"name": server.name, "tools": tools}),
-            Err(why) => json!({"name": server.name, "error": why}),
-        });
-        output::print_json(&rows.collect::<serde_json::Value>())?;
-    } else {
-        for server in &checked {
-            let line = match &server.tools {
-                Ok(tools) => format!("✓ {}: {}\n", server.name, tools.join(", ")),
-                Err(why) => format!("✗ {}: {why}\n", server.name),
-            };
-            output::print(&line)?;
-        }
-    }
-    Ok(if failed {
-        ExitReason::Failed
-    } else {
-        ExitReason::Ok
-    })
 }
 
 async fn serve(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, CommandFailure> {

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 
-use crate::flow::lab::{KEY, calls_terminal};
+use crate::flow::lab::{KEY, calls_terminal, calls_tool};
 use crate::hermetic::Hermetic;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,6 +41,64 @@ async fn one_question_is_answered_and_nothing_stays() {
             .to_string()
             .contains(r#"\"output\":\"42\""#)
     );
+    let left = hermetic.run(&["sandbox", "list", "--json"]).json();
+    assert_eq!(left, json!([]));
+}
+
+/// An MCP server with one tool, in as few lines as it takes.
+const SERVER: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answers = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {}},
+        "tools/list": {"tools": [{"name": "where", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": "in " + __import__("os").getcwd()}]},
+    }
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answers[asked["method"]]}), flush=True)
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tools_of_mcp_servers_are_there_at_a_keyboard_too() {
+    let script = [
+        calls_tool("mcp_place_where", &json!({})),
+        Reply::streams(&["It is there."]),
+    ];
+    let test = "the_tools_of_mcp_servers_are_there_at_a_keyboard_too";
+    let Some((hermetic, model)) = with_model(test, script).await else {
+        return;
+    };
+    let config = std::fs::read_to_string(hermetic.path("config.yaml")).unwrap();
+    let servers = json!({
+        "place": {"command": "python3", "args": ["-c", SERVER]},
+        "broken": {"command": "/nowhere/to/be/found"},
+    });
+    let hermetic = hermetic.file("config.yaml", &format!("{config}mcp_servers: {servers}\n"));
+    let ended = hermetic.run(&["chat", "-q", "where are you?"]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (0, "It is there.\n"),
+        "{}",
+        ended.err
+    );
+    // One that does not start breaks nothing, and is said beside the answer.
+    assert!(
+        ended
+            .err
+            .contains("The MCP server \"broken\" is not available"),
+        "{}",
+        ended.err
+    );
+    let asked = model.received();
+    assert!(
+        asked[0].body["tools"]
+            .to_string()
+            .contains("mcp_place_where")
+    );
+    let shown = asked[1].body["messages"].to_string();
+    assert!(shown.contains("in /workspace"), "{shown}");
     let left = hermetic.run(&["sandbox", "list", "--json"]).json();
     assert_eq!(left, json!([]));
 }

@@ -1,5 +1,7 @@
 //! `hermetic mcp`, used by clients that we did not write.
 
+mod login;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -165,6 +165,7 @@ fn own_command(command: &ReducedCommand) -> Vec<HarmFinding> {
         ["exec", ..] => !command.has_arg("--yes"),
         ["gateway", "run", ..] => true,
         ["sandbox", "exec" | "cp", ..] => false,
+        ["mcp", "login" | "logout", ..] => false,
         [alone, ..] if LOOKS.contains(&alone) => true,
         [_, verb, ..] => GROUP_LOOKS.contains(&verb),
         [_] => false,

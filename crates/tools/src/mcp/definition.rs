@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use hermetic_redact::Redactor;
 use serde_json::{Map, Value, json};
 
+use super::document_act::DocumentAct;
 use super::settings::{McpServerSettings, digest};
 use crate::shown::legible;
 
@@ -30,6 +31,16 @@ pub(super) struct ToolDefinition {
     pub(super) schema: Value,
     /// Of all that the server said about it, before anything was taken out.
     pub(super) digest: String,
+    pub(super) act: ToolAct,
+}
+
+/// What is done when a tool is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToolAct {
+    /// The server's own tool of that name.
+    Call,
+    /// One of ours, which reads what the server has besides tools.
+    Document(DocumentAct),
 }
 
 /// One tool under the name by which the model calls it.
@@ -68,6 +79,7 @@ impl ToolDefinition {
             description: text(words.unwrap_or("(no description)"), LONGEST_DESCRIPTION),
             schema: as_object_schema(cleaned(schema, redactor)),
             digest: digest(tool.to_string().as_bytes()),
+            act: ToolAct::Call,
         })
     }
 }
@@ -214,6 +226,8 @@ mod tests {
             connect_timeout: Duration::from_secs(1),
             include: None,
             exclude: Vec::new(),
+            resources: true,
+            prompts: true,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hermetic_egress::EgressClient;
+use hermetic_oauth::BearerLogin;
 use hermetic_types::Secret;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
@@ -13,20 +14,22 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::IDLE;
+use super::authorization::{self, Refused};
+use super::events::{EventStream, Resumption};
 use super::message::{
-    LONGEST_MESSAGE, LineCutter, RequestFailure, ServerMessage, notification,
-    read as read_messages, request,
+    LONGEST_MESSAGE, RequestFailure, ServerMessage, notification, read as read_messages, request,
 };
 use crate::web_request::{WebAnswer, WebRequest, WebRequestError};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const LONGEST_SESSION: usize = 1024;
 /// Of an answer that is no success, what is told of it.
 const LONGEST_COMPLAINT: usize = 2000;
-/// What one answer may come to as events, comments and notifications included.
-const MOST_EVENT_BYTES: usize = 16 * 1024 * 1024;
 const NOTICE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the events of one request are taken up again where they broke off.
+const MOST_RESUMPTIONS: usize = 32;
 
 /// A server at an address, and the session that it gave us. Dropping it ends the session.
 #[derive(Debug)]
@@ -34,6 +37,7 @@ pub(super) struct HttpLink {
     client: EgressClient,
     address: Uri,
     headers: HeaderMap,
+    login: Option<BearerLogin>,
     state: Arc<Mutex<HttpState>>,
     next_id: AtomicU64,
     tools_changed: AtomicBool,
@@ -54,6 +58,7 @@ impl HttpLink {
         client: EgressClient,
         url: &str,
         headers: &[(String, Secret)],
+        login: Option<BearerLogin>,
     ) -> Result<Self, RequestFailure> {
         let failed = |what: &str| RequestFailure(format!("its {what} cannot be used"));
         let address = url.parse().map_err(|_| failed("url"))?;
@@ -76,12 +81,18 @@ impl HttpLink {
         let mut end = WebRequest::new(Method::DELETE, Uri::clone(&address));
         end.headers = written.clone();
         let dropped = CancellationToken::new();
-        let watched = Arc::clone(&state);
-        tokio::spawn(let_go(watched, end, client.clone(), dropped.clone()));
+        let ending = SessionEnd {
+            state: Arc::clone(&state),
+            end,
+            client: client.clone(),
+            login: login.clone(),
+        };
+        tokio::spawn(ending.let_go(dropped.clone()));
         Ok(Self {
             client,
             address,
             headers: written,
+            login,
             state,
             next_id: AtomicU64::new(1),
             tools_changed: AtomicBool::new(false),
@@ -134,10 +145,10 @@ impl HttpLink {
         message: &Value,
         patience: Duration,
     ) -> Result<Value, RequestFailure> {
+        let deadline = Instant::now() + patience;
         let mut answer = self.post(message, patience).await?;
-        let kind = answer.header("content-type").to_ascii_lowercase();
-        if kind.starts_with("text/event-stream") {
-            return self.answer_among_events(id, answer).await;
+        if is_events(&answer) {
+            return self.answer_among_events(id, answer, deadline).await;
         }
         let body = answer
             .bytes(LONGEST_MESSAGE)
@@ -152,37 +163,37 @@ impl HttpLink {
         }
     }
 
-    /// Events as they come, until one of them is the answer.
+    /// Events as they come, until one of them is the answer. Where the server ends them before that and has
+    /// numbered them, they are taken up again behind the last one.
     async fn answer_among_events(
         &self,
         id: u64,
-        mut answer: WebAnswer,
+        answer: WebAnswer,
+        deadline: Instant,
     ) -> Result<Value, RequestFailure> {
-        let mut cutter = LineCutter::default();
-        let (mut data, mut read) = (Vec::new(), 0);
-        while let Some(piece) = answer.piece().await.map_err(|error| broken(&error))? {
-            read += piece.len();
-            if read > MOST_EVENT_BYTES {
-                return Err(RequestFailure("it sends events without end".to_owned()));
-            }
-            cutter.push(&piece);
-            loop {
-                let too_long = |_| RequestFailure("it sent an event that is too long".to_owned());
-                let Some(line) = cutter.next_line().map_err(too_long)? else {
-                    break;
-                };
-                let line = line.strip_suffix(b"\r").unwrap_or(line);
-                if let Some(more) = line.strip_prefix(b"data:") {
-                    data.extend_from_slice(more.strip_prefix(b" ").unwrap_or(more));
-                    data.push(b'\n');
-                } else if line.is_empty() && !data.is_empty() {
-                    let messages = read_messages(&data).unwrap_or_default();
-                    data.clear();
-                    if let Some(outcome) = self.look_through(id, messages).await {
-                        return outcome;
-                    }
+        let mut events = EventStream::over(answer);
+        let mut resumption = Resumption::default();
+        for _ in 0..=MOST_RESUMPTIONS {
+            while let Some(data) = events.next(&mut resumption).await? {
+                let messages = read_messages(&data).unwrap_or_default();
+                if let Some(outcome) = self.look_through(id, messages).await {
+                    return outcome;
                 }
             }
+            let Some(last) = &resumption.last_event else {
+                break;
+            };
+            sleep_until((Instant::now() + resumption.pause).min(deadline)).await;
+            let mut get = self.message(Method::GET);
+            get.headers.insert(LAST_EVENT, last.clone());
+            get.headers
+                .insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+            let patience = deadline.saturating_duration_since(Instant::now());
+            let again = self.send(get, patience).await?;
+            if !is_events(&again) {
+                break;
+            }
+            events.go_on(again);
         }
         Err(RequestFailure("it broke off before it answered".to_owned()))
     }
@@ -209,27 +220,49 @@ impl HttpLink {
     }
 
     async fn post(&self, message: &Value, patience: Duration) -> Result<WebAnswer, RequestFailure> {
-        let mut post = WebRequest::new(Method::POST, self.address.clone());
-        post.headers = self.headers.clone();
+        let mut post = self.message(Method::POST);
         let json = HeaderValue::from_static("application/json");
         let both = HeaderValue::from_static("application/json, text/event-stream");
         post.headers.insert(CONTENT_TYPE, json);
         post.headers.insert(ACCEPT, both);
-        {
-            let state = self.state();
-            if let Some(session) = &state.session {
-                post.headers.insert(SESSION, session.clone());
-            }
-            if let Some(version) = state.version {
-                post.headers
-                    .insert(VERSION, HeaderValue::from_static(version));
-            }
-        }
         post.body = message.to_string();
-        let mut answer = post
-            .send(&self.client, patience)
-            .await
-            .map_err(|error| broken(&error))?;
+        self.send(post, patience).await
+    }
+
+    /// A request with all that every request has.
+    fn message(&self, method: Method) -> WebRequest {
+        let mut message = WebRequest::new(method, self.address.clone());
+        message.headers = self.headers.clone();
+        let state = self.state();
+        if let Some(session) = &state.session {
+            message.headers.insert(SESSION, session.clone());
+        }
+        if let Some(version) = state.version {
+            let version = HeaderValue::from_static(version);
+            message.headers.insert(VERSION, version);
+        }
+        message
+    }
+
+    async fn send(
+        &self,
+        message: WebRequest,
+        patience: Duration,
+    ) -> Result<WebAnswer, RequestFailure> {
+        let sent = match &self.login {
+            Some(login) => authorization::send(login, message, &self.client, patience).await,
+            None => {
+                let sent = message.send(&self.client, patience).await;
+                sent.map(Ok).map_err(|error| broken(&error))
+            }
+        };
+        let mut answer = match sent? {
+            Ok(answer) => answer,
+            Err(Refused { status, why }) => {
+                self.note_refusal(status);
+                return Err(why);
+            }
+        };
         if answer.status.is_success() {
             let session = answer.headers.get(&SESSION);
             if let Some(session) = session.filter(|session| session.len() <= LONGEST_SESSION) {
@@ -240,20 +273,23 @@ impl HttpLink {
         Err(self.refused(&mut answer).await)
     }
 
+    /// A session that the server has forgotten, in whatever words it says so: the next request begins
+    /// another.
+    fn note_refusal(&self, status: StatusCode) {
+        let mut state = self.state();
+        let is_refused = status.is_client_error() && state.session.is_some();
+        state.is_over |= is_refused || status == StatusCode::NOT_FOUND;
+    }
+
     async fn refused(&self, answer: &mut WebAnswer) -> RequestFailure {
         let status = answer.status;
-        {
-            // A session that the server has forgotten, in whatever words it says so: the next request
-            // begins another.
-            let mut state = self.state();
-            let is_refused = status.is_client_error() && state.session.is_some();
-            state.is_over |= is_refused || status == StatusCode::NOT_FOUND;
-        }
+        self.note_refusal(status);
         let words = answer.text(LONGEST_COMPLAINT).await.unwrap_or_default();
         RequestFailure(match status {
             StatusCode::UNAUTHORIZED => format!(
-                "it wants a login ({status}); put a token into `headers:` of the server, or into \
-                 gateway.egress.credentials for its host"
+                "it wants a login ({status}); write `auth: oauth` for the server and log in with hermetic \
+                 mcp login, or put a token into its `headers:`, or into gateway.egress.credentials for its \
+                 host"
             ),
             _ if status.is_redirection() => format!(
                 "it points to another address ({status}), which is not followed: {}",
@@ -272,41 +308,55 @@ impl HttpLink {
     }
 }
 
-/// Tells the server that its session is not needed any more, once the link was dropped or nobody used it
-/// for long.
-async fn let_go(
+/// What it takes to tell a server that its session is not needed any more.
+struct SessionEnd {
     state: Arc<Mutex<HttpState>>,
-    mut end: WebRequest,
+    end: WebRequest,
     client: EgressClient,
-    dropped: CancellationToken,
-) {
-    let idle = async {
-        loop {
-            let until = locked(&state).last_use + IDLE;
-            sleep_until(until).await;
-            let mut state = locked(&state);
-            if state.last_use + IDLE <= until {
-                // In one go with the look: nobody begins to use it meanwhile.
-                state.is_over = true;
-                return;
+    login: Option<BearerLogin>,
+}
+
+impl SessionEnd {
+    /// Once the link was dropped, or nobody used it for long.
+    async fn let_go(mut self, dropped: CancellationToken) {
+        let idle = async {
+            loop {
+                let until = locked(&self.state).last_use + IDLE;
+                sleep_until(until).await;
+                let mut state = locked(&self.state);
+                if state.last_use + IDLE <= until {
+                    // In one go with the look: nobody begins to use it meanwhile.
+                    state.is_over = true;
+                    return;
+                }
             }
+        };
+        tokio::select! {
+            () = idle => {}
+            () = dropped.cancelled() => {}
         }
-    };
-    tokio::select! {
-        () = idle => {}
-        () = dropped.cancelled() => {}
+        let session = locked(&self.state).session.take();
+        if let Some(session) = session {
+            self.end.headers.insert(SESSION, session);
+            let _ = match &self.login {
+                Some(login) => authorization::send(login, self.end, &self.client, NOTICE_TIMEOUT)
+                    .await
+                    .is_ok(),
+                None => self.end.send(&self.client, NOTICE_TIMEOUT).await.is_ok(),
+            };
+        }
     }
-    let session = locked(&state).session.take();
-    if let Some(session) = session {
-        end.headers.insert(SESSION, session);
-        let _ = end.send(&client, NOTICE_TIMEOUT).await;
-    }
+}
+
+fn is_events(answer: &WebAnswer) -> bool {
+    let kind = answer.header("content-type").to_ascii_lowercase();
+    kind.starts_with("text/event-stream")
 }
 
 fn locked(state: &Mutex<HttpState>) -> MutexGuard<'_, HttpState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn broken(error: &WebRequestError) -> RequestFailure {
+pub(super) fn broken(error: &WebRequestError) -> RequestFailure {
     RequestFailure(error.to_string())
 }

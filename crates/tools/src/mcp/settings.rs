@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use hermetic_oauth::BearerLogin;
 use hermetic_types::Secret;
 use sha2::{Digest, Sha256};
 
@@ -20,6 +21,10 @@ pub struct McpServerSettings {
     pub include: Option<Vec<String>>,
     /// The tools that are not offered; has no meaning beside `include`.
     pub exclude: Vec<String>,
+    /// Whether what it has to read is offered.
+    pub resources: bool,
+    /// Whether the prompts it has prepared are.
+    pub prompts: bool,
 }
 
 /// Where a server is, and what is needed to reach it.
@@ -41,6 +46,8 @@ pub enum McpServerPlace {
     Http {
         url: String,
         headers: Vec<(String, Secret)>,
+        /// By which every request is made in somebody's name.
+        login: Option<BearerLogin>,
     },
     /// One that cannot be used as it is written; the words say why, and what to do.
     Refused(String),
@@ -63,9 +70,14 @@ impl McpServerSettings {
                 write!(text, "sandbox {words:?} {:?}", env.keys())
             }
             McpServerPlace::Host { words, env } => write!(text, "host {words:?} {:?}", env.keys()),
-            McpServerPlace::Http { url, headers } => {
+            McpServerPlace::Http {
+                url,
+                headers,
+                login,
+            } => {
                 let names: Vec<_> = headers.iter().map(|(name, _)| name).collect();
-                write!(text, "http {url:?} {names:?}")
+                let login = login.as_ref().map_or("", |_| " by a login");
+                write!(text, "http {url:?} {names:?}{login}")
             }
             McpServerPlace::Refused(_) => write!(text, "refused"),
         };

@@ -30,7 +30,7 @@ struct Origin {
 
 /// Every name is this machine.
 #[derive(Debug)]
-struct Here;
+pub(super) struct Here;
 
 impl Resolver for Here {
     fn resolve<'a>(&'a self, _: &'a HostName) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
@@ -122,6 +122,7 @@ fn server(name: &str, host: &str, port: u16) -> McpServerSettings {
                 "Authorization".to_owned(),
                 Secret::new("Bearer of-the-file"),
             )],
+            login: None,
         },
         ..inside(name, &[])
     }

@@ -44,7 +44,43 @@ async fn the_reference_server_of_everything() {
         .expect("it adds");
     let answer = lab.calls(&person, sum, json!({"a": 2, "b": 40})).await;
     assert!(text(&answer).contains("42"), "{answer}");
+    reads_what_it_has(&lab, &person).await;
     lab.close().await;
+}
+
+/// Its resources and prompts, by the tools that Hermes has for them.
+async fn reads_what_it_has(lab: &Lab, person: &Person) {
+    let listed = lab
+        .calls(person, "mcp_everything_list_resources", json!({}))
+        .await;
+    let first = text(&listed).lines().next().unwrap().to_owned();
+    let first: serde_json::Value = serde_json::from_str(&first).unwrap();
+    let wanted = json!({"uri": first["uri"]});
+    let read = lab
+        .calls(person, "mcp_everything_read_resource", wanted)
+        .await;
+    assert!(!text(&read).trim().is_empty(), "{read}");
+    let missing = json!({"uri": "nothing://there"});
+    let read = lab
+        .calls(person, "mcp_everything_read_resource", missing)
+        .await;
+    assert!(read.get("error").is_some(), "{read}");
+    let listed = lab
+        .calls(person, "mcp_everything_list_prompts", json!({}))
+        .await;
+    let lines = text(&listed).lines();
+    let prompts = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let simple = prompts.filter(|prompt| prompt["arguments"].as_array().is_none_or(Vec::is_empty));
+    let simple = simple.last().expect("one without arguments");
+    let wanted = json!({"name": simple["name"]});
+    let prompt = lab.calls(person, "mcp_everything_get_prompt", wanted).await;
+    assert!(text(&prompt).starts_with("user:"), "{prompt}");
+    // They are judged and recorded like its tools.
+    let decided = person.decided().join("\n");
+    assert!(
+        decided.contains("run mcp_everything_read_resource"),
+        "{decided}"
+    );
 }
 
 #[tokio::test]

@@ -91,7 +91,8 @@ impl TurnScreen {
         }
     }
 
-    fn aside(&self, text: &str) {
+    /// What is said beside the answer.
+    pub(super) fn aside(&self, text: &str) {
         let mut page = self.page();
         self.flush(&mut page);
         let text = self.redactor.redact(text);

@@ -256,7 +256,15 @@ impl<'a> TerminalTalk<'a> {
             Some(sealed) => sealed,
             None => &self.keyboard.agent,
         };
-        let taking = agent.take_turn(turn, stop.clone());
+        let taking = async {
+            // The tools of MCP servers have to be known before the model is asked.
+            if agent.calls_tools() {
+                for notice in tools.prepare(&stop).await {
+                    screen.aside(&notice);
+                }
+            }
+            agent.take_turn(turn, stop.clone()).await
+        };
         let taken = self.attended(taking, &stop, screen).await;
         if let Some(set_aside) = own.set_aside() {
             screen.tell(set_aside.trim_end());

@@ -221,6 +221,11 @@ fn without_effect(config: &Config) -> Vec<MigrationFinding> {
                 "runs in each conversation's sandbox: what it needs has to be in there, and it reaches \
                  what gateway.egress allows",
             ),
+            McpServerKind::Http { login: Some(_), .. } => (
+                Different,
+                "is reached where gateway.egress allows its host, once somebody logged in: hermetic mcp \
+                 login (tokens of Hermes are not taken over)",
+            ),
             McpServerKind::Http { .. } => (
                 Different,
                 "is reached where gateway.egress allows its host",

@@ -1,0 +1,219 @@
+//! One login, from the question to the file.
+
+use hermetic_types::{Secret, SharedClock, Timestamp};
+use reqwest::{StatusCode, Url};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::address;
+use crate::challenge::AuthChallenge;
+use crate::code_flow::{AuthorizationRequest, ExpectedAnswer, FlowSecrets};
+use crate::discovery::{AuthorityMetadata, ProtectedResource};
+use crate::failure::LoginError;
+use crate::login_file::{KeptLogin, LoginFile, LoginState};
+use crate::redirect_listener::RedirectListener;
+use crate::registration;
+use crate::scope::ScopeSet;
+use crate::settings::OAuthSettings;
+use crate::token::{ClientIdentity, TokenEndpoint};
+use crate::wire::AuthorityClient;
+
+/// What a login needs to know.
+#[derive(Debug)]
+pub struct LoginAttempt<'a> {
+    /// The address of the MCP server.
+    pub server: &'a str,
+    pub settings: &'a OAuthSettings,
+    pub file: &'a LoginFile,
+    pub http: &'a AuthorityClient,
+    pub clock: &'a SharedClock,
+}
+
+/// A login that waits for the person.
+#[derive(Debug)]
+pub struct PendingLogin<'a> {
+    attempt: LoginAttempt<'a>,
+    address: Url,
+    secrets: FlowSecrets,
+    authority: AuthorityMetadata,
+    resource: String,
+    scope: ScopeSet,
+    client: ClientIdentity,
+    redirect: String,
+}
+
+impl<'a> LoginAttempt<'a> {
+    /// Finds out who is to be asked, and what.
+    pub async fn begin(self, listener: &RedirectListener) -> Result<PendingLogin<'a>, LoginError> {
+        let server = address::server(self.server)?;
+        let kept = self.file.load()?;
+        let challenge = match kept.challenge {
+            Some(challenge) => challenge,
+            None => self.challenge(&server).await?,
+        };
+        let resource = ProtectedResource::of(self.http, &server, &challenge).await?;
+        let authority = AuthorityMetadata::of(self.http, &server, &resource).await?;
+        let own = |login: &KeptLogin| login.server == self.server;
+        let login = kept.login.filter(own);
+        let scope = self.scope(&challenge, &resource, &authority, login.as_ref());
+        let redirect = listener.address(self.settings);
+        let client = registration::client(
+            self.http,
+            &authority,
+            self.settings,
+            &redirect,
+            &scope,
+            login.as_ref(),
+        );
+        let client = client.await?;
+        let secrets = FlowSecrets::random()?;
+        let request = AuthorizationRequest {
+            endpoint: &authority.authorization_endpoint,
+            client: &client.id,
+            redirect: &redirect,
+            resource: &resource.resource,
+            scope: &scope,
+        };
+        Ok(PendingLogin {
+            address: request.address(&secrets),
+            secrets,
+            authority,
+            resource: resource.resource,
+            scope,
+            client,
+            redirect,
+            attempt: self,
+        })
+    }
+
+    /// What the server says to somebody without a token.
+    async fn challenge(&self, server: &Url) -> Result<AuthChallenge, LoginError> {
+        let hello = json!({
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "hermetic", "version": env!("CARGO_PKG_VERSION")},
+            },
+        });
+        let both = "application/json, text/event-stream";
+        let answer = self.http.post_json(server, &hello, both).await?;
+        let headers = answer.headers.get_all("www-authenticate").iter();
+        let read = AuthChallenge::read(headers.filter_map(|value| value.to_str().ok()));
+        let wants_login = matches!(
+            answer.status,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+        );
+        Ok(read.filter(|_| wants_login).unwrap_or_default())
+    }
+
+    /// The operator's word, else what the server wants. A login that was too small grows: what it had is
+    /// asked for again beside what was missing.
+    fn scope(
+        &self,
+        challenge: &AuthChallenge,
+        resource: &ProtectedResource,
+        authority: &AuthorityMetadata,
+        login: Option<&KeptLogin>,
+    ) -> ScopeSet {
+        if let Some(written) = &self.settings.scope {
+            return ScopeSet::parse(written);
+        }
+        let suggested = challenge.scope.as_ref().or(resource.scopes.as_ref());
+        let mut scope = suggested.cloned().unwrap_or_default();
+        if challenge.is_insufficient
+            && let Some(before) = login.and_then(|login| login.scope.clone())
+        {
+            scope = before.with(&scope);
+        }
+        if authority.scopes.contains("offline_access") {
+            scope.add("offline_access");
+        }
+        scope
+    }
+}
+
+impl PendingLogin<'_> {
+    /// What the person opens in a browser.
+    pub fn address(&self) -> &str {
+        self.address.as_str()
+    }
+
+    pub fn issuer(&self) -> &str {
+        &self.authority.issuer
+    }
+
+    /// What is asked for, in the server's words.
+    pub fn scope(&self) -> String {
+        self.scope.as_text()
+    }
+
+    /// The code in what the browser came back with: an address, or what stands behind its question mark.
+    pub fn code(&self, answer: &str) -> Result<Secret, LoginError> {
+        let expected = ExpectedAnswer {
+            state: &self.secrets.state,
+            issuer: &self.authority.issuer,
+            names_issuer: self.authority.names_issuer,
+        };
+        expected.code(answer)
+    }
+
+    /// The code, once a browser comes back to the port with it.
+    pub async fn wait(&self, listener: &RedirectListener) -> Result<Secret, LoginError> {
+        let patience = self.attempt.settings.timeout;
+        let waited = timeout(patience, listener.answer(|answer| self.code(answer)));
+        waited
+            .await
+            .unwrap_or_else(|_| Err(LoginError::Slow(patience.as_secs())))
+    }
+
+    /// Trades the code for tokens and keeps them.
+    pub async fn finish(self, code: &Secret) -> Result<(), LoginError> {
+        let attempt = &self.attempt;
+        let locked = attempt.file.lock().await?;
+        let room = locked.reserve()?;
+        let endpoint = TokenEndpoint {
+            http: attempt.http,
+            address: &self.authority.token_endpoint,
+            client: &self.client,
+            resource: &self.resource,
+        };
+        let now = attempt.clock.now();
+        let fields = [
+            ("grant_type", "authorization_code"),
+            ("code", code.expose()),
+            ("redirect_uri", &self.redirect),
+            ("code_verifier", self.secrets.verifier.expose()),
+        ];
+        let given = endpoint.ask(&fields, now).await?;
+        let login = KeptLogin {
+            server: attempt.server.to_owned(),
+            resource: self.resource,
+            issuer: self.authority.issuer,
+            token_endpoint: self.authority.token_endpoint.to_string(),
+            is_registered: attempt.settings.client_id.is_none() && !is_document(&self.client),
+            client: self.client,
+            redirect: self.redirect,
+            access: given.access,
+            refresh: given.refresh,
+            since_seconds: now.seconds(),
+            expires_seconds: given.expires.map(Timestamp::seconds),
+            // It may have given less than was asked for, and says so then.
+            scope: given
+                .scope
+                .or(Some(self.scope))
+                .filter(|scope| !scope.is_empty()),
+        };
+        let state = LoginState {
+            challenge: None,
+            login: Some(login),
+        };
+        Ok(locked.write(&room, &state)?)
+    }
+}
+
+fn is_document(client: &ClientIdentity) -> bool {
+    client.id.starts_with("https://")
+}

@@ -1,0 +1,159 @@
+//! Requests to authorization servers: bounded in size and time, never redirected.
+
+use std::time::Duration;
+
+use hermetic_types::Secret;
+use hermetic_upstream::UpstreamProxy;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, Response, StatusCode, Url, redirect};
+use serde_json::Value;
+
+use crate::failure::LoginError;
+
+/// A document of an authorization server, or an answer of its.
+const LARGEST_ANSWER: usize = 256 * 1024;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Our way to authorization servers. Clones share connections.
+#[derive(Clone, Debug)]
+pub struct AuthorityClient(Client);
+
+/// An answer that was read whole.
+#[derive(Debug)]
+pub(crate) struct WireAnswer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// `null` for what is no JSON.
+    pub(crate) json: Value,
+}
+
+impl AuthorityClient {
+    /// `proxy`: the gateway's own, not that of sandboxes.
+    pub fn new(proxy: Option<&UpstreamProxy>) -> Result<Self, LoginError> {
+        let mut builder = Client::builder()
+            .timeout(PATIENCE)
+            // A redirect would carry a code or a token to where nobody looked.
+            .redirect(redirect::Policy::none())
+            .no_proxy();
+        if let Some(proxy) = proxy {
+            builder = builder.proxy(proxy.for_client());
+        }
+        let built = builder.build();
+        Ok(Self(
+            built.map_err(|error| LoginError::Client(error.to_string()))?,
+        ))
+    }
+
+    pub(crate) async fn get(&self, address: &Url) -> Result<WireAnswer, LoginError> {
+        let json = HeaderValue::from_static("application/json");
+        let request = self.0.get(address.clone()).header(ACCEPT, json);
+        self.send(address, request).await
+    }
+
+    /// `headers` on top of those that a request with JSON has.
+    pub(crate) async fn post_json(
+        &self,
+        address: &Url,
+        body: &Value,
+        accept: &'static str,
+    ) -> Result<WireAnswer, LoginError> {
+        let request = self.0.post(address.clone()).json(body);
+        let request = request.header(ACCEPT, HeaderValue::from_static(accept));
+        self.send(address, request).await
+    }
+
+    pub(crate) async fn post_form(
+        &self,
+        address: &Url,
+        form: &Secret,
+        authorization: Option<&Secret>,
+    ) -> Result<WireAnswer, LoginError> {
+        let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let json = HeaderValue::from_static("application/json");
+        let mut request = self.0.post(address.clone());
+        request = request.header(CONTENT_TYPE, kind).header(ACCEPT, json);
+        if let Some(authorization) = authorization {
+            let value = HeaderValue::from_str(authorization.expose());
+            let mut value = value.map_err(|_| LoginError::UnusableToken("its client's name"))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        self.send(address, request.body(form.expose().to_owned()))
+            .await
+    }
+
+    async fn send(
+        &self,
+        address: &Url,
+        request: reqwest::RequestBuilder,
+    ) -> Result<WireAnswer, LoginError> {
+        let unreachable = |error: reqwest::Error| {
+            let why = match error.is_timeout() {
+                true => "it did not answer in time".to_owned(),
+                // Without the address, which may hold a code.
+                false => reasons(&error.without_url()),
+            };
+            LoginError::Unreachable {
+                address: shown(address),
+                why,
+            }
+        };
+        let mut response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(LoginError::Redirected {
+                address: shown(address),
+                status,
+            });
+        }
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(unreachable)? {
+            if body.len() + piece.len() > LARGEST_ANSWER {
+                return Err(LoginError::TooLarge {
+                    address: shown(address),
+                    most: LARGEST_ANSWER,
+                });
+            }
+            body.extend_from_slice(&piece);
+            if is_stream(&response) {
+                // Events have no end; the head is what was wanted.
+                break;
+            }
+        }
+        Ok(WireAnswer {
+            status,
+            headers: response.headers().clone(),
+            json: serde_json::from_slice(&body).unwrap_or(Value::Null),
+        })
+    }
+}
+
+impl WireAnswer {
+    pub(crate) fn text(&self, field: &str) -> Option<&str> {
+        self.json.get(field).and_then(Value::as_str)
+    }
+}
+
+/// An address for people, without what stands behind a question mark.
+pub(crate) fn shown(address: &Url) -> String {
+    let mut address = address.clone();
+    address.set_query(None);
+    address.to_string()
+}
+
+fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+fn reasons(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words.push_str(": ");
+        words.push_str(&error.to_string());
+        cause = error.source();
+    }
+    words
+}
