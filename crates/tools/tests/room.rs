@@ -346,7 +346,7 @@ pub(crate) fn kit(
         ),
         web: wishes.web.clone(),
         images: None,
-        todo: Some(TodoLists::new(store.todo_lists())),
+        todo: store.map(|store| TodoLists::new(store.todo_lists())),
     }
 }
 
