@@ -32,7 +32,7 @@ impl SchedulesConfig {
             timezone: pick
                 .maybe_text("timezone")
                 .filter(|zone| !zone.trim().is_empty()),
-            max_parallel_jobs: match pick.count("cron.max_parallel_jobs") {
+            max_parallel_jobs: match pick.count::<u32>("cron.max_parallel_jobs") {
                 0 => MOST_AT_ONCE,
                 count => count.min(MOST_AT_ONCE),
             },
