@@ -139,7 +139,7 @@ impl AgentConnection {
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Value) -> Result<(), AgentFailure> {
-        self.send(wire::notification(method, params)).await
+        self.send(wire::notification(method, &params)).await
     }
 
     /// Asks, and waits for the answer no longer than that.
@@ -178,7 +178,7 @@ impl AgentConnection {
             id,
             answered,
         };
-        self.send(wire::request(id, method, params)).await?;
+        self.send(wire::request(id, method, &params)).await?;
         Ok(begun)
     }
 
@@ -326,7 +326,7 @@ impl AgentReader {
                     Some(turn) => {
                         let _ = turn.send(AgentMessage::Permission { id, params }).await;
                     }
-                    None if is_permission => self.answer(wire::reply(&id, cancelled())),
+                    None if is_permission => self.answer(wire::reply(&id, &cancelled())),
                     None => self.answer(wire::not_offered(&id)),
                 }
             }

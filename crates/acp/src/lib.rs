@@ -21,8 +21,6 @@ mod prompt;
 mod running;
 mod sealed_agent;
 mod session;
-#[cfg(test)]
-mod session_tests;
 mod stream;
 mod supervisor;
 mod update;

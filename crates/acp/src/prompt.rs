@@ -101,13 +101,13 @@ impl AgentSession {
                             true => asking.push(ask(id, request, supervisor, &answers)),
                             false => {
                                 let no = request.map_or_else(cancelled, |no| no.outcome(PermissionAnswer::Deny));
-                                self.connection.send(wire::reply(&id, no)).await?;
+                                self.connection.send(wire::reply(&id, &no)).await?;
                             }
                         }
                     }
                 }
                 Some((id, outcome)) = asking.next(), if !asking.is_empty() => {
-                    self.connection.send(wire::reply(&id, outcome)).await?;
+                    self.connection.send(wire::reply(&id, &outcome)).await?;
                     self.connection.note_sign();
                 }
                 answer = asked.answer() => break answer?,
@@ -156,7 +156,7 @@ impl AgentSession {
             AgentMessage::Update(SessionUpdate::Thought(piece)) => listener.thought(&piece),
             AgentMessage::Update(SessionUpdate::Plan(plan)) => listener.plan(&plan),
             AgentMessage::Update(SessionUpdate::Tool(news)) => {
-                self.hear_of_tool(news, state, listener, supervisor);
+                self.hear_of_tool(&news, state, listener, supervisor);
             }
             AgentMessage::Update(SessionUpdate::Cost(cost)) => state.cost = Some(cost),
             AgentMessage::Update(SessionUpdate::Other) => {}
@@ -166,7 +166,7 @@ impl AgentSession {
 
     fn hear_of_tool(
         &self,
-        news: ToolNews,
+        news: &ToolNews,
         state: &mut PromptState,
         listener: &mut dyn PromptListener,
         supervisor: &dyn AgentSupervisor,
@@ -175,7 +175,7 @@ impl AgentSession {
             if state.tools.len() >= MOST_TOOL_CALLS {
                 return;
             }
-            let tool = ReportedTool::begun(&self.agent, &news);
+            let tool = ReportedTool::begun(&self.agent, news);
             supervisor.note_tool(&tool);
             listener.tool_started(&tool);
             state.tools.insert(news.id.clone(), tool);
@@ -184,7 +184,7 @@ impl AgentSession {
             return;
         };
         let was_at_work = tool.is_at_work;
-        tool.hear(&news);
+        tool.hear(news);
         if was_at_work && !tool.is_at_work {
             supervisor.note_tool(tool);
             listener.tool_ended(tool);

@@ -188,3 +188,7 @@ fn initialize() -> Value {
         "clientInfo": {"name": "hermetic", "title": "Hermetic", "version": env!("CARGO_PKG_VERSION")},
     })
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -63,15 +63,15 @@ impl LineCutter {
     }
 }
 
-pub(crate) fn request(id: u64, method: &str, params: Value) -> Vec<u8> {
+pub(crate) fn request(id: u64, method: &str, params: &Value) -> Vec<u8> {
     line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 
-pub(crate) fn notification(method: &str, params: Value) -> Vec<u8> {
+pub(crate) fn notification(method: &str, params: &Value) -> Vec<u8> {
     line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
 }
 
-pub(crate) fn reply(id: &Value, result: Value) -> Vec<u8> {
+pub(crate) fn reply(id: &Value, result: &Value) -> Vec<u8> {
     line(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 

@@ -118,8 +118,8 @@ mod tests {
     #[tokio::test]
     async fn what_was_chosen_and_what_is_kept_is_the_conversations_own() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared());
-        let store = store.await.unwrap();
+        let path = folder.path().join("s.db");
+        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
         let (key, other) = (ConversationKey::new("k"), ConversationKey::new("other"));
         let agents = store.conversation_agents();
         agents.choose(&key, "a").await.unwrap();
