@@ -138,14 +138,16 @@ impl CallTails {
         // Held while it is made legible: of many who ask one does the work. The call that writes does not
         // wait for this lock.
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let streams = self.streams().clone();
-        let bytes = streams.iter().map(|stream| stream.total).sum();
-        if bytes == 0 {
+        let written = |streams: &[StreamTail; 2]| streams.iter().map(|stream| stream.total).sum();
+        let now: u64 = written(&self.streams());
+        if now == 0 {
             return None;
         }
-        if let Some(shown) = shown.as_ref().filter(|shown| shown.bytes == bytes) {
+        if let Some(shown) = shown.as_ref().filter(|shown| shown.bytes == now) {
             return Some(shown.clone());
         }
+        let streams = self.streams().clone();
+        let bytes = written(&streams);
         let [out, err] = streams.map(|stream| stream.legible(redactor));
         let gap = match out.0.is_empty() || err.0.is_empty() || out.0.ends_with('\n') {
             true => "",
