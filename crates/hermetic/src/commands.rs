@@ -113,6 +113,7 @@ impl TopCommand {
         match self {
             Self::Gateway(args) => args.serves(),
             Self::Egress(args) => args.serves(),
+            Self::Dashboard(args) => args.serves(),
             Self::Mcp(_) => true,
             _ => false,
         }

@@ -65,6 +65,12 @@ struct Pass {
     name: Option<String>,
 }
 
+impl DashboardArgs {
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self.command, DashboardCommand::Serve(_))
+    }
+}
+
 pub(crate) fn run(cli: &CommandLine, args: &DashboardArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     // Who has a link or a token is the operator, so they are for a person, and never for what the agent runs.
