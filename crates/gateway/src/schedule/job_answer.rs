@@ -42,7 +42,8 @@ impl Gateway {
         }
         let session = self.open_session(message, control).await?;
         let agent = self.agent_of(message.conversation()).await?;
-        let turn = session.take_turn(agent, control, &SilentObserver);
+        // Nobody could answer the permissions that an agent of others asks for.
+        let turn = session.take_turn(Answerer::Own(agent), control, &SilentObserver);
         tokio::pin!(turn);
         let longest = self.settings.schedules.longest_run;
         let mut was_ended = false;

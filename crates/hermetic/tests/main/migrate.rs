@@ -302,7 +302,11 @@ fn a_configuration_with_mistakes_is_told_and_the_rest_is_looked_at() {
     let ended = hermetic.run(&["migrate"]);
     assert_eq!(ended.code, 1, "{}", ended.out);
     assert!(ended.out.contains("config check"), "{}", ended.out);
-    assert!(ended.out.contains("1 job (morning)"), "{}", ended.out);
+    assert!(
+        ended.out.contains("jobs on a schedule: 1 (morning)"),
+        "{}",
+        ended.out
+    );
     // Nobody is let in by a configuration that nobody can read.
     assert_eq!(hermetic.run(&["migrate", "--apply"]).code, 78);
 }
