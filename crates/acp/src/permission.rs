@@ -141,6 +141,7 @@ fn option(option: &Value) -> Option<PermissionOption> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "a test writes them in place")]
     fn params(options: Value) -> Value {
         json!({
             "sessionId": "s",

@@ -157,6 +157,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "a test writes it in place")]
     fn read(update: Value) -> SessionUpdate {
         SessionUpdate::read(&json!({"sessionId": "s", "update": update}))
     }

@@ -14,7 +14,7 @@ use hermetic_gateway::{OWN_AGENT, ReachableSandboxes};
 use hermetic_redact::Redactor;
 use hermetic_session::{PROXY_PORT, Sandboxes, SpendingBook};
 use hermetic_store::{AgentSessionRows, HistoryRows};
-use hermetic_tools::{McpServers, TodoLists, ToolKit};
+use hermetic_tools::{TodoLists, ToolKit};
 use hermetic_types::{BackendKind, Boundary, ConversationKey, SystemClock};
 
 use super::egress::EgressApprovers;

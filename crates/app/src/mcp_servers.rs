@@ -39,7 +39,7 @@ pub(crate) fn mcp_servers(
             clock,
         ))
     };
-    servers.map(|server| settings(server, &login)).collect()
+    servers.map(|server| settings(server, login)).collect()
 }
 
 /// The file with the login of a server.

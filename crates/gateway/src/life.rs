@@ -272,10 +272,13 @@ impl Gateway {
         }
         let working = async {
             match &slash {
-                Some(ChatCommand::Retry) => self.retry(message, control).await.map(drop),
+                Some(ChatCommand::Retry) => {
+                    let retried = Box::pin(self.retry(message, control));
+                    retried.await.map(drop)
+                }
                 Some(slash) => self.obey(message, slash, control).await.map(drop),
-                None if message.is_scheduled() => self.answer_job(message, control).await,
-                None => self.answer(message, control).await.map(drop),
+                None if message.is_scheduled() => Box::pin(self.answer_job(message, control)).await,
+                None => Box::pin(self.answer(message, control)).await.map(drop),
             }
         };
         tokio::select! {

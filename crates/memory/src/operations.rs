@@ -163,6 +163,7 @@ pub(crate) fn acceptable(content: &str) -> Result<(), BadOperation> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "a test writes them in place")]
     fn read(arguments: Value) -> Result<MemoryChange, BadOperation> {
         MemoryChange::read(arguments.as_object().unwrap())
     }

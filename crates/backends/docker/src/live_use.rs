@@ -28,7 +28,7 @@ pub(crate) async fn live_use(host: &DockerState, ids: &[SandboxId]) -> HashMap<S
         .stream(false)
         .one_shot(true)
         .build();
-    let asked = ids.to_vec().into_iter().map(move |id| {
+    let asked = ids.iter().cloned().map(move |id| {
         let (docker, options) = (docker.clone(), options.clone());
         async move {
             let name = label::name(&id);

@@ -6,7 +6,7 @@ use hermetic_sandbox::Backend;
 use hermetic_warden::client::RunEvent;
 use hermetic_warden::protocol::RunRequest;
 
-use crate::lab::{Lab, sh, stories};
+use crate::lab::{sh, stories};
 
 stories! {
     async fn what_a_sandbox_uses_is_seen_from_outside(lab: &Lab) {

@@ -50,7 +50,7 @@ pub(super) fn agents(
             Ok(agent) => agents.push(agent),
             Err(why) => problems.push({
                 let problem = ConfigProblem::error(format!("agent.acp: {why}"));
-                let problem = problem.of_key("agent.acp".to_owned());
+                let problem = problem.of_key("agent.acp");
                 match &record.place {
                     Some(place) => problem.at(place),
                     None => problem,

@@ -230,7 +230,7 @@ impl<'a> TurnSupervisor<'a> {
             return;
         }
         self.told.fetch_add(1, Ordering::Relaxed);
-        let text = self.gateway.redactor.redact(refused.trim().to_owned());
+        let text = self.gateway.redactor.redact(refused.trim());
         let reply = ChatReply::text(text.into());
         match timeout(NOTICE_TIMEOUT, chat.send(&said.place, &reply)).await {
             Ok(Ok(_)) => {}

@@ -236,7 +236,7 @@ impl ConversationTask {
             let outcome = match position {
                 Ok(queued) => {
                     let _permit = control.wait_for(queued).await;
-                    gateway.drive(&message, &control).await
+                    Box::pin(gateway.drive(&message, &control)).await
                 }
                 Err(notified) => {
                     gateway.not_heard(message, wording::TOO_MANY_AT_WORK, notified);
@@ -256,7 +256,7 @@ impl ConversationTask {
         ) {
             let control = TurnControl::below(&gateway.cut);
             self.working.spawn(async move {
-                gateway.drive(&message, &control).await;
+                Box::pin(gateway.drive(&message, &control)).await;
                 FinishedWork::Unlisted
             });
             return;
@@ -264,7 +264,7 @@ impl ConversationTask {
         match self.queues.begin_aside() {
             Ok(control) => {
                 self.working.spawn(async move {
-                    gateway.drive(&message, &control).await;
+                    Box::pin(gateway.drive(&message, &control)).await;
                     FinishedWork::Aside(control.stop)
                 });
             }

@@ -103,7 +103,7 @@ impl Gateway {
                 .take_back(conversation, begins, Some(&line), self.now());
             taken.await?;
         }
-        self.answer(message, control).await
+        Box::pin(self.answer(message, control)).await
     }
 }
 

@@ -357,6 +357,7 @@ mod tests {
         Past::read(found, &Redactor::new([], RedactorSettings::default()))
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a test writes them in place")]
     fn asked(past: &Past, arguments: Value) -> Result<Value, String> {
         past.answer(arguments.as_object().unwrap())
     }

@@ -12,7 +12,7 @@ use super::JobDelivery;
 use super::job_message::tick_of;
 use super::overview::shown_moment;
 use crate::Gateway;
-use crate::conversation::TurnControl;
+use crate::conversation::{Answerer, TurnControl};
 use crate::delivery::ParsedAnswer;
 use crate::life::HandleError;
 use crate::message::AcceptedMessage;

@@ -1,7 +1,7 @@
 use hermetic_types::{GatewayId, SystemClock};
 
 use super::*;
-use crate::Store;
+use crate::{RowOwner, Store};
 
 fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)

@@ -111,6 +111,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "a test writes it in place")]
     fn map(value: Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()
     }

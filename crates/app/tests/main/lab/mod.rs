@@ -192,7 +192,8 @@ impl Lab {
 
     /// The questions of this home, as the command line sees them.
     pub(crate) async fn approvals(&self) -> ApprovalRegistry {
-        hermetic_app::approvals(&self.config(), &self.store().await).unwrap()
+        let store = Box::pin(self.store()).await;
+        hermetic_app::approvals(&self.config(), &store).unwrap()
     }
 
     /// Where health is answered.

@@ -1,7 +1,6 @@
 //! What lies in a Hermes home beside its configuration.
 
 use hermetic_memory::Character;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::finding::MigrationFinding;

@@ -35,7 +35,7 @@ fn opencode_answers_and_runs_a_tool_without_its_key() {
 fn opencode_answers_in_a_conversation() {
     let test = "agents::real::opencode_answers_in_a_conversation";
     long_one(test, || {
-        in_conversation(test, "opencode", "ANTHROPIC_API_KEY")
+        in_conversation(test, "opencode", "ANTHROPIC_API_KEY");
     });
 }
 
