@@ -1,7 +1,7 @@
 //! The programs themselves, in a native sandbox, with models that answer under their providers' own names in a
 //! network of the test's.
 //!
-//! They have hundreds of megabytes: the smallest is tried by everybody, the others where tests are long.
+//! They have hundreds of megabytes, so all of them are told where tests are long.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,7 @@ const COMMAND: &str = concat!("python3 - <<'PROBE'\n", include_str!("probe.py"),
 #[test]
 fn opencode_answers_and_runs_a_tool_without_its_key() {
     let test = "agents::real::opencode_answers_and_runs_a_tool_without_its_key";
-    story(test, "opencode", &["ANTHROPIC_API_KEY"]);
+    long_story(test, "opencode", &["ANTHROPIC_API_KEY"]);
 }
 
 /// By the whole way that a conversation takes: the preset, the loan of its key, its folder in our own home.
