@@ -71,6 +71,9 @@ const LONGEST_TEXT: usize = 32 * 1024;
 const LONGEST_SUMMARY: usize = 16_000;
 /// Of a goal, where it names a subtask.
 const SHOWN_GOAL: usize = 60;
+/// A subagent does not ask the person itself, and the list of tasks is that of the agent it works for: several at
+/// once would write over each other.
+const WITHHELD: [&str; 2] = ["clarify", "todo"];
 
 const INSTRUCTIONS: &str = "\n\nYou are a subagent: another agent handed you one task, and you see nothing else of its \
     conversation. Do the task, then say in a few lines what you did, what you found, which files you changed and \
@@ -123,7 +126,8 @@ impl<'a> DelegateTool<'a> {
         });
         let own = fresh.as_ref().unwrap_or(&session.own);
         let tools = AgentTools::new(session.site.kit.toolbox(own, &asker), own)
-            .with_waits(asker.waits().clone());
+            .with_waits(asker.waits().clone())
+            .without(&WITHHELD);
         let _ = tools.prepare(stop).await;
         let meter = gateway.meter(message).without(asker.waits().clone());
         let observer = SubtaskObserver {

@@ -186,6 +186,8 @@ pub struct AgentTools<'a> {
     traces: Option<(&'a MessageTraces, MessageRow)>,
     personal: Option<&'a PersonalTools<'a>>,
     own_tools: Vec<&'a dyn OwnTool>,
+    /// Tools that are there and not for whoever holds these.
+    withheld: &'static [&'static str],
 }
 
 impl<'a> AgentTools<'a> {
@@ -200,6 +202,7 @@ impl<'a> AgentTools<'a> {
             traces: None,
             personal: None,
             own_tools: Vec::new(),
+            withheld: &[],
         }
     }
 
@@ -254,6 +257,12 @@ impl<'a> AgentTools<'a> {
         Some(vision.describe(picture, question, stop).await)
     }
 
+    /// Without the tools of these names.
+    pub(crate) fn without(mut self, withheld: &'static [&'static str]) -> Self {
+        self.withheld = withheld;
+        self
+    }
+
     /// With the trace of a message, which is told about calls and about people who were waited for.
     pub(crate) fn traced_in(mut self, traces: &'a MessageTraces, row: MessageRow) -> Self {
         self.traces = Some((traces, row));
@@ -287,6 +296,7 @@ impl ToolSet for AgentTools<'_> {
         let described = self.tools.described().into_iter();
         let personal = self.personal.map(PersonalTools::specs);
         described
+            .filter(|tool| !self.withheld.contains(&&*tool.name))
             .map(|tool| ToolSpec {
                 name: tool.name.into_owned(),
                 description: tool.description,
@@ -304,6 +314,9 @@ impl ToolSet for AgentTools<'_> {
     ) -> BoxFuture<'a, ToolResult> {
         async move {
             let (name, began) = (invocation.name, Instant::now());
+            if self.withheld.contains(&name) {
+                return ToolResult::failed("there is no such tool");
+            }
             if let Some(personal) = self.personal
                 && let Some(answered) = personal.call(name, invocation.arguments).await
             {
