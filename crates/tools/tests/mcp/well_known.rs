@@ -70,7 +70,8 @@ async fn reads_what_it_has(lab: &Lab, person: &Person) {
         .await;
     let lines = text(&listed).lines();
     let prompts = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    let mut simple = prompts.filter(|prompt| prompt["arguments"].as_array().is_none_or(Vec::is_empty));
+    let mut simple =
+        prompts.filter(|prompt| prompt["arguments"].as_array().is_none_or(Vec::is_empty));
     let simple = simple.next_back().expect("one without arguments");
     let wanted = json!({"name": simple["name"]});
     let prompt = lab.calls(person, "mcp_everything_get_prompt", wanted).await;

@@ -81,6 +81,16 @@ const IN_CHATS: &[(&str, &str)] = &[
     ("/sandbox", "/status says where this runs."),
     ("/egress", "/status says what can be reached."),
     ("/lift", "There are no budgets at the keyboard."),
+    (
+        "/agent",
+        "`hermetic chat --agent NAME` has another agent answer.",
+    ),
+    (
+        "/memory",
+        "`hermetic memory list` shows what is remembered.",
+    ),
+    ("/skills", "`hermetic skills list` shows them."),
+    ("/cron", "`hermetic cron list` shows jobs on a schedule."),
 ];
 
 pub(super) fn help() -> String {
