@@ -6,7 +6,7 @@
 
 use hermetic_types::{ConversationKey, Timestamp};
 
-use crate::database::WithoutRoom::Fail;
+use crate::database::WithoutRoom::Wait;
 use crate::database::WriteDurability::Soon;
 use crate::database::{Database, DatabaseRow, SqlStatement};
 use crate::{StoreError, ViewBounds};
@@ -75,7 +75,7 @@ impl LookBackRows {
         .bind(conversation.as_str())
         .bind(person);
         let doing = "note whose a conversation is";
-        let noted = self.database.change(doing, (Soon, Fail), noted);
+        let noted = self.database.change(doing, (Soon, Wait), noted);
         noted.await.map(drop)
     }
 

@@ -90,9 +90,14 @@ impl Gateway {
             return Ok(BTreeSet::new());
         }
         // Whoever becomes the only operator after this one was revoked is somebody else.
-        match documents.replace(DOCUMENT, person, 0).await? {
-            ReplaceOutcome::Yes => Ok([person.to_owned()].into()),
-            ReplaceOutcome::Outrun => Ok(BTreeSet::new()),
+        match documents.replace(DOCUMENT, person, 0).await {
+            Ok(ReplaceOutcome::Yes) => Ok([person.to_owned()].into()),
+            Ok(ReplaceOutcome::Outrun) => Ok(BTreeSet::new()),
+            // Without room the message is answered all the same, and nobody's memories are shown.
+            Err(error) => {
+                tracing::warn!(%error, "whose the memories are could not be written down");
+                Ok(BTreeSet::new())
+            }
         }
     }
 

@@ -88,13 +88,12 @@ fn check_reports_all_errors_and_ends_with_78() {
 
 #[test]
 fn check_lists_what_is_not_used() {
-    let hermetic = Hermetic::with(
-        "terminal: {backend: local}\nmemory: {enabled: true}\nhooks: {}\nx-mine: 1\n",
-    );
+    let hermetic =
+        Hermetic::with("terminal: {backend: local}\ntts: {provider: edge}\nhooks: {}\nx-mine: 1\n");
     insta::assert_snapshot!(hermetic.run(&["config", "check"]).out, @r"
     Features that this configuration asks for and that are not here:
-      memory                                   ~/.hermes/config.yaml:2
-        = nothing is remembered across conversations
+      tts                                      ~/.hermes/config.yaml:2
+        = answers are not spoken
 
     Other keys that have no effect here:
       hooks                                    ~/.hermes/config.yaml:3

@@ -69,6 +69,10 @@ pub(crate) async fn scene(store: Store) -> Scene {
     let answered_before = answered_before.unwrap().unwrap();
     let written = ("t", "{}", "hi");
     add_job(&store, "scene").await.unwrap();
+    let waiting = memory_request("waits", "scene");
+    assert!(store.memories().ask(&waiting, (9, 9)).await.unwrap());
+    let draft = skill_draft("waits");
+    store.skill_drafts().put(&draft, (9, 9)).await.unwrap();
     let deliveries = store.deliveries();
     let reply = deliveries.queue_and_end(answered_before, MessageEnd::Answered, written, now());
     let reply = reply.await.unwrap();
@@ -94,6 +98,26 @@ pub(crate) async fn scene(store: Store) -> Scene {
         sandbox,
         reply,
         sent,
+    }
+}
+
+fn memory_request(id: &str, owner: &str) -> MemoryRequestRow {
+    MemoryRequestRow {
+        id: id.to_owned(),
+        owner: owner.to_owned(),
+        target: "user".to_owned(),
+        operations: "[]".to_owned(),
+        asked_at: now(),
+    }
+}
+
+fn skill_draft(digest: &str) -> SkillDraftRow {
+    SkillDraftRow {
+        owner: "owner".to_owned(),
+        name: format!("deploy-{digest}"),
+        digest: digest.to_owned(),
+        body: "{}".to_owned(),
+        written_at: now(),
     }
 }
 
@@ -268,40 +292,27 @@ pub(crate) fn every_write() -> Vec<Write> {
         }),
         on_disk("memories.ask", |scene| {
             async {
-                let request = MemoryRequestRow {
-                    id: "1".to_owned(),
-                    owner: "owner".to_owned(),
-                    target: "user".to_owned(),
-                    operations: "[]".to_owned(),
-                    asked_at: now(),
-                };
                 let memories = scene.store.memories();
+                let request = memory_request("1", "owner");
                 memories.ask(&request, (9, 9)).await.map(drop)
             }
             .boxed()
         }),
         on_disk("memories.settle", |scene| {
-            async { scene.store.memories().settle("1").await.map(drop) }.boxed()
+            async { scene.store.memories().settle("waits").await.map(drop) }.boxed()
         }),
         on_disk("memories.forget", |scene| {
-            async { scene.store.memories().forget("owner").await.map(drop) }.boxed()
+            async { scene.store.memories().forget("scene").await.map(drop) }.boxed()
         }),
         on_disk("skill_drafts.put", |scene| {
             async {
-                let draft = SkillDraftRow {
-                    owner: "owner".to_owned(),
-                    name: "deploy".to_owned(),
-                    digest: "d".to_owned(),
-                    body: "{}".to_owned(),
-                    written_at: now(),
-                };
                 let drafts = scene.store.skill_drafts();
-                drafts.put(&draft, (9, 9)).await.map(drop)
+                drafts.put(&skill_draft("d"), (9, 9)).await.map(drop)
             }
             .boxed()
         }),
         on_disk("skill_drafts.settle", |scene| {
-            async { scene.store.skill_drafts().settle("d").await.map(drop) }.boxed()
+            async { scene.store.skill_drafts().settle("waits").await.map(drop) }.boxed()
         }),
         soon("look_back.note", |scene| {
             async {

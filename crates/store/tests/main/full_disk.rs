@@ -164,7 +164,7 @@ fn a_waiting_write_ends_when_nobody_waits_any_more() {
     });
 }
 
-/// The real thing: a file system of one megabyte, in a mount namespace of its own.
+/// The real thing: a file system of two megabytes, in a mount namespace of its own.
 #[test]
 fn on_a_file_system_that_fills_nothing_is_taken_and_work_goes_on_with_room() {
     const INSIDE: &str = "STORE_ON_SMALL_DISK";
@@ -177,7 +177,7 @@ fn on_a_file_system_that_fills_nothing_is_taken_and_work_goes_on_with_room() {
         return runtime.block_on(fill(std::path::Path::new(&folder)));
     }
     let folder = tempfile::tempdir().unwrap();
-    let script = "mount -t tmpfs -o size=1m none \"$STORE_ON_SMALL_DISK\" || exit 99; exec \"$@\"";
+    let script = "mount -t tmpfs -o size=2m none \"$STORE_ON_SMALL_DISK\" || exit 99; exec \"$@\"";
     let status = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
         .arg(std::env::current_exe().unwrap())
