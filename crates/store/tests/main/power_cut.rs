@@ -69,6 +69,12 @@ fn what_was_written_before_an_act_is_there_after_a_power_cut() {
             "browser_chat.show",
             "browser_chat.say",
             "browser_chat.forget",
+            "memories.replace",
+            "memories.ask",
+            "memories.settle",
+            "memories.forget",
+            "skill_drafts.put",
+            "skill_drafts.settle",
         ];
         let writes = every_write();
         let mut tried = 0;

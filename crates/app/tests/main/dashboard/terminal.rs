@@ -346,8 +346,9 @@ for (let steps = 0; steps < 18; steps++) await page.keyboard.press("ArrowLeft");
 await page.keyboard.type("c");
 await page.keyboard.press("Enter");
 await shows("arrows-9");
-await page.keyboard.type("sleep 3600");
-await page.keyboard.press("Enter");
+// Not before it runs: a shell that is still reading its line has nothing to interrupt.
+await line("echo slee-$((2+2))ping; sleep 3600");
+await shows("slee-4ping");
 await page.keyboard.press("Control+c");
 await line("echo back-$((1+1))");
 await shows("back-2");
