@@ -16,7 +16,7 @@ use hermetic_audit::AuditEvent;
 use hermetic_chat::Receipt;
 use hermetic_redact::Redacted;
 use hermetic_store::{MessageEnd, OpenMessage, StoreError};
-use hermetic_types::{AccountId, ChatPlace, IncomingMessage};
+use hermetic_types::{AccountId, ChatPlace, ConversationKey, IncomingMessage};
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -109,13 +109,18 @@ impl Gateway {
             self.traces
                 .stage(accepted.row(), || SpanNote::since(receipt.name(), begun));
             self.note_access(accepted);
-            if let Some(day) = &self.outgoing {
-                let said = accepted.said();
-                let person = person_name(said.platform(), &said.sender.id);
-                day.note_speaker(accepted.conversation(), &person);
-            }
+            self.note_speaker(accepted, accepted.conversation());
         }
         Ok(accepted)
+    }
+
+    /// Counts what leaves from a conversation as that of whoever said this.
+    pub(crate) fn note_speaker(&self, message: &AcceptedMessage, conversation: &ConversationKey) {
+        if let Some(day) = &self.outgoing {
+            let said = message.said();
+            let person = person_name(said.platform(), &said.sender.id);
+            day.note_speaker(conversation, &person);
+        }
     }
 
     async fn refuse(

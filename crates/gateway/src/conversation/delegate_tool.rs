@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::own_tool::OwnTool;
 use super::sandbox_tools::{AgentTools, ConversationSandbox};
 use super::turn::TurnSession;
+use super::vision::VisionModel;
 use crate::delivery::without_tags;
 
 /// What handing work on may take.
@@ -122,14 +123,16 @@ impl<'a> DelegateTool<'a> {
         let asker = session.asker.for_subtask(&label);
         let fresh = task.is_fresh.then(|| {
             let key = message.conversation().beside(&RunId::random());
+            gateway.note_speaker(message, &key);
             ConversationSandbox::beside(&gateway.sandboxes, message, &key)
         });
         let own = fresh.as_ref().unwrap_or(&session.own);
+        let meter = gateway.meter(message).without(asker.waits().clone());
         let tools = AgentTools::new(session.site.kit.toolbox(own, &asker), own)
             .with_waits(asker.waits().clone())
+            .seeing(VisionModel::of(gateway, &meter))
             .without(&WITHHELD);
         let _ = tools.prepare(stop).await;
-        let meter = gateway.meter(message).without(asker.waits().clone());
         let observer = SubtaskObserver {
             number: index + 1,
             parent: self.observer,

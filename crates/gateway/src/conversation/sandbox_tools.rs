@@ -54,10 +54,15 @@ impl<'a> ConversationSandbox<'a> {
         }
     }
 
-    /// The same, for what may be told later to whoever said this.
+    /// The same, for what may be told later to whoever said this. What a job leaves running is told to nobody: it
+    /// would become a turn of the chat that the job was made in, which is not where the job speaks.
     pub(crate) fn of(sandboxes: &'a Sandboxes, message: &AcceptedMessage) -> Self {
+        let origin = match message.is_scheduled() {
+            true => None,
+            false => notices::origin(message.said()),
+        };
         Self {
-            origin: notices::origin(message.said()),
+            origin,
             holder: Some(holder_of(message)),
             ..Self::new(sandboxes, message.conversation())
         }
@@ -296,7 +301,6 @@ impl ToolSet for AgentTools<'_> {
         let described = self.tools.described().into_iter();
         let personal = self.personal.map(PersonalTools::specs);
         described
-            .filter(|tool| !self.withheld.contains(&&*tool.name))
             .map(|tool| ToolSpec {
                 name: tool.name.into_owned(),
                 description: tool.description,
@@ -304,6 +308,7 @@ impl ToolSet for AgentTools<'_> {
             })
             .chain(personal.into_iter().flatten())
             .chain(self.own_tools.iter().map(|tool| tool.spec()))
+            .filter(|tool| !self.withheld.contains(&tool.name.as_str()))
             .collect()
     }
 

@@ -29,6 +29,9 @@ use crate::wording;
 use crate::{Gateway, PlatformTools};
 use hermetic_approvals::CommandApprovals;
 
+/// What a job says may go to others than its person, and what it notes nobody could see.
+const NOT_IN_JOBS: [&str; 2] = ["memory", "session_search"];
+
 pub(crate) struct TurnSession<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) message: &'a AcceptedMessage,
@@ -245,7 +248,11 @@ impl TurnSession<'_> {
             .keeping(self.keeper.as_ref())
             .seeing(VisionModel::of(self.gateway, &self.meter))
             .shown_in(&self.gateway.outputs)
-            .with_personal(&self.personal);
+            .with_personal(&self.personal)
+            .without(match self.message.is_scheduled() {
+                true => &NOT_IN_JOBS,
+                false => &[],
+            });
         let notices = match agent.calls_tools() {
             true => tools.prepare(&control.stop).await,
             false => Vec::new(),

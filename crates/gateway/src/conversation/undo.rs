@@ -68,6 +68,8 @@ impl Gateway {
             .history
             .take_back(conversation, last.begins, None, self.now());
         taken.await?;
+        // An agent of others has a memory of its own, which cannot be taken back in part.
+        self.forget_agents(conversation).await?;
         let said = last.words.map(|words| words.text().into_owned());
         let said = said.map_or_else(String::new, |said| format!(" ({})", super::title(&said)));
         Ok(self.redactor.redact(format!(
@@ -102,6 +104,7 @@ impl Gateway {
                 .history
                 .take_back(conversation, begins, Some(&line), self.now());
             taken.await?;
+            self.forget_agents(conversation).await?;
         }
         Box::pin(self.answer(message, control)).await
     }

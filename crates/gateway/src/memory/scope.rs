@@ -43,7 +43,8 @@ impl Gateway {
         let said = message.said();
         let conversation = message.conversation().clone();
         let is_guest = message.admitted().role() == SenderRole::Guest;
-        if said.place.kind != ChatKind::Dm {
+        // What a job says may go to others than its person, so it is told nothing that is theirs.
+        if said.place.kind != ChatKind::Dm || message.is_scheduled() {
             return Ok(MemoryScope {
                 owner: MemoryOwner::Group(conversation.clone()),
                 person: None,

@@ -67,6 +67,11 @@ impl Gateway {
             true => MessageEnd::Failed,
             false => MessageEnd::Answered,
         };
+        // The operator may have removed it meanwhile, to have it say nothing more.
+        if self.job_of(message).await?.is_none() {
+            let removed = "the job was removed";
+            return self.end_job(message, MessageEnd::Refused, removed).await;
+        }
         self.deliver_job(message, &job, (&answer, end)).await
     }
 

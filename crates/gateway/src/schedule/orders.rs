@@ -7,7 +7,7 @@ use hermetic_audit::AuditEvent;
 use hermetic_chat::ReplyRule;
 use hermetic_schedule::{Schedule, scan_prompt};
 use hermetic_store::{JobEdit, JobState, RowOwner, ScheduledJob, StoreError};
-use hermetic_types::{ConversationKey, IncomingMessage, JobId};
+use hermetic_types::{ChatKind, ConversationKey, IncomingMessage, JobId};
 
 use super::job_message::job_origin;
 use super::{JobDelivery, JobDraft, JobOrder, JobRefused, listed_job};
@@ -71,12 +71,22 @@ impl Gateway {
         Ok(job)
     }
 
-    /// The jobs of whoever says this.
+    /// The jobs of whoever says this. Where others read along, only those that were made there.
     pub(super) async fn own_jobs(
         &self,
         message: &AcceptedMessage,
     ) -> Result<Vec<ScheduledJob>, StoreError> {
-        self.jobs.of_person(&person(message)).await
+        let mut own = self.jobs.of_person(&person(message)).await?;
+        let said = message.said();
+        if said.place.kind != ChatKind::Dm {
+            own.retain(|job| {
+                let origin = serde_json::from_str::<IncomingMessage>(&job.origin);
+                origin.is_ok_and(|origin| {
+                    origin.account == said.account && origin.place.chat == said.place.chat
+                })
+            });
+        }
+        Ok(own)
     }
 
     /// One of their jobs, by its id or by a name that only one has.

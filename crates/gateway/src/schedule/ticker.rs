@@ -148,6 +148,7 @@ impl Gateway {
         };
         self.note_job(job, "run");
         let message = AcceptedMessage::claimed(row, admitted);
+        self.note_speaker(&message, message.conversation());
         self.hand_over(message, BusyMode::Queue);
         Ok(true)
     }
