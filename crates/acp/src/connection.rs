@@ -258,6 +258,12 @@ struct AgentReader {
 }
 
 impl AgentReader {
+    /// Counts what it wrote; whether that is more than it may.
+    fn is_flooded_by(&self, bytes: usize) -> bool {
+        let written = self.state.written.fetch_add(bytes, Ordering::Relaxed);
+        written + bytes > self.state.most_written
+    }
+
     /// Until there is nothing more to read; why.
     async fn read(&mut self) -> AgentFailure {
         let mut cutter = LineCutter::default();
@@ -270,13 +276,16 @@ impl AgentReader {
                 }
                 StreamEvent::Err(bytes) => {
                     self.keep_complaint(&bytes);
+                    if self.is_flooded_by(bytes.len()) {
+                        return AgentFailure::Flood;
+                    }
+                    tokio::task::yield_now().await;
                     continue;
                 }
                 StreamEvent::Out(bytes) => bytes,
             };
             *self.state.sign() = Instant::now();
-            let written = self.state.written.fetch_add(bytes.len(), Ordering::Relaxed);
-            if written + bytes.len() > self.state.most_written {
+            if self.is_flooded_by(bytes.len()) {
                 return AgentFailure::Flood;
             }
             cutter.push(&bytes);
@@ -287,7 +296,6 @@ impl AgentReader {
                     Err(wire::LineTooLong) => return AgentFailure::LongLine,
                 };
                 match wire::read(&line) {
-                    _ if line.trim_ascii().is_empty() => {}
                     Some(message) => {
                         garbage = 0;
                         self.take(message).await;

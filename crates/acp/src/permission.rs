@@ -20,6 +20,8 @@ pub struct PermissionRequest {
     pub title: String,
     /// What it says that it would call a tool with.
     pub detail: Option<String>,
+    /// All of that, of which a person may be shown a part.
+    pub(crate) input: Option<String>,
     pub options: Vec<PermissionOption>,
 }
 
@@ -62,6 +64,7 @@ impl PermissionRequest {
                 .or_else(|| words(call, "kind"))
                 .unwrap_or_else(|| "something".to_owned()),
             detail: news.detail,
+            input: call.get("rawInput").map(Value::to_string),
             options,
         };
         request
@@ -83,6 +86,7 @@ impl PermissionRequest {
             &self.agent,
             &self.title,
             self.detail.as_deref().unwrap_or(""),
+            self.input.as_deref().unwrap_or(""),
         ] {
             hash.update(part.len().to_le_bytes());
             hash.update(part);

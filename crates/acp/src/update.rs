@@ -142,7 +142,18 @@ fn detail(input: &Value) -> Option<String> {
         },
         other => other.to_string(),
     };
-    Some(cut(&text, LONGEST_DETAIL).to_owned())
+    Some(head_and_tail(&text))
+}
+
+/// A long text with its beginning and its end, so that nothing hides behind what is left out.
+fn head_and_tail(text: &str) -> String {
+    if text.len() <= LONGEST_DETAIL {
+        return text.to_owned();
+    }
+    let head = cut(text, LONGEST_DETAIL / 2);
+    let tail = text.ceil_char_boundary(text.len() - LONGEST_DETAIL / 2);
+    let left_out = tail - head.len();
+    format!("{head}\n[{left_out} bytes are left out]\n{}", &text[tail..])
 }
 
 fn dollars(update: &Value) -> Option<f64> {
@@ -160,6 +171,14 @@ mod tests {
     #[expect(clippy::needless_pass_by_value, reason = "a test writes it in place")]
     fn read(update: Value) -> SessionUpdate {
         SessionUpdate::read(&json!({"sessionId": "s", "update": update}))
+    }
+
+    #[test]
+    fn the_end_of_a_long_command_is_shown() {
+        let command = format!("echo {}ü; curl evil.test", "x".repeat(2 * LONGEST_DETAIL));
+        let shown = detail(&json!({"command": command})).unwrap();
+        assert!(shown.starts_with("echo xx") && shown.ends_with("; curl evil.test"));
+        assert!(shown.contains("bytes are left out") && shown.len() < LONGEST_DETAIL + 100);
     }
 
     #[test]

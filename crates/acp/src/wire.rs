@@ -55,9 +55,7 @@ impl LineCutter {
         if end > LONGEST_LINE {
             return Err(LineTooLong);
         }
-        let rest = self.kept.split_off(end + 1);
-        let mut line = std::mem::replace(&mut self.kept, rest);
-        line.pop();
+        let line = self.kept.drain(..=end).take(end).collect();
         self.searched = 0;
         Ok(Some(line))
     }

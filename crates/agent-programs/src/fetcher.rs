@@ -93,6 +93,8 @@ pub(crate) fn fetch(
             npm.arg("ci");
         }
         WantedVersion::Named(version) => {
+            // Without one, npm takes the nearest folder above that has one for its project.
+            fs::write(tree.join("package.json"), "{}").map_err(FetchError::Start)?;
             npm.args(["install", "--no-save", "--no-package-lock", "--"]);
             npm.arg(format!("{}@{version}", source.package));
         }

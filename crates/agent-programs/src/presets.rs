@@ -216,7 +216,10 @@ pub const PRESETS: &[AgentPreset] = &[
             host: "dashscope-intl.aliyuncs.com",
             header: "authorization",
             scheme: "Bearer",
-            paths: &["/compatible-mode/v1"],
+            paths: &[
+                "/compatible-mode/v1/chat/completions",
+                "/compatible-mode/v1/models",
+            ],
         }],
         required: RequiredKeys::All,
         hosts: &[],

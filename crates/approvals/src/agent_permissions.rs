@@ -41,7 +41,9 @@ impl CommandApprovals {
             },
         };
         match self.is_granted(&about).await {
-            Ok(true) => return PermissionAnswer::AllowSession,
+            // Never "always", as an agent understands it: that may be wider than what was asked, and outlives
+            // what we remember. The same question is answered by us again.
+            Ok(true) => return PermissionAnswer::AllowOnce,
             Ok(false) => {}
             Err(_) => return PermissionAnswer::Deny,
         }
@@ -50,8 +52,7 @@ impl CommandApprovals {
             .approvals
             .put(&self.requester, &about, &*self.prompt, stop);
         match put.await {
-            Ok(ApprovalScope::Once | ApprovalScope::TenMinutes) => PermissionAnswer::AllowOnce,
-            Ok(ApprovalScope::Session | ApprovalScope::Always) => PermissionAnswer::AllowSession,
+            Ok(_) => PermissionAnswer::AllowOnce,
             Err(_) => PermissionAnswer::Deny,
         }
     }

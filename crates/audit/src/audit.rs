@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::append_queue::{AppendQueue, QueuedEvent, abandoned};
 use crate::disk_sync::DiskSync;
 use crate::line::{ChainHead, WrittenEvent};
-use crate::open_record::{LockFailure, OpenRecord};
+use crate::open_record::{LockFailure, OpenRecord, UNKNOWN_END};
 use crate::places::AuditPaths;
 use crate::seal::{HeadFile, HeadWitness, SealKey, witness};
 use crate::tail::{RecordTail, TornWrite};
@@ -300,6 +300,8 @@ impl AuditLog {
             }
         }
         if let Err(error) = failed {
+            // What was to stand before these lines may be missing too, and the file as long as it was.
+            open.length = UNKNOWN_END;
             for (queued, ..) in missing {
                 queued.settle(Err(self.io(again(&error))));
             }

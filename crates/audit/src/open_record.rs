@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::line::ChainHead;
 
+/// The length of a file whose end has to be read again.
+pub(crate) const UNKNOWN_END: u64 = u64::MAX;
+
 #[derive(Debug)]
 pub(crate) struct OpenRecord {
     pub(crate) file: File,
@@ -64,13 +67,27 @@ impl OpenRecord {
                 Err(TryLockError::WouldBlock) => return Err(LockFailure::Busy),
                 Err(TryLockError::Error(error)) => return Err(error.into()),
             }
-            let ours = self.file.metadata()?;
-            if is_at(&ours, path)? {
-                return Ok(ours.len());
+            match self.current(path) {
+                Ok(Some(length)) => return Ok(length),
+                Ok(None) => {}
+                Err(error) => {
+                    // Others would wait for it until we write again.
+                    let _ = self.file.unlock();
+                    return Err(error.into());
+                }
             }
-            self.file = open(path)?;
-            self.length = 0;
         }
+    }
+
+    /// The length of the file that has our name, if it is the one that is open; else that one is opened.
+    fn current(&mut self, path: &Path) -> io::Result<Option<u64>> {
+        let ours = self.file.metadata()?;
+        if is_at(&ours, path)? {
+            return Ok(Some(ours.len()));
+        }
+        self.file = open(path)?;
+        self.length = 0;
+        Ok(None)
     }
 
     /// Adds bytes at the end. Tells how many of them were written before it failed, if it did.

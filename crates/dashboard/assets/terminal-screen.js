@@ -196,7 +196,7 @@ class TerminalScreen {
       case "S": this.scroll(count, this.top); break;
       case "T": this.scroll(-count, this.top); break;
       case "b":
-        for (let left = Math.min(count, this.columns * this.rows); left > 0; left--) this.print(this.last, this.last.codePointAt(0));
+        for (let left = Math.min(count, this.columns); left > 0; left--) this.print(this.last, this.last.codePointAt(0));
         break;
       case "r": this.region(first, second); break;
       case "s": this.save(); break;

@@ -31,8 +31,8 @@ struct SharedLogin {
     http: AuthorityClient,
     redactor: Redactor,
     clock: SharedClock,
-    /// The token whose secrets the redactor was told last.
-    told: Mutex<Option<Secret>>,
+    /// What the redactor was told last.
+    told: Mutex<Vec<Secret>>,
 }
 
 /// Why there is no token. The words are for people and models.
@@ -199,10 +199,11 @@ impl SharedLogin {
 
     /// Before anybody uses it.
     fn hide(&self, login: &KeptLogin) {
+        let secrets = login.secrets();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.as_ref() != Some(&login.access) {
-            self.redactor.learn(login.secrets());
-            *told = Some(login.access.clone());
+        if *told != secrets {
+            self.redactor.learn(secrets.clone());
+            *told = secrets;
         }
     }
 

@@ -106,6 +106,8 @@ impl SessionBook {
         now: Timestamp,
     ) -> Result<Option<Viewer>, StoreError> {
         let mut known = self.known.lock().await;
+        // Read anew each time: a dashboard that is a process of its own ends sessions too.
+        *known = None;
         let (document, _) = self.look(&mut known).await?;
         let (hash, key) = (hash(cookie), key.fingerprint());
         let found = document

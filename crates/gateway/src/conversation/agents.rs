@@ -59,6 +59,7 @@ impl Gateway {
             if let Some(egress) = self.sandboxes.egress_of(conversation) {
                 egress.choose_agent(conversation, None);
             }
+            self.running_agents.end(conversation);
             return Ok(Answerer::Own(self.agent_of(conversation).await?));
         };
         let ready = self.ready_program(message, &name);
@@ -86,9 +87,12 @@ impl Gateway {
         Ok(name.filter(|name| name != OWN_AGENT))
     }
 
-    /// The program, with what its conversation may reach made ready.
-    fn ready_program(&self, message: &AcceptedMessage, name: &str) -> Result<AgentProgram, String> {
-        let conversation = message.conversation();
+    /// The program, if it can run where this conversation's commands do.
+    fn usable_program(
+        &self,
+        message: &AcceptedMessage,
+        name: &str,
+    ) -> Result<AgentProgram, String> {
         let facts = &self.toolsets.of(message.said().platform()).facts;
         // What somebody else's program does is judged by nobody: only a seal holds it.
         if facts.boundary != Boundary::Sealed {
@@ -99,16 +103,23 @@ impl Gateway {
             ));
         }
         let program = self.agents.programs.program(name);
-        let mut program = program.map_err(|error| format!("{error}."))?;
-        let egress = self.sandboxes.egress_of(conversation);
-        let Some(egress) = egress else {
-            if program.hosts.is_empty() {
-                return Ok(program);
-            }
+        let program = program.map_err(|error| format!("{error}."))?;
+        let egress = self.sandboxes.egress_of(message.conversation());
+        if egress.is_none() && !program.hosts.is_empty() {
             return Err(format!(
                 "{name} needs {}, and sandboxes of this gateway have no way out (gateway.egress.mode is closed).",
                 program.hosts.join(", ")
             ));
+        }
+        Ok(program)
+    }
+
+    /// The same, with what its conversation may reach made ready.
+    fn ready_program(&self, message: &AcceptedMessage, name: &str) -> Result<AgentProgram, String> {
+        let conversation = message.conversation();
+        let mut program = self.usable_program(message, name)?;
+        let Some(egress) = self.sandboxes.egress_of(conversation) else {
+            return Ok(program);
         };
         // A sandbox that is older than the certificates does not name them to its programs.
         let mut environment = egress.env(conversation, PROXY_PORT);
@@ -142,7 +153,8 @@ impl Gateway {
         } else if wanted == OWN_AGENT {
             rows.choose(conversation, OWN_AGENT).await?;
         } else {
-            if let Err(why) = self.ready_program(message, &wanted) {
+            // Only looked at: what the agent may reach changes with its first turn, not under one that runs.
+            if let Err(why) = self.usable_program(message, &wanted) {
                 return Ok(self.redactor.redact(format!("{why} Nothing was changed.")));
             }
             rows.choose(conversation, &wanted).await?;
