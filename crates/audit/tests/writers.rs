@@ -106,8 +106,10 @@ fn writes_until_full() {
         assert!(audit.append(&ran("no room"), at(2)).is_err());
     }
     let own = std::process::id().to_string();
-    let room = Command::new("prlimit").args(["--fsize=unlimited", "--pid", &own]);
-    assert!(room.status().unwrap().success());
+    let room = Command::new("prlimit")
+        .args(["--fsize=unlimited", "--pid", &own])
+        .status();
+    assert!(room.unwrap().success());
     for _ in 0..2 {
         audit.append(&ran("room"), at(3)).unwrap();
         println!("\nwritten");
