@@ -153,13 +153,7 @@ impl ApprovalRegistry {
                 continue;
             }
             self.record_answer(&request)?;
-            // Whoever asked is gone, and the person was told that it holds from now on.
-            if request.state == RequestState::Approved
-                && request.subject == StoredSubject::Host
-                && request.scope == Some(ApprovalScope::Always)
-            {
-                self.keep_rule(&request.conversation, &request.fingerprint);
-            }
+            self.keep_if_for_good(&request);
             self.0.rows.recorded(&request.id).await?;
             settled.push(request);
         }

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use hermetic_egress::{
     ConversationScope as RuleScope, HostAnswer, HostQuestion, RuleBook, RuleEffect, WrittenRule,
 };
-use hermetic_store::{ApprovalScope, StoredSubject};
+use hermetic_store::{ApprovalRequest, ApprovalScope, RequestState, StoredSubject};
 use hermetic_types::ConversationKey;
 use tokio_util::sync::CancellationToken;
 
@@ -31,8 +31,19 @@ impl ApprovalRegistry {
         }
     }
 
+    /// Makes a rule of a host that was allowed for good: the person was told that it holds from now on. Before the
+    /// answer counts as recorded, because nobody looks at it again after that, and whoever asked may be gone.
+    pub(crate) fn keep_if_for_good(&self, request: &ApprovalRequest) {
+        if request.state == RequestState::Approved
+            && request.subject == StoredSubject::Host
+            && request.scope == Some(ApprovalScope::Always)
+        {
+            self.keep_rule(&request.conversation, &request.fingerprint);
+        }
+    }
+
     /// Writes down what a person allowed for good; a small file. What cannot be kept is asked about again.
-    pub(crate) fn keep_rule(&self, conversation: &ConversationKey, host: &str) {
+    fn keep_rule(&self, conversation: &ConversationKey, host: &str) {
         let Some(rules) = self.0.rules.get() else {
             return;
         };
@@ -70,11 +81,8 @@ impl HostApprovals {
             Some(ApprovalScope::Once) => HostAnswer::Once,
             // How long it holds is kept with the grant, which `/new` revokes.
             Some(ApprovalScope::TenMinutes | ApprovalScope::Session) => HostAnswer::Kept,
-            Some(ApprovalScope::Always) => {
-                let host = question.target.to_string();
-                self.approvals.keep_rule(&question.conversation, &host);
-                HostAnswer::Once
-            }
+            // The rule is written down, and the next question finds it.
+            Some(ApprovalScope::Always) => HostAnswer::Once,
             None => HostAnswer::Deny,
         }
     }

@@ -66,6 +66,7 @@ impl PendingRequest {
         self.approvals
             .record_answer(&settled)
             .map_err(|error| cannot_ask(&error))?;
+        self.approvals.keep_if_for_good(&settled);
         let recorded = self.approvals.rows().recorded(&settled.id).await;
         recorded.map_err(|error| cannot_ask(&error))?;
         self.ended = true;

@@ -67,7 +67,7 @@ async fn a_yes_for_always_is_kept_although_whoever_asked_is_gone() {
         format!("localhost:{port}"),
     );
     let kept = || std::fs::read_to_string(book.path()).unwrap_or_default();
-    for _ in 0..600 {
+    for _ in 0..200 {
         if kept().contains(&host) {
             return;
         }
