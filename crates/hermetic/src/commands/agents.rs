@@ -20,6 +20,7 @@ use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
+use crate::gateway_state::{ObservedGateway, look};
 use crate::output::{self, BOLD, DIM, printable};
 use crate::ownership::refuse_root_for_another;
 
@@ -103,6 +104,13 @@ pub(crate) fn run(cli: &CommandLine, args: &AgentsArgs) -> Result<ExitReason, Co
         }
         AgentsCommand::Remove { agents } => {
             may_change(&config)?;
+            // It shows their folders in each new sandbox, and one that is gone would keep all of them from starting.
+            if let ObservedGateway::Running(_) = look(config.home()) {
+                return Err(CommandFailure::new(
+                    "a gateway that runs shows the agents' folders in its sandboxes",
+                    "stop it (`hermetic gateway stop`), remove the agent, and start it again",
+                ));
+            }
             remove_all(&folder, agents)
         }
         AgentsCommand::Check { agents, no_start } => {
