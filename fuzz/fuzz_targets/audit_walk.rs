@@ -39,7 +39,9 @@ fuzz_target!(|bytes: &[u8]| {
     forged.splice(at..at, put_in.iter().copied());
     fs::write(path, &forged).expect("it can be written");
     let walked = walk(path).and_then(hermetic_audit::RecordWalk::finish);
-    assert_eq!(walked.is_err(), !put_in.is_empty(), "{walked:?}");
+    // At the very end, what is no record may be a write that was cut: it is told as that, and no flaw.
+    let noticed = walked.as_ref().map_or(true, |report| report.torn > 0);
+    assert_eq!(noticed, !put_in.is_empty(), "{walked:?}");
 });
 
 /// Walks a file of which nothing is ours, then lets a writer go on behind it. Both may refuse.
