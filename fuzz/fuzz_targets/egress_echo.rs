@@ -1,5 +1,5 @@
-//! Any bytes around a credential that an origin echoes: it does not come back, lengths stay, and how the
-//! answer was cut changes nothing.
+//! Any bytes around a credential that an origin echoes: it does not come back, nor sixteen letters of it,
+//! and lengths stay, however the answer was cut.
 
 #![no_main]
 
@@ -29,9 +29,10 @@ static CREDENTIAL: LazyLock<Credential> = LazyLock::new(|| {
 fuzz_target!(|bytes: &[u8]| {
     let (noise, pieces) = in_pieces(bytes);
     let cut = without_credential(&CREDENTIAL, &pieces);
-    assert_eq!(cut, without_credential(&CREDENTIAL, &[noise]));
-    assert_eq!(cut.len(), noise.len());
-    assert!(!holds(&cut, SECRET.as_bytes()));
+    for passed_on in [&cut, &without_credential(&CREDENTIAL, &[noise])] {
+        assert_eq!(passed_on.len(), noise.len());
+        assert!(!holds_a_part(passed_on), "{passed_on:?}");
+    }
     if let Some(frames) = frames_without_credential(&CREDENTIAL, &pieces) {
         assert_eq!(frames.len(), noise.len());
         assert!(!holds(&frames, SECRET.as_bytes()));
@@ -48,6 +49,17 @@ fuzz_target!(|bytes: &[u8]| {
         "{echo}"
     );
 });
+
+/// Sixteen of its letters and digits in a row, whatever stands between them. Fewer may pass: the first seven
+/// are not held back, so that no event waits for what almost any text begins with.
+fn holds_a_part(text: &[u8]) -> bool {
+    let letters = |text: &[u8]| -> Vec<u8> {
+        let counts = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'*';
+        text.iter().filter(counts).copied().collect()
+    };
+    let (text, secret) = (letters(text), letters(SECRET.as_bytes()));
+    secret.windows(16).any(|part| holds(&text, part))
+}
 
 fn spelt(choice: u8) -> String {
     let escaped = |escape: &dyn Fn(u8) -> String| SECRET.bytes().map(escape).collect::<String>();
