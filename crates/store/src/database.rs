@@ -3,9 +3,8 @@
 //! A handle (`InboxRows`, `SandboxLedger`, …) writes down what it wants as a [`SqlStatement`] and reads what it gets
 //! from a [`DatabaseRow`]. How those reach a disk is decided here, and no type of sqlx leaves this module.
 //!
-//! Today there is SQLite. Another database is another set of connections, migrations and a committer in
-//! this folder, chosen in [`Database::open`]; the few statements that only SQLite understands
-//! (`rowid`, `group_concat`, `changes()`, `INSERT OR REPLACE`) then get a text for each.
+//! There are two: SQLite, a file, in this folder, and PostgreSQL in [`postgres`]. Each has its connections, its
+//! migrations and a committer of its own. A statement is one text for both; where they differ it has two.
 
 mod committer;
 mod copying;
@@ -15,12 +14,14 @@ mod migrations;
 #[cfg(test)]
 mod old_files;
 mod opening;
+mod placeholders;
+mod postgres;
 mod row;
 mod statement;
 mod write;
 
 use hermetic_types::{GatewayId, HealthReport};
-use sqlx::SqlitePool;
+use sqlx::{PgPool, SqlitePool};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -29,6 +30,7 @@ pub use copying::{CopyError, StoreVersion};
 pub use error::{DatabaseError, StoreError};
 pub use opening::OpenError;
 pub(crate) use opening::is_of_earlier_version;
+pub use postgres::{PostgresAddress, PostgresAddressError};
 pub(crate) use row::DatabaseRow;
 pub(crate) use statement::SqlStatement;
 use write::StoreWriter;
@@ -39,11 +41,17 @@ use crate::metrics::{StoreMetrics, StoreOperation};
 /// The open database. Clones share its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Database {
-    /// Cannot write.
-    reader: SqlitePool,
+    reader: DatabaseReader,
     writer: StoreWriter,
     gateway: GatewayId,
     metrics: StoreMetrics,
+}
+
+/// Connections that cannot write.
+#[derive(Clone, Debug)]
+pub(crate) enum DatabaseReader {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
 }
 
 /// Whose rows are asked for.
@@ -162,10 +170,23 @@ impl Database {
 
     async fn fetch(&self, query: SqlStatement) -> Result<Vec<DatabaseRow>, DatabaseError> {
         let begun = Instant::now();
-        let rows = query.query().fetch_all(&self.reader).await;
+        let rows = self.fetch_all(&query).await;
         let operation = StoreOperation::Read;
         self.metrics.took(operation, begun.elapsed(), rows.is_err());
-        Ok(rows?.into_iter().map(DatabaseRow::new).collect())
+        Ok(rows?)
+    }
+
+    async fn fetch_all(&self, query: &SqlStatement) -> Result<Vec<DatabaseRow>, sqlx::Error> {
+        match &self.reader {
+            DatabaseReader::Sqlite(pool) => {
+                let rows = query.sqlite_query().fetch_all(pool).await?;
+                Ok(rows.into_iter().map(DatabaseRow::from).collect())
+            }
+            DatabaseReader::Postgres(pool) => {
+                let rows = postgres::read_all(pool, &self.writer, query).await?;
+                Ok(rows.into_iter().map(DatabaseRow::from).collect())
+            }
+        }
     }
 }
 

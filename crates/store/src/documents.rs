@@ -84,7 +84,7 @@ impl DocumentRows {
                 (Soon, Fail),
                 SqlStatement::new(
                     "INSERT INTO documents (name, version, body) VALUES (?, 1, ?)
-             ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = version + 1",
+             ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = documents.version + 1",
                 )
                 .bind(name)
                 .bind(body),

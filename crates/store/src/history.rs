@@ -77,9 +77,9 @@ impl HistoryRows {
     ) -> Result<Vec<String>, StoreError> {
         // As one row: each crosses from SQLite's thread to ours.
         let query = SqlStatement::new(
-            "SELECT group_concat(message, char(10) ORDER BY id) FROM
+            "SELECT string_agg(message, '\n' ORDER BY id) FROM
                  (SELECT id, message FROM history WHERE conversation = ? AND session IS NULL
-                  ORDER BY id DESC LIMIT ?)",
+                  ORDER BY id DESC LIMIT ?) AS newest",
         )
         .bind(conversation.as_str())
         .bind(most);
@@ -97,9 +97,10 @@ impl HistoryRows {
         bounds: ViewBounds,
     ) -> Result<Vec<NumberedLine>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT group_concat(id || ' ' || message, char(10) ORDER BY id) FROM
+            "SELECT string_agg(id || ' ' || message, '\n' ORDER BY id) FROM
                  (SELECT id, message, sum(length(message)) OVER (ORDER BY id DESC) AS so_far
                   FROM history WHERE conversation = ? AND session IS NULL ORDER BY id DESC LIMIT ?)
+                 AS newest
              WHERE so_far <= ?",
         )
         .bind(conversation.as_str())
@@ -130,10 +131,10 @@ impl HistoryRows {
              shown AS
                  (SELECT id, message FROM
                       (SELECT id, message, sum(length(message)) OVER (ORDER BY id DESC) AS so_far
-                       FROM said ORDER BY id DESC LIMIT ?)
+                       FROM said ORDER BY id DESC LIMIT ?) AS newest
                   WHERE so_far <= ?)
              SELECT (SELECT summary FROM folded),
-                    (SELECT group_concat(id || ' ' || message, char(10) ORDER BY id) FROM shown),
+                    (SELECT string_agg(id || ' ' || message, '\n' ORDER BY id) FROM shown),
                     (SELECT count(*) FROM said)",
         )
         .bind(key)
@@ -206,8 +207,8 @@ impl HistoryRows {
             statements.push(inserted(conversation, message, now));
         } else {
             let said_now = SqlStatement::new(
-                "UPDATE history SET at = max(at, ?) WHERE id =
-                 (SELECT max(id) FROM history WHERE conversation = ? AND session IS NULL)",
+                "UPDATE history SET at = CASE WHEN at > ?1 THEN at ELSE ?1 END WHERE id =
+                 (SELECT max(id) FROM history WHERE conversation = ?2 AND session IS NULL)",
             );
             statements.push(said_now.bind(now.millis()).bind(conversation.as_str()));
         }

@@ -155,7 +155,8 @@ impl InboxRows {
     /// stays, which says that the message was begun.
     pub async fn take_back_attempt(&self, row: MessageRow) -> Result<(), StoreError> {
         let statement = SqlStatement::new(
-            "UPDATE inbox SET attempts = max(1, attempts - 1) WHERE id = ? AND ended_at IS NULL",
+            "UPDATE inbox SET attempts = CASE WHEN attempts > 1 THEN attempts - 1 ELSE 1 END
+             WHERE id = ? AND ended_at IS NULL",
         );
         self.database
             .change("take an attempt back", (Soon, Fail), statement.bind(row.0))

@@ -1,7 +1,7 @@
 //! Rows that must survive a crash. The only crate that knows SQL.
 //!
-//! Each kind of row has a handle and a file here. What is behind them, today one SQLite file in WAL mode,
-//! is known to [`database`] alone; another database goes there. Everything is written in commits that are
+//! Each kind of row has a handle and a file here. What is behind them, one SQLite file in WAL mode or
+//! a PostgreSQL, is known to [`database`] alone. Everything is written in commits that are
 //! checked. Of a power cut survives what was on the disk, and each method that writes says whether it waits for
 //! that; `docs/decisions/0020-what-waits-for-the-disk.md` has the whole list and the reasons.
 
@@ -46,7 +46,10 @@ pub use browser_chat::{
     NewBrowserFile, NewBrowserMessage, SaidOutcome, WaitingMessage,
 };
 pub use conversation_models::ConversationModels;
-pub use database::{CopyError, DatabaseError, OpenError, RowOwner, StoreError, StoreVersion};
+pub use database::{
+    CopyError, DatabaseError, OpenError, PostgresAddress, PostgresAddressError, RowOwner,
+    StoreError, StoreVersion,
+};
 pub use deliveries::{
     DeliveryRow, DeliveryRows, DueDelivery, NextDelivery, PartOutcome, PriorAttempt,
 };

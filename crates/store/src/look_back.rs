@@ -56,43 +56,17 @@ pub struct PastLines {
     pub left_out: bool,
 }
 
-impl LookBackRows {
-    pub(crate) fn new(database: Database) -> Self {
-        Self { database }
-    }
-
-    /// Remembers whose a private conversation is.
-    pub async fn note(
-        &self,
-        conversation: &ConversationKey,
-        person: &str,
-    ) -> Result<(), StoreError> {
-        let noted = SqlStatement::new(
-            "INSERT INTO conversation_people (conversation, person) VALUES (?, ?)
-             ON CONFLICT (conversation) DO UPDATE SET person = excluded.person
-             WHERE person <> excluded.person",
-        )
-        .bind(conversation.as_str())
-        .bind(person);
-        let doing = "note whose a conversation is";
-        let noted = self.database.change(doing, (Soon, Wait), noted);
-        noted.await.map(drop)
-    }
-
-    /// Everything within this scope, as far as the bounds reach.
-    pub async fn lines(
-        &self,
-        scope: &SearchScope,
-        bounds: ViewBounds,
-    ) -> Result<PastLines, StoreError> {
-        let here = scope.conversation.as_str();
-        let people = serde_json::to_string(&scope.people).unwrap_or_else(|_| "[]".to_owned());
-        let query = SqlStatement::new(
+/// Everything within a scope. How a list of people becomes rows is all that the databases do differently.
+macro_rules! lines_by {
+    ($people:literal) => {
+        concat!(
             "WITH own (conversation, id) AS (
                  SELECT ?, NULL
                  UNION ALL
                  SELECT conversation, id FROM conversation_people
-                 WHERE person IN (SELECT value FROM json_each(?)) AND conversation <> ?),
+                 WHERE person IN (",
+            $people,
+            ") AND conversation <> ?),
              said AS (
                  SELECT history.id, history.conversation, history.at, history.message,
                         NULL AS session, NULL AS title, own.id AS place
@@ -109,6 +83,44 @@ impl LookBackRows {
              SELECT id, conversation, at, session, title, place, so_far,
                     CASE WHEN so_far <= ? THEN message END AS message
              FROM newest ORDER BY id DESC",
+        )
+    };
+}
+
+impl LookBackRows {
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
+    }
+
+    /// Remembers whose a private conversation is.
+    pub async fn note(
+        &self,
+        conversation: &ConversationKey,
+        person: &str,
+    ) -> Result<(), StoreError> {
+        let noted = SqlStatement::new(
+            "INSERT INTO conversation_people (conversation, person) VALUES (?, ?)
+             ON CONFLICT (conversation) DO UPDATE SET person = excluded.person
+             WHERE conversation_people.person <> excluded.person",
+        )
+        .bind(conversation.as_str())
+        .bind(person);
+        let doing = "note whose a conversation is";
+        let noted = self.database.change(doing, (Soon, Wait), noted);
+        noted.await.map(drop)
+    }
+
+    /// Everything within this scope, as far as the bounds reach.
+    pub async fn lines(
+        &self,
+        scope: &SearchScope,
+        bounds: ViewBounds,
+    ) -> Result<PastLines, StoreError> {
+        let here = scope.conversation.as_str();
+        let people = serde_json::to_string(&scope.people).unwrap_or_else(|_| "[]".to_owned());
+        let query = SqlStatement::for_each(
+            lines_by!("SELECT value FROM json_each(?)"),
+            lines_by!("SELECT json_array_elements_text(CAST(? AS json))"),
         )
         .bind(here)
         .bind(people.as_str())

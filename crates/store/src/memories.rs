@@ -91,6 +91,7 @@ impl MemoryRows {
             .bind(reviewed)
             .bind(now.millis())
             .bind(write.most_rows)
+            .alone_in("memories")
         } else {
             SqlStatement::new(
                 "UPDATE memories SET entries = ?, version = version + 1, reviewed = reviewed + ?,
@@ -148,7 +149,8 @@ impl MemoryRows {
         .bind(request.asked_at.millis())
         .bind(&request.owner)
         .bind(most_of_owner)
-        .bind(most);
+        .bind(most)
+        .alone_in("memory_requests");
         let doing = "write down a memory that waits";
         let changed = self.database.change(doing, (OnDisk, Fail), insert);
         Ok(changed.await? == 1)

@@ -64,9 +64,9 @@ impl SessionRows {
     ) -> Result<bool, StoreError> {
         let key = conversation.as_str();
         let said_now = SqlStatement::new(
-            "UPDATE history SET at = max(at, ?)
+            "UPDATE history SET at = CASE WHEN at > ?1 THEN at ELSE ?1 END
              WHERE id = (SELECT max(history.id) FROM history JOIN sessions ON sessions.id = history.session
-                         WHERE sessions.conversation = ? AND sessions.name = ?)",
+                         WHERE sessions.conversation = ?2 AND sessions.name = ?3)",
         )
         .bind(now.millis())
         .bind(key)
@@ -160,11 +160,11 @@ fn forget_oldest(conversation: &ConversationKey) -> [SqlStatement; 3] {
     let key = conversation.as_str();
     [
         "DELETE FROM history WHERE session IN
-         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT -1 OFFSET ?)",
+         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT 9223372036854775807 OFFSET ?)",
         "DELETE FROM compactions WHERE session IN
-         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT -1 OFFSET ?)",
+         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT 9223372036854775807 OFFSET ?)",
         "DELETE FROM sessions WHERE id IN
-         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT -1 OFFSET ?)",
+         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT 9223372036854775807 OFFSET ?)",
     ]
     .map(|sql| SqlStatement::new(sql).bind(key).bind(MOST_SESSIONS))
 }

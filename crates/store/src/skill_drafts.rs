@@ -72,7 +72,8 @@ impl SkillDraftRows {
         .bind(&row.name)
         .bind(&row.owner)
         .bind(most_of_owner)
-        .bind(most);
+        .bind(most)
+        .alone_in("skill_drafts");
         let doing = "write down a skill that waits";
         Ok(self.database.change(doing, (OnDisk, Fail), insert).await? == 1)
     }

@@ -124,7 +124,7 @@ impl SpendingRows {
     pub async fn lift(&self, day: &str, scope: &SpendingScope) -> Result<bool, StoreError> {
         let statement = SqlStatement::new(
             "INSERT INTO spending (day, scope, name, lifts) VALUES (?, ?, ?, 1)
-             ON CONFLICT (day, scope, name) DO UPDATE SET lifts = 1 WHERE lifts = 0",
+             ON CONFLICT (day, scope, name) DO UPDATE SET lifts = 1 WHERE spending.lifts = 0",
         )
         .bind(day)
         .bind(scope.kind())
@@ -152,29 +152,55 @@ impl SpendingRows {
     }
 }
 
-/// Sums end well within what a column holds: one that overflows becomes a fraction, which the column refuses,
-/// and then nothing could be set aside any more until midnight.
-fn additions(day: &str, scopes: &[SpendingScope], amounts: SpendingAmounts) -> Vec<SqlStatement> {
-    let add = |scope: &SpendingScope| {
-        SqlStatement::new(
+/// Sums end well within what a column holds: one that overflows becomes a fraction or an error, which the column
+/// refuses, and then nothing could be set aside any more until midnight. A `numeric` does not overflow in between.
+macro_rules! sum_of {
+    ($max:literal, $min:literal, $column:literal) => {
+        concat!(
+            $column,
+            " = ",
+            $max,
+            "(-4000000000000000000, ",
+            $min,
+            "(4000000000000000000, CAST(spending.",
+            $column,
+            " AS NUMERIC) + excluded.",
+            $column,
+            "))"
+        )
+    };
+}
+
+macro_rules! added_by {
+    ($max:literal, $min:literal) => {
+        concat!(
             "INSERT INTO spending (day, scope, name, requests, tokens, nanodollars, unpriced, tool_ms)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-             ON CONFLICT (day, scope, name) DO UPDATE SET
-                requests = max(-4000000000000000000, min(4000000000000000000, requests + excluded.requests)),
-                tokens = max(-4000000000000000000, min(4000000000000000000, tokens + excluded.tokens)),
-                nanodollars =
-                    max(-4000000000000000000, min(4000000000000000000, nanodollars + excluded.nanodollars)),
-                unpriced = max(-4000000000000000000, min(4000000000000000000, unpriced + excluded.unpriced)),
-                tool_ms = max(-4000000000000000000, min(4000000000000000000, tool_ms + excluded.tool_ms))",
+             ON CONFLICT (day, scope, name) DO UPDATE SET ",
+            sum_of!($max, $min, "requests"),
+            ", ",
+            sum_of!($max, $min, "tokens"),
+            ", ",
+            sum_of!($max, $min, "nanodollars"),
+            ", ",
+            sum_of!($max, $min, "unpriced"),
+            ", ",
+            sum_of!($max, $min, "tool_ms")
         )
-        .bind(day)
-        .bind(scope.kind())
-        .bind(scope.name())
-        .bind(amounts.requests)
-        .bind(amounts.tokens)
-        .bind(amounts.nanodollars)
-        .bind(amounts.unpriced)
-        .bind(amounts.tool_ms)
+    };
+}
+
+fn additions(day: &str, scopes: &[SpendingScope], amounts: SpendingAmounts) -> Vec<SqlStatement> {
+    let add = |scope: &SpendingScope| {
+        SqlStatement::for_each(added_by!("max", "min"), added_by!("greatest", "least"))
+            .bind(day)
+            .bind(scope.kind())
+            .bind(scope.name())
+            .bind(amounts.requests)
+            .bind(amounts.tokens)
+            .bind(amounts.nanodollars)
+            .bind(amounts.unpriced)
+            .bind(amounts.tool_ms)
     };
     scopes.iter().map(add).collect()
 }

@@ -9,8 +9,9 @@ use crate::database::{self, Database};
 use crate::{
     AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows,
     ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HistoryRows,
-    InboxRows, LookBackRows, MemoryRows, OpenError, ProcessRows, SandboxLedger, ScheduledJobs,
-    SessionRows, SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows, ToolCalls,
+    InboxRows, LookBackRows, MemoryRows, OpenError, PostgresAddress, ProcessRows, SandboxLedger,
+    ScheduledJobs, SessionRows, SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows,
+    ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -33,6 +34,16 @@ impl Store {
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
         let database = Database::open(path, gateway, clock).await?;
+        Ok(Self { database })
+    }
+
+    /// Opens the one in a PostgreSQL, which several gateways may share.
+    pub async fn open_postgres(
+        address: &PostgresAddress,
+        gateway: GatewayId,
+        clock: SharedClock,
+    ) -> Result<Self, OpenError> {
+        let database = Database::open_postgres(address, gateway, clock).await?;
         Ok(Self { database })
     }
 
