@@ -36,6 +36,7 @@ pub(crate) use statement::SqlStatement;
 use write::StoreWriter;
 pub(crate) use write::{StatementResult, WithoutRoom, WriteDurability};
 
+use crate::HeldLease;
 use crate::metrics::{StoreMetrics, StoreOperation};
 
 /// The open database. Clones share its connections.
@@ -45,6 +46,8 @@ pub(crate) struct Database {
     writer: StoreWriter,
     gateway: GatewayId,
     metrics: StoreMetrics,
+    /// What every write of a gateway that shares the store depends on; none where nobody shares it.
+    fence: Option<HeldLease>,
 }
 
 /// Connections that cannot write.
@@ -75,6 +78,15 @@ impl Database {
 
     pub(crate) fn count_in(&mut self, metrics: StoreMetrics) {
         self.metrics = metrics;
+    }
+
+    /// Whether processes of other machines may be there, too.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.reader, DatabaseReader::Postgres(_))
+    }
+
+    pub(crate) fn fence_by(&mut self, held: HeldLease) {
+        self.fence = Some(held);
     }
 
     /// All rows of a query, each read by `read`.
@@ -139,8 +151,34 @@ impl Database {
             .map_err(StoreError::while_doing(doing))
     }
 
-    /// Runs all of these statements or none.
+    /// Runs all of these statements or none; none where a lease that the store depends on was lost.
     pub(crate) async fn write(
+        &self,
+        doing: &'static str,
+        terms: (WriteDurability, WithoutRoom),
+        mut statements: Vec<SqlStatement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        let Some(fence) = &self.fence else {
+            return self.write_all(doing, terms, statements).await;
+        };
+        // Before all others: they may be seen by nobody if it fails.
+        statements.insert(0, fence.check());
+        let mut written = self.write_all(doing, terms, statements).await?;
+        written.remove(0);
+        Ok(written)
+    }
+
+    /// Runs all of these statements or none, on the disk or not at all: for leases themselves.
+    pub(crate) async fn write_unfenced(
+        &self,
+        doing: &'static str,
+        statements: Vec<SqlStatement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        let terms = (WriteDurability::OnDisk, WithoutRoom::Fail);
+        self.write_all(doing, terms, statements).await
+    }
+
+    async fn write_all(
         &self,
         doing: &'static str,
         terms: (WriteDurability, WithoutRoom),

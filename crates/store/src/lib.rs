@@ -18,6 +18,7 @@ mod deliveries;
 mod documents;
 mod history;
 mod inbox;
+mod leases;
 mod ledger;
 mod look_back;
 mod memories;
@@ -56,6 +57,7 @@ pub use deliveries::{
 pub use documents::{DocumentRows, ReplaceOutcome, StoredDocument};
 pub use history::{HistoryRows, HistoryView, NumberedLine, ViewBounds};
 pub use inbox::{InboxRows, MessageEnd, MessageRow, OpenMessage};
+pub use leases::{DEAD_AFTER, GatewayProcess, HeldLease, LeaseHolder, LeaseRows, LeaseState};
 pub use ledger::{LedgerEntry, LedgerState, SandboxLedger};
 pub use look_back::{LookBackRows, PastLine, PastLines, PastSession, SearchScope};
 pub use memories::{MemoryRequestRow, MemoryRow, MemoryRows, MemoryWrite};

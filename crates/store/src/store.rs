@@ -8,10 +8,10 @@ use tokio::sync::watch;
 use crate::database::{self, Database};
 use crate::{
     AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows,
-    ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HistoryRows,
-    InboxRows, LookBackRows, MemoryRows, OpenError, PostgresAddress, ProcessRows, SandboxLedger,
-    ScheduledJobs, SessionRows, SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows,
-    ToolCalls,
+    ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HeldLease,
+    HistoryRows, InboxRows, LeaseRows, LookBackRows, MemoryRows, OpenError, PostgresAddress,
+    ProcessRows, SandboxLedger, ScheduledJobs, SessionRows, SkillDraftRows, SpendingRows,
+    StoreMetrics, StoreVersion, TodoRows, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -52,6 +52,23 @@ impl Store {
     pub fn counting_in(mut self, metrics: StoreMetrics) -> Self {
         self.database.count_in(metrics);
         self
+    }
+
+    /// From now on everything that the handles of this store write depends on this lease. Before any handle is
+    /// taken: those that were taken write freely.
+    pub fn fenced_by(mut self, held: HeldLease) -> Self {
+        self.database.fence_by(held);
+        self
+    }
+
+    /// Whether several gateways may have it open: a file belongs to the home that it is in.
+    pub fn is_shared(&self) -> bool {
+        self.database.is_shared()
+    }
+
+    /// What one process alone may do.
+    pub fn leases(&self) -> LeaseRows {
+        LeaseRows::new(self.database.clone())
     }
 
     /// Whether this is a file of an earlier version, which opening it would change. Changes nothing; what

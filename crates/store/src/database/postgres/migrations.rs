@@ -9,11 +9,18 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 /// In the order they are applied; the numbers are those of SQLite's steps, of which the first file holds all
 /// up to its own. A landed migration is never edited. Each one leaves a database that the program of the step
 /// before can still use: see `docs/decisions/0181-one-schema-step-apart.md`.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 1] = [(
-    109,
-    "schema",
-    include_str!("../../../migrations/postgres/0109_schema.sql"),
-)];
+pub(super) const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (
+        109,
+        "schema",
+        include_str!("../../../migrations/postgres/0109_schema.sql"),
+    ),
+    (
+        185,
+        "leases",
+        include_str!("../../../migrations/postgres/0185_leases.sql"),
+    ),
+];
 
 /// So many steps ahead of a program the database may be.
 const STEPS_AHEAD: usize = 1;

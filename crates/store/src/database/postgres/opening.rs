@@ -59,6 +59,7 @@ impl Database {
             writer,
             gateway,
             metrics: StoreMetrics::default(),
+            fence: None,
         })
     }
 }
