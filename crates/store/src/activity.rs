@@ -553,108 +553,107 @@ fn delivery(row: &DatabaseRow) -> Result<DeliveryActivity, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::{MessageEnd, SpendingScope, Store};
+    use crate::test_databases::TestDatabase;
+    use crate::{MessageEnd, SpendingScope};
 
     #[tokio::test]
     async fn what_goes_on_is_seen_conversation_by_conversation() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
-            .await
-            .unwrap();
-        let mut changes = store.changes();
-        let at = |millis| Timestamp::from_millis(millis);
-        let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
-        let inbox = store.inbox();
-        let mut rows = Vec::new();
-        for (key, update, time) in [(&a, "1", 10), (&b, "2", 20), (&a, "3", 30)] {
-            let accepted = inbox.accept("telegram", update, key, "{\"text\":\"Hi\"}", at(time));
-            rows.push(accepted.await.unwrap().unwrap());
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let mut changes = store.changes();
+            let at = |millis| Timestamp::from_millis(millis);
+            let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
+            let inbox = store.inbox();
+            let mut rows = Vec::new();
+            for (key, update, time) in [(&a, "1", 10), (&b, "2", 20), (&a, "3", 30)] {
+                let accepted = inbox.accept("telegram", update, key, "{\"text\":\"Hi\"}", at(time));
+                rows.push(accepted.await.unwrap().unwrap());
+            }
+            changes.changed().await.unwrap();
+            inbox.begin(rows[0]).await.unwrap();
+            let (calls, activity) = (store.tool_calls(), store.activity());
+            calls
+                .begin(rows[0], "c", "terminal", "{}", at(11))
+                .await
+                .unwrap();
+            let running = activity.running(RowOwner::ThisGateway, 9).await.unwrap();
+            assert_eq!(running.len(), 3);
+            assert_eq!(running[0].call.as_ref().unwrap().tool, "terminal");
+            assert_eq!(running[1].call, None);
+            calls.end(rows[0], "c", "done", at(12)).await.unwrap();
+            let failed = inbox.end(rows[0], MessageEnd::Failed, Some("why"), at(40));
+            failed.await.unwrap();
+            assert_eq!(activity.failures(5).await.unwrap()[0].row, rows[0]);
+            let listed = activity
+                .conversations("", "2026-01-01", (9, 0))
+                .await
+                .unwrap();
+            let keys: Vec<_> = listed
+                .iter()
+                .map(|one| (one.conversation.as_str(), one.messages, one.open))
+                .collect();
+            assert_eq!(keys, [("a", 2, 1), ("b", 1, 1)]);
+            let found = async |words| {
+                let listed = activity.conversations(words, "2026-01-01", (9, 0)).await;
+                listed.unwrap().len()
+            };
+            assert_eq!(found("hI").await, 2);
+            assert_eq!(found("nobody").await, 0);
+            assert_eq!(activity.count().await.unwrap(), 2);
+            let messages = activity.messages(&a, None, 9).await.unwrap();
+            assert_eq!(messages.len(), 2);
+            let before = activity.messages(&a, Some(rows[2]), 9).await.unwrap();
+            assert_eq!(before[0].row, rows[0]);
+            let span = (rows[0], rows[2]);
+            let called = activity.calls(&a, span).await.unwrap();
+            assert_eq!(called[0].result.as_deref(), Some("done"));
+            assert_eq!(activity.calls(&b, span).await.unwrap(), []);
+            let hours = activity.hours(at(0)).await.unwrap();
+            assert_eq!((hours[0].messages, hours[0].failed), (3, 1));
+            assert_eq!(hours[0].mean_ms, 30);
         }
-        changes.changed().await.unwrap();
-        inbox.begin(rows[0]).await.unwrap();
-        let (calls, activity) = (store.tool_calls(), store.activity());
-        calls
-            .begin(rows[0], "c", "terminal", "{}", at(11))
-            .await
-            .unwrap();
-        let running = activity.running(RowOwner::ThisGateway, 9).await.unwrap();
-        assert_eq!(running.len(), 3);
-        assert_eq!(running[0].call.as_ref().unwrap().tool, "terminal");
-        assert_eq!(running[1].call, None);
-        calls.end(rows[0], "c", "done", at(12)).await.unwrap();
-        let failed = inbox.end(rows[0], MessageEnd::Failed, Some("why"), at(40));
-        failed.await.unwrap();
-        assert_eq!(activity.failures(5).await.unwrap()[0].row, rows[0]);
-        let listed = activity
-            .conversations("", "2026-01-01", (9, 0))
-            .await
-            .unwrap();
-        let keys: Vec<_> = listed
-            .iter()
-            .map(|one| (one.conversation.as_str(), one.messages, one.open))
-            .collect();
-        assert_eq!(keys, [("a", 2, 1), ("b", 1, 1)]);
-        let found = async |words| {
-            let listed = activity.conversations(words, "2026-01-01", (9, 0)).await;
-            listed.unwrap().len()
-        };
-        assert_eq!(found("hI").await, 2);
-        assert_eq!(found("nobody").await, 0);
-        assert_eq!(activity.count().await.unwrap(), 2);
-        let messages = activity.messages(&a, None, 9).await.unwrap();
-        assert_eq!(messages.len(), 2);
-        let before = activity.messages(&a, Some(rows[2]), 9).await.unwrap();
-        assert_eq!(before[0].row, rows[0]);
-        let span = (rows[0], rows[2]);
-        let called = activity.calls(&a, span).await.unwrap();
-        assert_eq!(called[0].result.as_deref(), Some("done"));
-        assert_eq!(activity.calls(&b, span).await.unwrap(), []);
-        let hours = activity.hours(at(0)).await.unwrap();
-        assert_eq!((hours[0].messages, hours[0].failed), (3, 1));
-        assert_eq!(hours[0].mean_ms, 30);
     }
     #[tokio::test]
     async fn sums_are_whole_however_many_days_and_names_there_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
-            .await
-            .unwrap();
-        let (rows, activity) = (store.spending(), store.activity());
-        let amounts = |tokens| SpendingAmounts {
-            tokens,
-            nanodollars: tokens * 2,
-            ..SpendingAmounts::default()
-        };
-        let (model, talk) = (
-            |name: &str| SpendingScope::Model(name.to_owned()),
-            SpendingScope::Conversation("a".to_owned()),
-        );
-        for day in ["2026-01-01", "2026-01-02", "2026-01-03"] {
-            let scopes = [talk.clone(), SpendingScope::All];
-            let settled = rows.settle_request(day, &scopes, amounts(5), (model("m"), amounts(10)));
-            settled.await.unwrap();
-            rows.settle(day, &[model("n")], amounts(40)).await.unwrap();
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let (rows, activity) = (store.spending(), store.activity());
+            let amounts = |tokens| SpendingAmounts {
+                tokens,
+                nanodollars: tokens * 2,
+                ..SpendingAmounts::default()
+            };
+            let (model, talk) = (
+                |name: &str| SpendingScope::Model(name.to_owned()),
+                SpendingScope::Conversation("a".to_owned()),
+            );
+            for day in ["2026-01-01", "2026-01-02", "2026-01-03"] {
+                let scopes = [talk.clone(), SpendingScope::All];
+                let settled =
+                    rows.settle_request(day, &scopes, amounts(5), (model("m"), amounts(10)));
+                settled.await.unwrap();
+                rows.settle(day, &[model("n")], amounts(40)).await.unwrap();
+            }
+            let days = ("2026-01-02", "2026-01-03");
+            let models = activity.spending_by_name(SpendingGroup::Models, days, 9);
+            let models = models.await.unwrap();
+            let told: Vec<_> = models
+                .iter()
+                .map(|one| (one.name.as_str(), one.spent.tokens, one.today.nanodollars))
+                .collect();
+            assert_eq!(told, [("n", 80, 80), ("m", 20, 20)]);
+            let first = activity.spending_by_name(SpendingGroup::Models, days, 1);
+            assert_eq!(first.await.unwrap().len(), 1);
+            let people = activity.spending_by_name(SpendingGroup::People, days, 9);
+            assert_eq!(people.await.unwrap(), []);
+            let by_day = activity.spending_by_day(days.0, days.1).await.unwrap();
+            let told: Vec<_> = by_day
+                .iter()
+                .map(|one| (one.name.as_str(), one.spent.tokens, one.today.tokens))
+                .collect();
+            assert_eq!(told, [("2026-01-03", 5, 5), ("2026-01-02", 5, 0)]);
         }
-        let days = ("2026-01-02", "2026-01-03");
-        let models = activity.spending_by_name(SpendingGroup::Models, days, 9);
-        let models = models.await.unwrap();
-        let told: Vec<_> = models
-            .iter()
-            .map(|one| (one.name.as_str(), one.spent.tokens, one.today.nanodollars))
-            .collect();
-        assert_eq!(told, [("n", 80, 80), ("m", 20, 20)]);
-        let first = activity.spending_by_name(SpendingGroup::Models, days, 1);
-        assert_eq!(first.await.unwrap().len(), 1);
-        let people = activity.spending_by_name(SpendingGroup::People, days, 9);
-        assert_eq!(people.await.unwrap(), []);
-        let by_day = activity.spending_by_day(days.0, days.1).await.unwrap();
-        let told: Vec<_> = by_day
-            .iter()
-            .map(|one| (one.name.as_str(), one.spent.tokens, one.today.tokens))
-            .collect();
-        assert_eq!(told, [("2026-01-03", 5, 5), ("2026-01-02", 5, 0)]);
     }
 }

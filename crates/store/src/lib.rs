@@ -29,6 +29,8 @@ mod sessions;
 mod skill_drafts;
 mod spending;
 mod store;
+#[cfg(test)]
+mod test_databases;
 mod todo_lists;
 mod tool_calls;
 

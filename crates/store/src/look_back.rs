@@ -171,56 +171,56 @@ fn line(row: &DatabaseRow) -> Result<Option<PastLine>, crate::DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn a_person_sees_their_own_conversations_and_a_group_its_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let opened = Store::open(&folder.path().join("s.db"), SystemClock::shared()).await;
-        let store = opened.unwrap();
-        let (history, rows) = (store.history(), store.look_back());
-        let key = |name: &str| ConversationKey::new(name);
-        for (name, person) in [("a1", "a"), ("a2", "a"), ("b1", "b")] {
-            rows.note(&key(name), person).await.unwrap();
-        }
-        let now = Timestamp::from_millis(1);
-        for name in ["a1", "a2", "b1", "group"] {
-            history
-                .append(&key(name), &format!("old {name}"), now)
-                .await
-                .unwrap();
-            let sessions = store.sessions();
-            sessions.begin_anew(&key(name), "s", "S").await.unwrap();
-            history
-                .append(&key(name), &format!("new {name}"), now)
-                .await
-                .unwrap();
-        }
-        let found = async |name: &str, people: &[&str], bounds| {
-            let scope = SearchScope {
-                conversation: key(name),
-                people: people.iter().map(|&person| person.to_owned()).collect(),
+        for database in TestDatabase::each().await {
+            let opened = database.open().await;
+            let store = opened.unwrap();
+            let (history, rows) = (store.history(), store.look_back());
+            let key = |name: &str| ConversationKey::new(name);
+            for (name, person) in [("a1", "a"), ("a2", "a"), ("b1", "b")] {
+                rows.note(&key(name), person).await.unwrap();
+            }
+            let now = Timestamp::from_millis(1);
+            for name in ["a1", "a2", "b1", "group"] {
+                history
+                    .append(&key(name), &format!("old {name}"), now)
+                    .await
+                    .unwrap();
+                let sessions = store.sessions();
+                sessions.begin_anew(&key(name), "s", "S").await.unwrap();
+                history
+                    .append(&key(name), &format!("new {name}"), now)
+                    .await
+                    .unwrap();
+            }
+            let found = async |name: &str, people: &[&str], bounds| {
+                let scope = SearchScope {
+                    conversation: key(name),
+                    people: people.iter().map(|&person| person.to_owned()).collect(),
+                };
+                let found = rows.lines(&scope, bounds).await.unwrap();
+                let texts: Vec<_> = found.lines.into_iter().map(|line| line.text).collect();
+                (texts, found.left_out)
             };
-            let found = rows.lines(&scope, bounds).await.unwrap();
-            let texts: Vec<_> = found.lines.into_iter().map(|line| line.text).collect();
-            (texts, found.left_out)
-        };
-        let all = ViewBounds::default();
-        let of_a = ["new a2", "old a2", "new a1", "old a1"].map(str::to_owned);
-        assert_eq!(found("a1", &["a"], all).await, (of_a.to_vec(), false));
-        assert_eq!(found("a1", &[], all).await.0, ["new a1", "old a1"]);
-        assert_eq!(found("group", &[], all).await.0, ["new group", "old group"]);
-        let few = ViewBounds { lines: 1, ..all };
-        assert_eq!(found("a1", &["a"], few).await, (of_a[..1].to_vec(), true));
-        let short = ViewBounds {
-            characters: 12,
-            ..all
-        };
-        assert_eq!(found("a1", &["a"], short).await, (of_a[..2].to_vec(), true));
-        history.clear(&key("a2")).await.unwrap();
-        assert_eq!(found("a1", &["a"], all).await.0, ["new a1", "old a1"]);
+            let all = ViewBounds::default();
+            let of_a = ["new a2", "old a2", "new a1", "old a1"].map(str::to_owned);
+            assert_eq!(found("a1", &["a"], all).await, (of_a.to_vec(), false));
+            assert_eq!(found("a1", &[], all).await.0, ["new a1", "old a1"]);
+            assert_eq!(found("group", &[], all).await.0, ["new group", "old group"]);
+            let few = ViewBounds { lines: 1, ..all };
+            assert_eq!(found("a1", &["a"], few).await, (of_a[..1].to_vec(), true));
+            let short = ViewBounds {
+                characters: 12,
+                ..all
+            };
+            assert_eq!(found("a1", &["a"], short).await, (of_a[..2].to_vec(), true));
+            history.clear(&key("a2")).await.unwrap();
+            assert_eq!(found("a1", &["a"], all).await.0, ["new a1", "old a1"]);
+        }
     }
 }

@@ -220,80 +220,73 @@ fn row(row: &DatabaseRow) -> Result<SpendingDay, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn sums_are_kept_by_day_and_scope_over_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.db");
-        let (ada, talk) = (
-            SpendingScope::Person("ada".to_owned()),
-            SpendingScope::Conversation("ada".to_owned()),
-        );
-        let amounts = |tokens| SpendingAmounts {
-            tokens,
-            ..SpendingAmounts::default()
-        };
-        {
-            let rows = Store::open(&path, SystemClock::shared())
-                .await
-                .unwrap()
-                .spending();
-            let both = [ada.clone(), talk.clone()];
-            rows.reserve("2026-01-01", &both, amounts(100))
-                .await
-                .unwrap();
-            rows.settle("2026-01-01", &both, amounts(-30))
-                .await
-                .unwrap();
-            let one = std::slice::from_ref(&ada);
-            rows.settle("2026-01-02", one, amounts(5)).await.unwrap();
-            assert!(rows.lift("2026-01-01", &ada).await.unwrap());
-            assert!(!rows.lift("2026-01-01", &ada).await.unwrap());
+        for database in TestDatabase::each().await {
+            let (ada, talk) = (
+                SpendingScope::Person("ada".to_owned()),
+                SpendingScope::Conversation("ada".to_owned()),
+            );
+            let amounts = |tokens| SpendingAmounts {
+                tokens,
+                ..SpendingAmounts::default()
+            };
+            {
+                let rows = database.open().await.unwrap().spending();
+                let both = [ada.clone(), talk.clone()];
+                rows.reserve("2026-01-01", &both, amounts(100))
+                    .await
+                    .unwrap();
+                rows.settle("2026-01-01", &both, amounts(-30))
+                    .await
+                    .unwrap();
+                let one = std::slice::from_ref(&ada);
+                rows.settle("2026-01-02", one, amounts(5)).await.unwrap();
+                assert!(rows.lift("2026-01-01", &ada).await.unwrap());
+                assert!(!rows.lift("2026-01-01", &ada).await.unwrap());
+            }
+            let rows = database.open().await.unwrap().spending();
+            let first = rows.day("2026-01-01", &ada).await.unwrap();
+            assert_eq!((first.spent.tokens, first.lifts), (70, 1));
+            let same_name = rows.day("2026-01-01", &talk).await.unwrap();
+            assert_eq!((same_name.spent.tokens, same_name.lifts), (70, 0));
+            rows.forget_before("2030-01-01", 2).await.unwrap();
+            let kept = rows.day("2026-01-01", &ada).await.unwrap();
+            assert_eq!(kept.spent.tokens, 70, "of a clock that is years ahead");
+            rows.forget_before("2026-01-02", 1).await.unwrap();
+            let gone = rows.day("2026-01-01", &ada).await.unwrap();
+            assert_eq!(gone, SpendingDay::default());
+            let next = rows.day("2026-01-02", &ada).await.unwrap();
+            assert_eq!(next.spent.tokens, 5);
         }
-        let rows = Store::open(&path, SystemClock::shared())
-            .await
-            .unwrap()
-            .spending();
-        let first = rows.day("2026-01-01", &ada).await.unwrap();
-        assert_eq!((first.spent.tokens, first.lifts), (70, 1));
-        let same_name = rows.day("2026-01-01", &talk).await.unwrap();
-        assert_eq!((same_name.spent.tokens, same_name.lifts), (70, 0));
-        rows.forget_before("2030-01-01", 2).await.unwrap();
-        let kept = rows.day("2026-01-01", &ada).await.unwrap();
-        assert_eq!(kept.spent.tokens, 70, "of a clock that is years ahead");
-        rows.forget_before("2026-01-02", 1).await.unwrap();
-        let gone = rows.day("2026-01-01", &ada).await.unwrap();
-        assert_eq!(gone, SpendingDay::default());
-        let next = rows.day("2026-01-02", &ada).await.unwrap();
-        assert_eq!(next.spent.tokens, 5);
     }
 
     #[tokio::test]
     async fn sums_that_cannot_be_do_not_keep_others_from_being_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.db");
-        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
-        let rows = store.spending();
-        let all = [SpendingScope::All];
-        let absurd = SpendingAmounts {
-            tokens: i64::MAX / 2,
-            nanodollars: i64::MAX / 2,
-            ..SpendingAmounts::default()
-        };
-        for _ in 0..4 {
-            rows.reserve("2026-01-01", &all, absurd).await.unwrap();
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let rows = store.spending();
+            let all = [SpendingScope::All];
+            let absurd = SpendingAmounts {
+                tokens: i64::MAX / 2,
+                nanodollars: i64::MAX / 2,
+                ..SpendingAmounts::default()
+            };
+            for _ in 0..4 {
+                rows.reserve("2026-01-01", &all, absurd).await.unwrap();
+            }
+            let one = SpendingAmounts {
+                requests: 1,
+                ..SpendingAmounts::default()
+            };
+            rows.settle("2026-01-01", &all, one).await.unwrap();
+            let spent = rows.day("2026-01-01", &all[0]).await.unwrap().spent;
+            assert_eq!(spent.requests, 1);
+            assert_eq!(spent.tokens, 4_000_000_000_000_000_000);
         }
-        let one = SpendingAmounts {
-            requests: 1,
-            ..SpendingAmounts::default()
-        };
-        rows.settle("2026-01-01", &all, one).await.unwrap();
-        let spent = rows.day("2026-01-01", &all[0]).await.unwrap().spent;
-        assert_eq!(spent.requests, 1);
-        assert_eq!(spent.tokens, 4_000_000_000_000_000_000);
     }
 }

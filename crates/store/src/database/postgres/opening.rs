@@ -78,7 +78,7 @@ fn pool(options: PgConnectOptions, most: u32) -> PgPool {
 fn session(options: PgConnectOptions, read_only: &str) -> PgConnectOptions {
     options.options([
         ("default_transaction_read_only", read_only),
-        ("default_transaction_isolation", "read\\ committed"),
+        ("default_transaction_isolation", "read committed"),
         ("idle_in_transaction_session_timeout", "15s"),
         ("statement_timeout", "30s"),
         ("lock_timeout", "10s"),
