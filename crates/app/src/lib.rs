@@ -32,6 +32,7 @@ mod process_metrics;
 mod redactor;
 mod refusals;
 mod schedules;
+mod serving;
 mod singularity;
 mod ssh;
 mod surroundings;
