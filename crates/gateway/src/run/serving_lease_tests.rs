@@ -25,7 +25,8 @@ fn process(id: &str) -> GatewayProcess {
 
 async fn stand_by(rows: LeaseRows, id: &str) -> ServingLease {
     let admit = |_: LeaseState| ready(Ok::<(), ()>(()));
-    let stood = ServingLease::stand_by(rows, &process(id), SystemClock::shared(), admit);
+    let process = process(id);
+    let stood = ServingLease::stand_by(rows, &process, SystemClock::shared(), admit);
     stood.await.unwrap()
 }
 
