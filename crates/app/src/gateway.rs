@@ -56,7 +56,7 @@ pub async fn gateway(
     let traced = installation.clone();
     // Both take their time in a new home, and neither needs the other.
     let store = tokio::spawn(super::open_store(
-        super::store_path(config),
+        super::StorePlace::of(config)?,
         Arc::clone(&clock),
     ));
     // Looked at first: where no sandbox can be had, nothing else matters.
