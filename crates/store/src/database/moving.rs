@@ -379,7 +379,8 @@ mod tests {
                 bytes: vec![0, 1, 255],
             }],
         };
-        chat.say("ada", &said, now).await.unwrap();
+        let said = chat.say("ada", &said, now).await.unwrap();
+        assert!(matches!(said, crate::SaidOutcome::Written(_)));
     }
 
     /// Every row of every table, as text.

@@ -107,10 +107,11 @@ async fn a_connection_that_is_cut_anywhere_loses_and_doubles_nothing() {
     store.wait_for_room();
     let key = ConversationKey::new("k");
     let mut written = Vec::new();
-    for cut in (1..1200).step_by(37) {
+    for cut in (1..420).step_by(5) {
         let line = format!("line {cut}");
         proxy.left.store(cut, Ordering::SeqCst);
-        let appended = store.history().append(&key, &line, at(1));
+        let history = store.history();
+        let appended = history.append(&key, &line, at(1));
         timeout(LONG, appended).await.unwrap().unwrap();
         written.push(line);
     }
@@ -159,7 +160,11 @@ async fn a_server_that_is_killed_is_missed_in_words_and_waited_for() {
     timeout(LONG, reading).await.unwrap().unwrap().unwrap();
     let due = store.deliveries().due(RowOwner::ThisGateway).await.unwrap();
     assert_eq!(due.len(), 1);
-    assert!(store.health().health().is_ok(), "{:?}", store.health().health());
+    assert!(
+        store.health().health().is_ok(),
+        "{:?}",
+        store.health().health()
+    );
     let again = inbox.accept("telegram", "2", &key, "{}", at(4)).await;
     assert!(again.unwrap().is_some(), "it was never accepted");
 }
