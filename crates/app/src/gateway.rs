@@ -57,7 +57,7 @@ pub async fn gateway(
     let traced = installation.clone();
     // Both take their time in a new home, and neither needs the other.
     let store = tokio::spawn(super::open_store(
-        super::store_path(config),
+        super::StorePlace::of(config)?,
         Arc::clone(&clock),
     ));
     // Looked at first: where no sandbox can be had, nothing else matters.
@@ -70,7 +70,9 @@ pub async fn gateway(
     let registry = shown.sub_registry_with_prefix("hermetic");
     let store = joined(store.await)?.counting_in(StoreMetrics::registered(registry));
     // Before anything is read: who stood by for a day must not go on with what was true then.
-    let lease = super::serving::serving_lease(&store, &installation, &backends, &clock).await?;
+    let lease =
+        super::serving::serving_lease(&store, (&installation, config.home()), &backends, &clock)
+            .await?;
     let store = match &lease {
         Some(lease) => store.fenced_by(lease.held()),
         None => store,

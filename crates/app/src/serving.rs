@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
+use hermetic_config::HomeFolder;
 use hermetic_gateway::{ServingLease, StandByError};
 use hermetic_sandbox::Backend;
 use hermetic_store::{GatewayProcess, LeaseState, RowOwner, Store};
@@ -13,7 +14,7 @@ use crate::AppFailure;
 /// The right to serve, once nobody else has it; nothing where the store is a file, which one gateway has anyway.
 pub(super) async fn serving_lease(
     store: &Store,
-    installation: &InstallationId,
+    (installation, home): (&InstallationId, &HomeFolder),
     backends: &[Arc<dyn Backend>],
     clock: &SharedClock,
 ) -> Result<Option<ServingLease>, AppFailure> {
@@ -23,7 +24,7 @@ pub(super) async fn serving_lease(
     let process = GatewayProcess {
         id: GatewayId::random(),
         installation: installation.clone(),
-        host: host(),
+        host: host(home),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let distant: Vec<_> = backends
@@ -70,23 +71,25 @@ async fn can_go_on(
         0 => Ok(()),
         left => Err(AppFailure::new(
             format!(
-                "{left} sandboxes of this installation are on the machine {}, where this gateway cannot reach them",
+                "{left} sandboxes of this installation are at {} (machine and home), where this gateway cannot reach them",
                 state.host
             ),
             "start it there, or have sandboxes on a backend that every machine reaches (ssh, modal, daytona); \
-             `hermetic sandbox destroy` on that machine removes what is there",
+             `hermetic sandbox destroy` there removes what is there",
         )),
     }
 }
 
-/// The name of this machine: its id, which outlives a change of its host name, or else the host name.
-fn host() -> String {
+/// The machine and the home on it: some sandboxes are processes and folders there, and another home of the same
+/// machine does not look for them. The machine's id outlives a change of its host name.
+fn host(home: &HomeFolder) -> String {
     let id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    match id.trim() {
+    let machine = match id.trim() {
         "" => rustix::system::uname()
             .nodename()
             .to_string_lossy()
             .into_owned(),
         id => id.to_owned(),
-    }
+    };
+    format!("{machine}:{}", home.root().display())
 }

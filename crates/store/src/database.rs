@@ -11,6 +11,7 @@ mod copying;
 mod error;
 mod failure;
 mod migrations;
+mod moving;
 #[cfg(test)]
 mod old_files;
 mod opening;
@@ -28,6 +29,8 @@ use tokio::time::Instant;
 pub(crate) use copying::copy;
 pub use copying::{CopyError, StoreVersion};
 pub use error::{DatabaseError, StoreError};
+pub(crate) use moving::move_rows;
+pub use moving::{MoveDirection, MoveError, MovedTable};
 pub use opening::OpenError;
 pub(crate) use opening::is_of_earlier_version;
 pub use postgres::{PostgresAddress, PostgresAddressError};

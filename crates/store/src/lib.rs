@@ -50,8 +50,8 @@ pub use browser_chat::{
 };
 pub use conversation_models::ConversationModels;
 pub use database::{
-    CopyError, DatabaseError, OpenError, PostgresAddress, PostgresAddressError, RowOwner,
-    StoreError, StoreVersion,
+    CopyError, DatabaseError, MoveDirection, MoveError, MovedTable, OpenError, PostgresAddress,
+    PostgresAddressError, RowOwner, StoreError, StoreVersion,
 };
 pub use deliveries::{
     DeliveryRow, DeliveryRows, DueDelivery, NextDelivery, PartOutcome, PriorAttempt,

@@ -9,9 +9,9 @@ use crate::database::{self, Database};
 use crate::{
     AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows,
     ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HeldLease,
-    HistoryRows, InboxRows, LeaseRows, LookBackRows, MemoryRows, OpenError, PostgresAddress,
-    ProcessRows, SandboxLedger, ScheduledJobs, SessionRows, SkillDraftRows, SpendingRows,
-    StoreMetrics, StoreVersion, TodoRows, ToolCalls,
+    HistoryRows, InboxRows, LeaseRows, LookBackRows, MemoryRows, MoveDirection, MoveError,
+    MovedTable, OpenError, PostgresAddress, ProcessRows, SandboxLedger, ScheduledJobs, SessionRows,
+    SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -80,6 +80,16 @@ impl Store {
     /// Copies the file, whoever writes to it meanwhile, into one that is not there yet.
     pub async fn copy(path: &Path, into: &Path) -> Result<StoreVersion, CopyError> {
         database::copy(path, into).await
+    }
+
+    /// Copies every row between the file and the PostgreSQL, in one transaction at the empty one of them. Both
+    /// were opened before, so that they have their tables, and nobody writes to either meanwhile.
+    pub async fn move_rows(
+        path: &Path,
+        address: &PostgresAddress,
+        direction: MoveDirection,
+    ) -> Result<Vec<MovedTable>, MoveError> {
+        database::move_rows(path, address, direction).await
     }
 
     /// Whether it can be written to, and if not, why and since when.

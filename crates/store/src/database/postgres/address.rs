@@ -51,6 +51,18 @@ impl PostgresAddress {
         &self.url
     }
 
+    /// The password that is in it, as it is written there.
+    pub fn password(&self) -> Option<&str> {
+        let (_, rest) = self.url.split_once("://")?;
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (people, _) = place.split_once('/')?;
+        let login = people.rsplit_once('@').map(|(login, _)| login);
+        let in_login = login.and_then(|login| login.split_once(':'));
+        let in_query = || pairs(query).find(|(key, _)| *key == "password");
+        let password = in_login.or_else(in_query).map(|(_, password)| password);
+        password.filter(|password| !password.is_empty())
+    }
+
     pub(in crate::database) fn options(&self) -> Result<PgConnectOptions, PostgresAddressError> {
         let options = PgConnectOptions::from_str(&self.url)
             .map_err(|error| PostgresAddressError::Invalid(error.to_string()))?;

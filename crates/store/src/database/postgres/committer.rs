@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::attempt::{Attempt, Doubt, attempt, settle};
-use super::failure::in_words;
+use super::failure::{in_words, named};
 use super::opening::WRITERS;
 use crate::database::committer::probe;
 use crate::database::write::{StoreWriter, WithoutRoom, WriteJob};
@@ -124,7 +124,7 @@ impl PostgresCommitter {
                 self.answered();
             }
             Attempt::Refused(error) => {
-                let _ = write.job.answer.send(Err(error));
+                let _ = write.job.answer.send(Err(named(error)));
                 self.answered();
             }
             Attempt::Failed(error) => self.failed(write, error),
@@ -138,7 +138,7 @@ impl PostgresCommitter {
         if write.job.without_room == WithoutRoom::Wait && self.may_wait.load(Ordering::SeqCst) {
             self.waiting.push(write);
         } else {
-            let _ = write.job.answer.send(Err(error));
+            let _ = write.job.answer.send(Err(named(error)));
         }
     }
 
@@ -151,7 +151,7 @@ impl PostgresCommitter {
             write.doubt = Some(doubt);
             self.waiting.push(write);
         } else {
-            let _ = write.job.answer.send(Err(error));
+            let _ = write.job.answer.send(Err(named(error)));
         }
     }
 

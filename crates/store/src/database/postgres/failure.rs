@@ -60,7 +60,16 @@ pub(super) fn in_words(error: &sqlx::Error) -> String {
 pub(in crate::database) fn is_of_postgres(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Database(error) => error.try_downcast_ref::<PgDatabaseError>().is_some(),
+        sqlx::Error::AnyDriverError(_) => true,
         _ => false,
+    }
+}
+
+/// The same as an error that says which database did not answer.
+pub(super) fn named(error: sqlx::Error) -> sqlx::Error {
+    match error {
+        sqlx::Error::Database(_) => error,
+        _ => sqlx::Error::AnyDriverError(in_words(&error).into()),
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::time::{Instant, sleep};
 
 use super::committer::PostgresCommitter;
-use super::failure::PostgresFailure;
+use super::failure::{PostgresFailure, named};
 use super::migrations::migrate;
 use super::{PostgresAddress, failure};
 use crate::database::{
@@ -101,14 +101,14 @@ pub(in crate::database) async fn read_all(
             Err(error) => error,
         };
         if PostgresFailure::of(&failed) != PostgresFailure::Connection {
-            return Err(failed);
+            return Err(named(failed));
         }
         if stale > 0 {
             stale -= 1;
         } else if writer.may_wait() && begun.elapsed() < READ_PATIENCE {
             sleep(READ_AGAIN).await;
         } else {
-            return Err(failed);
+            return Err(named(failed));
         }
     }
 }
