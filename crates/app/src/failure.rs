@@ -161,6 +161,11 @@ impl From<ServeError> for AppFailure {
             ServeError::Settle(SettleError::List(BackendError::Unavailable { remedy, .. })) => {
                 remedy.clone()
             }
+            ServeError::LeaseLost(_) => {
+                "start it again: it stands by, or serves if nobody else does; if this \
+                                         comes again, look at the database and at the way to it"
+                    .to_owned()
+            }
             ServeError::NoChatLeft => "the log says why; look at the platform's token".to_owned(),
             ServeError::Settle(SettleError::Ledger(error)) | ServeError::Resume(error) => {
                 error.remedy().to_owned()

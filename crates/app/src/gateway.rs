@@ -13,7 +13,8 @@ use hermetic_config::{
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
     BusyMode, DayLimits, DelegationSettings, GatewayMetrics, GatewayParts, GatewaySettings,
-    ResetSettings, SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress, VoiceNotes,
+    LeasedChat, ResetSettings, SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress,
+    VoiceNotes,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
@@ -56,7 +57,7 @@ pub async fn gateway(
     let traced = installation.clone();
     // Both take their time in a new home, and neither needs the other.
     let store = tokio::spawn(super::open_store(
-        super::store_path(config),
+        super::StorePlace::of(config)?,
         Arc::clone(&clock),
     ));
     // Looked at first: where no sandbox can be had, nothing else matters.
@@ -68,13 +69,27 @@ pub async fn gateway(
     ProcessMetrics::register(&mut shown);
     let registry = shown.sub_registry_with_prefix("hermetic");
     let store = joined(store.await)?.counting_in(StoreMetrics::registered(registry));
+    // Before anything is read: who stood by for a day must not go on with what was true then.
+    let lease =
+        super::serving::serving_lease(&store, (&installation, config.home()), &backends, &clock)
+            .await?;
+    let store = match &lease {
+        Some(lease) => store.fenced_by(lease.held()),
+        None => store,
+    };
     let (chats, intakes) = match surroundings.chats {
         Some(given) => (given, Vec::new()),
         None => configured_chats(config, &store, &clock).await?,
     };
     let browser = platforms::browser_account(config, &store, &clock);
     let own = browser.iter().map(|own| Arc::clone(own) as Arc<dyn Chat>);
-    let chats: Vec<_> = chats.into_iter().chain(own).collect();
+    let chats = chats.into_iter().chain(own);
+    let chats: Vec<_> = match &lease {
+        Some(lease) => chats
+            .map(|chat| Arc::new(LeasedChat::new(chat, lease.clock())) as Arc<dyn Chat>)
+            .collect(),
+        None => chats.collect(),
+    };
     let reviewer = match &surroundings.model {
         Some(given) => approvals::reviewer_with(config, Arc::clone(given)),
         None => approvals::reviewer(config, &clock)?,
@@ -192,6 +207,7 @@ pub async fn gateway(
         vision,
         dashboard_socket: dashboard_front::dashboard_socket(config),
         dashboard,
+        lease,
         store,
     })
 }

@@ -32,8 +32,10 @@ mod process_metrics;
 mod redactor;
 mod refusals;
 mod schedules;
+mod serving;
 mod singularity;
 mod ssh;
+mod store_place;
 mod surroundings;
 mod telemetry;
 mod terminal;
@@ -63,7 +65,8 @@ use hermetic_session::{PROXY_PORT, SandboxPlan, Sandboxes, SpendingBook};
 use hermetic_store::Store;
 use hermetic_tools::{McpServers, NoWayBack, ToolKit};
 use hermetic_types::{
-    BackendKind, Boundary, ConversationKey, InstallationId, SandboxId, SharedClock, SystemClock,
+    BackendKind, Boundary, ConversationKey, GatewayId, InstallationId, SandboxId, SharedClock,
+    SystemClock,
 };
 
 pub use access::{named_on, names_operators, pairing};
@@ -90,6 +93,7 @@ pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups, speaks};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};
 pub use schedules::schedules;
+pub use store_place::StorePlace;
 pub use surroundings::Surroundings;
 pub use terminal::{context, policy};
 
@@ -252,15 +256,19 @@ pub fn servers_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> T
 /// A gateway of an earlier version that still runs could not read what a newer one writes, and would go
 /// deaf: its store is brought up to date when it is restarted, and not by a command before that.
 pub async fn store(config: &Config) -> Result<Store, AppFailure> {
-    let path = store_path(config);
-    if is_gateway_running(config.home()) && Store::is_of_earlier_version(&path).await {
+    let place = StorePlace::of(config)?;
+    let StorePlace::File(path) = &place else {
+        // A program of the step before goes on beside one of this: see 0181.
+        return open_store(place, SystemClock::shared()).await;
+    };
+    if is_gateway_running(config.home()) && Store::is_of_earlier_version(path).await {
         return Err(AppFailure::new(
             "the gateway that runs here is of an earlier version, and this command would change its \
              store under it",
             "restart it first: hermetic gateway restart",
         ));
     }
-    open_store(path, SystemClock::shared()).await
+    open_store(place, SystemClock::shared()).await
 }
 
 /// A gateway holds its lock for as long as it lives; a shared one is tried, so that two who look at once do
@@ -270,14 +278,14 @@ fn is_gateway_running(home: &HomeFolder) -> bool {
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-fn store_path(config: &Config) -> PathBuf {
-    config.home().state().join("state.db")
-}
-
-async fn open_store(path: PathBuf, clock: SharedClock) -> Result<Store, AppFailure> {
-    Store::open(&path, clock)
-        .await
-        .map_err(|error| AppFailure::caused(&error, error.remedy()))
+async fn open_store(place: StorePlace, clock: SharedClock) -> Result<Store, AppFailure> {
+    let opened = match &place {
+        StorePlace::File(path) => Store::open(path, clock).await,
+        StorePlace::Postgres(address) => {
+            Store::open_postgres(address, GatewayId::sole(), clock).await
+        }
+    };
+    opened.map_err(|error| AppFailure::caused(&error, error.remedy()))
 }
 
 pub async fn sandboxes(

@@ -5,7 +5,7 @@ use hermetic_config::{Config, RecordValue, SettingValue};
 use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_types::Secret;
 
-use super::{agents, egress, mcp_servers, platforms};
+use super::{StorePlace, agents, egress, mcp_servers, platforms};
 
 pub fn redactor(config: &Config) -> Redactor {
     let settings = RedactorSettings {
@@ -50,6 +50,7 @@ pub fn redactor(config: &Config) -> Redactor {
     let traces = config.gateway().traces.iter();
     known.extend(traces.flat_map(|traces| traces.headers.values().cloned()));
     known.extend(agents::secrets(config));
+    known.extend(StorePlace::password(config));
     Redactor::new(known, settings)
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use hermetic_config::{Config, ResolvedBackend};
 use hermetic_types::{BackendKind, SystemClock};
 
-use super::{approvals, daytona, docker, egress, modal, model, platforms};
+use super::{StorePlace, approvals, daytona, docker, egress, modal, model, platforms};
 use crate::AppFailure;
 
 /// Everything that keeps a gateway of this configuration from starting, on whatever machine.
@@ -28,6 +28,7 @@ pub fn refusals(config: &Config, resolved: &ResolvedBackend) -> Vec<AppFailure> 
         .chain(parts.into_iter().flatten())
         .chain(platforms::refusals(config))
         .chain(egress::check(config).err())
+        .chain(StorePlace::of(config).err())
         .collect()
 }
 

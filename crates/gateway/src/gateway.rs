@@ -26,7 +26,7 @@ use crate::message::{CommandAccess, EditOrder, ForgettingClock, VoiceNotes};
 use crate::spending::{SpendingBook, SpendingLimits};
 use crate::{
     AgentChoices, DashboardBuilder, DelegationSettings, GatewayMetrics, GatewayStage,
-    MessageTraces, PersonalMemory, PlatformToolsets, ResetSettings, ScheduleSettings,
+    MessageTraces, PersonalMemory, PlatformToolsets, ResetSettings, ScheduleSettings, ServingLease,
     StreamingSettings, TraceExport,
 };
 
@@ -38,6 +38,8 @@ pub struct GatewayParts {
     /// Ports on which platforms call us, with what their adapters answer there.
     pub intakes: Vec<(TcpListener, axum::Router)>,
     pub store: Store,
+    /// The right to serve, where several gateways share the store.
+    pub lease: Option<ServingLease>,
     pub sandboxes: Sandboxes,
     pub agent: Agent,
     /// Others that may take the turns of a conversation, by the names of their models.
@@ -123,6 +125,8 @@ pub struct Gateway {
     pub(crate) access: Access,
     pub(crate) chats: Vec<Arc<dyn Chat>>,
     pub(crate) store: Store,
+    /// Whether it is heard that this gateway lives, where others would take its place.
+    pub(crate) lease_health: Option<HealthReport>,
     pub(crate) inbox: InboxRows,
     pub(crate) history: HistoryRows,
     /// What was said in the browser, which is forgotten like the rest.
@@ -242,6 +246,7 @@ impl Gateway {
             model_health: HealthReport::default(),
             turns,
             cut,
+            lease_health: None,
             store: parts.store,
         }
     }

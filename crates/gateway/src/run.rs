@@ -6,10 +6,12 @@ mod exposition;
 mod handle;
 mod health;
 mod housekeeping;
+mod leased_chat;
 mod metrics;
 mod proof;
 mod room;
 mod serve;
+mod serving_lease;
 mod traces;
 
 pub use condition::{GatewayCondition, GatewayPart, GatewayStage, Report};
@@ -17,9 +19,11 @@ pub use early_health::EarlyHealth;
 pub use handle::{
     ConversationActFailed, DashboardBuilder, DashboardTerms, GatewayHandle, chat_state_words,
 };
+pub use leased_chat::LeasedChat;
 pub use metrics::GatewayMetrics;
 pub(crate) use metrics::{DeliveryEnd, MessageStage, TurnEnd};
 pub use proof::ProofError;
 pub use serve::{DrainOutcome, ServeError, serve};
+pub use serving_lease::{LeaseClock, LeaseLoss, ServingLease, StandByError};
 pub(crate) use traces::SpanNote;
 pub use traces::{FinishedSpan, MessageTraces, SpanValue, TraceExport};

@@ -112,6 +112,95 @@ pub enum SpendingGroup {
 /// How much of a text is read, in characters.
 const SHOWN_CHARS: u32 = 4000;
 
+/// A sum that does not overflow: it is a fraction in between.
+macro_rules! sqlite_total {
+    ($what:literal) => {
+        concat!("CAST(total(", $what, ") AS INTEGER)")
+    };
+}
+
+/// The same where a sum has any number of digits.
+macro_rules! postgres_total {
+    ($what:literal) => {
+        concat!(
+            "CAST(least(greatest(coalesce(sum(",
+            $what,
+            "), 0), -9223372036854775807), 9223372036854775807) AS BIGINT)"
+        )
+    };
+}
+
+/// The conversations, the one that spoke last first.
+macro_rules! conversations_by {
+    ($total:ident, $find:literal) => {
+        concat!(
+            "SELECT inbox.conversation, account, payload, state, received_at, messages, open,
+                    (SELECT ",
+            $total!("tokens"),
+            " FROM spending
+                     WHERE scope = 'conversation' AND name = inbox.conversation AND day >= ?4)
+                        AS tokens,
+                    (SELECT ",
+            $total!("nanodollars"),
+            " FROM spending
+                     WHERE scope = 'conversation' AND name = inbox.conversation AND day >= ?4)
+                        AS nanodollars
+             FROM (SELECT max(id) AS last, count(*) AS messages,
+                          count(*) FILTER (WHERE state IN ('accepted', 'working')) AS open
+                   FROM inbox GROUP BY conversation) AS each_one
+             JOIN inbox ON inbox.id = last
+             WHERE ?1 = '' OR ",
+            $find,
+            "(lower(inbox.conversation), lower(?1)) > 0
+                OR ",
+            $find,
+            "(lower(payload), lower(?1)) > 0
+             ORDER BY last DESC LIMIT ?2 OFFSET ?3",
+        )
+    };
+}
+
+/// What each of a group spent, the dearest first.
+macro_rules! names_by {
+    ($total:ident) => {
+        concat!(
+            "SELECT name,
+                    ",
+            $total!("requests"),
+            " AS requests,
+                    ",
+            $total!("tokens"),
+            " AS tokens,
+                    ",
+            $total!("nanodollars"),
+            " AS nanodollars,
+                    ",
+            $total!("unpriced"),
+            " AS unpriced,
+                    ",
+            $total!("tool_ms"),
+            " AS tool_ms,
+                    ",
+            $total!("CASE day WHEN ?3 THEN requests ELSE 0 END"),
+            " AS today_requests,
+                    ",
+            $total!("CASE day WHEN ?3 THEN tokens ELSE 0 END"),
+            " AS today_tokens,
+                    ",
+            $total!("CASE day WHEN ?3 THEN nanodollars ELSE 0 END"),
+            " AS today_nanodollars,
+                    ",
+            $total!("CASE day WHEN ?3 THEN unpriced ELSE 0 END"),
+            " AS today_unpriced,
+                    ",
+            $total!("CASE day WHEN ?3 THEN tool_ms ELSE 0 END"),
+            " AS today_tool_ms
+             FROM spending WHERE scope = ?1 AND day >= ?2 GROUP BY name
+             ORDER BY 4 DESC, 3 DESC, name LIMIT ?4",
+        )
+    };
+}
+
 impl ActivityRows {
     pub(crate) fn new(database: Database) -> Self {
         Self { database }
@@ -125,21 +214,9 @@ impl ActivityRows {
         from_day: &str,
         (most, skip): (u32, u32),
     ) -> Result<Vec<ConversationSummary>, StoreError> {
-        let query = SqlStatement::new(
-            "SELECT inbox.conversation, account, payload, state, received_at, messages, open,
-                    (SELECT CAST(total(tokens) AS INTEGER) FROM spending
-                     WHERE scope = 'conversation' AND name = inbox.conversation AND day >= ?4)
-                        AS tokens,
-                    (SELECT CAST(total(nanodollars) AS INTEGER) FROM spending
-                     WHERE scope = 'conversation' AND name = inbox.conversation AND day >= ?4)
-                        AS nanodollars
-             FROM (SELECT max(id) AS last, count(*) AS messages,
-                          sum(state IN ('accepted', 'working')) AS open
-                   FROM inbox GROUP BY conversation)
-             JOIN inbox ON inbox.id = last
-             WHERE ?1 = '' OR instr(lower(inbox.conversation), lower(?1)) > 0
-                OR instr(lower(payload), lower(?1)) > 0
-             ORDER BY last DESC LIMIT ?2 OFFSET ?3",
+        let query = SqlStatement::for_each(
+            conversations_by!(sqlite_total, "instr"),
+            conversations_by!(postgres_total, "strpos"),
         )
         .bind(search)
         .bind(most)
@@ -202,8 +279,8 @@ impl ActivityRows {
         (first, last): (MessageRow, MessageRow),
     ) -> Result<Vec<CallActivity>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT message, tool, substr(arguments, 1, ?1) AS arguments,
-                    substr(result, 1, ?1) AS result, coalesce(length(result), 0) AS result_chars,
+            "SELECT message, tool, substr(arguments, 1, CAST(?1 AS INTEGER)) AS arguments,
+                    substr(result, 1, CAST(?1 AS INTEGER)) AS result, coalesce(length(result), 0) AS result_chars,
                     begun_at, tool_calls.ended_at AS ended_at
              FROM inbox JOIN tool_calls ON tool_calls.message = inbox.id
              WHERE conversation = ?2 AND inbox.id BETWEEN ?3 AND ?4
@@ -224,7 +301,7 @@ impl ActivityRows {
         (first, last): (MessageRow, MessageRow),
     ) -> Result<Vec<DeliveryActivity>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT message, deliveries.account AS account, substr(text, 1, ?1) AS text,
+            "SELECT message, deliveries.account AS account, substr(text, 1, CAST(?1 AS INTEGER)) AS text,
                     deliveries.state AS state, deliveries.note AS note,
                     deliveries.attempts AS attempts, queued_at, sent_at
              FROM inbox JOIN deliveries ON deliveries.message = inbox.id
@@ -242,7 +319,7 @@ impl ActivityRows {
     /// Replies that were not sent, the latest first: those that wait and those that were given up.
     pub async fn unsent(&self, most: u32) -> Result<Vec<DeliveryActivity>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT message, account, substr(text, 1, ?1) AS text, state, note, attempts, queued_at,
+            "SELECT message, account, substr(text, 1, CAST(?1 AS INTEGER)) AS text, state, note, attempts, queued_at,
                     sent_at
              FROM deliveries WHERE state IN ('pending', 'sending') ORDER BY id DESC LIMIT ?2",
         )
@@ -275,7 +352,7 @@ impl ActivityRows {
         most: u32,
     ) -> Result<Vec<RunningTurn>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT inbox.*, tool, substr(arguments, 1, ?1) AS arguments, NULL AS result,
+            "SELECT inbox.*, tool, substr(arguments, 1, CAST(?1 AS INTEGER)) AS arguments, NULL AS result,
                     0 AS result_chars, begun_at, tool_calls.message AS message,
                     tool_calls.ended_at AS call_ended_at
              FROM inbox LEFT JOIN tool_calls ON tool_calls.rowid = (
@@ -322,8 +399,8 @@ impl ActivityRows {
     pub async fn hours(&self, since: Timestamp) -> Result<Vec<HourActivity>, StoreError> {
         let query = SqlStatement::new(
             "SELECT received_at / 3600000 AS hour, count(*) AS messages,
-                    sum(state = 'failed') AS failed,
-                    CAST(coalesce(avg(ended_at - received_at), 0) AS INTEGER) AS mean_ms
+                    count(*) FILTER (WHERE state = 'failed') AS failed,
+                    CAST(coalesce(avg(ended_at - received_at), 0) AS BIGINT) AS mean_ms
              FROM inbox WHERE received_at >= ? GROUP BY 1 ORDER BY 1",
         )
         .bind(since.millis());
@@ -347,11 +424,11 @@ impl ActivityRows {
     ) -> Result<Vec<SpentSum>, StoreError> {
         let query = SqlStatement::new(
             "SELECT day AS name, requests, tokens, nanodollars, unpriced, tool_ms,
-                    iif(day = ?2, requests, 0) AS today_requests,
-                    iif(day = ?2, tokens, 0) AS today_tokens,
-                    iif(day = ?2, nanodollars, 0) AS today_nanodollars,
-                    iif(day = ?2, unpriced, 0) AS today_unpriced,
-                    iif(day = ?2, tool_ms, 0) AS today_tool_ms
+                    CASE day WHEN ?2 THEN requests ELSE 0 END AS today_requests,
+                    CASE day WHEN ?2 THEN tokens ELSE 0 END AS today_tokens,
+                    CASE day WHEN ?2 THEN nanodollars ELSE 0 END AS today_nanodollars,
+                    CASE day WHEN ?2 THEN unpriced ELSE 0 END AS today_unpriced,
+                    CASE day WHEN ?2 THEN tool_ms ELSE 0 END AS today_tool_ms
              FROM spending WHERE scope = 'all' AND name = '' AND day >= ?1
              ORDER BY day DESC LIMIT 1000",
         )
@@ -370,25 +447,11 @@ impl ActivityRows {
         most: u32,
     ) -> Result<Vec<SpentSum>, StoreError> {
         // A total is a fraction, which does not overflow; a sum would be an error.
-        let query = SqlStatement::new(
-            "SELECT name,
-                    CAST(total(requests) AS INTEGER) AS requests,
-                    CAST(total(tokens) AS INTEGER) AS tokens,
-                    CAST(total(nanodollars) AS INTEGER) AS nanodollars,
-                    CAST(total(unpriced) AS INTEGER) AS unpriced,
-                    CAST(total(tool_ms) AS INTEGER) AS tool_ms,
-                    CAST(total(iif(day = ?3, requests, 0)) AS INTEGER) AS today_requests,
-                    CAST(total(iif(day = ?3, tokens, 0)) AS INTEGER) AS today_tokens,
-                    CAST(total(iif(day = ?3, nanodollars, 0)) AS INTEGER) AS today_nanodollars,
-                    CAST(total(iif(day = ?3, unpriced, 0)) AS INTEGER) AS today_unpriced,
-                    CAST(total(iif(day = ?3, tool_ms, 0)) AS INTEGER) AS today_tool_ms
-             FROM spending WHERE scope = ?1 AND day >= ?2 GROUP BY name
-             ORDER BY 4 DESC, 3 DESC, name LIMIT ?4",
-        )
-        .bind(group.scope())
-        .bind(from_day)
-        .bind(today)
-        .bind(most);
+        let query = SqlStatement::for_each(names_by!(sqlite_total), names_by!(postgres_total))
+            .bind(group.scope())
+            .bind(from_day)
+            .bind(today)
+            .bind(most);
         let doing = "read what was spent";
         self.database.read(doing, query, spent_sum).await
     }
@@ -399,9 +462,9 @@ impl ActivityRows {
         conversation: &ConversationKey,
     ) -> Result<SpendingAmounts, StoreError> {
         let query = SqlStatement::new(
-            "SELECT coalesce(sum(requests), 0) AS requests, coalesce(sum(tokens), 0) AS tokens,
-                    coalesce(sum(nanodollars), 0) AS nanodollars,
-                    coalesce(sum(unpriced), 0) AS unpriced, coalesce(sum(tool_ms), 0) AS tool_ms
+            "SELECT CAST(coalesce(sum(requests), 0) AS BIGINT) AS requests, CAST(coalesce(sum(tokens), 0) AS BIGINT) AS tokens,
+                    CAST(coalesce(sum(nanodollars), 0) AS BIGINT) AS nanodollars,
+                    CAST(coalesce(sum(unpriced), 0) AS BIGINT) AS unpriced, CAST(coalesce(sum(tool_ms), 0) AS BIGINT) AS tool_ms
              FROM spending WHERE scope = 'conversation' AND name = ?",
         )
         .bind(conversation.as_str());
@@ -490,108 +553,107 @@ fn delivery(row: &DatabaseRow) -> Result<DeliveryActivity, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::{MessageEnd, SpendingScope, Store};
+    use crate::test_databases::TestDatabase;
+    use crate::{MessageEnd, SpendingScope};
 
     #[tokio::test]
     async fn what_goes_on_is_seen_conversation_by_conversation() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
-            .await
-            .unwrap();
-        let mut changes = store.changes();
-        let at = |millis| Timestamp::from_millis(millis);
-        let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
-        let inbox = store.inbox();
-        let mut rows = Vec::new();
-        for (key, update, time) in [(&a, "1", 10), (&b, "2", 20), (&a, "3", 30)] {
-            let accepted = inbox.accept("telegram", update, key, "{\"text\":\"Hi\"}", at(time));
-            rows.push(accepted.await.unwrap().unwrap());
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let mut changes = store.changes();
+            let at = |millis| Timestamp::from_millis(millis);
+            let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
+            let inbox = store.inbox();
+            let mut rows = Vec::new();
+            for (key, update, time) in [(&a, "1", 10), (&b, "2", 20), (&a, "3", 30)] {
+                let accepted = inbox.accept("telegram", update, key, "{\"text\":\"Hi\"}", at(time));
+                rows.push(accepted.await.unwrap().unwrap());
+            }
+            changes.changed().await.unwrap();
+            inbox.begin(rows[0]).await.unwrap();
+            let (calls, activity) = (store.tool_calls(), store.activity());
+            calls
+                .begin(rows[0], "c", "terminal", "{}", at(11))
+                .await
+                .unwrap();
+            let running = activity.running(RowOwner::ThisGateway, 9).await.unwrap();
+            assert_eq!(running.len(), 3);
+            assert_eq!(running[0].call.as_ref().unwrap().tool, "terminal");
+            assert_eq!(running[1].call, None);
+            calls.end(rows[0], "c", "done", at(12)).await.unwrap();
+            let failed = inbox.end(rows[0], MessageEnd::Failed, Some("why"), at(40));
+            failed.await.unwrap();
+            assert_eq!(activity.failures(5).await.unwrap()[0].row, rows[0]);
+            let listed = activity
+                .conversations("", "2026-01-01", (9, 0))
+                .await
+                .unwrap();
+            let keys: Vec<_> = listed
+                .iter()
+                .map(|one| (one.conversation.as_str(), one.messages, one.open))
+                .collect();
+            assert_eq!(keys, [("a", 2, 1), ("b", 1, 1)]);
+            let found = async |words| {
+                let listed = activity.conversations(words, "2026-01-01", (9, 0)).await;
+                listed.unwrap().len()
+            };
+            assert_eq!(found("hI").await, 2);
+            assert_eq!(found("nobody").await, 0);
+            assert_eq!(activity.count().await.unwrap(), 2);
+            let messages = activity.messages(&a, None, 9).await.unwrap();
+            assert_eq!(messages.len(), 2);
+            let before = activity.messages(&a, Some(rows[2]), 9).await.unwrap();
+            assert_eq!(before[0].row, rows[0]);
+            let span = (rows[0], rows[2]);
+            let called = activity.calls(&a, span).await.unwrap();
+            assert_eq!(called[0].result.as_deref(), Some("done"));
+            assert_eq!(activity.calls(&b, span).await.unwrap(), []);
+            let hours = activity.hours(at(0)).await.unwrap();
+            assert_eq!((hours[0].messages, hours[0].failed), (3, 1));
+            assert_eq!(hours[0].mean_ms, 30);
         }
-        changes.changed().await.unwrap();
-        inbox.begin(rows[0]).await.unwrap();
-        let (calls, activity) = (store.tool_calls(), store.activity());
-        calls
-            .begin(rows[0], "c", "terminal", "{}", at(11))
-            .await
-            .unwrap();
-        let running = activity.running(RowOwner::ThisGateway, 9).await.unwrap();
-        assert_eq!(running.len(), 3);
-        assert_eq!(running[0].call.as_ref().unwrap().tool, "terminal");
-        assert_eq!(running[1].call, None);
-        calls.end(rows[0], "c", "done", at(12)).await.unwrap();
-        let failed = inbox.end(rows[0], MessageEnd::Failed, Some("why"), at(40));
-        failed.await.unwrap();
-        assert_eq!(activity.failures(5).await.unwrap()[0].row, rows[0]);
-        let listed = activity
-            .conversations("", "2026-01-01", (9, 0))
-            .await
-            .unwrap();
-        let keys: Vec<_> = listed
-            .iter()
-            .map(|one| (one.conversation.as_str(), one.messages, one.open))
-            .collect();
-        assert_eq!(keys, [("a", 2, 1), ("b", 1, 1)]);
-        let found = async |words| {
-            let listed = activity.conversations(words, "2026-01-01", (9, 0)).await;
-            listed.unwrap().len()
-        };
-        assert_eq!(found("hI").await, 2);
-        assert_eq!(found("nobody").await, 0);
-        assert_eq!(activity.count().await.unwrap(), 2);
-        let messages = activity.messages(&a, None, 9).await.unwrap();
-        assert_eq!(messages.len(), 2);
-        let before = activity.messages(&a, Some(rows[2]), 9).await.unwrap();
-        assert_eq!(before[0].row, rows[0]);
-        let span = (rows[0], rows[2]);
-        let called = activity.calls(&a, span).await.unwrap();
-        assert_eq!(called[0].result.as_deref(), Some("done"));
-        assert_eq!(activity.calls(&b, span).await.unwrap(), []);
-        let hours = activity.hours(at(0)).await.unwrap();
-        assert_eq!((hours[0].messages, hours[0].failed), (3, 1));
-        assert_eq!(hours[0].mean_ms, 30);
     }
     #[tokio::test]
     async fn sums_are_whole_however_many_days_and_names_there_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
-            .await
-            .unwrap();
-        let (rows, activity) = (store.spending(), store.activity());
-        let amounts = |tokens| SpendingAmounts {
-            tokens,
-            nanodollars: tokens * 2,
-            ..SpendingAmounts::default()
-        };
-        let (model, talk) = (
-            |name: &str| SpendingScope::Model(name.to_owned()),
-            SpendingScope::Conversation("a".to_owned()),
-        );
-        for day in ["2026-01-01", "2026-01-02", "2026-01-03"] {
-            let scopes = [talk.clone(), SpendingScope::All];
-            let settled = rows.settle_request(day, &scopes, amounts(5), (model("m"), amounts(10)));
-            settled.await.unwrap();
-            rows.settle(day, &[model("n")], amounts(40)).await.unwrap();
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let (rows, activity) = (store.spending(), store.activity());
+            let amounts = |tokens| SpendingAmounts {
+                tokens,
+                nanodollars: tokens * 2,
+                ..SpendingAmounts::default()
+            };
+            let (model, talk) = (
+                |name: &str| SpendingScope::Model(name.to_owned()),
+                SpendingScope::Conversation("a".to_owned()),
+            );
+            for day in ["2026-01-01", "2026-01-02", "2026-01-03"] {
+                let scopes = [talk.clone(), SpendingScope::All];
+                let settled =
+                    rows.settle_request(day, &scopes, amounts(5), (model("m"), amounts(10)));
+                settled.await.unwrap();
+                rows.settle(day, &[model("n")], amounts(40)).await.unwrap();
+            }
+            let days = ("2026-01-02", "2026-01-03");
+            let models = activity.spending_by_name(SpendingGroup::Models, days, 9);
+            let models = models.await.unwrap();
+            let told: Vec<_> = models
+                .iter()
+                .map(|one| (one.name.as_str(), one.spent.tokens, one.today.nanodollars))
+                .collect();
+            assert_eq!(told, [("n", 80, 80), ("m", 20, 20)]);
+            let first = activity.spending_by_name(SpendingGroup::Models, days, 1);
+            assert_eq!(first.await.unwrap().len(), 1);
+            let people = activity.spending_by_name(SpendingGroup::People, days, 9);
+            assert_eq!(people.await.unwrap(), []);
+            let by_day = activity.spending_by_day(days.0, days.1).await.unwrap();
+            let told: Vec<_> = by_day
+                .iter()
+                .map(|one| (one.name.as_str(), one.spent.tokens, one.today.tokens))
+                .collect();
+            assert_eq!(told, [("2026-01-03", 5, 5), ("2026-01-02", 5, 0)]);
         }
-        let days = ("2026-01-02", "2026-01-03");
-        let models = activity.spending_by_name(SpendingGroup::Models, days, 9);
-        let models = models.await.unwrap();
-        let told: Vec<_> = models
-            .iter()
-            .map(|one| (one.name.as_str(), one.spent.tokens, one.today.nanodollars))
-            .collect();
-        assert_eq!(told, [("n", 80, 80), ("m", 20, 20)]);
-        let first = activity.spending_by_name(SpendingGroup::Models, days, 1);
-        assert_eq!(first.await.unwrap().len(), 1);
-        let people = activity.spending_by_name(SpendingGroup::People, days, 9);
-        assert_eq!(people.await.unwrap(), []);
-        let by_day = activity.spending_by_day(days.0, days.1).await.unwrap();
-        let told: Vec<_> = by_day
-            .iter()
-            .map(|one| (one.name.as_str(), one.spent.tokens, one.today.tokens))
-            .collect();
-        assert_eq!(told, [("2026-01-03", 5, 5), ("2026-01-02", 5, 0)]);
     }
 }

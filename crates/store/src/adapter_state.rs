@@ -104,28 +104,24 @@ impl AccountState {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn each_account_remembers_its_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.db");
-        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
-        let [one, two] = ["discord", "discord/work"].map(|name| store.account_state(name));
-        one.save("position:7", "100").await.unwrap();
-        one.save_soon("position:7", "101").await.unwrap();
-        one.save("session", "abc").await.unwrap();
-        two.save("position:7", "5").await.unwrap();
-        let again = Store::open(&path, SystemClock::shared())
-            .await
-            .unwrap()
-            .account_state("discord");
-        let positions = again.load_all("position:").await.unwrap();
-        assert_eq!(positions, [("position:7".to_owned(), "101".to_owned())]);
-        one.remove("session").await.unwrap();
-        assert_eq!(again.load("session").await.unwrap(), None);
-        assert_eq!(two.load("position:7").await.unwrap().as_deref(), Some("5"));
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let [one, two] = ["discord", "discord/work"].map(|name| store.account_state(name));
+            one.save("position:7", "100").await.unwrap();
+            one.save_soon("position:7", "101").await.unwrap();
+            one.save("session", "abc").await.unwrap();
+            two.save("position:7", "5").await.unwrap();
+            let again = database.open().await.unwrap().account_state("discord");
+            let positions = again.load_all("position:").await.unwrap();
+            assert_eq!(positions, [("position:7".to_owned(), "101".to_owned())]);
+            one.remove("session").await.unwrap();
+            assert_eq!(again.load("session").await.unwrap(), None);
+            assert_eq!(two.load("position:7").await.unwrap().as_deref(), Some("5"));
+        }
     }
 }

@@ -110,37 +110,36 @@ impl AgentSessionRows {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn what_was_chosen_and_what_is_kept_is_the_conversations_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.db");
-        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
-        let (key, other) = (ConversationKey::new("k"), ConversationKey::new("other"));
-        let agents = store.conversation_agents();
-        agents.choose(&key, "a").await.unwrap();
-        agents.choose(&key, "b").await.unwrap();
-        assert_eq!(agents.of(&key).await.unwrap().as_deref(), Some("b"));
-        assert_eq!(agents.of(&other).await.unwrap(), None);
-        agents.forget(&key).await.unwrap();
-        assert_eq!(agents.of(&key).await.unwrap(), None);
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let (key, other) = (ConversationKey::new("k"), ConversationKey::new("other"));
+            let agents = store.conversation_agents();
+            agents.choose(&key, "a").await.unwrap();
+            agents.choose(&key, "b").await.unwrap();
+            assert_eq!(agents.of(&key).await.unwrap().as_deref(), Some("b"));
+            assert_eq!(agents.of(&other).await.unwrap(), None);
+            agents.forget(&key).await.unwrap();
+            assert_eq!(agents.of(&key).await.unwrap(), None);
 
-        let sessions = store.agent_sessions();
-        for (agent, session) in [("a", "1"), ("b", "2"), ("a", "3")] {
-            sessions.keep(&key, agent, session).await.unwrap();
+            let sessions = store.agent_sessions();
+            for (agent, session) in [("a", "1"), ("b", "2"), ("a", "3")] {
+                sessions.keep(&key, agent, session).await.unwrap();
+            }
+            assert_eq!(sessions.of(&key, "a").await.unwrap().as_deref(), Some("3"));
+            assert_eq!(sessions.of(&key, "b").await.unwrap().as_deref(), Some("2"));
+            assert_eq!(sessions.of(&other, "a").await.unwrap(), None);
+            store.history().clear(&key).await.unwrap();
+            assert_eq!(
+                sessions.of(&key, "a").await.unwrap(),
+                None,
+                "forgotten with what was said"
+            );
         }
-        assert_eq!(sessions.of(&key, "a").await.unwrap().as_deref(), Some("3"));
-        assert_eq!(sessions.of(&key, "b").await.unwrap().as_deref(), Some("2"));
-        assert_eq!(sessions.of(&other, "a").await.unwrap(), None);
-        store.history().clear(&key).await.unwrap();
-        assert_eq!(
-            sessions.of(&key, "a").await.unwrap(),
-            None,
-            "forgotten with what was said"
-        );
     }
 }

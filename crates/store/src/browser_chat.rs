@@ -93,8 +93,9 @@ impl BrowserChatRows {
     /// How many bytes of files are kept: of this person's, and of everybody's.
     pub async fn kept_bytes(&self, person: &str) -> Result<(u64, u64), StoreError> {
         let query = SqlStatement::new(
-            "SELECT coalesce(sum(CASE WHEN c.person = ? THEN f.size END), 0) AS own,
-                    coalesce(sum(f.size), 0) AS everything
+            "SELECT CAST(coalesce(sum(CASE WHEN c.person = ? THEN f.size END), 0) AS BIGINT)
+                        AS own,
+                    CAST(coalesce(sum(f.size), 0) AS BIGINT) AS everything
              FROM browser_files f JOIN browser_messages m ON m.id = f.message
              JOIN browser_conversations c ON c.id = m.conversation",
         )

@@ -56,33 +56,33 @@ impl ConversationModels {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn a_choice_holds_for_one_conversation_until_it_is_taken_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let opened = Store::open(&folder.path().join("s.db"), SystemClock::shared()).await;
-        let store = opened.unwrap();
-        let (models, key) = (store.conversation_models(), ConversationKey::new("k"));
-        assert_eq!(models.of(&key).await.unwrap(), None);
-        models.choose(&key, "a").await.unwrap();
-        models.choose(&key, "b").await.unwrap();
-        assert_eq!(models.of(&key).await.unwrap().as_deref(), Some("b"));
-        assert_eq!(
-            models.of(&ConversationKey::new("other")).await.unwrap(),
-            None
-        );
-        models.forget(&key).await.unwrap();
-        assert_eq!(models.of(&key).await.unwrap(), None);
-        models.choose(&key, "b").await.unwrap();
-        store.history().clear(&key).await.unwrap();
-        assert_eq!(
-            models.of(&key).await.unwrap(),
-            None,
-            "all of it is forgotten"
-        );
+        for database in TestDatabase::each().await {
+            let opened = database.open().await;
+            let store = opened.unwrap();
+            let (models, key) = (store.conversation_models(), ConversationKey::new("k"));
+            assert_eq!(models.of(&key).await.unwrap(), None);
+            models.choose(&key, "a").await.unwrap();
+            models.choose(&key, "b").await.unwrap();
+            assert_eq!(models.of(&key).await.unwrap().as_deref(), Some("b"));
+            assert_eq!(
+                models.of(&ConversationKey::new("other")).await.unwrap(),
+                None
+            );
+            models.forget(&key).await.unwrap();
+            assert_eq!(models.of(&key).await.unwrap(), None);
+            models.choose(&key, "b").await.unwrap();
+            store.history().clear(&key).await.unwrap();
+            assert_eq!(
+                models.of(&key).await.unwrap(),
+                None,
+                "all of it is forgotten"
+            );
+        }
     }
 }

@@ -3,47 +3,61 @@
 //! A handle (`InboxRows`, `SandboxLedger`, …) writes down what it wants as a [`SqlStatement`] and reads what it gets
 //! from a [`DatabaseRow`]. How those reach a disk is decided here, and no type of sqlx leaves this module.
 //!
-//! Today there is SQLite. Another database is another set of connections, migrations and a committer in
-//! this folder, chosen in [`Database::open`]; the few statements that only SQLite understands
-//! (`rowid`, `group_concat`, `changes()`, `INSERT OR REPLACE`) then get a text for each.
+//! There are two: SQLite, a file, in this folder, and PostgreSQL in [`postgres`]. Each has its connections, its
+//! migrations and a committer of its own. A statement is one text for both; where they differ it has two.
 
 mod committer;
 mod copying;
 mod error;
 mod failure;
 mod migrations;
+mod moving;
 #[cfg(test)]
 mod old_files;
 mod opening;
+mod placeholders;
+mod postgres;
 mod row;
 mod statement;
 mod write;
 
 use hermetic_types::{GatewayId, HealthReport};
-use sqlx::SqlitePool;
+use sqlx::{PgPool, SqlitePool};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 pub(crate) use copying::copy;
 pub use copying::{CopyError, StoreVersion};
 pub use error::{DatabaseError, StoreError};
+pub(crate) use moving::move_rows;
+pub use moving::{MoveDirection, MoveError, MovedTable};
 pub use opening::OpenError;
 pub(crate) use opening::is_of_earlier_version;
+pub use postgres::{PostgresAddress, PostgresAddressError};
 pub(crate) use row::DatabaseRow;
 pub(crate) use statement::SqlStatement;
 use write::StoreWriter;
 pub(crate) use write::{StatementResult, WithoutRoom, WriteDurability};
 
+use crate::HeldLease;
 use crate::metrics::{StoreMetrics, StoreOperation};
 
 /// The open database. Clones share its connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Database {
-    /// Cannot write.
-    reader: SqlitePool,
+    reader: DatabaseReader,
     writer: StoreWriter,
     gateway: GatewayId,
     metrics: StoreMetrics,
+    /// What every write of a gateway that shares the store depends on; none where nobody shares it.
+    fence: Option<HeldLease>,
+}
+
+/// Connections that cannot write.
+#[derive(Clone, Debug)]
+pub(crate) enum DatabaseReader {
+    Sqlite(SqlitePool),
+    Postgres(PgPool),
 }
 
 /// Whose rows are asked for.
@@ -67,6 +81,15 @@ impl Database {
 
     pub(crate) fn count_in(&mut self, metrics: StoreMetrics) {
         self.metrics = metrics;
+    }
+
+    /// Whether processes of other machines may be there, too.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.reader, DatabaseReader::Postgres(_))
+    }
+
+    pub(crate) fn fence_by(&mut self, held: HeldLease) {
+        self.fence = Some(held);
     }
 
     /// All rows of a query, each read by `read`.
@@ -131,8 +154,34 @@ impl Database {
             .map_err(StoreError::while_doing(doing))
     }
 
-    /// Runs all of these statements or none.
+    /// Runs all of these statements or none; none where a lease that the store depends on was lost.
     pub(crate) async fn write(
+        &self,
+        doing: &'static str,
+        terms: (WriteDurability, WithoutRoom),
+        mut statements: Vec<SqlStatement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        let Some(fence) = &self.fence else {
+            return self.write_all(doing, terms, statements).await;
+        };
+        // Before all others: they may be seen by nobody if it fails.
+        statements.insert(0, fence.check());
+        let mut written = self.write_all(doing, terms, statements).await?;
+        written.remove(0);
+        Ok(written)
+    }
+
+    /// Runs all of these statements or none, on the disk or not at all: for leases themselves.
+    pub(crate) async fn write_unfenced(
+        &self,
+        doing: &'static str,
+        statements: Vec<SqlStatement>,
+    ) -> Result<Vec<StatementResult>, StoreError> {
+        let terms = (WriteDurability::OnDisk, WithoutRoom::Fail);
+        self.write_all(doing, terms, statements).await
+    }
+
+    async fn write_all(
         &self,
         doing: &'static str,
         terms: (WriteDurability, WithoutRoom),
@@ -162,10 +211,23 @@ impl Database {
 
     async fn fetch(&self, query: SqlStatement) -> Result<Vec<DatabaseRow>, DatabaseError> {
         let begun = Instant::now();
-        let rows = query.query().fetch_all(&self.reader).await;
+        let rows = self.fetch_all(&query).await;
         let operation = StoreOperation::Read;
         self.metrics.took(operation, begun.elapsed(), rows.is_err());
-        Ok(rows?.into_iter().map(DatabaseRow::new).collect())
+        Ok(rows?)
+    }
+
+    async fn fetch_all(&self, query: &SqlStatement) -> Result<Vec<DatabaseRow>, sqlx::Error> {
+        match &self.reader {
+            DatabaseReader::Sqlite(pool) => {
+                let rows = query.sqlite_query().fetch_all(pool).await?;
+                Ok(rows.into_iter().map(DatabaseRow::from).collect())
+            }
+            DatabaseReader::Postgres(pool) => {
+                let rows = postgres::read_all(pool, &self.writer, query).await?;
+                Ok(rows.into_iter().map(DatabaseRow::from).collect())
+            }
+        }
     }
 }
 

@@ -289,38 +289,36 @@ fn due(row: &DatabaseRow) -> Result<DueDelivery, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn a_reply_cut_off_while_sending_comes_back_marked() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
-            .await
-            .unwrap();
-        let deliveries = store.deliveries();
-        let now = Timestamp::from_millis(1);
-        let key = hermetic_types::ConversationKey::new("k");
-        let accepted = store.inbox().accept("telegram", "1", &key, "{}", now).await;
-        let message = accepted.unwrap().unwrap();
-        let reply = ("telegram", "{}", "hi");
-        let queued = deliveries.queue_and_end(message, MessageEnd::Answered, reply, now);
-        let row = queued.await.unwrap();
-        assert_eq!(store.inbox().open(RowOwner::ThisGateway).await.unwrap(), []);
-        assert!(!deliveries.due(RowOwner::ThisGateway).await.unwrap()[0].maybe_sent);
-        deliveries.begin(row).await.unwrap();
-        assert!(deliveries.due(RowOwner::ThisGateway).await.unwrap()[0].maybe_sent);
-        deliveries.put_back(row, "refused").await.unwrap();
-        assert!(!deliveries.due(RowOwner::ThisGateway).await.unwrap()[0].maybe_sent);
-        assert!(!deliveries.lost(row, "telegram", "gone").await.unwrap());
-        deliveries.sent(row, now).await.unwrap();
-        assert_eq!(deliveries.due(RowOwner::ThisGateway).await.unwrap(), []);
-        // Told later, by the account that sent it, and once.
-        assert!(!deliveries.lost(row, "discord", "gone").await.unwrap());
-        assert!(deliveries.lost(row, "telegram", "gone").await.unwrap());
-        assert!(!deliveries.lost(row, "telegram", "gone").await.unwrap());
-        assert_eq!(deliveries.due(RowOwner::ThisGateway).await.unwrap(), []);
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let deliveries = store.deliveries();
+            let now = Timestamp::from_millis(1);
+            let key = hermetic_types::ConversationKey::new("k");
+            let accepted = store.inbox().accept("telegram", "1", &key, "{}", now).await;
+            let message = accepted.unwrap().unwrap();
+            let reply = ("telegram", "{}", "hi");
+            let queued = deliveries.queue_and_end(message, MessageEnd::Answered, reply, now);
+            let row = queued.await.unwrap();
+            assert_eq!(store.inbox().open(RowOwner::ThisGateway).await.unwrap(), []);
+            assert!(!deliveries.due(RowOwner::ThisGateway).await.unwrap()[0].maybe_sent);
+            deliveries.begin(row).await.unwrap();
+            assert!(deliveries.due(RowOwner::ThisGateway).await.unwrap()[0].maybe_sent);
+            deliveries.put_back(row, "refused").await.unwrap();
+            assert!(!deliveries.due(RowOwner::ThisGateway).await.unwrap()[0].maybe_sent);
+            assert!(!deliveries.lost(row, "telegram", "gone").await.unwrap());
+            deliveries.sent(row, now).await.unwrap();
+            assert_eq!(deliveries.due(RowOwner::ThisGateway).await.unwrap(), []);
+            // Told later, by the account that sent it, and once.
+            assert!(!deliveries.lost(row, "discord", "gone").await.unwrap());
+            assert!(deliveries.lost(row, "telegram", "gone").await.unwrap());
+            assert!(!deliveries.lost(row, "telegram", "gone").await.unwrap());
+            assert_eq!(deliveries.due(RowOwner::ThisGateway).await.unwrap(), []);
+        }
     }
 }

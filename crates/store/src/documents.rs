@@ -84,7 +84,7 @@ impl DocumentRows {
                 (Soon, Fail),
                 SqlStatement::new(
                     "INSERT INTO documents (name, version, body) VALUES (?, 1, ?)
-             ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = version + 1",
+             ON CONFLICT (name) DO UPDATE SET body = excluded.body, version = documents.version + 1",
                 )
                 .bind(name)
                 .bind(body),
@@ -104,42 +104,39 @@ fn outcome(rows: u64) -> ReplaceOutcome {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn of_two_who_read_the_same_version_one_is_outrun() {
-        let folder = tempfile::tempdir().unwrap();
-        let documents = Store::open(&folder.path().join("s.db"), SystemClock::shared())
-            .await
-            .unwrap()
-            .documents();
-        assert_eq!(documents.load("a").await.unwrap(), None);
-        assert_eq!(
-            documents.replace("a", "1", 0).await.unwrap(),
-            ReplaceOutcome::Yes
-        );
-        assert_eq!(
-            documents.replace("a", "x", 0).await.unwrap(),
-            ReplaceOutcome::Outrun
-        );
-        let (one, two) = tokio::join!(
-            documents.replace("a", "one", 1),
-            documents.replace("a", "two", 1)
-        );
-        let (one, two) = (one.unwrap(), two.unwrap());
-        assert_ne!(one, two);
-        let winner = if one == ReplaceOutcome::Yes {
-            "one"
-        } else {
-            "two"
-        };
-        let expected = StoredDocument {
-            body: winner.to_owned(),
-            version: 2,
-        };
-        assert_eq!(documents.load("a").await.unwrap(), Some(expected));
+        for database in TestDatabase::each().await {
+            let documents = database.open().await.unwrap().documents();
+            assert_eq!(documents.load("a").await.unwrap(), None);
+            assert_eq!(
+                documents.replace("a", "1", 0).await.unwrap(),
+                ReplaceOutcome::Yes
+            );
+            assert_eq!(
+                documents.replace("a", "x", 0).await.unwrap(),
+                ReplaceOutcome::Outrun
+            );
+            let (one, two) = tokio::join!(
+                documents.replace("a", "one", 1),
+                documents.replace("a", "two", 1)
+            );
+            let (one, two) = (one.unwrap(), two.unwrap());
+            assert_ne!(one, two);
+            let winner = if one == ReplaceOutcome::Yes {
+                "one"
+            } else {
+                "two"
+            };
+            let expected = StoredDocument {
+                body: winner.to_owned(),
+                version: 2,
+            };
+            assert_eq!(documents.load("a").await.unwrap(), Some(expected));
+        }
     }
 }

@@ -155,7 +155,8 @@ impl InboxRows {
     /// stays, which says that the message was begun.
     pub async fn take_back_attempt(&self, row: MessageRow) -> Result<(), StoreError> {
         let statement = SqlStatement::new(
-            "UPDATE inbox SET attempts = max(1, attempts - 1) WHERE id = ? AND ended_at IS NULL",
+            "UPDATE inbox SET attempts = CASE WHEN attempts > 1 THEN attempts - 1 ELSE 1 END
+             WHERE id = ? AND ended_at IS NULL",
         );
         self.database
             .change("take an attempt back", (Soon, Fail), statement.bind(row.0))
@@ -212,45 +213,42 @@ fn open(row: &DatabaseRow) -> Result<OpenMessage, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn a_message_sent_twice_is_one_and_open_until_it_ends() {
-        let folder = tempfile::tempdir().unwrap();
-        let inbox = Store::open(&folder.path().join("s.db"), SystemClock::shared())
-            .await
-            .unwrap()
-            .inbox();
-        let (key, now) = (ConversationKey::new("k"), Timestamp::from_millis(5));
-        let row = inbox
-            .accept("telegram", "7", &key, "{}", now)
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            inbox
+        for database in TestDatabase::each().await {
+            let inbox = database.open().await.unwrap().inbox();
+            let (key, now) = (ConversationKey::new("k"), Timestamp::from_millis(5));
+            let row = inbox
                 .accept("telegram", "7", &key, "{}", now)
                 .await
-                .unwrap(),
-            None
-        );
-        assert_eq!(inbox.begin(row).await.unwrap(), 1);
-        assert_eq!(inbox.begin(row).await.unwrap(), 2);
-        inbox.note_draft(row, "118").await.unwrap();
-        assert_eq!(
-            inbox.open(RowOwner::ThisGateway).await.unwrap()[0]
-                .draft
-                .as_deref(),
-            Some("118")
-        );
-        inbox
-            .end(row, MessageEnd::Answered, None, now)
-            .await
-            .unwrap();
-        assert_eq!(inbox.open(RowOwner::ThisGateway).await.unwrap(), []);
-        assert_eq!(inbox.prune(Timestamp::from_millis(6)).await.unwrap(), 1);
+                .unwrap()
+                .unwrap();
+            assert_eq!(
+                inbox
+                    .accept("telegram", "7", &key, "{}", now)
+                    .await
+                    .unwrap(),
+                None
+            );
+            assert_eq!(inbox.begin(row).await.unwrap(), 1);
+            assert_eq!(inbox.begin(row).await.unwrap(), 2);
+            inbox.note_draft(row, "118").await.unwrap();
+            assert_eq!(
+                inbox.open(RowOwner::ThisGateway).await.unwrap()[0]
+                    .draft
+                    .as_deref(),
+                Some("118")
+            );
+            inbox
+                .end(row, MessageEnd::Answered, None, now)
+                .await
+                .unwrap();
+            assert_eq!(inbox.open(RowOwner::ThisGateway).await.unwrap(), []);
+            assert_eq!(inbox.prune(Timestamp::from_millis(6)).await.unwrap(), 1);
+        }
     }
 }

@@ -281,19 +281,14 @@ fn entry(row: &DatabaseRow) -> Result<LedgerEntry, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
-
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     const NOW: i64 = 1_000;
 
-    async fn ledger() -> (tempfile::TempDir, SandboxLedger) {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
-            .await
-            .unwrap();
-        (folder, store.ledger())
+    async fn ledger(database: &TestDatabase) -> SandboxLedger {
+        let store = database.open().await.unwrap();
+        store.ledger()
     }
 
     async fn named(ledger: &SandboxLedger, conversation: &str) -> Result<SandboxId, StoreError> {
@@ -308,67 +303,75 @@ mod tests {
 
     #[tokio::test]
     async fn a_named_sandbox_is_there_until_it_is_forgotten() {
-        let (_folder, ledger) = ledger().await;
-        let id = named(&ledger, "a").await.unwrap();
-        ledger.mark(&id, LedgerState::Running).await.unwrap();
-        ledger.note_failure(&id, "busy").await.unwrap();
-        let entry = ledger.find(&id).await.unwrap().unwrap();
-        assert_eq!((entry.state, entry.failures), (LedgerState::Running, 1));
-        ledger.forget(&id).await.unwrap();
-        assert_eq!(ledger.entries(RowOwner::ThisGateway).await.unwrap(), []);
+        for database in TestDatabase::each().await {
+            let ledger = ledger(&database).await;
+            let id = named(&ledger, "a").await.unwrap();
+            ledger.mark(&id, LedgerState::Running).await.unwrap();
+            ledger.note_failure(&id, "busy").await.unwrap();
+            let entry = ledger.find(&id).await.unwrap().unwrap();
+            assert_eq!((entry.state, entry.failures), (LedgerState::Running, 1));
+            ledger.forget(&id).await.unwrap();
+            assert_eq!(ledger.entries(RowOwner::ThisGateway).await.unwrap(), []);
+        }
     }
 
     #[tokio::test]
     async fn a_sandbox_is_given_only_to_a_conversation_that_has_none() {
-        let (_folder, ledger) = ledger().await;
-        let (waiting, now) = (
-            named(&ledger, "pool:1").await.unwrap(),
-            Timestamp::from_millis(NOW),
-        );
-        named(&ledger, "a").await.unwrap();
-        let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
-        assert!(ledger.give(&waiting, &a, "{}", now).await.is_err());
-        ledger.give(&waiting, &b, "{}", now).await.unwrap();
-        assert_eq!(ledger.of(&b).await.unwrap().unwrap().id, waiting);
+        for database in TestDatabase::each().await {
+            let ledger = ledger(&database).await;
+            let (waiting, now) = (
+                named(&ledger, "pool:1").await.unwrap(),
+                Timestamp::from_millis(NOW),
+            );
+            named(&ledger, "a").await.unwrap();
+            let (a, b) = (ConversationKey::new("a"), ConversationKey::new("b"));
+            assert!(ledger.give(&waiting, &a, "{}", now).await.is_err());
+            ledger.give(&waiting, &b, "{}", now).await.unwrap();
+            assert_eq!(ledger.of(&b).await.unwrap().unwrap().id, waiting);
+        }
     }
 
     #[tokio::test]
     async fn a_conversation_has_one_sandbox_besides_those_on_their_way_out() {
-        let (_folder, ledger) = ledger().await;
-        let old = named(&ledger, "a").await.unwrap();
-        assert!(named(&ledger, "a").await.is_err());
-        ledger.mark(&old, LedgerState::Destroying).await.unwrap();
-        let new = named(&ledger, "a").await.unwrap();
-        let found = ledger
-            .of(&ConversationKey::new("a"))
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(found.id, new);
-        assert_eq!(
-            ledger.entries(RowOwner::ThisGateway).await.unwrap().len(),
-            2
-        );
+        for database in TestDatabase::each().await {
+            let ledger = ledger(&database).await;
+            let old = named(&ledger, "a").await.unwrap();
+            assert!(named(&ledger, "a").await.is_err());
+            ledger.mark(&old, LedgerState::Destroying).await.unwrap();
+            let new = named(&ledger, "a").await.unwrap();
+            let found = ledger
+                .of(&ConversationKey::new("a"))
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(found.id, new);
+            assert_eq!(
+                ledger.entries(RowOwner::ThisGateway).await.unwrap().len(),
+                2
+            );
+        }
     }
     #[tokio::test]
     async fn one_that_is_set_aside_stays_in_the_ledger_and_can_be_taken_back() {
-        let (_folder, ledger) = ledger().await;
-        let (alice, now) = (ConversationKey::new("a"), Timestamp::from_millis(NOW));
-        let old = named(&ledger, "a").await.unwrap();
-        ledger.mark(&old, LedgerState::Stopped).await.unwrap();
-        ledger.set_aside(&old, now).await.unwrap();
-        assert_eq!(ledger.of(&alice).await.unwrap(), None);
-        let new = named(&ledger, "a").await.unwrap();
-        let aside = ledger.set_aside_of(&alice).await.unwrap();
-        assert_eq!(aside.len(), 1);
-        assert_eq!(aside[0].id, old);
-        assert!(ledger.take_back(&old).await.is_err(), "two in use");
-        ledger.set_aside(&new, now).await.unwrap();
-        ledger.take_back(&old).await.unwrap();
-        assert_eq!(ledger.of(&alice).await.unwrap().unwrap().id, old);
-        assert_eq!(
-            ledger.entries(RowOwner::ThisGateway).await.unwrap().len(),
-            2
-        );
+        for database in TestDatabase::each().await {
+            let ledger = ledger(&database).await;
+            let (alice, now) = (ConversationKey::new("a"), Timestamp::from_millis(NOW));
+            let old = named(&ledger, "a").await.unwrap();
+            ledger.mark(&old, LedgerState::Stopped).await.unwrap();
+            ledger.set_aside(&old, now).await.unwrap();
+            assert_eq!(ledger.of(&alice).await.unwrap(), None);
+            let new = named(&ledger, "a").await.unwrap();
+            let aside = ledger.set_aside_of(&alice).await.unwrap();
+            assert_eq!(aside.len(), 1);
+            assert_eq!(aside[0].id, old);
+            assert!(ledger.take_back(&old).await.is_err(), "two in use");
+            ledger.set_aside(&new, now).await.unwrap();
+            ledger.take_back(&old).await.unwrap();
+            assert_eq!(ledger.of(&alice).await.unwrap().unwrap().id, old);
+            assert_eq!(
+                ledger.entries(RowOwner::ThisGateway).await.unwrap().len(),
+                2
+            );
+        }
     }
 }

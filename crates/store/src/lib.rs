@@ -1,7 +1,7 @@
 //! Rows that must survive a crash. The only crate that knows SQL.
 //!
-//! Each kind of row has a handle and a file here. What is behind them, today one SQLite file in WAL mode,
-//! is known to [`database`] alone; another database goes there. Everything is written in commits that are
+//! Each kind of row has a handle and a file here. What is behind them, one SQLite file in WAL mode or
+//! a PostgreSQL, is known to [`database`] alone. Everything is written in commits that are
 //! checked. Of a power cut survives what was on the disk, and each method that writes says whether it waits for
 //! that; `docs/decisions/0020-what-waits-for-the-disk.md` has the whole list and the reasons.
 
@@ -18,6 +18,7 @@ mod deliveries;
 mod documents;
 mod history;
 mod inbox;
+mod leases;
 mod ledger;
 mod look_back;
 mod memories;
@@ -28,6 +29,8 @@ mod sessions;
 mod skill_drafts;
 mod spending;
 mod store;
+#[cfg(test)]
+mod test_databases;
 mod todo_lists;
 mod tool_calls;
 
@@ -46,13 +49,17 @@ pub use browser_chat::{
     NewBrowserFile, NewBrowserMessage, SaidOutcome, WaitingMessage,
 };
 pub use conversation_models::ConversationModels;
-pub use database::{CopyError, DatabaseError, OpenError, RowOwner, StoreError, StoreVersion};
+pub use database::{
+    CopyError, DatabaseError, MoveDirection, MoveError, MovedTable, OpenError, PostgresAddress,
+    PostgresAddressError, RowOwner, StoreError, StoreVersion,
+};
 pub use deliveries::{
     DeliveryRow, DeliveryRows, DueDelivery, NextDelivery, PartOutcome, PriorAttempt,
 };
 pub use documents::{DocumentRows, ReplaceOutcome, StoredDocument};
 pub use history::{HistoryRows, HistoryView, NumberedLine, ViewBounds};
 pub use inbox::{InboxRows, MessageEnd, MessageRow, OpenMessage};
+pub use leases::{DEAD_AFTER, GatewayProcess, HeldLease, LeaseHolder, LeaseRows, LeaseState};
 pub use ledger::{LedgerEntry, LedgerState, SandboxLedger};
 pub use look_back::{LookBackRows, PastLine, PastLines, PastSession, SearchScope};
 pub use memories::{MemoryRequestRow, MemoryRow, MemoryRows, MemoryWrite};

@@ -56,43 +56,17 @@ pub struct PastLines {
     pub left_out: bool,
 }
 
-impl LookBackRows {
-    pub(crate) fn new(database: Database) -> Self {
-        Self { database }
-    }
-
-    /// Remembers whose a private conversation is.
-    pub async fn note(
-        &self,
-        conversation: &ConversationKey,
-        person: &str,
-    ) -> Result<(), StoreError> {
-        let noted = SqlStatement::new(
-            "INSERT INTO conversation_people (conversation, person) VALUES (?, ?)
-             ON CONFLICT (conversation) DO UPDATE SET person = excluded.person
-             WHERE person <> excluded.person",
-        )
-        .bind(conversation.as_str())
-        .bind(person);
-        let doing = "note whose a conversation is";
-        let noted = self.database.change(doing, (Soon, Wait), noted);
-        noted.await.map(drop)
-    }
-
-    /// Everything within this scope, as far as the bounds reach.
-    pub async fn lines(
-        &self,
-        scope: &SearchScope,
-        bounds: ViewBounds,
-    ) -> Result<PastLines, StoreError> {
-        let here = scope.conversation.as_str();
-        let people = serde_json::to_string(&scope.people).unwrap_or_else(|_| "[]".to_owned());
-        let query = SqlStatement::new(
+/// Everything within a scope. How a list of people becomes rows is all that the databases do differently.
+macro_rules! lines_by {
+    ($people:literal) => {
+        concat!(
             "WITH own (conversation, id) AS (
                  SELECT ?, NULL
                  UNION ALL
                  SELECT conversation, id FROM conversation_people
-                 WHERE person IN (SELECT value FROM json_each(?)) AND conversation <> ?),
+                 WHERE person IN (",
+            $people,
+            ") AND conversation <> ?),
              said AS (
                  SELECT history.id, history.conversation, history.at, history.message,
                         NULL AS session, NULL AS title, own.id AS place
@@ -109,6 +83,44 @@ impl LookBackRows {
              SELECT id, conversation, at, session, title, place, so_far,
                     CASE WHEN so_far <= ? THEN message END AS message
              FROM newest ORDER BY id DESC",
+        )
+    };
+}
+
+impl LookBackRows {
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
+    }
+
+    /// Remembers whose a private conversation is.
+    pub async fn note(
+        &self,
+        conversation: &ConversationKey,
+        person: &str,
+    ) -> Result<(), StoreError> {
+        let noted = SqlStatement::new(
+            "INSERT INTO conversation_people (conversation, person) VALUES (?, ?)
+             ON CONFLICT (conversation) DO UPDATE SET person = excluded.person
+             WHERE conversation_people.person <> excluded.person",
+        )
+        .bind(conversation.as_str())
+        .bind(person);
+        let doing = "note whose a conversation is";
+        let noted = self.database.change(doing, (Soon, Wait), noted);
+        noted.await.map(drop)
+    }
+
+    /// Everything within this scope, as far as the bounds reach.
+    pub async fn lines(
+        &self,
+        scope: &SearchScope,
+        bounds: ViewBounds,
+    ) -> Result<PastLines, StoreError> {
+        let here = scope.conversation.as_str();
+        let people = serde_json::to_string(&scope.people).unwrap_or_else(|_| "[]".to_owned());
+        let query = SqlStatement::for_each(
+            lines_by!("SELECT value FROM json_each(?)"),
+            lines_by!("SELECT json_array_elements_text(CAST(? AS json))"),
         )
         .bind(here)
         .bind(people.as_str())
@@ -159,56 +171,56 @@ fn line(row: &DatabaseRow) -> Result<Option<PastLine>, crate::DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn a_person_sees_their_own_conversations_and_a_group_its_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let opened = Store::open(&folder.path().join("s.db"), SystemClock::shared()).await;
-        let store = opened.unwrap();
-        let (history, rows) = (store.history(), store.look_back());
-        let key = |name: &str| ConversationKey::new(name);
-        for (name, person) in [("a1", "a"), ("a2", "a"), ("b1", "b")] {
-            rows.note(&key(name), person).await.unwrap();
-        }
-        let now = Timestamp::from_millis(1);
-        for name in ["a1", "a2", "b1", "group"] {
-            history
-                .append(&key(name), &format!("old {name}"), now)
-                .await
-                .unwrap();
-            let sessions = store.sessions();
-            sessions.begin_anew(&key(name), "s", "S").await.unwrap();
-            history
-                .append(&key(name), &format!("new {name}"), now)
-                .await
-                .unwrap();
-        }
-        let found = async |name: &str, people: &[&str], bounds| {
-            let scope = SearchScope {
-                conversation: key(name),
-                people: people.iter().map(|&person| person.to_owned()).collect(),
+        for database in TestDatabase::each().await {
+            let opened = database.open().await;
+            let store = opened.unwrap();
+            let (history, rows) = (store.history(), store.look_back());
+            let key = |name: &str| ConversationKey::new(name);
+            for (name, person) in [("a1", "a"), ("a2", "a"), ("b1", "b")] {
+                rows.note(&key(name), person).await.unwrap();
+            }
+            let now = Timestamp::from_millis(1);
+            for name in ["a1", "a2", "b1", "group"] {
+                history
+                    .append(&key(name), &format!("old {name}"), now)
+                    .await
+                    .unwrap();
+                let sessions = store.sessions();
+                sessions.begin_anew(&key(name), "s", "S").await.unwrap();
+                history
+                    .append(&key(name), &format!("new {name}"), now)
+                    .await
+                    .unwrap();
+            }
+            let found = async |name: &str, people: &[&str], bounds| {
+                let scope = SearchScope {
+                    conversation: key(name),
+                    people: people.iter().map(|&person| person.to_owned()).collect(),
+                };
+                let found = rows.lines(&scope, bounds).await.unwrap();
+                let texts: Vec<_> = found.lines.into_iter().map(|line| line.text).collect();
+                (texts, found.left_out)
             };
-            let found = rows.lines(&scope, bounds).await.unwrap();
-            let texts: Vec<_> = found.lines.into_iter().map(|line| line.text).collect();
-            (texts, found.left_out)
-        };
-        let all = ViewBounds::default();
-        let of_a = ["new a2", "old a2", "new a1", "old a1"].map(str::to_owned);
-        assert_eq!(found("a1", &["a"], all).await, (of_a.to_vec(), false));
-        assert_eq!(found("a1", &[], all).await.0, ["new a1", "old a1"]);
-        assert_eq!(found("group", &[], all).await.0, ["new group", "old group"]);
-        let few = ViewBounds { lines: 1, ..all };
-        assert_eq!(found("a1", &["a"], few).await, (of_a[..1].to_vec(), true));
-        let short = ViewBounds {
-            characters: 12,
-            ..all
-        };
-        assert_eq!(found("a1", &["a"], short).await, (of_a[..2].to_vec(), true));
-        history.clear(&key("a2")).await.unwrap();
-        assert_eq!(found("a1", &["a"], all).await.0, ["new a1", "old a1"]);
+            let all = ViewBounds::default();
+            let of_a = ["new a2", "old a2", "new a1", "old a1"].map(str::to_owned);
+            assert_eq!(found("a1", &["a"], all).await, (of_a.to_vec(), false));
+            assert_eq!(found("a1", &[], all).await.0, ["new a1", "old a1"]);
+            assert_eq!(found("group", &[], all).await.0, ["new group", "old group"]);
+            let few = ViewBounds { lines: 1, ..all };
+            assert_eq!(found("a1", &["a"], few).await, (of_a[..1].to_vec(), true));
+            let short = ViewBounds {
+                characters: 12,
+                ..all
+            };
+            assert_eq!(found("a1", &["a"], short).await, (of_a[..2].to_vec(), true));
+            history.clear(&key("a2")).await.unwrap();
+            assert_eq!(found("a1", &["a"], all).await.0, ["new a1", "old a1"]);
+        }
     }
 }

@@ -91,6 +91,7 @@ impl MemoryRows {
             .bind(reviewed)
             .bind(now.millis())
             .bind(write.most_rows)
+            .alone_in("memories")
         } else {
             SqlStatement::new(
                 "UPDATE memories SET entries = ?, version = version + 1, reviewed = reviewed + ?,
@@ -148,7 +149,8 @@ impl MemoryRows {
         .bind(request.asked_at.millis())
         .bind(&request.owner)
         .bind(most_of_owner)
-        .bind(most);
+        .bind(most)
+        .alone_in("memory_requests");
         let doing = "write down a memory that waits";
         let changed = self.database.change(doing, (OnDisk, Fail), insert);
         Ok(changed.await? == 1)
@@ -201,10 +203,9 @@ fn request(row: &DatabaseRow) -> Result<MemoryRequestRow, crate::DatabaseError> 
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     fn write(owner: &'static str, entries: &'static str, expected: u64) -> MemoryWrite<'static> {
         MemoryWrite {
@@ -219,50 +220,52 @@ mod tests {
 
     #[tokio::test]
     async fn an_owner_has_its_own_and_the_one_who_comes_late_is_outrun() {
-        let folder = tempfile::tempdir().unwrap();
-        let opened = Store::open(&folder.path().join("s.db"), SystemClock::shared()).await;
-        let rows = opened.unwrap().memories();
-        let now = Timestamp::from_millis(1);
-        assert!(rows.replace(write("a", "1", 0), now).await.unwrap());
-        assert!(!rows.replace(write("a", "x", 0), now).await.unwrap());
-        assert!(rows.replace(write("a", "2", 1), now).await.unwrap());
-        assert!(!rows.replace(write("a", "y", 1), now).await.unwrap());
-        assert!(rows.replace(write("b", "3", 0), now).await.unwrap());
-        let full = rows.replace(write("c", "4", 0), now).await.unwrap();
-        assert!(!full, "there is no row left");
-        let by_person = MemoryWrite {
-            by_person: true,
-            ..write("a", "5", 2)
-        };
-        assert!(rows.replace(by_person, now).await.unwrap());
-        let of_a = rows.of("a").await.unwrap();
-        assert_eq!((of_a.len(), of_a[0].entries.as_str()), (1, "5"));
-        assert_eq!((of_a[0].version, of_a[0].reviewed), (3, 1));
-        assert!(rows.forget("a").await.unwrap());
-        assert_eq!(rows.of("a").await.unwrap(), []);
-        assert_eq!(rows.all().await.unwrap().len(), 1);
+        for database in TestDatabase::each().await {
+            let opened = database.open().await;
+            let rows = opened.unwrap().memories();
+            let now = Timestamp::from_millis(1);
+            assert!(rows.replace(write("a", "1", 0), now).await.unwrap());
+            assert!(!rows.replace(write("a", "x", 0), now).await.unwrap());
+            assert!(rows.replace(write("a", "2", 1), now).await.unwrap());
+            assert!(!rows.replace(write("a", "y", 1), now).await.unwrap());
+            assert!(rows.replace(write("b", "3", 0), now).await.unwrap());
+            let full = rows.replace(write("c", "4", 0), now).await.unwrap();
+            assert!(!full, "there is no row left");
+            let by_person = MemoryWrite {
+                by_person: true,
+                ..write("a", "5", 2)
+            };
+            assert!(rows.replace(by_person, now).await.unwrap());
+            let of_a = rows.of("a").await.unwrap();
+            assert_eq!((of_a.len(), of_a[0].entries.as_str()), (1, "5"));
+            assert_eq!((of_a[0].version, of_a[0].reviewed), (3, 1));
+            assert!(rows.forget("a").await.unwrap());
+            assert_eq!(rows.of("a").await.unwrap(), []);
+            assert_eq!(rows.all().await.unwrap().len(), 1);
+        }
     }
 
     #[tokio::test]
     async fn what_waits_is_bounded_for_one_and_for_all() {
-        let folder = tempfile::tempdir().unwrap();
-        let opened = Store::open(&folder.path().join("s.db"), SystemClock::shared()).await;
-        let rows = opened.unwrap().memories();
-        let request = |id: &str, owner: &str| MemoryRequestRow {
-            id: id.to_owned(),
-            owner: owner.to_owned(),
-            target: "user".to_owned(),
-            operations: "[]".to_owned(),
-            asked_at: Timestamp::from_millis(1),
-        };
-        let mut taken = Vec::new();
-        for (id, owner) in [("1", "a"), ("2", "a"), ("3", "a"), ("4", "b"), ("5", "c")] {
-            taken.push(rows.ask(&request(id, owner), (2, 3)).await.unwrap());
+        for database in TestDatabase::each().await {
+            let opened = database.open().await;
+            let rows = opened.unwrap().memories();
+            let request = |id: &str, owner: &str| MemoryRequestRow {
+                id: id.to_owned(),
+                owner: owner.to_owned(),
+                target: "user".to_owned(),
+                operations: "[]".to_owned(),
+                asked_at: Timestamp::from_millis(1),
+            };
+            let mut taken = Vec::new();
+            for (id, owner) in [("1", "a"), ("2", "a"), ("3", "a"), ("4", "b"), ("5", "c")] {
+                taken.push(rows.ask(&request(id, owner), (2, 3)).await.unwrap());
+            }
+            assert_eq!(taken, [true, true, false, true, false]);
+            assert_eq!(rows.waiting_of("a").await.unwrap().len(), 2);
+            assert!(rows.settle("1").await.unwrap());
+            assert!(!rows.settle("1").await.unwrap());
+            assert_eq!(rows.waiting().await.unwrap().len(), 2);
         }
-        assert_eq!(taken, [true, true, false, true, false]);
-        assert_eq!(rows.waiting_of("a").await.unwrap().len(), 2);
-        assert!(rows.settle("1").await.unwrap());
-        assert!(!rows.settle("1").await.unwrap());
-        assert_eq!(rows.waiting().await.unwrap().len(), 2);
     }
 }

@@ -95,40 +95,38 @@ fn process(row: &DatabaseRow) -> Result<ProcessRow, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn a_process_is_known_until_it_is_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
-            .await
-            .unwrap();
-        let processes = store.processes();
-        let row = |conversation: &str, at| ProcessRow {
-            id: RunId::random(),
-            conversation: ConversationKey::new(conversation),
-            sandbox: SandboxId::random(),
-            terms: "{}".to_owned(),
-            begun_at: Timestamp::from_millis(at),
-        };
-        let rows = [row("a", 1), row("a", 2), row("b", 3)];
-        for row in &rows {
-            processes.name(row).await.unwrap();
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let processes = store.processes();
+            let row = |conversation: &str, at| ProcessRow {
+                id: RunId::random(),
+                conversation: ConversationKey::new(conversation),
+                sandbox: SandboxId::random(),
+                terms: "{}".to_owned(),
+                begun_at: Timestamp::from_millis(at),
+            };
+            let rows = [row("a", 1), row("a", 2), row("b", 3)];
+            for row in &rows {
+                processes.name(row).await.unwrap();
+            }
+            assert!(processes.name(&rows[0]).await.is_err(), "named twice");
+            processes.forget(&rows[0].id).await.unwrap();
+            assert_eq!(
+                processes.all(RowOwner::ThisGateway).await.unwrap(),
+                rows[1..]
+            );
+            let conversation = ConversationKey::new("a");
+            processes.forget_all_of(&conversation).await.unwrap();
+            assert_eq!(
+                processes.all(RowOwner::ThisGateway).await.unwrap(),
+                rows[2..]
+            );
         }
-        assert!(processes.name(&rows[0]).await.is_err(), "named twice");
-        processes.forget(&rows[0].id).await.unwrap();
-        assert_eq!(
-            processes.all(RowOwner::ThisGateway).await.unwrap(),
-            rows[1..]
-        );
-        let conversation = ConversationKey::new("a");
-        processes.forget_all_of(&conversation).await.unwrap();
-        assert_eq!(
-            processes.all(RowOwner::ThisGateway).await.unwrap(),
-            rows[2..]
-        );
     }
 }

@@ -117,7 +117,8 @@ impl ScheduledJobs {
         .bind(job.made_at.millis())
         .bind(&job.person)
         .bind(bounds.of_person)
-        .bind(bounds.of_all);
+        .bind(bounds.of_all)
+        .alone_in("scheduled_jobs");
         let doing = "write a job down";
         if self.database.change(doing, (OnDisk, Fail), insert).await? > 0 {
             return Ok(AddOutcome::Added);

@@ -64,9 +64,9 @@ impl SessionRows {
     ) -> Result<bool, StoreError> {
         let key = conversation.as_str();
         let said_now = SqlStatement::new(
-            "UPDATE history SET at = max(at, ?)
+            "UPDATE history SET at = CASE WHEN at > ?1 THEN at ELSE ?1 END
              WHERE id = (SELECT max(history.id) FROM history JOIN sessions ON sessions.id = history.session
-                         WHERE sessions.conversation = ? AND sessions.name = ?)",
+                         WHERE sessions.conversation = ?2 AND sessions.name = ?3)",
         )
         .bind(now.millis())
         .bind(key)
@@ -160,35 +160,33 @@ fn forget_oldest(conversation: &ConversationKey) -> [SqlStatement; 3] {
     let key = conversation.as_str();
     [
         "DELETE FROM history WHERE session IN
-         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT -1 OFFSET ?)",
+         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT 9223372036854775807 OFFSET ?)",
         "DELETE FROM compactions WHERE session IN
-         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT -1 OFFSET ?)",
+         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT 9223372036854775807 OFFSET ?)",
         "DELETE FROM sessions WHERE id IN
-         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT -1 OFFSET ?)",
+         (SELECT id FROM sessions WHERE conversation = ? ORDER BY ended_at DESC, id DESC LIMIT 9223372036854775807 OFFSET ?)",
     ]
     .map(|sql| SqlStatement::new(sql).bind(key).bind(MOST_SESSIONS))
 }
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
+    use crate::test_databases::TestDatabase;
     use crate::{Store, ViewBounds};
 
     struct Scene {
-        _folder: tempfile::TempDir,
+        _database: TestDatabase,
         store: Store,
         key: ConversationKey,
     }
 
     impl Scene {
-        async fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("s.db");
+        async fn new(database: TestDatabase) -> Self {
             Self {
-                store: Store::open(&path, SystemClock::shared()).await.unwrap(),
-                _folder: folder,
+                store: database.open().await.unwrap(),
+                _database: database,
                 key: ConversationKey::new("k"),
             }
         }
@@ -215,69 +213,75 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_is_put_away_with_its_summary_and_comes_back_with_it() {
-        let scene = Scene::new().await;
-        let (history, sessions) = (scene.store.history(), scene.store.sessions());
-        let first = scene.says("one", 1).await;
-        scene.says("two", 2).await;
-        let now = Timestamp::from_millis(3);
-        history.compact(&scene.key, first, "S", now).await.unwrap();
-        sessions.begin_anew(&scene.key, "a", "A").await.unwrap();
-        assert_eq!(scene.said().await, (None, vec![]));
-        scene.says("three", 4).await;
-        let now = Timestamp::from_millis(77);
-        let resumed = sessions.resume(&scene.key, "a", ("b", "B"), now);
-        assert!(resumed.await.unwrap());
-        let last = scene.store.history().last_at(&scene.key).await.unwrap();
-        assert_eq!(last, Some(now), "taken up again is not silent");
-        let expected = (Some("S".to_owned()), vec!["two".to_owned()]);
-        assert_eq!(scene.said().await, expected);
-        assert_eq!(scene.names().await, ["b"]);
-        let kept = &sessions.of(&scene.key).await.unwrap()[0];
-        assert_eq!((kept.title.as_str(), kept.lines), ("B", 1));
+        for database in TestDatabase::each().await {
+            let scene = Scene::new(database).await;
+            let (history, sessions) = (scene.store.history(), scene.store.sessions());
+            let first = scene.says("one", 1).await;
+            scene.says("two", 2).await;
+            let now = Timestamp::from_millis(3);
+            history.compact(&scene.key, first, "S", now).await.unwrap();
+            sessions.begin_anew(&scene.key, "a", "A").await.unwrap();
+            assert_eq!(scene.said().await, (None, vec![]));
+            scene.says("three", 4).await;
+            let now = Timestamp::from_millis(77);
+            let resumed = sessions.resume(&scene.key, "a", ("b", "B"), now);
+            assert!(resumed.await.unwrap());
+            let last = scene.store.history().last_at(&scene.key).await.unwrap();
+            assert_eq!(last, Some(now), "taken up again is not silent");
+            let expected = (Some("S".to_owned()), vec!["two".to_owned()]);
+            assert_eq!(scene.said().await, expected);
+            assert_eq!(scene.names().await, ["b"]);
+            let kept = &sessions.of(&scene.key).await.unwrap()[0];
+            assert_eq!((kept.title.as_str(), kept.lines), ("B", 1));
+        }
     }
 
     #[tokio::test]
     async fn a_name_of_another_conversation_finds_nothing_and_changes_nothing() {
-        let scene = Scene::new().await;
-        let sessions = scene.store.sessions();
-        scene.says("mine", 1).await;
-        sessions.begin_anew(&scene.key, "a", "A").await.unwrap();
-        scene.says("now", 2).await;
-        let other = ConversationKey::new("other");
-        let now = Timestamp::from_millis(2);
-        let theirs = scene.store.history().append(&other, "theirs", now).await;
-        theirs.unwrap();
-        let (kept, later) = (("x", "X"), Timestamp::from_millis(9));
-        assert!(!sessions.resume(&other, "a", kept, later).await.unwrap());
-        let unknown = sessions.resume(&scene.key, "?", kept, later);
-        assert!(!unknown.await.unwrap());
-        assert_eq!(sessions.of(&other).await.unwrap(), []);
-        assert_eq!(scene.said().await, (None, vec!["now".to_owned()]));
-        assert_eq!(scene.names().await, ["a"]);
-        let theirs = scene.store.history().recent(&other, 9).await.unwrap();
-        assert_eq!(theirs, ["theirs"]);
+        for database in TestDatabase::each().await {
+            let scene = Scene::new(database).await;
+            let sessions = scene.store.sessions();
+            scene.says("mine", 1).await;
+            sessions.begin_anew(&scene.key, "a", "A").await.unwrap();
+            scene.says("now", 2).await;
+            let other = ConversationKey::new("other");
+            let now = Timestamp::from_millis(2);
+            let theirs = scene.store.history().append(&other, "theirs", now).await;
+            theirs.unwrap();
+            let (kept, later) = (("x", "X"), Timestamp::from_millis(9));
+            assert!(!sessions.resume(&other, "a", kept, later).await.unwrap());
+            let unknown = sessions.resume(&scene.key, "?", kept, later);
+            assert!(!unknown.await.unwrap());
+            assert_eq!(sessions.of(&other).await.unwrap(), []);
+            assert_eq!(scene.said().await, (None, vec!["now".to_owned()]));
+            assert_eq!(scene.names().await, ["a"]);
+            let theirs = scene.store.history().recent(&other, 9).await.unwrap();
+            assert_eq!(theirs, ["theirs"]);
+        }
     }
 
     #[tokio::test]
     async fn the_oldest_give_way_silent_ones_are_forgotten_and_all_go_at_once() {
-        let scene = Scene::new().await;
-        let sessions = scene.store.sessions();
-        sessions.begin_anew(&scene.key, "empty", "").await.unwrap();
-        assert_eq!(scene.names().await, [""; 0], "nothing was said");
-        for at in 0..i64::from(MOST_SESSIONS) + 5 {
-            scene.says("x", at).await;
-            let name = format!("s{at}");
-            sessions.begin_anew(&scene.key, &name, "").await.unwrap();
+        for database in TestDatabase::each().await {
+            let scene = Scene::new(database).await;
+            let sessions = scene.store.sessions();
+            sessions.begin_anew(&scene.key, "empty", "").await.unwrap();
+            assert_eq!(scene.names().await, [""; 0], "nothing was said");
+            for at in 0..i64::from(MOST_SESSIONS) + 5 {
+                scene.says("x", at).await;
+                let name = format!("s{at}");
+                sessions.begin_anew(&scene.key, &name, "").await.unwrap();
+            }
+            let names = scene.names().await;
+            assert_eq!(names.len(), MOST_SESSIONS as usize);
+            assert_eq!(names.last().map(String::as_str), Some("s5"));
+            let history = scene.store.history();
+            let forgotten = history.forget_silent(Timestamp::from_millis(10)).await;
+            assert_eq!(forgotten.unwrap(), 5);
+            scene.says("now", 99).await;
+            history.clear(&scene.key).await.unwrap();
+            assert_eq!(scene.names().await, [""; 0]);
+            assert_eq!(scene.said().await, (None, vec![]));
         }
-        let names = scene.names().await;
-        assert_eq!(names.len(), MOST_SESSIONS as usize);
-        assert_eq!(names.last().map(String::as_str), Some("s5"));
-        let history = scene.store.history();
-        let forgotten = history.forget_silent(Timestamp::from_millis(10)).await;
-        assert_eq!(forgotten.unwrap(), 5);
-        scene.says("now", 99).await;
-        history.clear(&scene.key).await.unwrap();
-        assert_eq!(scene.names().await, [""; 0]);
-        assert_eq!(scene.said().await, (None, vec![]));
     }
 }

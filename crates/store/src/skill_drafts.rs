@@ -72,7 +72,8 @@ impl SkillDraftRows {
         .bind(&row.name)
         .bind(&row.owner)
         .bind(most_of_owner)
-        .bind(most);
+        .bind(most)
+        .alone_in("skill_drafts");
         let doing = "write down a skill that waits";
         Ok(self.database.change(doing, (OnDisk, Fail), insert).await? == 1)
     }
@@ -97,39 +98,39 @@ fn draft(row: &DatabaseRow) -> Result<SkillDraftRow, crate::DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn a_draft_is_replaced_under_another_digest_and_their_number_is_bounded() {
-        let folder = tempfile::tempdir().unwrap();
-        let opened = Store::open(&folder.path().join("s.db"), SystemClock::shared()).await;
-        let rows = opened.unwrap().skill_drafts();
-        let row = |owner: &str, name: &str, digest: &str| SkillDraftRow {
-            owner: owner.to_owned(),
-            name: name.to_owned(),
-            digest: digest.to_owned(),
-            body: "{}".to_owned(),
-            written_at: Timestamp::from_millis(1),
-        };
-        let mut taken = Vec::new();
-        for (owner, name, digest) in [
-            ("a", "x", "1"),
-            ("a", "y", "2"),
-            ("a", "z", "3"),
-            ("a", "x", "4"),
-            ("b", "x", "5"),
-            ("c", "x", "6"),
-        ] {
-            taken.push(rows.put(&row(owner, name, digest), (2, 3)).await.unwrap());
+        for database in TestDatabase::each().await {
+            let opened = database.open().await;
+            let rows = opened.unwrap().skill_drafts();
+            let row = |owner: &str, name: &str, digest: &str| SkillDraftRow {
+                owner: owner.to_owned(),
+                name: name.to_owned(),
+                digest: digest.to_owned(),
+                body: "{}".to_owned(),
+                written_at: Timestamp::from_millis(1),
+            };
+            let mut taken = Vec::new();
+            for (owner, name, digest) in [
+                ("a", "x", "1"),
+                ("a", "y", "2"),
+                ("a", "z", "3"),
+                ("a", "x", "4"),
+                ("b", "x", "5"),
+                ("c", "x", "6"),
+            ] {
+                taken.push(rows.put(&row(owner, name, digest), (2, 3)).await.unwrap());
+            }
+            assert_eq!(taken, [true, true, false, true, true, false]);
+            assert!(!rows.settle("1").await.unwrap(), "it was replaced");
+            let found = rows.of("a", "x").await.unwrap();
+            assert_eq!(found.map(|row| row.digest).as_deref(), Some("4"));
+            assert!(rows.settle("4").await.unwrap());
+            assert_eq!(rows.all().await.unwrap().len(), 2);
         }
-        assert_eq!(taken, [true, true, false, true, true, false]);
-        assert!(!rows.settle("1").await.unwrap(), "it was replaced");
-        let found = rows.of("a", "x").await.unwrap();
-        assert_eq!(found.map(|row| row.digest).as_deref(), Some("4"));
-        assert!(rows.settle("4").await.unwrap());
-        assert_eq!(rows.all().await.unwrap().len(), 2);
     }
 }

@@ -124,7 +124,7 @@ impl SpendingRows {
     pub async fn lift(&self, day: &str, scope: &SpendingScope) -> Result<bool, StoreError> {
         let statement = SqlStatement::new(
             "INSERT INTO spending (day, scope, name, lifts) VALUES (?, ?, ?, 1)
-             ON CONFLICT (day, scope, name) DO UPDATE SET lifts = 1 WHERE lifts = 0",
+             ON CONFLICT (day, scope, name) DO UPDATE SET lifts = 1 WHERE spending.lifts = 0",
         )
         .bind(day)
         .bind(scope.kind())
@@ -152,29 +152,55 @@ impl SpendingRows {
     }
 }
 
-/// Sums end well within what a column holds: one that overflows becomes a fraction, which the column refuses,
-/// and then nothing could be set aside any more until midnight.
-fn additions(day: &str, scopes: &[SpendingScope], amounts: SpendingAmounts) -> Vec<SqlStatement> {
-    let add = |scope: &SpendingScope| {
-        SqlStatement::new(
+/// Sums end well within what a column holds: one that overflows becomes a fraction or an error, which the column
+/// refuses, and then nothing could be set aside any more until midnight. A `numeric` does not overflow in between.
+macro_rules! sum_of {
+    ($max:literal, $min:literal, $column:literal) => {
+        concat!(
+            $column,
+            " = ",
+            $max,
+            "(-4000000000000000000, ",
+            $min,
+            "(4000000000000000000, CAST(spending.",
+            $column,
+            " AS NUMERIC) + excluded.",
+            $column,
+            "))"
+        )
+    };
+}
+
+macro_rules! added_by {
+    ($max:literal, $min:literal) => {
+        concat!(
             "INSERT INTO spending (day, scope, name, requests, tokens, nanodollars, unpriced, tool_ms)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-             ON CONFLICT (day, scope, name) DO UPDATE SET
-                requests = max(-4000000000000000000, min(4000000000000000000, requests + excluded.requests)),
-                tokens = max(-4000000000000000000, min(4000000000000000000, tokens + excluded.tokens)),
-                nanodollars =
-                    max(-4000000000000000000, min(4000000000000000000, nanodollars + excluded.nanodollars)),
-                unpriced = max(-4000000000000000000, min(4000000000000000000, unpriced + excluded.unpriced)),
-                tool_ms = max(-4000000000000000000, min(4000000000000000000, tool_ms + excluded.tool_ms))",
+             ON CONFLICT (day, scope, name) DO UPDATE SET ",
+            sum_of!($max, $min, "requests"),
+            ", ",
+            sum_of!($max, $min, "tokens"),
+            ", ",
+            sum_of!($max, $min, "nanodollars"),
+            ", ",
+            sum_of!($max, $min, "unpriced"),
+            ", ",
+            sum_of!($max, $min, "tool_ms")
         )
-        .bind(day)
-        .bind(scope.kind())
-        .bind(scope.name())
-        .bind(amounts.requests)
-        .bind(amounts.tokens)
-        .bind(amounts.nanodollars)
-        .bind(amounts.unpriced)
-        .bind(amounts.tool_ms)
+    };
+}
+
+fn additions(day: &str, scopes: &[SpendingScope], amounts: SpendingAmounts) -> Vec<SqlStatement> {
+    let add = |scope: &SpendingScope| {
+        SqlStatement::for_each(added_by!("max", "min"), added_by!("greatest", "least"))
+            .bind(day)
+            .bind(scope.kind())
+            .bind(scope.name())
+            .bind(amounts.requests)
+            .bind(amounts.tokens)
+            .bind(amounts.nanodollars)
+            .bind(amounts.unpriced)
+            .bind(amounts.tool_ms)
     };
     scopes.iter().map(add).collect()
 }
@@ -194,80 +220,73 @@ fn row(row: &DatabaseRow) -> Result<SpendingDay, DatabaseError> {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::SystemClock;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn sums_are_kept_by_day_and_scope_over_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.db");
-        let (ada, talk) = (
-            SpendingScope::Person("ada".to_owned()),
-            SpendingScope::Conversation("ada".to_owned()),
-        );
-        let amounts = |tokens| SpendingAmounts {
-            tokens,
-            ..SpendingAmounts::default()
-        };
-        {
-            let rows = Store::open(&path, SystemClock::shared())
-                .await
-                .unwrap()
-                .spending();
-            let both = [ada.clone(), talk.clone()];
-            rows.reserve("2026-01-01", &both, amounts(100))
-                .await
-                .unwrap();
-            rows.settle("2026-01-01", &both, amounts(-30))
-                .await
-                .unwrap();
-            let one = std::slice::from_ref(&ada);
-            rows.settle("2026-01-02", one, amounts(5)).await.unwrap();
-            assert!(rows.lift("2026-01-01", &ada).await.unwrap());
-            assert!(!rows.lift("2026-01-01", &ada).await.unwrap());
+        for database in TestDatabase::each().await {
+            let (ada, talk) = (
+                SpendingScope::Person("ada".to_owned()),
+                SpendingScope::Conversation("ada".to_owned()),
+            );
+            let amounts = |tokens| SpendingAmounts {
+                tokens,
+                ..SpendingAmounts::default()
+            };
+            {
+                let rows = database.open().await.unwrap().spending();
+                let both = [ada.clone(), talk.clone()];
+                rows.reserve("2026-01-01", &both, amounts(100))
+                    .await
+                    .unwrap();
+                rows.settle("2026-01-01", &both, amounts(-30))
+                    .await
+                    .unwrap();
+                let one = std::slice::from_ref(&ada);
+                rows.settle("2026-01-02", one, amounts(5)).await.unwrap();
+                assert!(rows.lift("2026-01-01", &ada).await.unwrap());
+                assert!(!rows.lift("2026-01-01", &ada).await.unwrap());
+            }
+            let rows = database.open().await.unwrap().spending();
+            let first = rows.day("2026-01-01", &ada).await.unwrap();
+            assert_eq!((first.spent.tokens, first.lifts), (70, 1));
+            let same_name = rows.day("2026-01-01", &talk).await.unwrap();
+            assert_eq!((same_name.spent.tokens, same_name.lifts), (70, 0));
+            rows.forget_before("2030-01-01", 2).await.unwrap();
+            let kept = rows.day("2026-01-01", &ada).await.unwrap();
+            assert_eq!(kept.spent.tokens, 70, "of a clock that is years ahead");
+            rows.forget_before("2026-01-02", 1).await.unwrap();
+            let gone = rows.day("2026-01-01", &ada).await.unwrap();
+            assert_eq!(gone, SpendingDay::default());
+            let next = rows.day("2026-01-02", &ada).await.unwrap();
+            assert_eq!(next.spent.tokens, 5);
         }
-        let rows = Store::open(&path, SystemClock::shared())
-            .await
-            .unwrap()
-            .spending();
-        let first = rows.day("2026-01-01", &ada).await.unwrap();
-        assert_eq!((first.spent.tokens, first.lifts), (70, 1));
-        let same_name = rows.day("2026-01-01", &talk).await.unwrap();
-        assert_eq!((same_name.spent.tokens, same_name.lifts), (70, 0));
-        rows.forget_before("2030-01-01", 2).await.unwrap();
-        let kept = rows.day("2026-01-01", &ada).await.unwrap();
-        assert_eq!(kept.spent.tokens, 70, "of a clock that is years ahead");
-        rows.forget_before("2026-01-02", 1).await.unwrap();
-        let gone = rows.day("2026-01-01", &ada).await.unwrap();
-        assert_eq!(gone, SpendingDay::default());
-        let next = rows.day("2026-01-02", &ada).await.unwrap();
-        assert_eq!(next.spent.tokens, 5);
     }
 
     #[tokio::test]
     async fn sums_that_cannot_be_do_not_keep_others_from_being_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.db");
-        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
-        let rows = store.spending();
-        let all = [SpendingScope::All];
-        let absurd = SpendingAmounts {
-            tokens: i64::MAX / 2,
-            nanodollars: i64::MAX / 2,
-            ..SpendingAmounts::default()
-        };
-        for _ in 0..4 {
-            rows.reserve("2026-01-01", &all, absurd).await.unwrap();
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let rows = store.spending();
+            let all = [SpendingScope::All];
+            let absurd = SpendingAmounts {
+                tokens: i64::MAX / 2,
+                nanodollars: i64::MAX / 2,
+                ..SpendingAmounts::default()
+            };
+            for _ in 0..4 {
+                rows.reserve("2026-01-01", &all, absurd).await.unwrap();
+            }
+            let one = SpendingAmounts {
+                requests: 1,
+                ..SpendingAmounts::default()
+            };
+            rows.settle("2026-01-01", &all, one).await.unwrap();
+            let spent = rows.day("2026-01-01", &all[0]).await.unwrap().spent;
+            assert_eq!(spent.requests, 1);
+            assert_eq!(spent.tokens, 4_000_000_000_000_000_000);
         }
-        let one = SpendingAmounts {
-            requests: 1,
-            ..SpendingAmounts::default()
-        };
-        rows.settle("2026-01-01", &all, one).await.unwrap();
-        let spent = rows.day("2026-01-01", &all[0]).await.unwrap().spent;
-        assert_eq!(spent.requests, 1);
-        assert_eq!(spent.tokens, 4_000_000_000_000_000_000);
     }
 }

@@ -8,9 +8,10 @@ use tokio::sync::watch;
 use crate::database::{self, Database};
 use crate::{
     AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows,
-    ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HistoryRows,
-    InboxRows, LookBackRows, MemoryRows, OpenError, ProcessRows, SandboxLedger, ScheduledJobs,
-    SessionRows, SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows, ToolCalls,
+    ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HeldLease,
+    HistoryRows, InboxRows, LeaseRows, LookBackRows, MemoryRows, MoveDirection, MoveError,
+    MovedTable, OpenError, PostgresAddress, ProcessRows, SandboxLedger, ScheduledJobs, SessionRows,
+    SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows, ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -36,11 +37,38 @@ impl Store {
         Ok(Self { database })
     }
 
+    /// Opens the one in a PostgreSQL, which several gateways may share.
+    pub async fn open_postgres(
+        address: &PostgresAddress,
+        gateway: GatewayId,
+        clock: SharedClock,
+    ) -> Result<Self, OpenError> {
+        let database = Database::open_postgres(address, gateway, clock).await?;
+        Ok(Self { database })
+    }
+
     /// How long reads and commits take is counted here. Before any handle is taken: those that were taken
     /// count where the store did.
     pub fn counting_in(mut self, metrics: StoreMetrics) -> Self {
         self.database.count_in(metrics);
         self
+    }
+
+    /// From now on everything that the handles of this store write depends on this lease. Before any handle is
+    /// taken: those that were taken write freely.
+    pub fn fenced_by(mut self, held: HeldLease) -> Self {
+        self.database.fence_by(held);
+        self
+    }
+
+    /// Whether several gateways may have it open: a file belongs to the home that it is in.
+    pub fn is_shared(&self) -> bool {
+        self.database.is_shared()
+    }
+
+    /// What one process alone may do.
+    pub fn leases(&self) -> LeaseRows {
+        LeaseRows::new(self.database.clone())
     }
 
     /// Whether this is a file of an earlier version, which opening it would change. Changes nothing; what
@@ -52,6 +80,16 @@ impl Store {
     /// Copies the file, whoever writes to it meanwhile, into one that is not there yet.
     pub async fn copy(path: &Path, into: &Path) -> Result<StoreVersion, CopyError> {
         database::copy(path, into).await
+    }
+
+    /// Copies every row between the file and the PostgreSQL, in one transaction at the empty one of them. Both
+    /// were opened before, so that they have their tables, and nobody writes to either meanwhile.
+    pub async fn move_rows(
+        path: &Path,
+        address: &PostgresAddress,
+        direction: MoveDirection,
+    ) -> Result<Vec<MovedTable>, MoveError> {
+        database::move_rows(path, address, direction).await
     }
 
     /// Whether it can be written to, and if not, why and since when.

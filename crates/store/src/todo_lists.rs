@@ -46,51 +46,52 @@ impl TodoRows {
 
 #[cfg(test)]
 mod tests {
-    use hermetic_types::{SystemClock, Timestamp};
+    use hermetic_types::Timestamp;
 
     use super::*;
-    use crate::Store;
+    use crate::test_databases::TestDatabase;
 
     #[tokio::test]
     async fn a_list_goes_with_what_was_said() {
-        let folder = tempfile::tempdir().unwrap();
-        let opened = Store::open(&folder.path().join("s.db"), SystemClock::shared()).await;
-        let store = opened.unwrap();
-        let (lists, key) = (store.todo_lists(), ConversationKey::new("k"));
-        let other = ConversationKey::new("other");
-        lists.write(&other, "theirs").await.unwrap();
-        for how in ["new", "resume", "forget", "silence"] {
-            store
-                .history()
-                .append(&key, "x", Timestamp::from_millis(1))
-                .await
-                .unwrap();
-            store
-                .history()
-                .append(&other, "x", Timestamp::from_millis(9))
-                .await
-                .unwrap();
-            lists.write(&key, "first").await.unwrap();
-            lists.write(&key, "second").await.unwrap();
-            assert_eq!(lists.of(&key).await.unwrap().as_deref(), Some("second"));
-            let sessions = store.sessions();
-            match how {
-                "new" => sessions.begin_anew(&key, "a", "t").await.unwrap(),
-                "resume" => {
-                    let now = Timestamp::from_millis(2);
-                    assert!(sessions.resume(&key, "a", ("b", "t"), now).await.unwrap());
+        for database in TestDatabase::each().await {
+            let opened = database.open().await;
+            let store = opened.unwrap();
+            let (lists, key) = (store.todo_lists(), ConversationKey::new("k"));
+            let other = ConversationKey::new("other");
+            lists.write(&other, "theirs").await.unwrap();
+            for how in ["new", "resume", "forget", "silence"] {
+                store
+                    .history()
+                    .append(&key, "x", Timestamp::from_millis(1))
+                    .await
+                    .unwrap();
+                store
+                    .history()
+                    .append(&other, "x", Timestamp::from_millis(9))
+                    .await
+                    .unwrap();
+                lists.write(&key, "first").await.unwrap();
+                lists.write(&key, "second").await.unwrap();
+                assert_eq!(lists.of(&key).await.unwrap().as_deref(), Some("second"));
+                let sessions = store.sessions();
+                match how {
+                    "new" => sessions.begin_anew(&key, "a", "t").await.unwrap(),
+                    "resume" => {
+                        let now = Timestamp::from_millis(2);
+                        assert!(sessions.resume(&key, "a", ("b", "t"), now).await.unwrap());
+                    }
+                    "forget" => store.history().clear(&key).await.unwrap(),
+                    _ => drop(
+                        store
+                            .history()
+                            .forget_silent(Timestamp::from_millis(5))
+                            .await
+                            .unwrap(),
+                    ),
                 }
-                "forget" => store.history().clear(&key).await.unwrap(),
-                _ => drop(
-                    store
-                        .history()
-                        .forget_silent(Timestamp::from_millis(5))
-                        .await
-                        .unwrap(),
-                ),
+                assert_eq!(lists.of(&key).await.unwrap(), None, "{how}");
+                assert_eq!(lists.of(&other).await.unwrap().as_deref(), Some("theirs"));
             }
-            assert_eq!(lists.of(&key).await.unwrap(), None, "{how}");
-            assert_eq!(lists.of(&other).await.unwrap().as_deref(), Some("theirs"));
         }
     }
 }

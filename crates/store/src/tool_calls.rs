@@ -101,33 +101,32 @@ fn tool_call(row: &DatabaseRow) -> Result<ToolCallRow, DatabaseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Store;
-    use hermetic_types::{ConversationKey, SystemClock};
+    use crate::test_databases::TestDatabase;
+    use hermetic_types::ConversationKey;
 
     #[tokio::test]
     async fn a_call_begun_and_never_ended_is_known() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("s.db"), SystemClock::shared())
-            .await
-            .unwrap();
-        let (key, now) = (ConversationKey::new("k"), Timestamp::from_millis(5));
-        let row = store
-            .inbox()
-            .accept("t", "1", &key, "{}", now)
-            .await
-            .unwrap()
-            .unwrap();
-        let calls = store.tool_calls();
-        calls.begin(row, "c1", "terminal", "{}", now).await.unwrap();
-        calls.begin(row, "c2", "terminal", "{}", now).await.unwrap();
-        calls.end(row, "c1", "done", now).await.unwrap();
-        let results: Vec<_> = calls
-            .of(row)
-            .await
-            .unwrap()
-            .into_iter()
-            .map(|call| call.result)
-            .collect();
-        assert_eq!(results, [Some("done".to_owned()), None]);
+        for database in TestDatabase::each().await {
+            let store = database.open().await.unwrap();
+            let (key, now) = (ConversationKey::new("k"), Timestamp::from_millis(5));
+            let row = store
+                .inbox()
+                .accept("t", "1", &key, "{}", now)
+                .await
+                .unwrap()
+                .unwrap();
+            let calls = store.tool_calls();
+            calls.begin(row, "c1", "terminal", "{}", now).await.unwrap();
+            calls.begin(row, "c2", "terminal", "{}", now).await.unwrap();
+            calls.end(row, "c1", "done", now).await.unwrap();
+            let results: Vec<_> = calls
+                .of(row)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|call| call.result)
+                .collect();
+            assert_eq!(results, [Some("done".to_owned()), None]);
+        }
     }
 }

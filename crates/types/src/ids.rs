@@ -61,6 +61,11 @@ impl GatewayId {
     pub fn sole() -> Self {
         Self("gateway".to_owned())
     }
+
+    /// One process of a gateway, which no other start has the name of.
+    pub fn random() -> Self {
+        Self(hex(12))
+    }
 }
 
 impl SandboxId {

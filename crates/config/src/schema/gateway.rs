@@ -65,6 +65,13 @@ pub(super) fn keys() -> Vec<SchemaKey> {
             "disk of all sandboxes together, in MB or spelled; four fifths of the file system if not written",
         ),
         key(
+            "gateway.store",
+            ValueShape::Secret,
+            "",
+            "postgres://user:password@host/database for the rows that last; a file in the state folder if not written",
+        )
+        .overruled_by("HERMETIC_STORE"),
+        key(
             "gateway.delivery_ledger",
             ValueShape::Flag,
             "true",

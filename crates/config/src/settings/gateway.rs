@@ -30,6 +30,8 @@ pub struct GatewayConfig {
     pub disk_reserve_bytes: u64,
     /// All sandboxes together.
     pub sandboxes_disk_bytes: Option<u64>,
+    /// A `postgres://` address; a file in the state folder where there is none.
+    pub store: Option<Secret>,
     pub delivery_ledger: bool,
     /// `None` waits forever.
     pub platform_connect_timeout: Option<Duration>,
@@ -82,6 +84,7 @@ impl GatewayConfig {
             max_turns_per_user: pick.count("gateway.max_turns_per_user"),
             disk_reserve_bytes: pick.bytes("gateway.disk_reserve"),
             sandboxes_disk_bytes: pick.maybe_bytes("gateway.sandboxes_disk"),
+            store: pick.secret("gateway.store"),
             delivery_ledger: pick.flag("gateway.delivery_ledger"),
             platform_connect_timeout: pick.seconds_or_never("gateway.platform_connect_timeout"),
             max_inbound_media_bytes: Some(pick.bytes("gateway.max_inbound_media_bytes"))

@@ -23,7 +23,7 @@ pub struct GatewayCondition {
 /// One of those whose trouble the operator should know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GatewayPart {
-    /// `store`, `disk`, `model`, `platform:telegram`, `backend:native`.
+    /// `store`, `lease`, `disk`, `model`, `platform:telegram`, `backend:native`.
     pub name: String,
     #[serde(flatten)]
     pub health: PartHealth,
@@ -68,6 +68,8 @@ impl Gateway {
             part("model", self.model_health.clone()),
             part("schedules", self.schedule_health.clone()),
         ];
+        let lease = self.lease_health.clone();
+        parts.extend(lease.map(|health| part("lease", health)));
         let backends = self.sandboxes.backends_health().into_iter();
         parts.extend(backends.map(|(kind, health)| (format!("backend:{kind}"), health)));
         let now = self.now();

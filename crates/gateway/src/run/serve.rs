@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::housekeeping::{HousekeepingTasks, PagePorts};
 use super::proof::BackendProof;
-use super::{GatewayStage, ProofError, Report};
+use super::{GatewayStage, LeaseLoss, ProofError, Report, ServingLease};
 use crate::life::{MessageArrival, in_full};
 use crate::message::AcceptedMessage;
 use crate::{Gateway, GatewayParts};
@@ -63,6 +63,8 @@ pub enum ServeError {
     },
     #[error("what was left open could not be read")]
     Resume(#[from] StoreError),
+    #[error("the lease on this installation is lost")]
+    LeaseLost(#[source] LeaseLoss),
     #[error("no chat platform is left to listen to")]
     NoChatLeft,
 }
@@ -93,12 +95,39 @@ async fn run(
         socket: parts.dashboard_socket.take(),
         dashboard: parts.dashboard.take(),
     };
-    let gateway = Arc::new(Gateway::new(parts));
+    let health = parts.lease.as_ref().map(ServingLease::health);
+    let lease = parts.lease.take();
+    let mut gateway = Gateway::new(parts);
+    gateway.lease_health = health;
+    let gateway = Arc::new(gateway);
     gateway.store.wait_for_room();
     let housekeeping = HousekeepingTasks::start(&gateway, pages, export, intakes.len(), report);
+    let living = live(&gateway, housekeeping, intakes, &stop);
+    let Some(lease) = lease else {
+        return living.await;
+    };
+    tokio::select! {
+        // First: whoever wakes up late has other things to go on with, and none of them is its own any more.
+        biased;
+        // At once, as if killed: to interrupt a turn or to end a sandbox in an orderly way would be to act in
+        // conversations that another gateway may have by now.
+        loss = lease.lost() => Err(ServeError::LeaseLost(loss)),
+        drained = living => {
+            lease.release().await;
+            drained
+        }
+    }
+}
+
+async fn live(
+    gateway: &Arc<Gateway>,
+    housekeeping: HousekeepingTasks,
+    intakes: Vec<(TcpListener, axum::Router)>,
+    stop: &CancellationToken,
+) -> Result<DrainOutcome, ServeError> {
     let listened = match stop.run_until_cancelled(gateway.take_up_work()).await {
         None => Ok(()),
-        Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, &stop).await,
+        Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, stop).await,
         Some(Err(error)) => Err(error),
     };
     gateway.stage.send_replace(GatewayStage::Draining);

@@ -54,11 +54,18 @@ pub(super) fn insert_if_won(
         .collect();
     // Where both are granted it is until the same time.
     let ((one, expires), (other, _)) = (granted.first()?, granted.last()?);
-    let statement = SqlStatement::new(
+    let statement = SqlStatement::for_each(
         "INSERT OR REPLACE INTO grants
          (conversation, subject, fingerprint, request, granted_at, expires_at)
          SELECT conversation, subject, fingerprint, id, ?1, ?2 FROM approvals
          WHERE id = ?3 AND subject IN (?4, ?5) AND changes() = 1",
+        // A row that this transaction changed carries its number.
+        "INSERT INTO grants (conversation, subject, fingerprint, request, granted_at, expires_at)
+         SELECT conversation, subject, fingerprint, id, ?1, ?2 FROM approvals
+         WHERE id = ?3 AND subject IN (?4, ?5) AND xmin = CAST(pg_current_xact_id() AS xid)
+         ON CONFLICT (conversation, subject, fingerprint) DO UPDATE SET
+             request = excluded.request, granted_at = excluded.granted_at,
+             expires_at = excluded.expires_at",
     );
     Some(
         statement

@@ -38,7 +38,8 @@ impl BrowserChatRows {
         .bind(self.database.gateway())
         .bind(said.conversation)
         .bind(person)
-        .bind(MOST_MESSAGES);
+        .bind(MOST_MESSAGES)
+        .alone_in("browser_messages");
         let mut statements = vec![insert];
         statements.extend(files_of(said, &mark));
         let title: String = said.text.chars().take(80).collect();

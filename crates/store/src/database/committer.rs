@@ -356,7 +356,7 @@ async fn run(
     connection: &mut SqliteConnection,
     statement: &SqlStatement,
 ) -> Result<StatementResult, sqlx::Error> {
-    let mut steps = connection.fetch_many(statement.query());
+    let mut steps = connection.fetch_many(statement.sqlite_query());
     let mut written = StatementResult {
         rows: Vec::new(),
         affected: 0,
@@ -364,17 +364,17 @@ async fn run(
     while let Some(step) = steps.try_next().await? {
         match step {
             Either::Left(done) => written.affected += done.rows_affected(),
-            Either::Right(row) => written.rows.push(DatabaseRow::new(row)),
+            Either::Right(row) => written.rows.push(DatabaseRow::from(row)),
         }
     }
     Ok(written)
 }
 
-fn probe() -> (WriteJob, tokio::sync::oneshot::Receiver<Outcome>) {
+pub(super) fn probe() -> (WriteJob, tokio::sync::oneshot::Receiver<Outcome>) {
     let (answer, answered) = tokio::sync::oneshot::channel();
     let statement = SqlStatement::new(
         "INSERT INTO documents (name, version, body) VALUES ('store:probe', 1, '')
-         ON CONFLICT (name) DO UPDATE SET version = version + 1",
+         ON CONFLICT (name) DO UPDATE SET version = documents.version + 1",
     );
     let job = WriteJob {
         statements: vec![statement],

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::failure::has_damage;
+use super::postgres::{is_of_postgres, remedy};
 
 /// A row could not be read or written.
 #[derive(Debug, Error)]
@@ -28,6 +29,8 @@ impl StoreError {
     pub fn remedy(&self) -> &'static str {
         if has_damage(&self.source.0) {
             DAMAGED
+        } else if is_of_postgres(&self.source.0) {
+            remedy(&self.source.0)
         } else {
             "check the state folder's permissions and the space left"
         }

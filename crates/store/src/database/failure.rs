@@ -1,6 +1,7 @@
 //! What it means when SQLite says no.
 
 use sqlx::error::DatabaseError;
+use sqlx::sqlite::SqliteError;
 
 /// SQLite's primary result codes, as <https://sqlite.org/rescode.html> has them.
 mod code {
@@ -71,6 +72,8 @@ pub(super) fn has_damage(error: &sqlx::Error) -> bool {
 }
 
 fn primary(error: &dyn DatabaseError) -> Option<u32> {
+    // Theirs are numbers as well, and mean something else.
+    let _: &SqliteError = error.try_downcast_ref()?;
     let extended: u32 = error.code()?.parse().ok()?;
     Some(extended & 0xff)
 }

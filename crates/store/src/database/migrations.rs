@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 19] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 20] = [
     (
         1,
         "ledger",
@@ -100,6 +100,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 19] = [
         109,
         "todo_lists",
         include_str!("../../migrations/0109_todo_lists.sql"),
+    ),
+    (
+        185,
+        "leases",
+        include_str!("../../migrations/0185_leases.sql"),
     ),
 ];
 

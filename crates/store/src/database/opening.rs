@@ -17,7 +17,7 @@ use super::copying::{CopyError, StoreVersion, copy_by, version};
 use super::error::DAMAGED;
 use super::failure::has_damage;
 use super::migrations::{MIGRATIONS, migrator};
-use super::{Database, DatabaseError, StoreMetrics};
+use super::{Database, DatabaseError, DatabaseReader, PostgresAddress, StoreMetrics};
 
 #[derive(Debug, Error)]
 pub enum OpenError {
@@ -44,6 +44,25 @@ pub enum OpenError {
     #[error("cannot bring the state file {} up to date", path.display())]
     Migrate {
         path: PathBuf,
+        #[source]
+        source: DatabaseError,
+    },
+    #[error("cannot reach the database {address}: {why}")]
+    Unreachable {
+        address: PostgresAddress,
+        why: String,
+        #[source]
+        source: DatabaseError,
+    },
+    #[error("the database {address} was brought up to date by a newer version of this program")]
+    NewerDatabase {
+        address: PostgresAddress,
+        #[source]
+        source: DatabaseError,
+    },
+    #[error("cannot bring the database {address} up to date")]
+    MigrateDatabase {
+        address: PostgresAddress,
         #[source]
         source: DatabaseError,
     },
@@ -92,10 +111,11 @@ impl Database {
             .map_err(opened)?;
         let writer = Committer::start(options, first, clock);
         Ok(Self {
-            reader,
+            reader: DatabaseReader::Sqlite(reader),
             writer,
             gateway,
             metrics: StoreMetrics::default(),
+            fence: None,
         })
     }
 }
@@ -185,6 +205,15 @@ impl OpenError {
             Self::Keep(_) => "make room in the folder, or check its permissions",
             Self::Open { .. } | Self::Migrate { .. } => {
                 "check the folder's permissions and the space left"
+            }
+            Self::Unreachable { .. } => {
+                "check that the database runs, that `gateway.store` names it, and its password and certificate"
+            }
+            Self::NewerDatabase { .. } => {
+                "use the version of the program that runs beside this one, or the one right before it"
+            }
+            Self::MigrateDatabase { .. } => {
+                "the database has to be empty or Hermetic's own, and its user has to own it"
             }
         }
     }

@@ -69,6 +69,10 @@ impl StoreWriter {
         self.waits.store(waits, Ordering::SeqCst);
     }
 
+    pub(super) fn may_wait(&self) -> bool {
+        self.waits.load(Ordering::SeqCst)
+    }
+
     pub(super) fn health(&self) -> HealthReport {
         self.health.clone()
     }

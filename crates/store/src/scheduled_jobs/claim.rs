@@ -121,6 +121,7 @@ fn claimed(claim: TickClaim<'_>, now: Timestamp) -> SqlStatement {
     .bind(claim.job.as_str())
     .bind(claim.how.name())
     .bind(claim.tick.millis())
+    .alone_in("scheduled_runs")
 }
 
 fn noted(claim: TickClaim<'_>) -> SqlStatement {

@@ -10,4 +10,7 @@ mod disk;
 mod every_write;
 mod full_disk;
 mod owners;
+mod postgres;
+#[path = "../postgres_server/mod.rs"]
+mod postgres_server;
 mod power_cut;

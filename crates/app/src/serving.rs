@@ -1,0 +1,95 @@
+//! Which of the gateways that share a store serves.
+
+use std::fs;
+use std::sync::Arc;
+
+use hermetic_config::HomeFolder;
+use hermetic_gateway::{ServingLease, StandByError};
+use hermetic_sandbox::Backend;
+use hermetic_store::{GatewayProcess, LeaseState, RowOwner, Store};
+use hermetic_types::{BackendKind, GatewayId, InstallationId, SharedClock};
+
+use crate::AppFailure;
+
+/// The right to serve, once nobody else has it; nothing where the store is a file, which one gateway has anyway.
+pub(super) async fn serving_lease(
+    store: &Store,
+    (installation, home): (&InstallationId, &HomeFolder),
+    backends: &[Arc<dyn Backend>],
+    clock: &SharedClock,
+) -> Result<Option<ServingLease>, AppFailure> {
+    if !store.is_shared() {
+        return Ok(None);
+    }
+    let process = GatewayProcess {
+        id: GatewayId::random(),
+        installation: installation.clone(),
+        host: host(home),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let distant: Vec<_> = backends
+        .iter()
+        .filter(|backend| backend.is_distant())
+        .map(|backend| backend.kind())
+        .collect();
+    let admit = |state| can_go_on(store, &process, &distant, state);
+    let held = ServingLease::stand_by(store.leases(), &process, Arc::clone(clock), admit).await;
+    held.map(Some).map_err(|error| match error {
+        StandByError::Refused(refusal) => refusal,
+        StandByError::Store(error) => AppFailure::caused(&error, error.remedy()),
+    })
+}
+
+/// Whether this gateway finds what the one that serves leaves behind. Sandboxes carry the installation's name,
+/// and some are on the machine that made them.
+async fn can_go_on(
+    store: &Store,
+    process: &GatewayProcess,
+    distant: &[BackendKind],
+    state: LeaseState,
+) -> Result<(), AppFailure> {
+    if state.installation != process.installation.as_str() {
+        return Err(AppFailure::new(
+            format!(
+                "this store belongs to installation {}, and this home is {}",
+                state.installation,
+                process.installation.as_str()
+            ),
+            "copy `state/installation` of the other home here, with its keys and rules (docs/guides/standby.md), \
+             or give this home a store of its own",
+        ));
+    }
+    if state.host == process.host {
+        return Ok(());
+    }
+    let entries = store.ledger().entries(RowOwner::AnyGateway).await;
+    let entries = entries.map_err(|error| AppFailure::caused(&error, error.remedy()))?;
+    let left = entries
+        .iter()
+        .filter(|entry| !distant.contains(&entry.backend));
+    match left.count() {
+        0 => Ok(()),
+        left => Err(AppFailure::new(
+            format!(
+                "{left} sandboxes of this installation are at {} (machine and home), where this gateway cannot reach them",
+                state.host
+            ),
+            "start it there, or have sandboxes on a backend that every machine reaches (ssh, modal, daytona); \
+             `hermetic sandbox destroy` there removes what is there",
+        )),
+    }
+}
+
+/// The machine and the home on it: some sandboxes are processes and folders there, and another home of the same
+/// machine does not look for them. The machine's id outlives a change of its host name.
+fn host(home: &HomeFolder) -> String {
+    let id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let machine = match id.trim() {
+        "" => rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned(),
+        id => id.to_owned(),
+    };
+    format!("{machine}:{}", home.root().display())
+}

@@ -1,0 +1,461 @@
+//! Takes an installation's rows from one kind of database to the other: all of them or none.
+//!
+//! The columns are not listed here. Both databases are asked what they have, and where that differs nothing is
+//! moved: a table that somebody forgot would otherwise stay behind in silence.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
+use std::path::Path;
+use thiserror::Error;
+
+use super::statement::{SqlValue, ValueKind};
+use super::{DatabaseError, DatabaseRow, PostgresAddress, SqlStatement};
+
+/// Rows that others point to come first; the rest in any order.
+const POINTED_TO: [&str; 3] = ["inbox", "approvals", "scheduled_jobs"];
+
+/// Numbers of these are never given again, not even when their rows are gone.
+const NEVER_AGAIN: [&str; 3] = ["browser_conversations", "browser_files", "browser_messages"];
+
+/// Which way the rows go. Both databases are of this program's version; the other one is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveDirection {
+    ToPostgres,
+    ToSqlite,
+}
+
+/// How many rows a table had, and has at its new place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedTable {
+    pub name: String,
+    pub rows: u64,
+}
+
+/// Nothing was moved.
+#[derive(Debug, Error)]
+pub enum MoveError {
+    #[error("the database to move to is not empty: there are rows in {table}")]
+    NotEmpty { table: String },
+    #[error("the databases differ in {what}; both have to be of this version of the program")]
+    Differ { what: String },
+    #[error("{table} had {had} rows and has {has} now")]
+    Miscounted { table: String, had: u64, has: u64 },
+    #[error("the rows cannot be moved")]
+    Database(#[from] DatabaseError),
+}
+
+impl From<sqlx::Error> for MoveError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error.into())
+    }
+}
+
+/// A connection of either kind.
+enum OneConnection {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+struct TableColumns {
+    table: String,
+    columns: Vec<(String, ValueKind)>,
+    /// The column that counts by itself.
+    counter: Option<String>,
+}
+
+/// Copies every row. What was there stays there.
+pub(crate) async fn move_rows(
+    file: &Path,
+    address: &PostgresAddress,
+    direction: MoveDirection,
+) -> Result<Vec<MovedTable>, MoveError> {
+    let options = SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(false)
+        .foreign_keys(true);
+    let mut sqlite = options.connect().await?;
+    let options = address.options();
+    let options = options.map_err(|error| sqlx::Error::Configuration(error.into()))?;
+    let mut postgres = options.connect().await?;
+    let tables = tables(&mut sqlite, &mut postgres).await?;
+    let sqlite = OneConnection::Sqlite(sqlite);
+    let postgres = OneConnection::Postgres(postgres);
+    let (mut from, mut to) = match direction {
+        MoveDirection::ToPostgres => (sqlite, postgres),
+        MoveDirection::ToSqlite => (postgres, sqlite),
+    };
+    // One moment of what is read, one transaction for what is written.
+    let begin = SqlStatement::for_each("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    from.run(&begin).await?;
+    to.run(&SqlStatement::for_each("BEGIN IMMEDIATE", "BEGIN"))
+        .await?;
+    let mut moved = Vec::with_capacity(tables.len());
+    for table in &tables {
+        moved.push(table.copy(&mut from, &mut to).await?);
+    }
+    to.run(&SqlStatement::new("COMMIT")).await?;
+    from.close().await;
+    to.close().await;
+    Ok(moved)
+}
+
+/// What both have, or a word about what only one has.
+async fn tables(
+    sqlite: &mut SqliteConnection,
+    postgres: &mut PgConnection,
+) -> Result<Vec<TableColumns>, MoveError> {
+    let names = "SELECT name FROM sqlite_master WHERE type = 'table'
+                 AND name NOT LIKE 'sqlite%' AND name <> '_sqlx_migrations'";
+    let here: Vec<String> = sqlx::query_scalar(names).fetch_all(&mut *sqlite).await?;
+    let names = "SELECT CAST(table_name AS text) FROM information_schema.tables
+                 WHERE table_schema = current_schema() AND table_name <> '_sqlx_migrations'";
+    let there: Vec<String> = sqlx::query_scalar(names).fetch_all(&mut *postgres).await?;
+    let (here, there) = (BTreeSet::from_iter(here), BTreeSet::from_iter(there));
+    if let Some(table) = here.symmetric_difference(&there).next() {
+        let what = format!("the table {table}");
+        return Err(MoveError::Differ { what });
+    }
+    let mut tables = Vec::with_capacity(here.len());
+    let first = POINTED_TO.into_iter().map(str::to_owned);
+    let rest = here
+        .iter()
+        .filter(|name| !POINTED_TO.contains(&name.as_str()));
+    for table in first.chain(rest.cloned()) {
+        tables.push(columns(table, sqlite, postgres).await?);
+    }
+    Ok(tables)
+}
+
+async fn columns(
+    table: String,
+    sqlite: &mut SqliteConnection,
+    postgres: &mut PgConnection,
+) -> Result<TableColumns, MoveError> {
+    let of_sqlite = "SELECT name FROM pragma_table_info(?)";
+    let here = sqlx::query_scalar::<_, String>(of_sqlite).bind(table.clone());
+    let here = BTreeSet::from_iter(here.fetch_all(sqlite).await?);
+    let of_postgres = "SELECT CAST(column_name AS text), CAST(data_type AS text),
+                              is_identity = 'YES'
+                       FROM information_schema.columns
+                       WHERE table_schema = current_schema() AND table_name = $1
+                       ORDER BY ordinal_position";
+    let there: Vec<(String, String, bool)> = sqlx::query_as(of_postgres)
+        .bind(table.clone())
+        .fetch_all(postgres)
+        .await?;
+    let differ = |what: String| MoveError::Differ { what };
+    let names = there.iter().map(|(name, ..)| name.clone());
+    // SQLite numbers every row, and lists that number nowhere.
+    let names = names.filter(|name| name != "rowid").collect();
+    if let Some(column) = here.symmetric_difference(&names).next() {
+        return Err(differ(format!("the column {column} of {table}")));
+    }
+    let counter = there.iter().find(|(_, _, counts)| *counts);
+    let counter = counter.map(|(name, ..)| name.clone());
+    let kind = |kind: &str| match kind {
+        "bigint" => Some(ValueKind::Number),
+        "text" => Some(ValueKind::Text),
+        "bytea" => Some(ValueKind::Bytes),
+        _ => None,
+    };
+    let columns = there.into_iter().map(|(name, said, _)| {
+        let kind = kind(&said).ok_or_else(|| differ(format!("the kind of {name} of {table}")));
+        kind.map(|kind| (name, kind))
+    });
+    let columns = columns.collect::<Result<_, _>>()?;
+    Ok(TableColumns {
+        table,
+        columns,
+        counter,
+    })
+}
+
+impl TableColumns {
+    async fn copy(
+        &self,
+        from: &mut OneConnection,
+        to: &mut OneConnection,
+    ) -> Result<MovedTable, MoveError> {
+        if self.count(to).await? > 0 {
+            let table = self.table.clone();
+            return Err(MoveError::NotEmpty { table });
+        }
+        let names: Vec<_> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+        let (names, order) = (names.join(", "), self.order());
+        let select = owned(format!(
+            "SELECT {names} FROM {} ORDER BY {order}",
+            self.table
+        ));
+        let marks = vec!["?"; self.columns.len()].join(", ");
+        let insert = owned(format!(
+            "INSERT INTO {} ({names}) VALUES ({marks})",
+            self.table
+        ));
+        let mut rows = from.rows(&select);
+        let mut had = 0;
+        while let Some(row) = rows.try_next().await? {
+            let mut insert = insert.clone();
+            for (column, kind) in &self.columns {
+                insert = insert.bind(value(&row, column, *kind)?);
+            }
+            to.run(&insert).await?;
+            had += 1;
+        }
+        drop(rows);
+        let has = self.count(to).await?;
+        if has != had {
+            let table = self.table.clone();
+            return Err(MoveError::Miscounted { table, had, has });
+        }
+        self.go_on_counting(from, to).await?;
+        Ok(MovedTable {
+            name: self.table.clone(),
+            rows: had,
+        })
+    }
+
+    fn order(&self) -> &str {
+        let first = self.columns.first().map_or("1", |(name, _)| name.as_str());
+        self.counter.as_deref().unwrap_or(first)
+    }
+
+    async fn count(&self, at: &mut OneConnection) -> Result<u64, MoveError> {
+        let count = owned(format!("SELECT count(*) FROM {}", self.table));
+        let count = at.first_number(&count).await?;
+        Ok(count.unwrap_or(0).unsigned_abs())
+    }
+
+    /// The next row gets a number that none had before.
+    async fn go_on_counting(
+        &self,
+        from: &mut OneConnection,
+        to: &mut OneConnection,
+    ) -> Result<(), MoveError> {
+        let Some(counter) = &self.counter else {
+            return Ok(());
+        };
+        let table = &self.table;
+        let sequence = format!("pg_get_serial_sequence('{table}', '{counter}')");
+        let highest = owned(format!("SELECT max({counter}) FROM {table}"));
+        let highest = to.first_number(&highest).await?;
+        let given = match from {
+            OneConnection::Sqlite(_) if !NEVER_AGAIN.contains(&table.as_str()) => None,
+            OneConnection::Sqlite(_) => {
+                let given = SqlStatement::new("SELECT seq FROM sqlite_sequence WHERE name = ?");
+                from.first_number(&given.bind(table)).await?
+            }
+            OneConnection::Postgres(_) => {
+                let given = format!("SELECT pg_sequence_last_value(CAST({sequence} AS regclass))");
+                from.first_number(&owned(given)).await?
+            }
+        };
+        let Some(last) = highest.max(given) else {
+            return Ok(());
+        };
+        match to {
+            OneConnection::Postgres(_) => {
+                let set = owned(format!("SELECT setval({sequence}, ?)"));
+                to.run(&set.bind(last)).await?;
+            }
+            OneConnection::Sqlite(_) if NEVER_AGAIN.contains(&table.as_str()) => {
+                let gone = SqlStatement::new("DELETE FROM sqlite_sequence WHERE name = ?");
+                to.run(&gone.bind(table)).await?;
+                let set =
+                    SqlStatement::new("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)");
+                to.run(&set.bind(table).bind(last)).await?;
+            }
+            OneConnection::Sqlite(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn owned(sql: String) -> SqlStatement {
+    SqlStatement::owned(Cow::Owned(sql))
+}
+
+fn value(row: &DatabaseRow, column: &str, kind: ValueKind) -> Result<SqlValue, DatabaseError> {
+    let absent = SqlValue::Nothing(kind);
+    Ok(match kind {
+        ValueKind::Number => row.get::<Option<i64>>(column)?.map(SqlValue::Number),
+        ValueKind::Text => row.get::<Option<String>>(column)?.map(SqlValue::Text),
+        ValueKind::Bytes => row.get::<Option<Vec<u8>>>(column)?.map(SqlValue::Bytes),
+    }
+    .unwrap_or(absent))
+}
+
+impl OneConnection {
+    fn rows<'a>(
+        &'a mut self,
+        query: &SqlStatement,
+    ) -> BoxStream<'a, Result<DatabaseRow, sqlx::Error>> {
+        match self {
+            Self::Sqlite(sqlite) => {
+                let rows = query.sqlite_query().fetch(sqlite);
+                rows.map_ok(DatabaseRow::from).boxed()
+            }
+            Self::Postgres(postgres) => {
+                let rows = query.postgres_query().fetch(postgres);
+                rows.map_ok(DatabaseRow::from).boxed()
+            }
+        }
+    }
+
+    async fn run(&mut self, statement: &SqlStatement) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Sqlite(sqlite) => statement.sqlite_query().execute(sqlite).await.map(drop),
+            Self::Postgres(postgres) => {
+                statement.postgres_query().execute(postgres).await.map(drop)
+            }
+        }
+    }
+
+    async fn first_number(&mut self, query: &SqlStatement) -> Result<Option<i64>, MoveError> {
+        let first = self.rows(query).try_next().await?;
+        let number = first.map(|row| row.get::<Option<i64>>(0)).transpose()?;
+        Ok(number.flatten())
+    }
+
+    async fn close(self) {
+        let _ = match self {
+            Self::Sqlite(sqlite) => sqlite.close().await,
+            Self::Postgres(postgres) => postgres.close().await,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_types::{ConversationKey, GatewayId, SystemClock, Timestamp};
+
+    use super::*;
+    use crate::test_databases::TestDatabase;
+    use crate::{MessageEnd, NewBrowserMessage, Store};
+
+    async fn fill(store: &Store) {
+        let (key, now) = (ConversationKey::new("k"), Timestamp::from_millis(7));
+        for update in ["1", "2", "3"] {
+            let taken = store
+                .inbox()
+                .accept("telegram", update, &key, "{}", now)
+                .await;
+            let message = taken.unwrap().unwrap();
+            let calls = store.tool_calls();
+            calls
+                .begin(message, "c", "terminal", "{}", now)
+                .await
+                .unwrap();
+            let reply = ("telegram", "{}", "hé\u{1f512}");
+            let deliveries = store.deliveries();
+            let queued = deliveries.queue_and_end(message, MessageEnd::Answered, reply, now);
+            queued.await.unwrap();
+            store
+                .history()
+                .append(&key, "{\"a\":\"\\u0000\"}", now)
+                .await
+                .unwrap();
+        }
+        store
+            .sessions()
+            .begin_anew(&key, "s", "title")
+            .await
+            .unwrap();
+        store.documents().put("d", "body").await.unwrap();
+        let chat = store.browser_chat();
+        let id = chat.open("ada", 9, now).await.unwrap().unwrap();
+        let said = NewBrowserMessage {
+            conversation: id,
+            text: "hi".to_owned(),
+            key: None,
+            files: vec![crate::NewBrowserFile {
+                name: "f".to_owned(),
+                mime: None,
+                bytes: vec![0, 1, 255],
+            }],
+        };
+        let said = chat.say("ada", &said, now).await.unwrap();
+        assert!(matches!(said, crate::SaidOutcome::Written(_)));
+    }
+
+    /// Every row of every table, as text.
+    async fn everything(path: &Path) -> Vec<String> {
+        let mut file = SqliteConnectOptions::new()
+            .filename(path)
+            .connect()
+            .await
+            .unwrap();
+        let names = "SELECT name FROM sqlite_master WHERE type = 'table'
+                     AND name <> '_sqlx_migrations' ORDER BY name";
+        let names: Vec<String> = sqlx::query_scalar(names)
+            .fetch_all(&mut file)
+            .await
+            .unwrap();
+        let mut all = Vec::new();
+        for name in names {
+            let columns = sqlx::query_scalar::<_, String>("SELECT name FROM pragma_table_info(?)");
+            let columns = columns
+                .bind(name.clone())
+                .fetch_all(&mut file)
+                .await
+                .unwrap();
+            let quoted: Vec<_> = columns
+                .iter()
+                .map(|name| format!("quote({name})"))
+                .collect();
+            let order = if name == "sqlite_sequence" {
+                "1"
+            } else {
+                "rowid"
+            };
+            let rows = format!(
+                "SELECT {} FROM {name} ORDER BY {order}",
+                quoted.join(" || ',' || ")
+            );
+            let rows = sqlx::query_scalar::<_, String>(sqlx::AssertSqlSafe(rows));
+            let rows = rows.fetch_all(&mut file).await.unwrap();
+            all.extend(rows.into_iter().map(|row| format!("{name}: {row}")));
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn there_and_back_every_row_is_the_same() {
+        let Some(TestDatabase::Postgres(address)) = TestDatabase::postgres().await else {
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["a.db", "b.db"].map(|name| folder.path().join(name));
+        let clock = SystemClock::shared;
+        let store = Store::open(&first, clock()).await.unwrap();
+        fill(&store).await;
+        let there = Store::open_postgres(&address, GatewayId::sole(), clock())
+            .await
+            .unwrap();
+        let moved = move_rows(&first, &address, MoveDirection::ToPostgres)
+            .await
+            .unwrap();
+        let rows: u64 = moved.iter().map(|table| table.rows).sum();
+        assert!(rows > 15, "{moved:?}");
+        // Numbers go on where they were.
+        let key = ConversationKey::new("k");
+        let now = Timestamp::from_millis(8);
+        let again = move_rows(&first, &address, MoveDirection::ToPostgres).await;
+        assert!(
+            matches!(again, Err(MoveError::NotEmpty { .. })),
+            "{again:?}"
+        );
+        drop(Store::open(&second, clock()).await.unwrap());
+        move_rows(&second, &address, MoveDirection::ToSqlite)
+            .await
+            .unwrap();
+        assert_eq!(everything(&second).await, everything(&first).await);
+        let taken = there.inbox().accept("telegram", "4", &key, "{}", now).await;
+        assert_eq!(taken.unwrap(), Some(crate::MessageRow(4)));
+    }
+}
