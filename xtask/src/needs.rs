@@ -34,6 +34,7 @@ pub(crate) enum NeedGroup {
     Synapse,
     Browser,
     Prometheus,
+    Postgres,
     Vm,
 }
 
@@ -46,10 +47,10 @@ pub(crate) enum PackageWeight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [MachineNeed; 24] = {
+const NEEDS: [MachineNeed; 25] = {
     use NeedGroup::{
-        Base, Browser, Docker, Node, Podman, Prometheus, Python, Singularity, Squid, Ssh, Synapse,
-        Vm,
+        Base, Browser, Docker, Node, Podman, Postgres, Prometheus, Python, Singularity, Squid, Ssh,
+        Synapse, Vm,
     };
     use PackageWeight::{Heavy, Light};
     const fn need(
@@ -162,6 +163,14 @@ const NEEDS: [MachineNeed; 24] = {
             Heavy,
             "metrics, alert rules and queries, read by others",
         ),
+        // Debian keeps `postgres` itself out of the path.
+        need(
+            Postgres,
+            "postgresql",
+            "pg_ctlcluster",
+            Heavy,
+            "the store on PostgreSQL",
+        ),
         need(
             Vm,
             "qemu-system-x86",
@@ -241,7 +250,7 @@ pub(crate) fn provide(parts: &[NeedGroup], may_install: bool) -> Vec<LackingNeed
 }
 
 impl NeedGroup {
-    const NAMED: [(Self, &'static str); 12] = [
+    const NAMED: [(Self, &'static str); 13] = [
         (Self::Base, "base"),
         (Self::Docker, "docker"),
         (Self::Podman, "podman"),
@@ -253,6 +262,7 @@ impl NeedGroup {
         (Self::Synapse, "synapse"),
         (Self::Browser, "browser"),
         (Self::Prometheus, "prometheus"),
+        (Self::Postgres, "postgres"),
         (Self::Vm, "vm"),
     ];
 }

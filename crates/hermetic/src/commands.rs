@@ -30,6 +30,7 @@ mod sandbox;
 mod setup;
 mod skills;
 mod status;
+mod store;
 
 use clap::Subcommand;
 pub(crate) use dashboard::first_link;
@@ -87,6 +88,8 @@ pub(crate) enum TopCommand {
     Approvals(approvals::ApprovalsArgs),
     /// Show, edit and review what is remembered of people
     Memory(memory::MemoryArgs),
+    /// Move the rows that last between a file and a PostgreSQL
+    Store(store::StoreArgs),
     /// List, review and approve skills
     Skills(skills::SkillsArgs),
     /// Show and verify the record of what was decided and run
@@ -140,6 +143,7 @@ pub(crate) fn run(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
         TopCommand::Compose(args) => compose::run(cli, args),
         TopCommand::Probe(args) => probe::run(args),
         TopCommand::Status(args) => status::run(cli, args),
+        TopCommand::Store(args) => store::run(cli, args),
         TopCommand::Dashboard(args) => dashboard::run(cli, args),
         TopCommand::Pairing(args) => pairing::run(cli, args),
         TopCommand::Cron(args) => cron::run(cli, args),

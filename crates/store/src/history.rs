@@ -422,8 +422,7 @@ mod tests {
 
     async fn history(database: &TestDatabase) -> HistoryRows {
         let opened = database.open().await;
-        let history = opened.unwrap().history();
-        history
+        opened.unwrap().history()
     }
 
     fn texts(view: &HistoryView) -> Vec<&str> {

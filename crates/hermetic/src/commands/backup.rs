@@ -124,6 +124,14 @@ async fn back_up(
     to: &Path,
 ) -> Result<(BackupManifest, LastBackup), CommandFailure> {
     let home = config.home();
+    // An archive without its rows would be found out when it is needed.
+    if let app::StorePlace::Postgres(address) = app::StorePlace::of(config)? {
+        return Err(CommandFailure::new(
+            format!("the rows are in {address}, which a backup of this home does not hold"),
+            "copy the database by pg_dump and the home's files beside it, or first bring the rows into a file: \
+             hermetic store migrate --to sqlite:PATH",
+        ));
+    }
     let state = home.state();
     let installation = app::installation(home)?;
     let _alone = alone(home)?;

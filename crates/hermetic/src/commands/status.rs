@@ -39,6 +39,14 @@ pub(crate) fn run(cli: &CommandLine, args: &StatusArgs) -> Result<ExitReason, Co
     Ok(ExitReason::Ok)
 }
 
+/// Which database it is, without its password. Whether it answers is the gateway's to say, above as degraded.
+fn store(config: &Config) -> String {
+    match app::StorePlace::of(config) {
+        Ok(place) => place.to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
 fn as_text(config: &Config, resolved: &ResolvedBackend, seen: &ObservedGateway) -> String {
     let limits = &config.terminal().limits;
     let mut text = String::new();
@@ -46,6 +54,7 @@ fn as_text(config: &Config, resolved: &ResolvedBackend, seen: &ObservedGateway) 
         let _ = writeln!(text, "{BOLD}{name:10}{BOLD:#} {value}");
     };
     line("home", config.home().root().display().to_string());
+    line("store", store(config));
     line("gateway", gateway(seen));
     for (part, why) in degraded(config, seen) {
         line("", format!("degraded: {part}: {why}"));

@@ -33,6 +33,7 @@ pub(crate) struct PostgresServer {
 
 impl PostgresServer {
     /// The one that all tests share; nothing where this machine has no PostgreSQL.
+    #[allow(dead_code, reason = "not every test binary shares one")]
     pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<PostgresServer>> = OnceLock::new();
         let started = || Some(Self::start_shared(programs()?).expect("a PostgreSQL starts"));
