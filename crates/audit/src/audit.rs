@@ -1,6 +1,6 @@
 //! Adding to the record.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{self, Arc, Mutex, OnceLock, PoisonError};
