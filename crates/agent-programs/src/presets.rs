@@ -29,7 +29,12 @@ const ANTHROPIC: PresetKey = PresetKey {
     host: "api.anthropic.com",
     header: "x-api-key",
     scheme: "",
-    paths: &["/v1/messages", "/v1/models"],
+    paths: &[
+        "POST /v1/messages",
+        "POST /v1/messages/count_tokens",
+        "GET /v1/models",
+        "GET /v1/models/*",
+    ],
 };
 
 const OPENAI: PresetKey = PresetKey {
@@ -38,7 +43,13 @@ const OPENAI: PresetKey = PresetKey {
     host: "api.openai.com",
     header: "authorization",
     scheme: "Bearer",
-    paths: &["/v1/responses", "/v1/chat/completions", "/v1/models"],
+    paths: &[
+        "POST /v1/responses",
+        "POST /v1/responses/compact",
+        "POST /v1/chat/completions",
+        "GET /v1/models",
+        "GET /v1/models/*",
+    ],
 };
 
 const GEMINI: PresetKey = PresetKey {
@@ -47,7 +58,12 @@ const GEMINI: PresetKey = PresetKey {
     host: "generativelanguage.googleapis.com",
     header: "x-goog-api-key",
     scheme: "",
-    paths: &["/v1beta/models"],
+    paths: &[
+        // `models/NAME:streamGenerateContent` and the like.
+        "POST /v1beta/models/*",
+        "GET /v1beta/models",
+        "GET /v1beta/models/*",
+    ],
 };
 
 pub const PRESETS: &[AgentPreset] = &[
@@ -217,8 +233,8 @@ pub const PRESETS: &[AgentPreset] = &[
             header: "authorization",
             scheme: "Bearer",
             paths: &[
-                "/compatible-mode/v1/chat/completions",
-                "/compatible-mode/v1/models",
+                "POST /compatible-mode/v1/chat/completions",
+                "GET /compatible-mode/v1/models",
             ],
         }],
         required: RequiredKeys::All,
@@ -271,6 +287,8 @@ mod tests {
     fn a_key_is_for_one_host_and_named_paths() {
         for key in PRESETS.iter().flat_map(|preset| preset.keys) {
             assert!(!key.paths.is_empty() && !key.host.contains('*'), "{key:?}");
+            // A bare path would stand for all that is below it, by any method: batches, files of others.
+            assert!(key.paths.iter().all(|path| path.contains(' ')), "{key:?}");
             assert!(key.placeholder().starts_with("hermetic-placeholder-"));
         }
     }

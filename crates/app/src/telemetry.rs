@@ -20,7 +20,7 @@ use prometheus_client::registry::Registry;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, StatusCode, redirect};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -42,7 +42,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long the last spans may take when the gateway stops.
-const LAST_SPANS: Duration = Duration::from_secs(3);
+const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// Puts the traces of this configuration together: what stages tell, and who sends it away.
 pub(super) fn traces(
@@ -122,8 +122,26 @@ impl Collector {
         })
     }
 
-    /// Sends what comes, until `stop`; then what is left, as far as there is time.
-    async fn export(mut self, mut spans: mpsc::Receiver<FinishedSpan>, stop: CancellationToken) {
+    /// Sends what comes, until `stop`; then what is left, as far as there is time. A request that is under way then
+    /// is cut as well: a collector that hangs must not hold the gateway's end up.
+    async fn export(mut self, spans: mpsc::Receiver<FinishedSpan>, stop: CancellationToken) {
+        let out_of_time = async {
+            stop.cancelled().await;
+            sleep(LAST_SPANS).await;
+        };
+        tokio::select! {
+            () = self.export_all(spans, &stop) => {}
+            () = out_of_time => {
+                warn!("the last spans of this run did not reach the collector of traces");
+            }
+        }
+    }
+
+    async fn export_all(
+        &mut self,
+        mut spans: mpsc::Receiver<FinishedSpan>,
+        stop: &CancellationToken,
+    ) {
         while let Some(Some(first)) = stop.run_until_cancelled(spans.recv()).await {
             let mut batch = vec![first];
             let full_at = Instant::now() + BATCH_TIME;
@@ -132,17 +150,12 @@ impl Collector {
                 let Ok(Some(Some(span))) = next else { break };
                 batch.push(span);
             }
-            self.deliver(&batch, &stop).await;
+            self.deliver(&batch, stop).await;
         }
-        let last = async {
-            while !spans.is_empty() {
-                let mut batch = Vec::new();
-                spans.recv_many(&mut batch, BATCH).await;
-                self.deliver(&batch, &stop).await;
-            }
-        };
-        if timeout(LAST_SPANS, last).await.is_err() {
-            warn!("the last spans of this run did not reach the collector of traces");
+        while !spans.is_empty() {
+            let mut batch = Vec::new();
+            spans.recv_many(&mut batch, BATCH).await;
+            self.deliver(&batch, stop).await;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Adding to the record.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{self, Arc, Mutex, OnceLock, PoisonError};
@@ -14,7 +14,7 @@ use crate::disk_sync::DiskSync;
 use crate::line::{ChainHead, WrittenEvent};
 use crate::open_record::{LockFailure, OpenRecord, UNKNOWN_END};
 use crate::places::AuditPaths;
-use crate::seal::{HeadFile, HeadWitness, SealKey, witness};
+use crate::seal::{HeadFile, HeadWitness, SealKey, is_noted, witness};
 use crate::tail::{RecordTail, TornWrite};
 use crate::{AuditEvent, LONGEST_RECORD_LINE};
 
@@ -78,9 +78,11 @@ impl AuditLog {
             }
             None => SealKey::create(places.key()).map_err(|error| io(places.key(), error))?,
         };
+        let noted = HeadFile::open(places.head()).map_err(|error| io(places.head(), error))?;
+        note_beginning(&open, &places, &noted, &key).map_err(|error| io(places.head(), error))?;
         Ok(Self {
             key,
-            noted: HeadFile::open(places.head()).map_err(|error| io(places.head(), error))?,
+            noted,
             places,
             open: Arc::new(Mutex::new(open)),
             queue: AppendQueue::default(),
@@ -95,7 +97,7 @@ impl AuditLog {
     /// Where the record was noted to stand, for a log that others keep. `None` where that is not known.
     pub fn noted_head(&self) -> Option<ChainHead> {
         match witness(self.places.head(), &self.key) {
-            Ok(HeadWitness::Head(head)) => Some(head),
+            Ok(HeadWitness::Head(head)) if head != ChainHead::START => Some(head),
             _ => None,
         }
     }
@@ -352,8 +354,29 @@ fn settle_all(queued: &[QueuedEvent], error: impl Fn() -> AppendError) {
 fn is_sealed(places: &AuditPaths, file: &File) -> io::Result<bool> {
     let length = file.metadata()?.len();
     let tail = RecordTail::read(file, length, ChainHead::START)?;
-    let noted = fs::metadata(places.head()).is_ok_and(|file| file.len() > 0);
-    Ok(noted || matches!(tail, RecordTail::Whole { seal: Some(_), .. }))
+    Ok(is_noted(places.head()) || matches!(tail, RecordTail::Whole { seal: Some(_), .. }))
+}
+
+/// Notes that nothing is recorded yet, so that a key without a note says that somebody removed it. A record that
+/// somebody else began meanwhile is noted by them.
+fn note_beginning(
+    open: &OpenRecord,
+    places: &AuditPaths,
+    noted: &HeadFile,
+    key: &SealKey,
+) -> io::Result<()> {
+    if open.file.metadata()?.len() > 0 || is_noted(places.head()) {
+        return Ok(());
+    }
+    open.file.lock()?;
+    let still_empty = open.file.metadata()?.len() == 0 && !is_noted(places.head());
+    let done = if still_empty {
+        noted.note(ChainHead::START, key)
+    } else {
+        Ok(())
+    };
+    open.file.unlock()?;
+    done
 }
 
 fn resumed(found: ChainHead, noted: String) -> AuditEvent {

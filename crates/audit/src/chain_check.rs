@@ -20,7 +20,17 @@ pub(crate) struct ChainCheck {
     /// The line in which they begin.
     scrap_at: u64,
     report: ChainReport,
-    noted: Option<HeadWitness>,
+    noted: EndNote,
+}
+
+/// What is known of the note of where the chain stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndNote {
+    /// There is neither a key nor a note.
+    None,
+    /// Something was noted, and there is no key to hold it against.
+    Unchecked,
+    Checked(HeadWitness),
 }
 
 /// A line by itself.
@@ -59,7 +69,7 @@ impl SealCheck {
 }
 
 impl ChainCheck {
-    pub(crate) fn new(path: &Path, noted: Option<HeadWitness>) -> Self {
+    pub(crate) fn new(path: &Path, noted: EndNote) -> Self {
         Self {
             path: path.to_owned(),
             at: 0,
@@ -101,7 +111,10 @@ impl ChainCheck {
             head,
             ..
         } = self.report;
-        if let Some(HeadWitness::Head(noted)) = self.noted {
+        if records == 0 {
+            self.check_emptiness()?;
+        }
+        if let EndNote::Checked(HeadWitness::Head(noted)) = self.noted {
             self.report.noted = Some(noted);
             let here = head.map_or(0, |head| head.seq);
             // What was noted was sealed; a chain without seals is not the one.
@@ -116,14 +129,27 @@ impl ChainCheck {
             }
         }
         self.report.proof = match self.noted {
-            None => ProofStrength::NoKey,
-            Some(_) if records > 0 && sealed == 0 => ProofStrength::Unsealed,
-            Some(HeadWitness::Head(_)) if sealed < records => ProofStrength::OldBeginning,
-            Some(HeadWitness::Head(_)) => ProofStrength::Whole,
-            Some(_) if records == 0 => ProofStrength::Whole,
-            Some(_) => ProofStrength::NoNote,
+            EndNote::None | EndNote::Unchecked => ProofStrength::NoKey,
+            EndNote::Checked(_) if records > 0 && sealed == 0 => ProofStrength::Unsealed,
+            EndNote::Checked(HeadWitness::Head(_)) if sealed < records => {
+                ProofStrength::OldBeginning
+            }
+            EndNote::Checked(HeadWitness::Head(_)) => ProofStrength::Whole,
+            EndNote::Checked(_) => ProofStrength::NoNote,
         };
         Ok(())
+    }
+
+    /// Nothing is recorded. A key is made together with a note of an empty record, so that a key without one, or
+    /// a note of more, says that there were records.
+    fn check_emptiness(&self) -> Result<(), WalkError> {
+        let flaw = match self.noted {
+            EndNote::None => return Ok(()),
+            EndNote::Checked(HeadWitness::Head(noted)) if noted.seq == 0 => return Ok(()),
+            EndNote::Checked(HeadWitness::Head(noted)) => ChainFlaw::Emptied { noted: noted.seq },
+            EndNote::Checked(_) | EndNote::Unchecked => ChainFlaw::NothingLeft,
+        };
+        Err(self.flaw(self.at, flaw))
     }
 
     fn check_seal(&mut self, seal: SealCheck) -> Result<(), WalkError> {
@@ -169,7 +195,7 @@ impl ChainCheck {
             self.report.mended += 1;
         }
         // Passing the note on the way, another record must not stand in its place.
-        if let Some(HeadWitness::Head(noted)) = self.noted
+        if let EndNote::Checked(HeadWitness::Head(noted)) = self.noted
             && noted.seq == record.seq
             && noted.hash != hash
         {

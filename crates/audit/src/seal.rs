@@ -143,6 +143,11 @@ pub(crate) fn witness(path: &Path, key: &SealKey) -> io::Result<HeadWitness> {
     Ok(noted.map_or(HeadWitness::Unreadable, HeadWitness::Head))
 }
 
+/// Whether anything was noted there. Without the key no more can be said.
+pub(crate) fn is_noted(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.len() > 0)
+}
+
 fn private(path: &Path, new: bool) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::chain_check::{ChainCheck, CheckedLine, SealCheck};
+use crate::chain_check::{ChainCheck, CheckedLine, EndNote, SealCheck};
 use crate::line::{ChainHead, ParsedLine, read};
 use crate::places::AuditPaths;
 use crate::record_link::RecordLink;
-use crate::seal::{SealKey, witness};
+use crate::seal::{SealKey, is_noted, witness};
 use crate::verify;
 use crate::{AuditRecord, LONGEST_RECORD_LINE};
 
@@ -89,13 +89,24 @@ pub enum ChainFlaw {
     Cut,
     #[error("the record that was noted to stand there is another one")]
     Replaced,
+    #[error(
+        "no record is left of {noted} that were noted: the file was emptied or removed, or moved away to be kept \
+         elsewhere since the last record"
+    )]
+    Emptied { noted: u64 },
+    #[error(
+        "there is no record, and its key or the note of its end is gone or not ours: all were removed, or nothing \
+         was ever recorded with this key"
+    )]
+    NothingLeft,
 }
 
 /// The records of a file, each held against the one before.
 #[derive(Debug)]
 pub struct RecordWalk {
     path: PathBuf,
-    lines: BufReader<Take<File>>,
+    /// `None` where there is no file.
+    lines: Option<BufReader<Take<File>>>,
     check: ChainCheck,
     ended: bool,
     key: Option<SealKey>,
@@ -107,20 +118,26 @@ pub fn walk(path: &Path) -> Result<RecordWalk, WalkError> {
     walk_at(&AuditPaths::beside(path))
 }
 
-/// The same, with a key and a note that may lie elsewhere.
+/// The same, with a key and a note that may lie elsewhere. They are asked also where the record is missing: a
+/// file that somebody removed must not look like one that was never written.
 pub fn walk_at(places: &AuditPaths) -> Result<RecordWalk, WalkError> {
     let path = places.record();
     let open = || {
         let key = SealKey::load(places.key())?;
-        let file = File::open(path)?;
+        let file = match File::open(path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let Some(file) = file else {
+            let noted = end_note(places, key.as_ref())?;
+            return Ok((None, key, noted));
+        };
         file.lock_shared()?;
         let length = file.metadata()?.len();
-        let noted = key
-            .as_ref()
-            .map(|key| witness(places.head(), key))
-            .transpose();
+        let noted = end_note(places, key.as_ref());
         file.unlock()?;
-        Ok((BufReader::new(file.take(length)), key, noted?))
+        Ok((Some(BufReader::new(file.take(length))), key, noted?))
     };
     let (lines, key, noted) = open().map_err(|source| WalkError::Io {
         path: path.to_owned(),
@@ -135,6 +152,14 @@ pub fn walk_at(places: &AuditPaths) -> Result<RecordWalk, WalkError> {
     })
 }
 
+fn end_note(places: &AuditPaths, key: Option<&SealKey>) -> io::Result<EndNote> {
+    match key {
+        Some(key) => witness(places.head(), key).map(EndNote::Checked),
+        None if is_noted(places.head()) => Ok(EndNote::Unchecked),
+        None => Ok(EndNote::None),
+    }
+}
+
 impl RecordWalk {
     /// What was seen so far: of the whole file once the walk is at its end.
     pub fn report(&self) -> &ChainReport {
@@ -146,18 +171,23 @@ impl RecordWalk {
         let Self {
             lines, check, key, ..
         } = self;
-        verify::to_the_end(lines, check, key.as_ref())
+        match lines {
+            Some(lines) => verify::to_the_end(lines, check, key.as_ref()),
+            None => verify::to_the_end(io::empty(), check, key.as_ref()),
+        }
     }
 
     fn step(&mut self) -> Result<Option<AuditRecord>, WalkError> {
         loop {
             let mut line = Vec::new();
             let bound = LONGEST_RECORD_LINE as u64 + 1;
-            let read_in = self.lines.by_ref().take(bound).read_until(b'\n', &mut line);
-            read_in.map_err(|source| WalkError::Io {
-                path: self.path.clone(),
-                source,
-            })?;
+            if let Some(lines) = &mut self.lines {
+                let read_in = lines.take(bound).read_until(b'\n', &mut line);
+                read_in.map_err(|source| WalkError::Io {
+                    path: self.path.clone(),
+                    source,
+                })?;
+            }
             if line.is_empty() {
                 return self.check.close().map(|()| None);
             }

@@ -169,6 +169,37 @@ fn without_the_note_the_end_is_not_proven_and_the_next_writer_says_so() {
 }
 
 #[test]
+fn an_emptied_record_is_not_called_whole() {
+    // Written to, and nobody has said anything yet.
+    let lab = Lab::with(0);
+    let report = lab.verify().unwrap();
+    assert_eq!((report.records, report.proof), (0, ProofStrength::Whole));
+
+    let lab = Lab::with(3);
+    lab.put(b"");
+    assert_eq!(flaw(lab.verify()), ChainFlaw::Emptied { noted: 3 });
+    fs::remove_file(lab.path()).unwrap();
+    assert_eq!(flaw(lab.verify()), ChainFlaw::Emptied { noted: 3 });
+    let stepped = hermetic_audit::walk(&lab.path()).unwrap().next();
+    assert!(matches!(stepped, Some(Err(_))), "{stepped:?}");
+    // Without the note, the key says that there was one; without the key, the note does.
+    let noted = lab.noted();
+    for note in [None, Some(&b"nonsense\n"[..])] {
+        match note {
+            None => fs::remove_file(lab.note()).unwrap(),
+            Some(text) => fs::write(lab.note(), text).unwrap(),
+        }
+        assert_eq!(flaw(lab.verify()), ChainFlaw::NothingLeft);
+    }
+    fs::write(lab.note(), noted).unwrap();
+    fs::remove_file(lab.key()).unwrap();
+    assert_eq!(flaw(lab.verify()), ChainFlaw::NothingLeft);
+    // A home in which nothing was ever written.
+    fs::remove_file(lab.note()).unwrap();
+    assert_eq!(lab.verify().unwrap().records, 0);
+}
+
+#[test]
 fn after_a_move_a_new_process_goes_on_where_the_old_one_stood() {
     let lab = Lab::with(3);
     let last = lab.verify().unwrap().head.unwrap();

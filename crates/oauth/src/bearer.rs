@@ -1,5 +1,6 @@
 //! The token of a login, for requests that the gateway makes: read from its file, renewed before it ends.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +20,9 @@ use crate::wire::AuthorityClient;
 /// A token that ends within this is renewed first.
 const MARGIN: Duration = Duration::from_secs(60);
 
+/// The tokens of a login that are taken out of text: those that hold, and those that were just renewed.
+const GENERATIONS: usize = 2;
+
 /// The login of one server. Clones share it.
 #[derive(Clone)]
 pub struct BearerLogin(Arc<SharedLogin>);
@@ -31,8 +35,9 @@ struct SharedLogin {
     http: AuthorityClient,
     redactor: Redactor,
     clock: SharedClock,
-    /// What the redactor was told last.
-    told: Mutex<Vec<Secret>>,
+    /// What the redactor was told, the last at the end. One login teaches it this much and no more: an authority
+    /// that gave out other words with every renewal could have them taken out of everybody's text.
+    told: Mutex<VecDeque<Vec<Secret>>>,
 }
 
 /// Why there is no token. The words are for people and models.
@@ -184,8 +189,9 @@ impl SharedLogin {
         let server = address::server(&login.server)?;
         let rule = AddressRule::of_server(&server);
         let address: Url = rule.check("its token_endpoint", &login.token_endpoint)?;
+        let named = self.http.named_by(&server).await;
         let endpoint = TokenEndpoint {
-            http: &self.http,
+            http: &named,
             address: &address,
             client: &login.client,
             resource: &login.resource,
@@ -201,10 +207,17 @@ impl SharedLogin {
     fn hide(&self, login: &KeptLogin) {
         let secrets = login.secrets();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if *told != secrets {
-            self.redactor.learn(secrets.clone());
-            *told = secrets;
+        if told.back() == Some(&secrets) {
+            return;
         }
+        let mut over = match told.len() >= GENERATIONS {
+            true => told.pop_front().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        // What the later ones have as well stays: the name of a client does not change with its tokens.
+        over.retain(|secret| !told.iter().flatten().any(|kept| kept == secret));
+        self.redactor.learn_instead(&over, secrets.clone());
+        told.push_back(secrets);
     }
 
     fn over(&self, why: &str) -> BearerError {

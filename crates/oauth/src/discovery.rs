@@ -8,7 +8,7 @@ use crate::challenge::AuthChallenge;
 use crate::failure::{LoginError, legible};
 use crate::scope::ScopeSet;
 use crate::token::ClientAuth;
-use crate::wire::{AuthorityClient, WireAnswer, shown};
+use crate::wire::{AuthorityRoute, WireAnswer, shown};
 
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const AUTHORITY: &str = "/.well-known/oauth-authorization-server";
@@ -50,7 +50,7 @@ pub(crate) struct AuthorityMetadata {
 
 impl ProtectedResource {
     pub(crate) async fn of(
-        client: &AuthorityClient,
+        client: &AuthorityRoute,
         server: &Url,
         challenge: &AuthChallenge,
     ) -> Result<Self, LoginError> {
@@ -116,7 +116,7 @@ impl ProtectedResource {
 
 impl AuthorityMetadata {
     pub(crate) async fn of(
-        client: &AuthorityClient,
+        client: &AuthorityRoute,
         server: &Url,
         resource: &ProtectedResource,
     ) -> Result<Self, LoginError> {
@@ -169,18 +169,42 @@ impl AuthorityMetadata {
         if !lists(document, "code_challenge_methods_supported", "S256") {
             return Err(LoginError::NoPkce(legible(&issuer)));
         }
+        let authorization = authorization.ok_or_else(|| missing("where people log in"))?;
         let is_true = |name: &str| document.get(name).and_then(Value::as_bool) == Some(true);
+        let names_issuer = is_true("authorization_response_iss_parameter_supported");
+        // A hostile authority could name the login page of an honest one beside a token endpoint of its own, and
+        // be brought the code. Answers that name who gave them (RFC 9207) show that; a page of its own does too.
+        if !names_issuer && !is_at_issuer(&authorization, &resource.issuer) {
+            return Err(LoginError::ForeignLoginPage {
+                issuer: legible(&issuer),
+                page: shown(&authorization),
+            });
+        }
         Ok(Self {
             issuer,
-            authorization_endpoint: authorization.ok_or_else(|| missing("where people log in"))?,
+            authorization_endpoint: authorization,
             token_endpoint: token.ok_or_else(|| missing("where tokens are given"))?,
             registration_endpoint: endpoint("registration_endpoint")?,
             scopes: scopes(document).unwrap_or_default(),
             client_auth: client_auth(document),
-            names_issuer: is_true("authorization_response_iss_parameter_supported"),
+            names_issuer,
             takes_metadata_documents: is_true("client_id_metadata_document_supported"),
         })
     }
+}
+
+/// Whether a page is at the issuer's own host, or one is below the other.
+fn is_at_issuer(page: &Url, issuer: &Url) -> bool {
+    let (page, issuer) = (page.host_str(), issuer.host_str());
+    let (Some(page), Some(issuer)) = (page, issuer) else {
+        return false;
+    };
+    let is_below = |host: &str, above: &str| {
+        let rest = host.strip_suffix(above);
+        // What is above must not be a public suffix such as `com`.
+        above.contains('.') && rest.is_some_and(|rest| rest.ends_with('.'))
+    };
+    page == issuer || is_below(page, issuer) || is_below(issuer, page)
 }
 
 /// In the order of the specification.
@@ -287,6 +311,26 @@ mod tests {
             "",
         ] {
             assert!(!covers(bad, &server), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_login_page_is_at_its_issuer() {
+        let url = |text: &str| Url::parse(text).expect("an address");
+        let issuer = url("https://login.test.example/tenant");
+        for own in [
+            "https://login.test.example/authorize",
+            "https://eu.login.test.example/authorize",
+            "https://test.example/authorize",
+        ] {
+            assert!(is_at_issuer(&url(own), &issuer), "{own}");
+        }
+        for other in [
+            "https://honest.example/authorize",
+            "https://xlogin.test.example/authorize",
+            "https://example/authorize",
+        ] {
+            assert!(!is_at_issuer(&url(other), &issuer), "{other}");
         }
     }
 

@@ -38,6 +38,20 @@ pub enum LoginError {
         said: String,
         expected: String,
     },
+    #[error(
+        "the authorization server {issuer} sends people to {page} to log in, which is not its own, and does not \
+         say that its answers name it; a login there could be carried to somebody else"
+    )]
+    ForeignLoginPage { issuer: String, page: String },
+    #[error(
+        "this server had people log in at {before}, and now names {now}; if that is meant, write \
+         `oauth: {{issuer: {now}}}` and log in again"
+    )]
+    ChangedIssuer { before: String, now: String },
+    #[error(
+        "this server names the authorization server {said}, and the configuration allows {wanted} only"
+    )]
+    UnwantedIssuer { said: String, wanted: String },
     #[error("no authorization server says anything about itself at {0}")]
     NoAuthority(String),
     #[error("the authorization server {0} does not say that it takes PKCE with S256")]

@@ -9,14 +9,14 @@ use crate::address;
 use crate::challenge::AuthChallenge;
 use crate::code_flow::{AuthorizationRequest, ExpectedAnswer, FlowSecrets};
 use crate::discovery::{AuthorityMetadata, ProtectedResource};
-use crate::failure::LoginError;
+use crate::failure::{LoginError, legible};
 use crate::login_file::{KeptLogin, LoginFile, LoginState};
 use crate::redirect_listener::RedirectListener;
 use crate::registration;
 use crate::scope::ScopeSet;
 use crate::settings::OAuthSettings;
 use crate::token::{ClientIdentity, TokenEndpoint};
-use crate::wire::AuthorityClient;
+use crate::wire::{AuthorityClient, AuthorityRoute};
 
 /// What a login needs to know.
 #[derive(Debug)]
@@ -40,6 +40,7 @@ pub struct PendingLogin<'a> {
     scope: ScopeSet,
     client: ClientIdentity,
     redirect: String,
+    named: AuthorityRoute,
 }
 
 impl<'a> LoginAttempt<'a> {
@@ -51,14 +52,16 @@ impl<'a> LoginAttempt<'a> {
             Some(challenge) => challenge,
             None => self.challenge(&server).await?,
         };
-        let resource = ProtectedResource::of(self.http, &server, &challenge).await?;
-        let authority = AuthorityMetadata::of(self.http, &server, &resource).await?;
+        let named = self.http.named_by(&server).await;
         let own = |login: &KeptLogin| login.server == self.server;
         let login = kept.login.filter(own);
+        let resource = ProtectedResource::of(&self.http.to_server(), &server, &challenge).await?;
+        let authority = AuthorityMetadata::of(&named, &server, &resource).await?;
+        self.check_issuer(&authority.issuer, login.as_ref())?;
         let scope = self.scope(&challenge, &resource, &authority, login.as_ref());
         let redirect = listener.address(self.settings);
         let client = registration::client(
-            self.http,
+            &named,
             &authority,
             self.settings,
             &redirect,
@@ -82,8 +85,27 @@ impl<'a> LoginAttempt<'a> {
             scope,
             client,
             redirect,
+            named,
             attempt: self,
         })
+    }
+
+    /// The operator's word counts, else where people logged in before: a server that was taken over cannot send
+    /// them to another authority unseen.
+    fn check_issuer(&self, issuer: &str, login: Option<&KeptLogin>) -> Result<(), LoginError> {
+        let bare = |text: &str| text.trim_end_matches('/').to_owned();
+        let said = bare(issuer);
+        match (&self.settings.issuer, login) {
+            (Some(wanted), _) if bare(wanted) != said => Err(LoginError::UnwantedIssuer {
+                said: legible(&said),
+                wanted: wanted.clone(),
+            }),
+            (None, Some(login)) if bare(&login.issuer) != said => Err(LoginError::ChangedIssuer {
+                before: legible(&login.issuer),
+                now: legible(&said),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// What the server says to somebody without a token.
@@ -99,7 +121,11 @@ impl<'a> LoginAttempt<'a> {
             },
         });
         let both = "application/json, text/event-stream";
-        let answer = self.http.post_json(server, &hello, both).await?;
+        let answer = self
+            .http
+            .to_server()
+            .post_json(server, &hello, both)
+            .await?;
         let headers = answer.headers.get_all("www-authenticate").iter();
         let read = AuthChallenge::read(headers.filter_map(|value| value.to_str().ok()));
         let wants_login = matches!(
@@ -175,7 +201,7 @@ impl PendingLogin<'_> {
         let locked = attempt.file.lock().await?;
         let room = locked.reserve()?;
         let endpoint = TokenEndpoint {
-            http: attempt.http,
+            http: &self.named,
             address: &self.authority.token_endpoint,
             client: &self.client,
             resource: &self.resource,

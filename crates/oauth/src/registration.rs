@@ -10,13 +10,13 @@ use crate::login_file::KeptLogin;
 use crate::scope::ScopeSet;
 use crate::settings::OAuthSettings;
 use crate::token::{ClientAuth, ClientIdentity};
-use crate::wire::{AuthorityClient, shown};
+use crate::wire::{AuthorityRoute, shown};
 
 const LONGEST_ID: usize = 2048;
 
 /// In the order of the specification. `kept`: the login before this one, whose registration is used again.
 pub(crate) async fn client(
-    http: &AuthorityClient,
+    http: &AuthorityRoute,
     authority: &AuthorityMetadata,
     settings: &OAuthSettings,
     redirect: &str,
@@ -55,7 +55,7 @@ pub(crate) async fn client(
 }
 
 async fn register(
-    http: &AuthorityClient,
+    http: &AuthorityRoute,
     authority: &AuthorityMetadata,
     settings: &OAuthSettings,
     redirect: &str,

@@ -14,6 +14,8 @@ pub struct OAuthSettings {
     pub client_metadata_url: Option<String>,
     /// How we introduce ourselves where a client is registered on the way.
     pub client_name: String,
+    /// The one authorization server that people are sent to, whatever the server says.
+    pub issuer: Option<String>,
     /// Asked for instead of what the server suggests.
     pub scope: Option<String>,
     /// The port on which the browser's answer is awaited; any free one where absent.
@@ -33,6 +35,7 @@ impl Default for OAuthSettings {
             client_secret: None,
             client_metadata_url: None,
             client_name: "Hermetic".to_owned(),
+            issuer: None,
             scope: None,
             redirect_port: None,
             redirect_host: "127.0.0.1".to_owned(),

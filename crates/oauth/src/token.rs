@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use crate::failure::{LoginError, after_colon, legible};
 use crate::scope::ScopeSet;
-use crate::wire::{AuthorityClient, WireAnswer, shown};
+use crate::wire::{AuthorityRoute, WireAnswer, shown};
 
+/// A shorter one could be guessed, and cannot be taken out of text without tearing it apart.
+const LEAST_TOKEN: usize = 8;
 const LONGEST_TOKEN: usize = 16 * 1024;
 /// What is believed of how long a token holds.
 const LONGEST_LIFE: u64 = 10 * 365 * 24 * 3600;
@@ -48,7 +50,7 @@ pub(crate) struct GivenTokens {
 /// Where tokens are asked for, and as whom.
 #[derive(Debug)]
 pub(crate) struct TokenEndpoint<'a> {
-    pub(crate) http: &'a AuthorityClient,
+    pub(crate) http: &'a AuthorityRoute,
     pub(crate) address: &'a Url,
     pub(crate) client: &'a ClientIdentity,
     pub(crate) resource: &'a str,
@@ -147,7 +149,7 @@ impl GivenTokens {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) if is_token(text) => Ok(Some(Secret::new(text))),
             Some(_) => Err(LoginError::UnusableToken(
-                "it is too long, or no text for a header",
+                "it is too short, too long, or no text for a header",
             )),
         };
         let seconds = match json.get("expires_in") {
@@ -169,7 +171,7 @@ impl GivenTokens {
 
 fn is_token(text: &str) -> bool {
     let is_visible = |byte: u8| (0x21..=0x7e).contains(&byte);
-    (1..=LONGEST_TOKEN).contains(&text.len()) && text.bytes().all(is_visible)
+    (LEAST_TOKEN..=LONGEST_TOKEN).contains(&text.len()) && text.bytes().all(is_visible)
 }
 
 /// Name and secret are encoded before they are joined, as RFC 6749 has it.
@@ -199,21 +201,23 @@ mod tests {
     #[test]
     fn tokens_are_taken_where_they_fit_into_a_header() {
         let now = Timestamp::from_seconds(1000);
-        let good = json!({"access_token": "abc", "token_type": "bearer", "expires_in": "60"});
+        let good = json!({"access_token": "abc-0123", "token_type": "bearer", "expires_in": "60"});
         let given = GivenTokens::read(&good, now).expect("a token");
         assert_eq!(given.expires, Some(Timestamp::from_seconds(1060)));
         for bad in [
             json!({}),
-            json!({"access_token": "abc"}),
-            json!({"access_token": "abc", "token_type": "mac"}),
+            json!({"access_token": "abc-0123"}),
+            json!({"access_token": "abc-0123", "token_type": "mac"}),
             json!({"access_token": "a\r\nx: y", "token_type": "Bearer"}),
+            json!({"access_token": "the", "token_type": "Bearer"}),
             json!({"access_token": "", "token_type": "Bearer"}),
             json!({"access_token": "x".repeat(LONGEST_TOKEN + 1), "token_type": "Bearer"}),
-            json!({"access_token": "abc", "refresh_token": 7, "token_type": "Bearer"}),
+            json!({"access_token": "abc-0123", "refresh_token": 7, "token_type": "Bearer"}),
         ] {
             assert!(GivenTokens::read(&bad, now).is_err(), "{bad}");
         }
-        let endless = json!({"access_token": "a", "token_type": "Bearer", "expires_in": u64::MAX});
+        let endless =
+            json!({"access_token": "abcdefgh", "token_type": "Bearer", "expires_in": u64::MAX});
         assert!(GivenTokens::read(&endless, now).is_ok());
     }
 

@@ -1,13 +1,18 @@
 //! Requests to authorization servers: bounded in size and time, never redirected.
 
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_types::Secret;
 use hermetic_upstream::UpstreamProxy;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
 use serde_json::Value;
 
+use crate::address::{AddressRule, is_public};
 use crate::failure::LoginError;
 
 /// A document of an authorization server, or an answer of its.
@@ -16,7 +21,22 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Our way to authorization servers. Clones share connections.
 #[derive(Clone, Debug)]
-pub struct AuthorityClient(Client);
+pub struct AuthorityClient {
+    /// For the server that the operator wrote, and for all that it names if it is in a private network itself.
+    anywhere: Client,
+    /// Reaches no private address, whatever a name says at that moment.
+    public: Client,
+    /// Whether a proxy looks names up instead of us.
+    is_proxied: bool,
+}
+
+/// One of the two ways.
+#[derive(Clone, Debug)]
+pub(crate) struct AuthorityRoute(Client);
+
+/// Gives out the public addresses of a name, or none.
+#[derive(Debug)]
+struct PublicResolver;
 
 /// An answer that was read whole.
 #[derive(Debug)]
@@ -30,20 +50,49 @@ pub(crate) struct WireAnswer {
 impl AuthorityClient {
     /// `proxy`: the gateway's own, not that of sandboxes.
     pub fn new(proxy: Option<&UpstreamProxy>) -> Result<Self, LoginError> {
-        let mut builder = Client::builder()
-            .timeout(PATIENCE)
-            // A redirect would carry a code or a token to where nobody looked.
-            .redirect(redirect::Policy::none())
-            .no_proxy();
-        if let Some(proxy) = proxy {
-            builder = builder.proxy(proxy.for_client());
-        }
-        let built = builder.build();
-        Ok(Self(
-            built.map_err(|error| LoginError::Client(error.to_string()))?,
-        ))
+        let builder = || {
+            let builder = Client::builder()
+                .timeout(PATIENCE)
+                // A redirect would carry a code or a token to where nobody looked.
+                .redirect(redirect::Policy::none())
+                .no_proxy();
+            match proxy {
+                Some(proxy) => builder.proxy(proxy.for_client()),
+                None => builder,
+            }
+        };
+        let failed = |error: reqwest::Error| LoginError::Client(error.to_string());
+        let public = builder().dns_resolver(Arc::new(PublicResolver));
+        Ok(Self {
+            anywhere: builder().build().map_err(failed)?,
+            public: public.build().map_err(failed)?,
+            is_proxied: proxy.is_some(),
+        })
     }
 
+    /// The way to the server itself, which the operator wrote.
+    pub(crate) fn to_server(&self) -> AuthorityRoute {
+        AuthorityRoute(self.anywhere.clone())
+    }
+
+    /// The way to what this server names: into a private network only where the server is in one itself.
+    pub(crate) async fn named_by(&self, server: &Url) -> AuthorityRoute {
+        let is_inside = match AddressRule::of_server(server) {
+            AddressRule::OnThisMachine | AddressRule::Private => true,
+            AddressRule::Remote if self.is_proxied => false,
+            AddressRule::Remote => {
+                let found = addresses(server.host_str().unwrap_or_default()).await;
+                found.is_ok_and(|found| !found.is_empty() && !found.iter().any(is_public_socket))
+            }
+        };
+        AuthorityRoute(match is_inside {
+            true => self.anywhere.clone(),
+            false => self.public.clone(),
+        })
+    }
+}
+
+impl AuthorityRoute {
     pub(crate) async fn get(&self, address: &Url) -> Result<WireAnswer, LoginError> {
         let json = HeaderValue::from_static("application/json");
         let request = self.0.get(address.clone()).header(ACCEPT, json);
@@ -126,6 +175,28 @@ impl AuthorityClient {
             json: serde_json::from_slice(&body).unwrap_or(Value::Null),
         })
     }
+}
+
+impl Resolve for PublicResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let mut found = addresses(name.as_str()).await?;
+            found.retain(is_public_socket);
+            if found.is_empty() {
+                return Err("it is in a private network, and the server is not".into());
+            }
+            let found: Addrs = Box::new(found.into_iter());
+            Ok(found)
+        })
+    }
+}
+
+async fn addresses(host: &str) -> io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((host, 0)).await?.collect())
+}
+
+fn is_public_socket(address: &SocketAddr) -> bool {
+    is_public(address.ip())
 }
 
 impl WireAnswer {

@@ -114,6 +114,10 @@ async fn servers_that_lie_about_who_protects_them_get_no_login() {
             "https://",
         ),
         (
+            metadata(json!({"authorization_endpoint": "https://honest.example.org/authorize"})),
+            "which is not its own",
+        ),
+        (
             metadata(json!({"code_challenge_methods_supported": ["plain"]})),
             "PKCE",
         ),
@@ -175,6 +179,34 @@ async fn a_code_follows_no_redirection_and_an_answer_has_a_bound() {
         Err(LoginError::TooLarge { .. })
     ));
     assert!(own.file.summary().unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_server_that_names_another_issuer_gets_no_login() {
+    let mut own = Installation::with(Lies::default()).await;
+    own.log_in(honest).await.unwrap();
+    // The file says where people logged in before.
+    let kept = std::fs::read_to_string(own.path()).unwrap();
+    let issuer = format!("\"{}\"", own.authority.url);
+    assert!(kept.contains(&issuer), "the issuer is kept");
+    let other = kept.replace(&issuer, "\"https://login.example.org\"");
+    std::fs::write(own.path(), other).unwrap();
+    let error = own.log_in(honest).await.unwrap_err().to_string();
+    assert!(error.contains("and now names"), "{error}");
+    // The operator's word counts, either way.
+    own.settings.issuer = Some(own.authority.url.clone());
+    own.log_in(honest).await.unwrap();
+    own.settings.issuer = Some("https://login.example.org".to_owned());
+    let error = own.log_in(honest).await.unwrap_err().to_string();
+    assert!(
+        error.contains("allows https://login.example.org only"),
+        "{error}"
+    );
+    assert_eq!(
+        own.authority.asked.lock().unwrap().len(),
+        2,
+        "no other code was sent"
+    );
 }
 
 #[tokio::test]

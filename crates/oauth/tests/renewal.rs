@@ -179,3 +179,21 @@ async fn what_a_server_asks_for_later_is_asked_for_at_the_next_login() {
     assert_eq!(field(&address, "scope"), "read write");
     assert_eq!(own.file.summary().unwrap().unwrap().wanted, None);
 }
+
+#[tokio::test]
+async fn one_login_does_not_fill_what_is_taken_out_of_texts() {
+    let own = Installation::with(ending()).await;
+    own.log_in(honest).await.unwrap();
+    let bearer = own.bearer();
+    let mut given = vec![bearer.token().await.unwrap()];
+    for _ in 0..5 {
+        let refused = given.last().unwrap().clone();
+        given.push(bearer.after_refusal(refused).await.unwrap());
+    }
+    let is_hidden = |token: &hermetic_types::Secret| {
+        let shown = own.redactor.redact(format!("it says {}", token.expose()));
+        !shown.as_str().contains(token.expose())
+    };
+    let hidden: Vec<_> = given.iter().map(is_hidden).collect();
+    assert_eq!(hidden, [false, false, false, false, true, true]);
+}

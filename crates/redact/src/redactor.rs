@@ -69,12 +69,19 @@ impl Redactor {
     /// Takes these out as well from now on, for every clone. A stream that was begun before does not know
     /// them.
     pub fn learn(&self, secrets: impl IntoIterator<Item = Secret>) {
+        self.learn_instead(&[], secrets);
+    }
+
+    /// The same, and what was learned before and is over is left in texts again.
+    pub fn learn_instead(&self, over: &[Secret], secrets: impl IntoIterator<Item = Secret>) {
         let mut known = self
             .0
             .secrets
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut has_changed = false;
+        let before = known.learned.len();
+        known.learned.retain(|secret| !over.contains(secret));
+        let mut has_changed = known.learned.len() != before;
         for secret in secrets {
             if known.configured.contains(&secret) || known.learned.contains(&secret) {
                 continue;

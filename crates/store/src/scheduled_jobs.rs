@@ -63,6 +63,12 @@ pub struct JobBounds {
     pub of_all: u32,
 }
 
+/// Ended jobs that are kept of one person, to be looked at. Older ones are withdrawn when a new job is made.
+const ENDED_KEPT: u32 = 50;
+
+/// Written as the reason of a job that is gone for everybody, and whose sandbox may still be there.
+const WITHDRAWN: &str = "withdrawn";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddOutcome {
     Added,
@@ -121,6 +127,7 @@ impl ScheduledJobs {
         .alone_in("scheduled_jobs");
         let doing = "write a job down";
         if self.database.change(doing, (OnDisk, Fail), insert).await? > 0 {
+            self.withdraw_old(&job.person).await?;
             return Ok(AddOutcome::Added);
         }
         let own = self.of_person(&job.person).await?;
@@ -132,16 +139,20 @@ impl ScheduledJobs {
     }
 
     pub async fn find(&self, id: &JobId) -> Result<Option<ScheduledJob>, StoreError> {
-        let query =
-            SqlStatement::new("SELECT * FROM scheduled_jobs WHERE id = ?").bind(id.as_str());
+        let query = SqlStatement::new(
+            "SELECT * FROM scheduled_jobs WHERE id = ? AND coalesce(why, '') <> ?",
+        );
+        let query = query.bind(id.as_str()).bind(WITHDRAWN);
         self.database.read_first("read a job", query, job).await
     }
 
     /// The jobs of one person, the oldest first.
     pub async fn of_person(&self, person: &str) -> Result<Vec<ScheduledJob>, StoreError> {
-        let query =
-            SqlStatement::new("SELECT * FROM scheduled_jobs WHERE person = ? ORDER BY made_at, id");
-        let query = query.bind(person);
+        let query = SqlStatement::new(
+            "SELECT * FROM scheduled_jobs WHERE person = ? AND coalesce(why, '') <> ?
+             ORDER BY made_at, id",
+        );
+        let query = query.bind(person).bind(WITHDRAWN);
         let doing = "read a person's jobs";
         self.database.read(doing, query, job).await
     }
@@ -149,9 +160,11 @@ impl ScheduledJobs {
     /// All of this owner's, the oldest first.
     pub async fn all(&self, owner: RowOwner) -> Result<Vec<ScheduledJob>, StoreError> {
         let query = SqlStatement::new(
-            "SELECT * FROM scheduled_jobs WHERE owner = coalesce(?, owner) ORDER BY made_at, id",
+            "SELECT * FROM scheduled_jobs
+             WHERE owner = coalesce(?, owner) AND coalesce(why, '') <> ? ORDER BY made_at, id",
         )
-        .bind(owner.filter(&self.database));
+        .bind(owner.filter(&self.database))
+        .bind(WITHDRAWN);
         self.database.read("read the jobs", query, job).await
     }
 
@@ -252,14 +265,57 @@ impl ScheduledJobs {
         self.changes("strike a job out", delete).await
     }
 
+    /// Ends a job for everybody, at once; whether there was one. Its row stays until the gateway that has its
+    /// sandbox has destroyed that ([`Self::withdrawn`]): a row that is gone would leave the sandbox to nobody.
+    pub async fn withdraw(&self, id: &JobId) -> Result<bool, StoreError> {
+        let update = SqlStatement::new(
+            "UPDATE scheduled_jobs SET state = 'ended', why = ?, next_at = NULL, requested = NULL
+             WHERE id = ? AND coalesce(why, '') <> ?",
+        );
+        let update = update.bind(WITHDRAWN).bind(id.as_str()).bind(WITHDRAWN);
+        self.changes("withdraw a job", update).await
+    }
+
+    /// This gateway's jobs that were withdrawn and are not struck out yet.
+    pub async fn withdrawn(&self) -> Result<Vec<ScheduledJob>, StoreError> {
+        let query = SqlStatement::new(
+            "SELECT * FROM scheduled_jobs WHERE owner = ? AND why = ? ORDER BY made_at, id",
+        )
+        .bind(self.database.gateway())
+        .bind(WITHDRAWN);
+        let doing = "read the withdrawn jobs";
+        self.database.read(doing, query, job).await
+    }
+
+    /// Time alone is no bound: whoever makes jobs that run once would fill the store in a day.
+    async fn withdraw_old(&self, person: &str) -> Result<(), StoreError> {
+        let update = SqlStatement::new(
+            "UPDATE scheduled_jobs SET why = ?
+             WHERE person = ? AND state = 'ended' AND coalesce(why, '') <> ?
+               AND NOT EXISTS (SELECT 1 FROM scheduled_runs
+                               WHERE job = scheduled_jobs.id AND ended_at IS NULL)
+               AND id NOT IN (SELECT id FROM scheduled_jobs
+                              WHERE person = ? AND state = 'ended' AND coalesce(why, '') <> ?
+                              ORDER BY made_at DESC, id DESC LIMIT ?)",
+        )
+        .bind(WITHDRAWN)
+        .bind(person)
+        .bind(WITHDRAWN)
+        .bind(person)
+        .bind(WITHDRAWN)
+        .bind(ENDED_KEPT);
+        self.changes("withdraw old jobs", update).await.map(drop)
+    }
+
     /// Strikes out jobs that ended before `before`, and all but the last `kept` runs of each.
     pub async fn prune(&self, before: Timestamp, kept: u32) -> Result<(), StoreError> {
         let statements = vec![
             SqlStatement::new(
-                "DELETE FROM scheduled_jobs WHERE state = 'ended' AND NOT EXISTS
+                "DELETE FROM scheduled_jobs WHERE state = 'ended' AND coalesce(why, '') <> ? AND NOT EXISTS
                    (SELECT 1 FROM scheduled_runs
                     WHERE job = scheduled_jobs.id AND coalesce(ended_at, claimed_at) >= ?)",
             )
+            .bind(WITHDRAWN)
             .bind(before.millis()),
             SqlStatement::new(
                 "DELETE FROM scheduled_runs WHERE ended_at IS NOT NULL AND rowid NOT IN

@@ -176,6 +176,47 @@ async fn who_lost_access_has_no_jobs_and_the_operator_is_told() {
 }
 
 #[tokio::test]
+async fn who_lost_access_is_not_told_of_what_was_missed() {
+    let (mut lab, _model) = lab(ticks(3)).await;
+    lab.ask(ALICE, "/cron add \"every 1h\" \"look\"").await;
+    lab.stop().await;
+    let env = std::fs::read_to_string(lab.path(".env")).unwrap();
+    let env = env.replace("TELEGRAM_ALLOWED_USERS=7,8", "TELEGRAM_ALLOWED_USERS=8");
+    std::fs::write(lab.path(".env"), env).unwrap();
+    lab.clock().advance(30 * HOUR);
+    lab.start().await;
+    until_quiet(&lab).await;
+    let told = lab.replies(BOB, 1).await.remove(0);
+    assert!(told.contains("not allowed any more"), "{told}");
+    assert_eq!(lab.sent_to(ALICE), 1, "the answer to /cron alone");
+}
+
+#[tokio::test]
+async fn a_job_removed_at_the_command_line_loses_its_sandbox() {
+    let script = [
+        Line::calls(&[("terminal", r#"{"command": "echo here > mine"}"#)]),
+        Line::says("done"),
+    ];
+    let (mut lab, _model) = lab(script).await;
+    lab.ask(ALICE, "/cron add \"every 1h\" \"look\"").await;
+    later(&lab, HOUR).await;
+    assert_eq!(lab.sandboxes().await.len(), 1);
+    let made = jobs(&lab, ALICE).await.remove(0);
+    // What `hermetic cron remove` does, from another process.
+    let desk = lab.store().await.scheduled_jobs();
+    assert!(desk.withdraw(&made.id).await.unwrap());
+    lab.nudge().await;
+    let gone = async {
+        while !desk.withdrawn().await.unwrap().is_empty() {
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    assert!(timeout(PATIENCE, gone).await.is_ok(), "it is still there");
+    assert_eq!(lab.sandboxes().await, Vec::<String>::new());
+    lab.stop().await;
+}
+
+#[tokio::test]
 async fn everybody_has_their_own_jobs_and_changes_them_in_the_chat() {
     let config =
         "approvals: {approvers: ['telegram:7']}\nplatforms: {telegram: {home_channel: '9'}}\n";

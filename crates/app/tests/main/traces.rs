@@ -196,7 +196,7 @@ async fn a_collector_that_hangs_or_refuses_holds_up_nothing() {
         format!("gateway: {{telemetry: {{otlp: {{endpoint: 'http://{address}'}}}}}}\n")
     };
     let address = silent.local_addr().unwrap().to_string();
-    let lab = Lab::builder()
+    let mut lab = Lab::builder()
         .config(&config(address))
         .script([Reply::streams(&["hello"]), Reply::streams(&["again"])])
         .start()
@@ -204,6 +204,10 @@ async fn a_collector_that_hangs_or_refuses_holds_up_nothing() {
     assert_eq!(lab.ask(ALICE, "hi").await, "hello");
     let (_held, _) = timeout(LONG, silent.accept()).await.unwrap().unwrap();
     assert_eq!(lab.ask(ALICE, "hi").await, "again");
+    // Nor the end: what is under way is cut. A request alone may take ten seconds.
+    let stopping = std::time::Instant::now();
+    lab.stop().await;
+    assert!(stopping.elapsed() < Duration::from_secs(8), "{stopping:?}");
     drop(lab);
     // One that says no: what it does not take is counted as lost.
     let refusing = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -83,7 +83,7 @@ const SERVER: &[RecordField] = &[
     optional(
         "oauth",
         ValueShape::Pairs,
-        "about that login: `client_id`, `client_secret`, `client_metadata_url`, `client_name`, `scope`, \
+        "about that login: `client_id`, `client_secret`, `client_metadata_url`, `client_name`, `issuer`, `scope`, \
          `redirect_port`, `redirect_host`, `redirect_uri`, `timeout`",
     ),
     optional(

@@ -29,6 +29,10 @@ pub(super) fn login(
             "client_id" => login.client_id = some(),
             "client_secret" => login.client_secret = some().map(Secret::new),
             "scope" => login.scope = some(),
+            "issuer" => {
+                check_server_address(text).map_err(|_| unusable("an https:// address"))?;
+                login.issuer = some();
+            }
             "client_name" => login.client_name = some().unwrap_or(login.client_name),
             "client_metadata_url" => {
                 let document = some().filter(|address| address.starts_with("https://"));

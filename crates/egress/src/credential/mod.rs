@@ -76,7 +76,7 @@ pub enum InvalidCredential {
     #[error("the value for {host} must be user:password for the scheme \"basic\"")]
     NotUserAndPassword { host: String },
     #[error(
-        "{path:?} is no path of a host: expected something like /v1/messages, without *, % or .."
+        "{path:?} is no path of a host: expected something like /v1/messages, or POST /v1/messages, without % or .., with * for one last segment behind a method"
     )]
     Path { path: String },
     #[error("{count} paths are too many for one credential")]
@@ -147,8 +147,8 @@ impl Credential {
         })
     }
 
-    /// The same credential for these paths and what is below them; for all where none is named. A request to
-    /// another path of the host is refused.
+    /// The same credential for these paths and what is below them, or for a method and a path alone where one is
+    /// written as `POST /v1/messages`; for all where none is named. Any other request to the host is refused.
     pub fn limited_to(mut self, paths: &[String]) -> Result<Self, InvalidCredential> {
         self.paths = CredentialPaths::parse(paths)?;
         Ok(self)
@@ -172,8 +172,13 @@ impl Credential {
     }
 
     /// Whether a request for this path and query gets it.
-    pub(crate) fn covers(&self, path: &str) -> bool {
-        self.paths.cover(path)
+    pub(crate) fn covers(&self, method: &str, path: &str) -> bool {
+        self.paths.cover(method, path)
+    }
+
+    /// Whether it is for some requests to its host and not for others.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.paths.are_limited()
     }
 
     /// Whether it is the same secret for the same place, whoever counts the guesses at it.

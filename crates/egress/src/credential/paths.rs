@@ -11,8 +11,19 @@ use super::InvalidCredential;
 pub(crate) enum CredentialPaths {
     #[default]
     Everywhere,
-    /// At these paths and below them.
-    Below(Vec<String>),
+    /// For these requests.
+    Only(Vec<AllowedRequest>),
+}
+
+/// One entry of `paths`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AllowedRequest {
+    /// `/v1/messages`: there and below, by any method.
+    Below(String),
+    /// `POST /v1/messages`: there alone, by this method.
+    Exact { method: String, path: String },
+    /// `GET /v1/models/*`: one segment below, by this method.
+    OneBelow { method: String, path: String },
 }
 
 /// More than any provider's interface has.
@@ -28,19 +39,88 @@ impl CredentialPaths {
         if paths.len() > MOST_PATHS {
             return Err(InvalidCredential::TooManyPaths { count: paths.len() });
         }
-        let paths = paths.iter().map(|path| checked(path));
-        Ok(Self::Below(paths.collect::<Result<_, _>>()?))
+        let paths = paths.iter().map(|path| AllowedRequest::parse(path));
+        Ok(Self::Only(paths.collect::<Result<_, _>>()?))
+    }
+
+    pub(crate) fn are_limited(&self) -> bool {
+        *self != Self::Everywhere
     }
 
     /// Whether a request for this path, with its query, gets the credential. A path that a server may read as
-    /// another one does not.
-    pub(crate) fn cover(&self, target: &str) -> bool {
-        let Self::Below(paths) = self else {
+    /// another one does not, nor one that carries a key in its query: that would be somebody else's.
+    pub(crate) fn cover(&self, method: &str, target: &str) -> bool {
+        let Self::Only(allowed) = self else {
             return true;
         };
-        let path = target.split('?').next().unwrap_or_default();
-        is_plain(path) && paths.iter().any(|allowed| is_below(path, allowed))
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        is_plain(path)
+            && !carries_key(query)
+            && allowed.iter().any(|each| each.covers(method, path))
     }
+}
+
+impl AllowedRequest {
+    fn parse(written: &str) -> Result<Self, InvalidCredential> {
+        let Some((method, path)) = written.split_once(' ') else {
+            return checked(written).map(Self::Below);
+        };
+        let is_method =
+            (3..=7).contains(&method.len()) && method.bytes().all(|byte| byte.is_ascii_uppercase());
+        if !is_method {
+            return Err(InvalidCredential::Path {
+                path: written.chars().take(80).collect(),
+            });
+        }
+        let method = method.to_owned();
+        Ok(match path.strip_suffix("/*") {
+            Some(above) => Self::OneBelow {
+                method,
+                path: checked(above)?,
+            },
+            None => Self::Exact {
+                method,
+                path: checked(path)?,
+            },
+        })
+    }
+
+    fn covers(&self, asked: &str, path: &str) -> bool {
+        match self {
+            Self::Below(allowed) => is_below(path, allowed),
+            Self::Exact {
+                method,
+                path: allowed,
+            } => asked == method && path == allowed,
+            Self::OneBelow {
+                method,
+                path: allowed,
+            } => {
+                let rest = path.strip_prefix(allowed.as_str());
+                let segment = rest.and_then(|rest| rest.strip_prefix('/'));
+                let is_one = |segment: &str| !segment.is_empty() && !segment.contains('/');
+                asked == method && segment.is_some_and(is_one)
+            }
+        }
+    }
+}
+
+/// Whether a query has a field by which interfaces take keys. One in an odd spelling is a doubt.
+fn carries_key(query: &str) -> bool {
+    const KEYS: [&str; 8] = [
+        "key",
+        "api_key",
+        "apikey",
+        "api-key",
+        "access_token",
+        "auth_token",
+        "token",
+        "authorization",
+    ];
+    query.split(['&', ';']).any(|field| {
+        let name = field.split('=').next().unwrap_or_default();
+        name.contains('%') || KEYS.iter().any(|key| name.eq_ignore_ascii_case(key))
+    })
 }
 
 fn checked(path: &str) -> Result<String, InvalidCredential> {
@@ -94,7 +174,7 @@ mod tests {
             "/v1/messages/",
             "/v1beta/models/gemini-pro:streamGenerateContent?alt=sse",
         ] {
-            assert!(limited.cover(path), "{path}");
+            assert!(limited.cover("POST", path), "{path}");
         }
         for path in [
             "/",
@@ -105,7 +185,43 @@ mod tests {
             "/x/v1/messages",
             "/v1?/v1/messages",
         ] {
-            assert!(!limited.cover(path), "{path}");
+            assert!(!limited.cover("POST", path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_with_a_method_stands_for_itself_alone() {
+        let limited = paths(&["POST /v1/messages", "GET /v1/models/*"]).unwrap();
+        for (method, path) in [
+            ("POST", "/v1/messages"),
+            ("POST", "/v1/messages?beta=true"),
+            ("GET", "/v1/models/one?limit=3"),
+        ] {
+            assert!(limited.cover(method, path), "{method} {path}");
+        }
+        for (method, path) in [
+            ("GET", "/v1/messages"),
+            ("POST", "/v1/messages/"),
+            ("POST", "/v1/messages/batches"),
+            ("DELETE", "/v1/models/one"),
+            ("GET", "/v1/models"),
+            ("GET", "/v1/models/"),
+            ("GET", "/v1/models/one/two"),
+            ("POST", "/v1/messages?key=somebody-elses"),
+            ("POST", "/v1/messages?x=1&API_KEY=somebody-elses"),
+            ("POST", "/v1/messages?k%65y=somebody-elses"),
+        ] {
+            assert!(!limited.cover(method, path), "{method} {path}");
+        }
+        for wrong in [
+            "post /v1/messages",
+            "POST v1",
+            "POST  /v1",
+            "POST /v1/*/x",
+            "POST /*",
+            "P /v1",
+        ] {
+            assert!(paths(&[wrong]).is_err(), "{wrong:?}");
         }
     }
 
@@ -126,14 +242,14 @@ mod tests {
             "/v1/messages%00",
             "/v1/messages/\u{ff0e}\u{ff0e}/files",
         ] {
-            assert!(!limited.cover(path), "{path}");
+            assert!(!limited.cover("POST", path), "{path}");
         }
     }
 
     #[test]
     fn without_paths_it_goes_everywhere() {
         let everywhere = paths(&[]).unwrap();
-        assert!(everywhere.cover("/") && everywhere.cover("/a/../b"));
+        assert!(everywhere.cover("GET", "/") && everywhere.cover("GET", "/a/../b?key=x"));
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl Proxy {
             }
         };
         // Before anything is dialled: what may not be asked there is not even tried.
-        let credentials = front.credentials_of(conversation, &target, &path)?;
+        let credentials = front.credentials_of(conversation, &target, (&head.method, &path))?;
         let upgrades = head.fields.lists("connection", "upgrade");
         let (upstream, admitted) = self
             .upstream(conversation, admitted, front, upgrades, kept)
@@ -348,7 +348,7 @@ impl RequestSource {
         &self,
         conversation: &ConversationEgress,
         target: &Authority,
-        path: &str,
+        (method, path): (&str, &str),
     ) -> Result<Vec<Credential>, ProxyRefusal> {
         let Self::Intercepted(intercepted) = self else {
             return Ok(Vec::new());
@@ -361,7 +361,10 @@ impl RequestSource {
         if held.is_empty() {
             return Err(ProxyRefusal::credential_taken_back(target));
         }
-        let meant: Vec<_> = held.into_iter().filter(|one| one.covers(path)).collect();
+        let meant: Vec<_> = held
+            .into_iter()
+            .filter(|one| one.covers(method, path))
+            .collect();
         match meant.is_empty() {
             true => Err(ProxyRefusal::outside_paths(target)),
             false => Ok(meant),

@@ -78,6 +78,23 @@ pub(super) fn check_host(
     }
 }
 
+/// Headers by which interfaces take keys. None of the sandbox's goes where a credential of ours is limited.
+const KEY_HEADERS: &[&str] = &[
+    "authorization",
+    "x-authorization",
+    "x-api-key",
+    "api-key",
+    "apikey",
+    "x-goog-api-key",
+    "x-goog-user-project",
+    "x-auth-token",
+    "x-access-token",
+    "x-amz-security-token",
+    "openai-organization",
+    "openai-project",
+    "cookie",
+];
+
 /// What we add to a request of the sandbox.
 #[derive(Default)]
 pub(super) struct RequestAdditions<'a> {
@@ -140,6 +157,12 @@ pub(super) fn outgoing(
     let login = forwarder.and_then(UpstreamRoute::authorization);
     if !credentials.is_empty() || login.is_some() {
         make_searchable(&mut fields);
+    }
+    // With a key of somebody else's in another header, the path would be a way to carry files out to them.
+    if credentials.iter().any(Credential::is_limited) {
+        for header in KEY_HEADERS {
+            fields.remove(header);
+        }
     }
     for credential in *credentials {
         credential.put_into(&mut fields);

@@ -40,6 +40,7 @@ async fn post(bench: &Bench, conversation: &Arc<ConversationEgress>, path: &str)
     let mut stream = tls::connect(stream, "api.test", &bench.ca).await.unwrap();
     let request = format!(
         "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer somebody-elses-key\r\n\
+         X-Api-Key: somebody-elses-key\r\nCookie: session=somebody-elses-key\r\n\
          Content-Length: 0\r\nConnection: close\r\n\r\n",
         bench.target()
     );

@@ -213,15 +213,30 @@ impl Gateway {
 
     /// Strikes it out, ends a run of it that is under way, and destroys its sandbox.
     pub(super) async fn remove_job(&self, job: &ScheduledJob) -> Result<(), JobRefused> {
-        self.jobs.remove(&job.id).await?;
+        // Withdrawn first: what cannot be destroyed now is tried again with every look at the schedules.
+        self.jobs.withdraw(&job.id).await?;
         self.note_job(job, "removed");
+        self.clear_withdrawn(job).await?;
+        Ok(())
+    }
+
+    /// Jobs that the operator removed at the command line, or that were too many, leave no sandbox behind either.
+    pub(super) async fn clear_withdrawn_jobs(&self) -> Result<(), StoreError> {
+        for job in self.jobs.withdrawn().await? {
+            self.clear_withdrawn(&job).await?;
+        }
+        Ok(())
+    }
+
+    async fn clear_withdrawn(&self, job: &ScheduledJob) -> Result<(), StoreError> {
         if let Some(conversation) = self.job_conversation(job) {
             self.conversations.stop(&conversation).await;
             if let Err(error) = self.erase(&conversation).await {
                 tracing::warn!(job = %job.id, %error, "the sandbox of a job that was removed");
+                return Ok(());
             }
         }
-        Ok(())
+        self.jobs.remove(&job.id).await.map(drop)
     }
 
     /// The key of a job's own conversation; `None` if the row cannot be read.

@@ -65,6 +65,7 @@ impl Gateway {
         last_look: &mut Option<Timestamp>,
     ) -> Result<Duration, StoreError> {
         let now = self.now();
+        self.clear_withdrawn_jobs().await?;
         self.settle_runs(now, last_look.is_none()).await?;
         if last_look.is_none_or(|last| now < last) {
             self.go_back_with_the_clock(now).await?;
@@ -108,6 +109,16 @@ impl Gateway {
             (None, None) => return Ok(false),
         };
         let next_at = schedule.next_after(now.max(tick), job.made_at, &settings.zone);
+        // Before anything is said of it: who is not let in any more is told nothing.
+        let Some(incoming) = job_message(job, (tick, how), now, settings) else {
+            return self.stop_job(job, "who made it cannot be read").await;
+        };
+        let admitted = match self.access.admit_job(incoming, &job.id).await {
+            Ok(admitted) => admitted,
+            // It stays due.
+            Err(AdmissionRefusal::CannotTell) => return Ok(false),
+            Err(_) => return self.stop_job(job, NOT_ALLOWED).await,
+        };
         if how == RunKind::Schedule {
             let is_missed = lateness(&schedule, tick, now, job.made_at, &settings.zone);
             let is_missed = is_missed == Lateness::Missed;
@@ -123,15 +134,6 @@ impl Gateway {
         if let Err(refused) = scan_prompt(&job.prompt) {
             return self.stop_job(job, &refused.to_string()).await;
         }
-        let Some(incoming) = job_message(job, (tick, how), now, settings) else {
-            return self.stop_job(job, "who made it cannot be read").await;
-        };
-        let admitted = match self.access.admit_job(incoming, &job.id).await {
-            Ok(admitted) => admitted,
-            // It stays due.
-            Err(AdmissionRefusal::CannotTell) => return Ok(false),
-            Err(_) => return self.stop_job(job, NOT_ALLOWED).await,
-        };
         let payload = serde_json::to_string(admitted.said()).unwrap_or_default();
         let claim = TickClaim {
             job: &job.id,

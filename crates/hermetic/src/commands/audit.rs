@@ -127,12 +127,7 @@ fn show(
 
 fn head(config: &Config) -> Result<ExitReason, CommandFailure> {
     let places = app::audit_places(config);
-    let head = if places.record().exists() {
-        walk_at(&places)?.finish()?.head
-    } else {
-        None
-    };
-    match head {
+    match walk_at(&places)?.finish()?.head {
         Some(head) => output::print(&format!("{head}\n"))?,
         None => output::print("nothing is recorded yet\n")?,
     }
@@ -145,9 +140,6 @@ fn verify(
     as_json: bool,
 ) -> Result<ExitReason, CommandFailure> {
     let places = app::audit_places(config);
-    if !places.record().exists() && noted.is_none() {
-        return say(&ChainReport::default(), &places, as_json);
-    }
     let mut walk = walk_at(&places)?;
     let mut found = noted.is_none();
     while let Some(record) = walk.next() {
@@ -203,6 +195,13 @@ fn say(
     text.push('\n');
     if report.records > 0 {
         let _ = writeln!(text, "{}", proven(report));
+        if let Some(first) = report.first.filter(|first| *first > 1) {
+            let _ = writeln!(
+                text,
+                "not proven: the {} records before the first one here; verify the files that they were moved to",
+                first - 1
+            );
+        }
         if let Some(doubt) = not_proven_by_place(places) {
             let _ = writeln!(text, "{doubt}");
         }

@@ -74,7 +74,7 @@ Example:
     Resume { job: String },
     /// Run a job now, by the running gateway
     Run { job: String },
-    /// Remove a job
+    /// Remove a job; the gateway destroys its sandbox
     #[command(visible_alias = "rm")]
     Remove { job: String },
 }
@@ -137,8 +137,9 @@ async fn act(cli: &CommandLine, command: &CronCommand) -> Result<ExitReason, Com
         }
         CronCommand::Remove { job } => {
             let job = desk.find(job).await?;
-            let done = desk.jobs.remove(&job.id).await?;
+            let done = desk.jobs.withdraw(&job.id).await?;
             desk.done(&job, done, "removed", "is gone already")?;
+            output::print("its sandbox goes as soon as a gateway runs, within seconds of that\n")?;
         }
     }
     Ok(ExitReason::Ok)

@@ -26,6 +26,24 @@ fn a_home_without_a_record_has_nothing_to_hide() {
 }
 
 #[test]
+fn a_record_that_was_removed_is_a_failure() {
+    let hermetic = Hermetic::new();
+    let allowed = hermetic.run(&["egress", "allow", "example.com"]);
+    assert_eq!(allowed.code, 0, "{}", allowed.err);
+    assert_eq!(hermetic.run(&["audit", "verify"]).code, 0);
+    fs::remove_file(hermetic.path("hermetic/audit.jsonl")).unwrap();
+    for asked in ["verify", "head"] {
+        let ended = hermetic.run(&["audit", asked]);
+        assert!(
+            ended.code == 1 && ended.err.contains("no record is left"),
+            "{asked}: {} {}",
+            ended.out,
+            ended.err
+        );
+    }
+}
+
+#[test]
 fn a_record_is_shown_and_verified() {
     let hermetic = with_record();
     let shown = hermetic.run(&["audit", "show"]).out;
