@@ -48,7 +48,7 @@ pub enum McpServerKind {
         url: String,
         headers: BTreeMap<String, Secret>,
         /// Where requests are made in somebody's name.
-        login: Option<OAuthSettings>,
+        login: Option<Box<OAuthSettings>>,
     },
     /// It cannot be used as it is written; why, and what to do.
     Refused(String),
@@ -108,7 +108,7 @@ fn kind(record: &RecordValue, egress: &EgressConfig) -> Result<McpServerKind, St
     match (field(record, "command"), field(record, "url")) {
         (None, Some(url)) => {
             let login = match wants_login(record) {
-                true => Some(mcp_login::login(&url, &pairs(record, "oauth"))?),
+                true => Some(Box::new(mcp_login::login(&url, &pairs(record, "oauth"))?)),
                 false => None,
             };
             Ok(McpServerKind::Http {

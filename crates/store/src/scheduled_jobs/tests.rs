@@ -207,46 +207,50 @@ async fn a_moment_that_is_skipped_is_not_claimed_and_a_paused_job_is_not_due() {
 
 #[tokio::test]
 async fn a_withdrawn_job_is_gone_for_all_but_whoever_has_its_sandbox() {
-    let (_folder, store) = store().await;
-    let jobs = store.scheduled_jobs();
-    jobs.add(&new_job("a", "x"), BOUNDS).await.unwrap();
-    assert!(jobs.withdraw(&id("a")).await.unwrap());
-    assert!(!jobs.withdraw(&id("a")).await.unwrap());
-    assert_eq!(jobs.find(&id("a")).await.unwrap(), None);
-    assert_eq!(jobs.of_person("x").await.unwrap(), []);
-    assert_eq!(jobs.all(RowOwner::AnyGateway).await.unwrap(), []);
-    assert_eq!(jobs.due(at(1000), 9).await.unwrap(), []);
-    assert_eq!(claim(&jobs, 100, None).await, None);
-    jobs.prune(at(10_000), 1).await.unwrap();
-    let left = jobs.withdrawn().await.unwrap();
-    assert_eq!(left.len(), 1, "it waits for its sandbox");
-    assert!(jobs.remove(&id("a")).await.unwrap());
-    assert_eq!(jobs.withdrawn().await.unwrap(), []);
+    for database in TestDatabase::each().await {
+        let (_folder, store) = store(database).await;
+        let jobs = store.scheduled_jobs();
+        jobs.add(&new_job("a", "x"), BOUNDS).await.unwrap();
+        assert!(jobs.withdraw(&id("a")).await.unwrap());
+        assert!(!jobs.withdraw(&id("a")).await.unwrap());
+        assert_eq!(jobs.find(&id("a")).await.unwrap(), None);
+        assert_eq!(jobs.of_person("x").await.unwrap(), []);
+        assert_eq!(jobs.all(RowOwner::AnyGateway).await.unwrap(), []);
+        assert_eq!(jobs.due(at(1000), 9).await.unwrap(), []);
+        assert_eq!(claim(&jobs, 100, None).await, None);
+        jobs.prune(at(10_000), 1).await.unwrap();
+        let left = jobs.withdrawn().await.unwrap();
+        assert_eq!(left.len(), 1, "it waits for its sandbox");
+        assert!(jobs.remove(&id("a")).await.unwrap());
+        assert_eq!(jobs.withdrawn().await.unwrap(), []);
+    }
 }
 
 #[tokio::test]
 async fn ended_jobs_of_a_person_are_bounded_in_number() {
-    let (_folder, store) = store().await;
-    let jobs = store.scheduled_jobs();
-    let more = 5;
-    for number in 0..i64::from(ENDED_KEPT) + more {
-        let name = format!("j{number:03}");
-        let mut made = new_job(&name, "x");
-        made.made_at = at(number);
-        jobs.add(&made, BOUNDS).await.unwrap();
-        let missed = SkippedTick {
-            job: &id(&name),
-            tick: at(100),
-            next_at: None,
-            note: "nobody was there",
-        };
-        assert!(jobs.skip(missed, at(200)).await.unwrap());
+    for database in TestDatabase::each().await {
+        let (_folder, store) = store(database).await;
+        let jobs = store.scheduled_jobs();
+        let more = 5;
+        for number in 0..i64::from(ENDED_KEPT) + more {
+            let name = format!("j{number:03}");
+            let mut made = new_job(&name, "x");
+            made.made_at = at(number);
+            jobs.add(&made, BOUNDS).await.unwrap();
+            let missed = SkippedTick {
+                job: &id(&name),
+                tick: at(100),
+                next_at: None,
+                note: "nobody was there",
+            };
+            assert!(jobs.skip(missed, at(200)).await.unwrap());
+        }
+        jobs.add(&new_job("last", "x"), BOUNDS).await.unwrap();
+        let ended = jobs.of_person("x").await.unwrap();
+        let ended = ended.iter().filter(|job| job.state == JobState::Ended);
+        assert_eq!(ended.count(), ENDED_KEPT as usize);
+        let gone = jobs.withdrawn().await.unwrap();
+        let gone: Vec<_> = gone.iter().map(|job| job.id.as_str()).collect();
+        assert_eq!(gone, ["j000", "j001", "j002", "j003", "j004"]);
     }
-    jobs.add(&new_job("last", "x"), BOUNDS).await.unwrap();
-    let ended = jobs.of_person("x").await.unwrap();
-    let ended = ended.iter().filter(|job| job.state == JobState::Ended);
-    assert_eq!(ended.count(), ENDED_KEPT as usize);
-    let gone = jobs.withdrawn().await.unwrap();
-    let gone: Vec<_> = gone.iter().map(|job| job.id.as_str()).collect();
-    assert_eq!(gone, ["j000", "j001", "j002", "j003", "j004"]);
 }
