@@ -15,6 +15,9 @@ use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement, Statem
 /// A holder that was not seen for so long is dead, and others may take its leases.
 pub const DEAD_AFTER: Duration = Duration::from_secs(15);
 
+/// Whoever claims or renews goes one after the other.
+const CLAIMS: &str = "leases";
+
 #[derive(Clone, Debug)]
 pub struct LeaseRows {
     database: Database,
@@ -103,7 +106,9 @@ impl LeaseRows {
         process: &GatewayProcess,
     ) -> Result<Option<HeldLease>, StoreError> {
         let doing = "claim a lease";
-        let statements = vec![seen(process), claimed(name, process)];
+        // One claim at a time: on PostgreSQL a statement does not see the row of a process that joined beside it,
+        // and would take a lease from a holder that it does not know yet.
+        let statements = vec![seen(process).alone_in(CLAIMS), claimed(name, process)];
         let written = self.database.write_unfenced(doing, statements).await?;
         let row = written.get(1).and_then(StatementResult::first_row);
         let epoch = row.map(|row| row.get::<i64>(0)).transpose();
@@ -124,7 +129,8 @@ impl LeaseRows {
         )
         .bind(held.gateway.as_str())
         .bind(&held.name)
-        .bind(held.epoch);
+        .bind(held.epoch)
+        .alone_in(CLAIMS);
         let written = self.database.write_unfenced("renew a lease", vec![beat]);
         let written = written.await?;
         Ok(written.first().is_some_and(|beat| beat.affected() > 0))
