@@ -167,6 +167,7 @@ fn status_tells_the_state() {
     }
     insta::assert_snapshot!(hermetic.run(&["status"]).out, @r"
     home       ~/.hermes
+    store      ~/.hermes/hermetic/state.db
     gateway    not running
     backend    native (sealed)
                chats run on native: no backend is written, so the default holds
