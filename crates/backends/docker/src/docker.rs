@@ -9,7 +9,8 @@ use bollard::query_parameters::ListContainersOptionsBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use hermetic_sandbox::{
-    Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxSpec, WardenLink,
+    Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxProcess, SandboxSpec,
+    WardenLink,
 };
 use hermetic_types::{BackendDescription, BackendKind, InstallationId, SandboxId, SharedClock};
 
@@ -144,6 +145,14 @@ impl Backend for DockerBackend {
 
     fn live_use<'a>(&'a self, ids: &'a [SandboxId]) -> BoxFuture<'a, HashMap<SandboxId, LiveUse>> {
         live_use::live_use(&self.0, ids).boxed()
+    }
+
+    fn processes<'a>(
+        &'a self,
+        id: &'a SandboxId,
+        most: usize,
+    ) -> BoxFuture<'a, Option<Vec<SandboxProcess>>> {
+        live_use::processes(&self.0, id, most).boxed()
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {

@@ -1,17 +1,21 @@
 //! What containers use at this moment, by the engine's own count.
 //!
-//! Which processes run inside is not asked for: Docker's engine starts a `ps` on its machine for that, and
-//! Podman's one inside, where what is called `ps` is the sandbox's choice.
+//! Which processes run inside the engine is not asked: Docker's starts a `ps` on its machine for that, and
+//! Podman's one inside, where what is called `ps` is the sandbox's choice. On an engine of this machine the
+//! kernel tells it.
 
 use std::collections::HashMap;
+use std::fs;
 use std::time::Duration;
 
 use bollard::models::{ContainerMemoryStats, ContainerStatsResponse};
 use bollard::query_parameters::StatsOptionsBuilder;
 use futures::{StreamExt, stream};
-use hermetic_sandbox::LiveUse;
+use hermetic_sandbox::host::{describe_processes, process_tree};
+use hermetic_sandbox::{LiveUse, SandboxProcess};
 use hermetic_types::SandboxId;
 
+use crate::container::InspectDepth;
 use crate::docker::DockerState;
 use crate::label;
 
@@ -39,6 +43,31 @@ pub(crate) async fn live_use(host: &DockerState, ids: &[SandboxId]) -> HashMap<S
     });
     let told = stream::iter(asked).buffer_unordered(ASKED_AT_ONCE);
     told.filter_map(std::future::ready).collect().await
+}
+
+/// What runs in a container of an engine on this machine, as this machine's kernel tells it. `None` where the
+/// engine is elsewhere, or counts processes in another namespace than ours.
+pub(crate) async fn processes(
+    host: &DockerState,
+    id: &SandboxId,
+    most: usize,
+) -> Option<Vec<SandboxProcess>> {
+    if !host.config.address.is_near() {
+        return None;
+    }
+    let found = host.find(id, InspectDepth::Quick).await.ok()??;
+    let first = i32::try_from(found.pid).ok().filter(|pid| *pid > 0)?;
+    let looked = tokio::task::spawn_blocking(move || {
+        is_of_container(first, &found.key).then(|| describe_processes(&process_tree(first), most))
+    });
+    looked.await.ok().flatten()
+}
+
+/// The number may be one of another process by now, or of a machine that only shares a socket with this one:
+/// the groups of a container's first process carry the container's own id.
+fn is_of_container(pid: i32, key: &str) -> bool {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup"));
+    groups.is_ok_and(|groups| !key.is_empty() && groups.contains(key))
 }
 
 /// Nothing where the container does not run: such an answer has no figure but zeros.
