@@ -207,25 +207,32 @@ fn examples(
     Ok(())
 }
 
-/// Encrypted rooms are in no default build, so that nobody builds what they need but here.
+/// Encrypted rooms are in no default build, so that nobody builds what they need but here: the platform's own
+/// tests, and a whole gateway's.
 fn encrypted_rooms(options: &TestOptions, parts: &LabParts, report: &mut TestReport) {
     if !options.long || !options.rest.is_empty() {
         return;
     }
     say::step("Encrypted rooms of Matrix");
-    let package = ["--package", "hermetic-matrix", "--features", "e2ee"];
+    let platform = ["--package", "hermetic-matrix", "--features", "e2ee"];
+    let gateway = ["--package", "hermetic-app", "--features", "matrix-e2ee"];
     let mut lints = machine::cargo();
     lints
         .arg("clippy")
-        .args(package)
+        .args(platform)
         .args(["--all-targets", "--locked"]);
     lints.args(["--", "--deny", "warnings"]);
-    let mut tests = machine::cargo();
-    tests.args(["nextest", "run"]).args(package);
-    if let Some(synapse) = &parts.synapse {
-        synapse.tell(&mut tests);
+    let mut of_platform = machine::cargo();
+    of_platform.args(["nextest", "run"]).args(platform);
+    let mut of_gateway = machine::cargo();
+    of_gateway.args(["nextest", "run"]).args(gateway);
+    of_gateway.arg("sealed_matrix::");
+    for tests in [&mut of_platform, &mut of_gateway] {
+        if let Some(synapse) = &parts.synapse {
+            synapse.tell(tests);
+        }
     }
-    for mut command in [lints, tests] {
+    for mut command in [lints, of_platform, of_gateway] {
         if let Err(why) = program::show(&mut command) {
             report.bad.push(why.to_string());
         }

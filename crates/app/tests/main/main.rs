@@ -41,6 +41,8 @@ mod places;
 mod processes;
 mod restarts;
 mod schedules;
+#[cfg(feature = "matrix-e2ee")]
+mod sealed_matrix;
 mod signal;
 mod slack;
 mod small_tools;

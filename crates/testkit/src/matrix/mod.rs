@@ -5,6 +5,10 @@
 
 mod person;
 mod proxy;
+#[cfg(feature = "matrix-e2ee")]
+mod sealed_person;
 
 pub use person::{MatrixPerson, ShownMessage};
 pub use proxy::{MatrixProxy, ProxyFault};
+#[cfg(feature = "matrix-e2ee")]
+pub use sealed_person::SealedPerson;

@@ -1,9 +1,15 @@
 //! Somebody whose app speaks encrypted rooms, with keys and a sync of its own.
 
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test whose people cannot speak has failed"
+)]
+
 use std::io::{Cursor, Read};
 use std::time::Duration;
 
-use hermetic_testkit::matrix::MatrixPerson;
 use matrix_sdk_crypto::types::requests::AnyOutgoingRequest;
 use matrix_sdk_crypto::{
     AttachmentDecryptor, AttachmentEncryptor, DecryptionSettings, EncryptionSettings,
@@ -18,20 +24,23 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use super::MatrixPerson;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 const SETTINGS: DecryptionSettings = DecryptionSettings {
     sender_device_trust_requirement: TrustRequirement::Untrusted,
 };
 
-pub(crate) struct SealedPerson {
-    pub(crate) person: MatrixPerson,
+/// A person of a homeserver with a device that seals and opens.
+pub struct SealedPerson {
+    pub person: MatrixPerson,
     machine: OlmMachine,
     since: Option<String>,
 }
 
 impl SealedPerson {
     /// With keys that everybody can ask for.
-    pub(crate) async fn new(person: MatrixPerson) -> Self {
+    pub async fn new(person: MatrixPerson) -> Self {
         let user = <&UserId>::try_from(person.user()).unwrap();
         let device = <&DeviceId>::from(person.device());
         let machine = OlmMachine::new(user, device).await;
@@ -44,14 +53,14 @@ impl SealedPerson {
         one
     }
 
-    pub(crate) async fn opens_private(&self, other: &MatrixPerson) -> String {
+    pub async fn opens_private(&self, other: &MatrixPerson) -> String {
         let mut room = json!({ "preset": "trusted_private_chat", "is_direct": true,
             "invite": [other.user()] });
         room["initial_state"] = encryption();
         self.person.opens(room).await
     }
 
-    pub(crate) async fn opens_room(&self, others: &[&MatrixPerson]) -> String {
+    pub async fn opens_room(&self, others: &[&MatrixPerson]) -> String {
         let invited: Vec<_> = others.iter().map(|other| other.user()).collect();
         let mut room = json!({ "preset": "private_chat", "invite": invited });
         room["initial_state"] = encryption();
@@ -59,7 +68,7 @@ impl SealedPerson {
     }
 
     /// Takes over keys, and asks for what is due.
-    pub(crate) async fn sync(&mut self) {
+    pub async fn sync(&mut self) {
         let answer = self.person.syncs(self.since.as_deref()).await;
         let devices: DeviceLists = field(&answer["device_lists"]);
         let counts = field(&answer["device_one_time_keys_count"]);
@@ -134,13 +143,13 @@ impl SealedPerson {
         sent.await.unwrap();
     }
 
-    pub(crate) async fn says(&mut self, room: &str, text: &str) -> String {
+    pub async fn says(&mut self, room: &str, text: &str) -> String {
         self.sends(room, json!({ "msgtype": "m.text", "body": text }))
             .await
     }
 
     /// Sealed, for everybody who is there.
-    pub(crate) async fn sends(&mut self, room: &str, content: Value) -> String {
+    pub async fn sends(&mut self, room: &str, content: Value) -> String {
         self.shares_key(room).await;
         let sealed = self.seals(room, &content).await;
         self.person
@@ -149,7 +158,7 @@ impl SealedPerson {
     }
 
     /// Hands over the key of a room. Words that go before it cannot be read yet.
-    pub(crate) async fn shares_key(&mut self, room: &str) {
+    pub async fn shares_key(&mut self, room: &str) {
         let members = self.person.members(room).await;
         let there = members
             .iter()
@@ -177,7 +186,7 @@ impl SealedPerson {
         }
     }
 
-    pub(crate) async fn seals(&self, room: &str, content: &Value) -> Value {
+    pub async fn seals(&self, room: &str, content: &Value) -> Value {
         let id = <&RoomId>::try_from(room).unwrap();
         let content = serde_json::from_value(content.clone()).unwrap();
         let sealed = self
@@ -189,7 +198,7 @@ impl SealedPerson {
     }
 
     /// The keys that would be handed to everybody in a room now are thrown away instead.
-    pub(crate) async fn seals_without_sharing(&mut self, room: &str, text: &str) -> Value {
+    pub async fn seals_without_sharing(&mut self, room: &str, text: &str) -> Value {
         let id = <&RoomId>::try_from(room).unwrap();
         let nobody: [&UserId; 0] = [];
         let settings = EncryptionSettings::default();
@@ -208,7 +217,7 @@ impl SealedPerson {
     }
 
     /// What somebody sealed in a room, as far as it can be read here, each as it was changed last.
-    pub(crate) async fn reads(&mut self, room: &str, sender: &str) -> Vec<Value> {
+    pub async fn reads(&mut self, room: &str, sender: &str) -> Vec<Value> {
         self.sync().await;
         let id = <&RoomId>::try_from(room).unwrap().to_owned();
         let mut shown: Vec<(String, Value)> = Vec::new();
@@ -236,7 +245,7 @@ impl SealedPerson {
         shown.into_iter().map(|(_, content)| content).collect()
     }
 
-    pub(crate) async fn waits_for(
+    pub async fn waits_for(
         &mut self,
         room: &str,
         sender: &str,
@@ -256,7 +265,7 @@ impl SealedPerson {
     }
 
     /// The content of a message with a sealed file.
-    pub(crate) async fn uploads(&self, name: &str, bytes: &[u8]) -> Value {
+    pub async fn uploads(&self, name: &str, bytes: &[u8]) -> Value {
         let mut reader = Cursor::new(bytes);
         let mut sealing = AttachmentEncryptor::new(&mut reader);
         let mut sealed = Vec::new();
@@ -268,7 +277,7 @@ impl SealedPerson {
             "info": { "size": bytes.len() } })
     }
 
-    pub(crate) async fn opens_file(&self, content: &Value) -> Vec<u8> {
+    pub async fn opens_file(&self, content: &Value) -> Vec<u8> {
         let file = &content["file"];
         let sealed = self.person.downloads(file["url"].as_str().unwrap()).await;
         let key: MediaEncryptionInfo = serde_json::from_value(file.clone()).unwrap();
@@ -280,13 +289,22 @@ impl SealedPerson {
     }
 
     /// The id of the key under which somebody sealed their last words.
-    pub(crate) async fn last_key(&self, room: &str, sender: &str) -> String {
+    pub async fn last_key(&self, room: &str, sender: &str) -> String {
+        let sealed = self.last_sealed(room, sender).await;
+        sealed["content"]["session_id"].as_str().unwrap().to_owned()
+    }
+
+    /// The name of what somebody sealed last.
+    pub async fn last_event(&self, room: &str, sender: &str) -> String {
+        let sealed = self.last_sealed(room, sender).await;
+        sealed["event_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn last_sealed(&self, room: &str, sender: &str) -> Value {
         let events = self.person.events(room).await;
-        let sealed = events
-            .iter()
-            .rfind(|event| event["type"] == "m.room.encrypted" && event["sender"] == sender);
-        let id = sealed.map(|event| event["content"]["session_id"].as_str());
-        id.flatten().unwrap_or_default().to_owned()
+        let is_theirs =
+            |event: &&Value| event["type"] == "m.room.encrypted" && event["sender"] == sender;
+        events.iter().rfind(is_theirs).unwrap().clone()
     }
 }
 

@@ -1,20 +1,17 @@
 //! End-to-end encrypted rooms, with somebody at the other end who has keys and an app of their own.
 
-mod person;
-
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
 use hermetic_chat::{AdapterState, Chat, ChatEvent, ChatReply, OutgoingFile, SendFailure};
 use hermetic_matrix::{DeviceTrust, EncryptionMode, MatrixAdapter, MatrixConfig, kept_device};
-use hermetic_testkit::matrix::MatrixPerson;
+use hermetic_testkit::matrix::{MatrixPerson, SealedPerson};
 use hermetic_types::{ChatKind, UserId};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::lab::{Lab, config, listen, next, next_event, next_message, outgoing, place, private};
-use person::SealedPerson;
 
 /// An account that speaks encrypted rooms, and Alice in one with it.
 struct SealedLab {
