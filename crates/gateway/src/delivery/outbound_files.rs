@@ -70,7 +70,7 @@ pub(crate) enum FetchError {
 const TAG: &str = "MEDIA:";
 /// With one answer.
 const MOST_FILES: usize = 10;
-/// What the narrowest platform takes.
+/// What Telegram takes. Whichever platform takes less refuses what is larger, and that is said.
 const MOST_FILE_BYTES: usize = 50 << 20;
 const FILE_READ_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -154,6 +154,7 @@ impl TraceSink {
             attributes: note.attributes,
             failed: note.failed,
         };
+        // Never waits: a collector that is slow must not slow down a turn.
         if self.spans.try_send(span).is_err() {
             self.dropped.inc();
         }
