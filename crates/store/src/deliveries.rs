@@ -68,6 +68,8 @@ impl DeliveryRows {
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
         let reply = self.insert(Some(message), (account, address, text), now);
+        // Not on the disk by itself: `begin`, which comes before the first byte leaves, brings this
+        // there as well.
         let both = vec![reply, inbox::ended(message, end, None, now)];
         let doing = "queue a reply";
         let written = self.database.write(doing, (Soon, Wait), both).await?;
@@ -85,6 +87,7 @@ impl DeliveryRows {
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
         let doing = "queue a notice";
+        // On the disk at once, unlike a reply: nothing else would lead to it again.
         let notice = vec![self.insert(None, (account, address, text), now)];
         let written = self.database.write(doing, (OnDisk, Wait), notice).await?;
         written

@@ -65,6 +65,8 @@ impl InboxRows {
         .bind(self.database.gateway());
         let row = |row: &DatabaseRow| row.get(0).map(MessageRow);
         self.database
+            // Fails where there is no room, instead of waiting: the platform keeps the message for
+            // as long as it is not acknowledged, and has more room than we.
             .returning("write a message down", (OnDisk, Fail), insert, row)
             .await
     }

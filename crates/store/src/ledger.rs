@@ -67,6 +67,8 @@ impl SandboxLedger {
         .bind(now.millis())
         .bind(self.database.gateway());
         self.database
+            // On the disk before the backend is asked: after a power cut a remote one would
+            // otherwise hold something that nobody remembers.
             .change("name a sandbox in the ledger", (OnDisk, Fail), insert)
             .await
             .map(drop)

@@ -127,6 +127,8 @@ impl ScheduledJobs {
         .alone_in("scheduled_jobs");
         let doing = "write a job down";
         if self.database.change(doing, (OnDisk, Fail), insert).await? > 0 {
+            // Behind the new one and in a write of its own: if it fails, some old jobs stay until
+            // the next is made.
             self.withdraw_old(&job.person).await?;
             return Ok(AddOutcome::Added);
         }

@@ -74,6 +74,8 @@ impl ApprovalRows {
         .bind(&notice.place)
         .bind(&notice.message);
         let doing = "note where a question was shown";
+        // One transaction, or a question would for a moment be shown nowhere, and an answer at that
+        // moment be for none.
         let both = vec![begun, insert];
         self.database
             .write(doing, (Soon, Fail), both)
