@@ -129,6 +129,7 @@ fn invitation(id: &str, room: &Value, us: &str) -> Option<RoomInvitation> {
             && event["content"]["membership"].as_str() == Some("invite")
     });
     let ours = all_ours.next_back()?;
+    // Refused before anything is read of it: whoever may invite us is decided by this name.
     if all_ours.any(|other| other["sender"] != ours["sender"]) {
         return None;
     }
