@@ -188,6 +188,8 @@ impl Memories {
         if !settings.enabled {
             return Err(MemoryError::Off);
         }
+        // Before anything else is done with it: what waits for a person lies in the store just as
+        // what is remembered.
         let change = self.redacted(change);
         if self.settings.write_approval {
             // What cannot be done is said now, and not to the person who reviews it.
@@ -226,6 +228,8 @@ impl Memories {
             let before = entries.text();
             let entries = self.changed(entries, change)?;
             let text = entries.text();
+            // A person's word is written even where it changes nothing: the count of those is how
+            // conversations learn that they have to look anew.
             if text == before && !by_person {
                 return Ok(entries);
             }
@@ -241,6 +245,8 @@ impl Memories {
                 return Ok(entries);
             }
             let is_new = |row: &MemoryRow| row.target == change.target.name();
+            // The write says no for two reasons. Looked up again, a row that is there now means
+            // that somebody was faster, and none that there is no room for a new one.
             if expected == 0 && !self.rows.of(&name).await?.iter().any(is_new) {
                 return Err(MemoryError::Full);
             }
@@ -260,6 +266,8 @@ impl Memories {
             changed = changed.with(operation)?;
         }
         let (size, limit) = (changed.chars(), self.of_target(change.target).char_limit);
+        // Only what makes it longer is refused: with a limit that was lowered, nobody could
+        // otherwise remove anything.
         if size > limit && size >= before {
             return Err(MemoryError::TooLong {
                 size: fraction(size, limit),
