@@ -202,6 +202,8 @@ impl Memories {
                 "message": "Not remembered yet: it waits for a person to approve it (/memory pending).",
             }));
         }
+        // Looked at by the write itself, where the rows are counted, so that many strangers at once
+        // do not each find the last place.
         let most_rows = if is_guest { MOST_ROWS / 2 } else { MOST_ROWS };
         let entries = self.apply(owner, &change, (false, most_rows), now).await?;
         Ok(json!({
@@ -224,6 +226,8 @@ impl Memories {
         let name = owner.to_string();
         for _ in 0..TRIES {
             let rows = self.rows.of(&name).await?;
+            // Read anew at each try, and the change made on what was read: writing the text of the
+            // first try would undo what the other one wrote.
             let (entries, expected) = self.found(owner, change.target, &rows);
             let before = entries.text();
             let entries = self.changed(entries, change)?;
