@@ -120,6 +120,7 @@ pub async fn gateway(
     let programs = agents::programs(config, known);
     let usable = agents::usable(&*programs);
     let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
+    // Before the sandboxes: whatever leaves from the first of them on is counted.
     let outgoing = outgoing(config, &store, gate.as_ref(), &clock).await?;
     let dashboard = feed.map(|feed| {
         dashboard::dashboard(DashboardSources {
