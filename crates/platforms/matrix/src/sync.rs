@@ -103,6 +103,8 @@ fn joined_room(id: &str, room: &Value, malformed: &mut usize) -> JoinedRoom {
         id: id.to_owned(),
         state: read_events(events_of(room.get("state")), malformed),
         timeline: read_events(events_of(timeline), malformed),
+        // Every answer names what lies before it; only where it says `limited` is something
+        // missing.
         gap: before
             .and_then(Value::as_str)
             .filter(|_| is_limited.and_then(Value::as_bool) == Some(true))
