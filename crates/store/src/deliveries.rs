@@ -149,6 +149,8 @@ impl DeliveryRows {
     pub async fn sent(&self, row: DeliveryRow, now: Timestamp) -> Result<(), StoreError> {
         self.database
             .change(
+                // Not on the disk at once: what a power cut takes of it is sent again, marked as
+                // perhaps sent before.
                 "note a delivery",
                 (Soon, Wait),
                 SqlStatement::new("UPDATE deliveries SET state = 'sent', sent_at = ? WHERE id = ?")
@@ -177,6 +179,8 @@ impl DeliveryRows {
         note: &str,
     ) -> Result<bool, StoreError> {
         let update = SqlStatement::new(
+            // Told from outside and late: of another account's row, or of one that is on its way
+            // anew, it says nothing.
             "UPDATE deliveries SET state = 'failed', note = ?
              WHERE id = ? AND account = ? AND state = 'sent'",
         )

@@ -118,6 +118,8 @@ impl InboxRows {
     pub async fn note_draft(&self, row: MessageRow, draft: &str) -> Result<(), StoreError> {
         self.database
             .change(
+                // The platform shows it already. The turn that goes on after a power cut has to
+                // find it, or the person would see a second one beside it.
                 "note a draft",
                 (OnDisk, Fail),
                 SqlStatement::new("UPDATE inbox SET draft = ? WHERE id = ?")

@@ -176,6 +176,8 @@ impl SandboxLedger {
     pub async fn forget(&self, id: &SandboxId) -> Result<(), StoreError> {
         self.database
             .change(
+                // Not on the disk at once: a row that comes back is struck out again when the next
+                // start sees nothing behind it.
                 "strike a sandbox out of the ledger",
                 (Soon, Fail),
                 SqlStatement::new("DELETE FROM sandboxes WHERE id = ?").bind(id.as_str()),

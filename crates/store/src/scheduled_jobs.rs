@@ -252,6 +252,8 @@ impl ScheduledJobs {
         to: Timestamp,
     ) -> Result<bool, StoreError> {
         let update = SqlStatement::new(
+            // Only where it was when it was looked at: whoever claimed or changed the job meanwhile
+            // knows better.
             "UPDATE scheduled_jobs SET next_at = ? WHERE id = ? AND state = 'scheduled' AND next_at = ?",
         );
         let update = update

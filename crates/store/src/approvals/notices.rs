@@ -135,6 +135,8 @@ impl ApprovalRows {
         .bind(id.as_str())
         .bind(choice);
         self.database
+            // On the disk before it is shown: pressed after a power cut, it would otherwise mean
+            // nothing to us.
             .change("write a button down", (OnDisk, Fail), insert)
             .await
             .map(drop)
