@@ -109,6 +109,8 @@ async fn tell(
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut buffer = vec![0; LONGEST_FRAME];
     loop {
+        // Each of them loses nothing when it is dropped for another: a read takes nothing before it
+        // is ready.
         let bytes = tokio::select! {
             read = pipe.read(&mut buffer) => match read {
                 Ok(0) | Err(_) => return drop(sink.close().await),
