@@ -180,6 +180,7 @@ impl PlainCommands {
             let mut last = std::pin::pin!(last);
             let code = tokio::select! {
                 code = &mut last => code,
+                // Its output is at its end, so all that may still come is the last word.
                 () = &mut out => return last.await,
             };
             // What it left in the background may hold its output open for ever.
