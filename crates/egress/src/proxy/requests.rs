@@ -203,6 +203,7 @@ impl Proxy {
             limits,
             redactor.clone(),
         );
+        // Also in the middle of an exchange: what is allowed no more is not carried to its end.
         let ended = tokio::select! {
             ended = exchanged => ended,
             why = revocation().ended() => {
