@@ -106,6 +106,8 @@ async fn live(config: ServeConfig, signals: SignalReader) -> io::Result<()> {
         }
         None => {}
     }
+    // Where nobody was there from the beginning, the first who comes is the one whose leaving ends
+    // it.
     let tie = config.tied && !had_first;
     spawn_local(accept(Rc::clone(&warden), listener, tie));
 
