@@ -115,6 +115,8 @@ impl Access {
         incoming: IncomingMessage,
         now: Timestamp,
     ) -> Result<Admitted, AdmissionRefusal> {
+        // Kept beside, because weighing takes the message away: whoever is turned away leaves
+        // nothing behind but what pairing needs.
         let sender = incoming.sender.clone();
         let place = PairingPlace {
             account: incoming.account.clone(),
@@ -144,6 +146,8 @@ impl Access {
         if incoming.sender.is_bot {
             return Err(AdmissionRefusal::SayNothing);
         }
+        // Cleared although whoever stores a job leaves them out: a row could have been written by
+        // anything.
         incoming.sender.roles.clear();
         let conversation = key::job(&self.settings, &incoming.account, job);
         let admitted = self.weigh(incoming).await?;
@@ -168,10 +172,14 @@ impl Access {
     ) -> Result<Option<Admitted<T>>, AdmissionRefusal> {
         let paired = match said.sender().is_bot {
             true => Ok(None),
+            // Looked up first, and only held against somebody whom no rule lets in: a store that
+            // fails shuts out nobody who is named in the configuration.
             false => self.paired_role(&said).await,
         };
         let known = paired.clone().unwrap_or_default();
         let Some((grounds, role)) = decide(&self.settings, &said, known) else {
+            // Where the look-up failed this is "cannot tell" and not "no": whoever may be paired is
+            // heard again when the store works.
             return paired.map(|_| None);
         };
         Ok(Some(Admitted {
@@ -208,6 +216,7 @@ impl Access {
     ) -> AdmissionRefusal {
         let platform = place.account.platform();
         let pairs = self.settings.unauthorized_dm(platform) == UnauthorizedDm::Pair;
+        // Never in a group: the code would be read by everybody there.
         if place.place.kind != ChatKind::Dm || sender.is_bot || !pairs {
             info!(%platform, user = %sender.id, rule = "not allowed", "refused");
             return AdmissionRefusal::SayNothing;
@@ -239,6 +248,8 @@ fn decide(
     let in_group = place.kind != ChatKind::Dm;
     let chat_allowed = in_group && own.group_allowed_chats.contains(&place.chat);
 
+    // Before every list: two bots that answer each other never end, so a list that was meant for
+    // people does not let one in.
     if sender.is_bot {
         let asked_in = match own.bots {
             BotAdmission::All => true,
@@ -277,6 +288,8 @@ fn decide(
             .find(|(list, _)| list.is_some_and(|list| fits(list, id)))
             .map(|(_, grounds)| grounds)
     };
+    // By name and by `*` apart: both open, but somebody who is named is a user, and whoever comes
+    // in with everybody is a guest.
     let named = on_list(UserAllowlist::names);
     // Only what the platform says of them where they speak: nobody has a role in private.
     let has_role = sender
@@ -295,6 +308,7 @@ fn decide(
         .or(settings
             .allow_all
             .then_some(AdmissionGrounds::GatewayAllowsAll))?;
+    // Apart from the grounds: which rule opened says nothing about what somebody may do inside.
     let role = if is_operator {
         SenderRole::Operator
     } else if paired || named.is_some() || has_role {

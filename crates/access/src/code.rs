@@ -40,6 +40,7 @@ impl PairingCode {
             .chars()
             .filter(|c| !matches!(c, '-' | ' '))
             .map(|c| c.to_ascii_uppercase())
+            // One more than a code has, which is enough to see that it is too long.
             .take(LENGTH + 1)
             .collect();
         let known = code.bytes().all(|byte| ALPHABET.contains(&byte));
@@ -62,6 +63,7 @@ impl PairingCode {
 
 impl CodeHash {
     pub(crate) fn is_of(&self, code: &PairingCode) -> bool {
+        // In constant time, because whoever guesses may measure.
         digest(&self.salt, code).ct_eq(&self.digest).into()
     }
 }

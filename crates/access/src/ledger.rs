@@ -146,6 +146,7 @@ impl PairingLedger {
         if self.is_too_soon(user, now) {
             return PairingRequested::TooSoon;
         }
+        // Room is made by what has expired before anybody who still waits gives way.
         self.forget_expired(now);
         self.pending.remove(user);
         while self.pending.len() >= PENDING {
@@ -176,6 +177,7 @@ impl PairingLedger {
         if let Some(until) = self.locked_until.filter(|until| now < *until) {
             return Err(ApproveError::Locked { until });
         }
+        // Before the code is looked for, or one that has run out would open.
         self.forget_expired(now);
         let Some(user) = code.and_then(|code| self.holder(code)) else {
             return Err(self.note_failure(now));
@@ -190,6 +192,8 @@ impl PairingLedger {
             display: waiting.who.display,
             approved_at: now,
             role,
+            // Greeted by the gateway, not by the command line that approves: only the gateway can
+            // write in a chat.
             untold: waiting.place,
         };
         self.approved.insert(user, approved.clone());
@@ -210,6 +214,7 @@ impl PairingLedger {
                 untold: None,
                 ..person.clone()
             };
+            // The code they may still hold is void: it would make them more, or again, later.
             self.pending.remove(&person.user);
             self.approved.insert(person.user.clone(), person.clone());
             adopted.push(person);
@@ -218,6 +223,7 @@ impl PairingLedger {
     }
 
     pub(crate) fn revoke(&mut self, user: &UserId) -> bool {
+        // Both: a code that was asked for before would bring back whoever was just put out.
         self.pending.remove(user);
         self.approved.remove(user).is_some()
     }
@@ -256,6 +262,8 @@ impl PairingLedger {
 
     fn note_failure(&mut self, now: Timestamp) -> ApproveError {
         let stale = self.last_failure.is_some_and(|at| now.since(at) >= LOCKOUT);
+        // A lock that is over counts as the end of what led to it: the next wrong code is the first
+        // again, not the sixth.
         if stale || self.locked_until.is_some() {
             self.failures = 0;
             self.locked_until = None;

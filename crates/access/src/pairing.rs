@@ -98,6 +98,8 @@ impl PairingService {
             return Ok(PairingOffer::TooSoon);
         }
         let code = PairingCode::random().map_err(PairingError::Random)?;
+        // Outside of the change below, which may be tried several times: each try has to store the
+        // same code that is shown.
         let hash = code.hash().map_err(PairingError::Random)?;
         let requested = self
             .change(platform, |ledger| {
@@ -120,6 +122,8 @@ impl PairingService {
         now: Timestamp,
     ) -> Result<PairedUser, PairingError> {
         let code = PairingCode::typed(typed);
+        // A wrong code comes back as a value of the change, so that its failure is saved: otherwise
+        // nobody would ever be locked out.
         let approved = self
             .change(platform, |ledger| ledger.approve(code.as_ref(), role, now))
             .await?;
@@ -166,6 +170,7 @@ impl PairingService {
             let (before, version) = self.store.load(platform).await?;
             let mut after = before.clone();
             let result = change(&mut after);
+            // Nothing to save, which keeps a flood of repeated requests away from the disk.
             if after == before {
                 return Ok(result);
             }

@@ -76,6 +76,8 @@ impl PromptListener for GrowingAnswer<'_> {
         if self.shows_thoughts {
             self.thoughts.push_str(piece);
             let excess = self.thoughts.len().saturating_sub(SHOWN_THOUGHTS);
+            // Cut at a character; the search ends at the latest at the end of the text, which is
+            // one.
             let begin = (excess..).find(|at| self.thoughts.is_char_boundary(*at));
             self.thoughts.drain(..begin.unwrap_or(0));
             self.observer.tool_started(&shown("thinks", &self.thoughts));

@@ -91,6 +91,8 @@ impl AgentConnection {
             replies: unwritten.clone(),
             complaint: Vec::new(),
         };
+        // On its own, because an agent speaks and has to be read between turns as well: one whose
+        // output is full stands still, and its next turn would find it so.
         tokio::spawn(serve(reader, Box::new(input), to_write, end.clone()));
         Self {
             unwritten,
@@ -170,6 +172,8 @@ impl AgentConnection {
             if let Some(ended) = &waiting.ended {
                 return Err(ended.clone());
             }
+            // Before the request leaves: an agent may answer before `send` returns. Looked at under
+            // the same lock, so that one that has ended leaves nobody waiting.
             waiting.by_id.insert(id, sender);
         }
         let begun = BegunRequest {
@@ -279,6 +283,8 @@ impl AgentReader {
                     if self.is_flooded_by(bytes.len()) {
                         return AgentFailure::Flood;
                     }
+                    // Standard error is no sign of life, or a program that only complains would
+                    // never count as silent; it counts against what may be written all the same.
                     tokio::task::yield_now().await;
                     continue;
                 }
@@ -298,6 +304,8 @@ impl AgentReader {
                 match wire::read(&line) {
                     Some(message) => {
                         garbage = 0;
+                        // Waits where the turn is behind: the agent is slowed down by its own
+                        // stream, instead of us keeping what it writes.
                         self.take(message).await;
                     }
                     None => garbage += 1,
@@ -380,9 +388,11 @@ impl ConnectionState {
         // Whoever waits finds out why.
         waiting.by_id.clear();
         drop(waiting);
+        // |
         *self.listener() = None;
     }
 
+    // After the reason is set: a turn whose messages end looks for it at once.
     fn waiting(&self) -> MutexGuard<'_, WaitingRequests> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

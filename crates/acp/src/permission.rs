@@ -67,6 +67,8 @@ impl PermissionRequest {
             input: call.get("rawInput").map(Value::to_string),
             options,
         };
+        // Without a way to say yes once there is nothing to ask: the only yes would be one for
+        // always.
         request
             .of_kind(PermissionKind::AllowOnce)
             .is_some()
@@ -88,6 +90,7 @@ impl PermissionRequest {
             self.detail.as_deref().unwrap_or(""),
             self.input.as_deref().unwrap_or(""),
         ] {
+            // With its length, so that no two different questions run together into the same bytes.
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }

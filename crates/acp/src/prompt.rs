@@ -72,6 +72,7 @@ impl AgentSession {
         supervisor: &dyn AgentSupervisor,
         stop: &CancellationToken,
     ) -> Result<PromptEnd, AgentFailure> {
+        // Before the prompt leaves: what the agent says at once would find nobody, and be dropped.
         let mut turn = self.connection.listen(&self.id);
         let params = json!({"sessionId": self.id, "prompt": content});
         let mut asked = self.connection.begin("session/prompt", params).await?;
@@ -90,6 +91,9 @@ impl AgentSession {
         looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let answer = loop {
             tokio::select! {
+                // The stop first, and once: behind a flood of messages it would never be heard.
+                // Then what was said, before the answer that ends the loop. Messages are bounded in
+                // number, so the timers below come to their turn.
                 biased;
                 () = stop.cancelled(), if state.deadline.is_none() => {
                     self.cancel(&mut state).await?;
@@ -114,7 +118,10 @@ impl AgentSession {
                 () = until(state.deadline) => return Err(AgentFailure::Silent {
                     seconds: self.bounds.grace.as_secs(),
                 }),
+                // Not while a person thinks: then it is the agent that waits.
                 () = sleep_until(self.connection.last_sign() + self.bounds.silence), if asking.is_empty() => {
+                    // Looked at again: the moment was computed when the loop came round, and the
+                    // agent may have spoken since.
                     if self.connection.last_sign().elapsed() >= self.bounds.silence {
                         return Err(AgentFailure::Silent { seconds: self.bounds.silence.as_secs() });
                     }
@@ -130,6 +137,7 @@ impl AgentSession {
     }
 
     async fn cancel(&self, state: &mut PromptState) -> Result<(), AgentFailure> {
+        // Set before it is told: an agent that takes no more input is ended by it, too.
         state.deadline = Some(Instant::now() + self.bounds.grace);
         state.leaves_work = state.tools.values().any(|tool| tool.is_at_work);
         let params = json!({"sessionId": self.id});
@@ -172,6 +180,8 @@ impl AgentSession {
         supervisor: &dyn AgentSupervisor,
     ) {
         if !state.tools.contains_key(&news.id) {
+            // Not followed and not shown. What such a call does is held by the sandbox like
+            // everything else.
             if state.tools.len() >= MOST_TOOL_CALLS {
                 return;
             }
@@ -195,6 +205,8 @@ impl AgentSession {
 impl PromptState {
     /// Whether a person is asked once more, while so many questions wait. A storm of them is declined.
     fn may_ask(&mut self, asking: usize, most: usize) -> bool {
+        // Counted also when it is declined, or a storm would go on for as long as each is declined
+        // at once.
         self.permissions += 1;
         self.deadline.is_none() && asking < MOST_PERMISSIONS_AT_ONCE && self.permissions <= most
     }

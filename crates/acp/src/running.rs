@@ -39,9 +39,13 @@ impl RunningAgents {
         sandbox: &SandboxId,
     ) -> Option<RunningAgent> {
         let mut agents = self.lock();
+        // Here, because nobody tells this map that a program ended: those of conversations that are
+        // silent would stay.
         agents.retain(|_, agent| agent.session.is_alive());
         let found = agents.remove(conversation)?;
         drop(agents);
+        // Taken out in any case. Another program, or the same with other settings, or one in a
+        // sandbox that is gone, ends by being dropped here.
         (found.program == *program && found.sandbox == *sandbox).then_some(found)
     }
 

@@ -75,12 +75,15 @@ impl SealedAgent<'_> {
         let words = match turn.input {
             TurnInput::Says(text) => {
                 let said = ModelText::spoken(text, self.redactor);
+                // In the history before the agent hears it: killed afterwards, the turn is one that
+                // goes on and tells the agent so.
                 turn.journal.said(&Message::user(said.clone())).await?;
                 said.as_str().to_owned()
             }
             TurnInput::Resume => asked_again(turn.history),
         };
         let mut growing = GrowingAnswer::new(turn.observer, self.shows_thoughts);
+        // May be dropped at any point: a program that was started by then ends with its stream.
         let ready = match stop.run_until_cancelled(self.ready(&stop)).await {
             Some(Ok(ready)) => ready,
             Some(Err(why)) => return self.failed(&turn, String::new(), &why).await,
@@ -109,6 +112,8 @@ impl SealedAgent<'_> {
                 ended(&turn, joined(text, &note), ending, usage).await
             }
             Err(failure) => {
+                // It refused this one prompt and lives on. After any other failure it is dropped
+                // here, which ends it.
                 if !failure.is_final() {
                     let conversation = self.tools.conversation();
                     self.agents.put_back(conversation, agent);
@@ -136,6 +141,7 @@ impl SealedAgent<'_> {
         let mut content = self.content(&words, turn.media, agent.session.takes_images);
         for left in (0..MOST_PROMPTS).rev() {
             let estimate = estimate(&content);
+            // Before each prompt: what was said into the turn costs as much as what began it.
             if let Err(refused) = turn.meter.before_request(estimate).await {
                 return Ok(Ok(TurnEnd::OutOfBudget(refused.words)));
             }
@@ -146,6 +152,8 @@ impl SealedAgent<'_> {
             let spent = spent(&mut agent.session, estimate, ended.as_ref().ok());
             turn.meter
                 .answered_by(&format!("acp:{}", self.program.name));
+            // Also where the prompt failed: nobody knows what the agent sent to its model until
+            // then, so the estimate stays spent.
             turn.meter
                 .after_request(estimate, SpentTokens::Counted(spent))
                 .await;
@@ -177,6 +185,8 @@ impl SealedAgent<'_> {
     async fn ready(&self, stop: &CancellationToken) -> Result<ReadyAgent, String> {
         let conversation = self.tools.conversation();
         let held = self.tools.sandbox(stop).await.map_err(not_started)?;
+        // Taken after everything that waits: a stop in between would drop, and so end, an agent
+        // that was well.
         if let Some(agent) = self.agents.take(conversation, &self.program, held.id()) {
             let origin = SessionOrigin::Loaded;
             return Ok(ReadyAgent {
@@ -185,6 +195,7 @@ impl SealedAgent<'_> {
                 origin,
             });
         }
+        // Each time before a start, not once: whatever ran inside may have changed them.
         self.write_files(&held).await?;
         let mut command = Command::words(self.program.command.iter().cloned());
         command.env.clone_from(&self.program.environment);

@@ -49,6 +49,7 @@ impl AgentSession {
         let hello = connection.request("initialize", initialize(), bounds.start);
         let hello = hello.await?;
         let version = hello.get("protocolVersion").and_then(Value::as_u64);
+        // Before anything else is asked: of another version not even an error would be understood.
         if version != Some(PROTOCOL_VERSION) {
             let version = version.map_or("none".to_owned(), |version| version.to_string());
             return Err(AgentFailure::Version { version });
@@ -100,6 +101,8 @@ impl AgentSession {
                     earlier.clone_into(&mut self.id);
                     return Ok((opened, SessionOrigin::Loaded));
                 }
+                // Only a refusal means that the session is not there. An agent that died or hangs
+                // while loading would do so with a new one.
                 Err(failure) if failure.is_final() => return Err(failure),
                 Err(failure) => tracing::info!(agent = self.agent, %failure, "a session is lost"),
             }

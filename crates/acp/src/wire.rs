@@ -81,6 +81,7 @@ pub(crate) fn not_offered(id: &Value) -> Vec<u8> {
 
 /// The message in one line; `None` for what is none.
 pub(crate) fn read(line: &[u8]) -> Option<WireMessage> {
+    // Counted before it is parsed, because the memory is taken by parsing.
     if has_too_many_values(line) {
         return None;
     }

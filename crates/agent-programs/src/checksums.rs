@@ -62,6 +62,7 @@ pub(crate) fn sum_up(tree: &Path) -> Result<TreeChecksums, ChecksumError> {
             } else {
                 return Err(ChecksumError::NotPlain { path });
             }
+            // Folders are counted too: there may be as many, with no file in any of them.
             if sums.len() > MOST_FILES || folders.len() > MOST_FILES || depth > DEEPEST {
                 return Err(ChecksumError::TooMany);
             }
@@ -169,6 +170,7 @@ fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, ChecksumError> {
 /// Relative, and on one line.
 fn name_in(tree: &Path, path: &Path) -> Result<String, ChecksumError> {
     let name = path.strip_prefix(tree).ok().and_then(Path::to_str);
+    // `sha256sum` writes such names in another way, and would read others back.
     let name = name.filter(|name| !name.contains(['\n', '\r', '\\']));
     name.map(str::to_owned).ok_or_else(|| ChecksumError::Name {
         path: path.to_owned(),

@@ -110,6 +110,7 @@ pub(crate) fn fetch(
     npm.current_dir(tree)
         .env_clear()
         .envs(env::vars_os().filter(|(name, _)| is_npms(name)))
+        // After the variables of this process, over which these win.
         .envs(settings)
         .env("npm_config_cache", scratch)
         .envs(

@@ -193,6 +193,7 @@ impl InstallJob<'_> {
         for part in self.source.unneeded {
             remove_all(&tree.join(part))?;
         }
+        // Before it is summed up, where a link is an error.
         checksums::make_plain(&tree).map_err(FolderError::from)?;
         if !tree.join(self.program).is_file() {
             return Err(InstallError::NoProgram {
@@ -230,6 +231,7 @@ fn put_in_place(folder: &AgentFolder, name: &str, staging: &Path) -> Result<(), 
     if !place.exists() {
         fs::rename(staging, &place).map_err(|error| at("rename", staging, error))?;
     } else {
+        // In one step, so that nobody who starts one meanwhile finds none.
         let exchanged = renameat_with(CWD, staging, CWD, &place, RenameFlags::EXCHANGE);
         match exchanged {
             Ok(()) => {
@@ -259,6 +261,7 @@ fn take_away(folder: &AgentFolder, name: &str) -> Result<(), FolderError> {
 fn checked_version(version: &str) -> Result<&str, InstallError> {
     const LONGEST: usize = 64;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+');
+    // A version, and no tag, range or address: npm would take each of them in its place.
     let begins = version.starts_with(|c: char| c.is_ascii_digit());
     match begins && version.len() <= LONGEST && version.bytes().all(is_plain) {
         true => Ok(version),

@@ -29,6 +29,8 @@ pub(crate) trait AnswerReader {
 
 /// The JSON of an answer, or the error that it holds.
 pub(crate) fn parse(settings: &EndpointSettings, json: &[u8]) -> Result<Value, ModelError> {
+    // Counted before it is parsed: parsing is what takes the memory, and a hundred bytes of it for
+    // each comma.
     if has_too_many_values(json) {
         return Err(unreadable(settings, "it consists of too many values"));
     }

@@ -188,11 +188,15 @@ impl HistoryCompactor<'_> {
         let summary = self.summary(folding.summary, folded, notes);
         let before = folding.summary.map_or(0, HistorySummary::size);
         let folded_size: usize = folded.iter().map(Message::size).sum();
+        // Looked at before it is written down: a summary that saves nothing would be made again at
+        // the next step, and paid for each time.
         if summary.size() >= before + folded_size {
             return Err(CompactionError::NoShorter);
         }
         let is_said = |message: &&Message| !matches!(message, Message::Tool { .. });
         let said = kept.iter().filter(is_said).count();
+        // Only now does it count. Killed before this, the conversation is what it was, and only the
+        // request was paid for.
         self.journal.compacted(&summary, said).await?;
         Ok((summary, usage))
     }
@@ -229,6 +233,8 @@ impl HistoryCompactor<'_> {
         usage: &mut TokenUsage,
     ) -> Result<ModelText, CompactionError> {
         let own = self.agent.compaction.model.as_ref();
+        // The model that was chosen for this first. That it fails is no reason to leave a
+        // conversation too long to be answered.
         if let Some((model, window)) = own {
             match self
                 .notes_by(&**model, *window, earlier, folded, usage)
@@ -264,6 +270,8 @@ impl HistoryCompactor<'_> {
                 Message::user(self.agent.redactor.redact(data)),
             ];
             match self.ask(model, &messages, usage).await {
+                // Half as much each time: providers count otherwise than we, and say so only when
+                // they are asked.
                 Err(CompactionError::Model(
                     ModelError::ContextTooLong { .. } | ModelError::AskTooLarge { .. },
                 )) => room /= 2,

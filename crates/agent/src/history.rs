@@ -101,6 +101,8 @@ pub fn trim(history: &[Message], keep: usize, budget: HistoryBudget) -> Cow<'_, 
     let mut start = 0;
     let mut size = total;
     let mut passed = 0;
+    // Never beyond what the turn is about: an answer to a question that is not shown is worse than
+    // a request that is too long.
     for (index, message) in history.iter().enumerate().take(keep.saturating_add(1)) {
         if matches!(message, Message::User { .. }) {
             start = index;

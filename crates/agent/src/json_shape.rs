@@ -13,6 +13,7 @@ const MOST_VALUES: usize = 200_000;
 /// Whether a value is nested no deeper than can be read again.
 pub(crate) fn is_shallow(value: &Value) -> bool {
     fn within(value: &Value, left: usize) -> bool {
+        // Ends where it is too deep, so that looking does not use up the stack itself.
         let Some(left) = left.checked_sub(1) else {
             return false;
         };

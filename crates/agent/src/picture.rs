@@ -46,6 +46,7 @@ pub async fn describe_picture(
         Ok(()) => SpentTokens::Counted(reply.usage()),
     };
     meter.answered_by(reply.model.as_deref().unwrap_or(model.name()));
+    // Before the error is handed on: what was reserved has to be settled whichever way it ended.
     meter.after_request(estimate, spent).await;
     outcome?;
     Ok(reply.text())

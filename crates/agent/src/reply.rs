@@ -150,6 +150,7 @@ impl ModelReply {
 
     fn take_fragment(&mut self, fragment: CallFragment) {
         if !self.calls.contains_key(&fragment.index) {
+            // Passed over and not an error: the calls before it are as good as ever.
             if self.calls.len() >= MOST_CALLS {
                 return;
             }
@@ -208,6 +209,8 @@ fn written(delta: &ReplyDelta) -> usize {
 
 fn named(call: CallFragment, taken: &mut HashSet<CallId>) -> ToolCall {
     let given = call.id.filter(|id| is_usable(id)).map(CallId::new);
+    // An id that is in the conversation already gets another: some servers count from zero in each
+    // answer, and a result would be taken for that of an older call.
     let given = given.filter(|id| !taken.contains(id));
     let id = given.unwrap_or_else(CallId::random);
     taken.insert(id.clone());

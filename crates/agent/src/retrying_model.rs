@@ -90,6 +90,8 @@ impl LanguageModel for RetryingModel {
                             None => break ModelError::Cut { model: model.name().to_owned() },
                         }
                     };
+                    // The connection ends before the pause, or the provider goes on writing, at our
+                    // cost, what nobody reads.
                     drop(deltas);
                     // Also where nothing was said: what the provider worked on is paid for. Who stops it
                     // keeps what was said.

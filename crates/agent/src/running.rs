@@ -80,6 +80,8 @@ impl<'a> RunningTurn<'a> {
     }
 
     pub(crate) async fn say(&mut self, message: Message) -> Result<(), JournalError> {
+        // Written down before it counts here: a model that has seen it cannot unsee it after a
+        // crash.
         self.turn.journal.said(&message).await?;
         self.messages.push(message);
         Ok(())
@@ -123,6 +125,8 @@ impl<'a> RunningTurn<'a> {
                 {
                     tracing::info!(model, detail, "the conversation is too long");
                     shorter -= 1;
+                    // Learnt for all turns of this model: the next one is shortened before it is
+                    // refused.
                     self.agent.learn_window(&model, &detail);
                     self.turn.observer.restarted();
                     if !self.gave_up && self.compact().await? {
@@ -136,6 +140,8 @@ impl<'a> RunningTurn<'a> {
                         .model
                         .as_deref()
                         .is_none_or(|model| model == self.agent.model_name());
+                    // Only now that it was taken without them: the same refusal may have meant
+                    // something else.
                     if tried_without_media {
                         self.agent.media_refused();
                     } else if is_own && shown.iter().any(Message::has_media) {
@@ -321,6 +327,8 @@ impl<'a> RunningTurn<'a> {
         let result = match self.check(call) {
             // It quotes nothing but the schema and what the model wrote.
             Err(complaint) => ToolResult::failed(ModelText::assembled(complaint)),
+            // Each call gets a result, also one that does not run: the providers refuse a call
+            // without one in all requests that follow.
             Ok(_) if self.stop.is_cancelled() => {
                 ToolResult::failed("not run: the turn was interrupted first.")
             }
@@ -332,6 +340,8 @@ impl<'a> RunningTurn<'a> {
                         .end_call(call, ToolResult::failed(ModelText::assembled(words)))
                         .await;
                 }
+                // On the disk before the first side effect. What cannot be written down does not
+                // run.
                 self.turn.journal.tool_about_to_run(call).await?;
                 self.turn.observer.tool_started(call);
                 let invocation = ToolInvocation {
@@ -387,6 +397,8 @@ impl<'a> RunningTurn<'a> {
             tokio::time::sleep(self.agent.limits.grace).await;
         };
         tokio::select! {
+            // The tool first: one that ended in the very moment in which patience did has a result
+            // that is known.
             biased;
             result = self.turn.tools.call(invocation, self.stop.child_token()) => result,
             () = overdue => ToolResult::failed("interrupted; it did not end in time and may or may not have happened."),

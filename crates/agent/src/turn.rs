@@ -283,6 +283,8 @@ impl Agent {
 
     /// Whether the next request with images or files is to go without them. Each question counts as one.
     pub(crate) fn spares_media(&self) -> bool {
+        // One step, because several conversations count on the same figure. It is a habit and
+        // guards nothing, so no order with anything else is needed.
         let one_less = |left: usize| left.checked_sub(1);
         let spared = &self.media.spared;
         spared
@@ -354,15 +356,21 @@ impl Agent {
             if calls.is_empty() {
                 return running.finished(message, finish).await;
             }
+            // In the journal before the first of them runs: whoever goes on after a crash has to
+            // see that they were asked for, and perhaps done.
             running.say(message).await?;
             // One after the other, in the model's order: it may count on the first having happened
             // before the second, and a person who reads along can follow.
             for call in &calls {
                 running.run(call).await?;
             }
+            // Only now: each call needs its answer in the history, also one that was not run, or
+            // every later request is refused.
             if running.stop.is_cancelled() {
                 return running.interrupted(String::new()).await;
             }
+            // Behind the answers and never between them: no provider takes words between a call and
+            // its answer.
             for text in turn.steer.take() {
                 running.say(self.user(&text)).await?;
             }

@@ -131,6 +131,8 @@ pub(crate) fn unauthorized_dm(
     config: &Config,
     section: &hermetic_config::PlatformConfig,
 ) -> Option<UnauthorizedDm> {
+    // By where the value comes from and not by the value: whoever wrote what is the default anyway
+    // meant it, also beside an allowlist.
     let own = format!("platforms.{}.unauthorized_dm_behavior", section.name);
     let written = [own.as_str(), "unauthorized_dm_behavior"];
     let mut written = written.into_iter().filter_map(|key| config.origin(key));
@@ -189,6 +191,8 @@ pub(crate) fn command_access(config: &Config) -> CommandAccess {
 
 fn command_rule(platform: Platform, admins: &[String], commands: &[String]) -> CommandRule {
     let names = commands.iter();
+    // By what was written and not by what could be read: admins who are all misspelt must not open
+    // their commands to everybody.
     let named = admins.iter().filter_map(|admin| named_on(platform, admin));
     CommandRule {
         admins: (!admins.is_empty()).then(|| named.collect()),
@@ -240,6 +244,9 @@ struct SignedInRoles {
 }
 
 impl PassingRoles for SignedInRoles {
+    // The file each time, and nothing remembered: revoking is another process, and has to hold for
+    // what is said and approved from then on, without a restart. A key that cannot be read makes
+    // nobody an operator.
     fn makes_operator(&self, role: &RoleId) -> bool {
         let key = AccessKey::load(&self.state).ok().flatten();
         let role_of_now = key.and_then(|key| operator_role(&key.fingerprint()).ok());
@@ -346,6 +353,8 @@ fn approvers_on(
         .flat_map(|user| {
             let mut asked_by = written_with(config, &user);
             asked_by.retain(|account| accounts.contains(account));
+            // Also where the account they were written with is gone: a question that reaches nobody
+            // waits until it runs out.
             if asked_by.is_empty() {
                 asked_by.push(usual.clone());
             }
@@ -381,8 +390,6 @@ enum CountedLists {
     Own,
 }
 
-/// Admins of the platform, and who may approve there (`platform:user`). Where neither is written, the
-/// people whom the operator put on an allowlist by name.
 /// Whether somebody who is listed without a platform counts on this one. Not where people are telephone
 /// numbers: an id from elsewhere may be a stranger's.
 fn counted_lists(platform: Platform) -> CountedLists {
@@ -392,6 +399,8 @@ fn counted_lists(platform: Platform) -> CountedLists {
     }
 }
 
+/// Admins of the platform, and who may approve there (`platform:user`). Where neither is written, the
+/// people whom the operator put on an allowlist by name.
 fn operators(config: &Config, platform: Platform, lists: CountedLists) -> BTreeSet<UserId> {
     let approvers = config.approvals().approvers.iter();
     // Without a platform it is that person wherever they write.
@@ -402,11 +411,14 @@ fn operators(config: &Config, platform: Platform, lists: CountedLists) -> BTreeS
     let sections: Vec<_> = sections(config, platform).collect();
     let admins = sections.iter().flat_map(|section| &section.admins);
     let mut all: Vec<&str> = approvers.chain(admins.map(String::as_str)).collect();
+    // Of any platform: whoever wrote a list of approvers has said who decides, and it must not grow
+    // by everybody who may only talk where that list names nobody.
     if all.is_empty() && config.approvals().approvers.is_empty() {
         let listed = sections.iter().flat_map(|section| &section.allowed_users);
         let everywhere = config.platforms().allowed_users.iter();
         let everywhere = everywhere.filter(|_| lists == CountedLists::All);
         let listed = listed.chain(everywhere).map(String::as_str);
+        // A star lets everybody in to talk, and must make nobody an approver.
         all.extend(listed.filter(|user| *user != "*"));
     }
     let named = all.into_iter().filter_map(|user| named_on(platform, user));

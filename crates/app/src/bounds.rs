@@ -58,6 +58,7 @@ pub fn machine_memory() -> Option<u64> {
     // `max` where there is no limit.
     let container = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let container = container.and_then(|text| text.trim().parse().ok());
+    // The smaller one: a container may be allowed more than its machine has.
     machine.into_iter().chain(container).min()
 }
 

@@ -58,6 +58,8 @@ pub async fn dashboard_front(
     stop: &CancellationToken,
 ) -> Result<Router, AppFailure> {
     let mut access = access_settings(config);
+    // The address that is really listened to decides whether a password is needed, and not the one
+    // in the file.
     host.clone_into(&mut access.host);
     let is_open = access.is_open();
     if !is_open {

@@ -74,6 +74,7 @@ pub(super) fn check(config: &Config) -> Result<(), AppFailure> {
 fn options(config: &Config, caller: BackendCaller) -> Result<ContainerOptions, AppFailure> {
     let settings = &config.terminal().docker;
     let mut env = settings.forwarded.clone();
+    // Second, so that a value that was written stands over one that is only passed on.
     env.extend(settings.env.clone());
     Ok(ContainerOptions {
         user: user(config, caller)?,
@@ -105,6 +106,8 @@ fn user(config: &Config, caller: BackendCaller) -> Result<ContainerUser, AppFail
             BackendCaller::Chats | BackendCaller::Onlooker => ContainerUser::NeverRoot,
         });
     };
+    // Neither stands over the other: whichever we took, one of two lines about who is root would be
+    // silently without effect.
     if settings.run_as_host_user {
         return Err(AppFailure::new(
             "terminal.docker_user and terminal.docker_run_as_host_user both say who runs",

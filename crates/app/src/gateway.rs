@@ -48,6 +48,7 @@ pub async fn gateway(
     redactor: Redactor,
     surroundings: Surroundings,
 ) -> Result<GatewayParts, AppFailure> {
+    // Before anything is opened, made or asked: a configuration that is refused leaves no trace.
     if let Some(refusal) = super::refusals(config, resolved).into_iter().next() {
         return Err(refusal);
     }
@@ -74,6 +75,8 @@ pub async fn gateway(
         super::serving::serving_lease(&store, (&installation, config.home()), &backends, &clock)
             .await?;
     let store = match &lease {
+        // Before any handle is taken from it: those that were taken earlier would write without
+        // asking for the lease.
         Some(lease) => store.fenced_by(lease.held()),
         None => store,
     };
@@ -86,6 +89,8 @@ pub async fn gateway(
     let chats = chats.into_iter().chain(own);
     let chats: Vec<_> = match &lease {
         Some(lease) => chats
+            // Around every chat before anybody else gets one: approvals and the outbox hold them
+            // too.
             .map(|chat| Arc::new(LeasedChat::new(chat, lease.clock())) as Arc<dyn Chat>)
             .collect(),
         None => chats.collect(),
@@ -115,6 +120,7 @@ pub async fn gateway(
     let programs = agents::programs(config, known);
     let usable = agents::usable(&*programs);
     let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
+    // Before the sandboxes: whatever leaves from the first of them on is counted.
     let outgoing = outgoing(config, &store, gate.as_ref(), &clock).await?;
     let dashboard = feed.map(|feed| {
         dashboard::dashboard(DashboardSources {
@@ -326,6 +332,7 @@ async fn outgoing(
     };
     let loaded = OutgoingDay::load(store.documents(), limits, Arc::clone(clock)).await;
     let day = Arc::new(loaded.map_err(|error| AppFailure::caused(&error, error.remedy()))?);
+    // Only with the sums of before: a budget that began at zero with each restart would be none.
     gate.bound_outgoing(Arc::clone(&day) as Arc<dyn OutgoingBudget>);
     Ok(Some(day))
 }

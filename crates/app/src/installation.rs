@@ -17,6 +17,8 @@ pub fn installation(home: &HomeFolder) -> Result<InstallationId, AppFailure> {
     let folder = home.state();
     let path = folder.join("installation");
     make_folder(home).map_err(|error| AppFailure::file("make", &folder, &error))?;
+    // Read back below even where we wrote it ourselves: of two that began at once, only one name
+    // counts.
     let given = give_name(&folder, &path);
     given.map_err(|error| AppFailure::file("write", &path, &error))?;
     let text =

@@ -173,6 +173,9 @@ fn sealed_agent(
     let remedy = "--agent hermetic has our own agent answer";
     let mut program = program.map_err(|error| AppFailure::new(error.to_string(), remedy))?;
     if let Some(egress) = sandboxes.egress_of(conversation) {
+        // What comes later stands over what came before: the operator's own variables over the
+        // proxy's, and the stand-ins for keys over both, so that a real key in `env` does not get
+        // in where there is a stand-in for it.
         let mut environment = egress.env(conversation, PROXY_PORT);
         environment.extend(program.environment);
         environment.extend(egress.choose_agent(conversation, Some(name)));

@@ -210,6 +210,8 @@ fn backends(
     clock: &SharedClock,
 ) -> Result<Vec<Arc<dyn Backend>>, AppFailure> {
     let open = |kind, caller| timed_backend(config, installation, kind, caller, clock);
+    // Only the chosen one must open. Of the others nothing is needed but to clean up, and a Docker
+    // that is not installed must keep nobody from starting.
     let mut backends = vec![open(chosen, caller)?];
     backends.extend(
         BackendKind::ALL
@@ -274,6 +276,8 @@ pub async fn store(config: &Config) -> Result<Store, AppFailure> {
 /// A gateway holds its lock for as long as it lives; a shared one is tried, so that two who look at once do
 /// not take each other for it.
 fn is_gateway_running(home: &HomeFolder) -> bool {
+    // Opened to read and never made: a look must not leave a file in a home in which no gateway
+    // ever ran.
     let lock = File::open(home.state().join("gateway.lock"));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }

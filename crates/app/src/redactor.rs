@@ -49,6 +49,8 @@ pub fn redactor(config: &Config) -> Redactor {
     // A variable may hold them, which is no setting of ours.
     let traces = config.gateway().traces.iter();
     known.extend(traces.flat_map(|traces| traces.headers.values().cloned()));
+    // Of agents that are not configured too: somebody can choose one of them with `/agent` later,
+    // and this redactor is made once.
     known.extend(agents::secrets(config));
     known.extend(StorePlace::password(config));
     Redactor::new(known, settings)

@@ -22,6 +22,8 @@ pub(super) async fn serving_lease(
         return Ok(None);
     }
     let process = GatewayProcess {
+        // Another one with each start: a process that lost the lease must not get it back under its
+        // old name.
         id: GatewayId::random(),
         installation: installation.clone(),
         host: host(home),
@@ -48,6 +50,8 @@ async fn can_go_on(
     distant: &[BackendKind],
     state: LeaseState,
 ) -> Result<(), AppFailure> {
+    // Before the host is looked at: with another installation's keys nothing of what it left could
+    // be used anywhere.
     if state.installation != process.installation.as_str() {
         return Err(AppFailure::new(
             format!(

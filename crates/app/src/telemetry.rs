@@ -131,6 +131,8 @@ impl Collector {
         };
         tokio::select! {
             () = self.export_all(spans, &stop) => {}
+            // Around all of it and not only the last batch: it may be in the middle of a request
+            // when the stop comes.
             () = out_of_time => {
                 warn!("the last spans of this run did not reach the collector of traces");
             }
@@ -152,6 +154,8 @@ impl Collector {
             }
             self.deliver(&batch, stop).await;
         }
+        // By what waits and not until the channel ends: whoever holds its other end may live longer
+        // than this task.
         while !spans.is_empty() {
             let mut batch = Vec::new();
             spans.recv_many(&mut batch, BATCH).await;
@@ -163,6 +167,8 @@ impl Collector {
         let body = wire::request(&self.service_name, batch);
         let sent = match self.post(body.clone()).await {
             Err(NotTaken::Later(pause)) => {
+                // One more try and no more: the queue behind this batch fills meanwhile, and when
+                // it is full newer spans are lost.
                 stop.run_until_cancelled(sleep(pause)).await;
                 self.post(body).await
             }

@@ -32,6 +32,9 @@ impl TerminalOpener for SandboxTerminals {
         size: TerminalSize,
     ) -> BoxFuture<'a, Result<OpenedShell, TerminalRefused>> {
         async move {
+            // Leased before its boundary is looked at, and held for as long as the shell: the
+            // sandbox that was judged is the one that is typed into, and nobody clears it away
+            // meanwhile.
             let lease = self.gateway.lease_living(conversation, sandbox).await;
             let lease = lease.ok_or(TerminalRefused::NotLiving)?;
             // The operator's word is enough for what can only hurt a sandbox. Elsewhere each command is judged,

@@ -134,6 +134,8 @@ impl ApprovalRegistry {
             reason: reason.as_deref(),
         };
         let outcome = self.0.rows.answer(id, reply, self.now()).await?;
+        // After the row, which is what counts: whoever is woken reads it, and whoever misses this
+        // sees it at the next look.
         self.0.answered.notify_waiters();
         Ok(outcome)
     }
@@ -152,6 +154,9 @@ impl ApprovalRegistry {
             if self.waited().contains_key(&request.id) {
                 continue;
             }
+            // In this order: killed after the first it is recorded once more, killed after the
+            // second the rule is added again, which changes nothing. The note that it is done comes
+            // last, because nobody looks again after it.
             self.record_answer(&request)?;
             self.keep_if_for_good(&request);
             self.0.rows.recorded(&request.id).await?;
@@ -187,11 +192,15 @@ impl ApprovalRegistry {
     ) -> Result<ApprovalScope, CommandDenied> {
         let waiting = self.open(requester, about).await?;
         if !waiting.was_shown {
+            // In the record before anybody sees it: an answer to a question that is not in there
+            // would prove nothing.
             self.record_question(&waiting.request)
                 .map_err(|error| cannot_ask(&error))?;
             match timeout(LONGEST_SHOWING, prompt.show(&waiting.request)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(nobody)) => return Err(waiting.withdraw(&nobody.to_string()).await),
+                // It is waited for all the same: it may be on somebody's screen, and the command
+                // line can answer it.
                 Err(_) => {
                     tracing::warn!(request = %waiting.request.id, "showing a question takes long");
                 }
@@ -200,6 +209,8 @@ impl ApprovalRegistry {
         let settled = waiting.outcome(stop).await?;
         prompt.settled(&settled);
         match (settled.state, settled.scope) {
+            // Used up before anything runs, by a write that only one can win: a yes that was read
+            // twice allows one thing.
             (RequestState::Approved, Some(scope)) => self.use_up(&settled, scope).await,
             _ => Err(CommandDenied(request_text::refusal(
                 &settled,
@@ -264,6 +275,8 @@ impl ApprovalRegistry {
             }
         }
         let rows = &self.0.rows;
+        // Counted after the look for one to take up: what was asked before a restart is no new
+        // question.
         if rows.waiting_in(new.conversation, new.asked_at).await? >= MOST_AT_ONCE {
             return Ok(None);
         }

@@ -87,6 +87,8 @@ impl CommandApprovals {
                 hermetic_policy::AnswerScope::Session => ApprovalScope::Session,
             },
         };
+        // An earlier yes first, then the model, then a person: each is asked only what the one
+        // before left open.
         let scope = if self.is_granted(&about).await? {
             hermetic_policy::AnswerScope::Session
         } else {
@@ -94,6 +96,8 @@ impl CommandApprovals {
                 Ok(cleared) => return Ok(cleared),
                 Err(question) => question,
             };
+            // What was shown and what will run are the same question still; a yes names its
+            // fingerprint and fits no other.
             debug_assert_eq!(question.fingerprint(), &fingerprint);
             let _waits = self.waits.begin();
             let put = self

@@ -49,6 +49,8 @@ impl ApprovalRegistry {
         };
         let scope = RuleScope::of(conversation);
         let rule = WrittenRule::new(RuleEffect::Allow, host, Some(scope));
+        // An error is only logged: this one time is allowed by the answer itself, and the host is
+        // asked about again.
         let kept = rule
             .map_err(|error| error.to_string())
             .and_then(|rule| rules.add(&rule).map_err(|error| error.to_string()));
@@ -75,6 +77,8 @@ impl HostApprovals {
         match self.has_granted(question).await {
             Ok(true) => return HostAnswer::Kept,
             Ok(false) => {}
+            // Not to know whether it was allowed is a no, and nobody is asked: the store that
+            // cannot be read could not keep the answer either.
             Err(NotFoundOut) => return HostAnswer::Deny,
         }
         match self.ask_about_host(question).await {

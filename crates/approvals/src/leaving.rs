@@ -29,6 +29,7 @@ impl ApprovalRegistry {
 
     /// Nothing is left to do for a question but to wait.
     pub(crate) fn waits(&self, id: &RequestId, message: Option<MessageRow>) {
+        // Noted before they are woken: those who wait for this look at the map when they wake.
         self.waited().insert(id.clone(), WaitStage::Answer(message));
         self.0.begun.notify_waiters();
     }

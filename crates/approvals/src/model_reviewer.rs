@@ -38,6 +38,8 @@ impl ModelReviewer {
         redactor: &Redactor,
         stop: &CancellationToken,
     ) -> bool {
+        // A parser that is not sure what would run has nothing to show: the model would judge
+        // another command than the shell.
         if !question.doubts().is_empty() {
             return false;
         }
@@ -46,6 +48,7 @@ impl ModelReviewer {
             "found": question.reasons(),
         });
         let data = redactor.redact(data.to_string());
+        // Measured after redaction, because that is what is sent.
         if data.as_str().len() > LONGEST_QUESTION {
             return false;
         }
@@ -72,11 +75,14 @@ impl ModelReviewer {
         while let Some(delta) = deltas.next().await {
             match delta.ok()? {
                 ReplyDelta::Text(text) => said.push_str(&text),
+                // Only the whole of one answer counts, or two halves of different ones could make
+                // the word.
                 ReplyDelta::Restarted => said.clear(),
                 ReplyDelta::Usage(_)
                 | ReplyDelta::Opaque(_)
                 | ReplyDelta::Thinking(_)
                 | ReplyDelta::GaveWay(_) => {}
+                // It was offered no tool, so whatever this is, it is no yes.
                 ReplyDelta::ToolCall(_) => return None,
                 ReplyDelta::Finish(FinishReason::Done) => return Some(said),
                 ReplyDelta::Finish(_) => return None,

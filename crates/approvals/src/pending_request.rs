@@ -34,6 +34,8 @@ impl PendingRequest {
         was_shown: bool,
     ) -> Option<Self> {
         let mut waited = approvals.waited();
+        // Looked at and taken under one lock: two turns that find the same standing question must
+        // not both wait for it, because its yes is spent by one.
         if waited.contains_key(&request.id) {
             return None;
         }
@@ -69,6 +71,8 @@ impl PendingRequest {
         self.approvals.keep_if_for_good(&settled);
         let recorded = self.approvals.rows().recorded(&settled.id).await;
         recorded.map_err(|error| cannot_ask(&error))?;
+        // Only when it is in the record: dropped before that, the question is looked after by
+        // `tidy`, which records it then.
         self.ended = true;
         count(&self.approvals, &settled, settled.state);
         Ok(settled)
@@ -104,6 +108,8 @@ impl PendingRequest {
             }
             let left = request.expires_at.since(self.approvals.now());
             if left.is_zero() {
+                // Closed and read again, not taken as expired: somebody may have answered in
+                // between, and the store knows who was first.
                 rows.close(id, RequestState::Expired, self.approvals.now())
                     .await?;
                 continue;
@@ -120,6 +126,8 @@ impl PendingRequest {
                         }
                         return Ok(None);
                     }
+                    // As above: the loop reads what the row says now, which may be an answer that
+                    // came with the stop.
                     rows.close(id, RequestState::Withdrawn, self.approvals.now()).await?;
                 }
             }
@@ -140,6 +148,8 @@ impl Drop for PendingRequest {
             return;
         };
         runtime.spawn(async move {
+            // Let go last: until the row is closed nobody else may take it up, and `tidy` leaves it
+            // alone.
             withdraw(&approvals, &request).await;
             approvals.let_go(&request.id);
         });

@@ -67,6 +67,8 @@ impl ApprovalRegistry {
     /// hold the file for seconds, and then this thread's other tasks go on elsewhere.
     pub fn append(&self, event: &AuditEvent) -> Result<(), AppendError> {
         let (audit, at) = (&self.0.audit, self.now());
+        // Tried without waiting first, because to leave the runtime's thread moves its other tasks,
+        // and that is only worth it where another process holds the file.
         let written = match audit.try_append(event, at) {
             Some(written) => written,
             None => beside_the_runtime(|| audit.append(event, at)),

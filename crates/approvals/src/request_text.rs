@@ -124,6 +124,8 @@ pub(crate) fn refusal(request: &ApprovalRequest, waited: Duration) -> String {
 /// In a fence that nothing inside can end.
 fn fenced(text: &str) -> String {
     let text = cut(text, HEAD, TAIL);
+    // Longer than any fence inside, so that a command cannot end its own frame and write words that
+    // look like ours.
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}\n{text}\n{fence}\n")
@@ -144,6 +146,8 @@ fn cut(text: &str, head: usize, tail: usize) -> String {
         return format!("{}…", &text[..at(head)]);
     }
     format!(
+        // The end is shown too: what is cut in the middle is said to be cut, and the end is where
+        // harm is appended.
         "{}\n[… {left_out} characters are not shown here …]\n{}",
         &text[..at(head)],
         &text[at(count - tail)..]

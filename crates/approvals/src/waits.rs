@@ -34,6 +34,8 @@ impl ApprovalWaits {
     pub fn begin(&self) -> OpenWait {
         let mut sum = self.sum();
         sum.open += 1;
+        // Only the first of several begins the wait: two people asked in the same minute took one
+        // minute.
         sum.since.get_or_insert_with(Instant::now);
         OpenWait {
             waits: self.clone(),

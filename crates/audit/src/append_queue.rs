@@ -34,6 +34,8 @@ const MOST_AT_ONCE: usize = 64;
 impl AppendQueue {
     pub(crate) fn join(&self, event: WrittenEvent) -> AppendOutcome {
         let outcome = AppendOutcome::default();
+        // In the queue before its thread asks for the lock on the file: whoever holds that takes
+        // this one along.
         self.lock().push_back(QueuedEvent {
             event,
             outcome: outcome.clone(),

@@ -68,6 +68,8 @@ impl AuditLog {
         let open = OpenRecord::open(places.record()).map_err(|error| io(places.record(), error))?;
         let key = match SealKey::load(places.key()).map_err(|error| io(places.key(), error))? {
             Some(key) => key,
+            // A new key only for a record that never had one: beside sealed lines it would make all
+            // of them look forged, and whoever removed the old one would have covered their tracks.
             None if is_sealed(&places, &open.file)
                 .map_err(|error| io(places.record(), error))? =>
             {
@@ -131,6 +133,8 @@ impl AuditLog {
             Err(sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(sync::TryLockError::WouldBlock) => return None,
         };
+        // Past the queue: those that wait in it have threads of their own that may wait. This one
+        // may not, and writes no more than its own line.
         let (queued, outcome) = QueuedEvent::alone(WrittenEvent::new(event, at));
         self.append_all(&mut open, &[queued], Duration::ZERO);
         match outcome.take()? {
@@ -153,6 +157,8 @@ impl AuditLog {
         self.append_locked(open, queued, length);
         // Closing would let go of it as well; nothing can be done about a lock that does not open.
         let _ = open.file.unlock();
+        // Started with the first record and not with the process: most commands of the command line
+        // add none.
         if let Some(sync) = self.sync.get_or_init(|| self.start_sync()) {
             sync.note_written();
         }
@@ -163,6 +169,8 @@ impl AuditLog {
     fn start_sync(&self) -> Option<DiskSync> {
         let open = Arc::clone(&self.open);
         let noted = self.noted.handle().ok()?;
+        // Asked for anew each time: the record may have been moved away since, and another file may
+        // be the open one.
         let files = move || {
             let open = open.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(vec![open.file.try_clone()?, noted.try_clone()?])
@@ -185,6 +193,7 @@ impl AuditLog {
             let next = head.add_next(&one.event, &self.key, &mut lines);
             let bytes = lines.len() - begins;
             if bytes > LONGEST_RECORD_LINE {
+                // Taken out again whole: the chain goes on over it, and its thread alone is told.
                 lines.truncate(begins);
                 one.settle(Err(AppendError::TooLong { bytes }));
                 continue;
@@ -204,6 +213,8 @@ impl AuditLog {
         at: Timestamp,
     ) -> Result<&'static [u8], AppendError> {
         // A file that nobody has written to may follow one that was moved away.
+        // The length tells whether somebody else wrote: lines are only ever added, and under this
+        // lock by one at a time.
         let looked_at = length > 0 || open.head != ChainHead::START;
         if length == open.length && looked_at {
             return Ok(b"");
@@ -229,6 +240,8 @@ impl AuditLog {
             return Err(broken());
         };
         let ours = seal == Some(self.key.seal(head.hash));
+        // Refused rather than repaired: a record that goes on over such a place hides where it was
+        // changed.
         if open.went_back(head) || seal.is_some() && !ours {
             return Err(broken());
         }
@@ -252,6 +265,8 @@ impl AuditLog {
         };
         (open.head, open.length) = (head, length);
         let mut end: &'static [u8] = if unended { b"\n" } else { b"" };
+        // What is vouched for comes first: the record that does so has to follow right behind those
+        // bytes.
         for event in scrap.as_ref().map(vouch_for).into_iter().chain(note) {
             self.write_own(open, end, &event, at)?;
             end = b"";
@@ -301,6 +316,8 @@ impl AuditLog {
                 });
             }
         }
+        // The lines that are there were settled above: a thread whose line was written must not be
+        // told that it was not, or it would refuse what is in the record as allowed.
         if let Err(error) = failed {
             // What was to stand before these lines may be missing too, and the file as long as it was.
             open.length = UNKNOWN_END;
@@ -368,6 +385,8 @@ fn note_beginning(
     if open.file.metadata()?.len() > 0 || is_noted(places.head()) {
         return Ok(());
     }
+    // Asked again under the lock: another process may have begun the record between the look above
+    // and this.
     open.file.lock()?;
     let still_empty = open.file.metadata()?.len() == 0 && !is_noted(places.head());
     let done = if still_empty {

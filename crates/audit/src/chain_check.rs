@@ -121,6 +121,8 @@ impl ChainCheck {
             if records > 0 && sealed == 0 {
                 return Err(self.flaw(self.at, ChainFlaw::Unsealed));
             }
+            // Shorter than it was noted to be. The other way round is fine: the note is written
+            // behind the lines, so a crash leaves it one behind.
             if records > 0 && here < noted.seq {
                 return Err(self.flaw(self.at, ChainFlaw::Cut));
             }
@@ -155,6 +157,8 @@ impl ChainCheck {
     fn check_seal(&mut self, seal: SealCheck) -> Result<(), WalkError> {
         match seal {
             SealCheck::Foreign => Err(self.flaw(self.at, ChainFlaw::ForeignSeal)),
+            // Lines without a seal are from before there was a key, so they come first and never
+            // again.
             SealCheck::Missing if self.report.sealed > 0 => {
                 Err(self.flaw(self.at, ChainFlaw::Unsealed))
             }
@@ -188,6 +192,8 @@ impl ChainCheck {
             return Err(self.flaw(self.at, ChainFlaw::Unchained));
         }
         if !self.scrap.is_empty() {
+            // The very next record, and by length and hash: otherwise anybody could put bytes
+            // between two records and call them a crash.
             if !record.mark.vouches_for(&self.scrap) {
                 return Err(self.flaw(self.scrap_at, ChainFlaw::NoRecord));
             }

@@ -22,6 +22,8 @@ impl RecordDigest {
 
     pub(crate) fn of_record(body: &[u8]) -> Self {
         let mut hash = Sha256::new();
+        // So that a hash of a record is never the hash of anything else that somebody could have us
+        // make.
         hash.update(b"hermetic audit 1\n");
         hash.update(body);
         Self(hash.finalize().into())

@@ -59,6 +59,8 @@ impl DiskSync {
 
     pub(crate) fn note_written(&self) {
         let mut work = self.state.lock();
+        // Woken for the first only: those that come within the half second are synced with it, and
+        // need no call of the kernel's.
         if !work.unsynced {
             work.unsynced = true;
             self.state.changed.notify_all();
@@ -76,7 +78,11 @@ impl SyncState {
             let goes_on = |work: &mut SyncWork| !work.ends;
             let waited = self.changed.wait_timeout_while(work, gathered_for, goes_on);
             let (mut work, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            // Taken before the sync, not after: what is written while the disk is busy marks it
+            // again.
             let (unsynced, ends) = (std::mem::take(&mut work.unsynced), work.ends);
+            // The lock is let go over the sync: a writer only marks, and must not wait for the disk
+            // to do so.
             drop(work);
             // A disk that fails is tried again with the next records; a writer sees its errors too.
             if unsynced && sync().is_err() {

@@ -72,6 +72,8 @@ impl WrittenEvent {
     pub(crate) fn new(event: &AuditEvent, at: Timestamp) -> Self {
         Self {
             at,
+            // Here, before anybody holds a lock: under it only the number, the hashes and the seal
+            // are left to do.
             json: serde_json::to_vec(event).expect("plain data of strings and numbers"),
         }
     }
@@ -102,6 +104,8 @@ impl ChainHead {
         body.extend_from_slice(b"\",\"event\":");
         body.extend_from_slice(&event.json);
         body.extend_from_slice(CLOSING);
+        // Over the bytes as they are written, not over what they mean: whoever checks needs no
+        // parser that agrees with ours.
         let hash = RecordDigest::of_record(&body);
         lines.reserve(body.len() + FRAME_BYTES);
         lines.extend_from_slice(OPENING);

@@ -67,6 +67,8 @@ impl OpenRecord {
                 Err(TryLockError::WouldBlock) => return Err(LockFailure::Busy),
                 Err(TryLockError::Error(error)) => return Err(error.into()),
             }
+            // Under the lock: the file could be moved away between the look and the lock, and the
+            // line would go where nobody looks.
             match self.current(path) {
                 Ok(Some(length)) => return Ok(length),
                 Ok(None) => {}
@@ -85,6 +87,7 @@ impl OpenRecord {
         if is_at(&ours, path)? {
             return Ok(Some(ours.len()));
         }
+        // The lock is on the old file and goes with it; the loop takes the one on the new file.
         self.file = open(path)?;
         self.length = 0;
         Ok(None)
@@ -108,6 +111,8 @@ impl OpenRecord {
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
+        // The kernel puts each write at the end, also where another process has written since we
+        // looked.
         .append(true)
         .create(true)
         .mode(0o600)

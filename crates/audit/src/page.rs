@@ -78,6 +78,7 @@ pub fn page_before(
         end = start;
         tail = piece;
         tail.truncate(whole);
+        // Let go, or a file without a line's end would be gathered here piece by piece.
         if tail.len() > LONGEST_RECORD_LINE + PIECE {
             // No line of ours is so long.
             page.unreadable += 1;

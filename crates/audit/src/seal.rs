@@ -56,10 +56,16 @@ impl SealKey {
             .map_err(|error| io::Error::other(error.to_string()))?;
         let text = Zeroizing::new(format!("{}\n", RecordDigest::from_bytes(*bytes)));
         let draft = target.with_extension(format!("key.{}", std::process::id()));
+        // What a process of the same number left when it was killed here; nobody else uses this
+        // name.
         let _ = fs::remove_file(&draft);
         let mut file = private(&draft, true)?;
         file.write_all(text.as_bytes())?;
+        // On the disk before it has its name: a power cut must not leave an empty key, beside which
+        // nothing is ever recorded again.
         file.sync_all()?;
+        // A link and not a rename: a rename would replace the key of a process that was faster,
+        // with which it may have sealed already.
         let linked = fs::hard_link(&draft, target);
         let _ = fs::remove_file(&draft);
         match linked {
@@ -85,12 +91,15 @@ impl SealKey {
     }
 
     fn seal_head(&self, head: ChainHead) -> Seal {
+        // Both, and under a name of its own: a seal of a record is no note of a head, and one note
+        // cannot be taken for another's number.
         let text = [&head.seq.to_be_bytes()[..], head.hash.bytes()].concat();
         self.sealed(b"hermetic audit head 1\n", &text)
     }
 
     fn sealed(&self, domain: &[u8], text: &[u8]) -> Seal {
         let mut mac = self.0.clone();
+        // Both texts have one length for each domain, so no two of them run together.
         mac.update(domain);
         mac.update(text);
         RecordDigest::from_bytes(mac.finalize().into_bytes().into())

@@ -29,6 +29,8 @@ impl RecordSnapshot {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
+        // Shared: writers wait, other readers do not. The three files are of one moment only under
+        // it.
         lock(&record)?;
         let taken = Self::locked(record, places);
         // Dropped with the file in any case; a copy may take long, and writers need not wait for it.

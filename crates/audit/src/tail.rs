@@ -55,6 +55,8 @@ impl RecordTail {
                 .iter()
                 .rposition(|byte| *byte == b'\n')
                 .map_or(0, |at| at + 1);
+            // The line begins before the window, so it is longer than any record: no crash leaves
+            // that, and to read on could be the whole file.
             if start == 0 && from > 0 {
                 return Ok(Self::Broken);
             }
@@ -66,6 +68,8 @@ impl RecordTail {
                     };
                     return Ok(Self::whole(head, seal, true, &window, end));
                 }
+                // Not skipped like a scrap: a whole line whose hash is wrong was changed by
+                // somebody, not cut.
                 ParsedLine::Forged => return Ok(Self::Broken),
                 ParsedLine::Scrap => end = start,
             }

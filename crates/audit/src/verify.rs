@@ -62,6 +62,8 @@ fn in_parallel(
     thread::scope(|scope| {
         let (inputs, outputs): (Vec<_>, Vec<_>) = (0..workers)
             .map(|_| {
+                // Bounded on both sides: a worker that is ahead waits, and the memory of a record
+                // of gigabytes is that of some blocks.
                 let (input, waiting) = sync_channel(WAITING);
                 let (done, output) = sync_channel(WAITING);
                 scope.spawn(move || work(&waiting, &done, key));
@@ -79,6 +81,7 @@ fn in_parallel(
         });
         // In the same turn as they were handed out. One that has ended has no more, nor has any after it.
         for output in outputs.iter().cycle() {
+            // A worker ends when its input does, so nothing is behind this one either.
             let Ok(block) = output.recv() else {
                 return Ok(());
             };

@@ -123,6 +123,8 @@ pub fn walk(path: &Path) -> Result<RecordWalk, WalkError> {
 pub fn walk_at(places: &AuditPaths) -> Result<RecordWalk, WalkError> {
     let path = places.record();
     let open = || {
+        // Before the record is looked at, so that also a record that is not there is held against
+        // it.
         let key = SealKey::load(places.key())?;
         let file = match File::open(path) {
             Ok(file) => Some(file),
@@ -133,6 +135,8 @@ pub fn walk_at(places: &AuditPaths) -> Result<RecordWalk, WalkError> {
             let noted = end_note(places, key.as_ref())?;
             return Ok((None, key, noted));
         };
+        // Only for the length and the note: they have to be of one moment, and what was written up
+        // to there never changes.
         file.lock_shared()?;
         let length = file.metadata()?.len();
         let noted = end_note(places, key.as_ref());
@@ -180,6 +184,8 @@ impl RecordWalk {
     fn step(&mut self) -> Result<Option<AuditRecord>, WalkError> {
         loop {
             let mut line = Vec::new();
+            // One more than a line may have: it tells one that is too long from one that just fits,
+            // without reading all of it.
             let bound = LONGEST_RECORD_LINE as u64 + 1;
             if let Some(lines) = &mut self.lines {
                 let read_in = lines.take(bound).read_until(b'\n', &mut line);

@@ -29,6 +29,8 @@ impl Backoff {
     pub fn next_wait(&mut self) -> Duration {
         let full = self
             .first
+            // Far beyond any longest wait there is; unbounded, the shift would overflow after a
+            // night of failures.
             .saturating_mul(1 << self.failures.min(16))
             .min(self.most);
         self.failures = self.failures.saturating_add(1);

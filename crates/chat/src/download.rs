@@ -29,6 +29,8 @@ pub fn bounded_download<E: Error + Send + Sync + 'static>(
             }
             Err(stalled) => return Some((Err(DownloadError::Failed(Box::new(stalled))), None)),
         };
+        // The piece that goes too far is not handed on, and nothing after it: whoever writes never
+        // has more than the limit.
         match left.checked_sub(chunk.len() as u64) {
             Some(left) => Some((Ok(chunk), Some((chunks, left)))),
             None => Some((Err(DownloadError::TooLarge { limit }), None)),

@@ -58,6 +58,8 @@ impl<'a> DraftMessage<'a> {
         if self.given_up || !self.chat.capabilities().edits || too_soon {
             return;
         }
+        // Only the first message is shown growing: what is beyond it may still move from one
+        // message to the next.
         let Some(first) = self.chat.capabilities().parts(text).into_iter().next() else {
             return;
         };
@@ -73,12 +75,16 @@ impl<'a> DraftMessage<'a> {
             Ok(()) => self.shown = first.as_str().to_owned(),
             Err(error) => {
                 debug!(%error, "a draft was not shown");
+                // A failed edit is made up for by the next. A failed beginning that may be on the
+                // screen is not: a second one would show the answer twice.
                 self.given_up = self.message.is_none() && !error.failure.is_safe_to_repeat();
                 if let SendFailure::Throttled { retry_after } = error.failure {
                     pause = pause.max(retry_after);
                 }
             }
         }
+        // Counted from the end of the call: a slow platform would otherwise be called again at
+        // once.
         self.not_before = Some(Instant::now() + pause);
     }
 

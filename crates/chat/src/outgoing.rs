@@ -109,6 +109,8 @@ impl SendKey {
     /// The number of the delivery that it names a part of.
     pub fn delivery(&self) -> Option<i64> {
         let (delivery, part) = self.0.split_once('-')?;
+        // The part has to be there, too: a platform may hand back keys of other programs, with a
+        // dash in them.
         usize::from_str_radix(part, 16).ok()?;
         i64::from_str_radix(delivery, 16).ok()
     }

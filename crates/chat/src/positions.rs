@@ -97,6 +97,8 @@ impl ChannelPositions {
     /// the event after this one.
     pub fn begin_sweep(&self) -> Vec<(ChatId, Position)> {
         let mut channels = self.lock();
+        // Set before the histories are read: a live event that is stored meanwhile must not move
+        // the position past what the gap swallowed.
         channels.has_gap = true;
         let known = channels.by_id.iter();
         known
@@ -108,10 +110,14 @@ impl ChannelPositions {
     pub async fn end_sweep(&self) -> Result<(), AdapterStateError> {
         let moved: Vec<_> = {
             let mut channels = self.lock();
+            // In the same step as the moves: events that were stored during the sweep count from
+            // here on.
             channels.has_gap = false;
             let all = channels.by_id.iter_mut();
             all.filter_map(|(chat, channel)| {
                 let position = channel.advance()?;
+                // Taken as kept before it is written. If the write fails the row has an older
+                // position or none, and the next move writes it again.
                 channel.kept = true;
                 Some((chat.clone(), position))
             })
@@ -131,6 +137,7 @@ impl ChannelPositions {
             let forgotten = channels.make_room_for(chat);
             let is_unwelcome = channels.unwelcome.contains(chat);
             let channel = channels.by_id.entry(chat.clone()).or_default();
+            // One before the first event, so that a sweep after a crash brings this one too.
             channel.stored.get_or_insert(at.saturating_sub(1));
             // One from behind the position is stored already; its update id will tell.
             if channel.stored.is_some_and(|stored| at > stored) {
@@ -140,6 +147,7 @@ impl ChannelPositions {
             let begun = channel.stored.filter(|_| !channel.kept && !is_unwelcome);
             (begun, forgotten)
         };
+        // Before the new row is written, so that there are never more rows than channels may be.
         if let Some(forgotten) = forgotten {
             self.state.remove(&key(&forgotten)).await?;
         }
@@ -160,6 +168,8 @@ impl ChannelPositions {
         at: Position,
         receipt: ReceiptWaiter,
     ) -> Result<bool, AdapterStateError> {
+        // Not signed: it stays in the list as handed out, and everything behind it waits for the
+        // sweep that brings it again.
         let Some(signature) = receipt.signature().await else {
             return Ok(false);
         };
@@ -200,6 +210,8 @@ impl ChannelPositions {
             return (None, false);
         }
         let had_row = channel.kept;
+        // Only strangers, and all of what they said is settled. Known as such from now on, so that
+        // their next word costs no write.
         channels.by_id.remove(chat);
         channels.unwelcome.note(chat.clone(), ());
         (None, had_row)
@@ -235,6 +247,8 @@ impl PositionTable {
             .by_id
             .iter()
             .filter(|(_, channel)| channel.handed_out.is_empty());
+        // Never one with an event under way: its receipt would come to a channel that is not there,
+        // and the position of the new one would begin behind it.
         let oldest = silent.min_by_key(|(_, channel)| channel.stored)?.0.clone();
         let kept = self
             .by_id

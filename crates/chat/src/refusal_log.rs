@@ -26,6 +26,8 @@ impl RefusalLog {
     /// Counts a refused request. `Some` with the number of requests since the last line where one is due.
     pub fn refuse(&self) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Counted before it is asked whether a line is due, so that the line's number includes this
+        // one.
         state.untold += 1;
         let is_due = state
             .told_at

@@ -167,6 +167,8 @@ impl<'a> PartPacker<'a> {
     fn new(text: &'a str, limit: TextLimit) -> Self {
         Self {
             text,
+            // Below this a part might have no room for a single character, which would then be
+            // lost.
             limit: limit.length.max(SMALLEST_LIMIT),
             unit: limit.unit,
             around: NUMBERING + 2 * limit.unit.of(GUARD),

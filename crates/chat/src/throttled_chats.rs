@@ -36,6 +36,8 @@ impl ThrottledChats {
         let now = Instant::now();
         let until = now + wait;
         let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those whose time is over go first, or a chat that was held an hour ago would count as the
+        // second and hold everybody.
         holds.chats.retain(|_, until| *until > now);
         let everybody_waits = holds.everyone.is_some_and(|until| until > now);
         if everybody_waits || holds.chats.keys().any(|held| held != chat) {

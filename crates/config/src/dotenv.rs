@@ -60,6 +60,7 @@ fn unquoted(value: &str) -> Result<String, &'static str> {
         return Err("the value holds a NUL byte");
     }
     let Some(quote) = value.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
+        // Only behind a blank: a `#` in the middle of a value belongs to it, as in a password.
         let end = value.find(" #").unwrap_or(value.len());
         return Ok(value[..end].trim_end().to_owned());
     };

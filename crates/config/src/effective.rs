@@ -184,6 +184,7 @@ impl SettingSources<'_> {
         problems: &mut Vec<ConfigProblem>,
     ) -> Option<SettingCandidate> {
         let name = key.variable.as_deref()?;
+        // Not taken for unset, or a bound that somebody wrote would silently not hold.
         if self
             .inputs
             .unreadable

@@ -49,6 +49,7 @@ fn replacement(
     if !is_name(name) {
         return Err(ExpandError::NotAName(crate::wording::short(inside)));
     }
+    // As in a shell: where there is a fallback, an empty variable is like none.
     match (variable(name).filter(|value| !value.is_empty()), fallback) {
         (Some(value), _) => Ok(value),
         (None, Some(fallback)) => Ok(fallback.to_owned()),

@@ -30,6 +30,7 @@ impl NodeReader<'_> {
         node: &YamlNode,
     ) -> Option<SettingValue> {
         match (shape, &node.content) {
+            // Before any shape: a key with nothing behind it is as if nobody had written it.
             (_, NodeContent::Null) => None,
             (ValueShape::Tree, _) => Some(SettingValue::Tree(json_of(node))),
             (ValueShape::Texts { item, .. }, NodeContent::List(items)) => {
@@ -239,6 +240,7 @@ impl NodeReader<'_> {
             }
         }
         for field in fields.iter().filter(|field| field.required) {
+            // A slip of its name was told as a slip already, and is not missing as well.
             let there = |entry: &MapEntry| nearest(&entry.name, [field.name]).is_some();
             if !entries.iter().any(there) {
                 self.problems.push(
@@ -305,6 +307,7 @@ fn json_of(node: &YamlNode) -> serde_json::Value {
     match &node.content {
         NodeContent::Null => serde_json::Value::Null,
         NodeContent::Scalar(ScalarNode { text, plain }) => {
+            // The number first: `1` and `0` could be both.
             match (plain, scalar::flag(text), text.parse::<i64>()) {
                 (true, _, Ok(number)) => number.into(),
                 (true, Some(flag), _) => flag.into(),

@@ -46,6 +46,8 @@ pub(crate) fn whole(text: &str) -> Option<i64> {
     digits
         .parse()
         .or_else(|error: ParseIntError| match error.kind() {
+            // Still a number, and one that no bound lets pass: it is told as too large, and not as
+            // no number.
             IntErrorKind::PosOverflow => Ok(i64::MAX),
             IntErrorKind::NegOverflow => Ok(i64::MIN),
             _ => Err(error),

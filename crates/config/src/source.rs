@@ -86,6 +86,7 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, UnreadableFile> {
     }
     let mut bytes = Vec::new();
     File::open(path)
+        // One more than is taken tells that it is too large.
         .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
         .map_err(|error| unreadable(&error))?;
     if bytes.len() as u64 > LARGEST {
@@ -125,6 +126,7 @@ fn decode(path: &Path, bytes: Vec<u8>) -> Result<SourceFile, ConfigProblem> {
             .in_file_at(path, line, column)
             .help("save it as UTF-8, without a byte order of another encoding")
     })?;
+    // Some editors put this mark in front; it would be a part of the first name.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     Ok(SourceFile::new(path, text))
 }

@@ -174,6 +174,7 @@ fn without_login(text: &str) -> String {
         return text.to_owned();
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // The last one: a password may have one in it.
     match authority.rfind('@') {
         Some(at) => format!("{scheme}://[secret]{}", &rest[at..]),
         None => text.to_owned(),

@@ -72,6 +72,7 @@ impl DashboardAccess {
 
     /// The cookie of a new session for whoever holds this link, which is used up by that.
     pub(crate) async fn enter_by_link(&self, link: &str) -> Result<(String, Viewer), EnterRefused> {
+        // Not made here: without a key no link was ever signed.
         let key = AccessKey::load(&self.settings.state)?.ok_or(EnterRefused::Link)?;
         let now = self.now();
         let pass = read_pass(&key, link, now).filter(|pass| pass.kind == PassKind::Link);
@@ -91,6 +92,7 @@ impl DashboardAccess {
             return Err(EnterRefused::Password);
         };
         let now = self.now();
+        // Before the comparison: if the right one were still heard, guessing could go on.
         if !self.attempts.is_open(now) {
             return Err(EnterRefused::TooMany);
         }
@@ -100,6 +102,7 @@ impl DashboardAccess {
             self.attempts.failed(now);
             return Err(EnterRefused::Password);
         }
+        // A password needs no link, so nobody may ever have made a key.
         let key = AccessKey::load_or_create(&self.settings.state)?;
         // Apart from whoever was named "password" in a link.
         let viewer = Viewer::new("password:operator".to_owned(), DashboardRole::Operator);

@@ -118,6 +118,7 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for Act<T> {
             status,
             why,
         };
+        // Before the body: whoever may not act does not make us read one.
         let viewer = Self::viewer_of(&request)?;
         let content = request.headers().get(CONTENT_TYPE).cloned();
         let is_json = content.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
@@ -125,6 +126,8 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for Act<T> {
         let body = body.ok_or(refused(StatusCode::PAYLOAD_TOO_LARGE, "That is too much."))?;
         let invalid = refused(StatusCode::BAD_REQUEST, "That form is not complete.");
         let form = match (&viewer.csrf, is_json) {
+            // Only without a session: what a program sends needs no token, so no browser may be
+            // able to send it.
             (None, true) => serde_json::from_slice(&body).map_err(|_| invalid)?,
             (None, false) => serde_urlencoded::from_bytes(&body).map_err(|_| invalid)?,
             (Some(_), _) => {

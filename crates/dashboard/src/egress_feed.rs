@@ -81,6 +81,7 @@ impl EgressRecorder for EgressFeed {
             entries.pop_front();
         }
         entries.push_back(noted);
+        // Let go before anybody is told, as whoever is told takes it at once.
         drop(entries);
         self.0.changes.send_modify(|count| *count += 1);
     }

@@ -137,6 +137,8 @@ impl LiveEvents {
             .and_then(|last| last.rsplit_once('-'))
             .filter(|(run, _)| *run == self.run.as_str())
             .and_then(|(_, number)| number.parse::<u64>().ok())
+            // A number that was never given out is nothing that was heard, and one more of it could
+            // run over.
             .filter(|number| *number <= newest);
         let oldest = recent.front().map_or(1, |event| event.number);
         let missed = heard.filter(|number| number + 1 >= oldest).map(|number| {
@@ -328,6 +330,8 @@ impl EventStream {
                 // Slower than what happens: it is told to ask for everything, and goes on from here.
                 Err(RecvError::Lagged(_)) => {
                     let newest = self.live.recent().back().map_or(0, |event| event.number);
+                    // What is published between these two lines is in the page that is asked for
+                    // then.
                     self.receiver = self.live.sender.subscribe();
                     Some(self.live.written("reset", newest))
                 }

@@ -35,6 +35,8 @@ pub fn dashboard_routes(parts: DashboardParts, stop: &CancellationToken) -> Rout
         .merge(events)
         .merge(terminal::routes(&state, stop))
         .fallback(pages::not_found)
+        // Around everything but the files below, the page of no name included: nobody learns which
+        // pages there are.
         .layer(from_fn_with_state(state, guard));
     // The files hold nothing of anybody's, and the page for signing in needs them.
     pages.merge(assets::routes()).layer(from_fn(secure_headers))
@@ -109,6 +111,7 @@ async fn signed_in(
         return failure.into_response();
     }
     // A session that the browser had before is not carried on: what was put there by somebody else ends.
+    // Only once the new one counts: whoever fails to sign in keeps what they had.
     if let Some(before) = cookie(headers) {
         let _ = state.access.sessions.close(before).await;
     }

@@ -141,6 +141,7 @@ impl DashboardState {
         if let Some((at, report)) = &*known
             && now.distance(*at) < OLDEST_SEAL
         {
+            // One look at a time: a backend that hangs must not gather tasks.
             if now.distance(*at) >= SEAL_AGE && !self.sealing.swap(true, Ordering::Relaxed) {
                 tokio::spawn(Arc::clone(self).look_at_the_seal());
             }
@@ -167,6 +168,7 @@ impl DashboardState {
         let report = found.unwrap_or_else(|_| not_known(known.as_ref()));
         let is_new = known.as_ref().is_none_or(|(_, known)| *known != report);
         *known = Some((self.now(), report));
+        // Let go first: a browser that is told asks for it at once.
         drop(known);
         if is_new {
             self.live.publish(LiveTopic::Condition);

@@ -51,6 +51,7 @@ impl UploadedForm {
         if announced.is_some_and(|announced| announced > whole) {
             return Err(UploadRefused::TooLarge);
         }
+        // For whoever announced nothing, or less than comes.
         let limits = SizeLimit::new()
             .whole_stream(whole)
             .per_field(bounds.file_bytes.max(bounds.text_bytes as u64) + 1);

@@ -93,6 +93,7 @@ impl UseSampler {
     /// lets one wait.
     pub(crate) async fn want(&self, state: &SharedState) {
         *lock(&self.wanted_until) = Some(Instant::now() + WANTED_FOR);
+        // After the time was set: who is woken looks at that first.
         self.wanted.samples.notify_one();
         self.wanted.disks.notify_one();
         self.sample(state).await;
@@ -164,6 +165,8 @@ impl UseSampler {
         };
         let looked = timeout(USE_TIMEOUT, state.gateway.live_use(asked(&entries))).await;
         let (now, at) = (Instant::now(), state.now());
+        // Also where no backend answered: each of those who wait for this lock would ask anew, one
+        // after the other.
         *sampled_at = Some(now);
         let mut histories = self.histories();
         let there: HashSet<&SandboxId> = entries.iter().map(|entry| &entry.id).collect();

@@ -71,6 +71,8 @@ impl TrafficAccount {
 
     /// What this conversation used before this account was opened.
     pub fn carry_over(&self, bytes: u64) {
+        // The larger of the two: what was carried over may come after the first bytes, and must not
+        // be added to them twice.
         self.bytes.fetch_max(bytes, Ordering::AcqRel);
     }
 
@@ -78,6 +80,7 @@ impl TrafficAccount {
         let most = self.most_connections;
         let one_more = |open: usize| (open < most).then_some(open + 1);
         self.connections
+            // In one step, so that two who ask at once do not both get the last slot.
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_more)
             .ok()?;
         Some(ConnectionSlot(Arc::clone(self)))

@@ -170,6 +170,7 @@ fn public_v6(address: Ipv6Addr) -> Result<(), NotPublic> {
     match SPECIAL_V6.iter().find(|(net, _)| net.contains(&address)) {
         Some(&(_, reason)) => Err(reason),
         None if GLOBAL_UNICAST.contains(&address) => Ok(()),
+        // Whatever is given out one day is refused until somebody has looked at it.
         None => Err(NotPublic::Reserved),
     }
 }

@@ -88,6 +88,7 @@ impl OpenQuestions {
     ) -> QuestionOutcome {
         let asking = match self.standing(asker, question, wait) {
             Ok(asked) => return asked,
+            // The lock is gone by now: a question waits for minutes, and others ask meanwhile.
             Err(asking) => asking,
         };
         asking.await
@@ -112,6 +113,8 @@ impl OpenQuestions {
             }
             Some(QuestionState::Denied(_)) | None => {}
         }
+        // Only when something is added: the count below is right then, and the map is bounded
+        // either way.
         standing.retain(|_, standing| standing.counts(now));
         let open = standing
             .values()
@@ -125,6 +128,7 @@ impl OpenQuestions {
             .clone()
             .put(Arc::clone(asker), question, wait)
             .boxed()
+            // Whoever came first may leave; those who share the question go on polling it.
             .shared();
         if let Some(weak) = asking.downgrade() {
             standing.insert(target, QuestionState::Asking(weak));
@@ -153,6 +157,8 @@ impl OpenQuestions {
             ),
             Err(_) => (QuestionOutcome::NoAnswer, None),
         };
+        // Put in the place of the question itself, under one lock: a connection that comes now
+        // finds the refusal and does not ask again.
         let mut standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match next {
             Some(next) => standing.insert(target, next),

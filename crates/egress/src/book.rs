@@ -165,6 +165,8 @@ impl RuleBook {
 
     /// Comments and order stay. Of two changes at once both count: the second waits.
     fn change(&self, edit: impl FnOnce(&mut Vec<BookLine>) -> bool) -> Result<bool, BookError> {
+        // Held from before the reading to after the writing, or one of two changes at once would be
+        // written over.
         let _held = self.hold()?;
         let text = self.text()?;
         // Everything must be understood before anything is changed.
@@ -189,6 +191,8 @@ impl RuleBook {
     }
 
     fn hold(&self) -> Result<File, BookError> {
+        // A file beside it: the book itself is replaced by every change, and a lock on what was
+        // replaced keeps nobody out.
         let path = self.path.with_extension("lock");
         let locked = OpenOptions::new()
             .create(true)
@@ -212,6 +216,8 @@ impl RuleBook {
                 .mode(0o600)
                 .open(&aside)?;
             file.write_all(text.as_bytes())?;
+            // On the disk before it gets the name: after a power cut a book that is empty would
+            // deny nothing.
             file.sync_all()?;
             fs::rename(&aside, &self.path)
         })();

@@ -84,6 +84,8 @@ impl EgressClient {
         let cut = serving.clone();
         let conversation = self.egress.conversation(&self.conversation);
         let proxy = self.egress.proxy().clone();
+        // In a task of its own, as whoever has the near end only reads and writes; it is cut when
+        // that end is dropped.
         tokio::spawn(async move {
             let handled = proxy.handle(far, conversation, cut.clone());
             cut.run_until_cancelled(handled).await;

@@ -66,6 +66,8 @@ impl ConversationEgress {
         credentials: Vec<Credential>,
         limits: &EgressLimits,
     ) -> Arc<Self> {
+        // Whoever brings no counter gets one: a credential that nobody counts guesses at could be
+        // read out letter by letter.
         let counted = |credential: Credential| match credential.counter() {
             Some(_) => credential,
             None => {
@@ -118,6 +120,7 @@ impl ConversationEgress {
     /// Remembers a host for whoever is told of it.
     pub(crate) fn note_refused(&self, host: RefusedHost) {
         let mut refused = self.refused();
+        // A sandbox can make up as many as it likes.
         if refused.len() < MOST_REFUSED && !refused.contains(&host) {
             refused.push(host);
         }
@@ -145,6 +148,7 @@ impl ConversationEgress {
             .iter()
             .map(|counter| Box::pin(counter.exhausted()))
             .collect();
+        // Without a credential there is none to lose; an empty selection would panic.
         match lost.is_empty() {
             true => std::future::pending().await,
             false => drop(select_all(lost).await),

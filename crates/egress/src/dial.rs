@@ -45,6 +45,8 @@ async fn race(addresses: Vec<SocketAddr>) -> Result<(TcpStream, SocketAddr), Dia
     let mut running = FuturesUnordered::new();
     let mut last = None;
     loop {
+        // One more at each round, so that a failure begins the next attempt at once and silence
+        // does so after the head start.
         match waiting.next() {
             Some(address) => running.push(connect(address)),
             None if running.is_empty() => break,
@@ -87,6 +89,7 @@ fn alternating(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         }
         order.extend(pair.into_iter().flatten());
     }
+    // After the families were mixed, or one that does not work could take all the attempts.
     order.truncate(DIAL_ATTEMPTS);
     order
 }

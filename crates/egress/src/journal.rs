@@ -96,6 +96,8 @@ impl EgressJournal {
             .open(&self.path)?;
         file.write_all(line)?;
         let full = file.metadata()?;
+        // Looked at after the write, by the file that was written to: its name may mean another by
+        // now.
         if full.len() > MOST_JOURNAL_BYTES {
             self.put_by(full.ino())?;
         }
@@ -160,6 +162,8 @@ impl JournalTail {
         let mut all = Vec::new();
         loop {
             if let Some((file, _)) = &mut self.open {
+                // The old file is read to its end before the new one is opened: what was written
+                // just before the change is in there.
                 file.read_to_end(&mut self.rest)?;
             }
             let now = self.journal.open_to_read()?;

@@ -41,6 +41,7 @@ impl<R: EgressRecorder> RateLimitedRecorder<R> {
     fn judge(&self, whose: &ConversationKey, now: Instant) -> Option<u64> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let over = |window: &MinuteWindow| now.duration_since(window.since) >= MINUTE;
+        // A window that still owes its count stays, however old it is.
         windows.retain(|key, window| key == whose || window.left_out > 0 || !over(window));
         let window = windows.entry(whose.clone()).or_insert(MinuteWindow {
             since: now,

@@ -132,6 +132,7 @@ impl Future for ByteRelay<'_> {
             this.meter,
             FlowDirection::Down,
         )?;
+        // Both: one who has closed its writing end may still be waiting for a long answer.
         if up.is_ready() && down.is_ready() {
             return Poll::Ready(Ok(()));
         }
@@ -170,6 +171,8 @@ impl RelayFlow {
         direction: FlowDirection,
     ) -> Poll<Result<(), RelayError>> {
         for _ in 0..ROUNDS {
+            // First, and nothing is read before it is gone: a slow receiver holds back its sender,
+            // and at most one read lies with us.
             ready!(self.poll_left(cx, to))?;
             match self.state {
                 FlowState::Closed => return Poll::Ready(Ok(())),
@@ -183,6 +186,8 @@ impl RelayFlow {
             match self.poll_step(cx, from, to, meter, direction) {
                 Poll::Ready(result) => result?,
                 Poll::Pending => {
+                    // Flushed only when there is nothing more to pass on: TLS would make a record,
+                    // and a packet, of every piece.
                     if self.needs_flush {
                         self.needs_flush = Pin::new(&mut *to).poll_flush(cx)?.is_pending();
                     }
@@ -190,6 +195,8 @@ impl RelayFlow {
                 }
             }
         }
+        // Not at its end, and nobody else would wake it: a fast pair gives the others of this
+        // thread their turn.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
@@ -202,6 +209,8 @@ impl RelayFlow {
         meter: &ByteMeter,
         direction: FlowDirection,
     ) -> Poll<Result<(), RelayError>> {
+        // Only where nobody has to see the bytes: no credential to be taken out, nothing read
+        // ahead, and the meter is told by the kernel's count.
         if self.bulky
             && self.redactor.is_none()
             && from.ahead().is_empty()
@@ -233,6 +242,7 @@ impl RelayFlow {
             self.state = FlowState::Closing;
             return Poll::Ready(Ok(()));
         }
+        // What was counted and not taken is offered again, and must not be paid for twice.
         direction.count(meter, ready.len() - self.counted)?;
         self.counted = ready.len();
         let written = ready!(Pin::new(to).poll_write(cx, ready))?;
@@ -268,6 +278,8 @@ impl RelayFlow {
             self.state = FlowState::Closing;
             return Poll::Ready(Ok(()));
         }
+        // They are in our pipe and not yet with the receiver, so that a budget that ends here lets
+        // none of them out.
         direction.count(meter, moved)?;
         match channel.poll_drain(cx, to) {
             Poll::Ready(drained) => {
@@ -295,6 +307,8 @@ impl RelayFlow {
             direction.count(meter, read.len())?;
             self.bulky = read.len() >= MUCH;
             if let Some(redactor) = &mut self.redactor {
+                // All of it by way of `left`: what the search holds back comes out later, and not
+                // as it came in.
                 self.left = if read.is_empty() {
                     redactor.finish()
                 } else {

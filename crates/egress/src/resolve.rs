@@ -62,6 +62,8 @@ pub async fn locate(
     let looking = async move {
         let turn = turns.acquire_owned().await;
         let turn = turn.map_err(|_| io::ErrorKind::Interrupted)?;
+        // In a task of its own, which the timeout below does not cut: the look-up goes on in its
+        // thread in any case, and the turn with it.
         let looking = tokio::spawn(async move {
             let _turn = turn;
             resolver.resolve(&host).await

@@ -57,6 +57,7 @@ impl FromStr for ConversationScope {
     type Err = InvalidScope;
 
     fn from_str(text: &str) -> Result<Self, InvalidScope> {
+        // A scope stands in a line of the book, whose words are parted by spaces.
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         let parts = parts(text);
         let last_is_there = parts.last().is_some_and(|part| !part.is_empty());

@@ -52,6 +52,7 @@ async fn run(
                 .await;
         });
     }
+    // The port is free for whoever starts next while the last connections end.
     drop(listener);
 
     connections.close();

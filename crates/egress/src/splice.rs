@@ -75,6 +75,7 @@ impl SplicePipe {
 
     /// For the next flow, if nothing of this one is left in it.
     pub(crate) fn give_back(self) {
+        // One with bytes left in it would hand them to another conversation's flow.
         if self.held == 0 {
             PIPES.with_borrow_mut(|spare| {
                 if spare.len() < SPARE {
@@ -96,6 +97,7 @@ impl SplicePipe {
                 Ok(splice(from, None, &self.write, None, CAPACITY, FLAGS)?)
             });
             match moved {
+                // The runtime has cleared its readiness and the loop asks it to wake us.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Poll::Ready(Err(error)),
                 Ok(moved) => {

@@ -170,6 +170,8 @@ impl PeekedStream {
         }
         let Self { stream, ahead, .. } = self;
         let quiet = poll_fn(|cx| {
+            // One byte is read, and kept: a byte that came unasked would be the beginning of an
+            // answer to nobody.
             let read = poll_read_into(Pin::new(stream.any()), cx, ahead, 1);
             Poll::Ready(read.is_pending())
         });
@@ -191,6 +193,8 @@ impl AsyncRead for PeekedStream {
         buffer.put_slice(&this.ahead[..length]);
         this.ahead.drain(..length);
         if this.ahead.is_empty() {
+            // Let go, not only emptied: thousands of idle tunnels would each keep what their first
+            // bytes took.
             this.ahead = Vec::new();
         }
         Poll::Ready(Ok(()))

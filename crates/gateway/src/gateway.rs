@@ -188,6 +188,8 @@ impl Gateway {
             parts.settings.spending,
             Arc::clone(&parts.clock),
         );
+        // Known to the counters before it is asked, so that a rate of failures is seen from the
+        // first one on.
         parts.metrics.expect_model(&parts.settings.model);
         let toolsets = Arc::new(parts.toolsets);
         let outbox = Outbox::new(OutboxParts {

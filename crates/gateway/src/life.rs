@@ -183,8 +183,12 @@ impl Gateway {
         let queue = MessageStage::Queue.name();
         self.traces
             .stage(message.row(), || SpanNote::since(queue, message.since()));
+        // Caught here, where the message is still known: a panic would otherwise leave it open, to
+        // be begun anew and to panic again with every start.
         let working = AssertUnwindSafe(self.work(message, control)).catch_unwind();
         let worked = tokio::select! {
+            // First: a turn that waits for a person is dropped before it can take the stop for an
+            // answer.
             biased;
             () = self.approvals.questions.left_waiting(message.row()) => {
                 self.turn_ended(message, TurnEnd::Deferred, begun);
@@ -195,6 +199,7 @@ impl Gateway {
         };
         let worked = worked.unwrap_or(Err(HandleError::Panicked));
         self.settle_steering(control, worked.is_ok()).await;
+        // Its run has ended, so another may have its place; the ticker does not look at messages.
         if message.is_scheduled() {
             self.schedule_wake.notify_one();
         }
@@ -269,6 +274,8 @@ impl Gateway {
         } else {
             self.inbox.begin(message.row()).await?
         };
+        // One that got no further than its question has not run, so it is asked about again instead
+        // of being given up.
         if attempts > 1 && happens_once && !self.only_asked(message.row()).await? {
             return Err(HandleError::NotRepeated);
         }
@@ -288,6 +295,7 @@ impl Gateway {
         };
         tokio::select! {
             done = working => done,
+            // Never ends by itself: it goes on for as long as the work does and is dropped with it.
             never = self.show_typing(message) => match never {},
         }
     }
@@ -298,6 +306,7 @@ impl Gateway {
         message: &AcceptedMessage,
         control: &TurnControl,
     ) -> Result<DeliveredReply, HandleError> {
+        // Before the history is read, or the model would be shown what was just put away.
         let reset_note = self.reset_if_due(message).await?;
         let session = self.open_session(message, control).await?;
         let streaming = self.settings.streaming.as_ref();

@@ -58,6 +58,7 @@ impl AdapterState for StoredAdapterState {
         changes: &'a [StateChange],
     ) -> BoxFuture<'a, Result<(), AdapterStateError>> {
         async move {
+            // All sizes before any write: half of what belongs together is worse than none.
             for (key, value) in changes {
                 check_size(key, value.as_deref().unwrap_or_default())?;
             }

@@ -104,6 +104,8 @@ impl GatewayLock {
 
 impl Drop for GatewayLock {
     fn drop(&mut self) {
+        // While the lock is still held, which goes with the file after this: later it could be the
+        // next one's.
         let _ = fs::remove_file(self.folder.join(PID));
     }
 }

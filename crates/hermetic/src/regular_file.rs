@@ -14,6 +14,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         .read(true)
         .custom_flags(waits_for_nobody.bits().cast_signed())
         .open(path)?;
+    // Asked of what was opened: the name may stand for something else by now.
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::other("it is no file")),

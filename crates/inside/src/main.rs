@@ -25,6 +25,8 @@ fn main() -> ExitCode {
 fn play(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let role = words.next();
     match role.as_deref().and_then(|word| word.to_str()) {
+        // Before a word of the command line is obeyed: whatever this becomes, it is under the
+        // filter.
         Some("sealed") => match hermetic_native::cage::filter_calls() {
             Ok(()) if words.next().is_some_and(|word| word == "serve") => {
                 hermetic_warden::serve::main(words)

@@ -15,6 +15,8 @@ static BEFORE: OnceLock<Option<u64>> = OnceLock::new();
 /// up to it, others cannot wait on a descriptor beyond 1,023.
 pub fn raise() -> u64 {
     let limit = getrlimit(Resource::Nofile);
+    // Noted once, before the first raise: a second one would take the raised limit for the
+    // ordinary.
     BEFORE.get_or_init(|| limit.current);
     let wanted = limit
         .maximum

@@ -54,6 +54,7 @@ async fn serve(
         let cut = cut.clone();
         connections.spawn(async move { cut.run_until_cancelled(answering).await });
     }
+    // The port is free for whoever starts next while the last answers are finished.
     drop(listener);
     connections.close();
     if timeout(grace, connections.wait()).await.is_err() {
@@ -89,6 +90,7 @@ async fn answer(
         // How a stranger's connection failed matters to nobody.
         _ = serving.as_mut() => return,
         () = tracked.over() => return,
+        // What is being answered is finished, and the client told that no other request is taken.
         () = stop.cancelled() => serving.as_mut().graceful_shutdown(),
     }
     tokio::select! {
@@ -105,6 +107,7 @@ struct RequestBody {
 
 impl RequestBody {
     fn new(body: Incoming, connection: Arc<TrackedConnection>) -> Self {
+        // A request without a body is whole with its head, and its body is perhaps never polled.
         if body.is_end_stream() {
             connection.request_came();
         }
@@ -168,6 +171,7 @@ impl HttpBody for ResponseBody {
 }
 
 impl Drop for ResponseBody {
+    // Dropped in any case, also when the client went away or nobody read the body to its end.
     fn drop(&mut self) {
         self.connection.answered();
     }

@@ -116,6 +116,8 @@ impl ConnectionTable {
         let from = PeerNetwork::of(peer);
         let mut state = self.state();
         let same = state.open.values().filter(|entry| entry.from == from);
+        // The own address first: whoever fills his share pays with a connection of his own, and of
+        // nobody else's.
         if !from.is_this_machine() && same.count() >= self.bounds.each_address {
             state.cut_idlest(|entry| entry.from == from)?;
         }
@@ -221,6 +223,7 @@ impl TrackedConnection {
             let idle = idle.filter(|(_, entry)| entry.phase != ConnectionPhase::Answering);
             let heaviest = idle.max_by_key(|(_, entry)| entry.body_bytes);
             match heaviest.map(|(id, entry)| (*id, entry.body_bytes)) {
+                // One that holds nothing is not cut: it would make no room.
                 Some((id, 1..)) => state.cut(id),
                 _ => return,
             }

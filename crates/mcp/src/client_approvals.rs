@@ -125,6 +125,7 @@ impl ClientApprovals<'_> {
 
 fn allows(answer: &ElicitResult) -> bool {
     let content = answer.content.as_ref();
+    // Both: some clients accept a form without anybody having seen it.
     answer.action == ElicitationAction::Accept
         && content.and_then(|content| content.get(ALLOW)) == Some(&Value::Bool(true))
 }

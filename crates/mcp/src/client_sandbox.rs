@@ -71,6 +71,7 @@ impl ToolWorkplace for ClientSandbox {
 
 impl ClientSandboxState {
     async fn enter(&self) -> Result<Arc<Sandbox>, NoSandbox> {
+        // Held while it is made: two first calls of one client must not get two sandboxes.
         let mut living = self.living.lock().await;
         if let Some(living) = living
             .as_ref()
@@ -79,6 +80,7 @@ impl ClientSandboxState {
             return Ok(Arc::clone(living.sandbox.sandbox()));
         }
         if let Some(dead) = living.take() {
+            // Seen out before the place is taken: the dead one still holds it.
             take_down(self.sandboxes.clone(), dead).await;
         }
         if !self.sandboxes.take_place() {
@@ -137,6 +139,7 @@ async fn take_down(sandboxes: ClientSandboxes, living: LivingSandbox) {
     } = living;
     let id = sandbox.id().clone();
     if let Some(egress_port) = egress_port {
+        // The way out first: what is left of its connections leads into the sandbox.
         egress_port.close().await;
     }
     match sandbox.destroy().await {
@@ -145,6 +148,8 @@ async fn take_down(sandboxes: ClientSandboxes, living: LivingSandbox) {
             tracing::error!(sandbox = %id, %error, "a sandbox could not be taken down");
         }
     }
+    // Only now: a sandbox that is still being destroyed takes as much of the machine as a living
+    // one.
     sandboxes.give_place_back();
 }
 

@@ -54,6 +54,8 @@ pub enum HttpEndpointError {
 
 impl HttpEndpoint {
     pub async fn open(at: SocketAddr, token: &Secret) -> Result<Self, HttpEndpointError> {
+        // Refused here and not by a firewall: whoever reaches this port and has the token runs
+        // commands.
         if !at.ip().is_loopback() {
             return Err(HttpEndpointError::NotLoopback(at));
         }
@@ -108,6 +110,7 @@ async fn serve(
         ConnectionBounds::of(MOST_MCP_CONNECTIONS),
     );
     serve_http(listener, router, stop, HTTP_DRAIN_GRACE).await;
+    // After the last connection: a client that is still there could make another sandbox.
     sandboxes.close().await;
     Ok(())
 }

@@ -16,6 +16,8 @@ impl MemoryEntries {
     pub fn parse(text: &str) -> Self {
         let mut entries: Vec<String> = Vec::new();
         for entry in text.split(ENTRY_SEPARATOR).map(str::trim) {
+            // Hermes does the same when it reads the file, so both count the same length against
+            // the bound.
             if !entry.is_empty() && !entries.iter().any(|known| known == entry) {
                 entries.push(entry.to_owned());
             }
@@ -72,6 +74,7 @@ impl MemoryEntries {
         let Some((at, first)) = found.next() else {
             return Err(BadOperation::NoMatch(text.to_owned()));
         };
+        // Two entries that are the same word by word are one for whoever names them.
         match found.find(|(_, entry)| *entry != first) {
             Some(_) => Err(BadOperation::SeveralMatch(text.to_owned())),
             None => Ok(at),
@@ -85,6 +88,9 @@ impl MemoryEntries {
             return String::new();
         }
         let mut shown: Vec<String> = Vec::new();
+        // A file of Hermes or a bound that was lowered may have more than the bound. Twice the
+        // largest bound is still less than the scan looks at, so nothing is shown of which it did
+        // not see the end.
         let mut room = limit.saturating_mul(2);
         for entry in self.iter() {
             let size = entry.chars().count();
@@ -93,6 +99,8 @@ impl MemoryEntries {
             }
             room -= size;
             shown.push(match scan::first_finding(entry, ScanScope::Strict) {
+                // Looked at again when it is shown, although it was when it was written: the file
+                // of Hermes never was, and the patterns may have become stricter since.
                 None => entry.to_owned(),
                 Some(finding) => format!(
                     "[BLOCKED: an entry of {} is not shown: {finding}]",

@@ -188,6 +188,8 @@ impl Memories {
         if !settings.enabled {
             return Err(MemoryError::Off);
         }
+        // Before anything else is done with it: what waits for a person lies in the store just as
+        // what is remembered.
         let change = self.redacted(change);
         if self.settings.write_approval {
             // What cannot be done is said now, and not to the person who reviews it.
@@ -200,6 +202,8 @@ impl Memories {
                 "message": "Not remembered yet: it waits for a person to approve it (/memory pending).",
             }));
         }
+        // Looked at by the write itself, where the rows are counted, so that many strangers at once
+        // do not each find the last place.
         let most_rows = if is_guest { MOST_ROWS / 2 } else { MOST_ROWS };
         let entries = self.apply(owner, &change, (false, most_rows), now).await?;
         Ok(json!({
@@ -222,10 +226,14 @@ impl Memories {
         let name = owner.to_string();
         for _ in 0..TRIES {
             let rows = self.rows.of(&name).await?;
+            // Read anew at each try, and the change made on what was read: writing the text of the
+            // first try would undo what the other one wrote.
             let (entries, expected) = self.found(owner, change.target, &rows);
             let before = entries.text();
             let entries = self.changed(entries, change)?;
             let text = entries.text();
+            // A person's word is written even where it changes nothing: the count of those is how
+            // conversations learn that they have to look anew.
             if text == before && !by_person {
                 return Ok(entries);
             }
@@ -241,6 +249,8 @@ impl Memories {
                 return Ok(entries);
             }
             let is_new = |row: &MemoryRow| row.target == change.target.name();
+            // The write says no for two reasons. Looked up again, a row that is there now means
+            // that somebody was faster, and none that there is no room for a new one.
             if expected == 0 && !self.rows.of(&name).await?.iter().any(is_new) {
                 return Err(MemoryError::Full);
             }
@@ -260,6 +270,8 @@ impl Memories {
             changed = changed.with(operation)?;
         }
         let (size, limit) = (changed.chars(), self.of_target(change.target).char_limit);
+        // Only what makes it longer is refused: with a limit that was lowered, nobody could
+        // otherwise remove anything.
         if size > limit && size >= before {
             return Err(MemoryError::TooLong {
                 size: fraction(size, limit),

@@ -66,6 +66,7 @@ impl MemoryChange {
             Some(_) => return Err(BadOperation::Target),
         };
         let operations = match arguments.get("operations") {
+            // An empty list beside an action is no list to Hermes, and so it is none here.
             Some(Value::Array(list)) if !list.is_empty() => {
                 if list.len() > MOST_OPERATIONS {
                     return Err(BadOperation::Operations);
@@ -150,6 +151,7 @@ pub(crate) fn acceptable(content: &str) -> Result<(), BadOperation> {
     if content.chars().count() > LONGEST_ENTRY {
         return Err(BadOperation::TooLong);
     }
+    // Read back, it would become two entries.
     if content.lines().any(|line| line.trim() == "§") {
         return Err(BadOperation::Separator);
     }

@@ -46,12 +46,15 @@ impl fmt::Display for ScanFinding {
 
 /// What stands out first; nothing in an ordinary text.
 pub fn first_finding(text: &str, scope: ScanScope) -> Option<ScanFinding> {
+    // First, and in the whole text: a character of width zero inside a word would hide it from
+    // everything that compares words below.
     if let Some(character) = text.chars().find(|&character| is_invisible(character)) {
         return Some(ScanFinding::Invisible(character));
     }
     let folded: String = text
         .chars()
         .take(MOST_SCANNED)
+        // Wide and styled letters become plain ones, which a model reads as the same words.
         .nfkc()
         .flat_map(char::to_lowercase)
         .collect();
@@ -71,6 +74,7 @@ pub fn first_finding(text: &str, scope: ScanScope) -> Option<ScanFinding> {
         let mut known = known.filter(|(_, fragment)| folded.contains(fragment));
         known.next().map(|(kind, _)| *kind)
     });
+    // In the folded text and not in its words: the signs of a path or a tag are what is looked for.
     let fragment = strict.flatten();
     let found = fragment.or_else(|| folded.lines().find_map(|line| in_line(line, scope)));
     found.map(ScanFinding::Words)

@@ -16,6 +16,8 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Option<(String, bool)>>
         Err(error) => return Err(error),
     }
     let mut bytes = Vec::new();
+    // One byte more than is wanted tells whether there is more, whatever length the file had a
+    // moment ago.
     File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     let is_cut = bytes.len() as u64 > most;
     bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));

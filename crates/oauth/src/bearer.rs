@@ -104,6 +104,8 @@ impl BearerLogin {
 
     /// Remembers what the server wants, for the next login.
     pub async fn note(&self, challenge: AuthChallenge) -> Result<(), BearerError> {
+        // Looked at without the lock first: a server says the same with every call, and each would
+        // write the file.
         if self.0.file.load()?.challenge.as_ref() == Some(&challenge) {
             return Ok(());
         }
@@ -153,6 +155,8 @@ impl SharedLogin {
                 false => Err(self.over("it cannot be renewed")),
             };
         };
+        // Before the refresh token is spent: it is good for one use, and what replaces it has to
+        // have a place.
         let room = locked.reserve()?;
         let asked = self.ask(&login, &refresh, now).await;
         let given = match asked {
@@ -172,6 +176,8 @@ impl SharedLogin {
         login.refresh = given.refresh.or(Some(refresh));
         login.expires_seconds = given.expires.map(Timestamp::seconds);
         login.scope = given.scope.or(login.scope);
+        // Hidden before it is written and before anybody has it: from then on it may turn up in any
+        // text.
         self.hide(&login);
         let access = login.access.clone();
         state.login = Some(login);

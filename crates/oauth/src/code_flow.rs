@@ -83,6 +83,8 @@ impl ExpectedAnswer<'_> {
             found.map(|(_, value)| value.as_str())
         };
         let state = field("state").unwrap_or_default();
+        // First of all, and in constant time: without the state, whatever else stands there is not
+        // an answer to this login.
         if !bool::from(state.as_bytes().ct_eq(self.state.expose().as_bytes())) {
             return Err(LoginError::OtherState);
         }

@@ -166,6 +166,7 @@ impl AuthorityMetadata {
         };
         let authorization = endpoint("authorization_endpoint")?;
         let token = endpoint("token_endpoint")?;
+        // Refused and not done without: the code would be good for whoever sees it on its way.
         if !lists(document, "code_challenge_methods_supported", "S256") {
             return Err(LoginError::NoPkce(legible(&issuer)));
         }

@@ -57,6 +57,7 @@ impl<'a> LoginAttempt<'a> {
         let login = kept.login.filter(own);
         let resource = ProtectedResource::of(&self.http.to_server(), &server, &challenge).await?;
         let authority = AuthorityMetadata::of(&named, &server, &resource).await?;
+        // Before anything is asked of that authority, a registration included.
         self.check_issuer(&authority.issuer, login.as_ref())?;
         let scope = self.scope(&challenge, &resource, &authority, login.as_ref());
         let redirect = listener.address(self.settings);
@@ -198,6 +199,8 @@ impl PendingLogin<'_> {
     /// Trades the code for tokens and keeps them.
     pub async fn finish(self, code: &Secret) -> Result<(), LoginError> {
         let attempt = &self.attempt;
+        // The lock and the room before the code is spent: it is good for one use, like a refresh
+        // token.
         let locked = attempt.file.lock().await?;
         let room = locked.reserve()?;
         let endpoint = TokenEndpoint {

@@ -155,6 +155,8 @@ impl LoginFile {
     pub(crate) fn load(&self) -> Result<LoginState, LoginFileError> {
         let opened = OpenOptions::new()
             .read(true)
+            // A link could lead to a file of another's, whose rights are the ones that would be
+            // looked at below.
             .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
             .open(&self.path);
         let file = match opened {
@@ -167,6 +169,7 @@ impl LoginFile {
         let about = file
             .metadata()
             .map_err(|error| self.failed("read", error))?;
+        // Looked at on the file that was opened: by its name it might be another by now.
         if about.mode() & 0o077 != 0 {
             return Err(LoginFileError::Shared {
                 path: self.path.clone(),
@@ -196,6 +199,8 @@ impl LoginFile {
         self.give_to_owner(&lock).map_err(failed)?;
         let deadline = Instant::now() + LOCK_PATIENCE;
         loop {
+            // Tried again and not waited for: the other may be a gateway that hangs, and this runs
+            // on a thread that others need.
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
                 Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
@@ -258,6 +263,8 @@ impl LockedFile {
             let mut file = private(&aside)?;
             self.file.give_to_owner(&file)?;
             file.set_len(0)?;
+            // Written full and not only lengthened: a hole in a file takes no room until it is
+            // filled.
             file.write_all(&vec![b' '; LARGEST_FILE])?;
             file.sync_all()?;
             Ok(file)
@@ -286,6 +293,8 @@ impl LockedFile {
         let mut written = || {
             file.rewind()?;
             file.write_all(text.expose().as_bytes())?;
+            // Shortened after it is written, so that the room is never given up before the login
+            // stands in it.
             file.set_len(text.expose().len() as u64)?;
             file.sync_all()?;
             fs::rename(&room.aside, &self.file.path)?;

@@ -63,6 +63,7 @@ impl RedirectListener {
     ) -> Result<Secret, LoginError> {
         let (send, mut callbacks) = mpsc::channel(1);
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        // Dropped with the wait, and with it every connection that is still open.
         let mut connections = JoinSet::new();
         loop {
             let callback: Callback = tokio::select! {

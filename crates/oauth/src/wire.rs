@@ -62,6 +62,8 @@ impl AuthorityClient {
             }
         };
         let failed = |error: reqwest::Error| LoginError::Client(error.to_string());
+        // In the client's own resolver: a look before the request could be answered differently by
+        // the time it is made.
         let public = builder().dns_resolver(Arc::new(PublicResolver));
         Ok(Self {
             anywhere: builder().build().map_err(failed)?,
@@ -79,6 +81,8 @@ impl AuthorityClient {
     pub(crate) async fn named_by(&self, server: &Url) -> AuthorityRoute {
         let is_inside = match AddressRule::of_server(server) {
             AddressRule::OnThisMachine | AddressRule::Private => true,
+            // Only the proxy knows what the name leads to, so that it is taken for a name of the
+            // world.
             AddressRule::Remote if self.is_proxied => false,
             AddressRule::Remote => {
                 let found = addresses(server.host_str().unwrap_or_default()).await;

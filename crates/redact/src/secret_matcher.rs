@@ -29,7 +29,7 @@ impl SecretMatcher {
     pub(crate) fn new(known: impl IntoIterator<Item = Secret>, settings: RedactorSettings) -> Self {
         let mut forms = SecretForms::default();
         let mut ignored = 0;
-        // Three bytes is what the filter needs at the least.
+        // The index is looked up by the first four bytes: it finds nothing that is shorter.
         let shortest = settings.shortest_known.max(4);
         for secret in known {
             if secret.expose().len() < shortest {
@@ -93,6 +93,8 @@ impl SecretMatcher {
         let ahead = TextAhead::new(rest, AHEAD);
         let mut marks = PlaceMarks::default();
         if candidate.may_start {
+            // And what may stand behind an encoding: a character that is shared with what follows,
+            // and padding.
             let exact = TextAhead::new(rest, self.longest_form + 4);
             marks.add(self.plain.longest(exact)?.map(|length| 0..length));
             if let Some(length) = self.wrapped.longest(exact)? {

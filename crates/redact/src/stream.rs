@@ -145,6 +145,8 @@ impl StreamRedactor {
             }
             self.next = at + 1;
         }
+        // Nothing that is looked for begins with fewer than three bytes; two that are left may be
+        // its first ones.
         let unfinished = if last { 0 } else { 2 };
         self.next = self.next.max(self.held.len().saturating_sub(unfinished));
     }
@@ -187,6 +189,7 @@ impl StreamRedactor {
 
     /// Gives out what lies before `next`: no mark that is still to be found starts there.
     fn give(&mut self, out: &mut Vec<u8>) {
+        // A rule may mark what stands well behind its place, so they were not found in their order.
         self.marks.sort_unstable_by_key(|mark| mark.start);
         let ready = self.marks.partition_point(|mark| mark.start < self.next);
         for mark in self.marks.drain(..ready) {

@@ -38,6 +38,8 @@ pub(crate) async fn follow(
     let mut dropped = None;
     loop {
         let ended = {
+            // Made anew for each link: a request to end it that was lost with the last one is made
+            // again.
             let stopped = async {
                 stop.cancelled().await;
                 interrupted = true;
@@ -47,6 +49,8 @@ pub(crate) async fn follow(
             };
             tokio::select! {
                 ended = gathered.follow(&mut running) => ended,
+                // Never ready: the command's end is heard by following it, with all that it still
+                // had to say.
                 never = stopped => match never {},
             }
         };
@@ -57,6 +61,7 @@ pub(crate) async fn follow(
             }
             Err(WardenCallError::LinkLost) => {}
             Err(WardenCallError::Failed(failure))
+                // Only after a drop: a warden that never knew of it has failed in another way.
                 if dropped.is_some() && failure.kind == FailureKind::NoSuchRun =>
             {
                 guard.disarm();
@@ -67,11 +72,14 @@ pub(crate) async fn follow(
         tracing::warn!(%sandbox, "the link dropped while a command ran");
         match reach(way_back, sandbox, stop).await {
             ReachOutcome::Warden(warden) => {
+                // From the byte that was seen last, so that nothing is told twice.
                 running = warden.attach(run.clone(), gathered.seen()).await?;
                 guard.warden = warden;
                 dropped = Some(DroppedLink::PickedUp);
             }
             ReachOutcome::Nobody(known) => {
+                // Nobody to tell: the host is out of reach, and the command's own timeout ends it
+                // there.
                 guard.disarm();
                 return Ok(gathered.finished(unknown_end(), interrupted, Some(known)));
             }

@@ -104,6 +104,7 @@ pub async fn gather(
         {
             let _ = input.end().await;
         }
+        // Never ready: the command's end decides, and it may come long after its last input.
         std::future::pending::<Infallible>().await
     };
     let stopped = async {
@@ -111,6 +112,8 @@ pub async fn gather(
         interrupted = true;
         // The command may end by itself before the request arrives.
         let _ = timeout(END_GRACE, end).await;
+        // The command's end is heard by following it. Whoever is still here after this time has a
+        // warden that does not keep its word.
         sleep(END_GRACE).await;
     };
     let follow = gathered.follow(&mut running);
@@ -172,6 +175,7 @@ impl<'a> GatheredOutput<'a> {
         loop {
             match running.next().await? {
                 Some(RunEvent::Out(bytes)) => {
+                    // Heard whole, before anything is left out of what is kept.
                     self.tell(OutputStream::Out, &bytes);
                     self.stdout.push(&bytes);
                 }

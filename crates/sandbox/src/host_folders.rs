@@ -61,6 +61,7 @@ pub fn risk_of_showing(path: &Path, writable: bool) -> Option<&'static str> {
         return Some("it is somebody's whole home, with keys and start-up files");
     }
     if !writable {
+        // What follows is about writing only: reading these is what most mounts are for.
         return None;
     }
     if SYSTEM.iter().any(|part| path.starts_with(part)) || path == Path::new("/var") {

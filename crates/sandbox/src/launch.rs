@@ -18,6 +18,8 @@ pub async fn launch(
     let (hand_over, handed) = oneshot::channel();
     let id = id.clone();
     tokio::spawn(async move {
+        // What comes back from the send is what nobody took: a sandbox that nobody will ever ask
+        // for.
         if let Err(Ok(unwanted)) = hand_over.send(start.await) {
             // The link first: it keeps the sandbox busy.
             drop(unwanted);

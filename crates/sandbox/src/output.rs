@@ -44,6 +44,8 @@ impl HeadTail {
         self.total += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(self.head_bound - self.head.len()));
         self.head.extend_from_slice(head);
+        // Cut before it is joined: a piece that is longer than the tail must not be copied as a
+        // whole.
         let rest = &rest[rest.len().saturating_sub(self.tail_bound)..];
         let over = (self.tail.len() + rest.len()).saturating_sub(self.tail_bound);
         self.tail.drain(..over);

@@ -100,6 +100,8 @@ const fn range(
 
 impl CronExpression {
     pub fn parse(text: &str) -> Result<Self, InvalidCronExpression> {
+        // Before it is taken apart: a list of a megabyte would be kept with the row and shown in
+        // every listing.
         if text.chars().count() > MOST_CHARACTERS {
             return Err(InvalidCronExpression::TooLong);
         }
@@ -121,6 +123,8 @@ impl CronExpression {
             days: DAY.read(day)?,
             months: MONTH.read(month)?,
             weekdays,
+            // By how it is written and not by which days are in it: `1-31` with a weekday means
+            // either of them to cron, and `*` means the weekday alone.
             any_day: day == "*",
             any_weekday: weekday == "*",
         };
@@ -151,6 +155,8 @@ impl CronExpression {
         let mut at = next_minute(after)?;
         let mut days = 0;
         loop {
+            // By whole days where the day is not meant: minutes of the years until a 29 February
+            // would be millions of steps.
             if !self.is_on(at.date()) {
                 days += 1;
                 if days > MOST_DAYS {
@@ -215,6 +221,8 @@ impl CronExpression {
         let weekday = date.weekday().to_sunday_zero_offset().unsigned_abs();
         let by_weekday = self.weekdays.has(weekday);
         let day = match (self.any_day, self.any_weekday) {
+            // Cron's own oddity, which people rely on: with both fields written, one of them is
+            // enough.
             (false, false) => by_number || by_weekday,
             _ => by_number && by_weekday,
         };
@@ -257,6 +265,7 @@ impl FieldRange {
 
     /// `*`, `5`, `1-5`, each with a step behind it: `*/15`. A number with a step goes to the end.
     fn read_part(&self, part: &str, set: &mut BitSet) -> Option<()> {
+        // `step_by` panics with a step of zero.
         let (which, step) = match part.split_once('/') {
             Some((which, step)) => (
                 which,
@@ -325,6 +334,8 @@ impl BitSet {
 }
 
 fn next_minute(at: &Zoned) -> Option<Zoned> {
+    // On the seconds of the epoch and not on the clock on the wall, so that the hour which comes
+    // twice is walked through twice.
     let seconds = at.timestamp().as_second().div_euclid(60) * 60 + 60;
     let next = jiff::Timestamp::from_second(seconds).ok()?;
     Some(next.to_zoned(at.time_zone().clone()))

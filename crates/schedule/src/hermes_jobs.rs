@@ -68,6 +68,8 @@ impl HermesJobs {
                 None => read.unreadable += 1,
             }
         }
+        // Counted with what cannot be read, so that whoever imports is told that something was
+        // left.
         read.unreadable += list.len().saturating_sub(MOST_JOBS);
         Ok(read)
     }
@@ -114,6 +116,7 @@ impl HermesJob {
 
 /// A record of `kind` with what belongs to it, or the text that somebody wrote.
 fn schedule(value: &Value) -> Option<String> {
+    // Somebody who edits the file by hand writes the text itself.
     let Value::Object(record) = value else {
         return value.as_str().map(str::to_owned);
     };

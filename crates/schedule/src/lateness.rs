@@ -42,6 +42,8 @@ pub fn lateness(
     let grace = match schedule {
         Schedule::Once(_) => GRACE_OF_ONCE,
         Schedule::Every(_) | Schedule::Cron(_) => {
+            // From the moment that was due, not from now: an irregular expression has another gap
+            // at each place.
             let next = schedule.next_after(due, anchor, zone);
             let period = next.map_or(MOST_GRACE, |next| next.since(due));
             (period / 2).clamp(LEAST_GRACE, MOST_GRACE)

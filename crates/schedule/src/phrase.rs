@@ -14,6 +14,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
         "w" | "week" | "weeks" => 7 * 86_400,
         _ => return None,
     };
+    // `every hour` has no number, and means one.
     let number: u64 = match number {
         "" => 1,
         number => number.parse().ok()?,
@@ -88,10 +89,13 @@ fn time_of_day(text: &str) -> Option<(u8, u8)> {
     };
     let (hour, minute) = text.split_once(':').unwrap_or((text, "00"));
     let number = |text: &str, digits: std::ops::RangeInclusive<usize>| {
+        // Minutes have two digits: `9:5` may be meant as five past or as ten to ten, so it is not
+        // guessed.
         let fits = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         text.parse::<u8>().ok().filter(|_| fits)
     };
     let (hour, minute) = (number(hour, 1..=2)?, number(minute, 2..=2)?);
+    // Twelve comes first in both halves: 12am is midnight and 12pm noon.
     let hour = match half {
         Some(half) => (1..=12).contains(&hour).then(|| hour % 12 + half)?,
         None => hour,

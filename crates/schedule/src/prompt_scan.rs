@@ -70,11 +70,14 @@ pub fn scan_prompt(prompt: &str) -> Result<(), RefusedPrompt> {
     if prompt.trim().is_empty() {
         return Err(RefusedPrompt::Empty);
     }
+    // Before anything walks through it: what follows makes several copies of the prompt.
     if prompt.len() > MOST_PROMPT_BYTES {
         return Err(RefusedPrompt::TooLong {
             bytes: prompt.len(),
         });
     }
+    // Before the patterns: a hidden character inside a word would split it for them, and a model
+    // reads over it.
     if let Some(code) = invisible(prompt) {
         return Err(RefusedPrompt::Invisible { code });
     }

@@ -50,6 +50,8 @@ impl Schedule {
         let text = text.trim();
         let lower = text.to_ascii_lowercase();
         let unknown = || InvalidSchedule::Unknown { text: shown(text) };
+        // Weekdays are looked for first, with and without the word: `every monday 9am` begins like
+        // a period, and read as one it would be refused.
         let every = lower.strip_prefix("every ").map(str::trim);
         if let Some(expression) = phrase::weekly(every.unwrap_or(&lower)) {
             return cron(&expression);
@@ -66,9 +68,13 @@ impl Schedule {
                 false => Err(unknown()),
             };
         }
+        // Six fields and more go there too: cron's own words for what is wrong help more than a
+        // list of examples.
         if lower.starts_with('@') || lower.split_whitespace().count() >= 5 {
             return cron(text);
         }
+        // By its shape, so that `9am` and the like get the list of examples and not an error of a
+        // calendar's parser. Bytes, for a slice could cut a letter of the person's in two.
         let is_date =
             lower.len() >= 10 && lower.as_bytes()[4] == b'-' && lower.as_bytes()[7] == b'-';
         match is_date {
@@ -82,6 +88,8 @@ impl Schedule {
             text: shown(text),
             why: error.to_string(),
         };
+        // With an offset it is a moment whatever zone is configured; only what has none is read in
+        // that zone.
         let at: Timestamp = match text.parse::<jiff::Timestamp>() {
             Ok(at) => at.into(),
             Err(_) => {
@@ -109,6 +117,8 @@ impl Schedule {
                 let period = i64::try_from(period.as_millis())
                     .ok()
                     .filter(|period| *period > 0)?;
+                // Nothing here may overflow: rows and clocks can hold anything, and one such row
+                // must not end the ticker of all jobs.
                 let passed = after.millis().saturating_sub(anchor.millis());
                 // On a grid from the beginning, so that a late run does not move those after it.
                 let count = passed.div_euclid(period).saturating_add(1).max(1);

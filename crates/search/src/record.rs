@@ -73,6 +73,8 @@ impl RecordParser {
             return Ok(None);
         };
         let length = usize::try_from(u32::from_be_bytes(*head)).unwrap_or(usize::MAX);
+        // Judged before the record is waited for: a length that was made up would have us collect
+        // for ever.
         if length > LONGEST_RECORD {
             return Err(MalformedRecord);
         }

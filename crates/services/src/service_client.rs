@@ -74,6 +74,8 @@ impl ServiceClient {
             .timeout(patience)
             // A redirect would carry the key to a host that nobody configured.
             .redirect(redirect::Policy::none())
+            // Nothing is taken from the environment: the proxy was read once, together with whom it
+            // is not for.
             .no_proxy();
         if let Some(proxy) = proxy {
             builder = builder.proxy(proxy.for_client());

@@ -77,12 +77,16 @@ impl Sandboxes {
     ) -> Result<Option<MovedIn>, LeaseError> {
         let here = self.plan_of(conversation).backend;
         for entry in self.ledger.set_aside_of(conversation).await? {
+            // One that is to be destroyed is not taken back, whatever its row says: its person
+            // asked for its end.
             if entry.backend != here || self.unfinished.contains(&entry.id) {
                 continue;
             }
             self.ledger.take_back(&entry.id).await?;
             match self.bring_back(&entry).await {
                 Ok((spec, sandbox)) => return Ok(Some(MovedIn::alone(spec, sandbox))),
+                // Set aside again and on to an older one: it may be on another engine today, and
+                // found again tomorrow.
                 Err(error) if error.is_gone() => {
                     self.ledger.set_aside(&entry.id, self.now()).await?;
                 }

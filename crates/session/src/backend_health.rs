@@ -38,6 +38,8 @@ impl Sandboxes {
             Some(PartHealth::Degraded { since, .. }),
         ) = (before, seen.get_mut(kind.name()))
         {
+            // Since the first failure in a row, or each new one would make the trouble look as if
+            // it had just begun.
             *since = first;
         }
     }

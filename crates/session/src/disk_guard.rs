@@ -220,6 +220,9 @@ impl Sandboxes {
 
     async fn look_at_disk(&self, guard: &DiskGuard, ballast: &mut BallastFile, left: &SpaceLeft) {
         let reserve = guard.reserve(left);
+        // What is free only because our own file gave way is not room that may be used: taken for
+        // it, the guard would open again at once, and the next writer would take the store's last
+        // reserve.
         let free = left.free.saturating_sub(ballast.released());
         // What was once too little is enough only with something to spare, or it would change all the time.
         let enough = match guard.is_low() {
@@ -227,7 +230,11 @@ impl Sandboxes {
             false => reserve,
         };
         let is_low = free < enough || left.files.is_some_and(|files| files < FEWEST_FILES);
+        // Before anything that takes time: no new sandbox is given out while those that are there
+        // are counted.
         guard.is_low.store(is_low, Ordering::SeqCst);
+        // Given up only when the store itself is about to find no room, and taken back with twice
+        // the reserve free, so that the file does not come and go.
         if left.free < ballast.size(reserve) {
             ballast.release();
         } else if !is_low && left.free > 2 * enough {
@@ -264,6 +271,7 @@ impl Sandboxes {
         let entries = match self.ledger.entries(RowOwner::ThisGateway).await {
             Ok(entries) => entries,
             Err(error) => {
+                // Said once: this is looked at ten times a second.
                 if !std::mem::replace(&mut guard.counted().no_ledger, true) {
                     tracing::error!(%error, "the ledger cannot be read");
                 }
@@ -299,6 +307,8 @@ impl Sandboxes {
             );
             self.stop_writer(guard, entry).await;
             let mut counted = guard.counted();
+            // What all have now counts as nobody's fault, and the next count comes at once: one
+            // stop may not have been enough.
             counted.baseline = each;
             counted.rests_until = None;
         }
@@ -306,6 +316,7 @@ impl Sandboxes {
     }
 
     async fn stop_writer(&self, guard: &DiskGuard, entry: &LedgerEntry) {
+        // Noted before it is stopped: its turn ends with the sandbox, and asks at once why.
         guard.stopped().insert(entry.conversation.clone());
         // First of all it writes no more: the ledger may have no room to say so.
         if let Ok(backend) = self.backend(entry.backend)

@@ -61,6 +61,8 @@ impl EgressPort {
         Box::pin(async move {
             let cut = stop.child_token();
             let warden = sandbox.warden().clone();
+            // Before the port is there: the first connection may be one that a certificate is
+            // needed for.
             if let Some(bundle) = egress.bundle()
                 && let Err(error) = in_time(hand_over(&warden, bundle)).await
             {
@@ -77,6 +79,8 @@ impl EgressPort {
                 port,
                 cut: cut.clone(),
             };
+            // The listening socket that the backend made before anything ran inside, where there is
+            // one: nobody inside can have taken that port first.
             let first = match sandbox.take_exit().and_then(EgressListener::on) {
                 Some(own) => Some(own),
                 None => server.first(&warden).await,
@@ -99,6 +103,7 @@ impl EgressPort {
             serving,
             _cut,
         } = self;
+        // The cut first; the other way round this would wait for connections that nobody ends.
         drop(_cut);
         // It ends by the cut; a panic in it has been told by the runtime.
         let _ = serving.await;
@@ -144,6 +149,9 @@ impl EgressServer {
         loop {
             match &mut arrivals {
                 Some(open) => {
+                    // The beat is only for connections that stand and sums that are not written.
+                    // With neither, a gateway full of idle sandboxes does not wake up for each of
+                    // them every second.
                     let busy = !connections.is_empty() || self.is_behind();
                     let arrived = tokio::select! {
                         arrived = open.next() => arrived,
@@ -156,6 +164,8 @@ impl EgressServer {
                         }
                     };
                     let Some(arrival) = arrived else { break };
+                    // For each new connection, besides the beat: a rule that was just taken away
+                    // holds for the next connection, not for the next second.
                     self.egress.refresh();
                     let (proxy, cut) = (self.egress.proxy().clone(), self.cut.clone());
                     let conversation = Arc::clone(&self.conversation);

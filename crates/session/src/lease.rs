@@ -59,6 +59,8 @@ impl Deref for SandboxLease {
 
 impl Drop for SandboxLease {
     fn drop(&mut self) {
+        // Returned before the reaper is woken, which would otherwise find it held and look again a
+        // minute later.
         self.slot.return_lease();
         self.changed.notify_one();
     }

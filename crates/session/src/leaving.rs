@@ -18,6 +18,8 @@ impl Sandboxes {
         since: Instant,
     ) -> Result<(), LetGoError> {
         let slot = self.slot(conversation);
+        // Asked again behind the gate: somebody may have come while this waited for it, and whoever
+        // enters is counted before they wait for the gate.
         let mut tenant = slot.gate.lock().await;
         if slot.idle_since().is_none_or(|idle| idle > since) {
             return Ok(());
@@ -48,6 +50,8 @@ impl Sandboxes {
         leaving: SlotSandbox,
     ) -> Result<(), LetGoError> {
         let (spec, kind) = (Arc::clone(&leaving.spec), leaving.backend);
+        // The way out first: what it relayed is counted and written down before the sandbox that it
+        // belongs to is gone.
         leaving.close_outlet().await;
         let gone = match spec.persistence {
             SandboxPersistence::Ephemeral => self.destroy(&spec.id, kind).await,
@@ -85,6 +89,8 @@ impl Sandboxes {
             .backends
             .get(&kind)
             .ok_or(LetGoError::NoBackend(kind))?;
+        // The row says what is going to happen before it does. Killed in between, the next start
+        // finds it on its way out and brings that to its end.
         self.mark(id, kind, LedgerState::Stopping).await?;
         match backend.stop(id).await {
             Ok(()) => {
@@ -129,10 +135,14 @@ impl Sandboxes {
             .backends
             .get(&kind)
             .ok_or(LetGoError::NoBackend(kind))?;
+        // Before the first file goes: half a sandbox must not be found by somebody as one that
+        // runs.
         self.mark(id, kind, LedgerState::Destroying).await?;
         match backend.destroy(id).await {
             Ok(()) => {
                 self.metrics.destroyed(kind);
+                // Last of all. Where this fails the row stays, and the next try destroys something
+                // that is gone, which every backend takes for done.
                 self.ledger.forget(id).await?;
                 self.metrics.gone(id);
                 tracing::info!(sandbox = %id, "sandbox destroyed");

@@ -57,6 +57,8 @@ impl Sandboxes {
         Box::pin(async move {
             let slot = {
                 let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+                // Not made where there is none: this is asked for processes of conversations that
+                // may be long gone.
                 Arc::clone(slots.get(conversation)?)
             };
             let mut pause = FIRST_REACH_PAUSE;
@@ -73,6 +75,8 @@ impl Sandboxes {
                     LivingSandbox::Gone => return None,
                     LivingSandbox::OutOfReach => drop(visit),
                 }
+                // While it was looked for it counted as in use; the reaper sees again how long it
+                // has been idle.
                 self.changed.notify_one();
                 sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_REACH_PAUSE);

@@ -31,6 +31,8 @@ impl Sandboxes {
         let backend = self.backend(self.plan_of(conversation).backend)?;
         let spec = self.spec(conversation);
         let text = serde_json::to_string(&spec)?;
+        // Named before the backend hears of it, so that whatever a crash leaves behind can be found
+        // and ended by its name.
         self.ledger
             .name(&spec.id, conversation, backend.kind(), &text, self.now())
             .await?;
@@ -145,6 +147,7 @@ impl Sandboxes {
         }
         let sandbox = self.reach(tenant).await?;
         // Held over the change: a new link is no new budget.
+        // Closed before another is opened: both want the same port inside.
         let _held = match tenant.egress_port.take() {
             Some(old) => Some(old.close().await),
             None => None,

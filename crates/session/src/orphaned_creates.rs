@@ -36,6 +36,8 @@ impl Sandboxes {
             };
             if let Err(error) = backend.destroy(&id).await {
                 tracing::warn!(sandbox = %id, %error, "what may have come late is looked for again");
+                // For another minute: while the backend does not answer, it cannot be said that
+                // nothing came.
                 self.note_late(&id, kind);
             }
         }

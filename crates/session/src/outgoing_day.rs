@@ -85,6 +85,8 @@ impl OutgoingDay {
         let mut state = self.state();
         let speakers = &mut state.sums.speakers;
         if speakers.len() >= MOST_NAMES && !speakers.contains_key(conversation.as_str()) {
+            // Who spoke last is only a guess at whose bytes they are. Forgotten, they count as
+            // everybody else's until somebody speaks again.
             speakers.clear();
         }
         let known = speakers.insert(conversation.as_str().to_owned(), person.to_owned());
@@ -102,6 +104,7 @@ impl OutgoingDay {
         };
         if let Err(error) = self.rows.put(DOCUMENT, &text).await {
             tracing::error!(%error, "what left today could not be written down");
+            // Tried again with the next look. What was added meanwhile is in the sums already.
             self.state().is_changed = true;
         }
     }
@@ -122,6 +125,7 @@ impl OutgoingDay {
             let next = next.and_then(|next| next.to_zoned(TimeZone::system()).ok());
             state.ends = next.map(|next| next.timestamp().into());
             if state.sums.date != date {
+                // Sums begin anew at midnight; whose a conversation is does not change by that.
                 let speakers = std::mem::take(&mut state.sums.speakers);
                 state.sums = DaySums {
                     date,
@@ -147,6 +151,8 @@ impl OutgoingDay {
             (*theirs, self.limits.person, BudgetScope::Person),
             (sums.all, self.limits.all, BudgetScope::All),
         ];
+        // All bounds before any sum is changed: a byte that one of them refuses must not be counted
+        // by the others.
         for (sum, limit, scope) in counted {
             let Some(budget) = limit else { continue };
             // With nothing to add it is asked whether there is room at all.

@@ -97,6 +97,8 @@ impl Sandboxes {
                 return Ok(None);
             }
             spec.conversation = conversation.clone();
+            // Row and name change in one step, below. Only then is it the conversation's; until
+            // then a crash finds one that waits.
             let text = serde_json::to_string(&spec)?;
             let now = self.now();
             let given = self.ledger.give(&spec.id, conversation, &text, now).await;
@@ -113,6 +115,7 @@ impl Sandboxes {
     /// Makes what is missing, in the background; one at a time, so that nobody who needs one now
     /// waits behind those who may.
     pub(crate) fn fill_pool(&self) {
+        // One task fills; whoever comes meanwhile finds it at work and need not wait.
         if self.pool_room() == 0 || self.pool.filling.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -146,6 +149,7 @@ impl Sandboxes {
 
     /// Those that wait give way where the bound on all is reached.
     pub(crate) async fn trim_pool(&self) {
+        // Those that are at work were claimed first and never give way; what only waits does.
         while self.claimed() + self.pool.len() > self.plan.max_sandboxes
             && let Some(warm) = self.pool.take()
         {

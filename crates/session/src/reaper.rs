@@ -43,7 +43,10 @@ impl Sandboxes {
             let Some(since) = slot.idle_since() else {
                 continue;
             };
+            // By the common plan: how long is one setting for all platforms.
             let due = since + self.plan.lifetime;
+            // Only looked at, never waited for: one whose gate is held is being made or let go at
+            // this moment.
             let vacant = slot.gate.try_lock().is_ok_and(|tenant| tenant.is_none());
             if vacant {
                 // Ours would count as somebody else's.
@@ -60,6 +63,7 @@ impl Sandboxes {
         if let Some(due) = self.see_out_late().await {
             next = next.min(due);
         }
+        // Room is made before it is filled, or the pool would make what it takes away again.
         self.trim_pool().await;
         self.fill_pool();
         next.min(self.retry(retries).await)
@@ -106,6 +110,7 @@ impl Sandboxes {
         for stuck in stuck {
             let (due, wait) = *retries
                 .entry(stuck.id().clone())
+                // Not at once: it has just failed.
                 .or_insert((Instant::now() + FIRST_RETRY, FIRST_RETRY));
             if due > Instant::now() {
                 next = next.min(due);
@@ -151,6 +156,8 @@ impl Sandboxes {
     /// Unless the conversation has started it again meanwhile.
     async fn stop_again(&self, entry: &LedgerEntry) -> Result<(), LetGoError> {
         let slot = self.slot(&entry.conversation);
+        // Held over the look and the stop: in between, the conversation could start the very
+        // sandbox that this stops.
         let _nobody_moves_in = slot.gate.lock().await;
         match self.ledger.find(&entry.id).await? {
             Some(now) if now.state == LedgerState::Stopping => {

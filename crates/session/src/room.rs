@@ -59,6 +59,8 @@ impl Sandboxes {
         let is_own = |whose: &Option<SandboxHolder>| holder.is_some() && whose.as_ref() == holder;
         let own_full = own >= self.plan.max_sandboxes_per_user;
         if !own_full && held.values().sum::<usize>() < self.plan.max_sandboxes {
+            // Under the lock on all slots, together with the count: two that come at once cannot
+            // both take the last place.
             slot.claim();
             if let Some(holder) = holder {
                 slot.note_holder(holder);
@@ -66,6 +68,8 @@ impl Sandboxes {
             return Ok(None);
         }
         if own_full {
+            // Who has as many as one person may have makes room with their own; nobody else's work
+            // ends for that.
             idle.retain(|(whose, ..)| is_own(whose));
         }
         let count = |whose: &Option<SandboxHolder>| held.get(whose).copied().unwrap_or(0);

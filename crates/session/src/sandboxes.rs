@@ -194,6 +194,9 @@ impl Sandboxes {
             let this = self.clone();
             let backend = self.plan_of(conversation).backend;
             let conversation = conversation.clone();
+            // As a task of its own: whoever asked may be interrupted, and a create that is cut in
+            // the middle leaves a sandbox that nobody knows the state of. The lease that nobody
+            // takes is returned by being dropped.
             let work = self
                 .works
                 .spawn(async move { this.enter(&conversation, holder.as_ref()).await });
@@ -252,6 +255,8 @@ impl Sandboxes {
         &self,
         conversation: &ConversationKey,
     ) -> Result<Vec<LedgerEntry>, StoreError> {
+        // Those that were set aside first: with the latest gone and one of them left behind by a
+        // crash, the next message would bring its old files back unasked.
         let mut rows = self.ledger.set_aside_of(conversation).await?;
         rows.extend(self.ledger.of(conversation).await?);
         Ok(rows)
@@ -287,9 +292,13 @@ impl Sandboxes {
     /// wait for nobody any more. Called when no more leases are asked for.
     pub fn drain(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
+            // Ways out are works too: cut first, or the wait below would be for connections that go
+            // on for hours.
             self.cut.cancel();
             self.works.close();
             self.works.wait().await;
+            // When nothing makes sandboxes any more, or one that was on its way would come into the
+            // pool behind this.
             self.empty_pool().await;
         })
     }
@@ -324,6 +333,8 @@ impl Sandboxes {
         let mut tenant = slot.gate.lock().await;
         // Whoever uses it now holds it: a group's sandbox goes from one to the next.
         if let Some(holder) = holder.filter(|_| tenant.is_some()) {
+            // Also for one that is there: it counts as the person's who uses it now, and a group's
+            // as the last one's.
             slot.note_holder(holder);
         }
         if let Some(found) = tenant.as_mut() {
@@ -347,6 +358,8 @@ impl Sandboxes {
             }
             slot.vacate();
         }
+        // The place before the sandbox: otherwise there could be one too many for the time that it
+        // takes to make it.
         self.make_room(slot, holder).await?;
         let moved_in = match self.move_in(conversation).await {
             Ok(moved_in) => moved_in,

@@ -74,6 +74,7 @@ impl Sandboxes {
                     let state = found.remove(&entry.id).map(|found| found.state);
                     self.settle_entry(entry, state, &mut settled).await?;
                 }
+                // By all rows, not only by ours: what another gateway's row names is not a stray.
                 found.retain(|id, _| known.iter().all(|entry| entry.id != *id));
                 for stray in found.into_values() {
                     settle_stray(backend, &stray, &mut settled).await;
@@ -99,6 +100,8 @@ impl Sandboxes {
         let spec = serde_json::from_str::<SandboxSpec>(&entry.spec).ok();
         let kept = keeps_files(entry);
         if entry.state == LedgerState::Creating && found.is_none() {
+            // Looked for once more in a minute: the request that an earlier process sent may still
+            // be on its way.
             self.note_late(&entry.id, entry.backend);
         }
         match (entry.state, found, spec) {

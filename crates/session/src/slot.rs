@@ -96,6 +96,8 @@ impl SandboxSlot {
     }
 
     pub(crate) fn return_lease(&self) {
+        // Touched before the lease is given back: seen the other way round, it would be idle since
+        // its last use, which may be hours ago, and be let go on the spot.
         self.touch();
         self.leases.fetch_sub(1, Ordering::SeqCst);
     }
@@ -111,6 +113,8 @@ impl SandboxSlot {
 
     /// Since when nobody holds a lease; nothing while somebody does.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
+        // Read before the count: a lease that is returned in between shows an earlier time than it
+        // should, never one that is held as idle. Whoever lets go looks again behind the gate.
         let last_use = *self.last_use.lock().unwrap_or_else(PoisonError::into_inner);
         (self.leases.load(Ordering::SeqCst) == 0).then_some(last_use)
     }

@@ -32,6 +32,8 @@ impl SpendingBook {
         let key = conversation.key();
         let before = self.read(key).await.unwrap_or_else(|error| {
             tracing::error!(%error, conversation = %key, "its budget cannot be read, so it is spent");
+            // A budget that cannot be read is spent: to begin anew would give another one with each
+            // failure of the disk.
             u64::MAX
         });
         conversation.account().carry_over(before);
@@ -58,6 +60,8 @@ impl SpendingBook {
     async fn write(&self, conversation: &ConversationKey, bytes: u64) -> Result<(), StoreError> {
         let (name, body) = (name(conversation), bytes.to_string());
         loop {
+            // By its version, because an old port may still be writing what it counted while
+            // `/destroy` begins anew.
             let version = self.0.load(&name).await?.map_or(0, |found| found.version);
             if self.0.replace(&name, &body, version).await? == ReplaceOutcome::Yes {
                 return Ok(());

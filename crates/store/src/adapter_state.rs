@@ -30,6 +30,7 @@ impl AccountState {
     /// Every key that begins so, with its value, in the order of the keys.
     pub async fn load_all(&self, prefix: &str) -> Result<Vec<(String, String)>, StoreError> {
         let query = SqlStatement::new(
+            // A comparison and no `LIKE`, to which `_` and `%` in a key would mean anything.
             "SELECT key, value FROM adapter_state
              WHERE account = ? AND substr(key, 1, length(?)) = ? ORDER BY key",
         )

@@ -56,6 +56,8 @@ impl ApprovalRows {
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
                  ON CONFLICT (id) DO NOTHING RETURNING *",
             )
+            // Random and short, because a person types it. One that is taken is not inserted, and
+            // the next is tried.
             .bind(RequestId::random().as_str())
             .bind(new.subject.column())
             .bind(new.conversation.as_str())
@@ -159,12 +161,16 @@ impl ApprovalRows {
             return Ok(AnswerOutcome::Unknown);
         };
         let reply = RequestReply {
+            // Cut here, below every way by which an answer comes: a button, a command in a chat and
+            // the command line cannot differ in it.
             given: reply.given.at_most(asked.longest),
             ..reply
         };
         if let Some(won) = self.try_to_answer(id, reply, now).await? {
             return Ok(AnswerOutcome::First(won));
         }
+        // If it was out of time the row says so from now on: whoever waits for it reads the same as
+        // whoever answered. A question that was answered stays as it is.
         self.close(id, RequestState::Expired, now).await?;
         let found = self.find(id).await?;
         Ok(found.map_or(AnswerOutcome::Unknown, AnswerOutcome::TooLate))
@@ -194,6 +200,8 @@ impl ApprovalRows {
             .given
             .scope()
             .and_then(|scope| grants::insert_if_won(id, scope, now));
+        // In this order and with nothing between: the grant looks at whether the statement right
+        // before it changed a row.
         let both = std::iter::once(answer).chain(grant).collect();
         let written = self.database.write(doing, (OnDisk, Fail), both).await?;
         written
@@ -251,6 +259,8 @@ impl ApprovalRows {
         )
         .bind(now.millis())
         .bind(id.as_str());
+        // On the disk and not merely committed: after a power cut the same yes would allow the same
+        // thing once more.
         let spent = self
             .database
             .change("use an answer", (OnDisk, Fail), spend)

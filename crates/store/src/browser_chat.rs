@@ -121,6 +121,7 @@ impl BrowserChatRows {
         );
         let itself =
             SqlStatement::new("DELETE FROM browser_conversations WHERE id = ? AND person = ?");
+        // From the leaves up: each statement finds its rows by those that the next one deletes.
         let all = [files, messages, itself].map(|one| one.bind(id).bind(person));
         let doing = "forget a conversation";
         let written = self

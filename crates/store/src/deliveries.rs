@@ -68,6 +68,8 @@ impl DeliveryRows {
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
         let reply = self.insert(Some(message), (account, address, text), now);
+        // Not on the disk by itself: `begin`, which comes before the first byte leaves, brings this
+        // there as well.
         let both = vec![reply, inbox::ended(message, end, None, now)];
         let doing = "queue a reply";
         let written = self.database.write(doing, (Soon, Wait), both).await?;
@@ -85,6 +87,7 @@ impl DeliveryRows {
         now: Timestamp,
     ) -> Result<DeliveryRow, StoreError> {
         let doing = "queue a notice";
+        // On the disk at once, unlike a reply: nothing else would lead to it again.
         let notice = vec![self.insert(None, (account, address, text), now)];
         let written = self.database.write(doing, (OnDisk, Wait), notice).await?;
         written
@@ -146,6 +149,8 @@ impl DeliveryRows {
     pub async fn sent(&self, row: DeliveryRow, now: Timestamp) -> Result<(), StoreError> {
         self.database
             .change(
+                // Not on the disk at once: what a power cut takes of it is sent again, marked as
+                // perhaps sent before.
                 "note a delivery",
                 (Soon, Wait),
                 SqlStatement::new("UPDATE deliveries SET state = 'sent', sent_at = ? WHERE id = ?")
@@ -174,6 +179,8 @@ impl DeliveryRows {
         note: &str,
     ) -> Result<bool, StoreError> {
         let update = SqlStatement::new(
+            // Told from outside and late: of another account's row, or of one that is on its way
+            // anew, it says nothing.
             "UPDATE deliveries SET state = 'failed', note = ?
              WHERE id = ? AND account = ? AND state = 'sent'",
         )

@@ -54,6 +54,7 @@ impl DocumentRows {
         let expected = i64::try_from(expected).unwrap_or(i64::MAX - 1);
         let statement = if expected == 0 {
             SqlStatement::new(
+                // Of two who write it for the first time one wins, and the other is told.
                 "INSERT INTO documents (name, version, body) VALUES (?, 1, ?)
                  ON CONFLICT (name) DO NOTHING",
             )

@@ -59,11 +59,15 @@ impl HistoryRows {
         now: Timestamp,
     ) -> Result<i64, StoreError> {
         let doing = "append to a conversation";
+        // Lines come back joined by line ends, as one row. One that had an end in it would come
+        // back as two that nobody can read.
         one_line(doing, message)?;
         let insert = inserted(conversation, message, now);
         let number = |row: &DatabaseRow| row.get(0);
         let number = self
             .database
+            // Not on the disk: a power cut loses the end of a turn that is then taken up again, and
+            // what a tool does outside waits for its own row.
             .returning(doing, (Soon, Wait), insert, number)
             .await?;
         number.ok_or_else(|| StoreError::while_doing(doing)(DatabaseError::no_row()))
@@ -238,6 +242,8 @@ impl HistoryRows {
     /// alone. How many lines those were.
     pub async fn forget_silent(&self, before: Timestamp) -> Result<u64, StoreError> {
         let before = before.millis();
+        // What points to others goes before what it points to: the lines of a session are found by
+        // its row, so that is deleted later.
         let forgotten = [
             SqlStatement::new(
                 "DELETE FROM history WHERE session IN (SELECT id FROM sessions WHERE ended_at < ?)",

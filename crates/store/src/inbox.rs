@@ -65,6 +65,8 @@ impl InboxRows {
         .bind(self.database.gateway());
         let row = |row: &DatabaseRow| row.get(0).map(MessageRow);
         self.database
+            // Fails where there is no room, instead of waiting: the platform keeps the message for
+            // as long as it is not acknowledged, and has more room than we.
             .returning("write a message down", (OnDisk, Fail), insert, row)
             .await
     }
@@ -116,6 +118,8 @@ impl InboxRows {
     pub async fn note_draft(&self, row: MessageRow, draft: &str) -> Result<(), StoreError> {
         self.database
             .change(
+                // The platform shows it already. The turn that goes on after a power cut has to
+                // find it, or the person would see a second one beside it.
                 "note a draft",
                 (OnDisk, Fail),
                 SqlStatement::new("UPDATE inbox SET draft = ? WHERE id = ?")

@@ -129,6 +129,8 @@ impl LeaseRows {
         )
         .bind(held.gateway.as_str())
         .bind(&held.name)
+        // One after the other with claims: a claim that looked before this beat was committed would
+        // take the lease from a holder that lives.
         .bind(held.epoch)
         .alone_in(CLAIMS);
         let written = self.database.write_unfenced("renew a lease", vec![beat]);

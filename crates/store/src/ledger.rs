@@ -67,6 +67,8 @@ impl SandboxLedger {
         .bind(now.millis())
         .bind(self.database.gateway());
         self.database
+            // On the disk before the backend is asked: after a power cut a remote one would
+            // otherwise hold something that nobody remembers.
             .change("name a sandbox in the ledger", (OnDisk, Fail), insert)
             .await
             .map(drop)
@@ -174,6 +176,8 @@ impl SandboxLedger {
     pub async fn forget(&self, id: &SandboxId) -> Result<(), StoreError> {
         self.database
             .change(
+                // Not on the disk at once: a row that comes back is struck out again when the next
+                // start sees nothing behind it.
                 "strike a sandbox out of the ledger",
                 (Soon, Fail),
                 SqlStatement::new("DELETE FROM sandboxes WHERE id = ?").bind(id.as_str()),

@@ -135,6 +135,8 @@ impl LookBackRows {
         let lines: Vec<_> = found
             .into_iter()
             .take(most)
+            // Ends at the first that is beyond the bound and does not skip it: a shorter one behind
+            // it would look as if nothing had been said in between.
             .map_while(|line| line)
             .collect();
         Ok(PastLines {

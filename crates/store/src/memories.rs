@@ -113,6 +113,7 @@ impl MemoryRows {
 
     /// Forgets all that is remembered for an owner, and what waits; whether there was anything.
     pub async fn forget(&self, owner: &str) -> Result<bool, StoreError> {
+        // Together: a change that still waits, approved later, would bring back what was forgotten.
         let forgotten = [
             "DELETE FROM memories WHERE owner = ?",
             "DELETE FROM memory_requests WHERE owner = ?",

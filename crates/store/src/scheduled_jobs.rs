@@ -127,6 +127,8 @@ impl ScheduledJobs {
         .alone_in("scheduled_jobs");
         let doing = "write a job down";
         if self.database.change(doing, (OnDisk, Fail), insert).await? > 0 {
+            // Behind the new one and in a write of its own: if it fails, some old jobs stay until
+            // the next is made.
             self.withdraw_old(&job.person).await?;
             return Ok(AddOutcome::Added);
         }
@@ -250,6 +252,8 @@ impl ScheduledJobs {
         to: Timestamp,
     ) -> Result<bool, StoreError> {
         let update = SqlStatement::new(
+            // Only where it was when it was looked at: whoever claimed or changed the job meanwhile
+            // knows better.
             "UPDATE scheduled_jobs SET next_at = ? WHERE id = ? AND state = 'scheduled' AND next_at = ?",
         );
         let update = update

@@ -43,6 +43,7 @@ impl SessionRows {
         title: &str,
     ) -> Result<(), StoreError> {
         let mut statements = put_away(conversation, name, title, None);
+        // Behind the new session, which counts among those that are kept.
         statements.extend(forget_oldest(conversation));
         self.database
             .write("start a conversation afresh", (OnDisk, Fail), statements)
@@ -79,6 +80,8 @@ impl SessionRows {
             "DELETE FROM sessions WHERE conversation = ? AND name = ?",
         ]
         .map(|sql| SqlStatement::new(sql).bind(key).bind(wanted));
+        // What is at hand is put away before the other is taken up: both at hand would be one
+        // conversation, and could not be told apart again.
         let mut statements = put_away(conversation, name, title, Some(wanted));
         statements.push(said_now);
         statements.extend(taken_up);

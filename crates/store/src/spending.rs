@@ -102,6 +102,8 @@ impl SpendingRows {
         model: (SpendingScope, SpendingAmounts),
     ) -> Result<(), StoreError> {
         let mut writes = additions(day, scopes, change);
+        // In the same write, so that what all models took is what everybody spent, whenever it is
+        // looked at.
         writes.extend(additions(day, &[model.0], model.1));
         let doing = "note what was spent";
         self.database

@@ -38,6 +38,8 @@ impl ToolCalls {
         self.database
             .change(
                 "write a tool call down",
+                // On the disk before the tool runs: after a power cut the model is told that this
+                // may have happened, instead of doing it again.
                 (OnDisk, Wait),
                 SqlStatement::new(
                     "INSERT INTO tool_calls (message, call, tool, arguments, begun_at)

@@ -184,6 +184,8 @@ impl BackgroundProcesses {
 
     /// The conversation's sandbox is about to go: its processes go with it, and nobody wants to know.
     pub async fn forget(&self, conversation: &ConversationKey) -> Result<(), StoreError> {
+        // The followers end before the sandbox does: they would tell of ends that nobody wants to
+        // know.
         let gone = self.known().remove(conversation).unwrap_or_default();
         gone.iter().for_each(|process| process.let_be.cancel());
         match &self.shared.rows {
@@ -234,6 +236,8 @@ impl BackgroundProcesses {
             terms: serde_json::to_string(&terms).unwrap_or_default(),
             begun_at: self.shared.clock.now(),
         };
+        // Written down before it starts: it goes on when the gateway does not, and the next one
+        // finds it by this.
         if let Some(rows) = &self.shared.rows {
             rows.name(&row).await?;
         }
@@ -295,6 +299,7 @@ impl BackgroundProcesses {
         };
         // Without a sandbox it is over, and the follower learns that by itself.
         if let Some(warden) = warden {
+            // Noted before it is killed: its end may be seen, and told, before the answer comes.
             process.note_killed(true);
             if let Err(error) = warden.kill(KillRequest::Run(row.id.clone())).await {
                 process.note_killed(false);

@@ -184,6 +184,7 @@ impl ConversationTools<'_> {
             ScriptDirectory::Project => toolbox::place(&held).await,
             ScriptDirectory::Strict => Some(place.folder().to_owned()),
         };
+        // Judged before anything is written: of a script that is refused nothing is left inside.
         let (script, cleared) = self.clear_code(code, place, folder, stop).await?;
         let warden = held.warden();
         let tools = self.script_tools();
@@ -194,6 +195,8 @@ impl ConversationTools<'_> {
                 return Err(CodeError::Prepare(error));
             }
         };
+        // A token of the calls' own: they end with the script, and not only when somebody
+        // interrupts it.
         let ended = stop.child_token();
         let calls = ScriptCalls::new(self, place, &tools, settings.most_calls, &ended);
         let ran = tokio::select! {

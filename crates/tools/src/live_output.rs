@@ -112,6 +112,7 @@ impl OutputListener for LiveCall {
     fn heard(&self, stream: OutputStream, bytes: &[u8]) {
         let mut streams = self.tails.streams();
         streams[stream as usize].push(bytes);
+        // Let go before anybody is told, as whoever is told takes it at once.
         drop(streams);
         self.outputs
             .0
@@ -146,6 +147,7 @@ impl CallTails {
         if let Some(shown) = shown.as_ref().filter(|shown| shown.bytes == now) {
             return Some(shown.clone());
         }
+        // Copied out: making it legible takes long, and the command's reader waits for this lock.
         let streams = self.streams().clone();
         let bytes = written(&streams);
         let [out, err] = streams.map(|stream| stream.legible(redactor));

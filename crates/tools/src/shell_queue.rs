@@ -30,6 +30,8 @@ struct ShellQueue {
 /// The shell is whoever holds this.
 #[derive(Debug)]
 pub(crate) struct ShellTurn {
+    // Dropped in this order: the turn is free before the queue may be forgotten, or whoever comes
+    // next would make another one beside it.
     _permit: OwnedSemaphorePermit,
     _entered: QueuePlace,
 }
@@ -60,6 +62,7 @@ impl ShellQueues {
         stop: &CancellationToken,
     ) -> Result<ShellTurn, NoTurn> {
         let (turn, entered) = self.enter(conversation)?;
+        // In this order: who was interrupted must not be handed the shell in the same moment.
         let permit = tokio::select! {
             biased;
             () = stop.cancelled() => return Err(NoTurn::Stopped),
@@ -83,6 +86,7 @@ impl ShellQueues {
                 turn: Arc::new(Semaphore::new(1)),
                 entered: 0,
             });
+        // The one whose turn it is counts as well, besides those who wait.
         if queue.entered > MOST_WAITING_COMMANDS {
             return Err(NoTurn::Full);
         }

@@ -153,6 +153,7 @@ impl UpstreamProxy {
         let Some(login) = &self.login else {
             return Vec::new();
         };
+        // Both spellings: in an error of a client's the address stands as it was encoded.
         let encoded = |secret: &Secret| Secret::new(percent::encode(secret.expose()));
         let token = |value: Secret| {
             let token = value.expose().strip_prefix("Basic ").map(Secret::new);
@@ -264,6 +265,8 @@ impl ProxyLogin {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
         let decoded = |text| percent::decode(text).ok_or(InvalidProxy::Login);
         let (user, password) = (decoded(user)?, decoded(password)?);
+        // A colon in the name would be read as the end of it, and the rest as a part of the
+        // password.
         if user.contains(':') {
             return Err(InvalidProxy::Colon);
         }

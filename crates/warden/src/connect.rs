@@ -55,9 +55,13 @@ fn between(mut socket: &UnixStream, leash: Option<Duration>) -> ExitCode {
             Some(leash) => unframe(&mut stdin, &upward, leash),
             None => copy(&mut stdin, &mut &upward),
         });
+        // Only this direction: whoever has no more to send may still be waiting for the end of the
+        // answer.
         let _ = upward.shutdown(Shutdown::Write);
     });
     // When the warden closes there is nothing left to say, whatever stdin still holds.
+    // This one on the main thread: its end is the end of the program, while the other may sit in a
+    // read for ever.
     let _ = copy(&mut socket, &mut stdout);
     ExitCode::SUCCESS
 }
@@ -121,6 +125,7 @@ fn unframe(from: &mut impl Read, to: &UnixStream, leash: Duration) -> io::Result
             while heard.swap(false, Ordering::Relaxed) {
                 thread::sleep(leash);
             }
+            // Both ways, so that the main thread leaves its read as well.
             to.shutdown(Shutdown::Both)
         });
     }
@@ -139,6 +144,7 @@ fn unframe(from: &mut impl Read, to: &UnixStream, leash: Duration) -> io::Result
                     left -= read;
                 }
             }
+            // Within a frame too: a large one over a slow line may take longer than the leash.
             heard.store(true, Ordering::Relaxed);
         }
     }

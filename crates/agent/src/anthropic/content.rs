@@ -131,6 +131,8 @@ impl<'a> AnthropicBlock<'a> {
     }
 
     pub(super) fn mark_for_cache(&mut self) {
+        // What the provider made goes back as it came: with another field its signature would not
+        // fit.
         if let Self::Ours(block) = self {
             block.cache_control = Some(CacheControl::EPHEMERAL);
         }

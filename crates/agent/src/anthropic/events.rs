@@ -71,6 +71,8 @@ impl AnswerReader for AnthropicReader<'_> {
             "content_block_stop" => self.stop(index(&event)).into_iter().collect(),
             "message_delta" => {
                 if let Some(delta) = event.get("delta") {
+                    // Figures may come in several such events, of which one says why it stopped; a
+                    // later one without that must not take it away.
                     self.finish = finish(delta).or(self.finish.take());
                 }
                 self.usage_of(Some(&event)).into_iter().collect()
@@ -112,6 +114,7 @@ impl AnthropicReader<'_> {
         let null = Value::Null;
         let block = event.get("content_block").unwrap_or(&null);
         let mut deltas = Vec::new();
+        // Kept by index: blocks may begin before another has ended, and pieces name only the index.
         let open = match text_at(block, "type").unwrap_or_default() {
             "text" => {
                 deltas.extend(text_at(block, "text").map(|text| ReplyDelta::Text(text.to_owned())));

@@ -34,6 +34,8 @@ pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String
     ) {
         body.temperature = None;
     }
+    // Last, when it is certain what is sent: a mark on something that changes is paid for and never
+    // used.
     if settings.cache_prompts {
         body.mark_for_cache();
     }

@@ -105,6 +105,8 @@ impl ChatCompletionsReader<'_> {
                 deltas.push(ReplyDelta::ToolCall(self.fragment(call, place, kind)));
             }
             self.said_something |= !deltas.is_empty();
+            // Behind the line above: thoughts alone are not an answer, and a server that only
+            // thinks has said nothing.
             deltas.extend((thought > 0).then_some(ReplyDelta::Thinking(thought)));
         }
         self.failed = self.failure(choice);

@@ -149,6 +149,8 @@ fn of_assistant<'a>(
 ) -> RequestMessage<'a> {
     let text: Cow<'_, str> = message.text();
     let tool_calls = calls(parts, provider, ids);
+    // Beside calls an empty text is left out, and without calls it is kept: a message has to have
+    // one of the two.
     let content = (tool_calls.is_empty() || !text.is_empty()).then_some(MessageContent::Text(text));
     RequestMessage {
         role: "assistant",

@@ -45,6 +45,7 @@ impl<'a> CountedBody<'a> {
         let piece = piece.map_err(|_| ModelError::Cut {
             model: self.model.settings.model.clone(),
         })?;
+        // Counted as it comes, whatever length was announced.
         self.read += piece.as_ref().map_or(0, Bytes::len);
         if self.read > self.model.settings.max_response_bytes {
             return Err(self.model.too_large(self.model.settings.max_response_bytes));

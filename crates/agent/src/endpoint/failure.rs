@@ -102,6 +102,7 @@ impl Told {
         status: u16,
         kind: EndpointFailureKind,
     ) -> ModelError {
+        // Before it is kept anywhere: these words go to the log and into errors.
         let detail = without_secrets(settings, &self.said);
         let model = settings.model.clone();
         // The words tell of a length more often than the code does.

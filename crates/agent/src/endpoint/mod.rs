@@ -150,6 +150,8 @@ impl ModelEndpoint {
 
     async fn send(&self, ask: ModelRequest<'_>) -> Result<Response, ModelError> {
         let body = self.settings.dialect.body(&self.settings, ask);
+        // Before anything is sent: what the endpoint would refuse after minutes is told at once,
+        // and the caller shortens it.
         if body.len() > self.settings.max_request_bytes {
             return Err(ModelError::AskTooLarge {
                 model: self.settings.model.clone(),
@@ -243,6 +245,8 @@ impl LanguageModel for ModelEndpoint {
         async_stream::stream! {
             loop {
                 let next = tokio::select! {
+                    // The stop first: an endpoint that always has something ready would never let
+                    // it be heard.
                     biased;
                     () = stop.cancelled() => Some(Err(ModelError::Stopped)),
                     next = answer.next() => next,

@@ -190,6 +190,7 @@ pub(super) fn headers(settings: &EndpointSettings) -> Result<HeaderMap, ModelEnd
         let mut value = HeaderValue::from_str(&value).map_err(|_| ModelEndpointError::Key {
             model: settings.model.clone(),
         })?;
+        // So that no debug output of the client shows it.
         value.set_sensitive(true);
         headers.insert(name, value);
     }

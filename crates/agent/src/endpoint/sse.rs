@@ -38,6 +38,8 @@ impl EventParser {
                 b'\n' | b'\r' => ready.extend(self.end_line()),
                 byte => self.line.push(*byte),
             }
+            // Both together, and after each byte: an event that never ends is refused when it is
+            // too large, not when it is whole.
             if self.line.len() + self.data.as_ref().map_or(0, Vec::len) > self.most {
                 return Err(EventTooLarge);
             }

@@ -107,6 +107,7 @@ impl GeminiReader<'_> {
 
     fn part(&mut self, part: &Value, deltas: &mut Vec<ReplyDelta>) {
         let call = part.get("functionCall");
+        // Before the part that it signs, as `OpaquePart` promises: it goes back at the same place.
         deltas.extend(self.mark(part, call));
         if let Some(call) = call {
             deltas.push(ReplyDelta::ToolCall(self.call(call)));

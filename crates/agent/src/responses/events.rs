@@ -138,6 +138,7 @@ impl ResponsesReader<'_> {
     fn done(&mut self, event: &Value) -> Vec<ReplyDelta> {
         let item = event.get("item").unwrap_or(&Value::Null);
         let so_far = self.item(event);
+        // Each item once, whether it is told of as it ends, in the answer as a whole, or both.
         if std::mem::replace(&mut so_far.done, true) {
             return Vec::new();
         }

@@ -19,6 +19,7 @@ pub(super) fn settings(config: &Config) -> PlatformSettings {
         allowed_users: listed_people(listed),
         group_allowed_users: listed_people(in_groups),
         // Where one way is for everybody and the other is not, neither is.
+        // `all` is true of no section at all as well.
         allow_all: !sections.is_empty() && sections.iter().all(everybody),
         operators: operators(config, Platform::Whatsapp, CountedLists::Own),
         unauthorized_dm: sections

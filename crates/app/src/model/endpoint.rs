@@ -36,6 +36,7 @@ pub(super) fn endpoint(
     let model = name_at(provider, wanted.model);
     let mode = api_mode(wanted, own, known, &address, &model);
     let key = key(config, wanted, own, known, &address, mode);
+    // Said at the start: the API would refuse each turn with words that name no remedy.
     if mode == ApiMode::AnthropicMessages && key.as_ref().is_some_and(is_subscription_token) {
         return Err(subscription_token());
     }
@@ -61,6 +62,8 @@ pub(super) fn endpoint(
     }
     settings
         .extra_body
+        // After the provider's, so that what is written for one model stands over what holds for
+        // all of that provider.
         .extend(wanted.extra_body.cloned().unwrap_or_default());
     let patience = own.and_then(|own| own.stale_timeout.or(own.request_timeout));
     settings.silence = wanted.timeout.or(patience).unwrap_or(settings.silence);
@@ -236,6 +239,7 @@ fn key(
         .find(hosts)
         .is_some_and(|host| !is_own(host, &address.base_url));
     let by_variable = || match known {
+        // First: no rule below may hand a key out of a variable to a wire that others read along.
         _ if read_along => None,
         Some(known) if address.is_providers_own || known.base_url.is_none() || !customary => {
             first_key(config, known)

@@ -109,6 +109,8 @@ pub(crate) fn others(
             continue;
         }
         let window = model.context_length.map(|tokens| tokens as usize);
+        // Without fallbacks: who chose a model by name is told when it fails, and not answered by
+        // another.
         let patient = RetryingModel::new(connected(model, clock)?, [], ModelRetries::default());
         others.insert(name, usual.with_model(Arc::new(patient), window));
     }

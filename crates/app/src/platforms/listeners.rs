@@ -25,6 +25,7 @@ pub(crate) async fn listen(
     accounts: &[ChatAccount],
 ) -> Result<Vec<(TcpListener, Router)>, AppFailure> {
     let mut listening = Vec::new();
+    // All are put together before the first is opened: what is refused leaves no port behind.
     for port in ports(accounts)? {
         listening.push((bind(&port).await?, port.routes));
     }

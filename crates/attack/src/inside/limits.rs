@@ -30,6 +30,7 @@ pub(super) fn breed(count: usize) -> AttackFinding {
         }
     }
     let born = children.len();
+    // All of them, or the trials after this one would meet the bound too.
     for mut child in children {
         let _ = child.kill();
         let _ = child.wait();

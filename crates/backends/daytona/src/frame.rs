@@ -94,6 +94,7 @@ impl FrameReader {
             BEATING => length == 0,
             _ => false,
         };
+        // Judged by the head alone: no more than one frame's length is ever waited for.
         if !fits {
             return Err(MalformedFrame);
         }

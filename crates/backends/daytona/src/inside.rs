@@ -45,6 +45,7 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// Until the warden closes; the process ends elsewhere when the terminal does.
 fn carry(socket: &UnixStream) -> io::Result<()> {
+    // Before the magic: what is said after it must not be echoed or have its line ends changed.
     make_plain()?;
     let stdin: File = rustix::stdio::stdin().try_clone_to_owned()?.into();
     let stdout: File = rustix::stdio::stdout().try_clone_to_owned()?.into();
@@ -60,6 +61,8 @@ fn carry(socket: &UnixStream) -> io::Result<()> {
         let line = Arc::clone(&line);
         thread::spawn(move || {
             let _ = line.hear(stdin, &upward);
+            // The whole process: the other direction sits in a read of the warden that nobody would
+            // wake.
             exit(0);
         });
     }
@@ -99,6 +102,8 @@ impl TerminalLine {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 read => read?,
             };
+            // Before the write: a reader who lags is hung up on by the toolbox, and with it the
+            // link.
             self.spend();
             self.write(&frame::data(&buffer[..read]))?;
         }
@@ -131,6 +136,8 @@ impl TerminalLine {
                     TerminalFrame::Beat => self.write(&TerminalFrame::Beat.to_bytes())?,
                     TerminalFrame::Ack(count) => {
                         let mut credit = locked(&self.credit);
+                        // More than was ever lent would be a mistake, and let the toolbox hang up
+                        // on its reader.
                         *credit = credit.saturating_add(count).min(CREDIT);
                         self.given.notify_one();
                     }

@@ -63,6 +63,8 @@ fn build(program: &[u8], whose: ContainerUserKind) -> Bytes {
     folder(&mut tar, ".hermetic/run/", whose.run_mode());
     folder(&mut tar, "workspace/", whose.workspace_mode());
     file(&mut tar, ".hermetic/warden", 0o555, program);
+    // An archive ends with two empty blocks, without which an engine takes it for one that was cut
+    // off.
     tar.resize(tar.len() + 2 * BLOCK, 0);
     tar.into()
 }

@@ -62,6 +62,8 @@ async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
     let facts = host.facts().await?;
     let options = &host.config.options;
     let whose = shape::whose_of(options, spec, &picture, &facts);
+    // Everything that can take minutes comes before the container is made: one that waits for a
+    // pull would be taken for a dead create.
     let layered = layer::provide(host, docker, image, &picture, whose).await?;
     let body = shape::shape(options, spec, &layered, &picture, &facts)?;
     loop {
@@ -72,6 +74,7 @@ async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
                 return Ok(link);
             }
             Err((step, error)) => {
+                // The name has to be free before another with it can be made.
                 death::clear(host, &spec.id).await;
                 if !host.lacks.learn_at_start(&error) {
                     return Err(host.engine.trouble(step, error));
@@ -82,6 +85,8 @@ async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
 }
 
 async fn bring_up(docker: &Docker, key: &str) -> Result<WardenLink, (&'static str, Error)> {
+    // Attached before it is started: the warden's hello would come before anybody listens, and be
+    // lost.
     let link = link::attach(docker, key)
         .await
         .map_err(|error| ("reach the warden", error))?;
@@ -109,6 +114,8 @@ async fn resume(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
         reach().await?
     } else {
         let whose = user::whose(found.user.as_deref());
+        // Before the start, and each time: a sandbox that was stopped by an older version of this
+        // program has that one's warden.
         place(host, docker, &found.key, whose)
             .await
             .map_err(trouble("place the warden in the container"))?;
@@ -143,6 +150,7 @@ async fn make(
         Some(CreateContainerOptionsBuilder::new().name(&name).build())
     };
     let made = loop {
+        // At each turn, as what was learnt from the last refusal is left out of the next request.
         host.lacks.adapt(&mut body);
         let made = docker.create_container(options(), body.clone()).await;
         match &made {

@@ -47,6 +47,8 @@ impl DockerState {
         let options = InspectContainerOptionsBuilder::new()
             .size(look == InspectDepth::Weigh)
             .build();
+        // Found by its name, which is ours to choose; known by its labels, which only its maker can
+        // write.
         let name = label::name(id);
         match understand(docker.inspect_container(&name, Some(options)).await) {
             Ok(found) => Ok(self.ours(found).filter(|found| &found.owned.id == id)),

@@ -54,6 +54,7 @@ fn read_context(folder: &Path, name: String) -> Result<DockerContext, EngineAddr
     let Some(host) = text(engine, &["Host"]) else {
         return Err(EngineAddressError::Context { name });
     };
+    // Refused and not followed: whoever stands between could hand out containers of his own.
     if engine["SkipTLSVerify"] == true {
         return Err(EngineAddressError::Unproven { name });
     }

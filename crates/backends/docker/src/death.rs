@@ -24,6 +24,8 @@ pub(crate) async fn stop(host: &DockerState, id: &SandboxId) -> Result<(), Backe
     if found.owned.persistence != SandboxPersistence::Kept {
         return destroy(host, id).await;
     }
+    // Before it ends, so that the watch does not take the stop for a container that went away by
+    // itself.
     host.watch.forget(id);
     let docker = host.engine.docker().await?;
     let options = StopContainerOptionsBuilder::new().t(ASKED).build();
@@ -32,6 +34,7 @@ pub(crate) async fn stop(host: &DockerState, id: &SandboxId) -> Result<(), Backe
         .stop_container(&found.key, Some(options))
         .await
         .map_err(|error| host.engine.trouble("stop the container", error))?;
+    // Asked once more: the engine's word for a stop is that it tried.
     match host.find(id, InspectDepth::Quick).await? {
         Some(found) if found.is_running => Err(BackendError::failed(
             "stop the container",
@@ -44,6 +47,7 @@ pub(crate) async fn stop(host: &DockerState, id: &SandboxId) -> Result<(), Backe
 pub(crate) async fn destroy(host: &DockerState, id: &SandboxId) -> Result<(), BackendError> {
     see_out(host, id).await?;
     // Whoever holds them is at work on them.
+    // Not waited for: what holds the lock may be a pull of minutes, and it sweeps when it is done.
     if let Ok(mut seeds) = host.preparing.try_lock() {
         sweep(host, &mut seeds).await;
     }
@@ -88,8 +92,11 @@ async fn remove(host: &DockerState, found: &OwnedContainer) -> Result<(), Backen
     let docker = host.engine.docker().await?;
     let options = RemoveContainerOptionsBuilder::new()
         .force(true)
+        // With its volumes, or what an image declared as one would stay on the engine's disk for
+        // ever.
         .v(true)
         .build();
+    // By the engine's own id and not by the name, which may belong to another by now.
     match docker.remove_container(&found.key, Some(options)).await {
         Err(error) if !is_gone(&error) && !is_going(&error) => {
             Err(host.engine.trouble("remove the container", error))

@@ -49,6 +49,8 @@ impl DockerEngine {
                 let docker = connect(&self.address)?;
                 docker
                     .with_timeout(IMPATIENCE)
+                    // With little patience: everything else waits behind this question, and an
+                    // engine that is there answers it at once.
                     .negotiate_version()
                     .await
                     .map(|docker| docker.with_timeout(ENGINE_TIMEOUT))

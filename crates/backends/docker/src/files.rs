@@ -38,6 +38,8 @@ impl LayerFiles {
         let most = self
             .counted
             .saturating_add(whole.saturating_sub(self.whole));
+        // Counted only when it could be beyond half: the file system as a whole cannot have grown
+        // by more than that since.
         if most <= limit / 2 {
             return limit - most;
         }

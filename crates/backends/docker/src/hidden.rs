@@ -59,6 +59,8 @@ fn family(pid: i64) -> Vec<i32> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let others = numbers
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        // By its namespace and not by descent: a process that was entered into the container is
+        // nobody's child in it.
         .filter(|&other| other != first && space.is_some() && namespace(other) == space);
     std::iter::once(first).chain(others).collect()
 }

@@ -58,6 +58,7 @@ pub(crate) async fn provide(
     }
     // Two first conversations want it at the same moment: one pulls.
     let _turn = host.preparing.lock().await;
+    // Looked at again: whoever had the turn before us most likely wanted the same.
     if let Some(picture) = look(host, docker, image).await? {
         return Ok(picture);
     }
@@ -99,6 +100,7 @@ async fn pull(host: &DockerState, docker: &Docker, image: &str) -> Result<(), Ba
     let mut pull = PullState::new(image);
     let mut last = Instant::now();
     loop {
+        // Only silence ends it, as nobody can say how long a pull may take.
         match timeout(PULL_SILENCE_TIMEOUT, news.next()).await {
             Ok(Some(Ok(one))) => {
                 if let Some(error) = one.error_detail.as_ref().and_then(|e| e.message.clone()) {

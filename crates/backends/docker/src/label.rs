@@ -115,6 +115,7 @@ impl ContainerLabels {
         labels: &HashMap<String, String>,
         installation: &InstallationId,
     ) -> Option<Self> {
+        // First of all: a container of somebody else's is not looked at any further.
         if labels.get(INSTALLATION)? != installation.as_str() {
             return None;
         }

@@ -26,6 +26,8 @@ impl EngineLacks {
             return false;
         };
         let host = asked.host_config.as_ref();
+        // Only if it was asked for: several creates may be refused at once, and each of them has to
+        // try again without it.
         if host.is_some_and(|host| host.storage_opt.is_some())
             && (message.contains("storage-opt") || message.contains("quota"))
         {

@@ -70,6 +70,7 @@ fn name(program: &[u8], base: &str, whose: ContainerUserKind, authority: Option<
     let mut hash = Sha256::new();
     let authority = authority.unwrap_or_default().as_bytes();
     for part in [LAYOUT, program, whose, base.as_bytes(), authority] {
+        // The length before each part, or two different lists of parts could read the same.
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
@@ -141,6 +142,8 @@ async fn commit(
         .container(container)
         .repo(repository)
         .tag(tag)
+        // It never ran, so that there is nothing to hold still; some engines refuse to pause what
+        // does not run.
         .pause(false)
         .build();
     let config = ContainerConfig {
@@ -174,6 +177,7 @@ async fn sweep(host: &DockerState, docker: &Docker, asked: &str, picture: &Image
 
 fn is_stale(image: &ImageSummary, now: Timestamp, asked: &str, base: &str) -> bool {
     let made = Timestamp::from_seconds(image.created);
+    // All of its names: an image that somebody has given a name of his own is his.
     let is_ours = image.repo_tags.iter().all(|tag| {
         tag.strip_prefix(REPOSITORY)
             .is_some_and(|rest| rest.starts_with(':'))

@@ -80,6 +80,7 @@ fn over(
 fn bytes_of(item: Result<LogOutput, Error>) -> Option<io::Result<Bytes>> {
     match item {
         Ok(LogOutput::StdOut { message } | LogOutput::Console { message }) => Some(Ok(message)),
+        // What is said on stderr is no part of the link, and a single byte of it would break it.
         Ok(LogOutput::StdErr { .. } | LogOutput::StdIn { .. }) => None,
         Err(error) => Some(Err(io::Error::other(error))),
     }

@@ -22,6 +22,8 @@ pub(crate) async fn of(folder: &Path, image: &str) -> Option<DockerCredentials> 
     let written = std::fs::read(folder.join("config.json")).ok()?;
     let config: Value = serde_json::from_slice(&written).ok()?;
     let registry = registry(image);
+    // A helper before the file, as docker's own client does it: where there is one, what stands in
+    // the file is old.
     if let Some(helper) = helper(&config, registry) {
         let program = format!("docker-credential-{helper}");
         return match timeout(CREDENTIAL_HELPER_TIMEOUT, ask(&program, registry)).await {
@@ -92,6 +94,7 @@ async fn ask(program: &str, registry: &str) -> Option<DockerCredentials> {
         .ok()?;
     let mut stdin = child.stdin.take()?;
     stdin.write_all(registry.as_bytes()).await.ok()?;
+    // Helpers read to the end of their input.
     drop(stdin);
     let output = child.wait_with_output().await.ok()?;
     let said: Value = serde_json::from_slice(&output.stdout).ok()?;

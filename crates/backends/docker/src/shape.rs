@@ -96,6 +96,8 @@ pub(crate) fn shape(
         host_config: Some(host(options, spec, picture, facts)),
         ..ContainerCreateBody::default()
     };
+    // The operator's flags, then our labels once more: nothing may pose as another sandbox, or as
+    // none of ours.
     options.extra.apply(&mut body);
     body.labels.get_or_insert_default().extend(label::of(spec));
     Ok(body)
@@ -112,6 +114,8 @@ pub(crate) fn whose_of(
         user: options.user.name(&spec.id, picture, facts),
         ..ContainerCreateBody::default()
     };
+    // By the same flags that the container gets: whoever it will really be has to be able to write
+    // there.
     options.extra.apply(&mut body);
     whose(body.user.as_deref().or(picture.user.as_deref()))
 }
@@ -169,6 +173,8 @@ fn env(
     let of_all = options.env.iter();
     all.extend(of_all.map(|(name, value)| (name.as_str(), value.expose())));
     all.extend(
+        // What the spec says comes last and wins: it is about this sandbox, the others about every
+        // one.
         spec.env
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str())),
@@ -204,6 +210,8 @@ fn host(
         dns_search: closed.then(|| vec![".".to_owned()]),
         cap_drop: Some(vec!["ALL".to_owned()]),
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        // Or the host's tree of groups could be read from inside, with the names of everybody's
+        // containers.
         cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
         ipc_mode: Some("private".to_owned()),
         readonly_rootfs: Some(options.root == RootView::ReadOnly),
@@ -287,6 +295,7 @@ fn tmpfs(
     } else if workspace_in_memory(spec) {
         add(archive::WORKSPACE, limits.disk_bytes.max(PAGE));
     }
+    // A folder of the user's takes the place of ours: an engine refuses two mounts at one path.
     for target in targets(options, spec) {
         mounts.remove(target.trim_end_matches('/'));
     }

@@ -37,6 +37,8 @@ async fn ask(host: SshHost, request: BollardRequest) -> Result<Response<Incoming
     let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await?;
     tokio::spawn(async move {
         // Ends with the answer, or with the stream that the answer became.
+        // An attached stream goes on over this connection long after the answer, so the task must
+        // see it through.
         let _ = connection.with_upgrades().await;
         let _ = child.wait().await;
     });
@@ -50,6 +52,7 @@ fn dial(host: &SshHost) -> std::io::Result<Child> {
     if let Some(port) = host.port {
         ssh.args(["-p", &port.to_string()]);
     }
+    // Behind the two dashes nothing is an option any more, whatever a host is called.
     ssh.args(["--", &host.destination, "docker", "system", "dial-stdio"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

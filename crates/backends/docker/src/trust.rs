@@ -30,6 +30,8 @@ pub(crate) async fn extend(docker: &Docker, container: &str, authority: &str) ->
             continue;
         };
         if trusted
+            // There already, as in an image that was made of one of ours: twice would make the
+            // layer larger and nothing else.
             .windows(authority.len())
             .any(|part| part == authority.as_bytes())
         {
@@ -99,6 +101,8 @@ fn join(link: &str, target: &str) -> String {
     for part in whole.split('/') {
         match part {
             "" | "." => {}
+            // Worked out by us and within the image: the engine would follow such a link on its own
+            // machine.
             ".." => drop(parts.pop()),
             part => parts.push(part),
         }

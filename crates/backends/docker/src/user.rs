@@ -60,6 +60,8 @@ impl ContainerUser {
             Self::NeverRoot if whose(picture.user.as_deref()) != ContainerUserKind::Root => None,
             Self::NeverRoot => {
                 let number = if facts.maps_users {
+                    // Where numbers are mapped only a range of them exists, and a container of a
+                    // user outside of it does not start.
                     SMALL
                 } else {
                     of_nobody(id)

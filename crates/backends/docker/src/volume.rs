@@ -136,6 +136,8 @@ impl ContainerVolume {
                 why,
             })
         };
+        // As it is written and as it really is: the engine follows links when it mounts, and either
+        // name may be the dangerous one.
         for folder in [folder.to_owned(), real(folder, near)] {
             if folder == Path::new("/") {
                 return danger("it is the whole host");

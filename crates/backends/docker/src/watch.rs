@@ -89,6 +89,8 @@ impl LayerBounds {
 impl DockerState {
     /// Looks after it until it ends or nobody wants that any more.
     pub(crate) fn watch_over(self: &Arc<Self>, id: &SandboxId, bounds: &LayerBounds) {
+        // Once for each sandbox: a second task would ask the engine twice as often and know no
+        // more.
         if !self.watch.round().watched.insert(id.clone()) {
             return;
         }
@@ -129,6 +131,7 @@ impl DockerState {
             LimitEnd::FileLimit => "files",
         };
         tracing::warn!(sandbox = %id, limit, "stopped at its limit");
+        // Before the kill: whoever sees it end asks why at once.
         self.watch.note(id, ended);
         let Ok(docker) = self.engine.docker().await else {
             return;
@@ -151,6 +154,8 @@ enum LayerWeight {
 /// Looking takes system calls and a wait for what only passes.
 async fn look_for_hidden(found: &OwnedContainer, hidden: &mut HiddenUsage, named: u64) -> u64 {
     let (pid, key, layer) = (found.pid, found.key.clone(), found.layer.clone());
+    // Taken along and brought back: the work happens on another thread, and what it learns is
+    // needed for the next look.
     let mut looker = mem::take(hidden);
     let looked = spawn_blocking(move || {
         let bytes = looker.bytes(pid, &key, layer.as_deref(), named);
@@ -166,6 +171,8 @@ async fn look_after(host: Weak<DockerState>, id: SandboxId, limit: u64) {
     let mut hidden = HiddenUsage::default();
     loop {
         sleep(good_for).await;
+        // Weak, and asked each time: the task ends with its backend, or when nobody wants it any
+        // more.
         let Some(host) = host.upgrade().filter(|host| host.watch.watches(&id)) else {
             return;
         };
@@ -214,6 +221,8 @@ async fn count_files(host: Weak<DockerState>, id: SandboxId, limit: u64) {
         files = Some(known);
         good_for = lasts(room, FILE_RATE);
         if room == 0
+            // Looked up again: counting may have taken seconds, in which another life may have
+            // begun.
             && let Ok(Some(found)) = host.find(&id, InspectDepth::Quick).await
             && found.is_running
         {

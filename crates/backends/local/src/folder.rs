@@ -28,6 +28,7 @@ impl LocalFolder {
     /// Fails where the id is taken. What it is comes first, before there is a process. The lock
     /// tells others that somebody is at it.
     pub(crate) fn make(&self, spec: &SandboxSpec) -> io::Result<OwnedFd> {
+        // Fails where the id is taken: this decides between two who make it at once.
         DirBuilder::new().mode(0o700).create(&self.path)?;
         let lock = self.open(OFlags::RDONLY)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
@@ -52,6 +53,7 @@ impl LocalFolder {
     pub(crate) fn note_life(&self, process: &ProcessHandle) -> io::Result<()> {
         let partial = self.path.join("life.partial");
         fs::write(&partial, serde_json::to_vec(process)?)?;
+        // Whole or not at all: by half of it nobody would find the process again.
         fs::rename(partial, self.path.join("life.json"))
     }
 

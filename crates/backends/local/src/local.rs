@@ -94,6 +94,8 @@ impl Backend for LocalBackend {
         async move {
             let stream = blocking(move || {
                 let folder = host.folder(&spec.id);
+                // Held until the warden is there or gone: whoever lists meanwhile is told that
+                // somebody is at it.
                 let _lock = folder
                     .make(&spec)
                     .map_err(|source| BackendError::failed("write the sandbox down", source))?;
@@ -240,6 +242,7 @@ impl LocalState {
             command.arg("--tied");
         }
         command
+            // Nothing of the gateway's own environment, which holds its keys, gets to a command.
             .env_clear()
             .envs(&self.config.env)
             .envs(&spec.env)
@@ -307,6 +310,8 @@ impl LocalState {
                 {
                     FoundState::Stopped
                 }
+                // After the process was looked for: one that runs is running, whoever holds the
+                // lock.
                 _ if folder.is_locked() => FoundState::Busy,
                 _ => FoundState::Broken,
             };

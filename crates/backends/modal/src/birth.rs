@@ -80,6 +80,8 @@ async fn create(host: &Arc<ModalState>, spec: &SandboxSpec) -> Result<WardenLink
 /// With the files it was stopped with; with those of its image where Modal has them no longer.
 async fn resume(host: &Arc<ModalState>, spec: &SandboxSpec) -> Result<WardenLink, BackendError> {
     let name = shape::check(spec)?;
+    // Looked at first: a resume whose answer was lost has made one, and a second of the name cannot
+    // be.
     if let Some(standing) = host.standing(Some(&spec.id)).await?.first() {
         return join(host, standing).await;
     }
@@ -93,6 +95,8 @@ async fn resume(host: &Arc<ModalState>, spec: &SandboxSpec) -> Result<WardenLink
                 %error,
                 "the snapshot cannot be restored: its files are lost, and the image is used instead"
             );
+            // Forgotten before the image is used: the next stop writes a new one, and until then
+            // there is none to come back to.
             host.snapshots.remove(&spec.id).await?;
             let image = image::provide(host, name).await?;
             bear(host, spec, image).await.map_err(NotBorn::into_error)
@@ -129,6 +133,8 @@ async fn bear(
         Ok(made) => birth.bring_up(host, &made).await,
         Err(error) => Err(error),
     };
+    // Not where the name was taken: what has it is another's, or an earlier start that somebody
+    // still uses.
     if let Err(NotBorn::Unusable(_) | NotBorn::Failed(_)) = &born {
         death::clear(host, &spec.id).await;
     }
@@ -182,6 +188,8 @@ impl SandboxStart {
         loop {
             let asked = host
                 .control
+                // Asked once and looked after by ourselves: a client that repeats a create by
+                // itself can make two.
                 .ask_once(self.request.clone(), &key, attempts.made, CREATE);
             let status = match asked.await {
                 Ok(made) => {
@@ -225,6 +233,8 @@ impl SandboxStart {
             .map_err(NotBorn::Failed)?;
         let own = standing
             .into_iter()
+            // By the start and not by the name: only this one is known to hold our variables and
+            // our warden.
             .find(|one| one.owned.start == self.start);
         Ok(own.map(|own| CreatedSandbox {
             key: own.key,
@@ -243,11 +253,14 @@ impl SandboxStart {
             let router = router(host, &made.key, way).await?;
             link::place(&router, &host.program).await?;
             let link = link::reach(&router, &self.start).await?;
+            // Last: until then whoever lists takes it for one that is being made, and leaves it to
+            // us.
             self.mark_ready(host, &made.key).await?;
             Ok(link)
         };
         match reached.await {
             Ok(link) => Ok(link),
+            // Why it ended says more than that the link could not be made.
             Err(error) => Err(match host.result(&made.key, 0).await {
                 Ok(Some(result)) if result.status() == GenericStatus::InitFailure => {
                     NotBorn::Unusable(ended(&result))

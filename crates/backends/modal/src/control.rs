@@ -58,6 +58,7 @@ impl ControlPlane {
         question: Q,
         patience: CallTimeouts,
     ) -> Result<Q::Answer, Status> {
+        // One key for all attempts: the server answers it once, however often it is heard.
         let key = IdempotencyKey::random();
         let mut attempts = RetryAttempts::within(patience.whole);
         loop {
@@ -142,6 +143,7 @@ impl ControlPlane {
 
     /// Whoever needs it first fetches it; the others wait for him.
     async fn token(&self) -> Result<Secret, Status> {
+        // Held over the fetch, or everybody who comes at once would fetch one.
         let mut kept = self.token.lock().await;
         if let Some(token) = kept.as_ref().filter(|token| token.is_good()) {
             return Ok(token.text.clone());

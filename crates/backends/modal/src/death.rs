@@ -37,6 +37,8 @@ pub(crate) async fn stop(host: &Arc<ModalState>, id: &SandboxId) -> Result<(), B
         return destroy(host, id).await;
     }
     let image = snapshot(host, first).await?;
+    // Written down before anything ends: cut off in between, there are both, and the running one
+    // counts.
     host.snapshots.put(id, image).await?;
     end_all(host, id).await
 }
@@ -51,6 +53,7 @@ pub(crate) async fn destroy(host: &Arc<ModalState>, id: &SandboxId) -> Result<()
         Err(status) if status.code() != Code::NotFound => {
             Err(trouble("delete the snapshot", &status))
         }
+        // After the image is gone: the entry is all that leads to it.
         _ => host.snapshots.remove(id).await,
     }
 }

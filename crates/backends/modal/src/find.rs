@@ -71,6 +71,7 @@ impl ModalState {
                     standing.push(RunningSandbox { key: one.id, owned });
                 }
             }
+            // A page that goes no further back than the last one would come for ever.
             if before != 0.0 && oldest >= before {
                 break;
             }

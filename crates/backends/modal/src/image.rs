@@ -162,6 +162,7 @@ async fn builder(host: &ModalState) -> Result<String, Status> {
 /// The name as it is, with Python added where a bare distribution has none, as Hermes users know it.
 fn dockerfile(name: &str) -> Result<Vec<String>, BackendError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "./:@_-".contains(c);
+    // It becomes a line of a build file, where a line end would be another instruction.
     if name.is_empty() || name.len() > 512 || !name.chars().all(plain) {
         return Err(BackendError::Refused {
             what: format!("the image {name:?}"),

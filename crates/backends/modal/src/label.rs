@@ -153,6 +153,7 @@ fn tag(name: &str, value: &str) -> SandboxTag {
 fn pieces(name: &str, text: &str) -> Vec<SandboxTag> {
     let encoded = URL_SAFE_NO_PAD.encode(text);
     let pieces = encoded.as_bytes().chunks(PIECE);
+    // All or nothing: a name of which the end is missing would be another's.
     if pieces.len() > MOST_PIECES {
         return Vec::new();
     }

@@ -131,6 +131,7 @@ async fn send(exec: RouterExec, mut waiting: DuplexStream) {
     loop {
         let mut frame = BytesMut::with_capacity(WAITING + 4);
         frame.put_u32(0);
+        // Cancel-safe: what was read is in the frame, and a beat sends a frame without any.
         let ended = match timeout(LEASH_INTERVAL, waiting.read_buf(&mut frame)).await {
             Ok(Ok(read)) => read == 0,
             Ok(Err(_)) => true,
@@ -147,6 +148,8 @@ async fn send(exec: RouterExec, mut waiting: DuplexStream) {
         if ended {
             return;
         }
+        // Counted on only when it was taken: a repeated write says where it belongs, and is not
+        // appended twice.
         offset += written;
     }
 }
@@ -158,6 +161,8 @@ fn received(exec: RouterExec, output: Streaming<TaskExecStdioReadResponse>) -> R
     Box::pin(stream::try_unfold(
         begun,
         async |(exec, mut output, offset)| {
+            // Anew with each piece that came: a link that breaks once an hour is not given up on
+            // the third day.
             let mut attempts = RetryAttempts::within(MENDING.whole);
             loop {
                 match output.message().await {

@@ -127,6 +127,7 @@ impl Backend for ModalBackend {
 impl ModalState {
     /// What runs at Modal, and what is only a snapshot.
     async fn list(&self) -> Result<Vec<FoundSandbox>, BackendError> {
+        // The snapshots first, so that what runs takes their place below.
         let stopped = self.snapshots.ids().await?;
         let mut found: BTreeMap<SandboxId, FoundSandbox> = stopped
             .into_iter()

@@ -76,6 +76,8 @@ impl ControlAddress {
 pub(crate) fn router(url: &str, may_be_plain: bool) -> Result<Channel, Status> {
     let bad = |_| Status::internal("the router's address is none");
     let uri: Uri = url.parse().map_err(bad)?;
+    // The control plane says where it is, and the pass goes there: not over a wire that anybody can
+    // read.
     match uri.scheme_str() {
         Some("https") => {}
         Some("http") if may_be_plain && is_loopback(&uri) => {}

@@ -87,6 +87,8 @@ impl SnapshotFile {
             let before = read(&path)?;
             let mut entries = before.clone();
             let outcome = change(&mut entries);
+            // A look writes nothing: the file may be on a disk that is full, or somebody else's at
+            // this moment.
             if entries != before {
                 write(&path, &entries)?;
             }
@@ -137,8 +139,11 @@ fn write(path: &Path, entries: &Map<String, Value>) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(entries)?;
     text.push(b'\n');
     fresh.write_all(&text)?;
+    // On the disk before it takes the other's place: after a power cut an empty file would lose
+    // every conversation's files.
     fresh.as_file().sync_all()?;
     fresh.persist(path)?;
+    // And the folder, in which the new name is written.
     File::open(folder)?.sync_all()
 }
 

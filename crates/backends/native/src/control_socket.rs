@@ -95,9 +95,11 @@ impl ControlSocket {
             })
             .flatten()
             .collect();
+        // No message of ours is empty, so that nothing read means what it means on a stream.
         if message.bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        // The rest of a message that was cut off is gone for good: half a plan must not be built.
         if message.flags.contains(ReturnFlags::TRUNC) {
             return Err(io::ErrorKind::InvalidData.into());
         }

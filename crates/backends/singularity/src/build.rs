@@ -49,6 +49,7 @@ pub(crate) async fn build(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        // In a group of its own: the builder starts others, and all of them are ended together.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
@@ -73,6 +74,7 @@ pub(crate) async fn build(
         }
     }
     let ended = child.wait().await;
+    // Collected: from here on the number may be somebody else's, and nobody may be killed by it.
     half.builder = None;
     if !ended.is_ok_and(|status| status.success()) {
         return Err(unavailable(source, &why(&kept)));
@@ -93,6 +95,7 @@ pub(crate) fn sweep(cache: &Path) {
             continue;
         };
         if !Path::new(&format!("/proc/{pid}")).exists() {
+            // Before what it makes is removed, or it goes on making it.
             end_builders(&entry.path());
             let _ = remove(&entry.path());
         }

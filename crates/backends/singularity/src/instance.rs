@@ -60,6 +60,8 @@ impl OuterContainer for InstanceMaker {
         let mut command = runtime.command(&self.list);
         self.write(&mut command, spec, &layout, image.place())?;
         command
+            // Handed on as stdin, which is the one thing that every program of the runtime's
+            // inherits: the lock lasts as long as any of them.
             .stdin(layout.lock)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -22,6 +22,7 @@ pub(crate) fn clear(list: &Path, name: &str) -> Result<(), BackendError> {
         .chain(below(&below_all(&instances, "sing"), name))
     {
         if let Some((init, keeper)) = entry(&folder.join(format!("{name}.json"))) {
+            // Ended before its entry goes: without the entry nobody would find it again.
             end(name, &init, &keeper)?;
         }
         remove(&folder)?;
@@ -62,6 +63,8 @@ fn end(name: &str, init: &ProcessHandle, keeper: &ProcessHandle) -> Result<(), B
     if !tends(keeper.pid, name) || parent_of(init.pid) != Some(keeper.pid) {
         return Ok(());
     }
+    // The first process and not the keeper: its end is the end of all inside, and the keeper tidies
+    // up after it.
     if !kill(init_fd.as_fd(), INSTANCE_KILL_TIMEOUT) {
         let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
         return Err(BackendError::failed("end the instance", late));

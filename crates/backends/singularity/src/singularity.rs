@@ -128,6 +128,8 @@ impl Backend for SingularityBackend {
         async move {
             self.0.bring(spec).await?;
             match self.0.native.create(spec).await {
+                // Once more, and only once: the failed create has left nothing, and what was learnt
+                // holds for every later one.
                 Err(error) if self.0.learns_from(&error) => self.0.native.create(spec).await,
                 other => other,
             }

@@ -24,6 +24,8 @@ pub(crate) fn prepare(state: &Path, program: &[u8]) -> io::Result<PathBuf> {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let stage = state.join(format!("stage-{name}"));
+    // The whole of it is compared and not only found: a crash or a full disk may have left part of
+    // it.
     if fs::read(stage.join(SCRIPT)).is_ok_and(|found| found == program) {
         return Ok(stage);
     }

@@ -121,6 +121,8 @@ impl<'a> InlineReader<'a> {
         let target = &window[close + 2..];
         let end = target.find(')')?;
         let url = &target[..end];
+        // A short list instead of whatever has a colon: a link whose label says one thing may not
+        // run something on a click.
         let honest = ["http://", "https://", "tg://", "mailto:"]
             .iter()
             .any(|scheme| url.starts_with(scheme))
@@ -140,6 +142,8 @@ impl<'a> InlineReader<'a> {
         ]
         .into_iter()
         .find(|(delimiter, _)| self.src[at..].starts_with(delimiter))?;
+        // Both bounds keep hostile text from making the reader call itself without end; a style
+        // within itself would change nothing that is seen.
         if self.styles.contains(&style) || self.styles.len() >= DEPTH {
             return None;
         }

@@ -144,6 +144,7 @@ fn credential(
             None => problem,
         });
     };
+    // Whoever owns one of the names below a suffix would be given it.
     if !grammar::is_host(&host) || host.contains('*') {
         wrong(
             format!(

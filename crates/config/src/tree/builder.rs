@@ -108,6 +108,8 @@ impl<'a> TreeBuilder<'a> {
                     place,
                     content: target.content.clone(),
                 };
+                // Counted before it is put in its place, so that aliases of aliases end at the
+                // bound and not in all of the memory.
                 self.nodes += copy.weight();
                 self.finish(copy, 0)?;
             }
@@ -148,6 +150,8 @@ impl<'a> TreeBuilder<'a> {
                 lines,
                 ..
             } => {
+                // What is written here goes before what `<<` brings, and of two that it brings the
+                // first.
                 let mut names: HashSet<String> = lines.into_keys().collect();
                 for entry in merged {
                     if names.insert(entry.name.clone()) {

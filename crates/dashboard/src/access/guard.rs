@@ -76,10 +76,13 @@ pub(crate) async fn guard(
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let is_open_page = request.uri().path() == "/enter";
     let bearer = bearer(request.headers()).map(str::to_owned);
+    // A token is sent by no browser unasked, so no page of somebody else's can make use of it.
     if bearer.is_none() && changes && !comes_from_here(request.headers()) {
         let text = "This request did not come from a page of this dashboard, so nothing was done.";
         return refuse(StatusCode::FORBIDDEN, "Not from here", text);
     }
+    // After both looks, which count for signing in too: nobody's page may sign a browser in as
+    // somebody else.
     if is_open_page {
         return next.run(request).await;
     }
@@ -149,6 +152,7 @@ pub(crate) async fn is_still_in(state: &SharedState, headers: &HeaderMap, viewer
 fn by_proxy(access: &DashboardAccess, headers: &HeaderMap, key: &AccessKey) -> Option<Viewer> {
     let proxy = access.settings.proxy.as_ref()?;
     let secret = headers.get(PROXY_SECRET)?.to_str().ok()?;
+    // Hashed first, so that the time it takes says nothing about how long the right one is.
     if !bool::from(digest(secret).ct_eq(&digest(proxy.secret.expose()))) {
         return None;
     }
@@ -163,6 +167,8 @@ fn by_proxy(access: &DashboardAccess, headers: &HeaderMap, key: &AccessKey) -> O
         false => DashboardRole::Viewer,
     };
     let who = format!("proxy:{user}");
+    // There is no session to take it from. It follows from the key, so it outlives a restart and
+    // ends with the key.
     let csrf = mac(key.fingerprint().as_bytes(), &who);
     Some(Viewer {
         csrf: Some(URL_SAFE_NO_PAD.encode(csrf)),

@@ -46,6 +46,7 @@ impl AccessKey {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(io(error)),
         };
+        // Of the file that was opened, whatever its name stands for by now.
         if file.metadata().map_err(io)?.mode() & 0o077 != 0 {
             return Err(KeyError::Shared { path });
         }

@@ -63,6 +63,7 @@ pub fn access_token(
 pub(crate) fn read_pass(key: &AccessKey, text: &str, now: Timestamp) -> Option<SignedPass> {
     let (signed, signature) = text.rsplit_once('.')?;
     let expected = key.sign(signed);
+    // Before any field is read: of what we did not sign nothing is parsed.
     if !bool::from(expected.as_bytes().ct_eq(signature.as_bytes())) {
         return None;
     }
@@ -99,6 +100,7 @@ fn sign(
         .filter(|c| !c.is_control())
         .take(NAME_CHARS)
         .collect();
+    // Encoded, as a dot in it would begin another field.
     let name = URL_SAFE_NO_PAD.encode(name);
     let nonce = random_text()?;
     let signed = format!("{kind}.{role}.{}.{nonce}.{name}", until.seconds());

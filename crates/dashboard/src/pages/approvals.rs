@@ -239,6 +239,7 @@ pub(crate) async fn answer(
     let given = match act.form.answer.as_str() {
         "deny" => GivenAnswer::No,
         name => match ApprovalScope::named(name) {
+            // Held against the question itself, as a form can name any scope.
             Some(scope) if offered(&request).any(|offered| offered == scope) => {
                 GivenAnswer::Yes(scope)
             }

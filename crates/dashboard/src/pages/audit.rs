@@ -312,6 +312,7 @@ pub(crate) async fn export(State(state): State<SharedState>) -> Result<Response,
     let opened = tokio::task::spawn_blocking(move || {
         let file = std::fs::File::open(path)?;
         let length = file.metadata()?.len();
+        // As long as it was when it was asked for: it may grow for as long as it is read.
         Ok::<_, std::io::Error>(file.take(length))
     });
     let file = joined(opened.await)??;

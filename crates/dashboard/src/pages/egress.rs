@@ -341,6 +341,7 @@ pub(crate) async fn write_rule(
     act: Act<RuleForm>,
 ) -> Result<Response, PageFailure> {
     let rule = act.form.rule()?;
+    // In the record first: a rule of which nothing is known there is not written.
     note(&state, &act, RuleChange::Added, &rule)?;
     state.rules.add(&rule)?;
     Ok(done(&act, "/egress"))

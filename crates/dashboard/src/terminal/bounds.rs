@@ -129,6 +129,7 @@ impl TerminalHandle {
     /// Hands these keys to the shell. False where the program does not take them in time.
     pub(super) async fn write(&self, keys: Bytes) -> bool {
         let writing = async {
+            // Within the same time: who waits behind keys that nobody takes gives up like them.
             let _turn = self.typing.lock().await;
             self.stdin.write(&keys).await.is_ok()
         };

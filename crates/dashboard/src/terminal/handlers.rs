@@ -71,6 +71,7 @@ async fn open(
     State((state, stop)): State<(SharedState, CancellationToken)>,
     request: Request,
 ) -> Response {
+    // Kept, so that it can be asked later whether whoever opened it would still be let in.
     let entry = request.headers().clone();
     let act = match Act::<OpenForm>::from_request(request, &state).await {
         Ok(act) => act,
@@ -108,6 +109,8 @@ async fn start(
         let why = "The gateway is not running, so there is no sandbox to open a terminal in.";
         return Err(ActFailed(why.to_owned()).into());
     };
+    // Taken before anything is asked of a backend: the bound holds for shells that are being
+    // opened, too.
     let seat = state.terminal_seats.take(&act.viewer.who);
     let seat = seat.map_err(|taken| {
         PageFailure::Busy(match taken {
@@ -119,10 +122,12 @@ async fn start(
     })?;
     let sandbox = living(state, key).await?;
     let what = format!("{key} {sandbox}");
+    // Before it is opened: a shell of which nothing is written down is none.
     act.record(state, "open_terminal", &what)?;
     let size = TerminalSize::new(act.form.columns, act.form.rows);
     match opener.open(key, &sandbox, size).await {
         Ok(opened) => Ok((seat, opened, what)),
+        // The record says that one was opened, so it has to say that it was not.
         Err(refused) => {
             let _ = acts::record(
                 state,

@@ -111,11 +111,14 @@ impl TerminalSession {
 
     async fn carry(&mut self, state: &SharedState, stop: &CancellationToken) -> TerminalEnd {
         let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+        // A look that took long is not made up for by several at once.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut waiting: Option<Bytes> = None;
         loop {
             let silent_at = *lock(&self.handle.typed_at) + LONGEST_SILENCE;
             tokio::select! {
+                // What the shell writes comes last: one that writes without pause must not keep an
+                // order or a look waiting.
                 biased;
                 () = stop.cancelled() => return TerminalEnd::Stopping,
                 () = self.frames.closed() => return TerminalEnd::Left,

@@ -131,10 +131,14 @@ impl CertificateAuthority {
     /// What a TLS server needs to be taken for `host`.
     pub(crate) fn server_config(&self, host: &HostName) -> Result<Arc<ServerConfig>, CaError> {
         let now = self.clock.now();
+        // Held while the certificate is made: of many connections that come at once for one host,
+        // one makes it.
         let mut leaves = self.leaves.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(leaf) = leaves.get(host).filter(|leaf| leaf.is_good(now)) {
             return Ok(Arc::clone(&leaf.config));
         }
+        // All at once: which of them are still in use is not known, and each is made anew when it
+        // is asked for.
         if leaves.len() >= MOST_LEAVES {
             leaves.clear();
         }
@@ -161,6 +165,7 @@ impl CertificateAuthority {
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        // A sandbox, or the machine it talks to us from, may have another idea of the time.
         params.not_before = SystemTime::from(now.minus(DAY)).into();
         params.not_after = SystemTime::from(now.plus(DAY * LEAF_DAYS)).into();
         let key = KeyPair::generate()?;
@@ -172,6 +177,7 @@ impl CertificateAuthority {
                 .with_safe_default_protocol_versions()?
                 .with_no_client_auth()
                 .with_single_cert(chain, key)?;
+        // The proxy reads requests to put the credential in, and reads no HTTP/2.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(config)
     }
@@ -252,6 +258,7 @@ fn write_new(path: &Path, contents: &[u8], mode: u32) -> Result<(), CaError> {
             .open(&beside)?;
         file.write_all(contents)?;
         file.sync_all()?;
+        // A link and not a rename, which would replace the key of whoever was faster.
         fs::hard_link(&beside, path)
     })();
     let removed = fs::remove_file(&beside);

@@ -94,6 +94,7 @@ impl FrameRedactor {
     }
 
     fn take_control(&mut self, payload: &[u8]) {
+        // Each by itself: what stands in a ping is no part of the text around it.
         let mut control = self.control.fresh();
         let mut masked = control.push(payload);
         masked.extend(control.finish());

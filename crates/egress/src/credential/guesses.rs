@@ -65,6 +65,7 @@ impl GuessCounter {
             // costs the whole credential once as much is known as two may learn.
             all.insert(part) && all.len() > 2 * self.most
         };
+        // After the other lock was let go: nobody ever holds both.
         let mut parts = locked(&self.parts);
         if parts.len() < self.most {
             parts.insert(part);

@@ -124,6 +124,7 @@ impl Credential {
         }
         let scheme = CredentialScheme::parse(scheme)?;
         let text = value.expose();
+        // A line end in it would be further headers, written with our authority.
         if text.len() < LEAST_BYTES || !text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
             return Err(InvalidCredential::Value {
                 host: host.to_owned(),

@@ -142,6 +142,8 @@ impl CredentialRedactor {
         for (secret, traces) in secrets.iter().enumerate() {
             let spellings = &traces.secret.spellings;
             for automaton in 0..spellings.automata.len() {
+                // Which of these the other side will undo is its affair, so the secret is looked
+                // for in all of them at once.
                 for encoding in [
                     TextEncoding::Plain,
                     TextEncoding::Unescaped,
@@ -216,6 +218,8 @@ impl CredentialRedactor {
                 until = until.min(start);
             }
         }
+        // Before anything is handed out; the parts are counted even where nothing was, as late
+        // bytes answer too.
         self.overwrite();
         self.count_parts(Some(end));
         self.hand_out(until)
@@ -242,6 +246,8 @@ impl CredentialRedactor {
     pub(crate) fn mask(&self, head: &mut [u8]) {
         for line in head.split_mut(|byte| *byte == b'\n') {
             let colon = line.iter().position(|byte| *byte == b':');
+            // Line by line: a spelling that a head breaks over two of its lines is not one that a
+            // client reads as one.
             let mut fresh = self.fresh();
             fresh.look_at(line);
             fresh.overwrite();

@@ -49,6 +49,8 @@ impl TrustRoots {
         let mut store = RootCertStore::empty();
         match self {
             Self::System => {
+                // Those that cannot be read are passed over: one odd certificate in a machine's
+                // store must not close the whole way.
                 store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             }
             Self::Only(certificates) => {

@@ -90,8 +90,11 @@ pub fn squid_allowlist(rules: &RulesText, left_out: &[String]) -> Result<String,
     }
     line(
         &mut text,
+        // First: whatever is allowed below is allowed by name, and Squid would compare a literal
+        // with the name it resolves back to.
         format_args!("\nhttp_access deny literal_v4\nhttp_access deny literal_v6"),
     );
+    // Before what is allowed, as the first line that matches decides.
     write_denied(&mut text, &denied);
     write_allowed(&mut text, &allowed);
     line(&mut text, format_args!("\nhttp_access deny all"));

@@ -153,9 +153,13 @@ impl Egress {
     pub fn conversation(&self, key: &ConversationKey) -> Arc<ConversationEgress> {
         self.refresh();
         let mut state = self.state();
+        // The same account for whoever asks meanwhile: a second one would double the budget and
+        // forget the answers.
         if let Some(known) = state.known.get(key).and_then(Weak::upgrade) {
             return known;
         }
+        // Before the credentials: guesses that nobody made are kept only for conversations that are
+        // known.
         state.known.retain(|_, known| known.strong_count() > 0);
         let credentials = self.counted_credentials(&mut state, key);
         let rules = self.compile(&state, key);
@@ -168,6 +172,7 @@ impl Egress {
         }
         state
             .known
+            // Weak: what holds it are its connections and its sandbox, and with them it goes.
             .insert(key.clone(), Arc::downgrade(&conversation));
         conversation
     }
@@ -186,6 +191,8 @@ impl Egress {
         match book.read() {
             Ok(rules) => {
                 state.unreadable = false;
+                // By what was read, before the rules are taken from it: a credential comes back
+                // together with its host.
                 self.lift_losses(&state, &rules);
                 state.added = rules
                     .into_iter()
@@ -201,6 +208,8 @@ impl Egress {
                 }
             }
         }
+        // Under the same lock: a conversation that comes now is compiled by the new rules, and none
+        // in between is missed.
         for (key, known) in &state.known {
             if let Some(conversation) = known.upgrade() {
                 conversation.set_rules(self.compile(&state, key));
@@ -244,6 +253,7 @@ impl Egress {
             for (index, counter) in counters {
                 let target = self.written.credentials[*index].credential.target();
                 let stands = || loss_rule(key, target).is_some_and(|rule| rules.contains(&rule));
+                // One that never got into the book is not missing from it.
                 if counter.is_exhausted() && counter.is_written() && !stands() {
                     tracing::info!(conversation = %key, host = %target, "a credential was given back");
                     counter.lift();
@@ -304,6 +314,8 @@ impl Egress {
         if before.as_deref() != agent
             && let Some(known) = state.known.get(key).and_then(Weak::upgrade)
         {
+            // The credentials before the rules: a host is never open to an agent with the keys of
+            // the one before it.
             known.set_credentials(self.counted_credentials(&mut state, key));
             known.set_rules(self.compile(&state, key));
         }

@@ -66,6 +66,7 @@ impl BodyReader {
                 if read == 0 {
                     return match self.left {
                         BodyRemainder::UntilClose => Ok(None),
+                        // An end that came early must not look like the whole body.
                         _ => Err(BodyError::Cut),
                     };
                 }

@@ -82,6 +82,8 @@ impl ChunkDecoder {
         self.line.extend_from_slice(&bytes[..taken]);
         if end.is_some() {
             let line = std::mem::take(&mut self.line);
+            // A bare line feed ends the line for some servers and not for others; between two of
+            // those a request could be smuggled.
             let line = line.strip_suffix(b"\r\n").ok_or(ChunkError)?;
             self.finish_line(line)?;
         }

@@ -128,6 +128,8 @@ async fn side_by_side(
             result = &mut upload, if sent.is_none() => sent = Some(result?),
             result = &mut answer => return Ok(match (result?, sent) {
                 (ExchangeEnd::Answered { keep_client, keep_upstream }, sent) => {
+                    // A request that was not sent to its end leaves the connection in the middle of
+                    // a body, where nothing else can begin.
                     let whole = matches!(sent, Some(UploadEnd::Whole));
                     let (keep_client, keep_upstream) = (keep_client && whole, keep_upstream && whole);
                     ExchangeEnd::Answered { keep_client, keep_upstream }
@@ -159,6 +161,8 @@ async fn send<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         .await
         .is_err()
     {
+        // No error: an origin that has heard enough closes, and what it says about that is on its
+        // way.
         return Ok(UploadEnd::Stopped);
     }
     let wrap = match request.framing {
@@ -250,6 +254,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> ResponseRelay<'_, R, W> {
     }
 
     async fn interim(&mut self, mut head: ResponseHead) -> Result<(), ExchangeError> {
+        // That version knows no answer before the answer.
         if self.request.client_version == HttpVersion::Http10 {
             return Ok(());
         }
@@ -262,6 +267,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> ResponseRelay<'_, R, W> {
     async fn last(mut self, mut head: ResponseHead) -> Result<ExchangeEnd, ExchangeError> {
         let framing = BodyFraming::of_response(&head, &self.request.method)?;
         let identity = |value: &[u8]| value.eq_ignore_ascii_case(b"identity");
+        // What is compressed cannot be searched, and was not asked for. Refused before a byte of it
+        // is seen.
         if self.redactor.is_some() && !head.fields.all("content-encoding").all(identity) {
             return Err(ExchangeError::Compressed);
         }
@@ -303,6 +310,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> ResponseRelay<'_, R, W> {
         if let Some(redactor) = &self.redactor {
             redactor.mask(&mut bytes);
         }
+        // Before the write: part of it may have gone out when it fails.
         *self.begun = true;
         Ok(BodyEncoding::Plain
             .write(&mut self.client, &bytes, self.limits.idle)

@@ -58,6 +58,8 @@ impl HeaderFields {
 
     /// What remains for the next hop: nothing about this connection, nothing about this proxy.
     pub fn strip_hop_by_hop(&mut self) {
+        // Those that the head itself names as being of one hop, or a sandbox could have a field of
+        // ours passed on as its own.
         let named: Vec<String> = self
             .tokens("connection")
             .map(str::to_ascii_lowercase)

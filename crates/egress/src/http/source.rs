@@ -72,6 +72,8 @@ impl<'a, R: AsyncRead + Unpin> ReadAhead<'a, R> {
         if self.ahead.is_empty() && self.more().await? == 0 {
             return Ok(None);
         }
+        // One deadline for the whole head, and not for each read: a byte every few seconds would
+        // hold the connection for ever.
         let deadline = tokio::time::Instant::now() + within;
         let mut search = EndSearch::default();
         loop {

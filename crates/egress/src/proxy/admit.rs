@@ -139,6 +139,7 @@ impl Proxy {
         via: ProxyMethod,
     ) -> Result<AdmittedTarget, ProxyRefusal> {
         conversation
+            // Before a person is asked: there is no use in a yes that buys nothing.
             .check_budgets()
             .map_err(|spent| ProxyRefusal::budget(&target, spent))?;
         self.check_guesses(conversation, &target)?;
@@ -190,6 +191,7 @@ impl Proxy {
             .check_budgets()
             .map_err(|spent| ProxyRefusal::budget(target, spent))?;
         self.check_guesses(conversation, target)?;
+        // By the rules of this moment: those of the tunnel's beginning may have been taken back.
         match conversation.rules().decide(target, before.via) {
             RuleVerdict::Allow(allowed) => Ok(AdmittedTarget {
                 allowed,
@@ -263,6 +265,7 @@ impl Proxy {
             target, allowed, ..
         } = &admitted;
         let upstream = self.0.upstream.as_ref();
+        // Before the name is looked up: by its address the proxy could be a host like any other.
         if upstream.is_some_and(|route| route.is_itself(target)) {
             return Err(ProxyRefusal::upstream_itself(target));
         }

@@ -101,6 +101,8 @@ impl Proxy {
         let fail =
             |reason: String| ProxyRefusal::bad_gateway(target, format!("{target}: {reason}"));
         let (wire, peer) = self.reach(&intercepted.found).await?;
+        // The name that was admitted, never one that the sandbox sends: the certificate has to be
+        // that host's.
         let name = ServerName::try_from(target.host.to_string())
             .map_err(|_| fail("not a name TLS can verify".to_owned()))?;
         let handshake = TlsConnector::from(Arc::clone(&intercepted.upstream)).connect(name, wire);

@@ -189,6 +189,8 @@ impl Proxy {
         conversation: Arc<ConversationEgress>,
         stop: CancellationToken,
     ) {
+        // The permit before the first byte is read: whoever opens connections and says nothing
+        // holds them too.
         let Some(_permit) = self.0.connection_limit.enter(conversation.account()) else {
             let refusal = ProxyRefusal::busy();
             self.note(&conversation, EgressMethod::Http, &refusal);
@@ -210,6 +212,8 @@ impl Proxy {
         stop: &CancellationToken,
     ) -> Option<Tunnel> {
         let first = timeout(self.0.limits.head_time, client.read_more()).await;
+        // Somebody who says nothing is no request: there is nothing to write down, and a record of
+        // it would be a way to flood one.
         let Ok(Ok(1..)) = first else { return None };
         match client.ahead().first() {
             Some(5) => self.socks(client, conversation, stop).await,
@@ -283,6 +287,8 @@ impl Proxy {
         refusal: &ProxyRefusal,
         as_json: bool,
     ) {
+        // Written down before it is answered: the client may hang up on the answer, and the future
+        // with it.
         self.note(conversation, how, refusal);
         let response = refusal.response(as_json, self.0.allowing);
         let written = timeout(self.0.limits.head_time, client.write_all(&response)).await;

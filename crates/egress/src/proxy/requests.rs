@@ -102,6 +102,8 @@ impl Proxy {
                         }
                         Ok(AfterRequest::Broken) => return None,
                         Ok(AfterRequest::Tunnel(parts)) => {
+                            // The client comes back in here, as the request loop needed it until
+                            // now.
                             return Some(Tunnel { client, ..*parts });
                         }
                         Err(refusal) => (refusal, as_json),
@@ -123,6 +125,7 @@ impl Proxy {
         let (stream, ahead) = client.parts();
         let mut source = ReadAhead::new(stream, ahead);
         let arrived = stop
+            // Only here: a request that has begun is finished, and no other is taken.
             .run_until_cancelled(source.first_byte(self.0.limits.idle))
             .await;
         match arrived {
@@ -184,6 +187,7 @@ impl Proxy {
                 forwarder: forwarder.as_ref(),
             },
         );
+        // Written down before a byte of the request leaves.
         let record = self.open_record(conversation, &admitted, &peer, front.how());
         let redactor = front.redactor().or_else(|| {
             let forwarder = forwarder.as_ref()?;
@@ -199,6 +203,7 @@ impl Proxy {
             limits,
             redactor.clone(),
         );
+        // Also in the middle of an exchange: what is allowed no more is not carried to its end.
         let ended = tokio::select! {
             ended = exchanged => ended,
             why = revocation().ended() => {
@@ -208,6 +213,7 @@ impl Proxy {
         };
         match ended {
             Ok(ExchangeEnd::Upgraded) => {
+                // A stand-in for the moment: the loop still holds the client, and puts it in.
                 let client = PeekedStream::new(tokio::io::empty());
                 Ok(AfterRequest::Tunnel(Box::new(Tunnel {
                     client,
@@ -262,6 +268,8 @@ impl Proxy {
             let may_upgrade = !upgrades || kept.connection.forwarder.is_none();
             kept.target == *admitted.target() && may_upgrade
         };
+        // Taken out either way: one that does not fit this request is closed and not kept beside
+        // the next.
         if let Some(mut kept) = kept.take().filter(fits)
             && kept.connection.wire.is_quiet().await
         {
@@ -358,6 +366,8 @@ impl RequestSource {
             .filter(|one| conversation.holds(one))
             .cloned()
             .collect();
+        // Not without it: the sandbox would reach the host by a key of its own, or find out what it
+        // says to strangers.
         if held.is_empty() {
             return Err(ProxyRefusal::credential_taken_back(target));
         }

@@ -84,6 +84,7 @@ impl RevocationWatch {
         loop {
             sleep(RECHECK).await;
             let held = self.proxy.grant_holds(&self.conversation, &self.admitted);
+            // Somebody may have made a rule of it meanwhile, which stands by itself.
             if !held.await && !self.has_a_rule() {
                 return Err("what a person allowed has ended");
             }

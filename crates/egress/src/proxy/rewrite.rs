@@ -131,6 +131,8 @@ pub(super) fn outgoing(
     };
     let empty_length = framing == BodyFraming::Empty && fields.has("content-length");
 
+    // First what the sandbox says about its hop, then ours is put in: nothing of its framing goes
+    // on.
     fields.strip_hop_by_hop();
     fields.remove("host");
     fields.remove("content-length");
@@ -165,6 +167,7 @@ pub(super) fn outgoing(
         }
     }
     for credential in *credentials {
+        // Last, over whatever the sandbox has written there.
         credential.put_into(&mut fields);
     }
     if let Some(login) = login {

@@ -109,6 +109,7 @@ async fn request(client: &mut PeekedStream) -> Option<SocksRequest> {
         _ => return Some(refused("", "unknown address type", REPLY_NO_ADDRESS_TYPE)),
     };
     let port = u16::from_be_bytes(take(client).await?);
+    // The address is read to its end first, or its bytes would be taken for the next message.
     if command != COMMAND_CONNECT {
         return Some(refused(
             &name.text(),

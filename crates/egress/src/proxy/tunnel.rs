@@ -153,6 +153,7 @@ impl Proxy {
                 return None;
             }
         };
+        // Opened before a byte is passed on: also a flight that fails has to be in the record.
         let record = self.open_record(conversation, found.admitted(), &peer, protocol.how());
         let flight = FirstFlight {
             client: &mut client,
@@ -192,6 +193,7 @@ impl Proxy {
 
     async fn hang_up(&self, mut client: PeekedStream, alert: TlsAlert) {
         let alert = fatal(alert);
+        // Bounded: a client that reads nothing would keep its place.
         let written = timeout(self.0.limits.head_time, client.write_all(&alert)).await;
         if matches!(written, Ok(Ok(()))) {
             super::linger(client).await;

@@ -93,6 +93,7 @@ impl CompiledRules {
                 rule: listed.describe(),
             }));
         }
+        // Before the rules that allow: none of them makes plain HTTP to the port of TLS right.
         if via == ProxyMethod::PlainHttp && target.port == DEFAULT_PORT {
             return RuleVerdict::Refuse(RefusedAccess::new(RefusalGround::TlsOnly));
         }

@@ -86,6 +86,8 @@ fn handshake(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, ClientHelloError>
                 if length > LARGEST {
                     return Err(ClientHelloError::TooLarge);
                 }
+                // What follows it in its record would be another message, which nobody here has
+                // looked at.
                 if body.len() > length {
                     return Err(ClientHelloError::Malformed);
                 }
@@ -128,6 +130,7 @@ fn server_name(body: &[u8]) -> Result<HostName, ClientHelloError> {
     while !rest.is_empty() {
         let kind = rest.u16().ok_or(ClientHelloError::Malformed)?;
         let data = rest.part16().ok_or(ClientHelloError::Malformed)?;
+        // Of two of one kind we might read one and the server the other.
         if seen.contains(&kind) {
             return Err(ClientHelloError::Malformed);
         }

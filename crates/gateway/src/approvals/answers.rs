@@ -134,6 +134,9 @@ impl Gateway {
         if given == GivenAnswer::Yes(ApprovalScope::Always) && !is_about_a_host {
             return Ok(Redacted::constant(NO_RULES_HERE));
         }
+        // Whose question it is and what it is about never changes, so it could be looked up before.
+        // Whether it is still open only this write decides: of two people who answer at once, one
+        // is first.
         let outcome = approvals.answer(&id, given, answerer, reason).await?;
         Ok(match outcome {
             AnswerOutcome::First(request) => self.redactor.redact(said_of(&request)),
@@ -147,6 +150,9 @@ impl Gateway {
         let Some(chat) = self.outbox.chat(&press.said().account) else {
             return;
         };
+        // First, because such a question is in no row of the store: the look-up below would call
+        // its button stale. It ends with this process, so there is nothing to wait for before the
+        // receipt is signed.
         if let Some(notice) = self.press_clarification(press) {
             receipt.stored();
             if let Err(error) = chat.answer_press(press.said(), &notice.into()).await {
@@ -177,6 +183,8 @@ impl Gateway {
     }
 
     async fn pressed(&self, press: &Admitted<ButtonPress>) -> Result<Redacted<String>, StoreError> {
+        // Before the token is looked up: to somebody who may not answer, a button that means
+        // something and one that does not are the same.
         if press.role() != SenderRole::Operator || press.sender().is_bot {
             return Ok(Redacted::constant(NOT_YOURS));
         }

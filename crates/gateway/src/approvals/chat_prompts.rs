@@ -17,6 +17,8 @@ use hermetic_approvals::{ApprovalPrompt, ApprovalRegistry, NobodyToAsk, RequestT
 /// What a button means besides a scope.
 pub(crate) const DENY: &str = "deny";
 
+// The answer is in the store and in the record already; what is lost after this is only that the
+// message still shows its buttons, and those say that they are stale.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
 /// For opening a private chat: less than half of what showing a question may take in all, so that those
@@ -74,6 +76,8 @@ impl ChatPrompts {
 
     /// Writes what came of a question where it was asked.
     pub(crate) fn settle(&self, request: &ApprovalRequest) {
+        // On its own: whoever waited for the answer goes on at once, and a platform that is slow to
+        // change a message must not hold up the command that was just allowed.
         let (prompts, request) = (self.clone(), request.clone());
         self.0.errands.spawn(async move {
             if let Err(error) = prompts.rewrite(&request).await {
@@ -95,6 +99,8 @@ impl ChatPrompts {
             let chat = account.and_then(|account| self.0.chats.get(&account));
             let place = serde_json::from_str::<ChatPlace>(&notice.place);
             let message = hermetic_types::MessageId::new(notice.message);
+            // An account that the configuration no longer names, or a message whose number the
+            // platform never told us: there is nothing that could be changed.
             let (Some(chat), Ok(place), Ok(message)) = (chat, place, message) else {
                 continue;
             };
@@ -144,6 +150,9 @@ impl ChatPrompts {
             }
             Err(error) => {
                 tracing::warn!(%account, request = %request.id, %error, "a question could not be shown");
+                // Certainly not there: the note is taken back, or an answer without a name could
+                // never be told apart from one to this question. If it may be there, the note
+                // stays, and with it the doubt.
                 match error.failure.is_safe_to_repeat() {
                     true => rows.not_shown(&request.id, &name, &written).await,
                     false => Ok(()),
@@ -206,6 +215,8 @@ impl ApprovalPrompt for ChatPrompt {
         async move {
             let speaker = self.speaker.as_ref();
             let places: Vec<_> = match speaker {
+                // Whoever may say yes is asked where they are and nobody else: the approvers'
+                // private chats are for those who cannot answer themselves.
                 Some(speaker) if speaker.approves => {
                     vec![(speaker.account.clone(), speaker.place.clone())]
                 }

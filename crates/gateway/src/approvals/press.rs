@@ -27,6 +27,7 @@ pub(super) async fn acknowledge_if_late<T>(
     pin!(work, acknowledge);
     match select(work, acknowledge).await {
         Either::Left((done, _)) => (done, false),
+        // The same work goes on, it is not begun again: it may have written the answer already.
         Either::Right(((), work)) => (work.await, true),
     }
 }

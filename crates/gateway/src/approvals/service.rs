@@ -54,6 +54,8 @@ impl ApprovalService {
             message: Some(message.row()),
             by: person_name(said.platform(), &said.sender.id),
         };
+        // A job is not remembered as who spoke last: its person is not there, and a host that a
+        // process asks for would be put to a chat in which nobody expects it.
         if message.is_scheduled() {
             return self
                 .questions
@@ -66,6 +68,8 @@ impl ApprovalService {
         };
         let mut speakers = self.speakers.lock().unwrap_or_else(PoisonError::into_inner);
         if speakers.len() >= MOST_SPEAKERS {
+            // All of them, which needs no order of use. What it costs is that the next question
+            // about a host goes to the approvers, until somebody speaks again.
             speakers.clear();
         }
         speakers.insert(

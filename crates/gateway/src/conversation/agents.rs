@@ -56,6 +56,8 @@ impl Gateway {
     ) -> Result<Answerer<'_>, StoreError> {
         let conversation = message.conversation();
         let Some(name) = self.agent_name(message).await? else {
+            // Hosts and keys of the agent that answered before go with it, before our own takes a
+            // step: they were allowed for its program, not for this conversation.
             if let Some(egress) = self.sandboxes.egress_of(conversation) {
                 egress.choose_agent(conversation, None);
             }
@@ -195,6 +197,8 @@ impl Gateway {
         &self,
         conversation: &ConversationKey,
     ) -> Result<(), StoreError> {
+        // The process first, which cannot fail: one that is still there would go on with its
+        // session, whatever the rows say.
         self.running_agents.end(conversation);
         self.store.agent_sessions().forget(conversation).await
     }
@@ -234,6 +238,8 @@ impl<'a> TurnSupervisor<'a> {
         let Some(chat) = chat.filter(|chat| chat.capabilities().replies == ReplyRule::Free) else {
             return;
         };
+        // Looked at before the refused hosts are taken, because taking empties the list: what is
+        // not told now is told with the answer, which takes it too.
         if self.told.load(Ordering::Relaxed) >= MOST_NOTICES {
             return;
         }

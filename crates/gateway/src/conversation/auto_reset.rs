@@ -49,6 +49,9 @@ impl Gateway {
         else {
             return Ok(None);
         };
+        // What a process has to tell later is meant for whoever knows why it was started. Bounded
+        // by how long a process may hold up anything, or a server left running would keep the
+        // conversation for good.
         if self.toolsets.background().holds_up(message.conversation()) {
             return Ok(None);
         }

@@ -65,6 +65,7 @@ impl Gateway {
         let calls = self.tool_calls.of(hermetic_store::MessageRow(row)).await;
         let wrote = match calls {
             Ok(calls) => calls.iter().any(|call| may_write(&call.tool)),
+            // Not to know is to look: the program inside says if there is no copy.
             Err(_) => true,
         };
         if !wrote {
@@ -114,6 +115,8 @@ impl WorkspaceKeeper {
         own: &ConversationSandbox<'_>,
         stop: &CancellationToken,
     ) {
+        // Marked as tried before it is: after a try that failed, the first call may have changed
+        // files, and a copy made then would bring back the wrong ones.
         if !may_write(tool) || self.tried.swap(true, Ordering::Relaxed) {
             return;
         }

@@ -98,6 +98,8 @@ impl PersonInChat {
         );
         let shown = self.show(&question, &tokens).await?;
         let answered = tokio::select! {
+            // The answer first: whoever gave it was thanked for it, also when it came in the moment
+            // in which patience ended or somebody wrote `/stop`.
             biased;
             answer = &mut receiver => answer.map_err(|_| ClarifyError::Interrupted),
             () = stop.cancelled() => Err(ClarifyError::Interrupted),
@@ -160,6 +162,8 @@ impl Clarifications {
         conversation: &'a ConversationKey,
         mut question: OpenClarification,
     ) -> ClarificationGuard<'a> {
+        // The number tells the guard of an older question, which is dropped after this one took its
+        // place, that what stands there is not its own.
         question.number = self.next.fetch_add(1, Ordering::Relaxed);
         let number = question.number;
         // One turn runs at a time, so what was open is not waited for any more.
@@ -182,6 +186,8 @@ impl Clarifications {
         let is_theirs = open
             .get(conversation)
             .is_some_and(|question| question.asked == *by);
+        // Taken out under the same lock: of two messages in a row only the first is an answer, the
+        // second is a message again.
         let question = is_theirs.then(|| open.remove(conversation)).flatten();
         question.is_some_and(|question| {
             let answer = question.meant_by(words);
@@ -287,6 +293,8 @@ impl Gateway {
         {
             return Some(message);
         }
+        // Not awaited: the conversation's task only sorts, and on a full disk this waits for room
+        // while a `/stop` has to be heard.
         let gateway = Arc::clone(self);
         self.turns.spawn(async move {
             let note = Some("the answer to a question of the agent");

@@ -114,6 +114,8 @@ impl Gateway {
     }
 
     fn refused_hosts_of(&self, conversation: &ConversationKey) -> String {
+        // Taken, not looked at: a host is named once, in the first thing that is said after it was
+        // refused.
         let refused = self.sandboxes.take_refused(conversation);
         let mut told = String::new();
         for host in refused.iter().take(MOST_NAMED) {

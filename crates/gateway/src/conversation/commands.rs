@@ -136,6 +136,8 @@ impl Gateway {
             return Redacted::constant(usage).into();
         }
         let asker = self.approvals.commands(message);
+        // The time in which a person was asked is not the command's: it would eat up the budget of
+        // tools.
         let meter = self.meter(message).without(asker.waits().clone());
         if let Err(refused) = meter.before_tool().await {
             return self.redactor.redact(refused.words).into();

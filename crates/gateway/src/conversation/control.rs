@@ -37,6 +37,8 @@ impl TurnControl {
 
     /// The permit at the end of the queue. There is none for work that needs none or is stopped before.
     pub(crate) async fn wait_for(&self, queued: Option<QueuedTurn>) -> Option<TurnPermit> {
+        // Stopped while it waits, it is driven all the same: somebody has to write its end, and
+        // whatever it would run finds the token cancelled.
         self.stop.run_until_cancelled(queued?.permit()).await
     }
 

@@ -106,6 +106,8 @@ impl<'a> DelegateTool<'a> {
             .enumerate()
             .map(|(index, task)| self.run(index, task, stop).boxed());
         let running: Vec<BoxFuture<'_, (usize, Value)>> = running.collect();
+        // Unordered, so that a place is free as soon as any of them has ended; the model gets them
+        // in its own order below.
         let mut results: Vec<(usize, Value)> = stream::iter(running)
             .buffer_unordered(at_once)
             .collect()
@@ -132,6 +134,7 @@ impl<'a> DelegateTool<'a> {
             .with_waits(asker.waits().clone())
             .seeing(VisionModel::of(gateway, &meter))
             .without(&WITHHELD);
+        // What it has to tell was told to the person when the turn itself prepared its tools.
         let _ = tools.prepare(stop).await;
         let observer = SubtaskObserver {
             number: index + 1,
@@ -152,6 +155,9 @@ impl<'a> DelegateTool<'a> {
             input: TurnInput::Says(&words),
             media: &[],
             tools: &tools,
+            // In the history it is one call of the turn. After a crash that call has begun and has
+            // no result, which the model is told; there is no point inside of it from which to go
+            // on.
             journal: &NoJournal,
             observer: &observer,
             steer: &SteeringHandle::default(),
@@ -160,6 +166,8 @@ impl<'a> DelegateTool<'a> {
         let agent = self.agent.with_max_turns(self.settings().max_iterations);
         let answer = agent.take_turn(turn, stop.child_token()).await;
         meter.close().await;
+        // If the gateway is killed before this, or the turn is dropped, the sandbox is in the
+        // ledger like any other and goes when it is idle.
         if let Some(fresh) = &fresh {
             fresh.destroy().await;
         }
@@ -204,6 +212,8 @@ impl<'a> DelegateTool<'a> {
                 tasks.len()
             ));
         }
+        // Counted before any of them begins and in one step, so that several calls at once cannot
+        // each find the last room.
         let most = settings.max_children_per_turn;
         let begin = |begun: usize| Some(begun + tasks.len()).filter(|all| *all <= most);
         let begun = self

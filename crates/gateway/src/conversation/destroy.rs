@@ -38,6 +38,7 @@ struct DestroyConfirmation {
 impl DestroyConfirmations {
     fn ask(&self, conversation: &ConversationKey, who: String) {
         let mut waiting = self.lock();
+        // Here, where one is added, because nobody comes by for a question that was never answered.
         waiting.retain(|_, one| one.until > Instant::now());
         let asked = DestroyConfirmation {
             asked: who,
@@ -55,6 +56,9 @@ impl DestroyConfirmations {
         };
         let counts = one.until > Instant::now() && (one.asked == who || rules);
         if counts {
+            // Kept under the message that said it: the yes is heard at once, because it interrupts
+            // what runs, but used only when its own turn comes, and another `/destroy` may stand
+            // before it.
             one.given = Some(by);
         }
         counts
@@ -63,6 +67,7 @@ impl DestroyConfirmations {
     /// Uses the yes of that message up.
     fn spend(&self, conversation: &ConversationKey, by: MessageRow) -> bool {
         let mut waiting = self.lock();
+        // The clock is not asked again: the yes came in time, and waited for a turn to end since.
         let given = waiting.get(conversation).and_then(|one| one.given);
         let counts = given == Some(by);
         if counts {
@@ -117,6 +122,8 @@ impl Gateway {
         let cleared = self.history.clear(conversation).await;
         let revoked = self.approvals.questions.revoke(conversation).await;
         let forgotten = self.toolsets.background().forget(conversation).await;
+        // An agent of others that waits for its next turn lives in there and would die with it; let
+        // go first, it is closed by us and is not taken for one that broke off.
         self.running_agents.end(conversation);
         self.sandboxes.reset(conversation).await?;
         cleared?;

@@ -77,6 +77,8 @@ impl ReadHistory {
             ..Self::default()
         };
         for line in view.lines {
+            // One that nobody can read has no number here either: the agent counts the lines that
+            // it was given, and both counts have to agree when it summarises.
             if let Some(found) = HistoryLine::read(&line.text, redactor) {
                 read.numbers.note(&found.message, line.number);
                 read.lines.push(found);
@@ -109,6 +111,8 @@ impl LineNumbers {
         let numbers = self.lock();
         let first_kept = numbers.len().checked_sub(kept)?;
         match numbers.get(first_kept) {
+            // Not the number before it in this list: results of tools stand between the two in the
+            // store and are not in the list.
             Some(number) => Some(number - 1),
             None => numbers.last().copied(),
         }

@@ -117,6 +117,8 @@ impl ConversationQueues {
             let words_only = message.said().attachments.is_empty();
             let steers = busy == BusyMode::Steer
                 && words_only
+                // Behind messages that wait it waits too: said into the turn it would overtake
+                // them.
                 && self.turns.waiting.is_empty()
                 && (!self.steered_by_sender_only || self.turns.is_of_sender(&message));
             if steers && turn.steer_with(&message) {
@@ -124,6 +126,8 @@ impl ConversationQueues {
             }
         }
         let enqueued = self.enqueue(QueueKind::Turns, message);
+        // Only for a message that found room: one that is turned away must not cost the turn that
+        // runs.
         if let (Enqueued::Waits, BusyMode::Interrupt, Some(turn)) =
             (&enqueued, busy, self.turns.running())
         {
@@ -140,6 +144,8 @@ impl ConversationQueues {
     /// Comes next, before all that wait, who are handed back; what runs is interrupted.
     pub(super) fn cut_in(&mut self, message: AcceptedMessage) -> (Enqueued, Vec<AcceptedMessage>) {
         let mut dropped = self.stop().dropped;
+        // What was said into the turn and not told to the model belongs to what goes: left there,
+        // `next` would hand it to the conversation that begins.
         let unheard = self.turns.running().map(TurnControl::take_unheard);
         dropped.extend(unheard.unwrap_or_default());
         dropped.extend(self.turns.waiting.drain(..));
@@ -153,6 +159,8 @@ impl ConversationQueues {
         let work = self.queue(queue);
         let ended = work.at_work.take();
         let unheard = ended.map(|ended| ended.control.take_unheard());
+        // Said before all that wait, so they come before those, and from the back, which keeps
+        // their own order.
         for message in unheard.unwrap_or_default().into_iter().rev() {
             work.waiting.push_front(message);
         }
@@ -162,6 +170,7 @@ impl ConversationQueues {
         }
         let message = work.waiting.pop_front()?;
         work.begin(&message, &control);
+        // There is room again: the next flood is worth a word of its own.
         self.told_full = false;
         Some((message, control))
     }
@@ -243,6 +252,8 @@ impl ConversationQueues {
         }
         let changed = found.with_words_of(edited);
         if queue.has_at_work(&id) {
+            // A turn can be told a correction. A command runs as it was written, and its output is
+            // the answer to that.
             return match is_turn_at_work {
                 true => Edited::AtWork,
                 false => Edited::TooLate,
@@ -347,6 +358,8 @@ impl WorkQueue {
         let is_it = |waiting: &AcceptedMessage| waiting.is_written_as(message);
         if let Some(at_work) = &self.at_work {
             if at_work.message.is_written_as(message) {
+                // Not handed back: whoever drives it writes its end, and two ends of one message
+                // would be one too many.
                 at_work.control.stop.cancel();
                 return None;
             }

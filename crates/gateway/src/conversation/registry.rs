@@ -71,6 +71,8 @@ impl ConversationRegistry {
         // Sent under the lock: a task that ends looks into its inbox under it, too, so that no message
         // is left in the inbox of a task that is gone.
         let event = ConversationEvent::Message(Box::new(message), busy);
+        // Not awaited, for two reasons: a lock is held, and whoever hands over listens to all
+        // platforms.
         live.inbox
             .try_send(event)
             .map_err(|error| match error.into_inner() {
@@ -100,6 +102,8 @@ impl ConversationRegistry {
         };
         for conversation in live.values().filter(|live| is_there(&live.chat)) {
             let event = ConversationEvent::Deleted(deleted.message.clone());
+            // Not awaited either: a deletion only spares an answer that nobody reads, and is no
+            // reason to stop listening.
             if conversation.inbox.try_send(event).is_err() {
                 tracing::warn!("a deletion was not heard: the conversation is flooded");
             }
@@ -158,6 +162,8 @@ impl ConversationRegistry {
         if !inbox.is_empty() {
             return false;
         }
+        // Under the lock that `hand_over` sends under: no message can come between the look and
+        // this.
         live.remove(conversation);
         true
     }
@@ -169,6 +175,9 @@ impl ConversationRegistry {
         conversation: &ConversationKey,
         event: impl FnOnce(oneshot::Sender<T>) -> ConversationEvent,
     ) -> Option<T> {
+        // The lock ends with this line: the task needs it to retire, and may do so while this waits
+        // for room in its inbox. What was sent then is dropped with the inbox, and the answer with
+        // it.
         let inbox = self.lock().get(conversation)?.inbox.clone();
         let (sender, receiver) = oneshot::channel();
         inbox.send(event(sender)).await.ok()?;

@@ -319,14 +319,20 @@ impl ToolSet for AgentTools<'_> {
     ) -> BoxFuture<'a, ToolResult> {
         async move {
             let (name, began) = (invocation.name, Instant::now());
+            // Here too, not only in what is offered: a model may call what it was not told of,
+            // having seen it in the history.
             if self.withheld.contains(&name) {
                 return ToolResult::failed("there is no such tool");
             }
+            // Before the workspace is kept: these touch none of its files, and most turns need no
+            // sandbox but for that.
             if let Some(personal) = self.personal
                 && let Some(answered) = personal.call(name, invocation.arguments).await
             {
                 return answered;
             }
+            // Before the gateway's own tools: subagents of `delegate_task` write into this
+            // workspace, and have no keeper themselves.
             if let Some(keeper) = self.keeper {
                 keeper.before_call(name, self.own, &stop).await;
             }

@@ -92,6 +92,9 @@ impl ConversationTask {
                 // The registry holds the other end of the inbox until this task retires.
                 else => return,
             }
+            // What was left to the next start stays "at work" in its queue, so that nothing
+            // overtakes it. The task ends all the same, or the gateway that stops would wait for
+            // it.
             let nothing_left = self.queues.is_idle() || self.deferred;
             if nothing_left
                 && self.working.is_empty()
@@ -119,6 +122,8 @@ impl ConversationTask {
             ConversationEvent::Deleted(message) => {
                 let dropped = self.queues.withdraw(&message);
                 let note = "deleted before its turn came";
+                // Only what still waited is ended here. What was at work ends by being interrupted,
+                // and says so itself.
                 self.gateway.drop_later(dropped.into_iter().collect(), note);
             }
             ConversationEvent::Find(message, sender, answer) => {
@@ -154,9 +159,13 @@ impl ConversationTask {
 
     /// Commands do not wait for a turn.
     fn sort(&mut self, message: AcceptedMessage, busy: BusyMode) {
+        // Taken by the first message whatever becomes of it: where it does not start, dropping it
+        // gives the position back.
         let reserved = self.first_position.take();
         let gateway = Arc::clone(&self.gateway);
         match gateway.slash(&message) {
+            // Before anything that a command does when it is sorted: a `/stop` or `/destroy yes` of
+            // somebody who may not is not to interrupt first and be refused then.
             Some(slash)
                 if !gateway
                     .settings
@@ -235,6 +244,8 @@ impl ConversationTask {
         self.working.spawn(async move {
             let outcome = match position {
                 Ok(queued) => {
+                    // Held to the end of the turn, with delivery: a turn that still sends is one of
+                    // its person's.
                     let _permit = control.wait_for(queued).await;
                     Box::pin(gateway.drive(&message, &control)).await
                 }

@@ -80,6 +80,8 @@ impl Gateway {
             *text = words;
         }
         let mut media = Vec::new();
+        // Only for a turn that is new: one that goes on has in its history what came along, and the
+        // platform may not hand it out a second time.
         if let TurnProgress::Fresh(text) = &mut progress {
             let taken = self.take_files(message, &control.stop).await;
             text.push_str(&taken.told);
@@ -112,6 +114,8 @@ impl Gateway {
         let remembered = self.remembered(message, &scope, begins).await?;
         facts.character = remembered.character;
         facts.remembered = remembered.paragraphs;
+        // Also makes this person the one who is asked about hosts that processes reach for, so it
+        // is done for each turn.
         let asker = self.approvals.commands(message);
         let is_job = message.is_scheduled();
         Ok(TurnSession {

@@ -93,6 +93,8 @@ impl TurnLimits {
 
     fn enqueue_as(self: &Arc<Self>, person: PlatformUser) -> Result<QueuedTurn, Notified> {
         let slots = self.enter(&person)?;
+        // Made before anything is acquired: dropped while it still waits, it leaves the count of
+        // its person and gives back what it had by then.
         let mut permit = TurnPermit {
             held: Vec::with_capacity(2),
             limits: Arc::clone(self),
@@ -100,6 +102,8 @@ impl TurnLimits {
         };
         let all = Arc::clone(&self.max_concurrent_sessions);
         let mut taking = async move {
+            // The person's own slot first. The other way round, one who writes in a hundred chats
+            // would hold all slots while waiting for their own.
             for line in [slots, all] {
                 // They are never closed.
                 permit.held.extend(line.acquire_owned().await.ok());
@@ -159,6 +163,7 @@ impl TurnLimits {
             return;
         };
         user.get_mut().present -= 1;
+        // There is room again, so the next flood is told of once more.
         user.get_mut().told_full = false;
         if user.get().present == 0 {
             user.remove();

@@ -85,6 +85,8 @@ impl Gateway {
     ) -> Result<DeliveredReply, HandleError> {
         let last = self.last_turn(message).await?;
         let own = message.row().0;
+        // After a crash the words stand under this message already. To take the last turn back once
+        // more would take what was just put there.
         let is_begun = last.as_ref().is_some_and(|last| last.row == own);
         if !is_begun {
             let again = last.and_then(|last| Some((last.begins, last.words?)));

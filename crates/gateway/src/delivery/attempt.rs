@@ -117,6 +117,8 @@ impl Outbox {
             let tried = tokio::select! {
                 tried = self.try_to_send(delivery) => tried,
                 // It stays open in the ledger, and the next start sends it.
+                // Returned without `done`, so the line stays taken and nothing that is behind
+                // overtakes it.
                 () = a_moment_after(&self.cut) => return,
             };
             match tried {
@@ -145,6 +147,8 @@ impl Outbox {
                 .await?;
             return Ok(AttemptRest::Nothing);
         };
+        // Before the platform hears of it: killed in the middle of sending, the next start finds
+        // that it was begun and marks it, instead of sending a second one without a word.
         self.deliveries.begin(delivery.row).await?;
         delivery.tries += 1;
         let Err(error) = self.hand_over(chat.as_ref(), &mut delivery).await else {
@@ -155,6 +159,8 @@ impl Outbox {
             self.deliveries.sent(delivery.row, self.now()).await?;
             return Ok(AttemptRest::Nothing);
         };
+        // Before the texts are counted: a late file has none, and would look like a reply all of
+        // whose texts have arrived.
         if delivery.address.late {
             return self.after_a_late_file(delivery, error).await;
         }
@@ -177,6 +183,8 @@ impl Outbox {
         // Changing a message twice shows it once.
         let changes = delivery.arrived == 0 && delivery.address.draft.is_some();
         delivery.maybe_sent |= !changes && !failure.is_safe_to_repeat();
+        // It is certain that nothing of it arrived: the row is as if it had never been begun, and a
+        // crash during the pause costs no mark.
         if delivery.arrived == 0 && !delivery.may_be_double() {
             self.deliveries
                 .put_back(delivery.row, &failure.to_string())
@@ -201,6 +209,8 @@ impl Outbox {
             }
             delivery.arrived += 1;
         }
+        // Text before files: a file may take minutes and may fail for good, and must not keep the
+        // words back.
         for path in delivery.files_left(texts) {
             self.send_file(chat, delivery, &path).await?;
             delivery.arrived += 1;
@@ -308,6 +318,7 @@ async fn complete(
             );
             Ok(false)
         }
+        // Anything else may pass, and then the draft is still there to be completed.
         Err(error) => Err(error),
     }
 }

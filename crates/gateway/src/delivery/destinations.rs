@@ -104,6 +104,8 @@ impl DestinationQueues {
             };
             paths.push(path.clone());
             deliveries.extend(line.deliveries.drain(..));
+            // What is being sent cannot be taken back, so the line stays until whoever sends it
+            // returns, and tells them not to try again.
             line.given_up = line.at_work;
             line.at_work
         });

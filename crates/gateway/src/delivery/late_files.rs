@@ -70,6 +70,8 @@ impl Outbox {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(FileFailure::Passing(error))) => return Err(error),
             Ok(Err(FileFailure::Final(why))) => why,
+            // Cut in the middle of sending, so the platform may have all of it: not known, rather
+            // than not sent.
             Err(_) => {
                 let slow = format!("it took longer than {} seconds", patience.as_secs());
                 return Err(SendFailure::Uncertain(slow.into()).into());
@@ -148,6 +150,8 @@ impl Outbox {
             .await?;
         for (mut late, tried) in late {
             if tried != PriorAttempt::Never {
+                // The attempt with the text is its first, or a file that always fails would be
+                // tried once more than it may.
                 late.tries = 1;
                 late.maybe_sent = maybe_sent;
             }
@@ -233,6 +237,8 @@ impl Outbox {
             .map(|(row, (address, tried))| {
                 let mut late =
                     Delivery::new(row, delivery.account.clone(), address, text.clone(), now);
+                // It still belongs to the message that it answers, and is forgotten together with
+                // that.
                 late.message = delivery.message;
                 (late, tried)
             })

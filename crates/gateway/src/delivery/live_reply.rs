@@ -123,6 +123,8 @@ impl Gateway {
                     () = live.changed.notified() => {}
                     () = live.a_call_takes_long(), if !begun => {}
                 }
+                // The pause after the news, not before: what is shown then is all that was said
+                // until its end.
                 sleep_until(draft.not_before()).await;
             };
             if over.run_until_cancelled(waited).await.is_none() {
@@ -139,6 +141,8 @@ impl Gateway {
                 () = draft.show(&text) => {}
                 () = late => return,
             }
+            // Noted once, right after it is there: killed before this, it stays as a beginning that
+            // nobody completes, and the answer comes below it.
             if let (Some(begun), None) = (draft.message(), message.draft())
                 && let Err(error) = message.note_draft(&self.inbox, begun).await
             {

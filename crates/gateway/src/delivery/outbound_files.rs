@@ -70,7 +70,7 @@ pub(crate) enum FetchError {
 const TAG: &str = "MEDIA:";
 /// With one answer.
 const MOST_FILES: usize = 10;
-/// What the narrowest platform takes.
+/// What Telegram takes. Whichever platform takes less refuses what is larger, and that is said.
 const MOST_FILE_BYTES: usize = 50 << 20;
 const FILE_READ_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -142,6 +142,8 @@ impl OutboundFiles {
         conversation: &ConversationKey,
         path: &str,
     ) -> Result<OutgoingFile, FetchError> {
+        // Over the lease too: a sandbox that has to be waited for must not keep the answer's words
+        // back for longer.
         let bytes = timeout(FILE_READ_TIMEOUT, self.bytes(platform, conversation, path))
             .await
             .unwrap_or(Err(FetchError::TooSlow))?;
@@ -153,9 +155,11 @@ impl OutboundFiles {
         let caption: Option<OutgoingText> = match redacted == bytes {
             true => None,
             false if is_text => Some(Redacted::constant("Secrets in it were taken out.").into()),
+            // With a hole in it, what is no text would be a broken file.
             false => return Err(FetchError::Secret),
         };
         Ok(OutgoingFile {
+            // A name is a way out like any other.
             name: self.redactor.redact(path).into_inner(),
             bytes: Bytes::from(redacted),
             caption,

@@ -175,16 +175,22 @@ impl Outbox {
         let now = self.now();
         let row = self
             .deliveries
+            // One transaction for the reply and the end of its message: between two, a crash would
+            // answer twice or never.
             .queue_and_end(message.row(), end, written, now)
             .await?;
         let mut delivery = Delivery::new(row, account.clone(), address, reply.clone(), now);
         delivery.message = Some(message.row());
         let destination = delivery.destination();
+        // Into its line also when that is free: whoever works the line off takes what is first in
+        // it, which may be an older one whose pause has just ended.
         self.destinations.push(delivery);
         self.work_off(&destination).await;
         Ok(DeliveredReply(row))
     }
 
+    // Into the line first, also when it is free: who sends it takes the first of the line, which
+    // may be another that waits for its time.
     /// Writes a notice down that answers no message, and sends it.
     pub(crate) async fn notify(
         &self,
@@ -283,6 +289,8 @@ impl Outbox {
                     .await?;
                 continue;
             };
+            // Redacted when it was written, and by the secrets of today once more: some may have
+            // become known since.
             let text = self.redactor.redact(&due.text);
             let mut delivery = Delivery::new(due.row, account, address, text, due.queued_at);
             delivery.message = due.message;

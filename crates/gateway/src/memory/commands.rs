@@ -174,6 +174,7 @@ impl Gateway {
     /// What the model is told where a message calls a skill: the skill, and what was said with it.
     pub(crate) async fn skill_words(&self, message: &AcceptedMessage) -> Option<String> {
         let said = message.said().text.trim();
+        // Our own commands first: no skill takes the place of one by its name.
         if self.slash(message).is_some() {
             return None;
         }

@@ -44,11 +44,15 @@ impl Gateway {
     ) -> Result<FrozenPrompt, StoreError> {
         let conversation = message.conversation();
         let memories = &self.memory.memories;
+        // A conversation that begins anew sees what is remembered now, although its key is the
+        // same.
         let kept = match begins {
             true => None,
             false => self.memory.frozen.get(conversation),
         };
         if let Some(kept) = kept
+            // What was taken for one owner is never shown to another, whose the same conversation
+            // may have become.
             && kept.owner == scope.owner
             && (!memories.is_enabled() || memories.reviewed(&scope.owner).await? == kept.reviewed)
         {

@@ -91,6 +91,8 @@ impl Gateway {
             return Ok(BTreeSet::new());
         }
         // Whoever becomes the only operator after this one was revoked is somebody else.
+        // Version 0 stands for "there is none": of two first messages at once, one is bound and the
+        // other is outrun.
         match documents.replace(DOCUMENT, person, 0).await {
             Ok(ReplaceOutcome::Yes) => Ok([person.to_owned()].into()),
             Ok(ReplaceOutcome::Outrun) => Ok(BTreeSet::new()),

@@ -124,6 +124,7 @@ impl Past {
             }
         }
         for session in &mut sessions {
+            // The store gives the latest first, so that a bound leaves the oldest out.
             session.said.reverse();
             if session.title.is_empty() {
                 let first = session.said.iter().find(|said| said.role == "user");

@@ -110,6 +110,8 @@ impl AcceptedMessage {
     ) -> Result<(), StoreError> {
         // One turn at a time works on a message.
         let _ = self.draft.set(draft.clone());
+        // The note on the disk is only for a crash: where it fails, this process goes on in the
+        // same message.
         inbox.note_draft(self.row, draft.as_str()).await
     }
 

@@ -28,6 +28,8 @@ impl Gateway {
                 // Also where it failed: what counts is that it ended.
                 let _ = before.await;
             }
+            // Held, and dropped whichever way this ends, a panic included: otherwise the next edit
+            // would wait for ever.
             let _done = done;
             if let Err(error) = gateway.take_edit(edited, receipt).await {
                 tracing::error!(error = %in_full(&error), "an edit could not be written down");
@@ -51,6 +53,9 @@ impl Gateway {
         };
         match self.conversations.edit(&conversation, admitted).await {
             EditOutcome::Replaced(message) => {
+                // In memory first, because the turn may begin at any moment. Killed in between, the
+                // next start has the old words, and the edit comes again where the platform tells
+                // it twice.
                 message.rewrite(&self.inbox).await?;
                 receipt.stored();
             }

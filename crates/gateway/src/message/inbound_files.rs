@@ -143,6 +143,8 @@ impl Gateway {
             let description = "files do not come from here".to_owned();
             return Err(DownloadError::Refused { description }.into());
         };
+        // The smaller of both: what the platform claims of a file's size is not believed, so the
+        // bytes are counted against this.
         let limit = self.settings.max_inbound_media_bytes.min(most);
         let taking = async {
             // Refused by its size before a sandbox is made for it.
@@ -187,6 +189,8 @@ async fn put(
         let piece = piece?;
         bytes += piece.len() as u64;
         if beginning.len() + piece.len() <= keep {
+            // A later and smaller piece may find room after one that did not, so what is kept can
+            // have a hole. Its length tells, and then it is not used.
             beginning.extend_from_slice(&piece);
         }
         file.write(&piece).await?;

@@ -57,6 +57,8 @@ impl Gateway {
             // It waits for its turn: nobody is interrupted by a process.
             self.hand_over(message, BusyMode::Queue);
         }
+        // Last, when the message is on the disk: until this is noted the next start tells it again,
+        // and the name of the event makes one of the two.
         self.toolsets.background().told(notice).await
     }
 }

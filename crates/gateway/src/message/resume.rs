@@ -19,6 +19,8 @@ impl Gateway {
         if let Err(error) = self.forget_old().await {
             tracing::warn!(%error, "what is over for long was not forgotten");
         }
+        // Before any message is taken up: a reply that one of those writes would be found here as
+        // one that an earlier process left, and be sent twice.
         let replies = || self.outbox.take_over().boxed();
         let replies = self
             .once_there_is_room("take replies over", replies)
@@ -48,6 +50,8 @@ impl Gateway {
 
     async fn take_up(&self, open: OpenMessage) -> Result<Option<AcceptedMessage>, StoreError> {
         let end = |end, note| self.inbox.end(open.row, end, Some(note), self.now());
+        // Only one that no turn was ever begun for: any other has lines of its own in the history,
+        // which say nothing about who heard it.
         if open.attempts == 0 && self.was_told(&open).await? {
             end(MessageEnd::Answered, "told to a turn that was at work").await?;
             return Ok(None);

@@ -244,6 +244,8 @@ impl ChatCommand {
         let name = name.split('@').next().unwrap_or(name).to_ascii_lowercase();
         let rest = rest.trim();
         Some(match name.as_str() {
+            // Only this very word: anything else behind `/new` keeps what was said, because
+            // forgetting cannot be undone.
             "new" | "reset" if rest.eq_ignore_ascii_case("forget") => Self::Forget,
             "new" | "reset" => Self::New,
             "destroy" => Self::Destroy(rest.to_owned()),
@@ -359,7 +361,7 @@ impl ChatCommand {
     }
 
     /// Whether it runs something in the sandbox. Those of one conversation run one after the other, and
-    /// each needs a seat like a turn.
+    /// each needs a permit like a turn.
     pub(crate) fn works(&self) -> bool {
         matches!(self, Self::Sh(_) | Self::Py(_))
     }

@@ -94,6 +94,7 @@ impl GatewayHandle {
     /// Starts afresh there, as `/new` does: what was said is kept as a session, what was allowed is forgotten, files
     /// stay.
     pub async fn reset(&self, conversation: &ConversationKey) -> Result<(), ConversationActFailed> {
+        // A turn that still runs would write its last words into the conversation that begins.
         self.interrupt(conversation).await?;
         let forgotten = self.0.begin_anew(conversation).await;
         forgotten.map_err(|error| failed(&error))

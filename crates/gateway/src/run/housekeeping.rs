@@ -66,6 +66,8 @@ impl HousekeepingTasks {
         let this = Self {
             tasks,
             stop,
+            // For all ports at once and before any is opened: they share the same descriptors, and
+            // one that took them all would leave none for the store and the sandboxes.
             most_connections: connections(intakes + 1),
         };
         let routes = health::routes(Arc::clone(gateway));
@@ -145,12 +147,15 @@ async fn forget_old(gateway: Arc<Gateway>, until: CancellationToken) {
 /// Writes down what left, now and then and once more at the end.
 async fn save_outgoing(gateway: Arc<Gateway>, until: CancellationToken) {
     let Some(day) = &gateway.outgoing else { return };
+    // The last save, below the loop, is for what left since: after a restart it would be free.
     while until.run_until_cancelled(sleep(SAVE_EVERY)).await.is_some() {
         day.save().await;
     }
     day.save().await;
 }
 
+// Once more, because turns have ended and sandboxes have not: what left since the last look would
+// be free after a restart.
 /// A sixteenth of all descriptors for each of three ports; where there are more, they share those.
 fn connections(ports: usize) -> usize {
     let all = usize::try_from(descriptors::available()).unwrap_or(usize::MAX);

@@ -66,6 +66,8 @@ impl Chat for LeasedChat {
         &self,
         stop: CancellationToken,
     ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
+        // Not held back: what is heard now cannot be written down by us, so its receipt is not
+        // signed and the platform tells it to whoever serves.
         self.chat.receive(stop)
     }
 

@@ -113,6 +113,8 @@ impl Gateway {
             let lease = self.sandboxes.lease(nobody).await?;
             terminal.run(lease.sandbox(), cleared, &stop).await
         };
+        // Before anything is said of the outcome: what failed its proof must not be there for the
+        // next start either.
         self.sandboxes.reset(nobody).await?;
         match outcome {
             TerminalOutcome::Ran { code: 0, .. } => Ok(()),

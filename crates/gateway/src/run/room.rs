@@ -61,6 +61,7 @@ impl Gateway {
     }
 
     fn lack(&self) -> Option<MissingRoom> {
+        // The store first: where it has no room, nothing helps that is done about sandboxes.
         if !self.store.health().health().is_ok() {
             Some(MissingRoom::Store)
         } else if self.sandboxes.is_disk_low() {

@@ -100,6 +100,7 @@ async fn run(
     let mut gateway = Gateway::new(parts);
     gateway.lease_health = health;
     let gateway = Arc::new(gateway);
+    // Before anything is written: a start on a full disk waits from here on, and is seen to wait.
     gateway.store.wait_for_room();
     let housekeeping = HousekeepingTasks::start(&gateway, pages, export, intakes.len(), report);
     let living = live(&gateway, housekeeping, intakes, &stop);
@@ -130,6 +131,9 @@ async fn live(
         Some(Ok(proof)) => gateway.serve(proof, &housekeeping, intakes, stop).await,
         Some(Err(error)) => Err(error),
     };
+    // From the outside to the inside. Turns still send, ask and run things, so they end first;
+    // housekeeping sends what they wrote; questions are rewritten for what the turns were told;
+    // processes say what became of them while their sandboxes live; and sandboxes go last.
     gateway.stage.send_replace(GatewayStage::Draining);
     let drained = gateway.drain().await;
     housekeeping.end().await;
@@ -155,11 +159,15 @@ impl Gateway {
         intakes: Vec<(TcpListener, axum::Router)>,
         stop: &CancellationToken,
     ) -> Result<(), ServeError> {
+        // Before what was left open is taken up, which may wait for room for long. The sandboxes of
+        // an earlier run are settled by now, or the reaper would not know whose they are.
         housekeeping.begin(self, intakes);
         match stop.run_until_cancelled(self.resume()).await {
             None => return Ok(()),
             Some(resumed) => resumed?,
         }
+        // Only now: by this `/health` says 200 and the service manager is told that the start is
+        // over.
         self.stage.send_replace(GatewayStage::Serving);
         tokio::select! {
             listened = self.listen(stop) => listened,
@@ -182,6 +190,8 @@ impl Gateway {
         let mut accepting = FuturesOrdered::new();
         let ended = loop {
             let next = tokio::select! {
+                // What is on the disk is handed over before more is heard: under a flood the others
+                // would otherwise never come to their turn.
                 biased;
                 Some(taken) = accepting.next(), if !accepting.is_empty() => {
                     self.hand_over_taken(taken);
@@ -267,6 +277,8 @@ impl Gateway {
     /// What waits for a person is left to the next start. After the grace period what still runs is
     /// interrupted; each turn says so in its reply.
     async fn drain(&self) -> DrainOutcome {
+        // First of all: turns that only wait for a person end at once, and do not use up the time
+        // that the others have.
         self.approvals.questions.leave();
         self.turns.close();
         if timeout(self.settings.grace, self.turns.wait())

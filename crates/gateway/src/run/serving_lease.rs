@@ -103,6 +103,8 @@ impl ServingLease {
             if let Some(state) = state {
                 admit(state).await.map_err(StandByError::Refused)?;
             }
+            // Before the claim leaves: the database counts from its arrival or later, so we never
+            // think that we hold the lease for longer than it does.
             let sent = Instant::now();
             match holder {
                 None => match rows.claim(SERVING, process).await {
@@ -182,6 +184,8 @@ impl ServingLease {
 
     /// Gives it back: whoever stands by goes on at its next look.
     pub async fn release(self) {
+        // In this order: no sign of life after it was given back, and no word in a chat once
+        // somebody else may speak.
         self.keeper.abort();
         self.clock.lose();
         if let Err(error) = self.rows.release(&self.held).await {
@@ -228,13 +232,21 @@ async fn keep(
     let mut next = BEAT;
     let loss = loop {
         sleep(next.min(lease.left())).await;
+        // Before it is tried once more: others were promised that a silent holder has ended by now, and an
+        // answer that is quicker than the timer would have it go on.
+        if lease.left().is_zero() {
+            break LeaseLoss::Silent;
+        }
         let sent = Instant::now();
+        // Not longer than the lease lasts: a renewal that hangs would be awaited while somebody
+        // else serves.
         match timeout(lease.left(), rows.renew(&held)).await {
             Ok(Ok(true)) => {
                 lease.renewed(sent);
                 health.recovered();
                 next = BEAT;
             }
+            // Certain, unlike an error: there is nothing to try again.
             Ok(Ok(false)) => break LeaseLoss::Taken,
             Ok(Err(error)) => {
                 health.degraded(
@@ -245,9 +257,6 @@ async fn keep(
                 next = BEAT_AGAIN;
             }
             Err(_) => {}
-        }
-        if lease.left().is_zero() {
-            break LeaseLoss::Silent;
         }
     };
     lease.lose();

@@ -154,6 +154,7 @@ impl TraceSink {
             attributes: note.attributes,
             failed: note.failed,
         };
+        // Never waits: a collector that is slow must not slow down a turn.
         if self.spans.try_send(span).is_err() {
             self.dropped.inc();
         }
@@ -162,6 +163,8 @@ impl TraceSink {
     /// From a moment on the runtime's clock until now, on the wall's.
     fn times(&self, began: Instant) -> (u64, u64) {
         let (now, wall) = (Instant::now(), wall(&self.clock));
+        // How long something took comes from the clock that nobody sets; the wall's says only when
+        // in the day it was.
         let mut anchor = self.anchor.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = anchor.1 + now.saturating_duration_since(anchor.0).as_nanos();
         let ended = match ended.abs_diff(wall) > MOST_DRIFT.as_nanos() {
@@ -181,6 +184,8 @@ impl TraceSink {
     }
 
     fn turn(&self, row: MessageRow) -> [u8; 8] {
+        // With the process: a turn that goes on after a restart is a second span below the same
+        // message.
         let process = self.process.as_str();
         first(&self.digest(&["turn", process, &row.0.to_string()]))
     }
@@ -193,6 +198,7 @@ impl TraceSink {
     fn digest(&self, words: &[&str]) -> [u8; 32] {
         let mut hash = Sha256::new();
         for word in [self.salt.as_str()].iter().chain(words) {
+            // With their lengths, or two words that are parted elsewhere would be one name.
             hash.update((word.len() as u64).to_be_bytes());
             hash.update(word.as_bytes());
         }

@@ -97,6 +97,8 @@ impl OwnTool for CronjobTool<'_> {
 
 impl CronjobTool<'_> {
     async fn act(&self, arguments: &Map<String, Value>) -> Result<Value, JobRefused> {
+        // Refused and not passed over: without its script or skill the job would run and do
+        // something else than was meant.
         if let Some((_, why)) = NOT_HERE.iter().find(|(name, _)| is_given(arguments, name)) {
             return Err(JobRefused::words(*why));
         }

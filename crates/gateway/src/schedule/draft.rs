@@ -79,6 +79,7 @@ impl JobDraft {
         let next_at = schedule.next_after(now, now, &settings.zone);
         let next_at = next_at.ok_or_else(|| JobRefused::words("it would never be due"))?;
         let runs_left = match (order.repeat, schedule.is_once()) {
+            // Whatever `repeat` says: there is no second moment.
             (_, true) => Some(1),
             (None | Some(0), false) => None,
             (Some(times), false) => Some(times.min(MOST_REPEATS)),

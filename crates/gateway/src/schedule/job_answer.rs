@@ -51,6 +51,8 @@ impl Gateway {
             answered = &mut turn => answered,
             () = sleep(longest) => {
                 was_ended = true;
+                // Told to stop and awaited, not dropped: the turn still writes how its tools ended,
+                // and says what it had found.
                 control.stop.cancel();
                 turn.await
             }
@@ -85,6 +87,7 @@ impl Gateway {
         let answer = ParsedAnswer::read(answer, workspace);
         let refused = self.refused_hosts(message);
         let said = self.redactor.redact(format!("{}{refused}", answer.text));
+        // Kept also where nobody is told of it: `hermetic cron show` has what a silent run said.
         self.keep_answer(job, &said).await;
         if end == MessageEnd::Answered && is_silent(&answer.text) {
             let note = RunEnd::SILENT_NOTE;

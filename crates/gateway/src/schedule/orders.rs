@@ -39,6 +39,8 @@ impl Gateway {
         let origin = origin.ok_or_else(|| JobRefused::words("where you write cannot be kept"))?;
         let id = JobId::random();
         // By the rules that each run will be let in by: who is known by a role alone is not.
+        // Asked now, although every run asks again: better told while somebody is there than to a
+        // log at three in the morning.
         let admitted = self.access.admit_job(message.said().clone(), &id).await;
         if admitted.is_err() {
             return Err(JobRefused::words(
@@ -248,6 +250,8 @@ impl Gateway {
     /// Jobs that have ended leave no sandbox behind. Not at once: a file that is on its way is read from it.
     pub(crate) async fn clear_ended_jobs(&self) -> Result<(), StoreError> {
         for job in self.jobs.all(RowOwner::ThisGateway).await? {
+            // The state of a job says that no moment follows; its last run may still be at work in
+            // this sandbox.
             if job.state != JobState::Ended || self.jobs.is_running(&job.id).await? {
                 continue;
             }

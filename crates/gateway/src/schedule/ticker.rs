@@ -66,6 +66,8 @@ impl Gateway {
     ) -> Result<Duration, StoreError> {
         let now = self.now();
         self.clear_withdrawn_jobs().await?;
+        // Before the room is counted: a run that has ended since the last look gives its place to
+        // one that is due.
         self.settle_runs(now, last_look.is_none()).await?;
         if last_look.is_none_or(|last| now < last) {
             self.go_back_with_the_clock(now).await?;
@@ -82,6 +84,7 @@ impl Gateway {
                 room -= 1;
             }
         }
+        // After all of them, although it delays the word: one message for a chat with twenty jobs.
         self.tell_missed(missed).await;
         let next = self.jobs.next_moment().await?;
         let wait = next.map_or(LONGEST_WAIT, |next| next.since(now));
@@ -131,6 +134,7 @@ impl Gateway {
                 return self.skip(job, (tick, next_at), (note, now), missed).await;
             }
         }
+        // It was looked over when it was made, perhaps by an older version that knew fewer tricks.
         if let Err(refused) = scan_prompt(&job.prompt) {
             return self.stop_job(job, &refused.to_string()).await;
         }
@@ -145,6 +149,9 @@ impl Gateway {
             conversation: admitted.conversation(),
             payload: &payload,
         };
+        // The claim and the message are one transaction: killed after it, the next start finds the
+        // message and runs it once; killed before it, the moment is still due. `None` where
+        // somebody changed the job meanwhile.
         let Some(row) = self.jobs.claim(claim, now).await? else {
             return Ok(false);
         };
@@ -220,6 +227,8 @@ impl Gateway {
     /// A job that cannot run any more is paused, and the operator is told. Never runs it.
     pub(super) async fn stop_job(&self, job: &ScheduledJob, why: &str) -> Result<bool, StoreError> {
         let why: String = why.chars().take(200).collect();
+        // Whoever really paused it tells about it: a second look at the same job finds it paused
+        // and is silent.
         if self.jobs.pause(&job.id, Some(&why)).await? {
             self.note_job(job, "stopped");
             tracing::warn!(job = %job.id, person = job.person, why, "a job was stopped");

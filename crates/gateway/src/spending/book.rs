@@ -111,6 +111,8 @@ impl SpendingBook {
         scopes: &[SpendingScope],
         asked: AskedFor,
     ) -> Result<String, NotReserved> {
+        // The lock is held over the reads, so that of two requests at once only one finds the last
+        // room. It is let go before the write, which all of them may wait for together.
         let mut today = self.today().await;
         for scope in scopes {
             let limits = self.limits_of(scope);
@@ -136,6 +138,9 @@ impl SpendingBook {
         add(&mut today, scopes, amounts);
         drop(today);
         if let Err(error) = self.rows.reserve(&date, scopes, amounts).await {
+            // Nothing was let through, so nothing stays counted. If this is dropped while it
+            // writes, the sums in memory stay too high until midnight, which errs on the side of
+            // the budget.
             self.count(&date, scopes, negative(amounts)).await;
             return Err(error.into());
         }

@@ -141,6 +141,8 @@ impl SpendingMeter for TurnMeter<'_> {
         estimate: RequestEstimate,
     ) -> BoxFuture<'_, Result<(), SpendingRefused>> {
         async move {
+            // Refused, not let through: a model whose price nobody knows would pass any budget in
+            // dollars.
             if estimate.cost.is_none() && self.book.bounds_money() {
                 let words = PRICE_UNKNOWN.to_owned();
                 return Err(SpendingRefused { words });
@@ -174,6 +176,8 @@ impl SpendingMeter for TurnMeter<'_> {
             self.trace(&at_hand, spent);
             let of_model = (SpendingScope::Model(at_hand.model), took);
             took.tool_ms = at_hand.tool_ms;
+            // For the day on which it was reserved: settled on the next one, midnight would give
+            // back what that day never took.
             let change = difference(took, at_hand.reserved);
             self.book
                 .settle_request(&at_hand.date, &self.scopes, change, of_model)

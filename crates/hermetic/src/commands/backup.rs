@@ -134,6 +134,7 @@ async fn back_up(
     }
     let state = home.state();
     let installation = app::installation(home)?;
+    // For the copy of the store, too, which has one name in that folder for all of them.
     let _alone = alone(home)?;
     let failed = |error: &io::Error| no_backup(to, error);
     let new = NewFile::begin(to).map_err(|error| failed(&error))?;

@@ -235,6 +235,7 @@ impl JobDesk<'_> {
 
     async fn find(&self, wanted: &str) -> Result<ScheduledJob, CommandFailure> {
         let mut all = self.jobs.all(RowOwner::AnyGateway).await?;
+        // The id first, as a job may have been given the id of another for its name.
         if let Some(place) = all.iter().position(|job| job.id.as_str() == wanted) {
             return Ok(all.swap_remove(place));
         }

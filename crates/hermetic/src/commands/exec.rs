@@ -125,6 +125,7 @@ pub(super) fn no_program(command: &[String]) -> CommandFailure {
 async fn exec(cli: &CommandLine, args: &ExecArgs) -> Result<ExitReason, CommandFailure> {
     let inputs = inputs(cli)?;
     let begun = match (args.backend, &args.session) {
+        // Before the configuration is read, as both take their time and neither needs the other.
         (None | Some(BackendKind::Native), None) => app::begin_native(&inputs.home),
         _ => PendingHeadStart::none(),
     };
@@ -140,6 +141,7 @@ async fn exec(cli: &CommandLine, args: &ExecArgs) -> Result<ExitReason, CommandF
         warn!("⚠ this command runs on a remote host, not in a sandbox: the backend is ssh");
     }
     refuse_what_a_host_has_not(kind, args)?;
+    // Before anything is opened or made: of a command that is refused nothing is left.
     let cleared = judging::cleared(&config, kind, command(args), args.yes)?;
     let gate = args.leaving.gate(&config, kind)?;
     let installation = app::installation(config.home())?;
@@ -170,6 +172,8 @@ async fn exec(cli: &CommandLine, args: &ExecArgs) -> Result<ExitReason, CommandF
             if let Some(what) = lacking {
                 return Err(made_without(name, lease.id(), &what));
             }
+            // One that was made without a way out gets none later, so the flags would be without
+            // effect.
             if wants_out && sandboxes.reach_of(&key).await.is_none() {
                 return Err(made_without(name, lease.id(), "a way out"));
             }

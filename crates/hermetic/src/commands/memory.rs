@@ -99,6 +99,8 @@ async fn act(cli: &CommandLine, command: &MemoryCommand) -> Result<ExitReason, C
         }
         MemoryCommand::Edit { owner, target } => {
             let (who, target) = (read_owner(owner)?, read_target(target)?);
+            // The version of before the text is typed: what somebody changed meanwhile is not
+            // written over.
             let versioned = memories.versioned(&who, target).await;
             let (_, version) = versioned.map_err(|error| broken(&error.into()))?;
             let text = typed()?;

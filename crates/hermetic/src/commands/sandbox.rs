@@ -144,6 +144,8 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
             // All of them are found before the first is destroyed.
             let meant = ids.iter().map(|id| rows::find(&rows, id));
             for row in meant.collect::<Result<Vec<_>, _>>()? {
+                // The row goes last: without it nobody would know of one that could not be
+                // destroyed.
                 row.backend()?.destroy(&row.id).await?;
                 ledger.forget(&row.id).await?;
             }

@@ -87,6 +87,8 @@ async fn migrate(
             ));
         }
     };
+    // Opened once, which brings an old one up to date: the rows are copied between tables of one
+    // version.
     drop(app::store(config).await?);
     let clock = SystemClock::shared();
     let opened = match to {

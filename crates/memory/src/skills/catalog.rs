@@ -69,6 +69,8 @@ impl SkillCatalog {
     pub fn all(&self) -> Vec<SkillSummary> {
         let mut found: BTreeMap<String, SkillSummary> = BTreeMap::new();
         let mut looked_at = 0;
+        // Ours first: of two with one name, the first that is found counts, and what a person
+        // approved here is newer than what it was drafted from.
         let folders = std::iter::once((&self.settings.own, true));
         let folders = folders.chain(self.settings.others.iter().map(|folder| (folder, false)));
         for (root, is_own) in folders {
@@ -142,6 +144,8 @@ impl SkillCatalog {
             return failed("There is no such skill. skills_list names those there are.".to_owned());
         };
         if let Some(file) = file.filter(|file| !file.is_empty()) {
+            // The name comes from a model. Its words are looked at first and the links on the way
+            // below, each time: neither alone keeps it inside.
             if !is_support_path(file) && file != "SKILL.md" {
                 return failed(WRONG_PATH.to_owned());
             }
@@ -198,6 +202,7 @@ impl SkillCatalog {
                 .take(LONGEST_INDEX_DESCRIPTION)
                 .collect();
             let _ = write!(line, "\n- {}: {description}", skill.name);
+            // It stands in the prompt of every turn, so its length is paid for each time.
             if text.len() + line.len() > MOST_INDEX_CHARS {
                 break;
             }
@@ -261,6 +266,8 @@ fn inside(folder: &Path, file: &str) -> Option<PathBuf> {
             return None;
         };
         path.push(part);
+        // Every part of the way and not the end of it only: a link in the middle leads out just as
+        // well. Who could change it between this and the reading owns the folder.
         if std::fs::symlink_metadata(&path).ok()?.is_symlink() {
             return None;
         }
@@ -282,6 +289,7 @@ fn walk(
     found: &mut dyn FnMut(&Path),
 ) {
     if folder != root && folder.join("SKILL.md").is_file() {
+        // A `SKILL.md` further down belongs to this skill, as an example of it or a template.
         found(folder);
         return;
     }
@@ -299,6 +307,8 @@ fn folders_in(folder: &Path, looked_at: &mut usize) -> Vec<PathBuf> {
     };
     let mut folders = Vec::new();
     for entry in entries.flatten() {
+        // Over all folders together: many that are each within a bound would make a catalogue that
+        // takes minutes, and it is read anew at each question.
         *looked_at += 1;
         if *looked_at > MOST_LOOKED_AT {
             break;
@@ -309,6 +319,8 @@ fn folders_in(folder: &Path, looked_at: &mut usize) -> Vec<PathBuf> {
         let is_plain = !name.to_string_lossy().starts_with('.') && name != "node_modules";
         folders.extend((is_folder && is_plain).then(|| entry.path()));
     }
+    // The system names them in any order; which of two skills with one name counts must not change
+    // from one question to the next.
     folders.sort();
     folders
 }

@@ -139,6 +139,8 @@ impl SkillDrafts {
             return Err(DraftError::Name);
         }
         let owner = owner.to_string();
+        // On top of what waits already: several calls make one skill, and the person reviews it
+        // whole.
         let waiting = self.rows.of(&owner, name).await?;
         let before = waiting.and_then(|row| SkillDraft::read(&row));
         let (catalog, wanted) = (self.catalog.clone(), name.to_owned());
@@ -156,11 +158,15 @@ impl SkillDrafts {
             exists: known.is_some(),
             is_own: known.as_ref().is_some_and(|(_, is_own, _)| *is_own),
         };
+        // Only what differs is kept, and joined with the skill as it is when a person approves:
+        // what the operator changed in other files meanwhile is not undone.
         let mut draft = before.unwrap_or_else(|| SkillDraft {
             name: name.to_owned(),
             category: known.and_then(|(.., category)| category),
             ..SkillDraft::default()
         });
+        // Changed, then redacted, then checked, and only then named by its digest: what a person
+        // reviews and approves is the very text that is kept.
         draft.change(&base, arguments)?;
         for file in draft.files.values_mut() {
             if let DraftedFile::Written(text) = file {
@@ -176,6 +182,8 @@ impl SkillDrafts {
             body,
             written_at: now,
         };
+        // The bound is looked at in the same statement as the write: two agents at once would
+        // otherwise both find room for the last.
         match self.rows.put(&row, MOST_WAITING).await? {
             true => Ok(row.digest),
             false => Err(DraftError::TooManyWait),
@@ -199,6 +207,8 @@ impl SkillDrafts {
     /// Makes a skill of it, by a person's word: from now on it is used.
     pub async fn approve(&self, digest: &str) -> Result<SkillDraft, DraftError> {
         let (row, draft) = self.find(digest).await?;
+        // Before the draft is taken away: killed between the two, it waits once more, and approving
+        // it again writes the same files.
         draft.apply(&self.catalog).map_err(DraftError::Write)?;
         self.rows.settle(&row.digest).await?;
         Ok(draft)
@@ -235,6 +245,7 @@ impl SkillDraft {
             .get("action")
             .and_then(Value::as_str)
             .unwrap_or_default();
+        // A draft that waits counts as there, so that an agent can mend what it has just written.
         if action != "create" && !is_there {
             return Err(DraftError::NoSkill);
         }
@@ -271,6 +282,8 @@ impl SkillDraft {
                 }
                 self.files.insert(path.to_owned(), DraftedFile::Removed);
             }
+            // Folders of others are only read, so nothing would come of it. Said now, and not to
+            // the person who says yes to it.
             "delete" if base.exists && !base.is_own => return Err(DraftError::NotOurs),
             "delete" => {
                 self.files.clear();
@@ -309,6 +322,8 @@ impl SkillDraft {
             size += path.len() + text.len();
             if is_head {
                 let (head, _) = FrontMatter::split(text);
+                // The catalogue goes by the head and not by the folder: another name there would
+                // put this text in the place of another skill.
                 if head.name.as_deref() != Some(&self.name) || head.description.is_none() {
                     return Err(DraftError::Head);
                 }
@@ -329,12 +344,16 @@ impl SkillDraft {
     /// Writes it into our folder. A skill of somebody else is copied there first, as far as it is text.
     fn apply(&self, catalog: &SkillCatalog) -> io::Result<()> {
         let known = catalog.find(&self.name);
+        // It may also be the name of a folder of others, which nobody has looked at, and becomes
+        // part of a path here.
         let category = self.category.as_deref().filter(|name| is_name(name));
         let usual = catalog
             .own_folder()
             .join(category.unwrap_or("general"))
             .join(&self.name);
         let folder = match &known {
+            // Where it lies already, whatever category the draft names: in two folders there would
+            // be two of one name.
             Some(skill) if skill.is_own => skill.folder.clone(),
             _ => usual,
         };
@@ -367,6 +386,8 @@ fn write_whole(folder: &Path, files: &BTreeMap<String, String>) -> io::Result<()
         parent.join(format!(".{name}.new")),
         parent.join(format!(".{name}.old")),
     );
+    // Of a write that was killed. Their names begin with a dot, so the catalogue never took them
+    // for skills.
     for left_over in [&new, &old] {
         if left_over.exists() {
             fs::remove_dir_all(left_over)?;
@@ -377,6 +398,8 @@ fn write_whole(folder: &Path, files: &BTreeMap<String, String>) -> io::Result<()
         fs::create_dir_all(path.parent().unwrap_or(&new))?;
         fs::write(path, text)?;
     }
+    // A folder cannot be renamed onto one that holds something, so the old one steps aside first.
+    // Between the two renames there is no skill; a turn that looks then is told so.
     if folder.exists() {
         fs::rename(folder, &old)?;
     }

@@ -225,6 +225,7 @@ impl Chat for BrowserAdapter {
             // Kept no longer than they mean something, so that it stays small.
             writing.retain(|_, until| *until > now);
             let is_news = writing.insert(conversation, now + TYPING).is_none();
+            // The lock is let go first: whoever is told looks at once whether somebody writes.
             drop(writing);
             if is_news {
                 self.changed();
@@ -261,6 +262,8 @@ impl Chat for BrowserAdapter {
             };
             let (id, person) = attachment.id.as_str().split_once(':').ok_or_else(gone)?;
             let id = id.parse().map_err(|_| gone())?;
+            // By the person as well, who is part of the attachment's name: a number alone would
+            // reach other people's files.
             let found = self.rows.file(person, id).await;
             let found = found.map_err(|error| DownloadError::Failed(error.into()))?;
             let (file, bytes) = found.ok_or_else(gone)?;

@@ -97,8 +97,12 @@ impl BrowserAdapter {
     pub async fn say(&self, words: BrowserWords) -> Result<(), SayRefused> {
         let person = words.person.as_str().to_owned();
         let said = self.checked(words).await?;
+        // On the disk before it is handed over: what happens to us afterwards, it is found there by
+        // the next start.
         let id = match self.rows.say(&person, &said, self.clock.now()).await? {
             SaidOutcome::Written(id) => id,
+            // The same form sent twice, by a finger or by a browser that tries again: it was taken
+            // the first time.
             SaidOutcome::Before(_) => return Ok(()),
             SaidOutcome::Another(_) => return Err(SayRefused::Another),
             SaidOutcome::NoConversation => return Err(SayRefused::NoConversation),
@@ -160,6 +164,8 @@ impl BrowserAdapter {
         let found = found.into_iter().find(|one| one.id == press.message);
         let found = found.ok_or(PressRefused::NoButton)?;
         let buttons = StoredButton::read(&found.buttons);
+        // Only what stands under this person's own message: a press with data that somebody guessed
+        // reaches nobody.
         if !buttons.iter().flatten().any(|one| one.data == press.data) {
             return Err(PressRefused::NoButton);
         }

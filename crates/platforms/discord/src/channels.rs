@@ -83,6 +83,7 @@ impl KnownChannels {
     pub(crate) fn note(&self, channels: &[RawChannel], us: Option<Snowflake>) {
         let mut known = self.lock();
         if known.kinds.len() + channels.len() > MOST_KNOWN {
+            // Not `ours`, which is no copy of anything that Discord would tell us again.
             known.kinds.clear();
         }
         for raw in channels {
@@ -112,6 +113,8 @@ impl KnownChannels {
     ) -> Result<(), AdapterStateError> {
         let oldest = {
             let mut known = self.lock();
+            // In memory before it is written: what is said there meanwhile needs no mention
+            // already, and a write that fails costs no more than the mention after a restart.
             known.kinds.insert(thread, ChannelKind::Thread { parent });
             if !known.ours.insert(thread) {
                 return Ok(());
@@ -122,6 +125,7 @@ impl KnownChannels {
         self.state
             .save(&key(thread), &parent, SaveDurability::Soon)
             .await?;
+        // After the save: killed between the two, there is a row too many and not one too few.
         match oldest {
             Some(oldest) => self.state.remove(&key(oldest)).await,
             None => Ok(()),
@@ -149,6 +153,7 @@ fn key(thread: Snowflake) -> String {
 impl ChannelFacts {
     /// The oldest thread in which we take part, if there is one too many: in it our name is needed again.
     fn forget_oldest(&mut self) -> Option<Snowflake> {
+        // Snowflakes count up with the time, so the smallest is the thread that was begun first.
         let oldest = self.ours.iter().min().copied();
         let oldest = oldest.filter(|_| self.ours.len() > MOST_JOINED)?;
         self.ours.remove(&oldest);

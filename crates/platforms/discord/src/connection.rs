@@ -77,6 +77,8 @@ impl GatewayConnection {
         let task = tokio::spawn(async move {
             let mut speaker = speaker;
             let ended = tokio::select! {
+                // Dropped where we leave: what it had read and not handed over comes again when the
+                // session is resumed.
                 ended = speaker.talk(greeting, hello) => ended,
                 () = stopped.cancelled() => ConnectionEnd::Resumable { why: "we left".to_owned() },
             };
@@ -98,6 +100,8 @@ impl GatewayConnection {
 
     /// Ends it, if it has not ended, in a way that leaves the session alive.
     pub(crate) async fn end(self) -> ConnectionEnd {
+        // The stop first: a task that waits for room would otherwise take the closed channel for
+        // its reason to end.
         drop(self.stop);
         drop(self.events);
         self.task.await.unwrap_or_else(|error| broken(&error))
@@ -137,6 +141,7 @@ struct GatewayPayload {
 
 impl GatewaySpeaker {
     async fn talk(&mut self, greeting: GatewayGreeting, hello: Duration) -> ConnectionEnd {
+        // Heard before we speak, as the protocol has it: the hello says how often a beat is wanted.
         let interval = match timeout(hello, self.hello()).await {
             Ok(Ok(interval)) => interval,
             Ok(Err(ended)) => return ended,
@@ -150,11 +155,15 @@ impl GatewaySpeaker {
         let events = self.events.clone();
         loop {
             let goes_on = tokio::select! {
+                // The beat first: under a flood of events it would come too late, and a connection
+                // that does not beat is ended.
                 biased;
                 () = sleep_until(beat) => {
                     beat = Instant::now() + interval;
                     self.beat().await
                 }
+                // A place first and the event then: whichever branch is dropped here, no event is
+                // lost with it.
                 permit = events.reserve(), if self.waiting.is_some() => {
                     match (permit, self.waiting.take()) {
                         (Ok(permit), Some(event)) => {
@@ -240,6 +249,8 @@ impl GatewaySpeaker {
             debug!("the gateway sent an event without a number; skipped");
             return;
         };
+        // Of every event, also of those that are not for us: a beat that names an old number looks
+        // like a client that lags.
         self.sequence = self.sequence.max(Some(number));
         let kind = payload.t.unwrap_or_default();
         let event = DispatchEvent::read(&kind, payload.d);

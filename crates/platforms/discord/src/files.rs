@@ -48,6 +48,7 @@ impl DiscordAdapter {
         let message = CreateMessage::new(caption.to_owned());
         let mut message = serde_json::to_value(message).unwrap_or_default();
         message["attachments"] = json!([{ "id": 0, "filename": name }]);
+        // For each try anew: a form is used up by its request.
         let form = || {
             let size = file.bytes.len() as u64;
             let part = Part::stream_with_length(file.bytes.clone(), size).file_name(name.clone());
@@ -83,6 +84,8 @@ impl DiscordAdapter {
         if !response.status().is_success() {
             return Err(refused(&format!("status {}", response.status().as_u16())));
         }
+        // Once more, as what the message said may be missing or wrong; so may this, and the bytes
+        // are counted as they come.
         if too_large(response.content_length()) {
             return Err(DownloadError::TooLarge { limit });
         }
@@ -112,6 +115,8 @@ impl DiscordAdapter {
     /// Discord's own places for files, or the server that stands in for all of Discord.
     fn is_file_url(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
+        // An address anywhere else would have us fetch from the operator's own network whatever
+        // answers there.
         url.scheme() == "https" && FILE_HOSTS.contains(&host)
             || url.origin() == self.wire.base().origin()
     }

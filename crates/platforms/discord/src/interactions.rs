@@ -100,6 +100,8 @@ impl OpenInteractions {
             stored: Some(stored),
         };
         {
+            // A resumed session hands it over again; it has its task already. Noted before that is
+            // begun, because the task looks for it here.
             let mut known = lock(&self.open);
             if known.contains(&raw.id) {
                 return;
@@ -181,6 +183,9 @@ impl OpenInteractions {
             debug!(%error, "a command could not be acknowledged");
             return;
         }
+        // Until it is stored and not until it is answered: from then on the answer comes as a
+        // message, also after a restart. Later than the token lives, Discord would not take the
+        // deletion.
         let _ = timeout(TOKEN_LIVES, stored).await;
         let token = claim.token.expose();
         let route = ApiRoute::delete(
@@ -225,6 +230,9 @@ impl OpenInteractions {
             token: open.token.clone(),
             late: open.acknowledged,
         };
+        // Before the request and not after it: the task and whoever answers the press may both be
+        // here, and Discord takes one first answer. One that fails is not tried again: it would be
+        // late.
         open.acknowledged = true;
         Some(claim)
     }
@@ -242,6 +250,7 @@ impl OpenInteractions {
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = lock(&self.tasks);
+        // With each new one, or the set would keep all that ever ended.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
     }

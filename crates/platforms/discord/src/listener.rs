@@ -103,6 +103,8 @@ impl<'a> DiscordListener<'a> {
             if self.dead {
                 return None;
             }
+            // One step at a time, and whatever goes wrong in any of them is ridden out in one
+            // place: nothing but a rejected token ends the stream.
             if let Err(trouble) = self.step().await
                 && let Some(last) = self.ride_out(trouble).await
             {
@@ -116,6 +118,8 @@ impl<'a> DiscordListener<'a> {
         if !self.loaded {
             self.load().await?;
         }
+        // Connected before the histories are read: what is said meanwhile waits in the connection,
+        // and nothing falls between the two.
         if self.connection.is_none() {
             return self.connect().await;
         }
@@ -160,6 +164,8 @@ impl<'a> DiscordListener<'a> {
         let discord = self.discord;
         let connection = match &self.session {
             Some(session) => {
+                // Counted before the try. An address that never answers would otherwise be tried
+                // for ever, while everything that is said is lost.
                 self.failed_resumes += 1;
                 if self.failed_resumes > MOST_RESUMES {
                     return Err(ReceiveTrouble::Ended(ConnectionEnd::SessionLost {
@@ -179,6 +185,8 @@ impl<'a> DiscordListener<'a> {
         };
         let stored = self.session.as_ref().map(|session| session.sequence);
         self.sequence = EventSequence::from(stored.unwrap_or_default());
+        // Settlements of the connection before say nothing about this one's numbers: those events
+        // come again.
         self.round += 1;
         self.connection = Some((connection, Instant::now()));
         Ok(())
@@ -313,6 +321,8 @@ impl<'a> DiscordListener<'a> {
             // Discord tells at once what it does not deliver.
             ChatEvent::Undelivered(_) => return Ok(()),
         };
+        // Before it gets a place and a receipt: a resumed session repeats what the store knows
+        // anyway.
         if self.stored.contains(&update) {
             debug!(%update, "an event came again; skipped");
             self.note(origin, false);
@@ -326,6 +336,8 @@ impl<'a> DiscordListener<'a> {
             let positions = self.discord.positions().await?;
             positions.hand_out(&channel.into(), at.position()).await?;
         }
+        // Open from here on: the number that a restart resumes from stands before it until the
+        // receipt is signed.
         self.note(origin, true);
         let (receipt, counterfoil) = Receipt::pair();
         self.ready.push_back(ReceivedEvent { event, receipt });
@@ -376,6 +388,8 @@ impl<'a> DiscordListener<'a> {
         if let Some(session) = &mut self.session
             && session.sequence < stored
         {
+            // In memory too when it cannot be kept: a connection that breaks now resumes from
+            // there.
             session.sequence = stored;
             session.save(&*self.discord.store, saving).await?;
         }
@@ -408,6 +422,7 @@ impl<'a> DiscordListener<'a> {
             self.end_connection().await;
         }
         if trouble.ends_session() {
+            // Forgotten on the disk as well, or each start would first try to resume what is over.
             self.session = None;
             if let Err(error) = GatewaySession::forget(&*self.discord.store).await {
                 warn!(%error, "a session that is over could not be forgotten");
@@ -450,6 +465,8 @@ impl<'a> DiscordListener<'a> {
             connection.end().await;
         }
         self.sweep = None;
+        // Handed to nobody yet. Their receipts are dropped with them, and they come again by the
+        // next connection.
         self.ready.clear();
     }
 

@@ -90,6 +90,8 @@ impl RateLimits {
             _ => {
                 second.count += 1;
                 if let Some(bucket) = bucket {
+                    // Counted when it is asked and not when it is answered: ten that ask at once
+                    // must not all find the last place.
                     bucket.left = bucket.left.saturating_sub(1);
                 }
                 Ok(())
@@ -111,6 +113,7 @@ impl RateLimits {
             running(&mut counts.refusals, now, REFUSALS_COUNTED).count += 1;
         }
         if let Some(name) = text(headers, "x-ratelimit-bucket") {
+            // Several routes may share one bucket, which only the answer tells.
             counts.names.insert(route.clone(), name.to_owned());
         }
         let key = counts.bucket_key(route);

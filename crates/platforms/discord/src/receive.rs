@@ -79,6 +79,8 @@ impl DiscordAdapter {
             remaining,
             reset_after,
         } = gateway.session_start_limit;
+        // Refused by us before Discord does: one session too many resets the token, and then nobody
+        // gets in.
         if remaining <= SPARE_SESSIONS {
             return Err(ReceiveTrouble::NoSessionsLeft {
                 wait: Duration::from_millis(reset_after),

@@ -52,6 +52,8 @@ impl DiscordAdapter {
             if index == last {
                 message.components = components(&reply.buttons);
             }
+            // With the same nonce a second try makes no second message, which is what makes it safe
+            // to try after a timeout.
             if let Some(key) = &reply.key {
                 message.nonce = Some(self.nonce(key, index).await?);
                 message.enforce_nonce = true;

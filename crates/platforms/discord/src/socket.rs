@@ -57,6 +57,7 @@ impl GatewaySocket {
         let status = response.status();
         let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
         let fits = accepted.is_some_and(|said| said == derive_accept_key(key.as_bytes()).as_str());
+        // The answer to our key as well: a proxy that says 101 to anything is no gateway.
         if status != StatusCode::SWITCHING_PROTOCOLS || !fits {
             return Err(SocketError::NoSocket {
                 status: status.as_u16(),
@@ -112,6 +113,8 @@ fn http_url(address: &str) -> Option<Url> {
         _ => return None,
     };
     let mut url = Url::parse(&rest).ok()?;
+    // Set by us whatever the address has: an encoding that we do not read would look like a gateway
+    // that sends garbage.
     url.set_query(Some("v=10&encoding=json"));
     Some(url)
 }

@@ -82,6 +82,7 @@ impl HistorySweep {
                 found.extend(matches!(heard, HeardEvent::Event(_)).then_some(heard));
             }
         }
+        // Only now, when it was read: a look-up that fails leaves the channel the next one.
         self.channels.pop_front();
         if found.len() > self.left {
             let unanswered = found.len() - self.left;
@@ -117,6 +118,8 @@ impl DiscordAdapter {
                 .filter_map(|message| DiscordMessage::deserialize(message).ok())
                 .filter(|message| message.id > after)
                 .collect();
+            // Discord gives the newest first, also behind a given message; they are handed out in
+            // the order they were said.
             read.sort_by_key(|message| message.id);
             let Some(last) = read.last() else {
                 break;

@@ -36,6 +36,8 @@ impl MatrixAdapter {
         self.rooms
             .note_names(&room.id, room.state.iter().chain(&room.timeline));
         if is_new && since.is_some() {
+            // Only for a room that is new in a sync with a position: what was said before we came
+            // was not said to us.
             facts.since_event = arrival(&room, &us);
         }
         if facts.joined == 0 {
@@ -60,6 +62,8 @@ impl MatrixAdapter {
         };
         let mut events = std::mem::take(&mut room.timeline);
         if !drop_earlier(&mut events, facts.since_event.as_deref())
+            // Nothing is asked for where our arrival is in the timeline: all before it is before
+            // our time.
             && let Some(gap) = &room.gap
         {
             let mut missed = self
@@ -90,6 +94,8 @@ impl MatrixAdapter {
             let Ok(update) = UpdateId::new(event.id.clone()) else {
                 continue;
             };
+            // Before it is decrypted and before anything is asked of the homeserver: after a
+            // restart a whole batch comes again.
             if self.has_seen(&update) {
                 debug!(%update, "an event came again; skipped");
                 continue;
@@ -100,6 +106,8 @@ impl MatrixAdapter {
                 false => None,
             };
             let event = decrypted.as_ref().unwrap_or(event);
+            // By the place in this batch: encryption that is switched on here holds for what
+            // follows it, not for what was said before.
             let is_earlier = sealed_from.is_some_and(|from| index < from);
             let may_be_plain = is_sealed || self.hears_in_plain(&facts, is_earlier);
             if !may_be_plain && is_said(event) {
@@ -134,6 +142,8 @@ impl MatrixAdapter {
                     None
                 }
             };
+            // Under the name of the event as it came, also where it was decrypted: it comes again
+            // under that one.
             arrivals.extend(heard.map(|event| SyncArrival { update, event }));
         }
         Ok(arrivals)
@@ -172,6 +182,8 @@ impl MatrixAdapter {
         target: &str,
         listener: MatrixListener<'_>,
     ) -> Result<Option<ChatEvent>, MatrixTrouble> {
+        // Whether its sender wrote the message is asked of the homeserver and not believed of the
+        // edit, which anybody in the room can send.
         let original = self.look_up(room, target).await?;
         let Some(event) = original.and_then(|original| edited(&original, edit)) else {
             debug!(room, "an edit of something that its sender did not write");
@@ -236,6 +248,8 @@ impl MatrixAdapter {
         };
         let root = words.thread.or(makes_thread.then(|| event.id.clone()));
         if let (Some(root), None) = (&root, edit) {
+            // Noted when we begin it, not when we have answered: what is said there meanwhile is
+            // meant for us as well.
             self.rooms.note_thread(root, true);
         }
         self.note_author(&event.id, &event.sender);

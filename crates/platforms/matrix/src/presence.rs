@@ -70,6 +70,7 @@ impl MatrixAdapter {
         let typing = json!({ "typing": true, "timeout": TYPING.as_millis() });
         let (shown, ()) = join(self.set_typing(room, &typing), self.tell_read(room)).await;
         shown?;
+        // Only what was shown has to be ended when the answer is there.
         self.presence.note_typing(room);
         Ok(())
     }

@@ -102,6 +102,8 @@ impl MatrixReceiver<'_> {
             if self.is_dead {
                 return None;
             }
+            // Before the next sync, which names the position: whatever is not stored by then has to
+            // come with it once more.
             self.settle().await;
             if let Err(trouble) = self.sync().await
                 && let Some(last) = self.ride_out(trouble).await
@@ -118,6 +120,7 @@ impl MatrixReceiver<'_> {
         for (update, counterfoil) in self.handed_out.drain(..) {
             match counterfoil.signed().await {
                 true => {
+                    // What waited for its key is forgotten when it is stored, not when it was read.
                     self.matrix.forget_unread(&update).await;
                     self.matrix.note_seen(update);
                 }
@@ -230,9 +233,13 @@ impl MatrixReceiver<'_> {
             self.hand_out(heard);
         }
         if has_keys {
+            // Behind the rooms: the keys of this answer may open what came with it, and what came
+            // long before.
             let heard = self.matrix.hear_unread().await?;
             self.hand_out(heard);
         }
+        // Last, when all rooms were read: a position beside a room that failed would step over what
+        // was said there.
         self.next = Some(batch.next);
         Ok(match (self.ready.is_empty(), is_quiet) {
             (false, _) => SyncYield::Events,
@@ -291,6 +298,8 @@ impl MatrixReceiver<'_> {
     /// A session that was made a moment ago and is none: once or twice it may be the homeserver's haste.
     fn may_log_in_again(&mut self, error: &SessionError) -> bool {
         let is_logged_out = error.call().is_some_and(MatrixCallError::is_logged_out);
+        // Counted before it is asked, so that a homeserver that forgets each session at once is not
+        // given one after the other.
         self.new_sessions += 1;
         is_logged_out && self.matrix.has_password() && self.new_sessions < NEW_SESSIONS
     }

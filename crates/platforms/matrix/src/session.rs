@@ -74,6 +74,7 @@ struct KeptSession {
 impl MatrixAdapter {
     /// The session there is, or a new one.
     pub(crate) async fn session(&self) -> Result<Arc<MatrixSession>, SessionError> {
+        // Held while a session is made: two that begin at once would make two devices.
         let mut current = self.session.lock().await;
         if let Some(session) = &*current {
             return Ok(Arc::clone(session));
@@ -111,6 +112,8 @@ impl MatrixAdapter {
                         device: Some(kept.device),
                     }),
                     kept => {
+                        // The device of before, also with a new token: its keys are what encrypted
+                        // rooms know us by.
                         let device = kept.map(|kept| kept.device).or(self.device.clone());
                         self.make_session(user, password, device).await
                     }
@@ -217,12 +220,15 @@ impl MatrixAdapter {
         let HomeserverCredentials::Password { user, .. } = &self.credentials else {
             return Ok(false);
         };
+        // Only if nobody has replaced it meanwhile: of two calls that learn it at once, the second
+        // would throw the new session away.
         if is_current {
             *current = None;
         }
         if let Some(mut kept) = self.kept_session(user).await?
             && kept.token == old.token.expose()
         {
+            // The token goes and the device stays, for the login that follows.
             kept.token.clear();
             let written = serde_json::to_string(&kept).unwrap_or_default();
             let saved = self

@@ -103,6 +103,8 @@ fn joined_room(id: &str, room: &Value, malformed: &mut usize) -> JoinedRoom {
         id: id.to_owned(),
         state: read_events(events_of(room.get("state")), malformed),
         timeline: read_events(events_of(timeline), malformed),
+        // Every answer names what lies before it; only where it says `limited` is something
+        // missing.
         gap: before
             .and_then(Value::as_str)
             .filter(|_| is_limited.and_then(Value::as_bool) == Some(true))
@@ -129,6 +131,7 @@ fn invitation(id: &str, room: &Value, us: &str) -> Option<RoomInvitation> {
             && event["content"]["membership"].as_str() == Some("invite")
     });
     let ours = all_ours.next_back()?;
+    // Refused before anything is read of it: whoever may invite us is decided by this name.
     if all_ours.any(|other| other["sender"] != ours["sender"]) {
         return None;
     }

@@ -147,6 +147,8 @@ impl SignalAddress {
 
     /// Whether both are the same person, as far as it can be seen.
     pub(crate) fn is(&self, other: &Self) -> bool {
+        // A number can go over to somebody else and an id cannot: where both have one, only the ids
+        // count.
         match (&self.uuid, &other.uuid) {
             (Some(one), Some(two)) => one == two,
             _ => self.number.is_some() && self.number == other.number,

@@ -69,6 +69,7 @@ impl SignalAdapter {
             return Err(DownloadError::TooLarge { limit });
         }
         let asked = json!({ "id": attachment.id });
+        // Bounded while it comes and not afterwards: the whole answer is one text in memory.
         let longest = usize::try_from(limit / 3 + 1).unwrap_or(usize::MAX) * 4 + 4096;
         let answer = self
             .daemon
@@ -114,6 +115,8 @@ fn data_uri(name: &str, bytes: &[u8]) -> String {
     let name = bare_name(name);
     let mut uri = format!("data:{};filename=", media_type(&name));
     for byte in name.bytes() {
+        // A comma or a semicolon in the name would end it, and what follows would be read as the
+        // file.
         match byte.is_ascii_alphanumeric() || b"._-".contains(&byte) {
             true => uri.push(char::from(byte)),
             false => uri.push_str(&format!("%{byte:02X}")),

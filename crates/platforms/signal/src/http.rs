@@ -28,6 +28,7 @@ impl HttpDaemon {
         let mut client = Client::builder()
             .connect_timeout(Duration::from_secs(10))
             .redirect(redirect::Policy::none());
+        // A proxy out of the environment would look for the daemon on its own machine.
         if is_loopback {
             client = client.no_proxy();
         }
@@ -102,6 +103,8 @@ impl HttpDaemon {
 
 fn of_request(error: reqwest::Error) -> SignalCallError {
     let error = error.without_url();
+    // Only a call that certainly never began is tried again: of one that broke off, nobody knows
+    // whether the daemon carried it out.
     if error.is_connect() || error.is_builder() {
         SignalCallError::unreachable(error)
     } else {

@@ -59,6 +59,7 @@ impl UnstoredEvents {
                 Ok(UnstoredEvent::Press(press)) => events.push(ChatEvent::Press(press)),
                 Err(error) => {
                     warn!(%error, key, "a message that an earlier process left cannot be read");
+                    // Removed, or every start would stumble over it again.
                     self.state.remove(&key).await?;
                 }
             }

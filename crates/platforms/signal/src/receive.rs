@@ -91,6 +91,8 @@ impl SignalReceiver<'_> {
             if let Some(event) = self.ready.pop_front() {
                 return self.hand_out(event);
             }
+            // Before anything else is read: it came first, and the daemon does not hand it out a
+            // second time.
             if self.postponed.is_some() {
                 sleep(self.backoff.next_wait()).await;
                 self.hear_postponed().await;
@@ -106,6 +108,7 @@ impl SignalReceiver<'_> {
 
     fn hand_out(&mut self, event: ChatEvent) -> ReceivedEvent {
         let (receipt, counterfoil) = Receipt::pair();
+        // A copy stays here until the receipt is signed: nobody else has the event any more.
         let kept = Box::new(event.clone());
         let settled = async move {
             match counterfoil.signed().await {

@@ -35,6 +35,8 @@ impl SignalAdapter {
         let choices = ReactionChoices::of(&reply.buttons);
         // The words that say what reactions mean have to fit as well.
         let room = choices.as_ref().map_or(0, |(_, words)| words.len());
+        // Room for those words in every part, although only the last has them: which is the last is
+        // known when all are cut.
         let parts = reply.text.split(TextLimit::bytes(MESSAGE.length - room));
         let last = parts.len().checked_sub(1).ok_or(SendFailure::Empty)?;
         let mut sent = Vec::with_capacity(parts.len());
@@ -99,6 +101,8 @@ impl SignalAdapter {
     /// Remembers one of our own, so that we do not take it for the owner's words.
     pub(crate) fn note_sent(&self, sent: &Value) -> Result<u64, SendFailure> {
         let timestamp = sent["timestamp"].as_u64().ok_or(SignalCallError::Garbled)?;
+        // Before anybody else hears of it: linked to somebody's own number, the daemon tells us our
+        // own words as theirs.
         self.sent.note(timestamp, ());
         Ok(timestamp)
     }

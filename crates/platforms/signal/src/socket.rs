@@ -74,6 +74,7 @@ impl SocketDaemon {
             let connection = self.connected(&mut connection).await?;
             (connection.requests.clone(), Arc::clone(&connection.waiting))
         };
+        // Before the request leaves, or its answer could come to nobody.
         lock(&waiting).insert(id, answered);
         let _forget = PendingCall {
             waiting: Arc::clone(&waiting),
@@ -111,6 +112,8 @@ impl SocketDaemon {
             writer,
             ..
         } = connection;
+        // Closes our half: the daemon sends what it has, and does not take us for a client that may
+        // come back for more.
         drop(requests);
         let ended = async {
             let _ = writer.await;
@@ -124,6 +127,7 @@ impl SocketDaemon {
         &self,
         connection: &'a mut Option<DaemonConnection>,
     ) -> Result<&'a DaemonConnection, SignalCallError> {
+        // By the reader: a connection that nobody reads takes requests and never answers them.
         let kept = connection.take().filter(|kept| !kept.reader.is_finished());
         let kept = match kept {
             Some(kept) => kept,
@@ -192,6 +196,7 @@ async fn halves(endpoint: &DaemonEndpoint) -> io::Result<(ReadHalf, WriteHalf)> 
 /// Ends with the connection. Whoever waits for an answer then learns that there is none.
 async fn read_lines(from: ReadHalf, waiting: Waiting, events: mpsc::Sender<DaemonFrame>) {
     hand_on(from, &waiting, events).await;
+    // Whoever waits is told by that at once, instead of waiting for the rest of its time.
     lock(&waiting).clear();
 }
 
@@ -205,6 +210,8 @@ async fn hand_on(mut from: ReadHalf, waiting: &Waiting, events: mpsc::Sender<Dae
             let Some(frame) = sort(line, waiting) else {
                 continue;
             };
+            // Waits where nobody takes events: the daemon has to wait then too, and Signal's
+            // servers keep the rest.
             if events.send(frame).await.is_err() {
                 return;
             }

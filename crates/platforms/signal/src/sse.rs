@@ -64,6 +64,7 @@ impl SseReader {
     fn next_frame(&mut self) -> Option<DaemonFrame> {
         loop {
             match self.lines.next_line()? {
+                // Noted, and read on: only the empty line tells where the next event begins.
                 BoundedLine::TooLong => self.too_long = true,
                 BoundedLine::Whole(line) if line.is_empty() => {
                     if let Some(frame) = self.end_event() {

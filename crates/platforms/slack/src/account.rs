@@ -129,6 +129,7 @@ impl SlackAccount {
     }
 }
 
+// By a guard, because the stream that listens may be dropped at any await.
 impl Drop for PublishedListening<'_> {
     fn drop(&mut self) {
         let mut listening = self

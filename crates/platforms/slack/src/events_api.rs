@@ -52,6 +52,7 @@ async fn take(State(slack): State<Arc<SlackAccount>>, headers: HeaderMap, body: 
     let SlackEventIntake::EventsApi { signing_secret, .. } = &slack.intake else {
         return StatusCode::NOT_FOUND.into_response();
     };
+    // Over the bytes as they came, before anything is read from them.
     if let Err(error) = signature::check(signing_secret, &headers, &body, slack.clock.now()) {
         if let Some(refused) = slack.refusals.refuse() {
             warn!(account = %slack.account, rule = "slack signature", %error, refused, "refused");
@@ -101,6 +102,7 @@ async fn hand_over(
             | RequestPayload::HeldBack
             | RequestPayload::Nothing(_) => given.give(),
         }
+        // Dropped unacknowledged it is an error here, and the 503 has Slack send it again.
         acknowledged.await
     };
     match timeout(slack.timing.storing, hearing).await {

@@ -41,6 +41,8 @@ impl HeldEvents {
     /// Nothing is held any more.
     pub(crate) fn end_sweep(&mut self) -> Vec<HeldEvent> {
         self.is_sweeping = false;
+        // Handed back, not handed out: that waits for room, and the lock on these must not be held
+        // over it.
         let held = std::mem::take(&mut self.held);
         held.into_values().flatten().collect()
     }
@@ -69,6 +71,7 @@ impl HeldEvents {
 
     /// The channel's history is read: what was held may go, and nothing more is held there.
     pub(crate) fn release(&mut self, chat: &ChatId) -> Vec<HeldEvent> {
+        // Noted before what was held goes: an event that comes now is not held again behind it.
         self.read.insert(chat.clone());
         self.held.remove(chat).into_iter().flatten().collect()
     }

@@ -118,6 +118,8 @@ impl ChannelHistory<'_> {
     }
 
     async fn wait(&self) {
+        // Asked again after each sleep: nothing was taken for us meanwhile, and somebody else may
+        // have been faster.
         let mut wait = self.slack.pace.reserve(RateTier::History);
         while wait > Duration::ZERO {
             tokio::time::sleep(wait).await;

@@ -154,6 +154,8 @@ impl EventInbox {
             inbox: self,
             update: Some(update),
         };
+        // Noted as pending before it waits for room, so that a repetition joins it instead of
+        // taking a second place.
         let Ok(room) = Arc::clone(&self.room).acquire_owned().await else {
             return;
         };
@@ -163,6 +165,8 @@ impl EventInbox {
             warn!(%error, "an event of slack is left to be sent again");
             return;
         }
+        // Behind its position: a channel that is not on the disk could not be swept if the process
+        // ended right here.
         let Some(counterfoil) = self.hand_out(event.clone()).await else {
             return;
         };
@@ -239,6 +243,8 @@ impl EventInbox {
                 Some(stored) => stored,
                 None => {
                     if comes_once {
+                        // Acknowledged unstored: Slack shows the person an error after three
+                        // seconds and does not send it again, so to wait would only add that.
                         self.acknowledge(&update);
                     }
                     stored.await
@@ -247,6 +253,8 @@ impl EventInbox {
             if stored {
                 break;
             }
+            // From here and not by Slack, which gives up after some six minutes; a disk may be full
+            // for longer.
             warn!(%update, "an event of slack was not stored; it is handed out again");
             sleep(backoff.next_wait()).await;
             let Some(again) = self.hand_out(event.clone()).await else {

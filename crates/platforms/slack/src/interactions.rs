@@ -23,6 +23,8 @@ pub(crate) fn press(payload: &Value, reader: MessageReader<'_>) -> Result<ChatEv
         return Err("a press in another workspace");
     }
     let message = &payload["message"];
+    // Another app's message can have a button with any data: a yes is taken from under our own
+    // questions only.
     let (author, bot) = (message["user"].as_str(), message["bot_id"].as_str());
     if !reader.identity.wrote(author, bot) {
         return Err("a button under a message that is not ours");
@@ -53,6 +55,8 @@ pub(crate) fn press(payload: &Value, reader: MessageReader<'_>) -> Result<ChatEv
     let user = &payload["user"];
     let sender = sender(reader, &user["id"], &user["team_id"], &user["username"])?;
     let home = reader.identity.home.id();
+    // With its time: one person may press the same button twice, and a press that Slack repeats has
+    // the same time again.
     let name = format!("press:{home}:{channel}:{ts}:{}:{pressed_at}", sender.id);
     let update = UpdateId::new(name).map_err(|_| "a press with an odd name")?;
     Ok(ChatEvent::Press(ButtonPress {

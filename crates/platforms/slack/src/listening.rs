@@ -71,6 +71,7 @@ async fn next(
     let (mut take_out, mut task) = match stage {
         ListenStage::Begin => {
             let (hand_in, take_out) = mpsc::channel(WAITING);
+            // Ends with the stream: two that listen with one token would take each other's events.
             let task = tokio::spawn(listen(Arc::clone(slack), hand_in));
             (take_out, AbortOnDropHandle::new(task))
         }
@@ -101,6 +102,8 @@ async fn listen(slack: Arc<SlackAccount>, hand_in: mpsc::Sender<ReceivedEvent>) 
         Err(error) => return error,
     };
     let listening = Arc::new(listening);
+    // Until this is dropped requests are heard. Published only when we know who we are, because
+    // otherwise nobody can tell what is meant for us.
     let _published = slack.publish(&listening);
     let intake: BoxFuture<'_, ReceiveError> = match &slack.intake {
         SlackEventIntake::SocketMode { app_token } => {
@@ -214,6 +217,8 @@ impl ListeningState {
             return;
         }
         *missed = Some(Instant::now());
+        // Positions stand still from this very moment, not from the sweep that comes later: an
+        // event that is stored in between must not move them past what was lost.
         drop(missed);
         self.begin_gap();
         self.sweep_wanted.notify_one();

@@ -71,10 +71,12 @@ impl CallPace {
         let count = counts
             .entry(tier)
             .or_insert_with(|| TierCount::new(burst, now));
+        // Slack's own word before our count: it knows of calls that others made with this token.
         if count.held_until > now {
             return count.held_until - now;
         }
         let passed = now.duration_since(count.at).as_secs_f64();
+        // Never more than a burst: a quiet night must not be saved up for a flood in the morning.
         count.left = (count.left + passed * rate).min(burst);
         count.at = now;
         let missing = 1.0 + leaving - count.left;

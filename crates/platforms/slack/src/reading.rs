@@ -197,6 +197,8 @@ impl MessageReader<'_> {
             allowed_channels,
             bots,
         } = self.hearing;
+        // Before private chats are let through: two bots that answer each other there would never
+        // end.
         match bots {
             HeardBots::Ignore if sender.is_bot => return Some("a bot sent it"),
             HeardBots::HearMentions if sender.is_bot && !named => {

@@ -75,6 +75,8 @@ impl SlackAccount {
         // Slack said yes: it is there, under a name we do not know.
         let ts = ts.ok_or_else(|| SendFailure::Uncertain(Box::new(unnamed())))?;
         if let Some(thread) = thread {
+            // Before it counts as sent: words that were meant for a thread must not stay in front
+            // of a whole channel.
             self.check_thread(place, thread, ts, &posted["message"])
                 .await?;
         }
@@ -215,6 +217,8 @@ impl SlackAccount {
             let wait = self.pace.reserve(tier());
             if wait > Duration::ZERO {
                 let left = patience.checked_sub(wait);
+                // All waits of one call together: each alone may be short, and a turn would still
+                // be held for minutes.
                 patience = left.ok_or(SlackCallError::Throttled { retry_after: wait })?;
                 sleep(wait).await;
                 continue;

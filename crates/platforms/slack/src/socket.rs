@@ -56,6 +56,7 @@ impl SlackSocket {
             .ask_as("apps.connections.open", &[], app_token)
             .await?;
         let url = opened.value["url"].as_str().unwrap_or_default();
+        // Only a socket that said hello counts: the old one is let go for it.
         let greeted = timeout(slack.timing.request, async {
             let mut socket = connect(slack, url).await?;
             wait_for_hello(&mut socket).await?;
@@ -79,6 +80,8 @@ impl SlackSocket {
         let reading = async {
             let mut drained_at = None;
             loop {
+                // Counted from when we began to listen again, not from the last frame: while an
+                // event waited for room we heard nothing ourselves.
                 let deaf_at = Instant::now() + slack.timing.silence;
                 let until = drained_at.map_or(deaf_at, |at: Instant| at.min(deaf_at));
                 let text = match timeout_at(until, frames.next()).await {
@@ -88,6 +91,8 @@ impl SlackSocket {
                 };
                 let heard = hear(slack, listening, &text, &acknowledge).await;
                 if heard == SocketHeard::Goodbye && drained_at.is_none() {
+                    // Read on for a while: events that Slack had sent here already come on no other
+                    // socket.
                     drained_at = Some(Instant::now() + slack.timing.drain);
                     announced.store(true, Ordering::Relaxed);
                     let _ = successor.send(());
@@ -95,6 +100,8 @@ impl SlackSocket {
             }
         };
         tokio::select! {
+            // Either end is the end of both: without acknowledgements Slack would send all of it
+            // again, for nothing.
             () = reading => {}
             () = write(slack, &mut sink, to_send) => {}
         }

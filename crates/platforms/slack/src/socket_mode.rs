@@ -38,6 +38,8 @@ pub(crate) async fn keep_open(
     let mut pause = Duration::ZERO;
     loop {
         let opening = open_patiently(slack, app_token, &mut backoff, pause);
+        // The old ones are served meanwhile: that is what keeps a change of sockets from being a
+        // gap.
         let socket = match sockets.serve_while(opening).await {
             Ok(socket) => socket,
             Err(error) => return error,
@@ -110,6 +112,7 @@ impl<'a> OpenSockets<'a> {
                 Some(()) = wanted.recv() => return,
                 Some(end) = self.open.next(), if !self.open.is_empty() => {
                     self.note_end();
+                    // One that was announced has a successor by now; its end is no news.
                     if end == SocketEnd::Lost || self.open.is_empty() {
                         warn!(account = %self.slack.account, "a socket of slack was lost");
                         return;
@@ -123,6 +126,8 @@ impl<'a> OpenSockets<'a> {
     fn note_end(&mut self) {
         if self.open.is_empty() && !self.has_gap {
             self.has_gap = true;
+            // When the last is gone and not when the next is open: what is said in between has to
+            // be behind the gap.
             self.listening.begin_gap();
             let why = "slack closed the socket".to_owned();
             self.slack.set_state(ChatState::Retrying { why });

@@ -50,6 +50,8 @@ impl SlackAccount {
         if let Some(caption) = &file.caption {
             params["initial_comment"] = json!(to_mrkdwn(caption.as_str()));
         }
+        // From here on it may have been shown: an end that we do not learn is uncertain, and not
+        // simply a file that did not leave.
         let tier = || RateTier::Post(place.chat.clone());
         let call = || {
             self.wire

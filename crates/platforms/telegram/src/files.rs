@@ -93,6 +93,9 @@ impl TelegramAdapter {
             .call("getFile", &json!({ "file_id": attachment.id }))
             .await
             .map_err(failed)?;
+        // Asked three times, each before something that costs: what the update claims, what
+        // Telegram says of the file, what the server announces. The stream counts all the same,
+        // because none of them is bound to be true.
         if too_large(file.file_size) {
             return Err(DownloadError::TooLarge { limit });
         }

@@ -144,6 +144,7 @@ impl WebhookIntake {
             .get(SECRET_HEADER)
             .map_or(&[][..], |value| value.as_bytes());
         let digest = |bytes: &[u8]| Sha256::digest(bytes);
+        // Hashed first, so that the comparison says nothing about the length either.
         digest(shown)
             .as_slice()
             .ct_eq(digest(self.secret.expose().as_bytes()).as_slice())
@@ -173,6 +174,8 @@ async fn take_update(
         if let Some(refused) = telegram.refusals.refuse() {
             warn!(account = %telegram.account, rule = "webhook secret", refused, "refused");
         }
+        // As if nothing were here: a refusal would tell a stranger that a bot listens at this
+        // address.
         return StatusCode::NOT_FOUND;
     };
     let parsed = serde_json::from_slice::<Value>(&body).ok();
@@ -185,6 +188,7 @@ async fn take_update(
     if telegram.me.get().is_none() {
         return StatusCode::SERVICE_UNAVAILABLE;
     }
+    // Taken over, and our answer did not reach Telegram: it repeats until it gets one.
     if telegram.seen(id) {
         return StatusCode::OK;
     }
@@ -203,6 +207,8 @@ async fn take_update(
         hook.hand_in.send(received).await.is_ok() && counterfoil.signed().await
     });
     if stored.await.unwrap_or(false) {
+        // Only what is stored: an update that is noted too early would be answered with OK when it
+        // comes again, and be lost.
         telegram.note_seen(id);
         StatusCode::OK
     } else {

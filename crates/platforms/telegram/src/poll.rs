@@ -77,6 +77,8 @@ impl UpdatePoller<'_> {
             if self.dead {
                 return None;
             }
+            // Before the next poll, which makes Telegram forget everything below the offset it
+            // names.
             self.settle().await;
             if let Err(error) = self.poll().await
                 && let Some(last) = self.ride_out(error).await
@@ -106,6 +108,8 @@ impl UpdatePoller<'_> {
         match (first_unsigned, last) {
             (Some(id), _) => {
                 warn!(account = %self.telegram.account, update = id, "an update was not stored; asking for it again");
+                // The first that is not safe, and with it all behind: Telegram has one offset.
+                // Those that are safe are known by their ids when they come again.
                 self.offset = Some(id);
                 sleep(self.backoff.next_wait()).await;
             }
@@ -122,6 +126,8 @@ impl UpdatePoller<'_> {
             self.greet().await?;
         }
         if self.last_update.elapsed() > OFFSET_LIVES {
+            // Without an offset Telegram begins with the oldest that it still has, whatever its
+            // numbers are now.
             self.offset = None;
         }
         let timing = &self.telegram.timing;
@@ -155,6 +161,8 @@ impl UpdatePoller<'_> {
                 None => warn!("telegram sent an update without an id; skipped"),
             }
         }
+        // Sorted by us: the offset moves past the last of them, so one that stood behind it would
+        // never be asked for.
         numbered.sort_by_key(|(id, _)| *id);
         numbered.dedup_by_key(|(id, _)| *id);
         let mut fresh = false;
@@ -162,6 +170,7 @@ impl UpdatePoller<'_> {
         for (id, update) in numbered {
             if self.telegram.seen(id) {
                 debug!(update = id, "an update came again; skipped");
+                // Still in the list, because the offset has to move past it too.
                 self.handed_out.push((id, None));
                 continue;
             }
@@ -196,6 +205,7 @@ impl UpdatePoller<'_> {
         let keep = DeleteWebhook {
             drop_pending_updates: false,
         };
+        // Pending updates are kept: what was said while a webhook was set is still to be answered.
         let _: Value = self.telegram.wire.call("deleteWebhook", &keep).await?;
         self.telegram.learn_own_name().await?;
         self.telegram.announce_commands().await;
@@ -220,7 +230,11 @@ impl UpdatePoller<'_> {
                 });
             }
             TelegramCallError::Refused { code: 409, .. } => {
+                // Longer each time, because two pollers that try equally often would throw each
+                // other out for ever.
                 self.conflicts = (self.conflicts + 1).min(6);
+                // It may have been a webhook that somebody set meanwhile, which only the greeting
+                // removes.
                 self.greeted = false;
                 self.telegram.timing.conflict * self.conflicts
             }

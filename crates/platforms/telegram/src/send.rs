@@ -47,6 +47,8 @@ impl TelegramAdapter {
                 .await
             {
                 Ok(id) => sent.push(id),
+                // With what did arrive, so that the caller goes on behind it instead of saying it
+                // twice.
                 Err(failure) => return Err(SendError { sent, failure }),
             }
         }
@@ -80,6 +82,7 @@ impl TelegramAdapter {
             .await
         };
         let sent = match send(formatted).await {
+            // Its parser and ours disagree on something; the words matter more than how they look.
             Err(error) if error.is_refusal_with("can't parse entities") => {
                 warn!(%error, "telegram refused our formatting; sending it plain");
                 send(plain).await?
@@ -186,6 +189,8 @@ impl TelegramAdapter {
         let mut attempt = 1;
         loop {
             let hold = self.pace.wait(chat);
+            // Longer than a send may be held: back to the ledger, which waits without keeping a
+            // turn.
             if hold > self.timing.throttle {
                 return Err(TelegramCallError::Refused {
                     code: 429,
@@ -203,6 +208,8 @@ impl TelegramAdapter {
                     retry_after: Some(_),
                     ..
                 } => Duration::ZERO,
+                // Only what certainly did not reach Telegram. After a timeout it may have been
+                // shown, and only the caller knows whether it may be shown twice.
                 TelegramCallError::Unreachable(_) => backoff.next_wait(),
                 _ => return Err(error),
             };

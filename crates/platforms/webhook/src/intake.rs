@@ -57,6 +57,8 @@ async fn take(
     let Some(event) = request.event(&webhook.config.account, &signature.nonce, now) else {
         return refuse(StatusCode::BAD_REQUEST, "expected either text or press");
     };
+    // When the request is known to be whole: a nonce that a malformed one used up could not be used
+    // by the mended one.
     match webhook.take_nonce(&signature.nonce, now) {
         NonceCheck::Fresh => {}
         NonceCheck::Used => return refuse(StatusCode::CONFLICT, "this nonce was used"),

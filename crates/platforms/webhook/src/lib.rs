@@ -133,10 +133,13 @@ impl WebhookAdapter {
         let client = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(10))
             .timeout(Duration::from_secs(30))
+            // A redirect would carry a signed answer to an address that nobody configured.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build()
             .map_err(|_| WebhookConfigError::Client)?;
+        // Bounded: what does not fit waits in its own request, which is refused when that took too
+        // long.
         let (hand_in, take_out) = mpsc::channel(64);
         Ok(Self {
             config,

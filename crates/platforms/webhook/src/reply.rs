@@ -68,6 +68,8 @@ impl WaitingRequests {
 
     /// The request this reply is for: the one it answers by name, else the oldest in its place.
     fn close(&mut self, place: &ChatPlace, reply_to: Option<&MessageId>) -> Option<WaitingRequest> {
+        // Those whose sender hung up are closed: a reply must go to somebody who still listens, or
+        // to the callback.
         self.0.retain(|open| !open.answer.is_closed());
         let here = |open: &WaitingRequest| open.place == *place;
         let index = match reply_to {

@@ -48,6 +48,7 @@ impl SignedHeaders {
     pub fn read(headers: &HeaderMap) -> Result<Self, WebhookSignatureError> {
         let text = |name: &'static str| {
             let mut values = headers.get_all(name).iter();
+            // Of two values a proxy before us might have looked at the other one.
             let (value, more) = (values.next(), values.next());
             value
                 .filter(|_| more.is_none())
@@ -82,6 +83,7 @@ impl SignedHeaders {
             .strip_prefix("v1=")
             .and_then(unhex)
             .ok_or(WebhookSignatureError::Wrong)?;
+        // In the same time whatever differs, so that nobody finds a signature letter by letter.
         mac(secret, self.timestamp, &self.nonce, body)
             .verify_slice(&shown)
             .map_err(|_| WebhookSignatureError::Wrong)?;

@@ -192,6 +192,8 @@ impl WhatsAppCloud {
                 if let Err(error) = self.introduce().await {
                     return Some((Err(error), CloudStage::Over));
                 }
+                // Held for as long as somebody listens: of two at once, neither would get all of
+                // it.
                 self.take_out.lock().await
             }
             CloudStage::Listen(inbox) => inbox,
@@ -263,6 +265,8 @@ impl Chat for WhatsAppCloud {
         let listen = move |stage| {
             let stop = stop.clone();
             async move {
+                // What is left in the channel then was not stored, so Meta was not told that we
+                // have it and posts it again.
                 let next = stop.run_until_cancelled(self.next(stage)).await;
                 if next.is_none() {
                     self.set_state(ChatState::Stopped {

@@ -120,6 +120,8 @@ impl HeldFilesScan {
             let Ok(entry) = entry else {
                 return self.could_not_look(thread);
             };
+            // Not looked at is not empty: a sandbox could hide what it likes behind enough
+            // descriptors.
             if self.left == 0 {
                 return self.doubt();
             }
@@ -136,6 +138,7 @@ impl HeldFilesScan {
             return;
         };
         let kind = found.file_type();
+        // One file may be open many times over, and counts once.
         if !self.seen.insert((found.dev(), found.ino())) {
             return;
         }
@@ -224,6 +227,8 @@ impl HeldFilesScan {
             if self.in_flight.is_empty() && self.unreadable.is_empty() {
                 return;
             }
+            // Looked at again instead of doubted at once: a command that is being started hides for
+            // a moment as well.
             thread::sleep(IN_PASSING);
             self.in_flight.retain(|info| in_queue(info));
             self.unreadable.retain(|root| {
@@ -267,6 +272,8 @@ impl WardenProcesses {
         let mut words = rest.split(' ').skip(1);
         let parent = words.next().and_then(|word| word.parse::<i32>().ok());
         let flags = words.nth(4).and_then(|word| word.parse::<u64>().ok());
+        // All of these together: a program of the sandbox's could pose as any one of them, and
+        // whatever is taken for the warden is not weighed.
         parent == Some(self.first)
             && flags.is_some_and(|flags| flags & NEVER_BECAME_ANOTHER != 0)
             && self.text.is_some()

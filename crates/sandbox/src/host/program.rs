@@ -26,6 +26,8 @@ impl InsideProgram {
         let mut file = File::from(fd);
         file.write_all(bytes)?;
         let fd = OwnedFd::from(file);
+        // Sealed after it was written and before anybody executes it; `SEAL` keeps anybody from
+        // taking the others off.
         fcntl_add_seals(
             &fd,
             SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,

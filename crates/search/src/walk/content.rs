@@ -40,6 +40,8 @@ pub(super) fn look(
         .before_context(context)
         .after_context(context)
         .binary_detection(BinaryDetection::quit(0))
+        // A file that another process cuts short while it is mapped would end this one with a
+        // signal.
         .memory_map(MmapChoice::never())
         .heap_limit(Some(LINE_BYTES))
         .build();

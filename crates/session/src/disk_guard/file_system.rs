@@ -83,6 +83,8 @@ impl BallastFile {
         if self.is_there {
             return;
         }
+        // Also where it fails below: a file system that cannot reserve would otherwise be asked ten
+        // times a second.
         self.is_there = true;
         self.released = 0;
         if let Err(error) = self.allocate(self.size(reserve)) {

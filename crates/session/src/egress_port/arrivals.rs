@@ -56,6 +56,8 @@ impl EgressListener {
         match self {
             Self::Carried(listener) => listener.accept().await.map(EgressConnection::Stream),
             Self::Accepted { exit, room } => {
+                // Room before the connection is accepted: one that finds none waits in the kernel's
+                // queue and costs no descriptor of ours. Dropped in between, nothing is lost.
                 let place = Arc::clone(room).acquire_owned().await.ok()?;
                 loop {
                     match exit.accept().await {

@@ -74,6 +74,8 @@ impl ApprovalRows {
         .bind(&notice.place)
         .bind(&notice.message);
         let doing = "note where a question was shown";
+        // One transaction, or a question would for a moment be shown nowhere, and an answer at that
+        // moment be for none.
         let both = vec![begun, insert];
         self.database
             .write(doing, (Soon, Fail), both)
@@ -133,6 +135,8 @@ impl ApprovalRows {
         .bind(id.as_str())
         .bind(choice);
         self.database
+            // On the disk before it is shown: pressed after a power cut, it would otherwise mean
+            // nothing to us.
             .change("write a button down", (OnDisk, Fail), insert)
             .await
             .map(drop)

@@ -21,6 +21,8 @@ impl BrowserChatRows {
         now: Timestamp,
     ) -> Result<SaidOutcome, StoreError> {
         let doing = "write down what was said";
+        // A statement cannot use the number that the one before it was given, so the row carries a
+        // mark by which its files find it.
         let mark = mark();
         let insert = SqlStatement::new(
             "INSERT INTO browser_messages
@@ -54,6 +56,8 @@ impl BrowserChatRows {
         .bind(person);
         statements.push(touch);
         let written = self.database.write(doing, (OnDisk, Fail), statements);
+        // Nothing was inserted for one of three reasons, which are told apart only now: the usual
+        // case costs one write and no look.
         if let Some(id) = first_id(&written.await?).map_err(StoreError::while_doing(doing))? {
             return Ok(SaidOutcome::Written(id));
         }

@@ -103,6 +103,8 @@ impl Committer {
             let try_again = self.in_trouble.unwrap_or(far);
             let settle = self.unsynced.map_or(far, |since| since + SETTLE);
             tokio::select! {
+                // Trouble first: what waits for room was asked for before anything that comes now.
+                // Then the sync, which a constant flow of writes would otherwise put off for ever.
                 biased;
                 () = sleep_until(try_again), if self.in_trouble.is_some() => self.try_again().await,
                 () = sleep_until(settle), if self.unsynced.is_some() => self.settle().await,
@@ -126,6 +128,8 @@ impl Committer {
 
     fn gather(&mut self, first: WriteJob) -> Vec<WriteJob> {
         let mut batch = vec![first];
+        // Only what is there already: to wait for more would make every write slower for the sake
+        // of few.
         while batch.len() < MOST_AT_ONCE
             && let Ok(job) = self.jobs.try_recv()
         {
@@ -258,6 +262,8 @@ impl Committer {
             tracing::error!(why, "the store cannot be written");
         }
         self.in_trouble = Some(Instant::now() + TRY_AGAIN);
+        // Kept with its caller, who goes on waiting. It was done outside already, so to fail would
+        // only mean to forget it.
         if job.without_room == WithoutRoom::Wait && self.may_wait.load(Ordering::SeqCst) {
             self.waiting.push(job);
         } else {
@@ -268,6 +274,7 @@ impl Committer {
     /// Whether what did not go before goes now. With nothing left to write, something that changes
     /// nothing: nobody else might write for hours, and the store would be called broken all the time.
     async fn try_again(&mut self) {
+        // Before the try, which sets it again if it fails.
         self.in_trouble = None;
         let waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
@@ -284,9 +291,13 @@ impl Committer {
     /// Brings to the disk what was committed without waiting for it. Any descriptor of the log will do;
     /// SQLite holds no lock on that file.
     async fn settle(&mut self) {
+        // Taken before the sync: what is committed meanwhile marks it anew, and is synced the next
+        // time.
         if self.unsynced.take().is_none() {
             return;
         }
+        // Not by a commit on the other connection, which would sync nothing where it changes
+        // nothing.
         let log = self.log.clone();
         let synced = tokio::task::spawn_blocking(move || match File::open(log) {
             Ok(log) => log.sync_data(),
@@ -309,11 +320,15 @@ async fn together(
     connection: &mut SqliteConnection,
     jobs: &[WriteJob],
 ) -> Result<Vec<Outcome>, sqlx::Error> {
+    // The right to write is taken at once: a transaction that begins by reading and wants to write
+    // later can be refused in its middle, when another process wrote in between.
     run(connection, &SqlStatement::new("BEGIN IMMEDIATE")).await?;
     let mut outcomes = Vec::with_capacity(jobs.len());
     for job in jobs {
         // A single statement that fails by its own fault has changed nothing.
         let several = job.statements.len() > 1;
+        // All of a job or nothing of it, without the others in the same transaction: half of one
+        // that failed would be committed with them.
         if several {
             run(connection, &SqlStatement::new("SAVEPOINT one_write")).await?;
         }

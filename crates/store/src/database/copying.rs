@@ -57,6 +57,8 @@ pub(super) async fn copy_by(database: &mut SqliteConnection, into: &Path) -> Res
         Ok(()) => vacuum(database, into).await,
         Err(error) => return Err(CopyError::new(into, sqlx::Error::Io(error))),
     };
+    // On the disk before anybody relies on it: what follows may change the file that this is a copy
+    // of.
     let synced = copied.and_then(|()| File::open(into)?.sync_all().map_err(sqlx::Error::Io));
     synced.map_err(|error| {
         let _ = fs::remove_file(into);

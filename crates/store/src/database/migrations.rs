@@ -114,6 +114,8 @@ pub(super) fn migrator() -> Migrator {
             version,
             Cow::Borrowed(name),
             MigrationType::Simple,
+            // In a transaction each (the last word says so): killed in the middle, the file is one
+            // of the version before.
             sqlx::SqlStr::from_static(sql),
             false,
         )

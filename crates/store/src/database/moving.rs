@@ -99,6 +99,8 @@ pub(crate) async fn move_rows(
     for table in &tables {
         moved.push(table.copy(&mut from, &mut to).await?);
     }
+    // Only when every table was counted. Until here nothing is at the new place, and nothing was
+    // ever taken from the old.
     to.run(&SqlStatement::new("COMMIT")).await?;
     from.close().await;
     to.close().await;
@@ -182,6 +184,8 @@ impl TableColumns {
         from: &mut OneConnection,
         to: &mut OneConnection,
     ) -> Result<MovedTable, MoveError> {
+        // Table by table and within the transaction: whatever is found later undoes what was copied
+        // before.
         if self.count(to).await? > 0 {
             let table = self.table.clone();
             return Err(MoveError::NotEmpty { table });
@@ -213,6 +217,8 @@ impl TableColumns {
             let table = self.table.clone();
             return Err(MoveError::Miscounted { table, had, has });
         }
+        // The numbers have to go on from where they were: one that is given twice would join a new
+        // message to an old reply.
         self.go_on_counting(from, to).await?;
         Ok(MovedTable {
             name: self.table.clone(),

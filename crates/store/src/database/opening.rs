@@ -97,6 +97,7 @@ impl Database {
             .connect()
             .await
             .map_err(opened)?;
+        // A copy before the first change, and no change without one.
         keep_before_upgrade(&mut first, path).await?;
         migrator()
             .run_direct(None, &mut first, false)
@@ -106,6 +107,8 @@ impl Database {
             .max_connections(READERS)
             // A connection is a thread of ours, which does not go away while nobody looks.
             .test_before_acquire(false)
+            // So that nothing can be written past the committer, by mistake or by a statement that
+            // was meant to read.
             .connect_with(options.clone().pragma("query_only", "ON"))
             .await
             .map_err(opened)?;
@@ -137,6 +140,8 @@ async fn keep_before_upgrade(
     // Of an upgrade that was killed; whoever opens the file is alone.
     let _ = fs::remove_file(&aside);
     copy_by(database, &aside).await?;
+    // Under its name only when it is whole, and the name on the disk as well: a power cut in the
+    // migration needs both.
     let moved = fs::rename(&aside, &kept).and_then(|()| sync_folder(path));
     moved.map_err(|source| OpenError::opening(path, sqlx::Error::Io(source)))
 }
@@ -228,6 +233,7 @@ async fn alone(path: &Path) -> io::Result<File> {
         .write(true)
         .mode(0o600)
         .open(path.with_extension("lock"))?;
+    // Not on a thread of the runtime: this may take as long as another process migrates.
     let locked = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
     locked.unwrap_or_else(|ended| Err(io::Error::other(ended)))
 }

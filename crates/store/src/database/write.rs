@@ -92,6 +92,8 @@ impl StoreWriter {
         };
         // Whoever is gone by now is gone because the program ends.
         let written = match self.jobs.send(job) {
+            // Dropped while it waits here, the write goes on: the committer has it, and what was
+            // handed in is committed.
             Ok(()) => answered.await.unwrap_or(Err(sqlx::Error::PoolClosed)),
             Err(_) => Err(sqlx::Error::PoolClosed),
         };

@@ -42,6 +42,8 @@ impl ScheduledJobs {
         claim: TickClaim<'_>,
         now: Timestamp,
     ) -> Result<Option<MessageRow>, StoreError> {
+        // The row of the run first, because the other three look for it: where the moment is not
+        // free no message is made, and `None` comes out.
         let statements = vec![
             claimed(claim, now),
             self.message(claim, now),

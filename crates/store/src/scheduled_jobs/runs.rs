@@ -136,6 +136,8 @@ impl ScheduledJobs {
         let over = self.database.read(doing, query, over).await?;
         let mut ended = Vec::new();
         for (run, how) in over {
+            // Each run in a write of its own: one that was settled by somebody else meanwhile
+            // changes no row, and is not counted twice.
             let statements = ends(&run, how, now);
             let doing = "note how a run ended";
             let written = self.database.write(doing, (Soon, Fail), statements).await?;

@@ -93,6 +93,7 @@ async fn follow_link(
     let mut held = Some(held);
     let mut pace = FollowPace::begin();
     loop {
+        // Begun anew each time, which is safe: `next` loses nothing when it is dropped.
         let event = tokio::select! {
             event = running.next() => event,
             () = &mut let_go, if held.is_some() => {
@@ -120,6 +121,7 @@ async fn follow_link(
                 ));
             }
             Ok(None) | Err(_) => {
+                // At once: whoever writes to its stdin meanwhile is told that it cannot be reached.
                 process.unplugged();
                 return FollowOutcome::Broken;
             }

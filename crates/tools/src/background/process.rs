@@ -172,6 +172,7 @@ impl BackgroundProcess {
             state.warden = None;
             state.end = Some((end, Instant::now()));
         }
+        // After the lock was let go, which whoever is told takes at once.
         self.ended.send_replace(true);
     }
 

@@ -107,6 +107,7 @@ impl<'a> ScriptCalls<'a> {
         loop {
             line.clear();
             let read = (&mut relay)
+                // One more than is taken tells that a line is too long.
                 .take(LONGEST_CALL + 1)
                 .read_until(b'\n', &mut line)
                 .await?;
@@ -138,6 +139,7 @@ impl<'a> ScriptCalls<'a> {
             return ConnectionNext::Close(json!({"error": "not a request"}));
         };
         let token = self.place.token().as_bytes();
+        // In constant time, so that nobody who can connect finds the token out letter by letter.
         if !bool::from(asked.token.as_bytes().ct_eq(token)) {
             tracing::warn!(conversation = %self.toolbox.conversation(), "a wrong token at the tool socket");
             return ConnectionNext::Close(json!({"error": "the token is not this run's"}));
@@ -152,6 +154,7 @@ impl<'a> ScriptCalls<'a> {
             return json!({"error": format!("no tool {tool:?} in scripts; there are {known}")});
         }
         if self.made.fetch_add(1, Ordering::Relaxed) >= self.most {
+            // Back to the bound, or a script that goes on asking would count it round to zero.
             self.made.store(self.most, Ordering::Relaxed);
             tokio::time::sleep(OVER_LIMIT_PAUSE).await;
             let most = self.most;

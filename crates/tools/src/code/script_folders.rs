@@ -40,6 +40,7 @@ pub(super) struct FolderClaim {
 impl ScriptFolders {
     pub(super) fn take(self: &Arc<Self>) -> FolderClaim {
         let place = ScriptFolder::choose();
+        // Entered before it is made: the tidying of another conversation must not take it for left.
         self.known().taken.insert(place.folder().to_owned());
         FolderClaim {
             script_folders: Arc::clone(self),

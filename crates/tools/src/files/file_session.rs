@@ -99,6 +99,7 @@ impl<'a> FileSession<'a> {
         self.patiently(place, async {
             let mut file = warden.write_file(write).await?;
             file.write(bytes).await?;
+            // Until here the call may be cut off: the bytes lie aside, and nothing has changed.
             self.begin_committing();
             file.finish().await
         })

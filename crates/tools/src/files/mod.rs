@@ -144,6 +144,8 @@ impl FileTools {
         };
         let interrupted = async {
             stop.cancelled().await;
+            // From here on the file is being put in its place: cut off, nobody could say whether it
+            // was changed.
             if committing.load(Ordering::Relaxed) {
                 std::future::pending::<()>().await;
             }

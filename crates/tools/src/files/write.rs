@@ -25,6 +25,7 @@ impl FileSession<'_> {
         let place = self.locate(path).await?;
         self.clear(PathAct::Write, &place).await?;
         self.refuse_masked(&place, content).await?;
+        // Before the write, after which the file is the agent's own.
         let warning = self.stale_warning(&place);
         let write = WriteRequest {
             mode: MODE,

@@ -40,6 +40,7 @@ impl McpShared {
         };
         let sandbox = held.as_ref().map(|held| held.id());
         let is_usable = |connection: &ServerConnection| {
+            // Of this very sandbox: a server of the one before it went with that.
             connection.link.is_alive() && connection.sandbox.as_ref() == sandbox
         };
         if !seat.connection.as_ref().is_some_and(is_usable) {

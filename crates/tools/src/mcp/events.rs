@@ -56,6 +56,7 @@ impl EventStream {
     pub(super) fn go_on(&mut self, answer: WebAnswer) {
         self.answer = answer;
         self.cutter = LineCutter::default();
+        // The half of an event is sent again: they go on behind the last one that has a number.
         self.data.clear();
     }
 

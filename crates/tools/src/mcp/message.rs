@@ -68,6 +68,7 @@ pub(super) fn agreed_version(answer: &Value) -> Result<&'static str, RequestFail
 
 /// Every message in one line, or in one event. `None` for what is no JSON-RPC.
 pub(super) fn read(line: &[u8]) -> Option<Vec<ServerMessage>> {
+    // Before it is parsed, which is what would take the memory.
     if has_too_many_values(line) {
         return None;
     }

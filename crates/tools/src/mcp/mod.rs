@@ -247,6 +247,7 @@ impl McpServers {
         let own = self.of(caller.workplace.conversation());
         let offered = own.offered();
         let tool = offered.iter().find(|tool| tool.offered_name == name)?;
+        // The interruption first: a call that has not begun must not begin now.
         let called = tokio::select! {
             biased;
             () = caller.stop.cancelled() => Err(RequestFailure(
@@ -254,6 +255,7 @@ impl McpServers {
             )),
             called = self.shared.call(tool, &own, arguments, caller) => called,
         };
+        // Also after a failure: the server may have come with other tools meanwhile.
         own.offer_again(&self.shared.servers).await;
         Some(match called {
             Ok(answer) => answer,

@@ -23,6 +23,7 @@ impl McpShared {
         caller: McpCaller<'_>,
     ) -> Result<RawAnswer, RequestFailure> {
         let settings = &self.servers[tool.server];
+        // Held until the answer, so that nobody begins the connection anew under a call.
         let mut seat = own.seats[tool.server].lock().await;
         let _held = self.enter(tool.server, own, &mut seat, caller).await?;
         let definition = &tool.definition;
@@ -70,6 +71,7 @@ impl McpShared {
         settings: &McpServerSettings,
         connection: &ServerConnection,
     ) -> Result<Vec<ToolDefinition>, RequestFailure> {
+        // For all pages together, however many the server has.
         let deadline = Instant::now() + settings.connect_timeout;
         let (mut tools, mut left_out) = (Vec::<ToolDefinition>::new(), Vec::new());
         let mut cursor = None;
@@ -96,6 +98,7 @@ impl McpShared {
                 match ToolDefinition::read(tool, &self.redactor) {
                     Err(why) => left_out.push(why),
                     Ok(tool) if !settings.offers(&tool.name) => {}
+                    // The first of a name: with two, nobody could say which of them was agreed to.
                     Ok(tool) if tools.iter().any(|known| known.name == tool.name) => {}
                     Ok(tool) if tools.len() == MOST_SERVER_TOOLS => left_out.push(tool.name),
                     Ok(tool) => tools.push(tool),

@@ -44,6 +44,7 @@ impl McpShared {
         let before = match &stored {
             Some(document) => {
                 let read = serde_json::from_str::<SeenTools>(&document.body);
+                // Not taken for none: the first tools that are seen need no yes.
                 Some(read.map_err(|error| cannot(&error))?)
             }
             None => in_memory.clone(),

@@ -97,9 +97,12 @@ impl StdioLink {
         let (answer, answered) = oneshot::channel();
         {
             let mut waiting = self.state.waiting();
+            // Under one lock with the entry: a link that ends in between would leave this one
+            // waiting for ever.
             if let Some(ended) = &waiting.ended {
                 return Err(ended.clone());
             }
+            // Entered before it is sent: the answer may come before the send returns.
             waiting.by_id.insert(id, answer);
         }
         self.state.touch();

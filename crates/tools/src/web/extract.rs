@@ -83,6 +83,7 @@ impl WebTools {
         stop: &CancellationToken,
     ) -> Result<Vec<WebPage>, String> {
         let urls = arguments::urls(asked)?;
+        // All of them before any is fetched: an address is a way to carry a secret out.
         if urls.iter().any(|url| is_secret(url)) {
             return Err("an address holds a secret; nothing was asked for".to_owned());
         }

@@ -53,12 +53,14 @@ fn readable_within(html: &str, base: &Url, most_time: Duration) -> ReadablePage 
         let (piece, after) = rest.split_at(rest.floor_char_boundary(PIECE.min(rest.len())));
         rest = after;
         queue.push_back(StrTendril::from(piece));
+        // It would stop for a script that is to be run, and this sink hands it none.
         let _ = tokenizer.feed(&queue);
         if tokenizer.sink.0.borrow().writer.is_full() || began.elapsed() > most_time {
             is_cut = true;
             break;
         }
     }
+    // Only where all of it was read: what the tokenizer still holds would take as long as it takes.
     if !is_cut {
         tokenizer.end();
     }

@@ -61,6 +61,8 @@ impl FileReader {
             FrameKind::Data => {
                 if let Some(left) = &mut self.left {
                     *left = left
+                        // The warden may be anybody by now: what it sends beyond the request would
+                        // fill a caller's buffer that was sized by it.
                         .checked_sub(frame.payload.len() as u64)
                         .ok_or_else(|| self.call.link.breach(ProtocolBreach::TooMuchData))?;
                 }
@@ -78,6 +80,7 @@ impl FileReader {
     pub async fn collect(mut self, bound: usize) -> Result<Option<Vec<u8>>, WardenCallError> {
         let mut whole = Vec::new();
         while let Some(piece) = self.next().await? {
+            // Judged before the piece is kept, so that no more than the bound is ever held.
             if whole.len() + piece.len() > bound {
                 return Ok(None);
             }

@@ -27,6 +27,8 @@ impl Warden {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        // Before anything is multiplexed: a stranger at the other end must not get as far as the
+        // multiplexer.
         match timeout(patience, exchange(&mut stream)).await {
             Err(_) => return Err(GreetError::Silent(patience)),
             Ok(Err(error)) => return Err(GreetError::Link(error)),

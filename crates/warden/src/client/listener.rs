@@ -57,6 +57,8 @@ impl InsideListener {
     ) -> Result<Self, WardenCallError> {
         let (give, incoming) = mpsc::channel(BACKLOG);
         let id = link.next_listener.fetch_add(1, Ordering::Relaxed);
+        // Entered before it is asked for: a connection may overtake the answer, which is on another
+        // stream.
         link.listeners().insert(id, give);
         let place = ListenerEntry {
             link: Arc::clone(link),
@@ -100,6 +102,7 @@ impl Drop for ListenerEntry {
 /// closed: the listener may have been dropped a moment ago.
 pub(super) async fn greet_relay(link: Arc<ClientLink>, stream: MuxStream) {
     let mut frames = FrameCollector::default();
+    // A stream that never says what it is would hold one of the link's streams for ever.
     let Ok(Ok(Some(frame))) = timeout(INTRODUCTION, stream.receive(&mut frames)).await else {
         return;
     };
@@ -110,10 +113,13 @@ pub(super) async fn greet_relay(link: Arc<ClientLink>, stream: MuxStream) {
     let Ok(listener) = decode::<u32>(&frame.payload, "listener") else {
         return;
     };
+    // The first bytes of the connection may have come together with the introduction.
     let unread = frames.into_rest();
     stream.taken(unread.len());
     let relay = RelayStream { stream, unread };
     if let Some(listener) = link.listeners().get(&listener) {
+        // Never waited for: a listener whose owner is slow must not keep this task, and its stream,
+        // alive.
         let _ = listener.try_send(relay);
     }
 }

@@ -17,6 +17,7 @@ const PULSE_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) async fn watch(link: Weak<ClientLink>) {
     loop {
         sleep(PULSE_INTERVAL).await;
+        // Weak, or the watch would keep alive the link whose end it waits for.
         let Some(link) = link.upgrade() else { return };
         if link.is_idle() {
             continue;

@@ -79,6 +79,8 @@ impl RunningCommand {
         let event = self.event().await;
         if matches!(event, Err(_) | Ok(RunEvent::Ended(_))) {
             self.finished = true;
+            // Whoever still waits to write stdin would otherwise wait for credit that nobody gives
+            // any more.
             self.credit.free.close();
         }
         event.map(Some)
@@ -153,6 +155,8 @@ impl RunningCommand {
     fn taken(&self, taken: u32) -> Result<(), WardenCallError> {
         let taken = taken as usize;
         let credit = &self.credit;
+        // Checked and taken in one step: a warden that claims more than was sent would be given
+        // credit without end.
         let fits =
             credit
                 .on_the_way
@@ -170,9 +174,13 @@ impl RunningCommand {
 impl StdinStream {
     /// Waits while the command does not read. Somebody has to poll [`RunningCommand::next`] meanwhile.
     pub async fn write(&self, bytes: &[u8]) -> Result<(), WardenCallError> {
+        // Never more than the window, for whose credit it would wait in vain; half of it, so that
+        // one piece is taken while the next is on its way.
         for piece in bytes.chunks(MAX_DATA.min(STDIN_WINDOW / 2)) {
             let length = u32::try_from(piece.len()).unwrap_or(u32::MAX);
             let room = self.credit.free.acquire_many(length).await;
+            // The permits come back when the warden says that the bytes were taken, not when they
+            // were sent.
             room.map_err(|_| WardenCallError::LinkLost)?.forget();
             self.credit
                 .on_the_way

@@ -80,6 +80,7 @@ impl Warden {
             breach,
             gone,
         });
+        // Weak: with a handle of its own the driver would outlive everybody who could use the link.
         let weak = Arc::downgrade(&link);
         tokio::spawn(async move {
             let inbound = |stream| {
@@ -95,6 +96,8 @@ impl Warden {
                 () = pulse::watch(weak.clone()) => {}
             }
             let _ = say_gone.send(true);
+            // Whoever waits in `accept` is let go: the senders would otherwise live as long as the
+            // link's handles do.
             if let Some(link) = weak.upgrade() {
                 link.listeners().clear();
             }
@@ -244,12 +247,15 @@ impl ClientLink {
         request: &WardenRequest,
     ) -> Result<ClientCall, WardenCallError> {
         let bytes = encode(request);
+        // Refused here: the warden would end the whole link over it, and every other call with it.
         if bytes.len() > MAX_REQUEST {
             return Err(WardenCallError::RequestTooLong {
                 length: bytes.len(),
                 bound: MAX_REQUEST,
             });
         }
+        // Before the stream is opened. Beyond its bound of streams yamux does not wait, it ends the
+        // link.
         let permit = Arc::clone(&self.calls).acquire_owned().await;
         let permit = permit.map_err(|_| WardenCallError::LinkLost)?;
         let stream = self.opener.open().await.ok_or(WardenCallError::LinkLost)?;
@@ -346,6 +352,7 @@ impl ClientCall {
 
 impl Drop for ClientCall {
     fn drop(&mut self) {
+        // Before the fields go: the permit must not be free while its stream still counts.
         self.stream.reset();
     }
 }

@@ -16,6 +16,8 @@ const FORCED: Duration = Duration::from_secs(5);
 
 /// True when the warden and everything below it was seen to be gone.
 pub fn end(warden: i32, pidfd: BorrowedFd<'_>) -> bool {
+    // Asked first: a warden that ends itself finds what hid below it, which nobody can from
+    // outside.
     let _ = pidfd_send_signal(pidfd, Signal::TERM);
     if wait_for_end(pidfd, ASKED) {
         reap(pidfd);
@@ -29,6 +31,8 @@ pub fn end(warden: i32, pidfd: BorrowedFd<'_>) -> bool {
         if below.is_empty() {
             break;
         }
+        // All are stopped before any is killed: a child that sees its parent die could go on
+        // forking.
         for signal in [Signal::STOP, Signal::KILL] {
             for pid in below.iter().copied().filter_map(Pid::from_raw) {
                 let _ = kill_process(pid, signal);
@@ -36,6 +40,7 @@ pub fn end(warden: i32, pidfd: BorrowedFd<'_>) -> bool {
         }
         thread::sleep(Duration::from_millis(2));
     }
+    // The warden last. It is where orphans turn up, and with it they would be lost from sight.
     kill(pidfd.as_fd(), FORCED) && descendants(warden).is_empty()
 }
 

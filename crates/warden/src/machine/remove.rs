@@ -63,6 +63,7 @@ fn lift_subfolders(top: &OwnedFd, name: &CStr, moved: &mut u64) -> io::Result<()
         loop {
             let place = format!("{moved:x}.lifted");
             *moved += 1;
+            // Never over what is there: a sandbox may have chosen that very name.
             match renameat_with(&folder, &inner, top, place, RenameFlags::NOREPLACE) {
                 Err(Errno::EXIST) => {}
                 other => break other?,
@@ -82,6 +83,8 @@ fn open_folder(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> i
     )?;
     let mode = rustix::fs::fstat(&handle)?.st_mode;
     if mode & 0o700 != 0o700 {
+        // By way of `/proc`: a descriptor of this kind takes no `fchmod`, and by its name a link
+        // put there meanwhile would be followed.
         let itself = format!("/proc/self/fd/{}", handle.as_raw_fd());
         chmod(itself, Mode::RWXU)?;
     }

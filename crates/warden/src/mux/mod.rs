@@ -110,6 +110,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> MuxDriver<T> {
         inbound: &mut impl FnMut(MuxStream),
     ) -> Poll<Result<(), MuxError>> {
         loop {
+            // Polled even when nobody expects a stream: this is also what moves the bytes of all
+            // others.
             match self.connection.poll_next_inbound(cx) {
                 Poll::Ready(Some(Ok(stream))) => {
                     inbound(MuxStream::new(stream, &self.received));
@@ -119,6 +121,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> MuxDriver<T> {
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending => {}
             }
+            // One request at a time. Taken out of the queue while the connection is not ready, it
+            // is kept and not lost.
             if self.waiting.is_none() {
                 match self.asked.poll_recv(cx) {
                     Poll::Ready(Some(give)) => self.waiting = Some(give),

@@ -54,6 +54,7 @@ impl<T: AsyncWrite + Unpin> futures::io::AsyncWrite for CountedIo<T> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if piece.len() + this.unsent.len() <= SMALL {
+            // Written with the next piece, or by a flush: yamux flushes when it has no more to say.
             this.unsent.extend_from_slice(piece);
             return Poll::Ready(Ok(piece.len()));
         }
@@ -96,6 +97,8 @@ impl<T: AsyncRead + Unpin> futures::io::AsyncRead for CountedIo<T> {
         wanted: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        // Not read is not lost: the bytes stay in the kernel, whose buffer fills, and the warden's
+        // writes wait.
         if !this.received.has_room(cx) {
             return Poll::Pending;
         }

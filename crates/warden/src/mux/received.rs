@@ -71,6 +71,8 @@ impl ReceiveBudget {
         let mut state = self.state();
         let left = ALL.saturating_sub(HELD_BY_ALL.load(Ordering::Relaxed));
         let room = state.held < (left / 4).clamp(ALWAYS, LINK);
+        // Noted under the lock under which it was found full, so that nothing can be taken in
+        // between unseen.
         state.paused = (!room).then(|| cx.waker().clone());
         room
     }
@@ -103,6 +105,7 @@ impl ReceiveBudget {
         state.held -= bytes;
         HELD_BY_ALL.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(paused) = state.paused.take() {
+            // Woken without the lock, which whoever wakes up takes at once.
             drop(state);
             paused.wake();
         }
@@ -116,6 +119,7 @@ impl ReceiveBudget {
 impl ReceiveState {
     fn note(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
+            // Read along with yamux: it tells nobody how much it has put by for a stream.
             match &mut self.position {
                 FramePosition::Header {
                     bytes: header,

@@ -49,6 +49,7 @@ impl MuxStream {
 
     /// Tells the other side that nobody is here any more.
     pub(crate) fn reset(&self) {
+        // Dropping the inner stream is what resets it, under every clone at once.
         self.lock().take();
     }
 

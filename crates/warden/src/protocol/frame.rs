@@ -161,6 +161,7 @@ impl FrameCollector {
         let [kind, length @ ..] = bytes;
         let kind = FrameKind::from_byte(kind).ok_or(FrameError::UnknownKind(kind))?;
         let length = u32::from_be_bytes(length) as usize;
+        // Judged by the header alone, before a byte of the payload is waited for.
         if length > kind.bound() {
             return Err(FrameError::TooLong {
                 kind,

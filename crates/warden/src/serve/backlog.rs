@@ -44,6 +44,7 @@ impl Backlog {
             self.head_length += for_head;
             bytes = &bytes[for_head..];
         }
+        // In pieces that can be let go of one by one: dropped is always the oldest whole piece.
         for chunk in bytes.chunks(PIECE) {
             append(&mut self.tail, kind, chunk);
             self.tail_length += chunk.len();

@@ -26,6 +26,8 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(options) = ServeOptions::parse(words) else {
         return ExitCode::from(USAGE);
     };
+    // Opened before stdin is taken: a descriptor from the command line is only known to be ours
+    // while nothing else was opened.
     let Ok(listener) = options.place.open() else {
         return ExitCode::from(CANNOT_CREATE);
     };

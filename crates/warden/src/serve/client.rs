@@ -29,6 +29,8 @@ pub(crate) struct OpenCall {
 /// Serves one connection until it closes.
 pub(crate) async fn tend(warden: Rc<WardenState>, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     warden.client_came();
+    // Somebody who connects and says nothing would count as a client, and keep an idle sandbox
+    // alive for ever.
     if let Ok(Ok(())) = timeout(HELLO_TIMEOUT, greet(&mut stream)).await {
         let (opener, driver) = mux::over(stream, LinkSide::Warden);
         let inbound = |stream| {

@@ -29,6 +29,7 @@ impl CommandStreams {
             StdinMode::Empty => (dev_null()?, None),
             StdinMode::Open => {
                 let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                // Only our end: the command's is blocking, as a program expects of its stdin.
                 rustix::io::ioctl_fionbio(&write, true)?;
                 (read, Some(write))
             }
@@ -54,6 +55,8 @@ impl CommandStreams {
         grantpt(&master)?;
         unlockpt(&master)?;
         tcsetwinsize(&master, winsize(size))?;
+        // By the master and not by a name below `/dev/pts`, which may be that of another instance
+        // here.
         let slave = ioctl_tiocgptpeer(&master, flags)?;
         Ok(Self {
             theirs: vec![slave.try_clone()?, slave.try_clone()?, slave],

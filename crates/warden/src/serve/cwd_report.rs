@@ -39,6 +39,8 @@ impl CwdReport {
     pub(super) fn follow(self, warden: &Rc<WardenState>) -> Option<ByteString> {
         let mut bytes = [0; LONGEST_PATH + 1];
         // What others of the command write later is not waited for.
+        // One read: the line is shorter than what a pipe takes at once, so it is there whole or not
+        // at all.
         let length = rustix::io::read(&self.ours, &mut bytes).ok()?;
         let path = bytes[..length].strip_suffix(b"\n")?;
         if path.first() != Some(&b'/') || path.contains(&0) {

@@ -98,6 +98,7 @@ impl KnownRun {
     pub(crate) async fn until_over(&self) {
         loop {
             let mut changed = std::pin::pin!(self.over_changed.notified());
+            // Listening before looking: an end between the two would be waited for in vain.
             changed.as_mut().enable();
             if self.is_over() {
                 return;
@@ -175,6 +176,8 @@ impl KnownRun {
         let Some(viewer) = self.viewer() else { return };
         let sent = std::pin::pin!(viewer.write_all(frame));
         let changed = std::pin::pin!(self.viewer_changed.notified());
+        // A reader who is superseded while his window is full would otherwise hold the command's
+        // output up for ever.
         if let futures::future::Either::Left((Err(_), _)) =
             futures::future::select(sent, changed).await
         {
@@ -183,6 +186,8 @@ impl KnownRun {
     }
 
     pub(crate) async fn finish(&self, end: Result<CommandEnd, WardenFailure>) {
+        // Set before it is told: the caller's leaving, which may follow at once, must not end a run
+        // that is over.
         self.over.replace(Some(end.clone()));
         self.over_changed.notify_waiters();
         if let Some(viewer) = self.viewer() {
@@ -215,6 +220,8 @@ impl KnownRun {
             return;
         };
         self.viewer_changed.notify_waiters();
+        // In a task of its own: the earlier caller may read nothing any more, and the new one does
+        // not wait for him.
         spawn_local(async move {
             let superseded = WardenFailure {
                 kind: FailureKind::Superseded,

@@ -45,6 +45,8 @@ pub fn serve(config: ServeConfig) -> ExitCode {
 }
 
 fn run(config: ServeConfig) -> io::Result<()> {
+    // First of all: what is opened next would get a number below 3, and a command would have it as
+    // its stdin.
     occupy_standard_descriptors()?;
     uncatch_signals();
     // Processes of the same user must not trace us, read our memory or open our descriptors.
@@ -52,11 +54,16 @@ fn run(config: ServeConfig) -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     // By which a program that it runs can know whose it is: nothing else of us can be read now.
     rustix::thread::set_name(NAME)?;
+    // Below pid 1 every orphan comes to us anyway.
     if !config.is_init {
         set_child_subreaper(Some(rustix::process::getpid()))?;
     }
     keep_freed_frames();
+    // Blocked from here on: a SIGTERM during the start is read later, and ends nobody who has yet
+    // to tidy up.
     let signals = SignalReader::take_over()?;
+    // One thread, because commands are started by `fork`: a second one could hold a lock that the
+    // child then never gets.
     let runtime = Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -73,6 +80,7 @@ async fn live(config: ServeConfig, signals: SignalReader) -> io::Result<()> {
         WardenState::new(config.env, config.cwd, config.is_init, config.oom_counter)?;
     let warden = Rc::new(warden);
 
+    // These run before anything can be asked for: a child that ends at once is still heard.
     spawn_local(Rc::clone(&warden).read_reports(reports));
     spawn_local(wait_for_signals(Rc::clone(&warden), signals));
     spawn_local(Rc::clone(&warden).expire(config.lifetime));
@@ -98,6 +106,8 @@ async fn live(config: ServeConfig, signals: SignalReader) -> io::Result<()> {
         }
         None => {}
     }
+    // Where nobody was there from the beginning, the first who comes is the one whose leaving ends
+    // it.
     let tie = config.tied && !had_first;
     spawn_local(accept(Rc::clone(&warden), listener, tie));
 
@@ -161,6 +171,8 @@ impl WardenState {
 async fn end_everything(warden: &WardenState) {
     let own = std::process::id();
     let deadline = Instant::now() + Duration::from_secs(10);
+    // What hangs below keepers first: a keeper that is killed hands its children to us, where they
+    // would have to be found again.
     let keepers = warden.keepers();
     while Instant::now() < deadline {
         let mut any = false;

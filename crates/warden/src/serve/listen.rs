@@ -74,10 +74,13 @@ async fn accept(
     let mut relays = JoinSet::new();
     loop {
         while relays.try_join_next().is_some() {}
+        // The slot before the connection: what has no slot waits in the kernel's queue, as the
+        // request promises.
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
             return;
         };
         let Ok(socket) = door.accept().await else {
+            // Out of descriptors most likely; asking again at once would only burn the one thread.
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             continue;
         };

@@ -17,6 +17,8 @@ impl OomCounter {
     pub(crate) fn read(&self) -> u64 {
         let Some(file) = &self.0 else { return 0 };
         let mut text = [0; 512];
+        // From the start each time: the file is opened once, before the cgroups went out of sight,
+        // and cannot be opened again.
         let Ok(length) = pread(file, &mut text, 0) else {
             return 0;
         };

@@ -76,6 +76,8 @@ impl OutputSource {
             (true, false) => ReadMark::None,
             (true, true) => ReadMark::WhenEmpty,
             (false, _) => {
+                // What a pipe holds now is what was written by now. Without this mark a background
+                // process that goes on writing would keep its command from ending.
                 let waiting = rustix::io::ioctl_fionread(&self.fd).unwrap_or(0);
                 ReadMark::After(usize::try_from(waiting).unwrap_or(usize::MAX))
             }

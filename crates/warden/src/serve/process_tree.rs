@@ -120,6 +120,7 @@ impl ProcessTree {
     /// Ends everything: asks with SIGTERM, waits for `grace`, then kills until nothing is left.
     pub(crate) async fn end(&self, grace: Duration) {
         if !grace.is_zero() && !self.is_gone() {
+            // Everything below and not the command's group: what left its session is asked as well.
             tree::signal(&tree::below(self.keeper, &HashSet::new()), Signal::TERM);
             if timeout(grace, self.gone()).await.is_ok() {
                 return;
@@ -128,6 +129,8 @@ impl ProcessTree {
         let deadline = Instant::now() + TREE_KILL_TIMEOUT;
         let mut pause = Duration::from_micros(200);
         while !self.is_gone() && Instant::now() < deadline {
+            // Until the keeper is gone and not until nothing is found: a process that is being
+            // handed to a new parent is met by no walk.
             tree::sweep(self.keeper, &HashSet::new());
             // One that was stopped by its own command could not reap.
             tree::signal_child(self.keeper, std::process::id(), Signal::CONT);

@@ -53,6 +53,8 @@ pub(crate) async fn until_over(
             let mut ended = pin!(processes.ended());
             let mut over_now =
                 |cx: &mut std::task::Context<'_>| !over && ended.as_mut().poll(cx).is_ready();
+            // Output before the end, each time: what was written by then is in the pipes when the
+            // end is told.
             poll_fn(|cx| match poll_sources(sources, buffer, cx) {
                 Poll::Ready(next) => Poll::Ready(next),
                 Poll::Pending if over_now(cx) => Poll::Ready(PumpEvent::Over),
@@ -71,6 +73,7 @@ pub(crate) async fn until_over(
             }
             PumpEvent::Dry if over => return,
             PumpEvent::Dry => {
+                // Its streams are closed, by itself or as a daemon does; that is not yet its end.
                 processes.ended().await;
                 return;
             }
@@ -89,6 +92,8 @@ pub(crate) async fn for_leftovers(
     }
     loop {
         match poll_fn(|cx| poll_sources(&mut sources, &mut buffer, cx)).await {
+            // Kept and sent to nobody: the caller has been told the end, after which nothing may
+            // come.
             PumpEvent::Output(kind, length) => run.keep(kind, &buffer.0[HEADER..HEADER + length]),
             PumpEvent::Dry | PumpEvent::Over => return,
         }

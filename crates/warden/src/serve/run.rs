@@ -37,6 +37,8 @@ pub(crate) async fn attach(warden: &Rc<WardenState>, mut call: OpenCall, request
     let Some(run) = warden.runs.find(&request.id) else {
         return call.fail(&no_such_run(&request.id)).await;
     };
+    // First, so that what comes while the replay is sent is kept, and goes to nobody in the middle
+    // of it.
     run.dismiss_viewer();
     if let Some(pid) = run.pid() {
         let _ = call.stream.send(FrameKind::Started, &encode(&pid)).await;
@@ -57,6 +59,7 @@ pub(crate) async fn attach(warden: &Rc<WardenState>, mut call: OpenCall, request
         pump::tell_end(&call.stream, &end).await;
         return;
     }
+    // No wait since the last look at what was kept, so that not a byte can have come in between.
     run.set_viewer(call.stream.clone());
     obey(&run, &mut call).await;
 }
@@ -91,6 +94,8 @@ fn begin(
     request: &RunRequest,
     viewer: MuxStream,
 ) -> Result<Rc<KnownRun>, WardenFailure> {
+    // The name is the caller's, who repeats himself when an answer was lost: a second start under
+    // it would run the command twice.
     warden.runs.refuse_known(&request.id)?;
     let streams = CommandStreams::open(request).map_err(|error| system("make pipes", &error))?;
     let cwd_report = match &request.leads {
@@ -109,6 +114,7 @@ fn begin(
         descriptors,
         terminal: streams.terminal.is_some(),
     })?;
+    // Ours go: a pipe whose writing end we hold never comes to its end.
     drop(streams.theirs);
     let run = KnownRun::new(
         request.id.clone(),
@@ -153,6 +159,8 @@ async fn live(
     mut sources: Vec<OutputSource>,
     stdin: Option<OwnedFd>,
 ) {
+    // Before anything of it runs: the counter is the whole sandbox's, and only the difference
+    // tells.
     let oom_before = warden.oom.read();
     match processes.started().await {
         Ok(pid) => run.send_started(pid).await,
@@ -166,11 +174,14 @@ async fn live(
         }
     };
     let work = async {
+        // Together: a command that is being ended may write its last words into a full pipe, and
+        // would never end unread.
         let pumped = pump::until_over(&run, &processes, &mut sources, &mut buffer);
         futures::future::join(supervise(&run, &processes, &terms), pumped)
             .await
             .0
     };
+    // Stdin is fed only as long as the command lives; who still sends is answered by the end.
     let cut = match futures::future::select(std::pin::pin!(work), std::pin::pin!(feed)).await {
         futures::future::Either::Left((cut, _)) => cut,
         futures::future::Either::Right(((), work)) => work.await,
@@ -199,6 +210,7 @@ async fn live(
         shell_fresh: false,
         shell_lost: None,
     };
+    // The caller is told now; what is left in the background may write for hours.
     run.finish(Ok(ended)).await;
     if leftovers > 0 {
         pump::for_leftovers(&run, sources, buffer).await;

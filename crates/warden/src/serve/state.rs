@@ -142,6 +142,8 @@ impl WardenState {
     /// Waits for every child that ended, and for those nobody here knows.
     pub(crate) fn reap(&self) {
         let mut orphaned = false;
+        // Until there is none: signals of one kind that wait are one signal, however many children
+        // ended.
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             // What a keeper had to say is in the pipe before it ends.
             self.hear_reports();
@@ -188,6 +190,8 @@ impl WardenState {
             return;
         };
         let mut record = [0; KeeperReport::SIZE];
+        // Records are shorter than what a pipe takes at once, so that a read brings a whole one or
+        // none.
         while let Ok(KeeperReport::SIZE) = rustix::io::read(reports.get_ref(), &mut record) {
             let record = KeeperReport::from_bytes(&record);
             let processes = self.process_trees.borrow().get(&record.slot).cloned();
@@ -210,6 +214,7 @@ impl WardenState {
             if name.0.is_empty() || name.0.contains(&b'=') {
                 return Err(bad_request("a variable needs a name without '='"));
             }
+            // One value for each name: of two, programs differ in which they take.
             env.retain(|(other, _)| *other != name.0);
             env.push((&name.0, &value.0));
         }
@@ -238,6 +243,7 @@ impl WardenState {
     }
 
     pub(crate) fn stop(&self) {
+        // Kept besides the notice, which may come before anybody waits for it.
         self.stopping.set(true);
         self.stop.notify_one();
     }

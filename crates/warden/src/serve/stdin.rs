@@ -49,6 +49,8 @@ impl StdinQueue {
     pub(crate) async fn feed(&self, fd: OwnedFd, terminal: bool) {
         let Ok(fd) = watch(fd) else { return };
         loop {
+            // Taken out before the wait: a borrow that lives over one would panic when more comes
+            // in.
             let next = self.waiting.borrow_mut().pop_front();
             match next {
                 Some((bytes, from)) => {
@@ -56,6 +58,8 @@ impl StdinQueue {
                     if !write_all(&fd, bytes).await {
                         break;
                     }
+                    // Told when it is written and not when it came: that is what holds the sender
+                    // back.
                     self.took(length, &from).await;
                 }
                 None if self.ended.get() => {
@@ -67,6 +71,7 @@ impl StdinQueue {
                 None => self.changed.notified().await,
             }
         }
+        // Closed before the rest is swallowed, or the command would not see the end of its input.
         drop(fd);
         self.swallow().await;
     }

@@ -29,6 +29,7 @@ pub(crate) fn below(root: u32, spared: &HashSet<u32>) -> Vec<FoundProcess> {
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
         for pid in children(parent) {
+            // A process handed to a new parent during the walk can be met twice.
             if found.len() < MOST_LISTED_PROCESSES && !spared.contains(&pid) && seen.insert(pid) {
                 found.push(FoundProcess { pid, parent });
                 parents.push(pid);
@@ -90,6 +91,8 @@ pub(crate) fn signal_child(pid: u32, parent: u32, signal: Signal) -> bool {
     let Ok(handle) = pidfd_open(number, PidfdFlags::empty()) else {
         return false;
     };
+    // Looked at with the descriptor in hand: if it is still that parent's child, the number still
+    // means the same process.
     stat(pid).is_some_and(|stat| stat.parent == parent && stat.state != b'Z')
         && pidfd_send_signal(&handle, signal).is_ok()
 }

@@ -85,6 +85,7 @@ async fn bring_up(
 ) -> Result<WardenLink, BackendError> {
     let step = "start the sandbox";
     let sandbox = host.wait_until_started(made, step).await?;
+    // Judged by what the provider says that it made, and not by what was asked for.
     if sandbox.network_block_all != Some(true) {
         return Err(BackendError::Refused {
             what: "a sandbox with a network of its own".to_owned(),

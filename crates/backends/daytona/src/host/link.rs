@@ -52,7 +52,9 @@ async fn hold(
     let DaytonaTerminalLink { socket, id, rest } = terminal;
     let (sink, stream) = socket.split();
     let (from_us, to_us) = tokio::io::split(pipe);
+    // As many as may be on their way: whoever reports one as arrived never waits for room.
     let (arrived, arrivals) = mpsc::channel(usize::from(CREDIT));
+    // Whichever ends takes the others along: half a link is of no use to anybody.
     tokio::select! {
         () = hear(stream, rest, to_us, arrived) => {}
         () = tell(sink, from_us, arrivals) => {}
@@ -70,12 +72,15 @@ async fn hear(
     arrived: mpsc::Sender<()>,
 ) {
     let mut frames = FrameReader::default();
+    // What came together with the greeting belongs to the link.
     frames.push(&rest);
     loop {
         loop {
             match frames.next() {
                 Ok(None) => break,
                 Ok(Some(TerminalFrame::Data(bytes))) => {
+                    // Acknowledged only when it was taken here: that is what holds back a warden
+                    // with a slow reader.
                     let taken = pipe.write_all(&bytes).await;
                     if taken.is_err() || arrived.send(()).await.is_err() {
                         return;
@@ -100,9 +105,12 @@ async fn tell(
     mut arrivals: mpsc::Receiver<()>,
 ) {
     let mut beat = interval(BEAT_INTERVAL);
+    // After a wait one beat is enough, and not all that were missed at once.
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut buffer = vec![0; LONGEST_FRAME];
     loop {
+        // Each of them loses nothing when it is dropped for another: a read takes nothing before it
+        // is ready.
         let bytes = tokio::select! {
             read = pipe.read(&mut buffer) => match read {
                 Ok(0) | Err(_) => return drop(sink.close().await),
@@ -125,6 +133,7 @@ async fn tell(
 
 /// While the link holds, the provider does not take the sandbox for idle.
 async fn stay_in_use(toolbox: &DaytonaToolbox, auto_stop: Duration) {
+    // A third of the time, so that two that are lost do not stop the sandbox.
     let pause = (auto_stop / 3).min(LONGEST_RECONNECT_PAUSE);
     loop {
         sleep(pause).await;

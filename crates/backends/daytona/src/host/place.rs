@@ -72,6 +72,8 @@ fn script(spec: &SandboxSpec) -> Result<String, BackendError> {
          mkdir -p /workspace 2>/dev/null || \
          {{ sudo -n mkdir -p /workspace && sudo -n chown \"$(id -u)\" /workspace; }} 2>/dev/null\n\
          cd /workspace 2>/dev/null && [ -w . ] || cd\n\
+         // The toolbox's own variables name its keys and addresses, which are none of the agent's
+         // business.
          for name in $(env | sed -n 's/^\\(DAYTONA_[A-Za-z0-9_]*\\)=.*/\\1/p'); do\n\
          unset \"$name\"\ndone\n",
         spec.limits.open_files

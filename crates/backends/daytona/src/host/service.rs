@@ -21,6 +21,8 @@ impl DaytonaApi {
         &self,
         wanted: &CreateSandbox,
     ) -> Result<DaytonaSandbox, DaytonaTrouble> {
+        // The one request that may not be repeated blindly: carried out twice, it makes two
+        // sandboxes to be paid for.
         let ask = ApiRequest::json(self.url(&["sandbox"]), wanted)?.once();
         self.wire.ask_for(&ask).await
     }
@@ -107,6 +109,7 @@ impl DaytonaApi {
 
 pub(crate) fn extended(base: &Url, segments: &[&str]) -> Url {
     let mut url = base.clone();
+    // By segments and not as text: a name with a slash in it would be another path.
     if let Ok(mut path) = url.path_segments_mut() {
         path.pop_if_empty().extend(segments);
     }

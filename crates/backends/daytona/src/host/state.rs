@@ -113,6 +113,8 @@ impl DaytonaState {
                     return Err(BackendError::failed(step, "Daytona destroyed it"));
                 }
                 state => {
+                    // Only from where the change begins: one that is on its way already is waited
+                    // for.
                     if let Some(turn) = turn.filter(|turn| turn.from() == state) {
                         self.ask_to_turn(turn, &sandbox.id, step).await?;
                     }

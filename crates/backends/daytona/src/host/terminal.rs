@@ -112,6 +112,7 @@ async fn connect(toolbox: &DaytonaToolbox, id: &str) -> Result<Socket, DaytonaTr
         return Err(toolbox.wire().trouble(response.status(), &[]));
     }
     let accepted = response.headers().get(SEC_WEBSOCKET_ACCEPT);
+    // An answer to another's request, or a cache's, must not become our terminal.
     if accepted.is_none_or(|accepted| accepted != derive_accept_key(key.as_bytes()).as_str()) {
         return Err(DaytonaTrouble::Nonsense {
             why: "a terminal that is none".to_owned(),

@@ -97,6 +97,8 @@ impl HttpWire {
             // A redirect would carry the key elsewhere.
             .redirect(redirect::Policy::none());
         if is_loopback(base) {
+            // What is on this machine is reached directly: a company's proxy would be asked for its
+            // own loopback.
             client = client.no_proxy();
         }
         Ok(Self {
@@ -118,6 +120,8 @@ impl HttpWire {
             };
             let hope = match &trouble {
                 DaytonaTrouble::TooMany => true,
+                // It never left this machine, so that even what may not be repeated may be tried
+                // again.
                 DaytonaTrouble::Unreachable { .. } => true,
                 DaytonaTrouble::Lost { .. } => ask.repeat == RepeatPolicy::Freely,
                 _ => false,
@@ -214,7 +218,10 @@ impl HttpWire {
         };
         let text = word("message").or_else(|| word("error"));
         let text = text.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+        // A server that repeats what it was sent would otherwise put the key before a person, and
+        // into the log.
         let text = text.replace(self.key.expose(), "***");
+        // After the key was taken out: cut in the middle, it would not be found any more.
         let line = one_line(&text, LONGEST_WORD);
         if line.is_empty() {
             return status.to_string();

@@ -22,6 +22,8 @@ pub(crate) fn outside(
     plan: &CagePlan,
     lock: OwnedFd,
 ) -> ExitCode {
+    // The gateway first: our share of the lock goes only when it can know of the new process, which
+    // keeps a share of its own until that is written down.
     if control.send(&CageReport::Born, &[pidfd.as_fd()]).is_err() {
         let _ = pidfd_send_signal(pidfd, Signal::KILL);
         return ExitCode::from(super::ABANDONED);
@@ -32,6 +34,8 @@ pub(crate) fn outside(
     }
     match (plan.tied, plan.in_container) {
         (true, _) => stand_by(control, pidfd),
+        // In an outer container this process is what that container lives by: when it ends, the
+        // container does.
         (false, true) => wait_for(pidfd.as_fd()),
         (false, false) => {}
     }

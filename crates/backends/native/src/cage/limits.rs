@@ -31,6 +31,8 @@ pub(crate) fn make_groups(groups: &[CgroupPlan]) -> Result<Option<OwnedFd>, Step
         if let Some(parent) = group.folder.parent() {
             share(parent, &group.shared);
         }
+        // Set while nobody is in the group: a bound that comes after its processes is one they may
+        // have passed.
         for setting in &group.settings {
             let written = fs::write(group.folder.join(&setting.file), &setting.value);
             if setting.required {
@@ -38,6 +40,8 @@ pub(crate) fn make_groups(groups: &[CgroupPlan]) -> Result<Option<OwnedFd>, Step
             }
         }
         if let Some(file) = &group.oom_counter {
+            // Opened here and carried along: inside the cage there is no path to the host's
+            // cgroups.
             let counter = fs::File::open(group.folder.join(file)).step("open the oom counter")?;
             oom_counter = Some(counter.into());
         }

@@ -123,8 +123,12 @@ fn build(
     made: UnshareFlags,
 ) -> Result<ExitCode, StepFailure> {
     let oom_counter = limits::make_groups(&plan.groups)?;
+    // A clone, and not `unshare`: a new pid namespace takes in only the children of whoever makes
+    // it, and the warden is to be its first process.
     match clone_into(namespaces(&plan.identity, made)).step("make the namespaces")? {
         CloneSide::Outside { pidfd } => {
+            // Held here too, the link would not close when the sandbox dies, and the gateway would
+            // wait for it in vain.
             drop((given.listener, given.first));
             Ok(guard::outside(control, &pidfd, &plan, given.lock))
         }
@@ -134,8 +138,11 @@ fn build(
 
 /// The control socket arrives as stdin, the one descriptor a plain spawn can hand over.
 fn take_control_socket() -> io::Result<ControlSocket> {
+    // Away from stdin, which whatever is executed later would inherit.
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     rustix::stdio::dup2_stdin(rustix::stdio::stdout())?;
+    // Whatever else a careless parent left open must not get into the cage: a folder of the host
+    // held open is a way out.
     sys::fds::close_all_but(&[control.as_fd()])?;
     Ok(ControlSocket::from_fd(control))
 }
@@ -191,9 +198,13 @@ fn become_warden(
     };
     let ready = CageReport::Ready { landlock };
     let handed: Vec<_> = exit.iter().map(AsFd::as_fd).collect();
+    // Confirmed only now: `Ready` promises that nothing can be undone any more, and the gateway
+    // hands out the link by it.
     if control.send(&ready, &handed).is_err() || !told_to_go(control) {
         std::process::exit(ABANDONED.into());
     }
+    // Kept until the gateway has it in writing: till then cleaning up may not begin behind our
+    // back.
     drop(given.lock);
     let kept: Vec<_> = [
         Some(&given.listener),
@@ -204,6 +215,8 @@ fn become_warden(
     .flatten()
     .map(AsFd::as_fd)
     .collect();
+    // After the seal the last way to the host is a descriptor: nothing stays but what the warden
+    // serves with.
     if sys::fds::close_all_but(&kept).is_err() {
         std::process::exit(1);
     }
@@ -221,8 +234,12 @@ fn told_to_go(control: &ControlSocket) -> bool {
 /// Returns the Landlock ABI that holds, and the way out.
 fn inside(plan: &CagePlan) -> Result<(Option<u8>, Option<TcpListener>), StepFailure> {
     sys::signals::reset();
+    // Out of the gateway's session: its terminal's signals, and its terminal, are not the
+    // sandbox's.
     setsid().step("start a session")?;
     umask(Mode::from_raw_mode(0o022));
+    // Before anything else: until its ids are mapped, a plain user owns nothing here and may set
+    // nothing up.
     if let SandboxIdentity::Own { uid, gid } = plan.identity {
         identity::map_own_user(uid, gid)?;
     }
@@ -231,10 +248,15 @@ fn inside(plan: &CagePlan) -> Result<(Option<u8>, Option<TcpListener>), StepFail
     limits::enter_groups(&plan.groups)?;
     limits::hide_groups()?;
 
+    // These need the power over the namespaces just made, which goes with the capabilities below.
     network::name_host()?;
     network::raise_loopback()?;
+    // Listens before anything of the sandbox's runs, which could otherwise take the port and pose
+    // as the way out.
     let exit = plan.exit.map(network::open_exit).transpose()?;
     view::build(plan)?;
+    // After the view, for its `/dev/null`; before the seal, as the old ones are descriptors of the
+    // host's.
     reopen_standard_streams(plan)?;
     limits::apply(&plan.bounds)?;
 
@@ -242,11 +264,14 @@ fn inside(plan: &CagePlan) -> Result<(Option<u8>, Option<TcpListener>), StepFail
     if let SandboxIdentity::Assumed(id) = plan.identity {
         identity::assume(id)?;
     }
+    // After the identity: a new user namespace gives whoever makes it every capability in it, and
+    // all of them go here.
     seal::drop_capabilities()?;
     // Landlock needs no_new_privs, and its own calls before the filter judges calls.
     let ourselves = plan.program_is_file.then_some(Path::new("/proc/self/exe"));
     let landlock = landlock::restrict(&view::writable(plan), ourselves)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step("hide the warden's memory")?;
+    // The last: several of the calls above are refused by it from here on.
     syscalls::filter(FilterOptions {
         pinned: plan.bounds.pin.is_some(),
         memory_is_counted: plan.bounds.memory_is_counted,

@@ -72,6 +72,7 @@ pub(crate) fn mount_masked(bounds: &ProcessBounds) -> Result<(), StepFailure> {
         }
     }
     for part in HIDDEN_FILES {
+        // The null device, in place by now: nothing comes out of it and nothing stays in it.
         present(mount_bind("dev/null", below_proc(part))).step(&format!("hide /proc/{part}"))?;
     }
     Ok(())

@@ -18,6 +18,8 @@ pub(crate) fn drop_capabilities() -> Result<(), StepFailure> {
         | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
         | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
         | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
+    // The bits and the bounding set first: changing them takes a capability that the last step
+    // drops.
     set_capabilities_secure_bits(bits).step("lock the secure bits")?;
     empty_bounding_set().step("empty the bounding set")?;
     clear_ambient_capability_set().step("empty the ambient set")?;
@@ -28,6 +30,8 @@ pub(crate) fn drop_capabilities() -> Result<(), StepFailure> {
         inheritable: none,
     };
     set_capabilities(None, sets).step("drop every capability")?;
+    // Set last, as nothing above needs it: a set-uid file of an image gives nothing from here on,
+    // and Landlock and seccomp take it for granted.
     set_no_new_privs(true).step("set no_new_privs")
 }
 

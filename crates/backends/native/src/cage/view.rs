@@ -56,14 +56,23 @@ pub(crate) fn build(plan: &CagePlan) -> Result<(), StepFailure> {
     show_devices(plan.bounds.ptys)?;
     show_scratch(plan, &scratch)?;
     show_files(plan, &scratch)?;
+    // After the devices and the empty `/sys`: parts of it are covered with them.
     proc::mount_masked(&plan.bounds)?;
+    // Last, as they may lie below anything shown above, and must not be covered by it.
     for wanted in &plan.binds {
         show_bind(wanted)?;
     }
 
+    // The same place twice: the old root comes to lie on top of the new one, and no folder for it
+    // is needed in what the sandbox sees.
     pivot_root(".", ".").step("pivot into the new root")?;
+    // What `.` names now is that old root. Detached, as this program still runs from it and it
+    // could not be unmounted.
     unmount(".", UnmountFlags::DETACH).step("let go of the host's root")?;
+    // The working directory is still the old root's, and a way out of the new one.
     chdir("/").step("enter /")?;
+    // Only now, as places were made in it until here; and only itself, for what is mounted below
+    // has its own rules.
     restrict(
         Path::new("/"),
         READ_ONLY | NO_SUID | NO_DEV,
@@ -84,6 +93,7 @@ pub(crate) fn writable(plan: &CagePlan) -> Vec<PathBuf> {
         .iter()
         .filter(|bind| bind.writable)
         .map(|bind| bind.target.clone());
+    // Landlock opens what it allows, and an image may lack `/var/tmp`.
     own.chain(asked).filter(|place| place.exists()).collect()
 }
 
@@ -98,6 +108,7 @@ fn show_host(etc: &Path) -> Result<(), StepFailure> {
 
 /// Every top entry of the image that is not a place of ours.
 fn show_rootfs(folder: &Path) -> Result<(), StepFailure> {
+    // Made anew below: an image's own would hide the sandbox's devices and files, or be written to.
     const OURS: [&str; 7] = ["dev", "proc", "sys", "tmp", "run", "home", "workspace"];
     for entry in fs::read_dir(folder).step("read the root file system")? {
         let name = entry.step("read the root file system")?.file_name();
@@ -121,6 +132,8 @@ fn show_system_part(root: &Path, name: &str) -> Result<(), StepFailure> {
         return Ok(());
     };
     if found.is_symlink() {
+        // Copied and not followed: it leads somewhere in the sandbox's root, and here it would be
+        // the host's.
         let target = fs::read_link(&source).step("read a system link")?;
         symlink(target, name).step("copy a system link")
     } else if found.is_dir() {
@@ -139,6 +152,7 @@ fn show_devices(ptys: u32) -> Result<(), StepFailure> {
         }
         let target = Path::new("dev").join(name);
         fs::File::create(&target).step("make a device's place")?;
+        // Bound from the host: `mknod` of a device is refused to a user namespace, whoever made it.
         mount_bind_recursive(Path::new("/dev").join(name), &target)
             .step(&format!("bind /dev/{name}"))?;
     }
@@ -146,6 +160,8 @@ fn show_devices(ptys: u32) -> Result<(), StepFailure> {
         "devpts",
         "dev/pts",
         MountFlags::NOSUID | MountFlags::NOEXEC,
+        // Its own terminals, numbered from 0: the host's are neither seen nor taken. Without
+        // `ptmxmode` nobody may open the one below.
         &format!("newinstance,ptmxmode=0666,mode=0620,max={ptys}"),
     )
     .step("mount /dev/pts")?;
@@ -213,6 +229,8 @@ fn bind_scratch(
 }
 
 fn show_folder(source: &Path, target: &Path) -> Result<(), StepFailure> {
+    // A bind takes over the flags of its source and ignores those given with it, so that
+    // restricting is a second step.
     mount_bind_recursive(source, target).step(&format!("bind /{}", target.display()))?;
     restrict(target, NO_SUID | NO_DEV, MountDepth::Tree)
         .step(&format!("restrict /{}", target.display()))
@@ -258,9 +276,13 @@ fn show_bind(wanted: &BindMount) -> Result<(), StepFailure> {
     )
     .step(&format!("open the place for {named}"))?;
 
+    // By the descriptors that were judged and not by their names again, which might lead elsewhere
+    // by now.
     let place = of_descriptor(&target);
     mount_bind_recursive(of_descriptor(&source), &place).step(&format!("bind {named}"))?;
     let kept_out = NO_SUID | NO_DEV | if wanted.writable { 0 } else { READ_ONLY };
+    // By its name, as the descriptor still means what lies below the new mount. Nobody but us is in
+    // this namespace yet to change it.
     restrict(&inside, kept_out, MountDepth::Tree).step(&format!("restrict {named}"))
 }
 

@@ -60,6 +60,7 @@ impl ChildSandboxes {
             keeper: child.keeper,
         };
         let before = self.members().insert(child.id, member);
+        // Only now, with the lock let go: a lifeline that goes waits for its guard.
         drop(before);
         told
     }

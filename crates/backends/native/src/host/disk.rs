@@ -15,6 +15,8 @@ const DEEPEST: usize = 200;
 pub(super) fn count(folders: &[PathBuf]) -> io::Result<DiskUsage> {
     let mut usage = DiskUsage::default();
     for folder in folders {
+        // Only the top is found by its path, which is ours. Everything below is opened from the
+        // folder it lies in, or the sandbox could swap one for a link while we count.
         let top = openat(CWD, folder, folder_flags(), Mode::empty())?;
         walk(top, &mut usage)?;
     }
@@ -47,6 +49,8 @@ fn walk(top: OwnedFd, usage: &mut DiskUsage) -> io::Result<()> {
         usage.inodes += 1;
         if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
             usage.bytes += blocks(found.st_blocks);
+            // A sandbox can nest deeper than we can count. That is an error and not a sum without
+            // it: what could hide there is all the disk.
             if depth >= DEEPEST {
                 return Err(io::ErrorKind::InvalidFilename.into());
             }

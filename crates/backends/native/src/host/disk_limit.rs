@@ -70,6 +70,7 @@ impl DiskLimit {
         if quotas.used(*project).map_err(failed)?.inodes != mine {
             return Err(failed(std::io::ErrorKind::AddrInUse.into()));
         }
+        // After that look: set first, it would be set on the other's files.
         quotas.limit(*project, &spec.limits).map_err(failed)
     }
 

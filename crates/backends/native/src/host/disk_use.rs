@@ -31,6 +31,7 @@ pub(super) fn disk_use(host: &NativeHost, folders: &[SandboxFolder]) -> HashMap<
             });
             named.bytes + unnamed
         });
+        // A tree that its owner locked against counting must not look like an empty one.
         let bytes = counted.unwrap_or(record.spec.limits.disk_bytes);
         Some((folder.id.clone(), bytes))
     });

@@ -88,6 +88,7 @@ fn prepare_since(boot: &str, state: &Path, authority: Option<&str>) -> io::Resul
     since.add(boot.trim().as_bytes());
     let since = format!("{:016x}", since.digest);
     let note = state.join("etc-current");
+    // The note is trusted only together with the folder: a crash may have left either alone.
     if let Some(current) = current(&note, &since, authority)
         && state.join(&current).is_dir()
     {
@@ -98,6 +99,7 @@ fn prepare_since(boot: &str, state: &Path, authority: Option<&str>) -> io::Resul
     let stamp = stamp(&sources, authority);
     let made = make(state, authority, &since)?;
     let name = made.file_name().unwrap_or_default().to_string_lossy();
+    // Each process writes a partial of its own: several may find the host's `/etc` changed at once.
     let aside = state.join(format!("etc-current.partial-{}", std::process::id()));
     let noted = fs::write(&aside, described(stamp, &since, &name, &sources))
         .and_then(|()| fs::rename(&aside, note));
@@ -199,6 +201,8 @@ fn make(state: &Path, authority: Option<&str>, since: &str) -> io::Result<PathBu
         }
     };
     let named = state.join(format!("etc-{digest:016x}-{since}"));
+    // Named after what it holds, so whoever was first made the same; the loser's copy is not
+    // needed.
     if named.exists() || fs::rename(&partial, &named).is_err() {
         fs::remove_dir_all(&partial)?;
     }
@@ -263,6 +267,8 @@ impl Default for EtcCopy {
         Self {
             entries: 0,
             bytes: 0,
+            // FNV-1a. It names copies of the host's own files and guards nothing, so that nobody
+            // gains by a collision.
             digest: 0xcbf2_9ce4_8422_2325,
         }
     }
@@ -286,6 +292,8 @@ impl EtcCopy {
                 let link = fs::read_link(&source)?;
                 self.add(link.as_os_str().as_encoded_bytes());
                 symlink(link, target)?;
+            // Only what everybody may list and enter. As root we could read all of it, and would
+            // hand out what was closed.
             } else if found.is_dir() && found.mode() & 0o005 == 0o005 {
                 self.folder(&source, &target)?;
             } else if found.is_file() {

@@ -63,6 +63,8 @@ impl SandboxFolder {
 
     /// Fails where the id is taken.
     pub(super) fn make(&self, spec: &SandboxSpec, made: ExternalResources) -> io::Result<OwnedFd> {
+        // Fails where the folder exists: that decides between two who would make the same sandbox,
+        // before either has the lock.
         private_dir(&self.path)?;
         let lock = self.lock(LOCK_TIMEOUT)?;
         let record = SandboxRecord {
@@ -71,6 +73,8 @@ impl SandboxFolder {
             lived: false,
             life: None,
         };
+        // Under the lock, or somebody who cleans up could take a folder without a record for what a
+        // crash left, and remove it.
         record.write_first(&self.path)?;
         Ok(lock)
     }
@@ -83,6 +87,8 @@ impl SandboxFolder {
         loop {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::AGAIN) if Instant::now() < deadline => {
+                    // Tried again and not waited for: `flock` has no deadline, and a thread that
+                    // waits in it cannot be called back.
                     thread::sleep(Duration::from_millis(1));
                 }
                 Err(errno) => return Err(errno.into()),
@@ -134,6 +140,7 @@ impl SandboxFolder {
     pub(super) fn make_files(&self, owner: Option<u32>) -> io::Result<()> {
         for path in self.trees() {
             private_dir(&path)?;
+            // `mkdir` is subject to the umask of whoever started us.
             fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
             chown(&path, owner, owner)?;
         }
@@ -217,11 +224,14 @@ impl SandboxFolder {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
+        // The address is written through this descriptor, for the same reason as the warden's: see
+        // `socket`.
         let held = open(
             &control_dir,
             OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
+        // One of an earlier life; a name that exists cannot be bound.
         let _ = fs::remove_file(control_dir.join(CAGE_LISTENER));
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -257,6 +267,7 @@ impl SandboxFolder {
 
     /// Everything in it, however it is named, nested or locked. Its own name goes last.
     pub(super) fn remove(&self) -> io::Result<()> {
+        // The far end first: without the link in our folder nothing would lead to it any more.
         if let Some(overlay) = self.overlay() {
             match process::remove(&overlay) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -87,6 +87,8 @@ impl OwnGroups {
             let scope = format!("{name}-{}.scope", std::process::id());
             match scope::enter(&scope) {
                 Ok(()) => SandboxCgroups::detect(name).with_total(self.found.total),
+                // Without systemd's help it goes on with what there is; why nothing better was had
+                // is kept for whoever insists.
                 Err(why) => self.found.lacking_also(&why),
             }
         });
@@ -254,7 +256,9 @@ impl SandboxCgroups {
         if self.memory.is_ok() {
             settings.extend([
                 required("memory.max", limits.memory_bytes),
+                // `memory.max` counts no swap: at its limit a sandbox would go on in the host's.
                 wished("memory.swap.max", 0_u64),
+                // One process goes, and not the whole group: the warden is in it.
                 wished("memory.oom.group", 0_u64),
             ]);
         }
@@ -302,6 +306,8 @@ impl SandboxCgroups {
     /// ours still needs is made again by the cage that needs it.
     pub(super) fn leave(&self) {
         if self.unified.is_none() {
+            // Empty or not is for the kernel to say: it removes no group that has a process or a
+            // group in it.
             for base in [&self.pids, &self.memory, &self.cpu].into_iter().flatten() {
                 let _ = fs::remove_dir(base);
             }
@@ -338,6 +344,8 @@ pub(super) fn own_of(pid: i32) -> Vec<PathBuf> {
         .filter_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
             let (names, path) = (parts.next()?, parts.next()?);
+            // A group named otherwise may hold somebody else's processes too, and is not ours to
+            // remove.
             if path.rsplit('/').next() != Some(pid.to_string().as_str()) {
                 return None;
             }

@@ -50,6 +50,8 @@ impl PendingHeadStart {
 impl Drop for PendingHeadStart {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
+            // Waited for: this process may be about to end, and what the thread has made would be
+            // given back by nobody.
             let _ = thread.join();
         }
     }

@@ -142,6 +142,8 @@ impl AsyncRead for ExplainedLink {
         let before = buffer.filled().len();
         let broke = match ready!(Pin::new(&mut me.stream).poll_read(context, buffer)) {
             Ok(()) if buffer.filled().len() > before => {
+                // It has answered. What it says from here on goes nowhere, and a full pipe must not
+                // hold it up: dropped, it has no reader.
                 me.unanswered = None;
                 return Poll::Ready(Ok(()));
             }

@@ -103,6 +103,7 @@ pub(super) fn create(
     host: &Arc<NativeHost>,
     spec: &SandboxSpec,
 ) -> Result<LaunchedSandbox, BackendError> {
+    // Everything that can be refused is refused before anything is made.
     check(host, spec)?;
     let folder = host.folder(&spec.id);
     let planned = planning::plan(host, &folder, spec)?;
@@ -186,6 +187,8 @@ fn launched_or_undone(
             Ok(launched)
         }
         Err(error) => {
+            // Under the lock still: let go first, another could begin on what we are about to
+            // remove.
             let _ = start.undo(host, id);
             drop(lock);
             Err(error)
@@ -324,6 +327,8 @@ fn launch(
     widen(&link);
     widen(&theirs);
     let (control, outer, stderr, keeper) = cage.into_parts();
+    // The cage reports from a process that may hang in the kernel; without a timeout this thread
+    // would hang with it.
     let _ = set_socket_timeout(&control, Timeout::Recv, Some(LAUNCH_TIMEOUT));
     let mut launching = PendingLaunch {
         outer: Some(outer),
@@ -332,6 +337,8 @@ fn launch(
         keeper,
     };
     let sent = control.send(planned, &[listener.as_fd(), theirs.as_fd(), lock.as_fd()]);
+    // Ours are copies now. With `theirs` held here the link would never report that the warden is
+    // gone.
     drop((listener, theirs));
     if let Err(source) = sent {
         // Before the rest is seen out: who waits at the other end goes by this.
@@ -382,6 +389,8 @@ impl PendingLaunch {
         spec: &SandboxSpec,
     ) -> Result<(NewChild, SealReport, Option<InnerStderr>), BackendError> {
         let sealed = self.await_seal(&control, folder)?;
+        // Judged here and not in the cage, which keeps no policy. It may run by now, but nobody has
+        // its link; leaving drops `self`, which ends it.
         if sealed.landlock.is_none() && host.demands(RequiredLayer::Landlock) {
             return Err(BackendError::Unavailable {
                 what: "this kernel has no Landlock, which the configuration requires".to_owned(),
@@ -467,6 +476,8 @@ impl PendingLaunch {
                     self.pidfd = fds.pop().map(Arc::new);
                     let pid = self.pidfd.as_deref().and_then(pid_here);
                     let process = pid
+                        // Seen through the pidfd that we hold, so that the number cannot have gone
+                        // to another process meanwhile.
                         .and_then(ProcessHandle::observe)
                         .ok_or_else(|| missing(&folder.id))?;
                     folder
@@ -497,6 +508,8 @@ fn pid_here(pidfd: &OwnedFd) -> Option<i32> {
 
 impl Drop for PendingLaunch {
     fn drop(&mut self) {
+        // The first process of the sandbox first: its end is the end of everything inside, whoever
+        // of the others is slow.
         if let Some(pidfd) = self.pidfd.take() {
             process::kill(pidfd.as_fd(), LAUNCH_TIMEOUT);
         }

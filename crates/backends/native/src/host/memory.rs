@@ -14,6 +14,8 @@ pub(super) struct ResidentMemory {
 /// The sum of their resident memory. Where that is too much, what they share is counted once.
 pub(super) fn resident(pids: &[i32], limit: u64) -> ResidentMemory {
     let quick: ResidentMemory = pids.iter().filter_map(|&pid| status(pid)).sum();
+    // The exact figure makes the kernel walk every page table of every process; it is asked for
+    // only where the rough one says too much.
     if quick.own.saturating_add(quick.shared) <= limit {
         return quick;
     }

@@ -31,6 +31,7 @@ pub(super) fn check(mount: &HostMount, state: &Path) -> Result<BindMount, Backen
         what: format!("mounting {}", mount.source.display()),
         why: why.to_owned(),
     };
+    // Resolved before it is judged: a link would pass under a harmless name.
     let source = fs::canonicalize(&mount.source)
         .map_err(|source| refuse(&format!("it cannot be found ({source})")))?;
     if source == Path::new("/") {

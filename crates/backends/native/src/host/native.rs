@@ -181,6 +181,7 @@ impl NativeBackend {
         let launched = blocking(move || launch::create(&host, &wanted)).await?;
         let landlock = launched.landlock();
         let answered = try_command(launched.keep(&self.0)?).await;
+        // Whatever it answered: a trial that failed must not stay behind either.
         self.destroy(&spec.id).await?;
         answered.map_err(|source| BackendError::failed("run a command in a sandbox", source))?;
         Ok(landlock)
@@ -225,6 +226,8 @@ impl NativeBackend {
         let link = launched.keep(&self.0);
         if self.0.early.is_kept_ready() {
             let host = Arc::clone(&self.0);
+            // After the sandbox is handed over, and not waited for: nobody is to pay for the next
+            // one's start.
             tokio::task::spawn_blocking(move || host.early.start(&host.program));
         }
         link
@@ -240,6 +243,8 @@ fn prepare(config: NativeConfig) -> Result<NativeConfig, BackendError> {
             .create(config.state.join(name))
             .map_err(|source| BackendError::failed("make the state folder", source))?;
     }
+    // Links are resolved once, here: mounts and overlaps are judged by what a path really is, and a
+    // cage follows none.
     let state = fs::canonicalize(&config.state)
         .map_err(|source| BackendError::failed("find the state folder", source))?;
     Ok(NativeConfig { state, ..config })
@@ -294,6 +299,7 @@ impl Backend for NativeBackend {
             let stream = folder
                 .connect()
                 .map_err(|source| BackendError::failed("reach the warden", source))?;
+            // Also here: the process that made it may be gone, and its watch with it.
             self.0.watch_over(&folder, &record, living);
             let stream = tokio::net::UnixStream::from_std(stream)
                 .map_err(|source| BackendError::failed("wait for the warden", source))?;
@@ -432,10 +438,14 @@ impl NativeHost {
         let living = record.as_ref().and_then(SandboxRecord::living);
         let state = match (&record, living) {
             (Some(record), Some(living)) => {
+                // Listing is what a gateway begins with, so that the sandboxes of the one before it
+                // are watched again from then on.
                 self.watch_over(&folder, record, living);
                 FoundState::Running
             }
             (Some(record), None) if record.is_kept() => FoundState::Stopped,
+            // Asked last: somebody may be making it, or seeing it out, and neither is a thing to
+            // clean up after.
             _ if folder.is_locked() => FoundState::Busy,
             _ => FoundState::Broken,
         };
@@ -455,6 +465,8 @@ impl LaunchedSandbox {
             .take_parts()
             .expect("the parts are only taken here, and here takes self");
         let folder = host.folder(&started.id);
+        // Collected from here on: `self`, which still holds the lock, has nothing left to end when
+        // it goes.
         let ended = host.children.adopt(started);
         if let Some(record) = folder.record()
             && let Some(living) = record.living()

@@ -123,6 +123,8 @@ pub(super) fn start(
             keeper,
         )),
         Err(error) => {
+            // Only the one who makes it. The container itself is cleared away by its name, by the
+            // teardown that a failed start ends in.
             let _ = maker.kill();
             let _ = maker.wait();
             Err(error)
@@ -136,12 +138,15 @@ fn settle(
     folder: &SandboxFolder,
     control: &OwnedFd,
 ) -> Result<Option<ContainerKeeper>, BackendError> {
+    // The number is the kernel's, translated to how we count; whoever connects has no say in it.
     let cage = socket_peercred(control)
         .map_err(|errno| BackendError::failed("see who knocked", io::Error::from(errno)))?;
     let container = ContainerProcesses::around(cage.pid.as_raw_nonzero().get());
     folder
         .note_container(&container)
         .map_err(|source| BackendError::failed("write down the container", source))?;
+    // Opened after the container was written down: where the cage has ended meanwhile this fails,
+    // and what was written leads to what is left.
     let (Ok(cage), Some(init)) = (pidfd_open(cage.pid, PidfdFlags::empty()), container.init())
     else {
         return Err(BackendError::failed(
@@ -154,6 +159,7 @@ fn settle(
 
 /// Waits for the cage to connect.
 fn admit(listener: &OwnedFd, maker: &mut Child) -> Result<OwnedFd, BackendError> {
+    // It looks up this often, as a listener does not tell when the maker dies.
     let beat = Timespec::try_from(Duration::from_millis(5)).ok();
     let mut deadline = Instant::now() + CONTAINER_START_TIMEOUT;
     loop {

@@ -79,6 +79,7 @@ fn hand_down(group: &Path, name: &str, movable: MovableProcesses) -> Result<Cgro
     }
     let asked: Vec<String> = controllers.iter().map(|name| format!("+{name}")).collect();
     let asked = asked.join(" ");
+    // Tried as it is: most often the group is ready, and nobody need be moved.
     enable(group, &asked).or_else(|error| {
         step_aside(group, movable, &error)?;
         enable(group, &asked).map_err(|error| {
@@ -107,6 +108,8 @@ fn step_aside(group: &Path, movable: MovableProcesses, refused: &io::Error) -> R
     let others = members.lines().filter(|line| *line != own).count();
     let movable = match movable {
         MovableProcesses::None => false,
+        // Others' processes did not ask to be moved, and a manager that put them there finds them
+        // by their group.
         MovableProcesses::Ourselves => others == 0,
         MovableProcesses::All => true,
     };
@@ -146,6 +149,8 @@ pub(super) fn usable(group: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
+    // Existing is not enough: one left by root can be seen by a plain user, and would fail only
+    // when a cage enters it.
     rustix::fs::access(group, rustix::fs::Access::WRITE_OK)?;
     Ok(())
 }

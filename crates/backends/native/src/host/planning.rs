@@ -31,6 +31,8 @@ pub(super) fn plan(
     let in_container = host.outer_container.is_some();
     let mut groups = host.groups.of(&spec.id, limits);
     if in_container {
+        // The container's own groups bound what is in it, and the host's cannot be reached from
+        // inside.
         groups.clear();
     }
     Ok(CagePlan {
@@ -166,6 +168,8 @@ const LEAST_TMPFS_BOUND: u64 = 4096;
 /// The size of the scratch space: the disk limit where all files lie in it, else less.
 pub(super) fn scratch_bytes(limits: &SandboxLimits, on_disk: bool) -> u64 {
     let bytes = if on_disk {
+        // A tmpfs is memory: filled to the brim it must leave the sandbox's programs most of
+        // theirs.
         (limits.memory_bytes / 4).min(limits.disk_bytes)
     } else {
         limits.disk_bytes

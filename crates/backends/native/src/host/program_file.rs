@@ -28,6 +28,7 @@ const MODE: u32 = 0o555;
 
 /// Returns the program as a file that cannot be written, made first where it is not there.
 pub(super) fn hold(state: &Path, program: &[u8]) -> io::Result<InsideProgram> {
+    // A plain user's sandbox is that user, who owns the file and could make it writable again.
     if !rustix::process::geteuid().is_root() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -35,6 +36,7 @@ pub(super) fn hold(state: &Path, program: &[u8]) -> io::Result<InsideProgram> {
     let name = name()?;
     let file = match checked(&folder, &name, program.len()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Before the new one is written, as the disk may be full of old ones.
             remove_others(state, &folder, &name);
             write(&folder, &name, program)?;
             checked(&folder, &name, program.len())?
@@ -47,6 +49,8 @@ pub(super) fn hold(state: &Path, program: &[u8]) -> io::Result<InsideProgram> {
 /// The folder, where nobody but root can put anything in it. Root may use the home of somebody else.
 fn folder_of_root(state: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Held by a descriptor from here on: what is checked, written and linked is in the folder that
+    // was judged.
     let folder = rustix::fs::open(state, flags, Mode::empty())?;
     let found = fstat(&folder)?;
     if found.st_uid == 0 && found.st_mode & 0o022 == 0 {
@@ -74,17 +78,21 @@ fn name() -> io::Result<String> {
 
 /// The file of that name, as only we make it. What is checked is the file that is executed, not its name.
 fn checked(folder: &OwnedFd, name: &str, size: usize) -> io::Result<OwnedFd> {
+    // A pipe under that name must not make us wait for a writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(folder, name, flags, Mode::empty())?;
     let found = fstat(&file)?;
     let is_ours = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
         && found.st_uid == 0
         && found.st_mode & 0o7777 == MODE
+        // A second name could lie in a folder where somebody else renames it away and puts another
+        // there.
         && found.st_nlink == 1
         && usize::try_from(found.st_size) == Ok(size);
     if !is_ours {
         return Err(io::ErrorKind::InvalidData.into());
     }
+    // Told now, so that the program is copied instead; at the first start it would be an error.
     if fstatvfs(&file)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -98,6 +106,7 @@ fn write(folder: &OwnedFd, name: &str, program: &[u8]) -> io::Result<()> {
     file.write_all(program)?;
     // Whoever starts us may keep new files to themselves.
     fchmod(&file, Mode::from_raw_mode(MODE))?;
+    // Linked by a descriptor that cannot write, as the one that can is closed first.
     let read = openat(
         rustix::fs::CWD,
         path_of(file.as_raw_fd()),

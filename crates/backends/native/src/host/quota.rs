@@ -74,6 +74,8 @@ impl ProjectQuotas {
     /// A number that no file belongs to. The same sandbox begins at the same one.
     pub(super) fn choose(&self, id: &SandboxId) -> io::Result<u32> {
         let first = planning::spread(id);
+        // Neighbours are tried, as two ids may fall on one number; more than a few in a row mean
+        // that something else uses the range.
         for step in 0..CANDIDATES {
             let number = planning::unused_id(first.wrapping_add(step));
             if self.used(number)?.inodes == 0 {
@@ -140,6 +142,8 @@ fn give_tree(top: &Path, project: u32) -> io::Result<()> {
     while let depth @ 1.. = open.len() {
         let folder = &mut open[depth - 1];
         let Some(entry) = folder.next() else {
+            // On the way out, when all below it belongs: a crash in between leaves a top that does
+            // not, and the next start begins anew.
             quota::give_to_project(folder.fd()?, project, true)?;
             open.pop();
             continue;
@@ -160,6 +164,8 @@ fn give_tree(top: &Path, project: u32) -> io::Result<()> {
                 open.push(Dir::new(inner)?);
             }
             FileType::RegularFile => {
+                // Without waiting and without following: the tree may be a sandbox's earlier work,
+                // with pipes and links where we expect files.
                 let file = openat(fd, name, FILE, Mode::empty())?;
                 quota::give_to_project(file, project, false)?;
             }

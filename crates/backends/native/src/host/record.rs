@@ -39,10 +39,13 @@ pub(super) struct ExternalResources {
 impl SandboxRecord {
     pub(super) fn read(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join(NAME)).ok()?;
+        // Only lines with their end: the last one may have been torn by a crash.
         let mut lines = text.split_inclusive(|&byte| byte == b'\n');
         let mut whole = || lines.next().and_then(|line| line.strip_suffix(b"\n"));
         let mut record: Self = serde_json::from_slice(whole()?).ok()?;
         while let Some(line) = whole() {
+            // The last line counts. One that cannot be read clears the life before it, whose
+            // process has ended by then.
             record.life = serde_json::from_slice(line).ok();
             record.lived |= record.life.is_some();
         }
@@ -63,6 +66,8 @@ impl SandboxRecord {
     }
 
     pub(super) fn add_life(folder: &Path, life: &ProcessHandle) -> io::Result<()> {
+        // Added and not replaced, as this lies on the way of every start; a rename would take a
+        // second name.
         let mut file = fs::File::options().append(true).open(folder.join(NAME))?;
         file.write_all(&line(life)?)
     }

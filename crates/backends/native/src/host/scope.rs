@@ -22,6 +22,7 @@ pub(super) fn systemd_is_there() -> bool {
 /// Whether this very process is what systemd started as a service.
 pub(super) fn is_a_service() -> bool {
     let pid = std::process::id().to_string();
+    // Compared: the variable is inherited by what a service starts, which is no service itself.
     std::env::var("SYSTEMD_EXEC_PID").is_ok_and(|started| started == pid)
 }
 

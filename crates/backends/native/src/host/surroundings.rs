@@ -53,6 +53,7 @@ impl MachineSurroundings {
         let release = read("proc/sys/kernel/osrelease").unwrap_or_default();
         let lower = release.to_ascii_lowercase();
         let container = if root
+            // Kubernetes first: its pods run in containers that bear the other marks as well.
             .join("var/run/secrets/kubernetes.io/serviceaccount")
             .exists()
         {

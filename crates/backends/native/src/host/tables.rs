@@ -91,6 +91,7 @@ impl KernelTable {
             Self::OpenFiles => held::descriptors(&process_tree(first)),
             Self::TcpBuffers => ["tcp", "tcp6"]
                 .iter()
+                // By its first process, whose network namespace is the sandbox's.
                 .filter_map(|name| fs::read_to_string(format!("/proc/{first}/net/{name}")).ok())
                 .map(|text| tcp_waiting(&text))
                 .sum(),

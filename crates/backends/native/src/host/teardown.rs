@@ -30,6 +30,8 @@ pub(super) fn stop(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError
 pub(super) fn halt(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError> {
     let folder = host.folder(id);
     let record = folder.record();
+    // First: a watch that still looks would take our kill for an end of its own, or end what comes
+    // next.
     host.watch.forget(id);
     if let Some(outer_container) = &host.outer_container {
         if let Some(container) = folder.container() {
@@ -42,7 +44,9 @@ pub(super) fn halt(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError
     if let Some(record) = &record {
         end_processes(record)?;
     }
+    // After its end was seen: what is dropped here waits for its guard, which waits for that end.
     host.children.remove(id);
+    // Last, as a group with a process in it cannot be removed.
     record.map_or(Ok(()), |record| remove_groups(id, &record))
 }
 
@@ -56,6 +60,7 @@ pub(super) fn destroy(host: &NativeHost, id: &SandboxId) -> Result<(), BackendEr
 /// [`destroy`] for one who holds the lock.
 pub(super) fn remove(host: &NativeHost, id: &SandboxId) -> Result<(), BackendError> {
     let folder = host.folder(id);
+    // Processes before files, or what runs goes on writing into what is being removed.
     halt(host, id)?;
     release_project(host, &folder)?;
     match folder.remove() {
@@ -80,6 +85,8 @@ fn release_project(host: &NativeHost, folder: &SandboxFolder) -> Result<(), Back
     if let Ok(quotas) = host.project_quotas()
         && let Err(error) = quotas.release(project)
     {
+        // Not an error: the sandbox is gone, and a number whose limits stay is passed over by the
+        // next who chooses.
         tracing::warn!(sandbox = %folder.id, project, %error, "its project keeps its limits");
     }
     Ok(())
@@ -132,6 +139,7 @@ fn remove_group(group: &Path) -> io::Result<()> {
         if Instant::now() > deadline {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
+        // Only when the kernel has said that somebody is in it, which is rare.
         kill_members(group);
         thread::sleep(Duration::from_millis(2));
     }

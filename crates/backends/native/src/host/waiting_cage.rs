@@ -86,6 +86,8 @@ impl WaitingCage {
 impl Drop for WaitingCage {
     fn drop(&mut self) {
         if let Some((control, mut child)) = self.parts.take() {
+            // Closed first: this is what a cage that waits for its plan ends by, and waiting for it
+            // would last for ever.
             drop(control);
             let _ = child.wait();
         }
@@ -136,6 +138,7 @@ impl EarlyCage {
                 false => std::mem::replace(&mut *held, started),
             }
         };
+        // Outside of the lock as well: it waits for the process.
         drop(surplus);
     }
 
@@ -145,6 +148,7 @@ impl EarlyCage {
         program: &InsideProgram,
     ) -> Result<WaitingCage, BackendError> {
         let mut early = self.held().take();
+        // It may have waited for days, and somebody may have ended it.
         match early.take_if(WaitingCage::lives) {
             Some(early) => Ok(early),
             None => WaitingCage::start(program),
@@ -183,6 +187,8 @@ impl ContainerKeeper {
     /// Collects it, for one who knows that the cage has ended.
     pub(super) fn reap(mut self) {
         let deadline = Instant::now() + KEEPER_EXIT_TIMEOUT;
+        // Bounded, and never killed: one that is late still does its work, and only stays in the
+        // process table until then.
         while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }
@@ -201,6 +207,7 @@ fn spawn(
         .arg0("hermetic-cage")
         .arg("cage")
         .args(words)
+        // Nothing of the gateway's environment, which holds its keys, gets near a sandbox.
         .env_clear()
         .current_dir("/")
         .stdin(stdin)

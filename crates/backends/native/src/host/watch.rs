@@ -100,6 +100,8 @@ struct WatchedMemory {
 impl ResourceWatch {
     pub(super) fn forget(&self, id: &SandboxId) {
         let watched = self.round().watched.remove(id);
+        // Taken out under the lock and dropped after it: the entry may be the last owner, and is
+        // under a look otherwise.
         drop(watched);
     }
 
@@ -114,6 +116,7 @@ impl ResourceWatch {
         round.watched.insert(id, Arc::new(Mutex::new(watched)));
         if !round.walking {
             round.walking = true;
+            // Weak, so that the task ends with the backend and does not keep it.
             tokio::spawn(walk(Arc::downgrade(&self.0)));
         }
     }
@@ -175,6 +178,8 @@ async fn walk(round: Weak<Mutex<WatchRound>>) {
         };
         let watched: Vec<_> = {
             let mut round = lock(&round);
+            // Said under the same lock under which the next one is added, so that either we see it
+            // or it starts a walk anew.
             round.walking = !round.watched.is_empty();
             if !round.walking {
                 return;
@@ -185,6 +190,8 @@ async fn walk(round: Weak<Mutex<WatchRound>>) {
                 .map(|(id, watched)| (id.clone(), Arc::clone(watched)))
                 .collect()
         };
+        // Counting a tree reads a disk for seconds at times; no thread of the runtime waits for
+        // that.
         let looked = tokio::task::spawn_blocking(move || look_at_all(watched)).await;
         for id in looked.unwrap_or_default() {
             lock(&round).watched.remove(&id);
@@ -247,6 +254,7 @@ impl WatchedSandbox {
             EndReason::TcpBuffers => "TCP buffers",
         };
         tracing::warn!(sandbox = %self.folder.id, limit, "stopped at its limit");
+        // Before the kill: whoever sees it end asks why at once.
         if let Err(error) = self.folder.note_ended(ended) {
             tracing::warn!(sandbox = %self.folder.id, %error, "the reason could not be kept");
         }
@@ -325,6 +333,8 @@ impl WatchedMemory {
         let grown = unowned - self.owned_by_nobody;
         let most = resident.own + grown.max(resident.shared);
         if most < self.limit {
+            // The exact look opens every descriptor of every process; it is spared as long as the
+            // worst case is within the limit.
             return most;
         }
         // No device to ask about: files on disk are no memory.

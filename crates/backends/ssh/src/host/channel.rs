@@ -90,6 +90,8 @@ impl SshChannel {
                 None => (gather(&mut self.stdout).await, String::new()),
             }
         };
+        // All three at once: whoever waits for one of the pipes first may wait for a program that
+        // waits for another.
         let ((), (out, err)) = tokio::join!(feed, listen);
         let code = self.child.wait().await.ok().and_then(|end| end.code());
         (ScriptResult { code, out, err }, self.place)
@@ -117,6 +119,8 @@ impl SshChannel {
 
     /// From here on the bytes are somebody else's.
     pub(super) fn into_link(mut self) -> Self {
+        // Read on and thrown away: a pipe that nobody empties would hold up the link when the
+        // server has much to say.
         if let Some(mut stderr) = self.stderr.take() {
             tokio::spawn(async move {
                 let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;

@@ -65,8 +65,11 @@ impl SshConnection {
         else {
             return Err(failed(io::ErrorKind::BrokenPipe.into()));
         };
+        // The local command's line: it is run once the login is done, when the socket takes
+        // channels.
         let stands = timeout(LOGIN_TIMEOUT, stdout.read_u8()).await;
         if !matches!(stands, Ok(Ok(_))) {
+            // The client ends by this, so that what it said comes to an end as well.
             drop(leash);
             let said = timeout(Duration::from_secs(2), gather(&mut stderr)).await;
             return Err(not_connected(config, &said.unwrap_or_default()));
@@ -90,6 +93,7 @@ impl SshConnection {
 
     /// Room for one channel more, if there is.
     pub(super) fn enter(self: &Arc<Self>) -> Option<ChannelPermit> {
+        // Never waited for: where this one is full another connection is made.
         let permit = Arc::clone(&self.room).try_acquire_owned().ok()?;
         Some(ChannelPermit {
             connection: Arc::clone(self),
@@ -133,6 +137,8 @@ impl ChannelPermit {
         let Some(permit) = self.permit.take() else {
             return false;
         };
+        // Forgotten and not given back: the server allows fewer channels than we thought, and from
+        // now on we count by that.
         permit.forget();
         self.connection.capacity.fetch_sub(1, Ordering::SeqCst) > 1
     }
@@ -173,6 +179,7 @@ pub(super) async fn gather(from: &mut (impl AsyncRead + Unpin)) -> String {
 
 /// A user who wants every key to be known beforehand keeps that.
 async fn wants_strict_checking(config: &SshConfig) -> bool {
+    // By the client itself, as only it knows which of the user's files hold and in which order.
     let Ok(shown) = config.show().output().await else {
         return false;
     };

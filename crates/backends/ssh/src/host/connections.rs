@@ -19,6 +19,7 @@ pub(super) struct SshConnections(Arc<Mutex<Vec<Arc<SshConnection>>>>);
 impl SshConnections {
     /// Who comes while a connection is being made waits for that one.
     pub(super) async fn enter(&self, config: &SshConfig) -> Result<ChannelPermit, BackendError> {
+        // Held while a connection is made, or ten who come at once would each make one.
         let mut all = self.0.lock().await;
         all.retain(|connection| !connection.is_gone());
         loop {
@@ -26,6 +27,7 @@ impl SshConnections {
                 return Ok(place);
             }
             let connection = Arc::new(SshConnection::open(config).await?);
+            // Weak, both of them: this task must keep neither a connection nor the pool alive.
             let (pool, new) = (Arc::downgrade(&self.0), Arc::downgrade(&connection));
             tokio::spawn(close_when_idle(pool, new));
             all.push(connection);

@@ -132,6 +132,8 @@ impl ProgramUpload {
                 remedy: "give the account a home folder that it can write to".to_owned(),
             });
         }
+        // Before anything else that was said there: in a folder that others can write to, none of
+        // it can be believed.
         if has("foreign") || has("open") {
             let to = config.destination();
             return Ok(UploadCheck::Refused {
@@ -150,6 +152,8 @@ impl ProgramUpload {
         }
         let sum = lines.iter().find_map(|line| line.strip_prefix("sum "));
         match sum {
+            // Checked and run: a program that is whole may still be of no use, as where the folder
+            // is mounted `noexec`.
             Some(sum) if sum.starts_with(&self.sum) && has(RAN) => Ok(UploadCheck::Ready),
             // It is whole and does not run: a folder mounted `noexec`, for example.
             Some(sum) if sum.starts_with(&self.sum) => {

@@ -137,6 +137,8 @@ impl SshState {
         loop {
             let place = self.connections.enter(&self.config).await?;
             if let RemoteProgram::Nothing(why) = self.placed(&place.connection).await? {
+                // Given back first: the plain shell opens channels of its own, and on a server that
+                // allows one it would wait for this.
                 drop(place);
                 tracing::debug!(%why, "by a plain shell");
                 return PlainHost(self).answer(order).await;
@@ -179,6 +181,8 @@ impl SshState {
         loop {
             let channel = self.open(line).await?;
             match timeout(ORDER_TIMEOUT, channel.finish(input)).await {
+                // ssh's own word for a failure of the connection; the line itself ends with another
+                // number.
                 Ok((said, place)) if said.code == Some(255) => self.not_served(&said, place)?,
                 Ok((said, _)) => return Ok(said),
                 Err(_) => {
@@ -224,6 +228,8 @@ impl SshState {
                 UploadCheck::Refused { what, remedy } => {
                     return Err(BackendError::Unavailable { what, remedy });
                 }
+                // Once: a host on which what arrives is never what was sent would have us send it
+                // for ever.
                 UploadCheck::Absent if uploaded => {
                     let why = "what arrived there is not what was sent";
                     return Err(trouble::not_answered(&self.config, why));
@@ -254,6 +260,8 @@ impl SshState {
         line: &str,
         input: &[u8],
     ) -> Result<ScriptResult, BackendError> {
+        // Beside the count: whoever waits for the program holds a place already, and there may be
+        // no second one.
         let channel = SshChannel::open(&self.config, ChannelPermit::beside(connection), line)?;
         match timeout(ORDER_TIMEOUT, channel.finish(input)).await {
             Ok((said, place)) if said.code == Some(255) => {

@@ -32,6 +32,7 @@ impl RemoteFolder {
     /// tells others that somebody is at it.
     pub(super) fn make(&self, lodging: &RemoteSandbox) -> io::Result<OwnedFd> {
         private().recursive(true).create(ALL)?;
+        // Fails where it exists: this decides between two, before either has a lock.
         private().create(&self.0)?;
         let lock = self.open()?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
@@ -67,6 +68,7 @@ impl RemoteFolder {
         let partial = self.0.join("life.partial");
         let text = postcard::to_stdvec(process).map_err(io::Error::other)?;
         fs::write(&partial, text)?;
+        // Whole or not at all: by half of it nobody would find the process again.
         fs::rename(partial, self.0.join("life"))
     }
 

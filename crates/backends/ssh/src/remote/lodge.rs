@@ -44,6 +44,7 @@ pub(super) fn connect(id: &SandboxId) -> Result<UnixStream, RemoteTrouble> {
 pub(super) fn resume(lodging: &RemoteSandbox) -> Result<UnixStream, RemoteTrouble> {
     let folder = RemoteFolder::of(&lodging.id);
     let _lock = locked(&folder)?.ok_or(RemoteTrouble::NoSuchSandbox)?;
+    // Under the lock: another may have brought it back while we waited for it.
     match folder.living() {
         Some(_) => folder.connect().map_err(at("reach the warden")),
         None => start(lodging, &folder),
@@ -106,6 +107,8 @@ fn start(lodging: &RemoteSandbox, folder: &RemoteFolder) -> Result<UnixStream, R
     let socket = folder.listen().map_err(at("make the socket"))?;
     let process = spawn(lodging, folder, socket.into()).map_err(at("start the warden"))?;
     folder
+        // Written down before there is a link: a warden that nobody wrote down can be found by its
+        // mark alone.
         .note_life(&process)
         .map_err(at("write the warden's process down"))?;
     folder.connect().map_err(at("reach the warden"))
@@ -132,6 +135,7 @@ fn spawn(
     let workdir = lodging.workdir.as_deref().map(std::path::Path::new);
     let child = command
         .envs(lodging.env.iter().map(|(name, value)| (name, value)))
+        // Set last, over whatever the sandbox's own variables say: by this it is found and ended.
         .env(mark(&lodging.id).0, mark(&lodging.id).1)
         .current_dir(workdir.unwrap_or(&own))
         .stdin(Stdio::from(socket))

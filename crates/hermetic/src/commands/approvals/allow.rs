@@ -63,6 +63,8 @@ pub(super) fn run(
     };
     app::audit(config)?.append(&event, SystemClock.now())?;
     replace(&path, &after)?;
+    // Read as the gateway will read it: a file that was changed by its lines may say something else
+    // now.
     if !load(cli).is_ok_and(|config| {
         config
             .approvals()

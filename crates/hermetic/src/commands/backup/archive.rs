@@ -83,6 +83,7 @@ pub(super) fn read(
             return Err(format!("{name} in it is no ordinary file"));
         }
         if name.starts_with(manifest::NAME) {
+            // Nobody reads what was put behind it.
             return compare(&name, &mut entry, &seen);
         }
         if manifest::place_of(&name).is_none() || seen.iter().any(|file| file.name == name) {

@@ -55,12 +55,15 @@ impl NewFile {
 
     /// Gives it its name, over nothing that somebody put there meanwhile.
     pub(super) fn keep(self) -> io::Result<u64> {
+        // Before it has its name: by its name it is whole, also after a power cut.
         self.file.sync_all()?;
         let bytes = self.file.metadata()?.len();
         match &self.aside {
             Some(aside) => fs::hard_link(aside, &self.path)?,
             None => {
                 let open = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                // By its path in /proc: a link from the descriptor alone (AT_EMPTY_PATH) takes a
+                // capability.
                 rustix::fs::linkat(CWD, open, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)?;
             }
         }

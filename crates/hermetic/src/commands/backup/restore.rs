@@ -160,6 +160,7 @@ async fn put_back(
             "add --replace to move that aside, or restore into another --home",
         ));
     }
+    // Within the home, as a rename across file systems would be a copy and could end half-way.
     let stage = RestoreStage::begin(root)?;
     stage.take_out(file, args)?;
     bring_up_to_date(&stage, manifest).await?;
@@ -246,6 +247,7 @@ impl RestoreStage {
         if args.copy {
             let path = self.state().join("installation");
             let name = format!("{}\n", InstallationId::random());
+            // Gone first, as `write` writes over nothing.
             let renamed = fs::remove_file(&path).and_then(|()| write(&path, &mut name.as_bytes()));
             renamed.map_err(|error| CommandFailure::file("write", &path, &error))?;
         }
@@ -268,6 +270,8 @@ impl RestoreStage {
         for entry in fs::read_dir(self.home()).into_iter().flatten().flatten() {
             moves.make(&entry.path(), &home.root().join(entry.file_name()))?;
         }
+        // Its files are on the disk by name before the folder gets the name that makes it an
+        // installation.
         let synced = File::open(self.state()).and_then(|folder| folder.sync_all());
         synced.map_err(|error| CommandFailure::file("write", &self.state(), &error))?;
         // Empty but for these, or moved aside above. What somebody put there meanwhile stops the next step.
@@ -332,6 +336,7 @@ impl UndoableMoves {
 
 impl Drop for UndoableMoves {
     fn drop(&mut self) {
+        // In the opposite order: a later move may stand where an earlier one made room.
         for (from, to) in self.0.iter().rev() {
             if let Err(error) = fs::rename(to, from) {
                 tracing::error!(%error, was = %from.display(), is = %to.display(), "not moved back");

@@ -101,6 +101,7 @@ impl LineEditor {
             return;
         }
         self.is_asked = true;
+        // Before the wake-up: who is woken compares with it at once.
         self.shared.asked_at.store(self.heard, Ordering::SeqCst);
         // Fails where the reader has ended, which its channel tells.
         let _ = self.wake.write_all(b"?");
@@ -146,6 +147,7 @@ impl TerminalReader {
             let [input, wake] = wanted;
             (!input.revents().is_empty(), !wake.revents().is_empty())
         };
+        // Before the input: what the terminal has now is a part of the line that is to be edited.
         if is_asked {
             self.wakes.read_exact(&mut [0]).ok()?;
             // What was typed during the turn and nobody has heard yet is the answer.

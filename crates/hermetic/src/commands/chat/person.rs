@@ -119,6 +119,7 @@ impl TerminalPerson {
         screen: &TurnScreen,
     ) -> InterruptibleEnd<T> {
         tokio::pin!(work);
+        // Questions of an earlier turn: nobody waits for their answers any more.
         self.asked.clear();
         loop {
             tokio::select! {
@@ -130,6 +131,7 @@ impl TerminalPerson {
                     stop.cancel();
                 }
                 Some(sign) = self.signs.recv() => self.see(sign, screen),
+                // Only while something is asked: whatever else is typed is for after the turn.
                 input = self.lines.recv(), if !self.asked.is_empty() => {
                     self.heard();
                     let line = match input {

@@ -152,6 +152,7 @@ async fn try_one(config: &Config, kind: BackendKind) -> Result<Vec<VerifyRow>, C
     // Made like any other.
     let sandbox = PassingSandbox::create(&backend, &spec).await?;
     let said = said_inside(&sandbox, &spec, gate.as_ref(), trial).await;
+    // Before what was said is looked at: one that said nothing has to go as well.
     sandbox.destroy().await?;
     let leaves = matches!(spec.network, NetworkMode::Proxied { .. });
     Ok(judge(kind, &said?, leaves.then_some(&stage)))

@@ -37,6 +37,7 @@ pub(in crate::commands) async fn run(
     let input = tokio::spawn(feed(running.stdin()));
     let ended = follow(running, sandbox.kind()).await;
     input.abort();
+    // Before anybody says how it ended: on a raw terminal a line begins where the last one stopped.
     drop(raw);
     ended
 }

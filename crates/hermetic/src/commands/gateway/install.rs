@@ -160,6 +160,7 @@ pub(crate) fn uninstall(cli: &CommandLine) -> Result<ExitReason, CommandFailure>
         ));
     }
     needs_systemd(service.keeper)?;
+    // While its file is there, which says what there is to undo.
     service.tell(&["disable", "--now"])?;
     let (path, sandboxes) = places(&service)?;
     // One that an older version installed has none.

@@ -65,6 +65,8 @@ impl PatientStart {
         let mut tries_with_room = usize::from(self.has_waited);
         loop {
             let failure = match attempt().await {
+                // Another failure is told at once, unless there is no room: then nobody knows which
+                // of the two it was.
                 Ok(done) => return Ok(Some(done)),
                 Err(failure) => failure,
             };

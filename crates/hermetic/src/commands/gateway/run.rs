@@ -58,6 +58,8 @@ pub(crate) fn run(cli: &CommandLine, args: &GatewayRunArgs) -> Result<ExitReason
     let chronicle = Arc::new(StateRecorder::begin(lock, state, args.detached));
     let living = live(&config, &resolved, &chronicle, start, stop).instrument(span);
     let ended = runtime.block_on(living);
+    // Before the description says that it ended: no task of it is at work by then, and none holds
+    // the recorder.
     drop(runtime);
     if let Some(chronicle) = Arc::into_inner(chronicle) {
         chronicle.end(&ended);
@@ -73,6 +75,7 @@ async fn begin(
     state: &GatewayState,
     open_files: u64,
 ) -> Result<Option<(GatewayLock, PatientStart, CancellationToken)>, CommandFailure> {
+    // Before the lock is tried: also a start that waits for room has to end when it is told to.
     let stop = stop_on_signal().map_err(|error| {
         CommandFailure::new(
             format!("cannot wait for signals: {error}"),

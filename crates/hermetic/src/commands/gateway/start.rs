@@ -145,6 +145,7 @@ fn wait(child: &mut Child, patience: Duration) -> StartOutcome {
         return StartOutcome::TooLong;
     };
     let (tell, told) = mpsc::channel();
+    // In a thread: a read of a pipe knows no timeout, a channel does.
     thread::spawn(move || {
         let mut line = String::new();
         let _ = BufReader::new(stdout).read_line(&mut line);
@@ -152,6 +153,7 @@ fn wait(child: &mut Child, patience: Duration) -> StartOutcome {
     });
     match told.recv_timeout(patience) {
         Ok(true) => StartOutcome::Ready,
+        // Its output has ended without the word, so it has ended or is about to.
         Ok(false) => StartOutcome::Ended(match child.wait() {
             Ok(status) => format!("ended ({status})"),
             Err(error) => format!("was lost ({error})"),

@@ -60,6 +60,7 @@ impl StateRecorder {
         }
         let is_degraded = state.parts.values().any(|health| !health.is_ok());
         match (before, state.stage) {
+            // After it was written down: whoever hears of it may look at the description at once.
             (LifeStage::Starting, LifeStage::Running) => self.ready(),
             // It waits for room, as long as that takes; systemd would end it for being late.
             (LifeStage::Starting, LifeStage::Starting) if is_degraded => {

@@ -27,6 +27,7 @@ pub(super) fn start(health: &TcpListener) -> Option<JoinHandle<()>> {
 async fn watch(every: Duration, address: SocketAddr, tell: impl Fn()) {
     let mut answered = false;
     loop {
+        // A quarter to ask and a quarter to sleep: at the worst two rounds fit into one period.
         match timeout(every / 4, ask(address)).await {
             Ok(Ok(())) => {
                 answered = true;

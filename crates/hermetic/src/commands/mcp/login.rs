@@ -44,6 +44,7 @@ pub(super) async fn log_in(cli: &CommandLine, name: &str) -> Result<ExitReason, 
     let file = app::login_file(&config, name);
     let failed = |error: LoginError| CommandFailure::caused(&error, remedy(&error));
     let http = AuthorityClient::new(config.gateway().proxy.as_ref()).map_err(failed)?;
+    // Before the login begins, as its port is a part of what the authorization server is told.
     let listener = RedirectListener::open(settings).await.map_err(failed)?;
     let clock = SystemClock::shared();
     let attempt = LoginAttempt {

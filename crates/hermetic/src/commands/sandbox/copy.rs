@@ -184,6 +184,7 @@ async fn fetch_folder(
         }
         tally.entry()?;
         let mut builder = DirBuilder::new();
+        // Fails where anything is there, a link that leads elsewhere as well.
         let made = builder.mode(0o755).create(&into);
         made.map_err(|error| not_written(&into, &error))?;
         let entries = warden.list_dir(PathAt::resolved(folder.0.clone()));
@@ -218,6 +219,7 @@ async fn fetch(
         .map_err(|error| lost(&error))?;
     // No bit that lends rights crosses over.
     let mode = reader.metadata().mode & 0o777 | 0o600;
+    // Over nothing that is there, and through no link.
     let new = OpenOptions::new()
         .write(true)
         .create_new(true)

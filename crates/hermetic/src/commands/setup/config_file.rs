@@ -58,6 +58,8 @@ impl StagedHome {
         let folder = root.join(format!("{STAGED}{}", std::process::id()));
         let mut builder = DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(&folder);
+        // Before it is looked whether the folder could be made: whatever is there of it goes with
+        // this.
         let staged = Self {
             inputs: ConfigInputs {
                 home: HomeFolder::at(&folder),

@@ -70,6 +70,8 @@ impl RoomCipher {
     ) -> Result<Self, CipherError> {
         let user: OwnedUserId = user.try_into().map_err(CipherError::keys)?;
         let device_id = OwnedDeviceId::from(device);
+        // Before the first keys are made: there must never be keys whose device another process
+        // cannot name.
         let kept = state.save(DEVICE_KEY, device, SaveDurability::OnDisk).await;
         kept.map_err(CipherError::keys)?;
         let store = DeviceKeyStore::new(DeviceRows::new(state, device), clock);
@@ -98,6 +100,8 @@ impl RoomCipher {
         let devices: DeviceLists = field(answer.get("device_lists"));
         let counts: BTreeMap<OneTimeKeyAlgorithm, UInt> =
             field(answer.get("device_one_time_keys_count"));
+        // Absent and empty are different: absent says that the homeserver knows no such keys, and
+        // empty that ours was used and another one is due.
         let unused = answer.get("device_unused_fallback_key_types");
         let unused: Option<Vec<OneTimeKeyAlgorithm>> = unused.map(|unused| field(Some(unused)));
         let changes = EncryptionSyncChanges {
@@ -105,6 +109,8 @@ impl RoomCipher {
             changed_devices: &devices,
             one_time_keys_counts: &counts,
             unused_fallback_keys: unused.as_deref(),
+            // Whoever polls keeps the position, once all of the answer is stored. A second one here
+            // could disagree with it.
             next_batch_token: None,
         };
         let settings = self.decryption();
@@ -214,6 +220,8 @@ impl RoomCipher {
             .decrypt_room_event(&raw, id, &self.decryption())
             .await;
         let decrypted = decrypted.map_err(|error| match error {
+            // Apart from all others: it says nothing about the event, which is read again once the
+            // store answers.
             MegolmError::Store(error) => Undecryptable::Store(CipherError::keys(error)),
             MegolmError::MissingRoomKey(_) => Undecryptable::NoKey,
             MegolmError::SenderIdentityNotTrusted(_) => Undecryptable::Untrusted,
@@ -266,6 +274,8 @@ impl RoomCipher {
         if is_known && own.is_some_and(|own| own.is_cross_signed_by_owner()) {
             return Ok(Vec::new());
         }
+        // Without a reset: another identity in place of one that is there would undo what people
+        // verified of us.
         let requests = self.machine.bootstrap_cross_signing(false).await;
         let requests = requests.map_err(CipherError::keys)?;
         KeyRequest::bootstrap(&requests)

@@ -91,6 +91,8 @@ impl KeyRequest {
             id: id.to_owned(),
             kind: KeyRequestKind::Claim,
             route: MatrixRoute::post(&["keys", "claim"]),
+            // Milliseconds that the homeserver may wait for other homeservers: one that is away
+            // must not keep us from speaking with those who are there.
             body: json!({ "one_time_keys": claim.one_time_keys, "timeout": 10_000 }),
         }
     }

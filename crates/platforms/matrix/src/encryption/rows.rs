@@ -128,10 +128,13 @@ impl DeviceRows {
     }
 
     fn key(&self, name: &str) -> String {
+        // By the device: keys of one that was logged out must never be taken for those of the next.
         format!("{PREFIX} {} {name}", self.device)
     }
 
     fn part(&self, name: &str, part: usize) -> String {
+        // With another beginning, so that whoever loads all rows of a kind does not take parts for
+        // values.
         format!("{PREFIX}-part {} {part} {name}", self.device)
     }
 }

@@ -110,6 +110,8 @@ impl DeviceKeyStore {
         if new == 0 || so_far < TIDY_AFTER {
             return Ok(());
         }
+        // Set back first: where the tidying fails, it is tried again after as many rows, and not
+        // with every message from now on.
         self.since_tidied.store(0, Ordering::Relaxed);
         let mut changes = RowChanges::default();
         for (prefix, most) in [(ROOM_KEYS, MOST_ROOM_KEYS), (HASHES, MOST_HASHES)] {
@@ -385,6 +387,8 @@ impl CryptoStore for DeviceKeyStore {
     }
 
     async fn get_user_devices(&self, user: &UserId) -> Kept<HashMap<OwnedDeviceId, DeviceData>> {
+        // The space ends the name: without it `@a:b.c` would have the devices of `@a:b.com` as
+        // well.
         let rows = self.rows.load_all(&format!("{DEVICES}{user} ")).await?;
         let devices = rows.into_iter().map(|(_, device)| device);
         let named = devices.map(|device: DeviceData| (device.device_id().to_owned(), device));

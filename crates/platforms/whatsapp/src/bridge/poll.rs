@@ -70,6 +70,8 @@ impl<'a> BridgePoller<'a> {
                 () = stop.cancelled() => return None,
                 Some((polled, is_stored)) = self.open.next(), if !self.open.is_empty() => {
                     match is_stored {
+                        // Only now: until the gateway has it, this is the one copy that survives
+                        // us.
                         true => self.bridge.forget(&polled).await,
                         false => {
                             // Whoever could not store it is not asked again at full speed.
@@ -93,6 +95,7 @@ impl<'a> BridgePoller<'a> {
 
     async fn poll(&mut self) {
         if !self.has_begun {
+            // Before the first question, so that what an earlier process left comes first.
             self.has_begun = self.take_up().await;
         }
         let looked = self.look().await;
@@ -172,6 +175,7 @@ impl<'a> BridgePoller<'a> {
                 return None;
             }
         };
+        // Under the message's own name: one that is handed over twice is kept once.
         let key = format!("{PREFIX}{}", raw.message_id);
         let reader = BridgeReader {
             account: &self.bridge.account,

@@ -117,6 +117,7 @@ impl WhatsAppBridge {
         if let Some(caption) = &file.caption {
             body["caption"] = json!(to_whatsapp(caption.as_str()));
         }
+        // `lent` lives until this is answered: the bridge reads the file meanwhile.
         let sent = self.post("/send-media", &body).await;
         sent.map_err(SendError::from)
     }
@@ -177,6 +178,8 @@ impl LentFile {
             "{:016x}.{ending}",
             getrandom::u64().map_err(io::Error::other)?
         );
+        // Before there is a file, so that one which could be written only in part is removed as
+        // well.
         let lent = Self(folder.join(name));
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
@@ -200,6 +203,8 @@ fn open_within(folders: &[PathBuf], path: &Path) -> io::Result<(File, u64)> {
     if !folders.any(|folder| real.starts_with(folder)) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
+    // By the name that was looked at, and not by the one that was asked for: a link that is turned
+    // meanwhile leads nowhere else.
     let file = File::open(real)?;
     let about = file.metadata()?;
     match about.is_file() {
@@ -212,6 +217,7 @@ fn open_within(folders: &[PathBuf], path: &Path) -> io::Result<(File, u64)> {
 fn chunks(file: File, limit: u64) -> AttachmentStream {
     stream::unfold(Some((file, limit)), move |state| async move {
         let (mut file, left) = state?;
+        // Aside: a disk that is slow would hold up everybody else on this thread.
         let read = spawn_blocking(move || {
             let mut chunk = vec![0; CHUNK];
             let count = file.read(&mut chunk)?;

@@ -58,6 +58,7 @@ async fn take(
     headers: HeaderMap,
     body: Bytes,
 ) -> StatusCode {
+    // Over the bytes as they came, before anything is read from them.
     if !signature::is_signed(&headers, &body, &cloud.app_secret) {
         if let Some(refused) = cloud.refusals.refuse() {
             warn!(account = %cloud.account, rule = "notification signature", refused, "refused");
@@ -65,6 +66,8 @@ async fn take(
         return StatusCode::FORBIDDEN;
     }
     let Ok(body) = serde_json::from_slice::<Value>(&body) else {
+        // Taken all the same: Meta would repeat it for a week, and it would be no more readable
+        // then.
         warn!(account = %cloud.account, "meta posted something that is no JSON; skipped");
         return StatusCode::OK;
     };
@@ -84,6 +87,8 @@ impl WhatsAppCloud {
         let mut all = true;
         for number in self.numbers() {
             let notification = CloudNotification::read(body, &number.phone_number_id);
+            // All of them in any case: one number that is not stored must not keep the others from
+            // being heard; what is stored is known when the body comes again.
             all &= number.store(notification).await?;
         }
         Ok(all)
@@ -118,6 +123,8 @@ impl WhatsAppCloud {
         for posted in notification.messages {
             let id = posted.message.id.clone();
             if let Some(written) = posted.message.written()
+                // Before it is looked up among those that were stored: this is for what the store
+                // has forgotten.
                 && self.newest.is_stale(written, self.now()).await?
             {
                 warn!(account = %self.account, update = %id, rule = "age of a message", "refused");
@@ -132,6 +139,8 @@ impl WhatsAppCloud {
                 }
             }
         }
+        // Waited for only when all of the body is handed out: the gateway writes them down
+        // together.
         let mut all = true;
         for (id, counterfoil) in open {
             match counterfoil.signed().await {

@@ -166,6 +166,7 @@ impl PostedCloudMessage {
             is_bot: false,
             roles: Vec::new(),
         };
+        // Who changed it is told by the outer message alone: what stands within could name anybody.
         if let Some(edit) = self.message.edit.take() {
             let incoming = self.changed(edit)?.event(origin, reader)?;
             return match incoming {

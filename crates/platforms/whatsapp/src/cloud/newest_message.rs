@@ -45,6 +45,7 @@ impl NewestMessage {
     ) -> Result<bool, AdapterStateError> {
         let mut seen = self.seen().await?.lock().await;
         let is_old = |by: Timestamp| written < by.minus(OLDEST_TAKEN);
+        // Both, because a machine whose clock is years ahead would otherwise hear nobody any more.
         if is_old(now) && is_old(seen.newest) {
             return Ok(true);
         }
@@ -52,6 +53,7 @@ impl NewestMessage {
         if seen.newest > seen.saved.plus(SAVED_BEHIND) {
             let text = seen.newest.seconds().to_string();
             self.state.save(KEY, &text, SaveDurability::Soon).await?;
+            // Only when it is kept: where that fails, the next message tries again.
             seen.saved = seen.newest;
         }
         Ok(false)

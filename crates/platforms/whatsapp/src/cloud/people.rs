@@ -99,6 +99,8 @@ impl CloudPeople {
             others.map(|(other, _)| other.clone()).collect()
         };
         for other in before {
+            // The disk first: a note that is gone from memory alone would be back after a restart,
+            // and the number would be two people's.
             self.state.remove(&key(&other)).await?;
             lock(known).remove(&other);
         }

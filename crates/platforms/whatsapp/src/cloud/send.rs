@@ -58,6 +58,8 @@ impl WhatsAppCloud {
             let texts = texts.map(|part| requests::text(&to_whatsapp(part.as_str())));
             for content in texts.chain(with_choices(place, last, &reply.buttons)) {
                 self.send_one(place, content, refers, &mut sent).await?;
+                // Only the first shows what it answers. The key stays: whichever of them is lost,
+                // the delivery is.
                 refers.reply_to = None;
             }
             Ok(sent)
@@ -92,6 +94,8 @@ impl WhatsAppCloud {
         refers: References<'_>,
     ) -> Result<MessageId, SendFailure> {
         let recipient = CloudRecipient::of(place)?;
+        // Before it is sent: the first word about it may come by the webhook before the answer
+        // does.
         let status = self.statuses.expect(&place.chat, refers.key);
         let mark = Some(status.mark());
         let body = requests::message(&recipient, content, refers.reply_to, mark);
@@ -100,6 +104,8 @@ impl WhatsAppCloud {
                 self.graph.post::<CloudSent>(&self.messages, &body)
             })
             .await;
+        // Taken is not delivered: Meta says of a closed window only afterwards, so the first word
+        // is waited for.
         let told = match taken {
             Ok(sent) => status.wait(self.timing.status).await.map(|()| sent),
             Err(GraphCallError::Refused(refusal)) => Err(refusal),
@@ -135,6 +141,8 @@ impl WhatsAppCloud {
                 return;
             }
         };
+        // Behind the note, which is what says whether it is the first: two that are lost at once
+        // pay for one template.
         let template = self.template.as_ref().filter(|_| is_first);
         let Some(template) = template.filter(|_| refusal.code == WINDOW_CLOSED) else {
             return;

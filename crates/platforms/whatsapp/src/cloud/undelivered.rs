@@ -47,6 +47,8 @@ impl UndeliveredNotes {
             code,
             can_be_told: false,
         };
+        // On the disk first: what is in memory alone would be forgotten by a restart, and nobody be
+        // told.
         let before = lock(notes).insert(chat.clone(), note);
         Ok(before.is_none_or(|before| before.can_be_told))
     }
@@ -76,6 +78,7 @@ impl UndeliveredNotes {
 
     /// They were told.
     pub(crate) async fn told(&self, chat: &ChatId) -> Result<(), AdapterStateError> {
+        // Here the disk first as well: it may be said twice, and is never forgotten unsaid.
         self.state.remove(&format!("{PREFIX}{chat}")).await?;
         lock(self.notes().await?).remove(chat);
         Ok(())

@@ -88,6 +88,8 @@ async fn once(pool: &PgPool, statements: &[SqlStatement]) -> Attempt {
         Ok(connection) => connection,
         Err(error) => return Attempt::Failed(error),
     };
+    // Its number is asked for before anything is written: afterwards there may be nobody left to
+    // ask.
     let transaction = match within(begin(&mut connection)).await {
         Ok(transaction) => transaction,
         Err(error) => return failed(connection, error),
@@ -99,6 +101,8 @@ async fn once(pool: &PgPool, statements: &[SqlStatement]) -> Attempt {
     match within(plain(&mut connection, "COMMIT")).await {
         Ok(()) => Attempt::Committed(written),
         Err(error) => {
+            // Closed in any case: a connection whose commit failed may be in any state, and the
+            // next write must not find out which.
             connection.close_on_drop();
             match PostgresFailure::of(&error) {
                 // Said instead of a commit: there was none.
@@ -154,6 +158,8 @@ async fn run_all(
         .filter_map(SqlStatement::lock_name)
         .collect();
     locks.sort_unstable();
+    // Before all statements, and not each before its own: two writes that take the same two locks
+    // in another order would wait for each other.
     locks.dedup();
     for lock in locks {
         let locked = sqlx::query("SELECT pg_advisory_xact_lock($1, hashtext($2))");

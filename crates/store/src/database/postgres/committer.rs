@@ -80,7 +80,10 @@ impl PostgresCommitter {
     async fn run(mut self) {
         let mut is_open = true;
         while is_open || !self.under_way.is_empty() || !self.ready.is_empty() {
+            // No more than there are connections: what begins beyond that would only wait in the
+            // pool, where it can time out.
             let has_room = self.under_way.len() < WRITERS as usize;
+            // What was handed in before goes before what comes now.
             if has_room && let Some(next) = self.ready.pop_front() {
                 self.begin(next);
                 continue;
@@ -108,6 +111,7 @@ impl PostgresCommitter {
         let pool = self.pool.clone();
         self.under_way.spawn(async move {
             let ended = match write.doubt.take() {
+                // Never the statements again while it is in doubt: they may have been committed.
                 Some(doubt) => settle(&pool, doubt).await,
                 None => attempt(&pool, &write.job.statements).await,
             };
@@ -147,6 +151,8 @@ impl PostgresCommitter {
         let since = *write.doubtful_since.get_or_insert_with(Instant::now);
         let waits =
             write.job.without_room == WithoutRoom::Wait && self.may_wait.load(Ordering::SeqCst);
+        // Whoever may not wait is told at last that it failed, although it may be there: a caller
+        // that hangs is worse than one that asks again.
         if waits || since.elapsed() < MOST_DOUBT {
             write.doubt = Some(doubt);
             self.waiting.push(write);

@@ -30,6 +30,8 @@ const SCHEMA_LOCK: i64 = 0x4865_726d_6574_6963;
 
 /// Brings it up to date; one process at a time.
 pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), MigrateError> {
+    // By the session, not by a transaction: each migration is a transaction of its own, and all of
+    // them have to be under one lock.
     lock(connection, "SELECT pg_advisory_lock($1)").await?;
     let migrated = migrate_alone(connection).await;
     // A connection that broke has no lock left to give back.

@@ -50,6 +50,8 @@ impl Database {
         let mut first = options.clone().connect().await.map_err(unreachable)?;
         let migrated = migrate(&mut first).await;
         migrated.map_err(|source| OpenError::migrating_postgres(address, source))?;
+        // It has none of the bounds of `session`, which a long migration could not keep; nothing
+        // else is to run on it.
         let _ = first.close().await;
         let writers = pool(session(options.clone(), "off"), WRITERS);
         let writer = PostgresCommitter::start(writers, clock);

@@ -25,6 +25,8 @@ pub(super) async fn apply(
     // What is removed goes last: until then every text is somewhere.
     let (written, removed): (Vec<&PatchDraft>, Vec<_>) =
         drafts.iter().partition(|draft| draft.new.is_some());
+    // What is written is compared by the warden as it takes its place; a removal knows no version,
+    // so it is looked at here.
     for draft in &removed {
         draft.check_unchanged(session).await?;
     }
@@ -33,6 +35,7 @@ pub(super) async fn apply(
         match draft.write_aside(session).await {
             Ok(file) => aside.push(file),
             Err(failed) => {
+                // What was written aside goes first: only an empty folder is removed.
                 drop(aside);
                 for draft in &written {
                     draft.remove_folders(session).await;

@@ -125,6 +125,7 @@ impl<'a> PatchChanges<'a> {
             };
             session.clear(act, &draft.place).await?;
         }
+        // Before they are written, after which the files are the agent's own.
         let stale = drafts
             .iter()
             .filter_map(|draft| session.stale_warning(&draft.place));
@@ -152,6 +153,8 @@ impl<'a> PatchChanges<'a> {
     /// The draft of this file, begun if this is the first time it is named.
     async fn open(&mut self, path: &str) -> Result<usize, FileToolFailure> {
         let place = self.session.locate(path).await?;
+        // One draft for each file, whatever it is called: of two, each would undo what the other
+        // changes.
         let same = |draft: &PatchDraft| draft.place.path == place.path;
         if let Some(at) = self.drafts.iter().position(same) {
             return Ok(at);

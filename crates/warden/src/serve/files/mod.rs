@@ -110,6 +110,8 @@ pub(crate) fn make_dir(at: &PathAt) -> Result<WardenReply, WardenFailure> {
 pub(crate) fn remove(at: &PathAt) -> Result<WardenReply, WardenFailure> {
     let (folder, name) = open_parent(at)?;
     let removed = match unlinkat(&folder, &*name, AtFlags::empty()) {
+        // Tried as a file first: a look before it could be outdated by the time of the removal.
+        // Which error a folder gives differs between file systems.
         Err(Errno::ISDIR | Errno::PERM) => unlinkat(&folder, &*name, AtFlags::REMOVEDIR),
         other => other,
     };
@@ -126,6 +128,7 @@ fn open_regular(at: &PathAt) -> Result<(OwnedFd, FileMetadata), WardenFailure> {
         return Err(refused(not_a_file(metadata.kind)));
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    // By the descriptor that was looked at: by its name it might be a pipe now.
     let file = rustix::fs::open(place::by_descriptor(&found), flags, Mode::empty())
         .map_err(|error| system("open the file", &error.into()))?;
     Ok((file, metadata))

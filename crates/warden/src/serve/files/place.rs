@@ -50,6 +50,8 @@ pub(super) fn open_parent_making(at: &PathAt) -> Result<(OwnedFd, Vec<u8>), Ward
             Err(Errno::ROFS | Errno::ACCESS | Errno::PERM) => {}
             Err(error) => return Err(system("make a directory", &error.into())),
         }
+        // Opened again from the root, so that the whole path is judged each time and not only its
+        // last step.
         folder = base.open(&so_far, flags)?;
     }
     Ok((folder, name.to_vec()))
@@ -88,6 +90,7 @@ impl PathRoot {
             Self::Anywhere => rustix::fs::openat(CWD, path, flags, Mode::empty()),
             Self::Straight => open_straight(path, flags),
             Self::Beneath(root) => {
+                // Links of `/proc` lead out of any root without being paths.
                 let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
                 openat2(root, path, flags, Mode::empty(), resolve)
             }

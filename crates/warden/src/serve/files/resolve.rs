@@ -36,6 +36,8 @@ pub(crate) fn resolve(
             Err(error) => return Err(system("follow the path", &error.into())),
         }
         match names.pop() {
+            // What `..` leads to depends on where the missing folder would be; whoever creates it
+            // could make it anything.
             Some(b"..") => return Err(refused("`..` after a folder that does not exist")),
             Some(name) => missing.insert(0, name),
             None => return Err(system("open /", &Errno::NOENT.into())),
@@ -65,6 +67,7 @@ fn absolute(warden: &WardenState, request: &ResolveRequest) -> Result<Vec<u8>, W
 }
 
 fn answer(found: &OwnedFd, missing: &[&[u8]]) -> Result<WardenReply, WardenFailure> {
+    // The kernel's own name for what was opened, in which no link is left.
     let real = std::fs::read_link(by_descriptor(found))
         .map_err(|error| system("name the file", &error))?
         .into_os_string()

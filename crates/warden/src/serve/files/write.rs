@@ -70,8 +70,11 @@ impl FileDraft {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let file = openat(
             &folder,
+            // In the same folder, as a rename across file systems would be a copy.
             &*aside,
             flags | OFlags::CLOEXEC,
+            // Ours alone until it is whole: the old file may be closed to others, and half of the
+            // new one is no less so.
             Mode::RUSR | Mode::WUSR,
         )
         .map_err(|error| system("create the file", &error.into()))?;
@@ -110,7 +113,11 @@ impl FileDraft {
     }
 
     fn publish(mut self) -> Result<(), WardenFailure> {
+        // The mode after the owner, as giving a file away clears its set-user-id bits; and before
+        // it has its name.
         fchmod(&self.file, self.mode).map_err(|error| system("set the mode", &error.into()))?;
+        // As late as can be. Between this and the rename somebody may still write; the kernel has
+        // no way to compare and rename in one.
         self.check_unchanged()?;
         renameat(&self.folder, &*self.aside, &self.folder, &*self.name)
             .map_err(|error| system("put the file in its place", &error.into()))?;

@@ -75,9 +75,11 @@ impl BashProcess {
             SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL,
         )
         .map_err(failed)?;
+        // Not sealed, as each command's text is written into it.
         let text = memfd_create("command", MemfdFlags::CLOEXEC).map_err(failed)?;
         let (stdin, lines) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
         let (status, status_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
+        // A shell that reads nothing must not hold up the warden's one thread.
         rustix::io::ioctl_fionbio(&lines, true).map_err(failed)?;
         rustix::io::ioctl_fionbio(&status, true).map_err(failed)?;
         let (output, output_theirs) = OutputSource::pipe(FrameKind::Out)
@@ -111,6 +113,7 @@ impl BashProcess {
             unparsed: Vec::new(),
             command: String::new(),
         };
+        // It waits in the pipe and is read before the first command, whenever bash is ready.
         bash.line(PREPARE).map_err(failed)?;
         Ok(bash)
     }
@@ -137,6 +140,7 @@ impl BashProcess {
     /// Hands over a command.
     pub(super) fn submit(&mut self, text: &[u8]) -> Result<(), Errno> {
         self.command = RunId::random().to_string();
+        // Or the rest of a longer command before it would follow this one.
         ftruncate(&self.text, 0)?;
         let mut written = 0;
         while written < text.len() {
@@ -145,6 +149,8 @@ impl BashProcess {
         pwrite(&self.text, &[0], written as u64)?;
         // Both sides share the position.
         seek(&self.text, SeekFrom::Start(0))?;
+        // Both lines in one write: a command that ends bash's reading must not leave the question
+        // for its status behind.
         self.line(format!(" \\builtin . /proc/self/fd/{EVALUATOR}\n{}", self.ask()).as_bytes())
     }
 
@@ -187,6 +193,7 @@ impl BashProcess {
     fn parse_status(&mut self) -> Option<i32> {
         // Nothing of ours is that long.
         if self.unparsed.len() > 1024 {
+            // A command can write here. What it writes is thrown away, but must not be collected.
             self.unparsed.clear();
         }
         while let Some(end) = self.unparsed.iter().position(|byte| *byte == b'\n') {

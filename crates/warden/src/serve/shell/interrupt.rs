@@ -73,6 +73,8 @@ impl InterruptSequence {
                 ROUND
             }
             step if step < ROUNDS => {
+                // Stopped first and looked for again: those that were forked meanwhile are killed
+                // with the rest.
                 tree::signal(&newer, Signal::STOP);
                 tree::signal(&bash.newer(), Signal::KILL);
                 bash.signal(Signal::INT);

@@ -51,6 +51,8 @@ pub(crate) async fn kill(
     warden: &Rc<WardenState>,
     name: &str,
 ) -> Result<WardenReply, WardenFailure> {
+    // Out of the table first: a command that comes now gets a new shell, and not a place behind the
+    // end of this one.
     let Some(shell) = warden.shells.0.borrow_mut().remove(name) else {
         return Err(WardenFailure {
             kind: FailureKind::NoSuchRun,
@@ -97,6 +99,8 @@ fn begin(
             errno: None,
             text: "the shell is busy with another command".into(),
         })?;
+    // Only once the shell has taken it: a run that nobody performs would be listed as going on for
+    // ever.
     warden.runs.add(Rc::clone(&run));
     Ok(run)
 }

@@ -96,6 +96,8 @@ impl ShellSession {
                     let end = self.perform(&job).await;
                     job.run.finish(end).await;
                     if let Some(bash) = &mut self.bash {
+                        // After the command's end was told: it walks over `/proc`, and nobody has
+                        // to wait for that.
                         bash.settle();
                     }
                 }
@@ -124,6 +126,7 @@ impl ShellSession {
                     Poll::Ready(ReadOutcome::Marked | ReadOutcome::Closed) | Poll::Pending => break,
                 }
             }
+            // After the output: what jobs wrote before this order belongs before it.
             orders.poll_recv(cx)
         })
         .await
@@ -170,6 +173,7 @@ impl ShellSession {
                 (status, Some(lost))
             }
             CommandOutcome::Stuck => {
+                // Asked while it lives: a process that was killed has no directory any more.
                 self.cwd = bash.cwd().or(self.cwd.take());
                 bash.signal(Signal::KILL);
                 let _ = tokio::time::timeout(STATUS_TIMEOUT, bash.processes.ended()).await;
@@ -177,6 +181,7 @@ impl ShellSession {
                 (ExitState::Signalled(9), Some(ShellLost::Stuck))
             }
         };
+        // The status may be told before all output was read: two pipes have no order between them.
         drain(bash, job, &mut buffer).await;
         let usage = usage::between(&before, &usage::so_far(&bash.processes));
         if let Some(cwd) = bash.cwd() {
@@ -267,6 +272,7 @@ async fn work(
             }
             SessionEvent::Asked(why) => {
                 cut = cut.or(why);
+                // A second interrupt does not begin anew: the steps that were taken count.
                 ending = ending.or_else(|| Some(InterruptSequence::of_command_begun(begun)));
             }
             SessionEvent::Due => {
@@ -319,12 +325,14 @@ async fn happened(
     let (mut ended, mut asked, mut timed_out) = (ended, asked, timed_out);
     let (mut due, mut look, mut swallowed) = (due, look, swallowed);
     poll_fn(|cx| {
+        // Output first, or a command that writes much could be told as over with half of it unread.
         if let Poll::Ready(ReadOutcome::Bytes(length)) = bash.output.poll_read(cx, buffer.body()) {
             return Poll::Ready(SessionEvent::Output(length));
         }
         if let Poll::Ready(status) = bash.poll_status(cx) {
             return Poll::Ready(SessionEvent::Told(status));
         }
+        // After the status: a command that exits the shell may have told one.
         if ended.as_mut().poll(cx).is_ready() {
             return Poll::Ready(SessionEvent::ShellEnded);
         }

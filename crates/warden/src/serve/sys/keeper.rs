@@ -92,6 +92,7 @@ impl StartStage {
 /// Forks a keeper and returns its pid. Everything else arrives as [`KeeperReport`]s.
 pub(crate) fn start(plan: &StartPlan<'_>) -> io::Result<i32> {
     let prepared = PreparedStart::new(plan);
+    // Before the fork, which copies it: the keeper asks by it whether its parent is still us.
     WARDEN.store(std::process::id().cast_signed(), Ordering::Relaxed);
     // SAFETY: the warden has one thread, so the child may do anything; it goes straight to `keep`,
     // which never returns.
@@ -165,14 +166,19 @@ fn keep(prepared: &PreparedStart) -> ! {
         close_all_but(&prepared.needed);
         // What the warden says before it dies goes to the gateway alone.
         libc::dup2(0, 2);
+        // Before the command exists, so that nothing it starts can get past us.
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        // Masked before the command runs: it is of the same user and may send us anything.
         mask_all_but_hangup();
         if !prepared.below_init {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGHUP, 0, 0, 0);
+            // The parent may have died before the kernel was asked to tell; then nobody tells.
             if libc::getppid() != WARDEN.load(Ordering::Relaxed) {
                 libc::_exit(0);
             }
         }
+        // Here and not in the command: it is inherited, and may not be lowered again without a
+        // capability.
         volunteer_for_oom();
 
         let mut attempt = StartAttempt {
@@ -190,7 +196,9 @@ fn keep(prepared: &PreparedStart) -> ! {
             0
         };
 
+        // The command has its own by now. A pipe that we held would not end with it.
         close_all_but(&[prepared.report]);
+        // Written by the child in our memory, behind the compiler's back.
         let stage = ptr::read_volatile(&raw const attempt.stage);
         if main < 0 || stage != 0 {
             tell(
@@ -228,6 +236,7 @@ extern "C" fn command(attempt: *mut c_void) -> c_int {
         let mut fail = |stage: StartStage| -> c_int {
             attempt.errno = *libc::__errno_location();
             attempt.stage = stage as u32;
+            // Not `exit`: the handlers and buffers are the keeper's, whose memory this is.
             libc::_exit(127)
         };
 
@@ -245,6 +254,8 @@ extern "C" fn command(attempt: *mut c_void) -> c_int {
         }
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(none.as_mut_ptr());
+        // Unmasked last: a signal before the exec would run the keeper's handler in the keeper's
+        // memory.
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
         let mut errno = libc::ENOENT;
         for program in &prepared.programs {
@@ -279,6 +290,7 @@ unsafe fn place_descriptors(descriptors: &[(RawFd, RawFd)]) -> c_int {
                 return -1;
             }
         }
+        // Everything of ours below the copies. These are closed by the exec.
         libc::close_range(3, 69, 0);
         for (place, (_, number)) in aside.iter().zip(descriptors) {
             if libc::dup2(*place, *number) < 0 {
@@ -299,6 +311,7 @@ unsafe fn wait_for_the_rest(prepared: &PreparedStart, main: i32) -> ! {
             let pid = libc::wait4(-1, &raw mut status, 0, usage.as_mut_ptr());
             if pid == main && main > 0 {
                 let usage = usage.assume_init();
+                // Those that are dead already are none that it left behind.
                 let others = reap_the_dead();
                 tell(
                     prepared,

@@ -112,9 +112,11 @@ impl PlainCommands {
             end_asked: Notify::new(),
             over: Semaphore::new(0),
         });
+        // Before the command can end: who wants to kill it must find it from the first moment on.
         self.running().insert(run.id.clone(), Arc::clone(&going));
         let ended = self.follow(&run, channel, caller, &going.end_asked).await;
         self.running().remove(&run.id);
+        // After it was taken out: whoever waited for the end finds nothing to end any more.
         going.over.close();
         match ended {
             Ok((status, cut)) => {
@@ -178,6 +180,7 @@ impl PlainCommands {
             let mut last = std::pin::pin!(last);
             let code = tokio::select! {
                 code = &mut last => code,
+                // Its output is at its end, so all that may still come is the last word.
                 () = &mut out => return last.await,
             };
             // What it left in the background may hold its output open for ever.
@@ -199,6 +202,8 @@ impl PlainCommands {
             )),
             Err(cut) => {
                 let line = format!("exec sh -c '{}'", end_marked(&run_mark(&run.id)));
+                // By a channel of its own: the command's may be stuck, and closing it ends nothing
+                // over there.
                 match self.host.line(&line, &[]).await {
                     Ok(said) if said.code == Some(0) => Ok((ExitState::Signalled(9), Some(cut))),
                     _ => Err(failure(
@@ -247,6 +252,8 @@ async fn feed(open: bool, stdin: ChildStdin, caller: &mut StandInCaller, voice: 
                 if let Some(to) = &mut stdin {
                     let _ = to.write_all(&frame.payload).await;
                 }
+                // Told even where nobody reads: the sender would otherwise wait for credit to the
+                // end of its days.
                 let taken = u32::try_from(frame.payload.len()).unwrap_or(u32::MAX);
                 voice.say(FrameKind::StdinTaken, &encode(&taken)).await;
             }

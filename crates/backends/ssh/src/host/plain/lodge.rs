@@ -43,6 +43,8 @@ impl PlainHost<'_> {
         let about = postcard::to_stdvec(lodging)
             .map_err(|error| BackendError::failed("write the sandbox down", error))?;
         let script = format!(
+            // `mkdir` without `-p` for the last part fails where the id is taken, and so decides
+            // between two who make it at once.
             "umask 077; mkdir -p \"{0}\" && mkdir \"{0}/{1}\" && cd \"{0}/{1}\" && mkdir work && \
              cat > about && : > alive",
             self.all(),
@@ -85,6 +87,8 @@ impl PlainHost<'_> {
         id: &SandboxId,
     ) -> Result<(RemoteAnswer, Option<WardenLink>), BackendError> {
         let script = format!(
+            // The mark goes before the processes: cut off in between, it is listed as one that has
+            // to be tidied up.
             "cd \"{}/{id}\" || exit 69; rm -f alive; {}",
             self.all(),
             end_marked(&sandbox_mark(id))

@@ -31,6 +31,7 @@ impl HostBait {
         let address =
             SocketAddr::from_abstract_name(BaitTarget::abstract_name(&token)).map_err(laid)?;
         let abstract_server = UnixListener::bind_addr(&address).map_err(laid)?;
+        // Whether somebody came is asked at the end, and nobody is waited for.
         abstract_server.set_nonblocking(true).map_err(laid)?;
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(laid)?;
         server.set_nonblocking(true).map_err(laid)?;
@@ -42,6 +43,7 @@ impl HostBait {
             .stderr(Stdio::null())
             .spawn()
             .map_err(laid)?;
+        // Before the file is written: whatever fails from here on takes all of it away again.
         let bait = Self {
             file: config.home().state().join(format!("bait-{token}")),
             token,

@@ -111,6 +111,7 @@ async fn break_out(
             detail,
         ));
     }
+    // Not before: its bait lies as long as this is held.
     drop(waiting);
     Ok(findings)
 }
