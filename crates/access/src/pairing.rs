@@ -139,6 +139,16 @@ impl PairingService {
         self.change(platform, |ledger| ledger.adopt(people)).await
     }
 
+    /// Whom [`Self::adopt`] would let in.
+    pub async fn would_adopt(
+        &self,
+        platform: Platform,
+        people: &[PairedUser],
+    ) -> Result<Vec<PairedUser>, PairingError> {
+        let (mut ledger, _) = self.store.load(platform).await?;
+        Ok(ledger.adopt(people))
+    }
+
     /// Whether there was anybody to put out.
     pub async fn revoke(&self, platform: Platform, user: &UserId) -> Result<bool, PairingError> {
         self.change(platform, |ledger| ledger.revoke(user)).await

@@ -139,6 +139,8 @@ pub struct EgressEvent {
 #[serde(rename_all = "snake_case")]
 pub enum PairingEvent {
     Offered,
+    /// Somebody who may let people in typed a code. Whose it is, is known when it fits.
+    Tried,
     Approved,
     Revoked,
     Cleared,

@@ -8,6 +8,8 @@ mod verify;
 
 use clap::Subcommand;
 
+pub(super) use rules::note_change;
+
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;

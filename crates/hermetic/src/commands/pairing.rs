@@ -92,6 +92,13 @@ async fn act(cli: &CommandLine, command: &PairingCommand) -> Result<ExitReason, 
                 (false, false) if is_first().await? => PairedRole::Operator,
                 (false, false) => PairedRole::User,
             };
+            // Who it is shows only when the code fits, so the attempt is what is written down before: nobody is
+            // let in by an act that the record does not have.
+            let wanted = match role {
+                PairedRole::Operator => "somebody, as operator",
+                PairedRole::User => "somebody",
+            };
+            note(*platform, hermetic_audit::PairingEvent::Tried, wanted)?;
             let approved = pairing.approve(*platform, code, role, now).await?;
             let approved = serde_json::to_value(&approved).unwrap_or_default();
             let (person, told) = let_in(&who(&approved), *platform, role, *operator);
@@ -102,17 +109,19 @@ async fn act(cli: &CommandLine, command: &PairingCommand) -> Result<ExitReason, 
             let id = UserId::new(user.as_str()).map_err(|error| {
                 CommandFailure::caused(&error, "`hermetic pairing list` names the users")
             })?;
-            if !pairing.revoke(*platform, &id).await? {
+            if pairing.role_of(*platform, &id).await?.is_none() {
                 return Err(CommandFailure::new(
                     format!("{id} was not let in by a code on {platform}"),
                     "`hermetic pairing list` names who was; allowlists are in the configuration",
                 ));
             }
+            // Before it is done, as for every act that the record answers for.
             note(
                 *platform,
                 hermetic_audit::PairingEvent::Revoked,
                 id.as_str(),
             )?;
+            pairing.revoke(*platform, &id).await?;
             output::print(&format!("{id} is out on {platform}\n"))?;
         }
         PairingCommand::Clear { platform } => {

@@ -9,11 +9,13 @@ mod model;
 use std::fmt::Write as _;
 
 use hermetic_app::{self as app, BackendCaller};
+use hermetic_audit::RuleChange;
 use hermetic_config::{Config, ConfigInputs, resolve_gateway_backend};
 use hermetic_egress::{RuleEffect, RulePreset, WrittenRule};
 use hermetic_types::{Boundary, Platform};
 
 use super::doctor::chats::{self, CheckedAccount};
+use super::egress::note_change;
 use super::gateway::setup::prompt::SetupPrompt;
 use super::gateway::{install, setup as platform_setup, start};
 use super::{inputs_of_new_home, migrate, on_this_thread};
@@ -182,6 +184,7 @@ fn network(config: &Config, prompt: SetupPrompt, args: &Args) -> Result<(), Comm
             let rule = WrittenRule::new(RuleEffect::Allow, line, None);
             let rule = rule
                 .map_err(|error| CommandFailure::new(error.to_string(), "report this as a bug"))?;
+            note_change(config, RuleChange::Added, &rule.to_string())?;
             book.add(&rule)?;
         }
         output::print(&format!("   {name}: allowed\n"))?;

@@ -102,3 +102,39 @@ fn where_the_configuration_names_an_operator_a_code_makes_none() {
         assert!(!ended.out.contains("operator"), "{config}: {}", ended.out);
     }
 }
+
+#[test]
+fn who_is_let_in_or_put_out_is_in_the_record_before_it_happens() {
+    let home = Hermetic::with("");
+    let code = asks(&home, Platform::Telegram, "7");
+    assert_eq!(home.run(&["pairing", "approve", "telegram", &code]).code, 0);
+    let acts = |home: &Hermetic| {
+        let list = home.run(&["audit", "list", "--json"]).out;
+        let acts = ["tried", "approved", "revoked"];
+        let count = |act: &&str| list.matches(&format!("\"act\":\"{act}\"")).count();
+        acts.iter().map(count).collect::<Vec<_>>()
+    };
+    assert_eq!(acts(&home), [1, 1, 0]);
+    // Nobody is put out of whom the record says that they are.
+    let nobody = home.run(&["pairing", "revoke", "telegram", "8"]);
+    assert_ne!(nobody.code, 0);
+    assert_eq!(acts(&home), [1, 1, 0]);
+
+    // A record that cannot be written: its name is taken by a folder.
+    let other = asks(&home, Platform::Telegram, "9");
+    let record = home.path("hermetic/audit.jsonl");
+    std::fs::rename(&record, home.path("hermetic/kept")).unwrap();
+    std::fs::create_dir(&record).unwrap();
+    for refused in [
+        &["pairing", "approve", "telegram", &other][..],
+        &["pairing", "revoke", "telegram", "7"],
+    ] {
+        assert_ne!(home.run(refused).code, 0, "{refused:?}");
+    }
+    let list = home.run(&["pairing", "list"]).out;
+    let people: Vec<_> = list
+        .lines()
+        .filter(|line| line.contains("may write"))
+        .collect();
+    assert!(people.len() == 1 && people[0].contains('7'), "{list}");
+}

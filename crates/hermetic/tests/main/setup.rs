@@ -191,6 +191,8 @@ async fn from_nothing_to_a_bot_that_answers() {
     let written = fs::read_to_string(hermetic.path("config.yaml")).unwrap();
     assert!(written.starts_with(&config), "{written}");
     assert!(hermetic.run(&["egress", "rules"]).out.contains("pypi.org"));
+    let record = hermetic.run(&["audit", "list"]).out;
+    assert!(record.contains("egress: allow pypi.org"), "{record}");
     let asked = model.received().remove(0);
     assert_eq!(asked.body["model"], "some/model");
 

@@ -93,7 +93,11 @@ pub(super) fn forget(cli: &CommandLine, change: &RuleChangeArgs) -> Result<(), C
 }
 
 /// Writes the change into the record, before it is made: a rule that nobody can account for is not written.
-fn note_change(config: &Config, act: RuleChange, rule: &str) -> Result<(), CommandFailure> {
+pub(in crate::commands) fn note_change(
+    config: &Config,
+    act: RuleChange,
+    rule: &str,
+) -> Result<(), CommandFailure> {
     // The folder is made with the installation's name.
     app::installation(config.home())?;
     let redactor = app::redactor(config);

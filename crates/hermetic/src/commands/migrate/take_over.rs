@@ -89,7 +89,8 @@ pub(super) async fn take_over(
         platform, people, ..
     } in pairings
     {
-        for person in pairing.adopt(*platform, people).await? {
+        // Before they are let in: a record that cannot be written lets nobody in.
+        for person in pairing.would_adopt(*platform, people).await? {
             let event = hermetic_audit::AuditEvent::Pairing {
                 platform: *platform,
                 act: hermetic_audit::PairingEvent::Approved,
@@ -98,6 +99,7 @@ pub(super) async fn take_over(
             };
             audit.append(&event, SystemClock.now())?;
         }
+        pairing.adopt(*platform, people).await?;
     }
     Ok(())
 }
