@@ -31,15 +31,13 @@ const PLATFORMS: [(&str, &str); 16] = [
 ];
 
 /// Keys of services behind tools that are not here.
-const TOOL_KEYS: [(&str, &str); 8] = [
+const TOOL_KEYS: [(&str, &str); 6] = [
     ("BROWSERBASE_API_KEY", "browser"),
     ("BROWSER_USE_API_KEY", "browser"),
     ("ELEVENLABS_API_KEY", "speech"),
-    ("EXA_API_KEY", "web search"),
     ("FAL_KEY", "pictures"),
     ("FIRECRAWL_API_KEY", "web search"),
     ("PARALLEL_API_KEY", "web search"),
-    ("TAVILY_API_KEY", "web search"),
 ];
 
 pub(super) fn findings(
