@@ -76,6 +76,11 @@ impl ApprovalRegistry {
         written.map(drop)
     }
 
+    /// Why the disk may not have what was recorded.
+    pub fn record_trouble(&self) -> Option<String> {
+        self.0.audit.disk_trouble()
+    }
+
     /// Text as the record takes it: redacted.
     pub fn words(&self, text: &str) -> AuditText {
         AuditText::from(self.0.redactor.redact(text))

@@ -164,6 +164,11 @@ impl AuditLog {
         }
     }
 
+    /// Why the disk may not have what was recorded: it failed to take it once.
+    pub fn disk_trouble(&self) -> Option<String> {
+        self.sync.get()?.as_ref()?.trouble()
+    }
+
     /// The record first: a note that is ahead of it would look like a record that was cut. A process that
     /// can have no thread leaves syncing to the kernel.
     fn start_sync(&self) -> Option<DiskSync> {

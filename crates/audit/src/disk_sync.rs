@@ -30,6 +30,8 @@ struct SyncState {
 struct SyncWork {
     unsynced: bool,
     ends: bool,
+    /// Why what was written may not be on the disk.
+    trouble: Option<String>,
 }
 
 impl DiskSync {
@@ -66,6 +68,12 @@ impl DiskSync {
             self.state.changed.notify_all();
         }
     }
+
+    /// Why what was written may not be on the disk, once the disk has failed. It stays: a kernel tells of lost
+    /// pages once, so that a later sync which succeeds says nothing about those before it.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.state.lock().trouble.clone()
+    }
 }
 
 impl SyncState {
@@ -84,9 +92,11 @@ impl SyncState {
             // The lock is let go over the sync: a writer only marks, and must not wait for the disk
             // to do so.
             drop(work);
-            // A disk that fails is tried again with the next records; a writer sees its errors too.
-            if unsynced && sync().is_err() {
-                self.lock().unsynced = !ends;
+            // A disk that fails is tried again: what is written after it is synced all the same.
+            if unsynced && let Err(error) = sync() {
+                let mut work = self.lock();
+                work.unsynced = !ends;
+                work.trouble.get_or_insert_with(|| error.to_string());
             }
             if ends {
                 return;
@@ -113,6 +123,7 @@ impl Drop for DiskSync {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
     const LONG: Duration = Duration::from_secs(3600);
@@ -161,5 +172,24 @@ mod tests {
         tries.recv().unwrap();
         tries.recv().unwrap();
         drop(sync);
+    }
+
+    #[test]
+    fn a_disk_that_failed_once_stays_in_doubt() {
+        let (synced, syncs) = mpsc::channel();
+        let failed = AtomicBool::new(false);
+        let sync = move || {
+            let _ = synced.send(());
+            match failed.swap(true, Ordering::Relaxed) {
+                true => Ok(()),
+                false => Err(io::Error::other("no disk")),
+            }
+        };
+        let sync = DiskSync::start_with(sync, Duration::from_millis(1)).unwrap();
+        assert_eq!(sync.trouble(), None);
+        sync.note_written();
+        syncs.recv().unwrap();
+        syncs.recv().unwrap();
+        assert_eq!(sync.trouble().as_deref(), Some("no disk"));
     }
 }

@@ -23,7 +23,7 @@ pub struct GatewayCondition {
 /// One of those whose trouble the operator should know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GatewayPart {
-    /// `store`, `lease`, `disk`, `model`, `platform:telegram`, `backend:native`.
+    /// `store`, `lease`, `record`, `disk`, `model`, `platform:telegram`, `backend:native`.
     pub name: String,
     #[serde(flatten)]
     pub health: PartHealth,
@@ -68,6 +68,14 @@ impl Gateway {
             part("model", self.model_health.clone()),
             part("schedules", self.schedule_health.clone()),
         ];
+        let record = match self.approvals.registry().record_trouble() {
+            None => PartHealth::Ok,
+            Some(why) => PartHealth::Degraded {
+                why: format!("the disk may not have all of the record: {why}"),
+                since: self.now(),
+            },
+        };
+        parts.push(("record".to_owned(), record));
         let lease = self.lease_health.clone();
         parts.extend(lease.map(|health| part("lease", health)));
         let backends = self.sandboxes.backends_health().into_iter();
