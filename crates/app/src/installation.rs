@@ -78,9 +78,12 @@ fn give_name(folder: &Path, path: &Path) -> io::Result<()> {
     // Also where there was no room to write it: a start tries again, and would leave one each time.
     let removed = fs::remove_file(&aside);
     match linked {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => removed,
-        linked => linked.and(removed),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => removed?,
+        linked => linked.and(removed)?,
     }
+    // The name in the folder as well: sandboxes are found again by it, and one that a power cut takes away would
+    // leave them to nobody.
+    File::open(folder)?.sync_all()
 }
 
 fn write_name(folder: &Path, aside: &Path, id: &InstallationId) -> io::Result<()> {

@@ -72,6 +72,10 @@ impl SealKey {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
+        // Its name as well, before anything is sealed with it: a power cut that takes the key away leaves a
+        // record to which nothing can be added.
+        let folder = target.parent().unwrap_or(Path::new("/"));
+        fs::File::open(folder)?.sync_all()?;
         Self::load(target)?.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
