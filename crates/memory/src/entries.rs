@@ -81,12 +81,28 @@ impl MemoryEntries {
         }
     }
 
-    /// What a prompt shows of it; nothing where there are no entries. An entry that the scan finds something in
-    /// is named and not shown: whoever wrote it there, it does not speak.
+    /// What a prompt shows of it; nothing where there are no entries.
     pub(crate) fn block(&self, target: MemoryTarget, limit: usize) -> String {
         if self.is_empty() {
             return String::new();
         }
+        let shown = self.shown(target, limit);
+        let left_out = self.len() - shown.len();
+        let mut text = format!(
+            "{} [{}]\n{}",
+            target.heading(),
+            usage(self.chars(), limit),
+            shown.join(ENTRY_SEPARATOR)
+        );
+        if left_out > 0 {
+            let _ = write!(text, "\n[{left_out} more entries are too long to be shown]");
+        }
+        text
+    }
+
+    /// The entries as a model sees them, as many as have room. One that the scan finds something in is named and
+    /// not shown: whoever wrote it there, it does not speak.
+    pub(crate) fn shown(&self, target: MemoryTarget, limit: usize) -> Vec<String> {
         let mut shown: Vec<String> = Vec::new();
         // A file of Hermes or a bound that was lowered may have more than the bound. Twice the
         // largest bound is still less than the scan looks at, so nothing is shown of which it did
@@ -108,17 +124,7 @@ impl MemoryEntries {
                 ),
             });
         }
-        let left_out = self.len() - shown.len();
-        let mut text = format!(
-            "{} [{}]\n{}",
-            target.heading(),
-            usage(self.chars(), limit),
-            shown.join(ENTRY_SEPARATOR)
-        );
-        if left_out > 0 {
-            let _ = write!(text, "\n[{left_out} more entries are too long to be shown]");
-        }
-        text
+        shown
     }
 }
 

@@ -171,8 +171,9 @@ impl Memories {
         );
         if helps {
             let entries = self.read(owner, target).await?;
-            answer["current_entries"] = entries.iter().collect();
-            answer["usage"] = fraction(entries.chars(), self.of_target(target).char_limit).into();
+            let limit = self.of_target(target).char_limit;
+            answer["current_entries"] = entries.shown(target, limit).into();
+            answer["usage"] = fraction(entries.chars(), limit).into();
         }
         Ok((answer, true))
     }
