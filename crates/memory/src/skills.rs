@@ -6,6 +6,7 @@
 mod catalog;
 mod draft;
 mod front_matter;
+mod skill_folder;
 
 pub use catalog::{SkillCatalog, SkillFiles, SkillSettings, SkillSummary, command_name};
 pub use draft::{DraftError, DraftedFile, SkillDraft, SkillDrafts};

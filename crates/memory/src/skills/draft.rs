@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::Path;
 
 use hermetic_redact::Redactor;
 use hermetic_store::{SkillDraftRow, SkillDraftRows, StoreError};
@@ -15,6 +14,7 @@ use thiserror::Error;
 
 use super::catalog::{LONGEST_NAME, MOST_FILES, SkillCatalog, is_support_path};
 use super::front_matter::FrontMatter;
+use super::skill_folder;
 use crate::MemoryOwner;
 use crate::scan::{self, ScanFinding, ScanScope};
 
@@ -363,51 +363,20 @@ impl SkillDraft {
                 _ => Ok(()),
             };
         }
-        let mut files = match &known {
-            Some(skill) => catalog.files(skill),
-            None => BTreeMap::new(),
+        // What is our own stays where it lies, with whatever is beside it: only the drafted files change. A skill
+        // of somebody else is copied first.
+        let mut changes: BTreeMap<String, DraftedFile> = match &known {
+            Some(skill) if !skill.is_own => {
+                let files = catalog.files(skill).into_iter();
+                files
+                    .map(|(path, text)| (path, DraftedFile::Written(text)))
+                    .collect()
+            }
+            _ => BTreeMap::new(),
         };
-        for (path, file) in &self.files {
-            match file {
-                DraftedFile::Written(text) => files.insert(path.clone(), text.clone()),
-                DraftedFile::Removed => files.remove(path),
-            };
-        }
-        write_whole(&folder, &files)
+        changes.extend(self.files.clone());
+        skill_folder::change(&folder, &changes)
     }
-}
-
-/// Writes the files beside the folder and puts them in its place: nobody sees half of a skill.
-fn write_whole(folder: &Path, files: &BTreeMap<String, String>) -> io::Result<()> {
-    let parent = folder.parent().unwrap_or(folder);
-    fs::create_dir_all(parent)?;
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let (new, old) = (
-        parent.join(format!(".{name}.new")),
-        parent.join(format!(".{name}.old")),
-    );
-    // Of a write that was killed. Their names begin with a dot, so the catalogue never took them
-    // for skills.
-    for left_over in [&new, &old] {
-        if left_over.exists() {
-            fs::remove_dir_all(left_over)?;
-        }
-    }
-    for (path, text) in files {
-        let path = new.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(&new))?;
-        fs::write(path, text)?;
-    }
-    // A folder cannot be renamed onto one that holds something, so the old one steps aside first.
-    // Between the two renames there is no skill; a turn that looks then is told so.
-    if folder.exists() {
-        fs::rename(folder, &old)?;
-    }
-    fs::rename(&new, folder)?;
-    if old.exists() {
-        fs::remove_dir_all(old)?;
-    }
-    Ok(())
 }
 
 fn patched(text: &str, old: &str, new: &str, all: bool) -> Result<String, DraftError> {
