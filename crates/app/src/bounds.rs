@@ -1,6 +1,7 @@
 //! How many sandboxes this machine can have, where the configuration does not say.
 
 use std::fs;
+use std::path::Path;
 
 use hermetic_config::Config;
 use hermetic_listen::descriptors;
@@ -48,18 +49,41 @@ fn fitting(files: u64, memory: Option<u64>) -> usize {
     usize::try_from(fits).unwrap_or(usize::MAX)
 }
 
-/// Bytes of the machine, or of the container that we are in.
+/// Bytes of the machine, or of the container or unit that we are in.
 pub fn machine_memory() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
         let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
         kib.checked_mul(1024)
     });
-    // `max` where there is no limit.
-    let container = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    let container = container.and_then(|text| text.trim().parse().ok());
-    // The smaller one: a container may be allowed more than its machine has.
-    machine.into_iter().chain(container).min()
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    // The smallest: a container may be allowed more than its machine has.
+    let group = group_memory(Path::new("/sys/fs/cgroup"), &groups);
+    machine.into_iter().chain(group).min()
+}
+
+/// The least that a group allows of those that this process is in, which is what `MemoryMax=` of a unit is: a
+/// limit above holds for all below it.
+fn group_memory(mounted: &Path, groups: &str) -> Option<u64> {
+    let mut limits = Vec::new();
+    for line in groups.lines() {
+        // The number of a hierarchy, its controllers, the path; version 2 has no controllers there.
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let (root, file) = match controllers {
+            "" => (mounted.to_owned(), "memory.max"),
+            "memory" => (mounted.join("memory"), "memory.limit_in_bytes"),
+            _ => continue,
+        };
+        let own = root.join(path.trim_start_matches('/'));
+        // In a container the path may be that of the host, of which only the root is shown here.
+        for group in own.ancestors().take_while(|group| group.starts_with(&root)) {
+            let text = fs::read_to_string(group.join(file)).ok();
+            // `max` where there is no limit.
+            limits.extend(text.and_then(|text| text.trim().parse::<u64>().ok()));
+        }
+    }
+    limits.into_iter().min()
 }
 
 #[cfg(test)]
@@ -74,5 +98,26 @@ mod tests {
         assert_eq!(fitting(524_288, Some(4 * GIB)), 256);
         assert_eq!(fitting(524_288, None), 4096);
         assert_eq!(fitting(64, Some(GIB / 64)), 4);
+    }
+
+    #[test]
+    fn the_least_limit_of_the_groups_above_us_counts() {
+        let mounted = tempfile::tempdir().unwrap();
+        let limit = |path: &str, text: &str| {
+            let path = mounted.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let of = |groups: &str| group_memory(mounted.path(), groups);
+        assert_eq!(of("0::/system.slice/hermetic.service\n"), None);
+        limit("system.slice/hermetic.service/memory.max", "1000\n");
+        limit("system.slice/memory.max", "max\n");
+        assert_eq!(of("0::/system.slice/hermetic.service\n"), Some(1000));
+        limit("memory.max", "500\n");
+        assert_eq!(of("0::/system.slice/hermetic.service\n"), Some(500));
+        assert_eq!(of("0::/a/path/of/the/host\n"), Some(500));
+        limit("memory/unit/memory.limit_in_bytes", "300\n");
+        let version_1 = "4:memory:/unit\n3:cpu,cpuacct:/unit\n";
+        assert_eq!(of(version_1), Some(300));
     }
 }
