@@ -115,6 +115,7 @@ impl Database {
             writer,
             gateway,
             metrics: StoreMetrics::default(),
+            beats: None,
             fence: None,
         })
     }
