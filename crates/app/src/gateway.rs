@@ -13,8 +13,8 @@ use hermetic_config::{
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
     BusyMode, DayLimits, DelegationSettings, GatewayMetrics, GatewayParts, GatewaySettings,
-    LeasedChat, ResetSettings, SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress,
-    VoiceNotes,
+    LeasedChat, ResetSettings, SpendingLimits, StandByTerms, StoredAdapterState, StreamingSettings,
+    ToolProgress, VoiceNotes,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
@@ -70,9 +70,18 @@ pub async fn gateway(
     let registry = shown.sub_registry_with_prefix("hermetic");
     let store = joined(store.await)?.counting_in(StoreMetrics::registered(registry));
     // Before anything is read: who stood by for a day must not go on with what was true then.
-    let lease =
-        super::serving::serving_lease(&store, (&installation, config.home()), &backends, &clock)
-            .await?;
+    let (stop, standing_by) = (surroundings.stop, surroundings.standing_by);
+    let terms = StandByTerms {
+        clock: Arc::clone(&clock),
+        stop,
+        waits: Box::new({
+            let standing_by = standing_by.clone();
+            move |_| drop(standing_by.send_replace(true))
+        }),
+    };
+    let home = (&installation, config.home());
+    let lease = super::serving::serving_lease(&store, home, &backends, terms).await?;
+    standing_by.send_replace(false);
     let store = match &lease {
         Some(lease) => store.fenced_by(lease.held()),
         None => store,

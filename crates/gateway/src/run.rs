@@ -24,6 +24,6 @@ pub use metrics::GatewayMetrics;
 pub(crate) use metrics::{DeliveryEnd, MessageStage, TurnEnd};
 pub use proof::ProofError;
 pub use serve::{DrainOutcome, ServeError, serve};
-pub use serving_lease::{LeaseClock, LeaseLoss, ServingLease, StandByError};
+pub use serving_lease::{LeaseClock, LeaseLoss, SERVING, ServingLease, StandByError, StandByTerms};
 pub(crate) use traces::SpanNote;
 pub use traces::{FinishedSpan, MessageTraces, SpanValue, TraceExport};

@@ -19,6 +19,7 @@ fn process(id: &str) -> GatewayProcess {
         id: id.parse().unwrap(),
         installation: "home".parse().unwrap(),
         host: "here".to_owned(),
+        name: id.to_owned(),
         version: "1.2.3".to_owned(),
     }
 }
@@ -26,8 +27,20 @@ fn process(id: &str) -> GatewayProcess {
 async fn stand_by(rows: LeaseRows, id: &str) -> ServingLease {
     let admit = |_: LeaseState| ready(Ok::<(), ()>(()));
     let process = process(id);
-    let stood = ServingLease::stand_by(rows, &process, SystemClock::shared(), admit);
+    let stood = ServingLease::stand_by(rows, &process, terms(), admit);
     stood.await.unwrap()
+}
+
+fn terms() -> StandByTerms {
+    StandByTerms {
+        clock: SystemClock::shared(),
+        stop: CancellationToken::new(),
+        waits: Box::new(|_| {}),
+    }
+}
+
+fn ago(by: Duration) -> Moment {
+    Moment(Moment::now().0.checked_sub(by).unwrap())
 }
 
 #[tokio::test]
@@ -40,12 +53,10 @@ async fn who_stands_by_serves_within_moments_of_a_release() {
     // More than one look.
     let waited = timeout(LOOK * 2, &mut second).await;
     assert!(waited.is_err(), "two serve at once");
-    let released = Instant::now();
     let clock = first.clock();
     first.release().await;
     assert!(!clock.is_held());
-    let second = second.await.unwrap();
-    assert!(released.elapsed() < LOOK * 3, "{:?}", released.elapsed());
+    let second = timeout(DEAD_AFTER, second).await.unwrap().unwrap();
     assert_eq!(second.held().epoch(), 2);
 }
 
@@ -72,8 +83,8 @@ async fn who_was_replaced_hears_of_it_and_says_nothing() {
 /// The clock counts from the last sign of life that was heard, also through a sleep of the whole process.
 #[tokio::test]
 async fn who_was_not_heard_for_long_may_not_act() {
-    let renewed = |ago: Duration| {
-        let at = Instant::now().checked_sub(ago).unwrap();
+    let renewed = |by: Duration| {
+        let at = ago(by);
         LeaseClock(Arc::new(Mutex::new(Renewed { at, lost: false })))
     };
     assert!(renewed(CUT_AFTER - BEAT).is_held());
@@ -88,7 +99,7 @@ async fn a_silent_holder_ends_before_others_may_begin() {
     let folder = tempfile::tempdir().unwrap();
     let rows = rows(folder.path()).await;
     let held = rows.claim(SERVING, &process("one")).await.unwrap().unwrap();
-    let sent = Instant::now().checked_sub(CUT_AFTER).unwrap();
+    let sent = ago(CUT_AFTER);
     let lease = ServingLease::keep(rows, held, sent, SystemClock::shared());
     let loss = timeout(BEAT, lease.lost()).await.unwrap();
     assert_eq!(loss, LeaseLoss::Silent);
@@ -101,7 +112,38 @@ async fn who_could_not_go_on_is_refused() {
     let rows = rows(folder.path()).await;
     let _serving = stand_by(rows.clone(), "one").await;
     let admit = |state: LeaseState| ready(Err::<(), _>(state.host));
-    let clock = SystemClock::shared();
-    let refused = ServingLease::stand_by(rows, &process("two"), clock, admit).await;
+    let refused = ServingLease::stand_by(rows, &process("two"), terms(), admit).await;
     assert!(matches!(refused, Err(StandByError::Refused(host)) if host == "here"));
+}
+
+/// It is told so that its starter is, and a stop does not wait for the other gateway's end.
+#[tokio::test]
+async fn who_stands_by_says_so_once_and_ends_when_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows(folder.path()).await;
+    let serving = stand_by(rows.clone(), "one").await;
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let terms = StandByTerms {
+        clock: SystemClock::shared(),
+        stop: stop.clone(),
+        waits: Box::new(move |holder| tell.send(holder.gateway.clone()).unwrap()),
+    };
+    let waiting = tokio::spawn({
+        let rows = rows.clone();
+        async move {
+            let admit = |_: LeaseState| ready(Ok::<(), ()>(()));
+            ServingLease::stand_by(rows, &process("two"), terms, admit).await
+        }
+    });
+    assert_eq!(told.recv().await.as_deref(), Some("one"));
+    // A look or two.
+    tokio::time::sleep(LOOK + BEAT_AGAIN).await;
+    assert_eq!(rows.gateways(SERVING).await.unwrap().len(), 2);
+    stop.cancel();
+    let ended = timeout(DEAD_AFTER, waiting).await.unwrap().unwrap();
+    assert!(matches!(ended, Err(StandByError::Stopped)), "{ended:?}");
+    assert!(told.recv().await.is_none(), "told twice");
+    assert_eq!(rows.gateways(SERVING).await.unwrap().len(), 1);
+    assert!(serving.clock().is_held());
 }
