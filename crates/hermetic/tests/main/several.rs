@@ -2,4 +2,5 @@
 
 mod chaos;
 mod cluster;
+mod figures;
 mod standby;

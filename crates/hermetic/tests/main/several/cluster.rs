@@ -44,7 +44,8 @@ impl Cluster {
         let address = server.new_database().await;
         let rows = PgPool::connect(&address).await.unwrap();
         let members = (0..homes)
-            .map(|_| {
+            .map(|member| {
+                let address = format!("{address}?application_name=member{member}");
                 let gateway = format!("{{terminal_backend: {backend}, store: '{address}'}}");
                 let home = Hermetic::with(&format!("{config}\ngateway: {gateway}\n"));
                 let home = home.file(".env", env);

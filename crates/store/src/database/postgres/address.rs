@@ -103,17 +103,17 @@ impl FromStr for PostgresAddress {
         let rest = scheme.and_then(|scheme| text.strip_prefix(scheme));
         let rest = rest.ok_or(PostgresAddressError::Scheme)?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        for (key, _) in pairs(query) {
-            if !KNOWN_OPTIONS.contains(&key) {
-                return Err(PostgresAddressError::UnknownOption(key.to_owned()));
-            }
-        }
         let (people, path) = place.split_once('/').unwrap_or((place, ""));
         // Signs of a password that ends the place too early: what is left of it would be taken for the rest of the
         // address, and shown.
         if rest.contains('#') || path.contains(['@', '/', ':']) || query.contains('@') {
             let why = "a sign in it stands where it means something else".to_owned();
             return Err(PostgresAddressError::Invalid(why));
+        }
+        for (key, _) in pairs(query) {
+            if !KNOWN_OPTIONS.contains(&key) {
+                return Err(PostgresAddressError::UnknownOption(key.to_owned()));
+            }
         }
         if path.is_empty() {
             return Err(PostgresAddressError::NoDatabase);
