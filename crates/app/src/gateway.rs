@@ -13,8 +13,8 @@ use hermetic_config::{
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
     BusyMode, DayLimits, DelegationSettings, GatewayMetrics, GatewayParts, GatewaySettings,
-    LeasedChat, ResetSettings, SpendingLimits, StandByTerms, StoredAdapterState, StreamingSettings,
-    ToolProgress, VoiceNotes,
+    LeasedBackend, LeasedChat, ResetSettings, SpendingLimits, StandByTerms, StoredAdapterState,
+    StreamingSettings, ToolProgress, VoiceNotes,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
@@ -82,6 +82,13 @@ pub async fn gateway(
     let home = (&installation, config.home());
     let lease = super::serving::serving_lease(&store, home, &backends, terms).await?;
     standing_by.send_replace(false);
+    let backends: Vec<_> = match &lease {
+        Some(lease) => backends
+            .into_iter()
+            .map(|backend| Arc::new(LeasedBackend::new(backend, lease.clock())) as Arc<dyn Backend>)
+            .collect(),
+        None => backends,
+    };
     let store = match &lease {
         Some(lease) => store.fenced_by(lease.held()),
         None => store,

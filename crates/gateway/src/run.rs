@@ -6,6 +6,7 @@ mod exposition;
 mod handle;
 mod health;
 mod housekeeping;
+mod leased_backend;
 mod leased_chat;
 mod metrics;
 mod proof;
@@ -19,6 +20,7 @@ pub use early_health::EarlyHealth;
 pub use handle::{
     ConversationActFailed, DashboardBuilder, DashboardTerms, GatewayHandle, chat_state_words,
 };
+pub use leased_backend::LeasedBackend;
 pub use leased_chat::LeasedChat;
 pub use metrics::GatewayMetrics;
 pub(crate) use metrics::{DeliveryEnd, MessageStage, TurnEnd};

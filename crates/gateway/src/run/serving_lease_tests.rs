@@ -1,11 +1,15 @@
 use std::path::Path;
 
-use futures::future::ready;
+use futures::future::{BoxFuture, FutureExt, ready};
 use hermetic_chat::Chat;
+use hermetic_sandbox::{
+    Backend, BackendError, BackendReadiness, FoundSandbox, SandboxSpec, WardenLink,
+};
 use hermetic_store::Store;
-use hermetic_types::{SystemClock, UserId};
+use hermetic_types::{BackendDescription, SandboxId, SystemClock, UserId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::super::LeasedChat;
+use super::super::{LeasedBackend, LeasedChat};
 use super::*;
 use crate::test_chat::NotingChat;
 
@@ -146,4 +150,70 @@ async fn who_stands_by_says_so_once_and_ends_when_it_is_told_to() {
     assert!(told.recv().await.is_none(), "told twice");
     assert_eq!(rows.gateways(SERVING).await.unwrap().len(), 1);
     assert!(serving.clock().is_held());
+}
+
+/// What it had written down before it fell asleep it would still do.
+#[tokio::test]
+async fn who_was_replaced_does_nothing_in_a_sandbox() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = rows(folder.path()).await;
+    let sleeper = stand_by(rows.clone(), "sleeper").await;
+    let (inside, mut heard) = tokio::io::duplex(64);
+    let backend = Arc::new(OneSandbox(Mutex::new(Some(inside))));
+    let backend = LeasedBackend::new(backend, sleeper.clock());
+    let id = SandboxId::random();
+    let mut link = backend.connect(&id).await.unwrap().into_stream();
+    link.write_all(b"before").await.unwrap();
+    backend.stop(&id).await.unwrap();
+    rows.release(&sleeper.held()).await.unwrap();
+    let _successor = stand_by(rows.clone(), "successor").await;
+    sleeper.lost().await;
+    assert!(link.write_all(b"after").await.is_err());
+    for refused in [backend.stop(&id).await, backend.destroy(&id).await] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("serves no longer"), "{refused}");
+    }
+    drop(link);
+    let mut all = Vec::new();
+    heard.read_to_end(&mut all).await.unwrap();
+    assert_eq!(all, b"before");
+}
+
+/// One that lives already, and whose warden is the test.
+#[derive(Debug)]
+struct OneSandbox(Mutex<Option<DuplexStream>>);
+
+impl Backend for OneSandbox {
+    fn description(&self) -> BackendDescription {
+        unreachable!("nobody asks")
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
+        ready(BackendReadiness { layers: Vec::new() }).boxed()
+    }
+
+    fn create<'a>(&'a self, _: &'a SandboxSpec) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        unreachable!("nobody asks")
+    }
+
+    fn connect<'a>(&'a self, _: &'a SandboxId) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        let inside = self.0.lock().unwrap().take().unwrap();
+        ready(Ok(WardenLink::new(inside))).boxed()
+    }
+
+    fn stop<'a>(&'a self, _: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn resume<'a>(&'a self, _: &'a SandboxSpec) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+        unreachable!("nobody asks")
+    }
+
+    fn destroy<'a>(&'a self, _: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
+        ready(Ok(Vec::new())).boxed()
+    }
 }
