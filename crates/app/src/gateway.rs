@@ -76,7 +76,9 @@ pub async fn gateway(
         stop,
         waits: Box::new({
             let standing_by = standing_by.clone();
-            move |_| drop(standing_by.send_replace(true))
+            move |_| {
+                standing_by.send_replace(true);
+            }
         }),
     };
     let home = (&installation, config.home());

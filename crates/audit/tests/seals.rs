@@ -199,6 +199,20 @@ fn an_emptied_record_is_not_called_whole() {
     assert_eq!(lab.verify().unwrap().records, 0);
 }
 
+/// Nor is it by whoever opens it next, or by what is recorded then.
+#[test]
+fn a_record_that_was_removed_with_its_note_does_not_begin_anew_in_silence() {
+    let lab = Lab::with(3);
+    fs::remove_file(lab.path()).unwrap();
+    fs::remove_file(lab.note()).unwrap();
+    drop(lab.open());
+    assert_eq!(flaw(lab.verify()), ChainFlaw::NothingLeft);
+    lab.append();
+    let report = lab.verify().unwrap();
+    assert_eq!((report.records, report.resumed), (2, 1));
+    assert!(lab.lines()[0].contains("\"kind\":\"resumed\""));
+}
+
 #[test]
 fn after_a_move_a_new_process_goes_on_where_the_old_one_stood() {
     let lab = Lab::with(3);
