@@ -4,9 +4,9 @@ use std::fs;
 use std::sync::Arc;
 
 use hermetic_config::{Config, HomeFolder};
-use hermetic_gateway::{SERVING, ServingLease, StandByError, StandByTerms};
+use hermetic_gateway::{ServingLease, StandByError, StandByTerms};
 use hermetic_sandbox::Backend;
-use hermetic_store::{GatewayProcess, LeaseState, RowOwner, SeenGateway, Store};
+use hermetic_store::{GatewayProcess, LeaseState, RowOwner, SERVING, SeenGateway, Store};
 use hermetic_types::{BackendKind, GatewayId, InstallationId};
 
 use crate::{AppFailure, StorePlace};

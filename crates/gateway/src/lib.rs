@@ -50,7 +50,7 @@ pub use pairings::StoredPairings;
 pub use run::{
     ConversationActFailed, DashboardBuilder, DashboardTerms, DrainOutcome, EarlyHealth,
     FinishedSpan, GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart, GatewayStage,
-    LeaseClock, LeaseLoss, LeasedBackend, LeasedChat, MessageTraces, ProofError, Report, SERVING,
+    LeaseClock, LeaseLoss, LeasedBackend, LeasedChat, MessageTraces, ProofError, Report,
     ServeError, ServingLease, SpanValue, StandByError, StandByTerms, TraceExport, chat_state_words,
     serve,
 };

@@ -1,5 +1,6 @@
 //! From the start to the last turn: serving, health, and the proof that backends work.
 
+mod arrival_order;
 mod condition;
 mod early_health;
 mod exposition;
@@ -15,6 +16,7 @@ mod serve;
 mod serving_lease;
 mod traces;
 
+pub(crate) use arrival_order::ArrivalTurn;
 pub use condition::{GatewayCondition, GatewayPart, GatewayStage, Report};
 pub use early_health::EarlyHealth;
 pub use handle::{
@@ -26,6 +28,6 @@ pub use metrics::GatewayMetrics;
 pub(crate) use metrics::{DeliveryEnd, MessageStage, TurnEnd};
 pub use proof::ProofError;
 pub use serve::{DrainOutcome, ServeError, serve};
-pub use serving_lease::{LeaseClock, LeaseLoss, SERVING, ServingLease, StandByError, StandByTerms};
+pub use serving_lease::{LeaseClock, LeaseLoss, ServingLease, StandByError, StandByTerms};
 pub(crate) use traces::SpanNote;
 pub use traces::{FinishedSpan, MessageTraces, SpanValue, TraceExport};

@@ -16,6 +16,9 @@ use crate::database::{
     Database, DatabaseError, DatabaseRow, LeaseListener, SqlStatement, StatementResult,
 };
 
+/// The lease of whoever serves an installation.
+pub const SERVING: &str = "serving";
+
 /// A holder that was not seen for so long is dead, and others may take its leases.
 pub const DEAD_AFTER: Duration = Duration::from_secs(15);
 
@@ -264,6 +267,25 @@ impl LeaseHints {
         }
         self.0 = None;
         std::future::pending().await
+    }
+}
+
+impl SeenGateway {
+    /// What people know it by; one of a version without names has its id.
+    pub fn shown_name(&self) -> &str {
+        match self.name.as_str() {
+            "" => &self.gateway,
+            name => name,
+        }
+    }
+
+    /// In a word.
+    pub fn condition(&self) -> &'static str {
+        match (self.silent_for < DEAD_AFTER, self.serves) {
+            (false, _) => "silent",
+            (true, true) => "serving",
+            (true, false) => "standing by",
+        }
     }
 }
 

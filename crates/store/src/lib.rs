@@ -61,7 +61,7 @@ pub use history::{HistoryRows, HistoryView, NumberedLine, ViewBounds};
 pub use inbox::{InboxRows, MessageEnd, MessageRow, OpenMessage};
 pub use leases::{
     DEAD_AFTER, GatewayProcess, HeldLease, LastBeat, LeaseHints, LeaseHolder, LeaseRows,
-    LeaseState, SeenGateway,
+    LeaseState, SERVING, SeenGateway,
 };
 pub use ledger::{LedgerEntry, LedgerState, SandboxLedger};
 pub use look_back::{LookBackRows, PastLine, PastLines, PastSession, SearchScope};

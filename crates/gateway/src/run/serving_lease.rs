@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hermetic_store::{
     DEAD_AFTER, GatewayProcess, HeldLease, LastBeat, LeaseHints, LeaseHolder, LeaseRows,
-    LeaseState, StoreError,
+    LeaseState, SERVING, StoreError,
 };
 use hermetic_types::{HealthReport, SharedClock};
 use rustix::time::{ClockId, clock_gettime};
@@ -22,9 +22,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-
-/// The name of the lease.
-pub const SERVING: &str = "serving";
 
 /// How often a holder says that it lives.
 const BEAT: Duration = Duration::from_secs(3);

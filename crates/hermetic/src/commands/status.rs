@@ -9,7 +9,7 @@ use std::time::Duration;
 use hermetic_app as app;
 use hermetic_config::{Config, ResolvedBackend, resolve_gateway_backend};
 use hermetic_egress::RuleMode;
-use hermetic_store::{DEAD_AFTER, SeenGateway};
+use hermetic_store::SeenGateway;
 use hermetic_types::{Clock as _, ConversationKey, PartHealth, SystemClock};
 use serde::Deserialize;
 use serde_json::json;
@@ -65,29 +65,13 @@ fn shared_with(sharing: &Sharing) -> Vec<String> {
     let line = |gateway: &SeenGateway| {
         format!(
             "{}: {}, version {}, seen {} s ago",
-            named(gateway),
-            condition(gateway),
+            gateway.shown_name(),
+            gateway.condition(),
             gateway.version,
             gateway.silent_for.as_secs()
         )
     };
     gateways.iter().map(line).collect()
-}
-
-/// One of a version that had no names is known by its id.
-fn named(gateway: &SeenGateway) -> &str {
-    match gateway.name.as_str() {
-        "" => &gateway.gateway,
-        name => name,
-    }
-}
-
-fn condition(gateway: &SeenGateway) -> &'static str {
-    match (gateway.silent_for < DEAD_AFTER, gateway.serves) {
-        (false, _) => "silent",
-        (true, true) => "serving",
-        (true, false) => "standing by",
-    }
 }
 
 fn as_text(
@@ -173,8 +157,8 @@ fn as_json(
         "home": config.home().root(),
         "gateways": sharing.as_ref().ok().map(|gateways| {
             let gateways = gateways.iter().map(|gateway| json!({
-                "name": named(gateway),
-                "condition": condition(gateway),
+                "name": gateway.shown_name(),
+                "condition": gateway.condition(),
                 "version": gateway.version,
                 "silent_seconds": gateway.silent_for.as_secs(),
             }));

@@ -272,8 +272,10 @@ fn answer(asked: &Value) -> Reply {
         let command = said.split_once("echo ").map_or(said, |(_, rest)| rest);
         return calls_tool("terminal", &json!({"command": format!("echo {command}")}));
     }
-    let users = messages.iter().rfind(|message| message["role"] == "user");
-    let said = users.unwrap()["content"].as_str().unwrap_or_default();
+    // After a restart, words of the gateway's own may stand behind them.
+    let said = messages.iter().rev().filter(|one| one["role"] == "user");
+    let mut said = said.filter_map(|one| one["content"].as_str());
+    let said = said.find(|said| said.contains("echo ")).unwrap_or_default();
     let named = said.split_once("echo ").map_or("?", |(_, rest)| {
         rest.split_whitespace().next().unwrap_or("?")
     });
