@@ -364,6 +364,7 @@ fn begin(open: &OpenRecord, places: &AuditPaths, noted: &HeadFile) -> io::Result
     let begun = SealKey::create(places.key()).and_then(|key| {
         if open.file.metadata()?.len() == 0 && !is_noted(places.head()) {
             noted.note(ChainHead::START, &key)?;
+            noted.sync()?;
         }
         Ok(key)
     });

@@ -273,7 +273,9 @@ fn a_key_that_somebody_else_keeps_is_used_and_none_is_made_beside_the_record() {
     audit.append(&ran("true"), at(1)).unwrap();
     assert!(!lab.key().exists());
     let report = walk_at(&places).unwrap().finish().unwrap();
-    assert_eq!((report.proof, report.sealed), (ProofStrength::Whole, 1));
+    assert_eq!((report.proof, report.sealed), (ProofStrength::Whole, 2));
+    // Such a key says nothing about whether there was a record before, so this one begins with a word about it.
+    assert_eq!(report.resumed, 1);
     // Without the way to it nothing is proven, and nothing is written.
     assert_eq!(lab.verify().unwrap().proof, ProofStrength::NoKey);
     let refused = AuditLog::open(&lab.path());

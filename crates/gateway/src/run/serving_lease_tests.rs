@@ -105,7 +105,7 @@ async fn a_silent_holder_ends_before_others_may_begin() {
     let held = rows.claim(SERVING, &process("one")).await.unwrap().unwrap();
     let sent = ago(CUT_AFTER);
     let lease = ServingLease::keep(rows, held, sent, SystemClock::shared());
-    let loss = timeout(BEAT, lease.lost()).await.unwrap();
+    let loss = timeout(DEAD_AFTER * 4, lease.lost()).await.unwrap();
     assert_eq!(loss, LeaseLoss::Silent);
     assert!(!lease.clock().is_held());
 }
