@@ -13,8 +13,8 @@ use hermetic_config::{
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
     BusyMode, DayLimits, DelegationSettings, GatewayMetrics, GatewayParts, GatewaySettings,
-    LeasedChat, ResetSettings, SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress,
-    VoiceNotes,
+    LeasedBackend, LeasedChat, ResetSettings, SpendingLimits, StandByTerms, StoredAdapterState,
+    StreamingSettings, ToolProgress, VoiceNotes,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
@@ -71,9 +71,27 @@ pub async fn gateway(
     let registry = shown.sub_registry_with_prefix("hermetic");
     let store = joined(store.await)?.counting_in(StoreMetrics::registered(registry));
     // Before anything is read: who stood by for a day must not go on with what was true then.
-    let lease =
-        super::serving::serving_lease(&store, (&installation, config.home()), &backends, &clock)
-            .await?;
+    let (stop, standing_by) = (surroundings.stop, surroundings.standing_by);
+    let terms = StandByTerms {
+        clock: Arc::clone(&clock),
+        stop,
+        waits: Box::new({
+            let standing_by = standing_by.clone();
+            move |_| {
+                standing_by.send_replace(true);
+            }
+        }),
+    };
+    let home = (&installation, config.home());
+    let lease = super::serving::serving_lease(&store, home, &backends, terms).await?;
+    standing_by.send_replace(false);
+    let backends: Vec<_> = match &lease {
+        Some(lease) => backends
+            .into_iter()
+            .map(|backend| Arc::new(LeasedBackend::new(backend, lease.clock())) as Arc<dyn Backend>)
+            .collect(),
+        None => backends,
+    };
     let store = match &lease {
         // Before any handle is taken from it: those that were taken earlier would write without
         // asking for the lease.

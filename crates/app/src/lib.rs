@@ -93,6 +93,7 @@ pub use platforms::{PlatformSetup, SetupValue, check_accounts, setups, speaks};
 pub use redactor::redactor;
 pub use refusals::{notices, refusals};
 pub use schedules::schedules;
+pub use serving::sharing_gateways;
 pub use store_place::StorePlace;
 pub use surroundings::Surroundings;
 pub use terminal::{context, policy};

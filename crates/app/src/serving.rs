@@ -3,20 +3,20 @@
 use std::fs;
 use std::sync::Arc;
 
-use hermetic_config::HomeFolder;
-use hermetic_gateway::{ServingLease, StandByError};
+use hermetic_config::{Config, HomeFolder};
+use hermetic_gateway::{ServingLease, StandByError, StandByTerms};
 use hermetic_sandbox::Backend;
-use hermetic_store::{GatewayProcess, LeaseState, RowOwner, Store};
-use hermetic_types::{BackendKind, GatewayId, InstallationId, SharedClock};
+use hermetic_store::{GatewayProcess, LeaseState, RowOwner, SERVING, SeenGateway, Store};
+use hermetic_types::{BackendKind, GatewayId, InstallationId};
 
-use crate::AppFailure;
+use crate::{AppFailure, StorePlace};
 
 /// The right to serve, once nobody else has it; nothing where the store is a file, which one gateway has anyway.
 pub(super) async fn serving_lease(
     store: &Store,
     (installation, home): (&InstallationId, &HomeFolder),
     backends: &[Arc<dyn Backend>],
-    clock: &SharedClock,
+    terms: StandByTerms,
 ) -> Result<Option<ServingLease>, AppFailure> {
     if !store.is_shared() {
         return Ok(None);
@@ -27,6 +27,7 @@ pub(super) async fn serving_lease(
         id: GatewayId::random(),
         installation: installation.clone(),
         host: host(home),
+        name: name(home),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let distant: Vec<_> = backends
@@ -35,10 +36,14 @@ pub(super) async fn serving_lease(
         .map(|backend| backend.kind())
         .collect();
     let admit = |state| can_go_on(store, &process, &distant, state);
-    let held = ServingLease::stand_by(store.leases(), &process, Arc::clone(clock), admit).await;
+    let held = ServingLease::stand_by(store.leases(), &process, terms, admit).await;
     held.map(Some).map_err(|error| match error {
         StandByError::Refused(refusal) => refusal,
         StandByError::Store(error) => AppFailure::caused(&error, error.remedy()),
+        StandByError::Stopped => AppFailure::new(
+            "it was told to end while another gateway serves",
+            "start it again to have it stand by",
+        ),
     })
 }
 
@@ -84,6 +89,13 @@ async fn can_go_on(
     }
 }
 
+/// What a person finds it by.
+fn name(home: &HomeFolder) -> String {
+    let system = rustix::system::uname();
+    let machine = system.nodename().to_string_lossy();
+    format!("{machine}:{}", home.root().display())
+}
+
 /// The machine and the home on it: some sandboxes are processes and folders there, and another home of the same
 /// machine does not look for them. The machine's id outlives a change of its host name.
 fn host(home: &HomeFolder) -> String {
@@ -96,4 +108,14 @@ fn host(home: &HomeFolder) -> String {
         id => id.to_owned(),
     };
     format!("{machine}:{}", home.root().display())
+}
+
+/// Everybody who shares the store, where that may be several.
+pub async fn sharing_gateways(config: &Config) -> Result<Vec<SeenGateway>, AppFailure> {
+    if matches!(StorePlace::of(config)?, StorePlace::File(_)) {
+        return Ok(Vec::new());
+    }
+    let store = crate::store(config).await?;
+    let gateways = store.leases().gateways(SERVING).await;
+    gateways.map_err(|error| AppFailure::caused(&error, error.remedy()))
 }

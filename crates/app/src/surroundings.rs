@@ -7,6 +7,8 @@ use hermetic_agent::LanguageModel;
 use hermetic_chat::Chat;
 use hermetic_sandbox::Backend;
 use hermetic_types::{SharedClock, SystemClock};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// Everything outside that a gateway speaks to, and the time.
 ///
@@ -25,6 +27,10 @@ pub struct Surroundings {
     /// The agents of others that are known by name; `None` stands for those of this installation.
     pub agents: Option<Arc<dyn AgentPrograms>>,
     pub clock: SharedClock,
+    /// Ends a wait for another gateway's place.
+    pub stop: CancellationToken,
+    /// Whether this gateway stands by, for whoever tells others so.
+    pub standing_by: watch::Sender<bool>,
 }
 
 impl Default for Surroundings {
@@ -35,6 +41,8 @@ impl Default for Surroundings {
             model: None,
             agents: None,
             clock: SystemClock::shared(),
+            stop: CancellationToken::new(),
+            standing_by: watch::Sender::default(),
         }
     }
 }

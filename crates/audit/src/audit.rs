@@ -66,6 +66,7 @@ impl AuditLog {
             source,
         };
         let open = OpenRecord::open(places.record()).map_err(|error| io(places.record(), error))?;
+        let noted = HeadFile::open(places.head()).map_err(|error| io(places.head(), error))?;
         let key = match SealKey::load(places.key()).map_err(|error| io(places.key(), error))? {
             Some(key) => key,
             // A new key only for a record that never had one: beside sealed lines it would make all
@@ -78,10 +79,8 @@ impl AuditLog {
                     key: places.key().to_owned(),
                 });
             }
-            None => SealKey::create(places.key()).map_err(|error| io(places.key(), error))?,
+            None => begin(&open, &places, &noted).map_err(|error| io(places.key(), error))?,
         };
-        let noted = HeadFile::open(places.head()).map_err(|error| io(places.head(), error))?;
-        note_beginning(&open, &places, &noted, &key).map_err(|error| io(places.head(), error))?;
         Ok(Self {
             key,
             noted,
@@ -264,7 +263,7 @@ impl AuditLog {
             _ if begun && !ours => Some(AuditEvent::Sealed {
                 key: self.key.name(),
             }),
-            HeadWitness::Missing if !begun => None,
+            // Also of an empty record, which is noted from its beginning on.
             HeadWitness::Missing => Some(resumed(head, "nothing".to_owned())),
             HeadWitness::Unreadable => Some(resumed(head, "something unreadable".to_owned())),
         };
@@ -379,28 +378,20 @@ fn is_sealed(places: &AuditPaths, file: &File) -> io::Result<bool> {
     Ok(is_noted(places.head()) || matches!(tail, RecordTail::Whole { seal: Some(_), .. }))
 }
 
-/// Notes that nothing is recorded yet, so that a key without a note says that somebody removed it. A record that
-/// somebody else began meanwhile is noted by them.
-fn note_beginning(
-    open: &OpenRecord,
-    places: &AuditPaths,
-    noted: &HeadFile,
-    key: &SealKey,
-) -> io::Result<()> {
-    if open.file.metadata()?.len() > 0 || is_noted(places.head()) {
-        return Ok(());
-    }
-    // Asked again under the lock: another process may have begun the record between the look above
-    // and this.
+/// Makes the key, and with it a note that nothing is recorded yet: a key without a note says from then on that
+/// somebody removed it. Only here: a note that whoever finds an empty record made for it would call it whole. Nobody
+/// writes a record between the two.
+fn begin(open: &OpenRecord, places: &AuditPaths, noted: &HeadFile) -> io::Result<SealKey> {
     open.file.lock()?;
-    let still_empty = open.file.metadata()?.len() == 0 && !is_noted(places.head());
-    let done = if still_empty {
-        noted.note(ChainHead::START, key)
-    } else {
-        Ok(())
-    };
+    let begun = SealKey::create(places.key()).and_then(|key| {
+        if open.file.metadata()?.len() == 0 && !is_noted(places.head()) {
+            noted.note(ChainHead::START, &key)?;
+            noted.sync()?;
+        }
+        Ok(key)
+    });
     open.file.unlock()?;
-    done
+    begun
 }
 
 fn resumed(found: ChainHead, noted: String) -> AuditEvent {

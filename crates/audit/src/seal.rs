@@ -138,6 +138,13 @@ impl HeadFile {
     }
 }
 
+impl HeadFile {
+    /// What was noted outlives a power cut.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
 /// What that file notes of a record. Without the key nothing can be said of it.
 pub(crate) fn witness(path: &Path, key: &SealKey) -> io::Result<HeadWitness> {
     let text = match fs::read_to_string(path) {

@@ -199,6 +199,20 @@ fn an_emptied_record_is_not_called_whole() {
     assert_eq!(lab.verify().unwrap().records, 0);
 }
 
+/// Nor is it by whoever opens it next, or by what is recorded then.
+#[test]
+fn a_record_that_was_removed_with_its_note_does_not_begin_anew_in_silence() {
+    let lab = Lab::with(3);
+    fs::remove_file(lab.path()).unwrap();
+    fs::remove_file(lab.note()).unwrap();
+    drop(lab.open());
+    assert_eq!(flaw(lab.verify()), ChainFlaw::NothingLeft);
+    lab.append();
+    let report = lab.verify().unwrap();
+    assert_eq!((report.records, report.resumed), (2, 1));
+    assert!(lab.lines()[0].contains("\"kind\":\"resumed\""));
+}
+
 #[test]
 fn after_a_move_a_new_process_goes_on_where_the_old_one_stood() {
     let lab = Lab::with(3);
@@ -259,7 +273,9 @@ fn a_key_that_somebody_else_keeps_is_used_and_none_is_made_beside_the_record() {
     audit.append(&ran("true"), at(1)).unwrap();
     assert!(!lab.key().exists());
     let report = walk_at(&places).unwrap().finish().unwrap();
-    assert_eq!((report.proof, report.sealed), (ProofStrength::Whole, 1));
+    assert_eq!((report.proof, report.sealed), (ProofStrength::Whole, 2));
+    // Such a key says nothing about whether there was a record before, so this one begins with a word about it.
+    assert_eq!(report.resumed, 1);
     // Without the way to it nothing is proven, and nothing is written.
     assert_eq!(lab.verify().unwrap().proof, ProofStrength::NoKey);
     let refused = AuditLog::open(&lab.path());

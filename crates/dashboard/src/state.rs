@@ -11,7 +11,7 @@ use hermetic_approvals::ApprovalRegistry;
 use hermetic_audit::AuditPaths;
 use hermetic_egress::RuleBook;
 use hermetic_redact::Redactor;
-use hermetic_store::{ActivityRows, SandboxLedger, Store};
+use hermetic_store::{ActivityRows, LeaseRows, SandboxLedger, Store};
 use hermetic_types::{SharedClock, Timestamp};
 use tokio::sync::{Mutex, Semaphore};
 
@@ -49,6 +49,8 @@ pub(crate) struct DashboardState {
     pub(crate) store: Store,
     pub(crate) activity: ActivityRows,
     pub(crate) ledger: SandboxLedger,
+    /// Where several gateways may share the store.
+    pub(crate) leases: Option<LeaseRows>,
     pub(crate) approvals: ApprovalRegistry,
     pub(crate) pairing: PairingService,
     pub(crate) audit: AuditPaths,
@@ -100,6 +102,7 @@ impl DashboardState {
         Arc::new(Self {
             activity: parts.store.activity(),
             ledger: parts.store.ledger(),
+            leases: parts.store.is_shared().then(|| parts.store.leases()),
             gateway: parts.gateway,
             store: parts.store,
             approvals: parts.approvals,

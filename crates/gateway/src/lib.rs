@@ -50,8 +50,9 @@ pub use pairings::StoredPairings;
 pub use run::{
     ConversationActFailed, DashboardBuilder, DashboardTerms, DrainOutcome, EarlyHealth,
     FinishedSpan, GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart, GatewayStage,
-    LeaseClock, LeaseLoss, LeasedChat, MessageTraces, ProofError, Report, ServeError, ServingLease,
-    SpanValue, StandByError, TraceExport, chat_state_words, serve,
+    LeaseClock, LeaseLoss, LeasedBackend, LeasedChat, MessageTraces, ProofError, Report,
+    ServeError, ServingLease, SpanValue, StandByError, StandByTerms, TraceExport, chat_state_words,
+    serve,
 };
 pub use schedule::{
     JobDelivery, JobDraft, JobOrder, JobRefused, ScheduleSettings, described_job, job_origin,

@@ -7,9 +7,12 @@
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures::future::FutureExt;
+use futures::poll;
 use hermetic_access::AdmissionRefusal;
 use hermetic_agent::{ModelError, TurnError};
 use hermetic_audit::AuditEvent;
@@ -24,7 +27,7 @@ use crate::approvals::person_name;
 use crate::conversation::{Answerer, CommandError, Notified, TurnControl};
 use crate::delivery::{DeliveredReply, LiveReply, ParsedAnswer, ToolProgress};
 use crate::message::{AcceptedMessage, ChatCommand};
-use crate::run::{MessageStage, SpanNote, TurnEnd};
+use crate::run::{ArrivalTurn, MessageStage, SpanNote, TurnEnd};
 use crate::{BusyMode, Gateway, wording};
 
 #[derive(Debug, Error)]
@@ -76,6 +79,17 @@ impl Gateway {
         incoming: IncomingMessage,
         arrival: MessageArrival,
     ) -> Result<Option<AcceptedMessage>, StoreError> {
+        let mut turn = ArrivalTurn::alone();
+        self.accept_in_order(incoming, arrival, &mut turn).await
+    }
+
+    /// The same for one of several that are taken over at once: it is written down when its turn comes.
+    pub(crate) async fn accept_in_order(
+        &self,
+        incoming: IncomingMessage,
+        arrival: MessageArrival,
+        turn: &mut ArrivalTurn,
+    ) -> Result<Option<AcceptedMessage>, StoreError> {
         let begun = Instant::now();
         let (account, place) = (incoming.account.clone(), incoming.place.clone());
         let admitted = match &arrival {
@@ -94,7 +108,15 @@ impl Gateway {
         };
         let accepted = match &arrival {
             MessageArrival::Chat(_) | MessageArrival::Process => {
-                AcceptedMessage::write(&self.inbox, admitted, self.now()).await?
+                turn.comes().await;
+                let mut writing = pin!(AcceptedMessage::write(&self.inbox, admitted, self.now()));
+                // Handed to the store by the first poll, and numbered in that order.
+                let written = poll!(writing.as_mut());
+                turn.is_over();
+                match written {
+                    Poll::Ready(written) => written?,
+                    Poll::Pending => writing.await?,
+                }
             }
             MessageArrival::Restart(open) => Some(AcceptedMessage::found(open, admitted)),
         };

@@ -176,16 +176,16 @@ fn on_runtime(
 
 /// The same for one that does one thing after the other: what arrives wakes this very thread, and no
 /// worker that would have to wake it.
-fn on_this_thread(
-    work: impl Future<Output = Result<ExitReason, CommandFailure>>,
-) -> Result<ExitReason, CommandFailure> {
+fn on_this_thread<T>(
+    work: impl Future<Output = Result<T, CommandFailure>>,
+) -> Result<T, CommandFailure> {
     drive(&mut tokio::runtime::Builder::new_current_thread(), work)
 }
 
-fn drive(
+fn drive<T>(
     builder: &mut tokio::runtime::Builder,
-    work: impl Future<Output = Result<ExitReason, CommandFailure>>,
-) -> Result<ExitReason, CommandFailure> {
+    work: impl Future<Output = Result<T, CommandFailure>>,
+) -> Result<T, CommandFailure> {
     let runtime = builder
         .enable_all()
         .build()

@@ -77,6 +77,24 @@ impl AuthorityClient {
         AuthorityRoute(self.anywhere.clone())
     }
 
+    /// Whether it is this server that answers at these addresses. Its name alone says little: whoever owns a name
+    /// may have it lead into a private network for a moment. What answers there then has no certificate for it.
+    async fn is_at(&self, server: &Url, found: &[SocketAddr]) -> bool {
+        let (Some(host), "https") = (server.host_str(), server.scheme()) else {
+            return false;
+        };
+        let client = Client::builder()
+            .timeout(PATIENCE)
+            .redirect(redirect::Policy::none())
+            .no_proxy()
+            .resolve_to_addrs(host, found)
+            .build();
+        match client {
+            Ok(client) => client.get(server.clone()).send().await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
     /// The way to what this server names: into a private network only where the server is in one itself.
     pub(crate) async fn named_by(&self, server: &Url) -> AuthorityRoute {
         let is_inside = match AddressRule::of_server(server) {
@@ -86,7 +104,9 @@ impl AuthorityClient {
             AddressRule::Remote if self.is_proxied => false,
             AddressRule::Remote => {
                 let found = addresses(server.host_str().unwrap_or_default()).await;
-                found.is_ok_and(|found| !found.is_empty() && !found.iter().any(is_public_socket))
+                let found = found.unwrap_or_default();
+                let is_private = !found.is_empty() && !found.iter().any(is_public_socket);
+                is_private && self.is_at(server, &found).await
             }
         };
         AuthorityRoute(match is_inside {
@@ -231,4 +251,34 @@ fn reasons(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// The owner of a name has it lead to a service of this machine, which is not the server of that name.
+    #[tokio::test]
+    async fn a_name_that_leads_inside_for_a_moment_opens_no_way_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let here = listener.local_addr().expect("its address");
+        let service = tokio::spawn(async move {
+            let (mut asked, _) = listener.accept().await.expect("somebody asks");
+            let mut hello = [0; 1];
+            asked.read_exact(&mut hello).await.expect("a hello");
+            hello
+        });
+        let client = AuthorityClient::new(None).expect("a client");
+        let server = format!("https://login.example:{}/mcp", here.port());
+        let server = Url::parse(&server).expect("an address");
+        assert!(!client.is_at(&server, &[here]).await);
+        // It was asked by TLS, and could not prove the name.
+        let hello = tokio::time::timeout(Duration::from_secs(60), service).await;
+        assert_eq!(hello.expect("it is asked").expect("it lives"), [0x16]);
+    }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::guarded::GuardedStream;
 use crate::{LiveUse, SandboxLifeline, SandboxProcess, SandboxSpec};
 
 /// Brings sandboxes into the world and sees them out.
@@ -248,6 +249,13 @@ impl WardenLink {
     #[must_use]
     pub fn with_exit(mut self, exit: Option<TcpListener>) -> Self {
         self.exit = exit;
+        self
+    }
+
+    /// Nothing more goes in once whoever writes may not.
+    #[must_use]
+    pub fn guarded(mut self, may_write: impl Fn() -> bool + Send + Unpin + 'static) -> Self {
+        self.stream = Box::new(GuardedStream::new(self.stream, may_write));
         self
     }
 

@@ -17,6 +17,7 @@ mod backend;
 pub mod conformance;
 mod distant;
 mod finished;
+mod guarded;
 pub mod host;
 mod host_folders;
 mod launch;

@@ -21,6 +21,8 @@ mod row;
 mod statement;
 mod write;
 
+use std::sync::Arc;
+
 use hermetic_types::{GatewayId, HealthReport};
 use sqlx::{PgPool, SqlitePool};
 use tokio::sync::watch;
@@ -33,6 +35,8 @@ pub(crate) use moving::move_rows;
 pub use moving::{MoveDirection, MoveError, MovedTable};
 pub use opening::OpenError;
 pub(crate) use opening::is_of_earlier_version;
+use postgres::BeatConnection;
+pub(crate) use postgres::LeaseListener;
 pub use postgres::{PostgresAddress, PostgresAddressError};
 pub(crate) use row::DatabaseRow;
 pub(crate) use statement::SqlStatement;
@@ -49,6 +53,8 @@ pub(crate) struct Database {
     writer: StoreWriter,
     gateway: GatewayId,
     metrics: StoreMetrics,
+    /// For signs of life, where others wait for them to stop.
+    beats: Option<Arc<BeatConnection>>,
     /// What every write of a gateway that shares the store depends on; none where nobody shares it.
     fence: Option<HeldLease>,
 }
@@ -179,6 +185,34 @@ impl Database {
     ) -> Result<Vec<StatementResult>, StoreError> {
         let terms = (WriteDurability::OnDisk, WithoutRoom::Fail);
         self.write_all(doing, terms, statements).await
+    }
+
+    /// Runs one statement that is whole by itself and may run twice, past everything that waits to be written; the
+    /// rows that it gives back.
+    pub(crate) async fn beat<T>(
+        &self,
+        doing: &'static str,
+        statement: SqlStatement,
+        read: impl Fn(&DatabaseRow) -> Result<T, DatabaseError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = match &self.beats {
+            None => {
+                let written = self.write_unfenced(doing, vec![statement]).await?;
+                written.into_iter().flat_map(|one| one.rows).collect()
+            }
+            Some(beats) => {
+                let rows = beats.run(&statement).await;
+                let rows = rows.map_err(|error| StoreError::while_doing(doing)(error.into()))?;
+                rows.into_iter().map(DatabaseRow::from).collect::<Vec<_>>()
+            }
+        };
+        let rows = rows.iter().map(read).collect::<Result<_, _>>();
+        rows.map_err(StoreError::while_doing(doing))
+    }
+
+    /// Hears what is told on a channel; nothing where nobody can tell.
+    pub(crate) async fn listen(&self, channel: &'static str) -> Option<LeaseListener> {
+        self.beats.as_ref()?.listen(channel).await
     }
 
     async fn write_all(

@@ -62,7 +62,9 @@ impl InboxRows {
         .bind(conversation.as_str())
         .bind(payload)
         .bind(now.millis())
-        .bind(self.database.gateway());
+        .bind(self.database.gateway())
+        // Whoever takes them up goes by their numbers.
+        .in_line(conversation.as_str());
         let row = |row: &DatabaseRow| row.get(0).map(MessageRow);
         self.database
             // Fails where there is no room, instead of waiting: the platform keeps the message for
@@ -253,6 +255,33 @@ mod tests {
                 .unwrap();
             assert_eq!(inbox.open(RowOwner::ThisGateway).await.unwrap(), []);
             assert_eq!(inbox.prune(Timestamp::from_millis(6)).await.unwrap(), 1);
+        }
+    }
+
+    /// They are taken up by their numbers, so those of one conversation have to be in the order in which they came,
+    /// however many connections write.
+    #[tokio::test]
+    async fn messages_of_a_conversation_are_numbered_as_they_came() {
+        for database in TestDatabase::each().await {
+            let inbox = database.open().await.unwrap().inbox();
+            let (one, two) = (ConversationKey::new("one"), ConversationKey::new("two"));
+            let now = Timestamp::from_millis(5);
+            let updates: Vec<_> = (0..200).map(|update| update.to_string()).collect();
+            let accepting = updates.iter().enumerate().map(|(count, update)| {
+                let key = if count % 7 == 0 { &two } else { &one };
+                inbox.accept("telegram", update, key, update, now)
+            });
+            for accepted in futures::future::join_all(accepting).await {
+                assert!(accepted.unwrap().is_some());
+            }
+            let open = inbox.open(RowOwner::ThisGateway).await.unwrap();
+            for key in [&one, &two] {
+                let of_it = open.iter().filter(|message| message.conversation == *key);
+                let came: Vec<u32> = of_it
+                    .map(|message| message.payload.parse().unwrap())
+                    .collect();
+                assert!(came.is_sorted(), "{came:?}");
+            }
         }
     }
 }

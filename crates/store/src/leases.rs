@@ -4,18 +4,31 @@
 //! clock, because the clocks of two machines differ. Whoever takes a lease over raises its epoch. A store that
 //! is [fenced](crate::Store::fenced_by) checks holder and epoch within every transaction, so a holder that
 //! slept through its end can write nothing, and with it do nothing that is written down first.
+//!
+//! Signs of life are single statements on a connection of their own: they wait behind no write of a busy gateway.
 
 use std::time::Duration;
 
 use hermetic_types::{GatewayId, InstallationId};
 
 use crate::StoreError;
-use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement, StatementResult};
+use crate::database::{
+    Database, DatabaseError, DatabaseRow, LeaseListener, SqlStatement, StatementResult,
+};
+
+/// The lease of whoever serves an installation.
+pub const SERVING: &str = "serving";
 
 /// A holder that was not seen for so long is dead, and others may take its leases.
 pub const DEAD_AFTER: Duration = Duration::from_secs(15);
 
-/// Whoever claims or renews goes one after the other.
+/// Who was not seen for so long is not even shown any more.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
+
+/// The channel on which a release is told.
+const RELEASES: &str = "hermetic_releases";
+
+/// Whoever claims goes one after the other.
 const CLAIMS: &str = "leases";
 
 #[derive(Clone, Debug)]
@@ -30,8 +43,30 @@ pub struct GatewayProcess {
     pub id: GatewayId,
     pub installation: InstallationId,
     pub host: String,
+    /// What people call it.
+    pub name: String,
     pub version: String,
 }
+
+/// One of the processes that share the store, as it was last seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenGateway {
+    pub gateway: String,
+    pub name: String,
+    pub version: String,
+    /// For how long it was not seen, by the database's clock.
+    pub silent_for: Duration,
+    pub serves: bool,
+}
+
+/// The last sign of life that somebody else saw of a holder. One that stays the same means silence, whatever the
+/// database's clock does meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastBeat(i64);
+
+/// Hears when a lease is given back. It may miss that: whoever waits looks from time to time all the same.
+#[derive(Debug)]
+pub struct LeaseHints(Option<LeaseListener>);
 
 /// A lease that this process was given, at this epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +93,7 @@ pub struct LeaseHolder {
     pub version: String,
     /// For how long it was not seen.
     pub silent_for: Duration,
+    pub beat: LastBeat,
 }
 
 /// Milliseconds since 1970 by the database's clock, in the words of each database.
@@ -90,13 +126,65 @@ impl LeaseRows {
     /// How the lease stands; `None` if nobody ever held it.
     pub async fn look(&self, name: &str) -> Result<Option<LeaseState>, StoreError> {
         let query = with_clock!(
-            "SELECT leases.epoch, leases.installation, leases.host, gateways.id, gateways.version, ";
+            "SELECT leases.epoch, leases.installation, leases.host, gateways.id, gateways.version,
+                    gateways.seen_at, ";
             " - gateways.seen_at AS silent FROM leases
              LEFT JOIN gateways ON gateways.id = leases.gateway WHERE leases.name = ?"
         );
+        let looked = self
+            .database
+            .beat("look at a lease", query.bind(name), state);
+        Ok(looked.await?.pop())
+    }
+
+    /// Everybody who shares the store and was seen lately; who holds the lease first.
+    pub async fn gateways(&self, name: &str) -> Result<Vec<SeenGateway>, StoreError> {
+        let query = with_clock!(
+            "SELECT gateways.id, gateways.name, gateways.version,
+                    CASE WHEN leases.gateway IS NULL THEN 0 ELSE 1 END AS serves, ";
+            " - gateways.seen_at AS silent FROM gateways
+             LEFT JOIN leases ON leases.gateway = gateways.id AND leases.name = ?
+             ORDER BY serves DESC, gateways.joined_at, gateways.id"
+        );
         self.database
-            .read_first("look at a lease", query.bind(name), state)
+            .read("list the gateways", query.bind(name), seen_gateway)
             .await
+    }
+
+    /// Says that a process is there, which holds nothing yet. Those that were not seen for long are forgotten.
+    pub async fn join(&self, process: &GatewayProcess) -> Result<(), StoreError> {
+        let forget = with_clock!(
+            "DELETE FROM gateways WHERE seen_at < ";
+            " - ? AND id NOT IN (SELECT gateway FROM leases WHERE gateway IS NOT NULL)"
+        )
+        .bind(millis(FORGOTTEN_AFTER));
+        let statements = vec![seen(process), forget];
+        let joined = self
+            .database
+            .write_unfenced("join the gateways", statements);
+        joined.await.map(drop)
+    }
+
+    /// Says that one that stands by still does.
+    pub async fn is_here(&self, process: &GatewayProcess) -> Result<(), StoreError> {
+        let beat = self
+            .database
+            .beat("say who stands by", seen(process), |_| Ok(()));
+        beat.await.map(drop)
+    }
+
+    /// Takes one out that holds nothing.
+    pub async fn leave(&self, process: &GatewayProcess) -> Result<(), StoreError> {
+        let left = left(process.id.as_str());
+        let left = self
+            .database
+            .write_unfenced("leave the gateways", vec![left]);
+        left.await.map(drop)
+    }
+
+    /// Hears of releases from now on.
+    pub async fn hints(&self) -> LeaseHints {
+        LeaseHints(self.database.listen(RELEASES).await)
     }
 
     /// Takes the lease if nobody alive holds it. `None` if somebody does.
@@ -105,10 +193,24 @@ impl LeaseRows {
         name: &str,
         process: &GatewayProcess,
     ) -> Result<Option<HeldLease>, StoreError> {
+        self.claim_from(name, process, None).await
+    }
+
+    /// The same from a holder of whom this stayed the last sign of life for [`DEAD_AFTER`], by the caller's own
+    /// clock: the database's may have been set back, and would call it alive for as long as that was.
+    pub async fn claim_from(
+        &self,
+        name: &str,
+        process: &GatewayProcess,
+        silent_since: Option<LastBeat>,
+    ) -> Result<Option<HeldLease>, StoreError> {
         let doing = "claim a lease";
         // One claim at a time: on PostgreSQL a statement does not see the row of a process that joined beside it,
         // and would take a lease from a holder that it does not know yet.
-        let statements = vec![seen(process).alone_in(CLAIMS), claimed(name, process)];
+        let statements = vec![
+            seen(process).alone_in(CLAIMS),
+            claimed(name, process, silent_since),
+        ];
         let written = self.database.write_unfenced(doing, statements).await?;
         let row = written.get(1).and_then(StatementResult::first_row);
         let epoch = row.map(|row| row.get::<i64>(0)).transpose();
@@ -121,24 +223,26 @@ impl LeaseRows {
     }
 
     /// Says that the holder lives. `false` if the lease is somebody else's by now: it is lost for good.
+    ///
+    /// Needs no lock against a claim beside it: who could be claimed from was silent for longer than a holder
+    /// waits for the answer to a sign of life.
     pub async fn renew(&self, held: &HeldLease) -> Result<bool, StoreError> {
         let beat = with_clock!(
             "UPDATE gateways SET seen_at = ";
             " WHERE id = ?1 AND EXISTS
-              (SELECT 1 FROM leases WHERE name = ?2 AND gateway = ?1 AND epoch = ?3)"
+              (SELECT 1 FROM leases WHERE name = ?2 AND gateway = ?1 AND epoch = ?3) RETURNING 1"
         )
         .bind(held.gateway.as_str())
         .bind(&held.name)
-        // One after the other with claims: a claim that looked before this beat was committed would
-        // take the lease from a holder that lives.
-        .bind(held.epoch)
-        .alone_in(CLAIMS);
-        let written = self.database.write_unfenced("renew a lease", vec![beat]);
-        let written = written.await?;
-        Ok(written.first().is_some_and(|beat| beat.affected() > 0))
+        .bind(held.epoch);
+        let seen = self
+            .database
+            .beat("renew a lease", beat, |_| Ok(()))
+            .await?;
+        Ok(!seen.is_empty())
     }
 
-    /// Gives the lease back, and with it the process: another may take it at once.
+    /// Gives the lease back, and with it the process: another may take it at once, and hears of it.
     pub async fn release(&self, held: &HeldLease) -> Result<(), StoreError> {
         let empty = SqlStatement::new(
             "UPDATE leases SET gateway = NULL WHERE name = ? AND gateway = ? AND epoch = ?",
@@ -146,12 +250,42 @@ impl LeaseRows {
         .bind(&held.name)
         .bind(held.gateway.as_str())
         .bind(held.epoch);
-        let leave =
-            SqlStatement::new("DELETE FROM gateways WHERE id = ?").bind(held.gateway.as_str());
-        let written = self
-            .database
-            .write_unfenced("release a lease", vec![empty, leave]);
+        let say = SqlStatement::for_each("SELECT ?", "SELECT pg_notify($1, '')").bind(RELEASES);
+        let statements = vec![empty, left(held.gateway.as_str()), say];
+        let written = self.database.write_unfenced("release a lease", statements);
         written.await.map(drop)
+    }
+}
+
+impl LeaseHints {
+    /// Returns after a release; never where none can be heard.
+    pub async fn next(&mut self) {
+        if let Some(listener) = &mut self.0
+            && listener.heard().await
+        {
+            return;
+        }
+        self.0 = None;
+        std::future::pending().await
+    }
+}
+
+impl SeenGateway {
+    /// What people know it by; one of a version without names has its id.
+    pub fn shown_name(&self) -> &str {
+        match self.name.as_str() {
+            "" => &self.gateway,
+            name => name,
+        }
+    }
+
+    /// In a word.
+    pub fn condition(&self) -> &'static str {
+        match (self.silent_for < DEAD_AFTER, self.serves) {
+            (false, _) => "silent",
+            (true, true) => "serving",
+            (true, false) => "standing by",
+        }
     }
 }
 
@@ -179,14 +313,14 @@ impl HeldLease {
 fn seen(process: &GatewayProcess) -> SqlStatement {
     SqlStatement::for_each(
         concat!(
-            "INSERT INTO gateways (id, host, version, joined_at, seen_at) VALUES (?, ?, ?, ",
+            "INSERT INTO gateways (id, host, name, version, joined_at, seen_at) VALUES (?, ?, ?, ?, ",
             sqlite_now!(),
             ", ",
             sqlite_now!(),
             ") ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
         ),
         concat!(
-            "INSERT INTO gateways (id, host, version, joined_at, seen_at) VALUES (?, ?, ?, ",
+            "INSERT INTO gateways (id, host, name, version, joined_at, seen_at) VALUES (?, ?, ?, ?, ",
             postgres_now!(),
             ", ",
             postgres_now!(),
@@ -195,38 +329,49 @@ fn seen(process: &GatewayProcess) -> SqlStatement {
     )
     .bind(process.id.as_str())
     .bind(&process.host)
+    .bind(&process.name)
     .bind(&process.version)
 }
 
+fn left(gateway: &str) -> SqlStatement {
+    SqlStatement::new("DELETE FROM gateways WHERE id = ?").bind(gateway)
+}
+
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// The condition stands in the statement that takes it: of two who claim at once, one gets a row back.
-fn claimed(name: &str, process: &GatewayProcess) -> SqlStatement {
-    let dead_after = i64::try_from(DEAD_AFTER.as_millis()).unwrap_or(i64::MAX);
+fn claimed(name: &str, process: &GatewayProcess, silent_since: Option<LastBeat>) -> SqlStatement {
     with_clock!(
         "INSERT INTO leases (name, gateway, epoch, installation, host) VALUES (?1, ?2, 1, ?3, ?4)
          ON CONFLICT (name) DO UPDATE SET gateway = excluded.gateway, epoch = leases.epoch + 1,
              installation = excluded.installation, host = excluded.host
          WHERE leases.gateway IS NULL OR NOT EXISTS
              (SELECT 1 FROM gateways WHERE gateways.id = leases.gateway AND gateways.seen_at > ";
-        " - ?5) RETURNING epoch"
+        " - ?5 AND gateways.seen_at <> ?6) RETURNING epoch"
     )
     .bind(name)
     .bind(process.id.as_str())
     .bind(process.installation.as_str())
     .bind(&process.host)
-    .bind(dead_after)
+    .bind(millis(DEAD_AFTER))
+    // No sign of life was before 1970.
+    .bind(silent_since.map_or(-1, |beat| beat.0))
 }
 
 fn state(row: &DatabaseRow) -> Result<LeaseState, DatabaseError> {
-    let silent: Option<i64> = row.get("silent")?;
-    let silent = silent.map(|millis| Duration::from_millis(u64::try_from(millis).unwrap_or(0)));
+    let silent = row.get::<Option<i64>>("silent")?.map(silence);
+    let beat = row.get::<Option<i64>>("seen_at")?.map(LastBeat);
     let gateway: Option<String> = row.get("id")?;
     let version: Option<String> = row.get("version")?;
-    let holder = match (gateway, version, silent) {
-        (Some(gateway), Some(version), Some(silent_for)) if silent_for < DEAD_AFTER => {
+    let holder = match (gateway, version, silent, beat) {
+        (Some(gateway), Some(version), Some(silent_for), Some(beat)) if silent_for < DEAD_AFTER => {
             Some(LeaseHolder {
                 gateway,
                 version,
                 silent_for,
+                beat,
             })
         }
         _ => None,
@@ -237,6 +382,21 @@ fn state(row: &DatabaseRow) -> Result<LeaseState, DatabaseError> {
         host: row.get("host")?,
         holder,
     })
+}
+
+fn seen_gateway(row: &DatabaseRow) -> Result<SeenGateway, DatabaseError> {
+    Ok(SeenGateway {
+        gateway: row.get("id")?,
+        name: row.get("name")?,
+        version: row.get("version")?,
+        silent_for: silence(row.get("silent")?),
+        serves: row.get::<i64>("serves")? == 1,
+    })
+}
+
+/// A clock that was set back makes no silence.
+fn silence(millis: i64) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
 
 #[cfg(test)]

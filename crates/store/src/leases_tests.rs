@@ -11,6 +11,7 @@ fn process(id: &str) -> GatewayProcess {
         id: id.parse().unwrap(),
         installation: "home".parse().unwrap(),
         host: format!("host-of-{id}"),
+        name: format!("{id}'s machine"),
         version: "1.2.3".to_owned(),
     }
 }
@@ -116,5 +117,110 @@ async fn whoever_lost_the_lease_writes_nothing() {
             store.health().health(),
             hermetic_types::PartHealth::Ok
         ));
+    }
+}
+
+/// The database's clock was set back while nobody served: by it, the dead would live for as long as that was.
+#[tokio::test]
+async fn a_clock_that_was_set_back_keeps_nobody_alive() {
+    for database in TestDatabase::each().await {
+        let store = database.open().await.unwrap();
+        let leases = store.leases();
+        let held = leases.claim(NAME, &process("one")).await.unwrap().unwrap();
+        let ahead = SqlStatement::new("UPDATE gateways SET seen_at = seen_at + 3600000");
+        let ahead = store.database.write_unfenced("set back", vec![ahead]);
+        ahead.await.unwrap();
+        let two = process("two");
+        let seen = leases.look(NAME).await.unwrap().unwrap().holder.unwrap();
+        assert_eq!(leases.claim(NAME, &two).await.unwrap(), None);
+        // Somebody who saw it say something since is not taken in.
+        assert!(leases.renew(&held).await.unwrap());
+        let claim = leases.claim_from(NAME, &two, Some(seen.beat));
+        assert_eq!(claim.await.unwrap(), None);
+        let seen = leases.look(NAME).await.unwrap().unwrap().holder.unwrap();
+        let claim = leases.claim_from(NAME, &two, Some(seen.beat));
+        assert_eq!(claim.await.unwrap().unwrap().epoch(), 2);
+    }
+}
+
+#[tokio::test]
+async fn everybody_who_shares_the_store_is_listed_until_they_leave_or_are_long_gone() {
+    for database in TestDatabase::each().await {
+        let store = database.open().await.unwrap();
+        let leases = store.leases();
+        let held = leases.claim(NAME, &process("one")).await.unwrap().unwrap();
+        leases.join(&process("two")).await.unwrap();
+        leases.is_here(&process("two")).await.unwrap();
+        let listed = leases.gateways(NAME).await.unwrap();
+        let listed: Vec<_> = listed
+            .iter()
+            .map(|seen| (seen.name.as_str(), seen.version.as_str(), seen.serves))
+            .collect();
+        let expected = [
+            ("one's machine", "1.2.3", true),
+            ("two's machine", "1.2.3", false),
+        ];
+        assert_eq!(listed, expected);
+        // A holder is not forgotten, however long it was not seen; others are, by whoever joins.
+        silence(&store, "one", FORGOTTEN_AFTER * 2).await;
+        silence(&store, "two", FORGOTTEN_AFTER * 2).await;
+        leases.join(&process("three")).await.unwrap();
+        let ids = |listed: Vec<SeenGateway>| -> Vec<_> {
+            listed.into_iter().map(|seen| seen.gateway).collect()
+        };
+        let listed = leases.gateways(NAME).await.unwrap();
+        assert_eq!(ids(listed), ["one", "three"]);
+        leases.leave(&process("three")).await.unwrap();
+        leases.release(&held).await.unwrap();
+        assert_eq!(ids(leases.gateways(NAME).await.unwrap()), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn who_stands_by_hears_of_a_release() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let store = database.open().await.unwrap();
+    let held = store.leases().claim(NAME, &process("one")).await;
+    let mut hints = database.open().await.unwrap().leases().hints().await;
+    let release = store.leases();
+    let release = release.release(held.as_ref().unwrap().as_ref().unwrap());
+    release.await.unwrap();
+    tokio::time::timeout(DEAD_AFTER, hints.next())
+        .await
+        .unwrap();
+}
+
+/// Nothing that others wait for keeps a holder from saying that it lives.
+#[tokio::test]
+async fn signs_of_life_wait_behind_no_write() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let store = database.open().await.unwrap();
+    let leases = store.leases();
+    let held = leases.claim(NAME, &process("one")).await.unwrap().unwrap();
+    let TestDatabase::Postgres(address) = &database else {
+        panic!("{database:?}");
+    };
+    let direct = sqlx::PgPool::connect(address.expose()).await.unwrap();
+    let mut direct = direct.begin().await.unwrap();
+    let lock = sqlx::raw_sql("LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE");
+    lock.execute(&mut *direct).await.unwrap();
+    // More than there are connections.
+    let waiting: Vec<_> = (0..20)
+        .map(|update| {
+            let store = store.clone();
+            tokio::spawn(async move { accept(&store, &update.to_string()).await })
+        })
+        .collect();
+    for _ in 0..3 {
+        assert!(leases.renew(&held).await.unwrap());
+    }
+    assert!(waiting.iter().all(|write| !write.is_finished()));
+    direct.rollback().await.unwrap();
+    for write in waiting {
+        assert!(write.await.unwrap().unwrap());
     }
 }

@@ -59,7 +59,10 @@ pub use deliveries::{
 pub use documents::{DocumentRows, ReplaceOutcome, StoredDocument};
 pub use history::{HistoryRows, HistoryView, NumberedLine, ViewBounds};
 pub use inbox::{InboxRows, MessageEnd, MessageRow, OpenMessage};
-pub use leases::{DEAD_AFTER, GatewayProcess, HeldLease, LeaseHolder, LeaseRows, LeaseState};
+pub use leases::{
+    DEAD_AFTER, GatewayProcess, HeldLease, LastBeat, LeaseHints, LeaseHolder, LeaseRows,
+    LeaseState, SERVING, SeenGateway,
+};
 pub use ledger::{LedgerEntry, LedgerState, SandboxLedger};
 pub use look_back::{LookBackRows, PastLine, PastLines, PastSession, SearchScope};
 pub use memories::{MemoryRequestRow, MemoryRow, MemoryRows, MemoryWrite};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::response::{IntoResponse, Response};
-use hermetic_store::{ApprovalRequest, HourActivity, LedgerState, RowOwner};
+use hermetic_store::{ApprovalRequest, HourActivity, LedgerState, RowOwner, SERVING};
 use hermetic_types::{ConversationKey, PartHealth, Timestamp};
 use maud::{Markup, html};
 use serde::Serialize;
@@ -23,6 +23,8 @@ pub(crate) struct OverviewPage {
     pub(crate) now: Timestamp,
     pub(crate) seal: SealReport,
     pub(crate) condition: ConditionReport,
+    /// Everybody who shares the store, where that may be several.
+    pub(crate) gateways: Vec<GatewayRow>,
     pub(crate) running: Vec<RunningRow>,
     pub(crate) waiting: Vec<ApprovalRequest>,
     pub(crate) failures: Vec<FailureRow>,
@@ -32,6 +34,15 @@ pub(crate) struct OverviewPage {
     /// The last day, hour by hour, the latest last.
     pub(crate) hours: Vec<HourActivity>,
     pub(crate) egress: EgressCounts,
+}
+
+/// One of the gateways of this installation.
+#[derive(Debug, Serialize)]
+pub(crate) struct GatewayRow {
+    pub(crate) name: String,
+    pub(crate) condition: &'static str,
+    pub(crate) version: String,
+    pub(crate) silent_seconds: u64,
 }
 
 /// A message that is worked on.
@@ -142,6 +153,7 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
         attempts: reply.attempts,
         since: reply.queued_at,
     });
+    let gateways = gateways(state).await?;
     let mut sandboxes = SandboxCounts::default();
     for (state, many) in counts? {
         match state {
@@ -154,6 +166,7 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
         now,
         seal,
         condition: state.gateway.condition(),
+        gateways,
         running: running.collect(),
         waiting: waiting?,
         failures: failures.collect(),
@@ -163,6 +176,20 @@ pub(crate) async fn load(state: &SharedState) -> Result<OverviewPage, PageFailur
         hours: every_hour(&hours?, now),
         egress: egress_counts(state, now),
     })
+}
+
+async fn gateways(state: &DashboardState) -> Result<Vec<GatewayRow>, PageFailure> {
+    let Some(leases) = &state.leases else {
+        return Ok(Vec::new());
+    };
+    let seen = leases.gateways(SERVING).await?.into_iter();
+    let rows = seen.map(|gateway| GatewayRow {
+        name: gateway.shown_name().to_owned(),
+        condition: gateway.condition(),
+        silent_seconds: gateway.silent_for.as_secs(),
+        version: gateway.version,
+    });
+    Ok(rows.collect())
 }
 
 /// Also the hours in which nothing came.
@@ -263,6 +290,17 @@ fn seal(page: &OverviewPage) -> Markup {
             }
             dl.facts {
                 div { dt { "Gateway" } dd { (page.condition.stage) ", version " (page.condition.version) } }
+                @for gateway in &page.gateways {
+                    div {
+                        dt { "Gateways" }
+                        dd {
+                            (gateway.name) " · " (gateway_mark(gateway)) ", version " (gateway.version)
+                            @if gateway.condition == "silent" {
+                                " · not seen for " (gateway.silent_seconds) " s"
+                            }
+                        }
+                    }
+                }
                 div { dt { "Network" } dd { (page.seal.egress) } }
                 @for place in &page.seal.places {
                     div {
@@ -308,6 +346,15 @@ fn seal(page: &OverviewPage) -> Markup {
             }
         }
     }
+}
+
+fn gateway_mark(gateway: &GatewayRow) -> Markup {
+    let kind = match gateway.condition {
+        "serving" => "good",
+        "silent" => "bad",
+        _ => "fair",
+    };
+    mark(kind, gateway.condition)
 }
 
 fn waiting(page: &OverviewPage) -> Markup {

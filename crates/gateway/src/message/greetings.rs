@@ -21,6 +21,9 @@ use crate::{Gateway, GatewayStage, wording};
 /// How often it is looked whether somebody was let in: they wait for it with the chat open.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
+/// The same where each look is a question over a network.
+const LOOK_FAR_EVERY: Duration = Duration::from_secs(6);
+
 #[derive(Debug, Error)]
 enum GreetError {
     #[error(transparent)]
@@ -44,6 +47,10 @@ impl Gateway {
         }
         // Until the store works again, the same complaint is made once.
         let mut complained = false;
+        let every = match self.store.is_shared() {
+            true => LOOK_FAR_EVERY,
+            false => LOOK_EVERY,
+        };
         loop {
             for platform in &platforms {
                 match self.greet_on(*platform).await {
@@ -55,7 +62,7 @@ impl Gateway {
                     }
                 }
             }
-            if until.run_until_cancelled(sleep(LOOK_EVERY)).await.is_none() {
+            if until.run_until_cancelled(sleep(every)).await.is_none() {
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! `/health` of a start that waits for room before there is a gateway to ask.
+//! `/health` of a start that waits before there is a gateway to ask: for room, or for another gateway to end.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -30,13 +30,28 @@ pub struct EarlyHealth {
 
 impl EarlyHealth {
     /// Says that the start waits for room since then. Must be called within a runtime.
-    pub fn without_room(port: &TcpListener, backend: &str, since: Timestamp) -> io::Result<Self> {
+    pub fn without_room(port: &impl AsFd, backend: &str, since: Timestamp) -> io::Result<Self> {
+        let store = GatewayPart {
+            name: "store".to_owned(),
+            health: PartHealth::Degraded {
+                why: "the disk is full; the start waits for room".to_owned(),
+                since,
+            },
+        };
+        Self::answering(port, waiting("degraded", &[store], backend))
+    }
+
+    /// Says that another gateway serves and this one stands by. Must be called within a runtime.
+    pub fn standing_by(port: &impl AsFd, backend: &str) -> io::Result<Self> {
+        Self::answering(port, waiting("standing by", &[], backend))
+    }
+
+    fn answering(port: &impl AsFd, body: Value) -> io::Result<Self> {
         let own = StdListener::from(port.as_fd().try_clone_to_owned()?);
         let listener = BoundedListener::new(
             TcpListener::from_std(own)?,
             ConnectionBounds::of(MOST_CONNECTIONS),
         );
-        let body = waiting(backend, since);
         let answer = move || {
             let body = body.clone();
             async move { (StatusCode::SERVICE_UNAVAILABLE, Json(body)) }
@@ -51,17 +66,10 @@ impl EarlyHealth {
 }
 
 /// The same fields as those of a gateway that serves.
-fn waiting(backend: &str, since: Timestamp) -> Value {
-    let store = GatewayPart {
-        name: "store".to_owned(),
-        health: PartHealth::Degraded {
-            why: "the disk is full; the start waits for room".to_owned(),
-            since,
-        },
-    };
+fn waiting(status: &str, parts: &[GatewayPart], backend: &str) -> Value {
     json!({
-        "status": "degraded",
-        "parts": [store],
+        "status": status,
+        "parts": parts,
         "version": env!("CARGO_PKG_VERSION"),
         "backend": backend,
         "active_conversations": 0,

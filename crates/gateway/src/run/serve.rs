@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::arrival_order::{ArrivalOrder, ArrivalTurn};
 use super::housekeeping::{HousekeepingTasks, PagePorts};
 use super::proof::BackendProof;
 use super::{GatewayStage, LeaseLoss, ProofError, Report, ServingLease};
@@ -188,6 +189,7 @@ impl Gateway {
         let mut heard = select(heard_in(own, stop), heard_in(others, stop).chain(lost));
         // Written down together, handed over in the order they came.
         let mut accepting = FuturesOrdered::new();
+        let mut order = ArrivalOrder::default();
         let ended = loop {
             let next = tokio::select! {
                 // What is on the disk is handed over before more is heard: under a flood the others
@@ -195,6 +197,9 @@ impl Gateway {
                 biased;
                 Some(taken) = accepting.next(), if !accepting.is_empty() => {
                     self.hand_over_taken(taken);
+                    if accepting.is_empty() {
+                        order.forget();
+                    }
                     continue;
                 }
                 next = stop.run_until_cancelled(heard.next()), if accepting.len() < MOST_TAKEN => next,
@@ -203,7 +208,8 @@ impl Gateway {
                 None => break Ok(()),
                 Some(Some(Some(Ok(received)))) => match received.event {
                     ChatEvent::Message(incoming) => {
-                        let accepted = self.take_message(incoming, received.receipt);
+                        let turn = order.turn_at(&incoming.account, &incoming.place);
+                        let accepted = self.take_message(incoming, received.receipt, turn);
                         accepting.push_back(Either::Left(accepted));
                     }
                     // Behind the message that it may be about.
@@ -229,8 +235,18 @@ impl Gateway {
         ended
     }
 
-    async fn take_message(&self, incoming: IncomingMessage, receipt: Receipt) -> TakenEvent {
-        match self.accept(incoming, MessageArrival::Chat(receipt)).await {
+    async fn take_message(
+        &self,
+        incoming: IncomingMessage,
+        receipt: Receipt,
+        mut turn: ArrivalTurn,
+    ) -> TakenEvent {
+        let arrival = MessageArrival::Chat(receipt);
+        let accepted = self.accept_in_order(incoming, arrival, &mut turn).await;
+        // One that was turned away waits for those before it, too.
+        turn.comes().await;
+        drop(turn);
+        match accepted {
             Ok(Some(message)) => TakenEvent::Message(Box::new(message)),
             Ok(None) => TakenEvent::Nothing,
             // The receipt was not signed, so it comes again.

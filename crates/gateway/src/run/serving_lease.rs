@@ -6,19 +6,22 @@
 //! wakes when it is over, has a clock that went on: [`LeaseClock::is_held`] says no before it says a word, and
 //! the store takes nothing from it.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use hermetic_store::{DEAD_AFTER, GatewayProcess, HeldLease, LeaseRows, LeaseState, StoreError};
+use hermetic_store::{
+    DEAD_AFTER, GatewayProcess, HeldLease, LastBeat, LeaseHints, LeaseHolder, LeaseRows,
+    LeaseState, SERVING, StoreError,
+};
 use hermetic_types::{HealthReport, SharedClock};
+use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-
-/// The name of the lease.
-const SERVING: &str = "serving";
+use tokio_util::sync::CancellationToken;
 
 /// How often a holder says that it lives.
 const BEAT: Duration = Duration::from_secs(3);
@@ -31,8 +34,11 @@ const BEAT_AGAIN: Duration = Duration::from_millis(500);
 const CUT_AFTER: Duration = Duration::from_secs(10);
 const _: () = assert!(CUT_AFTER.as_secs() + 3 < DEAD_AFTER.as_secs());
 
-/// How often somebody who stands by looks.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often somebody who stands by looks, where no word comes that it should.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Somebody who stands by says that it is there with every such look.
+const LOOKS_FOR_A_BEAT: u32 = 2;
 
 /// The right to serve. It is kept by a task of its own until it is released, lost or dropped.
 #[derive(Debug)]
@@ -51,10 +57,32 @@ pub struct LeaseClock(Arc<Mutex<Renewed>>);
 
 #[derive(Debug)]
 struct Renewed {
-    /// When the last sign of life that was heard had been sent. By the kernel's clock, which does not stop with
-    /// the process.
-    at: Instant,
+    /// When the last sign of life that was heard had been sent.
+    at: Moment,
     lost: bool,
+}
+
+/// By the kernel's clock that stops neither with this process nor while the whole machine sleeps. The runtime's
+/// own does the latter: a laptop that was shut for an hour would believe that it serves.
+#[derive(Clone, Copy, Debug)]
+struct Moment(Duration);
+
+/// How somebody stands by.
+pub struct StandByTerms {
+    pub clock: SharedClock,
+    /// Ends it.
+    pub stop: CancellationToken,
+    /// Hears once that this process waits, and for whom.
+    pub waits: Box<dyn Fn(&LeaseHolder) + Send + Sync>,
+}
+
+/// What somebody who stands by has seen so far.
+struct Wait {
+    hints: LeaseHints,
+    looks: u32,
+    beat: LastBeat,
+    /// Since when it is the same.
+    since: Moment,
 }
 
 /// Why a gateway serves no longer.
@@ -73,6 +101,8 @@ pub enum StandByError<R> {
     Store(#[from] StoreError),
     #[error("refused")]
     Refused(R),
+    #[error("told to end while another gateway serves")]
+    Stopped,
 }
 
 impl ServingLease {
@@ -81,60 +111,60 @@ impl ServingLease {
     pub async fn stand_by<R, A>(
         rows: LeaseRows,
         process: &GatewayProcess,
-        clock: SharedClock,
+        terms: StandByTerms,
         admit: impl Fn(LeaseState) -> A,
     ) -> Result<Self, StandByError<R>>
     where
         A: Future<Output = Result<(), R>>,
     {
-        let mut has_waited = false;
-        loop {
-            let state = match rows.look(SERVING).await {
-                Ok(state) => state,
-                // Whoever waits already waits for a database, too.
-                Err(error) if has_waited => {
-                    tracing::warn!(%error, "the lease could not be looked at");
-                    sleep(LOOK).await;
-                    continue;
+        let mut wait: Option<Wait> = None;
+        let ended = loop {
+            match attempt(&rows, process, &admit, wait.as_mut()).await {
+                Ok(Attempt::Claimed(held, sent)) => {
+                    let epoch = held.epoch();
+                    tracing::info!(epoch, gateway = process.id.as_str(), "serving from now on");
+                    return Ok(Self::keep(rows, held, sent, terms.clock));
                 }
-                Err(error) => return Err(error.into()),
-            };
-            let holder = state.as_ref().and_then(|state| state.holder.clone());
-            if let Some(state) = state {
-                admit(state).await.map_err(StandByError::Refused)?;
-            }
-            // Before the claim leaves: the database counts from its arrival or later, so we never
-            // think that we hold the lease for longer than it does.
-            let sent = Instant::now();
-            match holder {
-                None => match rows.claim(SERVING, process).await {
-                    Ok(Some(held)) => {
-                        let epoch = held.epoch();
-                        tracing::info!(epoch, gateway = process.id.as_str(), "serving from now on");
-                        return Ok(Self::keep(rows, held, sent, clock));
-                    }
-                    // Somebody else was faster.
-                    Ok(None) => {}
-                    Err(error) if has_waited => {
-                        tracing::warn!(%error, "the lease could not be claimed");
-                    }
-                    Err(error) => return Err(error.into()),
-                },
-                Some(holder) if !has_waited => {
-                    has_waited = true;
+                Ok(Attempt::Held(holder)) if wait.is_none() => {
                     tracing::info!(
                         serving = holder.gateway,
                         version = holder.version,
                         "another gateway serves this installation; standing by"
                     );
+                    rows.join(process).await?;
+                    (terms.waits)(&holder);
+                    wait = Some(Wait::begin(&rows, &holder).await);
                 }
-                Some(_) => {}
+                Ok(Attempt::Held(_) | Attempt::Missed) => {}
+                // Whoever waits already waits for a database, too.
+                Err(StandByError::Store(error)) if wait.is_some() => {
+                    tracing::warn!(%error, "the lease could not be looked at or claimed");
+                }
+                Err(error) => break error,
             }
-            sleep(LOOK).await;
+            if let Some(wait) = &mut wait {
+                wait.is_here(&rows, process).await;
+            }
+            let told = async {
+                match &mut wait {
+                    Some(wait) => wait.hints.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = terms.stop.cancelled() => break StandByError::Stopped,
+                () = told => {}
+                () = sleep(LOOK) => {}
+            }
+        };
+        if wait.is_some() {
+            // Who is gone without a word is taken out later.
+            let _ = rows.leave(process).await;
         }
+        Err(ended)
     }
 
-    fn keep(rows: LeaseRows, held: HeldLease, sent: Instant, clock: SharedClock) -> Self {
+    fn keep(rows: LeaseRows, held: HeldLease, sent: Moment, clock: SharedClock) -> Self {
         let renewed = Renewed {
             at: sent,
             lost: false,
@@ -207,7 +237,7 @@ impl LeaseClock {
         !renewed.lost && renewed.at.elapsed() < CUT_AFTER
     }
 
-    fn renewed(&self, sent: Instant) {
+    fn renewed(&self, sent: Moment) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).at = sent;
     }
 
@@ -219,6 +249,98 @@ impl LeaseClock {
     fn left(&self) -> Duration {
         let renewed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         CUT_AFTER.saturating_sub(renewed.at.elapsed())
+    }
+}
+
+/// One look at the lease, and what came of it.
+enum Attempt {
+    /// Ours, by a claim that was sent then.
+    Claimed(HeldLease, Moment),
+    Held(LeaseHolder),
+    /// Somebody else was faster.
+    Missed,
+}
+
+/// Looks, and claims what nobody alive holds. Whether this process may go on is asked when it comes first and
+/// before each claim, and not with every look: nobody waits for the answer in between.
+async fn attempt<R, A>(
+    rows: &LeaseRows,
+    process: &GatewayProcess,
+    admit: &impl Fn(LeaseState) -> A,
+    wait: Option<&mut Wait>,
+) -> Result<Attempt, StandByError<R>>
+where
+    A: Future<Output = Result<(), R>>,
+{
+    let state = rows.look(SERVING).await?;
+    let holder = state.as_ref().and_then(|state| state.holder.clone());
+    let is_first = wait.is_none();
+    let silent_since = match (&holder, wait) {
+        (Some(holder), Some(wait)) => wait.silent_since(holder),
+        _ => None,
+    };
+    let may_claim = holder.is_none() || silent_since.is_some();
+    if let Some(state) = state
+        && (is_first || may_claim)
+    {
+        admit(state).await.map_err(StandByError::Refused)?;
+    }
+    if let Some(holder) = holder
+        && !may_claim
+    {
+        return Ok(Attempt::Held(holder));
+    }
+    let sent = Moment::now();
+    let claimed = rows.claim_from(SERVING, process, silent_since).await?;
+    Ok(claimed.map_or(Attempt::Missed, |held| Attempt::Claimed(held, sent)))
+}
+
+impl Wait {
+    async fn begin(rows: &LeaseRows, holder: &LeaseHolder) -> Self {
+        Self {
+            hints: rows.hints().await,
+            looks: 0,
+            beat: holder.beat,
+            since: Moment::now(),
+        }
+    }
+
+    /// The holder's last sign of life, if there was no other for so long that it is dead by our own clock too.
+    fn silent_since(&mut self, holder: &LeaseHolder) -> Option<LastBeat> {
+        if self.beat != holder.beat {
+            self.beat = holder.beat;
+            self.since = Moment::now();
+        }
+        (self.since.elapsed() >= DEAD_AFTER).then_some(self.beat)
+    }
+
+    /// Says so from time to time.
+    async fn is_here(&mut self, rows: &LeaseRows, process: &GatewayProcess) {
+        if self.looks % LOOKS_FOR_A_BEAT == 0
+            && let Err(error) = rows.is_here(process).await
+        {
+            tracing::debug!(%error, "nobody is told that this gateway stands by");
+        }
+        self.looks = self.looks.wrapping_add(1);
+    }
+}
+
+impl Moment {
+    fn now() -> Self {
+        let now = clock_gettime(ClockId::Boottime);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        let nanos = u32::try_from(now.tv_nsec).unwrap_or(0);
+        Self(Duration::new(seconds, nanos))
+    }
+
+    fn elapsed(self) -> Duration {
+        Self::now().0.saturating_sub(self.0)
+    }
+}
+
+impl fmt::Debug for StandByTerms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StandByTerms").finish_non_exhaustive()
     }
 }
 
@@ -237,7 +359,7 @@ async fn keep(
         if lease.left().is_zero() {
             break LeaseLoss::Silent;
         }
-        let sent = Instant::now();
+        let sent = Moment::now();
         // Not longer than the lease lasts: a renewal that hangs would be awaited while somebody
         // else serves.
         match timeout(lease.left(), rows.renew(&held)).await {

@@ -9,11 +9,12 @@ use std::time::Duration;
 use hermetic_app as app;
 use hermetic_config::{Config, ResolvedBackend, resolve_gateway_backend};
 use hermetic_egress::RuleMode;
+use hermetic_store::SeenGateway;
 use hermetic_types::{Clock as _, ConversationKey, PartHealth, SystemClock};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::load;
+use super::{load, on_this_thread};
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
@@ -31,10 +32,11 @@ pub(crate) fn run(cli: &CommandLine, args: &StatusArgs) -> Result<ExitReason, Co
     let config = load(cli)?;
     let resolved = resolve_gateway_backend(&config)?;
     let seen = look(config.home());
+    let sharing = sharing(&config);
     if args.json {
-        output::print_json(&as_json(&config, &resolved, &seen))?;
+        output::print_json(&as_json(&config, &resolved, &seen, &sharing))?;
     } else {
-        output::print(&as_text(&config, &resolved, &seen))?;
+        output::print(&as_text(&config, &resolved, &seen, &sharing))?;
     }
     Ok(ExitReason::Ok)
 }
@@ -47,7 +49,37 @@ fn store(config: &Config) -> String {
     }
 }
 
-fn as_text(config: &Config, resolved: &ResolvedBackend, seen: &ObservedGateway) -> String {
+/// Everybody who shares the store, or why that could not be asked; nobody where it is a file.
+type Sharing = Result<Vec<SeenGateway>, String>;
+
+fn sharing(config: &Config) -> Sharing {
+    let asked = on_this_thread(async { Ok(app::sharing_gateways(config).await?) });
+    asked.map_err(|failure: CommandFailure| failure.to_string())
+}
+
+fn shared_with(sharing: &Sharing) -> Vec<String> {
+    let gateways = match sharing {
+        Ok(gateways) => gateways,
+        Err(why) => return vec![format!("could not be asked for: {why}")],
+    };
+    let line = |gateway: &SeenGateway| {
+        format!(
+            "{}: {}, version {}, seen {} s ago",
+            gateway.shown_name(),
+            gateway.condition(),
+            gateway.version,
+            gateway.silent_for.as_secs()
+        )
+    };
+    gateways.iter().map(line).collect()
+}
+
+fn as_text(
+    config: &Config,
+    resolved: &ResolvedBackend,
+    seen: &ObservedGateway,
+    sharing: &Sharing,
+) -> String {
     let limits = &config.terminal().limits;
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -55,6 +87,9 @@ fn as_text(config: &Config, resolved: &ResolvedBackend, seen: &ObservedGateway) 
     };
     line("home", config.home().root().display().to_string());
     line("store", store(config));
+    for (count, one) in shared_with(sharing).into_iter().enumerate() {
+        line(if count == 0 { "gateways" } else { "" }, one);
+    }
     line("gateway", gateway(seen));
     for (part, why) in degraded(config, seen) {
         line("", format!("degraded: {part}: {why}"));
@@ -110,6 +145,7 @@ fn as_json(
     config: &Config,
     resolved: &ResolvedBackend,
     seen: &ObservedGateway,
+    sharing: &Sharing,
 ) -> serde_json::Value {
     let (running, state) = match seen {
         ObservedGateway::Stopped(_) => (Some(false), None),
@@ -119,6 +155,15 @@ fn as_json(
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "home": config.home().root(),
+        "gateways": sharing.as_ref().ok().map(|gateways| {
+            let gateways = gateways.iter().map(|gateway| json!({
+                "name": gateway.shown_name(),
+                "condition": gateway.condition(),
+                "version": gateway.version,
+                "silent_seconds": gateway.silent_for.as_secs(),
+            }));
+            gateways.collect::<Vec<_>>()
+        }),
         "gateway": {
             "running": running,
             "state": state,

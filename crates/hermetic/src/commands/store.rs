@@ -1,6 +1,7 @@
 //! `hermetic store …`: where the rows are that last.
 
 use std::fmt::Write as _;
+use std::io::BufRead as _;
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -29,7 +30,7 @@ pub(crate) struct StoreArgs {
 enum StoreCommand {
     /// Copy every row to an empty database, while no gateway runs
     Migrate {
-        /// postgres://user@host/database, or sqlite:PATH
+        /// postgres://user@host/database, sqlite:PATH, or - to read that from standard input
         #[arg(long, value_name = "WHERE")]
         to: String,
         /// Print JSON
@@ -54,7 +55,28 @@ pub(crate) fn run(cli: &CommandLine, args: &StoreArgs) -> Result<ExitReason, Com
     })
 }
 
+/// Every account of this machine can read what a program was called with.
 fn target(to: &str) -> Result<StorePlace, CommandFailure> {
+    if to != "-" {
+        let place = place(to)?;
+        return match &place {
+            StorePlace::Postgres(address) if address.password().is_some() => {
+                Err(CommandFailure::new(
+                    "there is a password in --to, where every account of this machine can read it",
+                    "write --to - and give the address on standard input, or leave the password to ~/.pgpass; and \
+                     change that password",
+                ))
+            }
+            _ => Ok(place),
+        };
+    }
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| CommandFailure::caused(&error, "give the address on standard input"))?;
+    place(line.trim())
+}
+
+fn place(to: &str) -> Result<StorePlace, CommandFailure> {
     if let Some(path) = to.strip_prefix("sqlite:") {
         return Ok(StorePlace::File(PathBuf::from(path)));
     }
@@ -62,7 +84,7 @@ fn target(to: &str) -> Result<StorePlace, CommandFailure> {
     address.map(StorePlace::Postgres).map_err(|error| {
         CommandFailure::new(
             format!("the rows cannot be moved there: {error}"),
-            "write --to postgres://user@host/database, or --to sqlite:PATH",
+            "write postgres://user@host/database, or sqlite:PATH",
         )
     })
 }
@@ -99,12 +121,7 @@ async fn migrate(
     };
     drop(opened.map_err(|error| CommandFailure::caused(&error, error.remedy()))?);
     let moved = Store::move_rows(path, address, direction).await;
-    moved.map_err(|error| {
-        CommandFailure::caused(
-            &error,
-            "nothing was moved; name an empty database, and use one version of the program for both",
-        )
-    })
+    moved.map_err(|error| CommandFailure::caused(&error, error.remedy()))
 }
 
 fn report(

@@ -34,6 +34,8 @@ pub(crate) struct GatewayState {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LifeStage {
     Starting,
+    /// Another gateway serves; this one takes its place when that ends.
+    StandingBy,
     Running,
     Draining,
     Stopped,
@@ -80,6 +82,7 @@ impl LifeStage {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
+            Self::StandingBy => "standing by",
             Self::Running => "running",
             Self::Draining => "draining",
             Self::Stopped => "stopped",

@@ -36,10 +36,13 @@ mod modal;
 mod modal_service;
 mod models;
 mod pairing;
+#[path = "../../../store/tests/postgres_server/mod.rs"]
+mod postgres_server;
 mod probes;
 mod sandbox;
 mod service;
 mod setup;
+mod several;
 mod singularity;
 mod ssh;
 #[path = "../../../backends/ssh/tests/lab.rs"]

@@ -14,14 +14,24 @@ use sqlx::{ConnectOptions, Connection};
 use std::path::Path;
 use thiserror::Error;
 
+use super::postgres::connect;
 use super::statement::{SqlValue, ValueKind};
 use super::{DatabaseError, DatabaseRow, PostgresAddress, SqlStatement};
+use crate::leases::{DEAD_AFTER, millis};
 
 /// Rows that others point to come first; the rest in any order.
 const POINTED_TO: [&str; 3] = ["inbox", "approvals", "scheduled_jobs"];
 
 /// Numbers of these are never given again, not even when their rows are gone.
 const NEVER_AGAIN: [&str; 3] = ["browser_conversations", "browser_files", "browser_messages"];
+
+/// A server that waits for somebody else's lock, or commits without its disk, is no place to move to.
+const PATIENCE: [(&str, &str); 2] = [("lock_timeout", "30s"), ("synchronous_commit", "on")];
+
+/// Whoever holds a lease and is alive.
+const SERVING: &str = "SELECT coalesce(nullif(gateways.name, ''), gateways.id) FROM leases
+    JOIN gateways ON gateways.id = leases.gateway
+    WHERE gateways.seen_at > CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) - ?";
 
 /// Which way the rows go. Both databases are of this program's version; the other one is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +47,39 @@ pub struct MovedTable {
     pub rows: u64,
 }
 
-/// Nothing was moved.
+/// Nothing was moved, unless it says that this is not known.
 #[derive(Debug, Error)]
 pub enum MoveError {
     #[error("the database to move to is not empty: there are rows in {table}")]
     NotEmpty { table: String },
     #[error("the databases differ in {what}; both have to be of this version of the program")]
     Differ { what: String },
+    #[error("{gateway} serves from that database")]
+    Serving { gateway: String },
+    #[error("the connection was lost in the last step: the rows may have been moved or not")]
+    Unknown(#[source] DatabaseError),
     #[error("{table} had {had} rows and has {has} now")]
     Miscounted { table: String, had: u64, has: u64 },
     #[error("the rows cannot be moved")]
     Database(#[from] DatabaseError),
+}
+
+impl MoveError {
+    /// What a person does next.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Serving { .. } => {
+                "nothing was moved; stop every gateway of this installation, on whichever machine it runs"
+            }
+            Self::Unknown(_) => {
+                "run it once more: it says that the target is not empty if they were, and moves them if not"
+            }
+            Self::NotEmpty { .. } => "nothing was moved; name an empty database",
+            Self::Differ { .. } | Self::Miscounted { .. } | Self::Database(_) => {
+                "nothing was moved; name an empty database, and use one version of the program for both"
+            }
+        }
+    }
 }
 
 impl From<sqlx::Error> for MoveError {
@@ -82,7 +114,7 @@ pub(crate) async fn move_rows(
     let mut sqlite = options.connect().await?;
     let options = address.options();
     let options = options.map_err(|error| sqlx::Error::Configuration(error.into()))?;
-    let mut postgres = options.connect().await?;
+    let mut postgres = connect(options.options(PATIENCE)).await?;
     let tables = tables(&mut sqlite, &mut postgres).await?;
     let sqlite = OneConnection::Sqlite(sqlite);
     let postgres = OneConnection::Postgres(postgres);
@@ -95,13 +127,17 @@ pub(crate) async fn move_rows(
     from.run(&begin).await?;
     to.run(&SqlStatement::for_each("BEGIN IMMEDIATE", "BEGIN"))
         .await?;
+    from.keep_gateways_out(&["leases"]).await?;
+    let names: Vec<_> = tables.iter().map(|table| table.table.as_str()).collect();
+    to.keep_gateways_out(&names).await?;
     let mut moved = Vec::with_capacity(tables.len());
     for table in &tables {
         moved.push(table.copy(&mut from, &mut to).await?);
     }
     // Only when every table was counted. Until here nothing is at the new place, and nothing was
     // ever taken from the old.
-    to.run(&SqlStatement::new("COMMIT")).await?;
+    let committed = to.run(&SqlStatement::new("COMMIT")).await;
+    committed.map_err(|error| MoveError::Unknown(error.into()))?;
     from.close().await;
     to.close().await;
     Ok(moved)
@@ -313,6 +349,28 @@ impl OneConnection {
         }
     }
 
+    /// Nobody writes to these tables of a PostgreSQL before this transaction ends, and no gateway serves from it now.
+    /// A file has a lock of its own for that.
+    async fn keep_gateways_out(&mut self, tables: &[&str]) -> Result<(), MoveError> {
+        if matches!(self, Self::Sqlite(_)) {
+            return Ok(());
+        }
+        // First: a moment that was fixed before would not show who began to serve while this waited.
+        let lock = format!(
+            "LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE",
+            tables.join(", ")
+        );
+        self.run(&owned(lock)).await?;
+        let serving = SqlStatement::new(SERVING).bind(millis(DEAD_AFTER));
+        let serving = self.rows(&serving).try_next().await?;
+        match serving {
+            Some(row) => Err(MoveError::Serving {
+                gateway: row.get(0)?,
+            }),
+            None => Ok(()),
+        }
+    }
+
     async fn run(&mut self, statement: &SqlStatement) -> Result<(), sqlx::Error> {
         match self {
             Self::Sqlite(sqlite) => statement.sqlite_query().execute(sqlite).await.map(drop),
@@ -430,6 +488,30 @@ mod tests {
         all
     }
 
+    /// Each looks before it writes; of two that do so at once one moves the rows, and the other says why not.
+    #[tokio::test]
+    async fn of_two_that_move_at_once_one_does() {
+        let Some(TestDatabase::Postgres(address)) = TestDatabase::postgres().await else {
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.db");
+        let clock = SystemClock::shared;
+        let store = Store::open(&file, clock()).await.unwrap();
+        fill(&store).await;
+        let there = Store::open_postgres(&address, GatewayId::sole(), clock());
+        let there = there.await.unwrap();
+        let moving = || move_rows(&file, &address, MoveDirection::ToPostgres);
+        let both = tokio::join!(moving(), moving());
+        let refused = match both {
+            (Ok(_), Err(refused)) | (Err(refused), Ok(_)) => refused,
+            both => panic!("{both:?}"),
+        };
+        assert!(matches!(refused, MoveError::NotEmpty { .. }), "{refused:?}");
+        let open = there.documents().load("d").await.unwrap();
+        assert!(open.is_some());
+    }
+
     #[tokio::test]
     async fn there_and_back_every_row_is_the_same() {
         let Some(TestDatabase::Postgres(address)) = TestDatabase::postgres().await else {
@@ -457,6 +539,24 @@ mod tests {
             "{again:?}"
         );
         drop(Store::open(&second, clock()).await.unwrap());
+        // Not while somebody serves from it, in either direction.
+        let process = crate::GatewayProcess {
+            id: "one".parse().unwrap(),
+            installation: "home".parse().unwrap(),
+            host: "there".to_owned(),
+            name: "the one over there".to_owned(),
+            version: "1.2.3".to_owned(),
+        };
+        let held = there.leases().claim("serving", &process).await;
+        let held = held.unwrap().unwrap();
+        for direction in [MoveDirection::ToSqlite, MoveDirection::ToPostgres] {
+            let refused = move_rows(&second, &address, direction).await.unwrap_err();
+            assert!(refused.to_string().contains("over there"), "{refused}");
+        }
+        there.leases().release(&held).await.unwrap();
+        let gone = SqlStatement::new("DELETE FROM leases");
+        let gone = there.database.write_unfenced("forget", vec![gone]).await;
+        gone.unwrap();
         move_rows(&second, &address, MoveDirection::ToSqlite)
             .await
             .unwrap();

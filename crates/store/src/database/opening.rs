@@ -118,6 +118,7 @@ impl Database {
             writer,
             gateway,
             metrics: StoreMetrics::default(),
+            beats: None,
             fence: None,
         })
     }

@@ -6,11 +6,14 @@
 
 mod address;
 mod attempt;
+mod beat;
 mod committer;
 mod failure;
 mod migrations;
 mod opening;
 
 pub use address::{PostgresAddress, PostgresAddressError};
+pub(super) use beat::BeatConnection;
+pub(crate) use beat::LeaseListener;
 pub(super) use failure::{is_of_postgres, remedy};
-pub(super) use opening::read_all;
+pub(super) use opening::{connect, read_all};

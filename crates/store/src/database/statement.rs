@@ -18,6 +18,8 @@ pub(crate) struct SqlStatement {
     values: Vec<SqlValue>,
     /// Nobody else writes under this name until the transaction ends.
     alone_in: Option<&'static str>,
+    /// Those of one line are written in the order in which this process handed them in.
+    line: Option<String>,
 }
 
 /// What a row can hold.
@@ -63,6 +65,7 @@ impl SqlStatement {
             postgres: None,
             values: Vec::new(),
             alone_in: None,
+            line: None,
         }
     }
 
@@ -77,6 +80,17 @@ impl SqlStatement {
     pub(crate) fn alone_in(mut self, name: &'static str) -> Self {
         self.alone_in = Some(name);
         self
+    }
+
+    /// For rows whose numbers tell their order: they are written as they were handed in. SQLite does that with all;
+    /// PostgreSQL is written to by several connections.
+    pub(crate) fn in_line(mut self, name: &str) -> Self {
+        self.line = Some(name.to_owned());
+        self
+    }
+
+    pub(super) fn line(&self) -> Option<&str> {
+        self.line.as_deref()
     }
 
     pub(super) fn lock_name(&self) -> Option<&'static str> {

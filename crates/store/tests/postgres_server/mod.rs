@@ -111,6 +111,35 @@ impl PostgresServer {
         succeeds(stop.arg(self.folder.join("data"))).expect("the server is killed");
     }
 
+    /// A standby as this server stands now. It is not started and gets nothing of what comes.
+    #[allow(dead_code, reason = "not every test binary has two")]
+    pub(crate) fn standby(&self) -> Self {
+        let own = tempfile::tempdir().expect("a folder for a server");
+        let mut standby = Self {
+            programs: self.programs.clone(),
+            folder: own.path().to_owned(),
+            own: None,
+            _in_use: None,
+        };
+        standby.own_folder().expect("a folder for a server");
+        let mut copy = standby.program("pg_basebackup");
+        copy.args(["-U", "hermetic", "-c", "fast", "-R", "--no-sync", "-h"]);
+        copy.arg(&self.folder)
+            .arg("-D")
+            .arg(standby.folder.join("data"));
+        succeeds(&mut copy).expect("the server is copied");
+        standby.own = Some(own);
+        standby
+    }
+
+    /// From now on it takes writes.
+    #[allow(dead_code, reason = "not every test binary has two")]
+    pub(crate) fn promote(&self) {
+        let mut promote = self.program("pg_ctl");
+        promote.args(["promote", "-w", "-s", "-D"]);
+        succeeds(promote.arg(self.folder.join("data"))).expect("the standby is promoted");
+    }
+
     fn start_shared(programs: PathBuf) -> io::Result<Self> {
         let user = fs::metadata("/proc/self")?;
         let user = std::os::unix::fs::MetadataExt::uid(&user);
@@ -153,9 +182,8 @@ impl PostgresServer {
             fs::remove_dir_all(&data)?;
         }
         fs::create_dir(&data)?;
+        self.own_folder()?;
         if is_root()? {
-            fs::set_permissions(&self.folder, PermissionsExt::from_mode(0o755))?;
-            chown(&self.folder, Some(NOBODY), Some(NOBODY))?;
             chown(&data, Some(NOBODY), Some(NOBODY))?;
         }
         let mut make = self.program("initdb");
@@ -170,6 +198,14 @@ impl PostgresServer {
             "-D",
         ]);
         succeeds(make.arg(&data))
+    }
+
+    fn own_folder(&self) -> io::Result<()> {
+        if is_root()? {
+            fs::set_permissions(&self.folder, PermissionsExt::from_mode(0o755))?;
+            chown(&self.folder, Some(NOBODY), Some(NOBODY))?;
+        }
+        Ok(())
     }
 
     /// Whoever comes last does not know it, so somebody waits until nobody holds the lock, and still nobody a

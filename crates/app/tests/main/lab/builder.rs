@@ -192,6 +192,7 @@ impl Builder {
                 model: self.model,
                 agents: None,
                 clock: clock.shared(),
+                ..Surroundings::default()
             },
             chat,
             backend,

@@ -1,13 +1,17 @@
 //! `hermetic gateway run`: configuration, lock, parts, then serving until a signal.
 
+use std::convert::Infallible;
 use std::io::{self, IsTerminal as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hermetic_app as app;
 use hermetic_config::{Config, ResolvedBackend, resolve_gateway_backend};
-use hermetic_gateway::{DrainOutcome, GatewayCondition, serve};
+use hermetic_gateway::{DrainOutcome, EarlyHealth, GatewayCondition, serve};
 use hermetic_types::RunId;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, info_span, warn};
 
@@ -21,6 +25,9 @@ use crate::gateway_state::{GatewayLock, GatewayState, LockError};
 use crate::log;
 use crate::output;
 use crate::service;
+
+/// How long an end by failure waits for what cannot be cut.
+const LAST_ACTS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct GatewayRunArgs {
@@ -60,7 +67,11 @@ pub(crate) fn run(cli: &CommandLine, args: &GatewayRunArgs) -> Result<ExitReason
     let ended = runtime.block_on(living);
     // Before the description says that it ended: no task of it is at work by then, and none holds
     // the recorder.
-    drop(runtime);
+    // Whoever lost its place has nothing to finish, and nobody waits for what it began.
+    match &ended {
+        Ok(()) => drop(runtime),
+        Err(_) => runtime.shutdown_timeout(LAST_ACTS),
+    }
     if let Some(chronicle) = Arc::into_inner(chronicle) {
         chronicle.end(&ended);
     }
@@ -105,15 +116,35 @@ async fn live(
 ) -> Result<(), CommandFailure> {
     let redactor = app::redactor(config);
     log::hide(&redactor);
+    let surroundings = app::Surroundings {
+        stop: stop.clone(),
+        ..app::Surroundings::default()
+    };
+    let standing_by = surroundings.standing_by.subscribe();
     let open = async || {
-        let surroundings = app::Surroundings::default();
+        let surroundings = surroundings.clone();
         let opened = app::gateway(config, resolved, redactor.clone(), surroundings);
         Ok(Box::pin(opened).await?)
     };
     // Before anything is opened: two that want one port are told about it at once.
-    start.open_health().await?;
-    let Some(parts) = start.once_there_is_room(open).await? else {
-        return Ok(());
+    let port = start.open_health().await?.listener.as_fd();
+    let port = port.try_clone_to_owned();
+    let port = port.map_err(|error| CommandFailure::caused(&error, "free some descriptors"))?;
+    let told = tell_of_standing_by(standing_by.clone(), chronicle, &port, resolved);
+    let opened = tokio::select! {
+        opened = start.once_there_is_room(open) => opened,
+        never = told => match never {},
+    };
+    drop(port);
+    let parts = match opened {
+        Ok(Some(parts)) => parts,
+        Ok(None) => return Ok(()),
+        // Told to end while it stood by, which is no failure.
+        Err(_) if stop.is_cancelled() && *standing_by.borrow() => {
+            info!("stopped");
+            return Ok(());
+        }
+        Err(failure) => return Err(failure),
     };
     info!(model = parts.settings.model, "the model");
     let HealthPort { listener, watchdog } = start.into_health().await?;
@@ -130,6 +161,31 @@ async fn live(
         DrainOutcome::CutShort { turns } => warn!(turns, "stopped; turns were interrupted"),
     }
     Ok(())
+}
+
+/// Whoever started this gateway, and whoever asks its port, hears that it waits for another one to end.
+async fn tell_of_standing_by(
+    mut standing_by: watch::Receiver<bool>,
+    chronicle: &StateRecorder,
+    port: &OwnedFd,
+    resolved: &ResolvedBackend,
+) -> Infallible {
+    let mut _answering = None;
+    loop {
+        if standing_by.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        if *standing_by.borrow_and_update() {
+            chronicle.stands_by();
+            let answered = EarlyHealth::standing_by(port, &resolved.backend.to_string());
+            if let Err(error) = &answered {
+                warn!(%error, "health is not answered meanwhile");
+            }
+            _answering = answered.ok();
+        } else {
+            _answering = None;
+        }
+    }
 }
 
 /// Says how to look at it. The link itself is for a person at a terminal: a log has other readers.

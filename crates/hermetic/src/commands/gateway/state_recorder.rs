@@ -71,10 +71,20 @@ impl StateRecorder {
         }
     }
 
+    /// Another gateway serves. Whoever started this one has nothing more to wait for: that may go on for months.
+    pub(super) fn stands_by(&self) {
+        let mut state = self.state();
+        state.stage = LifeStage::StandingBy;
+        self.write(&state);
+        tell_systemd(NotifyState::Ready);
+        tell_systemd(NotifyState::Status("standing by for another gateway"));
+        self.tell_starter();
+    }
+
     pub(super) fn end(self, ended: &Result<(), CommandFailure>) {
         let mut state = self.state();
         state.stage = match (ended, state.stage) {
-            (Err(_), LifeStage::Starting) => LifeStage::StartupFailed,
+            (Err(_), LifeStage::Starting | LifeStage::StandingBy) => LifeStage::StartupFailed,
             _ => LifeStage::Stopped,
         };
         state.exit_reason = Some(match ended {
@@ -91,6 +101,11 @@ impl StateRecorder {
         info!("ready");
         let_go_of_startup();
         tell_systemd(NotifyState::Ready);
+        tell_systemd(NotifyState::Status("serving"));
+        self.tell_starter();
+    }
+
+    fn tell_starter(&self) {
         if !self.awaited {
             return;
         }

@@ -22,7 +22,10 @@ pub enum PostgresAddressError {
     NoDatabase,
     #[error("`{0}` is not an option that is known here; known are {KNOWN_OPTIONS:?}")]
     UnknownOption(String),
-    #[error("it is not a valid address: {0}")]
+    #[error(
+        "it is not a valid address: {0} (in a user's name and a password, write %40 for @, %3A for :, %2F for /, \
+         %3F for ? and %23 for #)"
+    )]
     Invalid(String),
 }
 
@@ -79,7 +82,8 @@ impl PostgresAddress {
     }
 
     fn says_ssl_mode(&self) -> bool {
-        self.url.contains("sslmode=") || std::env::var_os("PGSSLMODE").is_some()
+        let (_, query) = self.url.split_once('?').unwrap_or_default();
+        pairs(query).any(|(key, _)| key == "sslmode") || std::env::var_os("PGSSLMODE").is_some()
     }
 }
 
@@ -99,12 +103,18 @@ impl FromStr for PostgresAddress {
         let rest = scheme.and_then(|scheme| text.strip_prefix(scheme));
         let rest = rest.ok_or(PostgresAddressError::Scheme)?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (people, path) = place.split_once('/').unwrap_or((place, ""));
+        // Signs of a password that ends the place too early: what is left of it would be taken for the rest of the
+        // address, and shown.
+        if rest.contains('#') || path.contains(['@', '/', ':']) || query.contains('@') {
+            let why = "a sign in it stands where it means something else".to_owned();
+            return Err(PostgresAddressError::Invalid(why));
+        }
         for (key, _) in pairs(query) {
             if !KNOWN_OPTIONS.contains(&key) {
                 return Err(PostgresAddressError::UnknownOption(key.to_owned()));
             }
         }
-        let (people, path) = place.split_once('/').unwrap_or((place, ""));
         if path.is_empty() {
             return Err(PostgresAddressError::NoDatabase);
         }
@@ -186,6 +196,8 @@ mod tests {
             mode("postgres://me@db.example/h?sslmode=require"),
             "Require"
         );
+        let odd = "postgres://me:sslmode=disable@db.example/h?application_name=sslmode";
+        assert_eq!(mode(odd), "VerifyFull");
         assert_eq!(mode("postgres://me@localhost/h"), "Prefer");
         assert_eq!(mode("postgres://me@%2Frun%2Fpostgresql/h"), "Prefer");
     }
@@ -199,9 +211,13 @@ mod tests {
             ("postgres://me@host/x?sslmod=require", "`sslmod`"),
             ("postgres://me@host/x?sslmode=maybe", "valid"),
             ("postgres://me@host:port/x", "valid"),
+            ("postgres://me:12/s3cret@host/x", "%2F"),
+            ("postgres://me:12#s3cret@host/x", "%23"),
+            ("postgres://me:12/s3cret?@host/x", "%3F"),
         ] {
             let error = text.parse::<PostgresAddress>().unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
+            assert!(!error.contains("s3cret"), "{error}");
         }
     }
 }

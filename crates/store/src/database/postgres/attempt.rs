@@ -18,7 +18,7 @@ use crate::database::write::StatementResult;
 use crate::database::{DatabaseRow, SqlStatement};
 
 /// Longer than the server lets any statement of ours run.
-const STEP: Duration = Duration::from_secs(35);
+pub(super) const STEP: Duration = Duration::from_secs(35);
 
 /// So often writes that came in each other's way are tried.
 const COLLISIONS: u32 = 8;
@@ -35,20 +35,38 @@ pub(super) enum Attempt {
     Failed(sqlx::Error),
     /// Nobody knows yet.
     InDoubt(Doubt, sqlx::Error),
+    /// Nobody will ever know.
+    Unknown(sqlx::Error),
 }
 
 /// A commit whose answer was lost.
 #[derive(Debug)]
 pub(super) struct Doubt {
-    transaction: String,
+    transaction: TransactionName,
     written: Vec<StatementResult>,
 }
 
+/// What a transaction is known by afterwards.
+#[derive(Clone, Debug)]
+struct TransactionName {
+    number: String,
+    /// The history of the server that gave the number; another server that takes its place begins a new one and
+    /// gives the same numbers to others. Unknown where a service does not tell it.
+    timeline: Option<String>,
+}
+
+/// The history that this server writes. A standby has none of its own.
+const TIMELINE: &str = "substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)";
+
 /// Commits these statements, or changes nothing, or does not know.
-pub(super) async fn attempt(pool: &PgPool, statements: &[SqlStatement]) -> Attempt {
+pub(super) async fn attempt(
+    pool: &PgPool,
+    statements: &[SqlStatement],
+    has_timeline: bool,
+) -> Attempt {
     let (mut stale, mut collisions) = (WRITERS, COLLISIONS);
     loop {
-        let ended = once(pool, statements).await;
+        let ended = once(pool, statements, has_timeline).await;
         let again = match &ended {
             // Of those that wait in the pool all are gone after the server was restarted.
             Attempt::Failed(error) => match PostgresFailure::of(error) {
@@ -67,15 +85,16 @@ pub(super) async fn attempt(pool: &PgPool, statements: &[SqlStatement]) -> Attem
 
 /// What became of a commit whose answer was lost.
 pub(super) async fn settle(pool: &PgPool, doubt: Doubt) -> Attempt {
-    let question = "SELECT pg_xact_status(CAST(CAST($1 AS text) AS xid8))";
-    let asked = sqlx::query_scalar::<_, Option<String>>(question)
-        .bind(doubt.transaction.clone())
-        .fetch_one(pool);
-    let status = match within(asked).await {
-        Ok(status) => status,
+    let (timeline, status) = match within(STEP, look_up(pool, &doubt.transaction)).await {
+        Ok(found) => found,
         Err(error) => return Attempt::InDoubt(doubt, error),
     };
     let words = |what: &str| sqlx::Error::Protocol(format!("the connection was lost, and {what}"));
+    if timeline != doubt.transaction.timeline {
+        return Attempt::Unknown(words(
+            "another server has taken over: it is not known whether it was written",
+        ));
+    }
     match status.as_deref() {
         Some("committed") => Attempt::Committed(doubt.written),
         Some("aborted") => Attempt::Failed(words("nothing was written")),
@@ -83,22 +102,50 @@ pub(super) async fn settle(pool: &PgPool, doubt: Doubt) -> Attempt {
     }
 }
 
-async fn once(pool: &PgPool, statements: &[SqlStatement]) -> Attempt {
-    let mut connection = match within(pool.acquire()).await {
+/// The server's history, and what became of the transaction in it. A number that this server has not given yet
+/// is no error of the question's, but says nothing either.
+async fn look_up(
+    pool: &PgPool,
+    transaction: &TransactionName,
+) -> Result<(Option<String>, Option<String>), sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    let timeline = match transaction.timeline {
+        Some(_) => {
+            let asked = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT {TIMELINE}")));
+            Some(asked.fetch_one(&mut *connection).await?)
+        }
+        None => None,
+    };
+    if timeline != transaction.timeline {
+        return Ok((timeline, None));
+    }
+    let question = "SELECT pg_xact_status(CAST(CAST($1 AS text) AS xid8))";
+    let asked = sqlx::query_scalar::<_, Option<String>>(question).bind(&transaction.number);
+    Ok((timeline, asked.fetch_one(&mut *connection).await?))
+}
+
+/// Whether this server tells its timeline: some that only speak like one do not.
+pub(super) async fn tells_timeline(connection: &mut PgConnection) -> bool {
+    let asked = sqlx::query(sqlx::AssertSqlSafe(format!("SELECT {TIMELINE}")));
+    within(STEP, asked.execute(connection)).await.is_ok()
+}
+
+async fn once(pool: &PgPool, statements: &[SqlStatement], has_timeline: bool) -> Attempt {
+    let mut connection = match within(STEP, pool.acquire()).await {
         Ok(connection) => connection,
         Err(error) => return Attempt::Failed(error),
     };
     // Its number is asked for before anything is written: afterwards there may be nobody left to
     // ask.
-    let transaction = match within(begin(&mut connection)).await {
+    let transaction = match within(STEP, begin(&mut connection, has_timeline)).await {
         Ok(transaction) => transaction,
         Err(error) => return failed(connection, error),
     };
-    let written = match within(run_all(&mut connection, statements)).await {
+    let written = match within(STEP, run_all(&mut connection, statements)).await {
         Ok(written) => written,
         Err(error) => return refused(connection, error).await,
     };
-    match within(plain(&mut connection, "COMMIT")).await {
+    match within(STEP, plain(&mut connection, "COMMIT")).await {
         Ok(()) => Attempt::Committed(written),
         Err(error) => {
             // Closed in any case: a connection whose commit failed may be in any state, and the
@@ -127,21 +174,35 @@ fn failed(mut connection: PoolConnection<Postgres>, error: sqlx::Error) -> Attem
 }
 
 async fn refused(mut connection: PoolConnection<Postgres>, error: sqlx::Error) -> Attempt {
-    let own_fault = PostgresFailure::of(&error) == PostgresFailure::Statement;
-    if within(plain(&mut connection, "ROLLBACK")).await.is_err() {
+    let failure = PostgresFailure::of(&error);
+    if failure == PostgresFailure::Connection
+        || within(STEP, plain(&mut connection, "ROLLBACK"))
+            .await
+            .is_err()
+    {
         connection.close_on_drop();
     }
-    match own_fault {
-        true => Attempt::Refused(error),
-        false => Attempt::Failed(error),
+    match failure {
+        PostgresFailure::Statement => Attempt::Refused(error),
+        _ => Attempt::Failed(error),
     }
 }
 
-/// Begins a transaction; the number it is known by.
-async fn begin(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
-    let both = sqlx::raw_sql("BEGIN; SELECT CAST(pg_current_xact_id() AS text)");
-    let rows = both.fetch_all(connection).await?;
-    rows.first().ok_or(sqlx::Error::RowNotFound)?.try_get(0)
+/// Begins a transaction; what it is known by.
+async fn begin(
+    connection: &mut PgConnection,
+    has_timeline: bool,
+) -> Result<TransactionName, sqlx::Error> {
+    let timeline = if has_timeline { TIMELINE } else { "NULL" };
+    let both =
+        format!("BEGIN; SELECT CAST(pg_current_xact_id() AS text), CAST({timeline} AS text)");
+    let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(both)).fetch_all(connection);
+    let rows = rows.await?;
+    let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
+    Ok(TransactionName {
+        number: row.try_get(0)?,
+        timeline: row.try_get(1)?,
+    })
 }
 
 async fn plain(connection: &mut PgConnection, sql: &'static str) -> Result<(), sqlx::Error> {
@@ -192,8 +253,11 @@ async fn run(
 }
 
 /// A server behind a network that swallows everything says nothing at all.
-async fn within<T>(step: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
-    timeout(STEP, step).await.unwrap_or_else(|elapsed| {
+pub(super) async fn within<T>(
+    longest: Duration,
+    step: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    timeout(longest, step).await.unwrap_or_else(|elapsed| {
         Err(sqlx::Error::Io(std::io::Error::new(
             std::io::ErrorKind::TimedOut,
             elapsed,

@@ -4,7 +4,7 @@
 //! written waits here if it may, and one whose commit nobody answered waits until it is known what became of
 //! it. A caller that goes away does not stop a write half-way.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,8 +18,9 @@ use tokio::time::{Instant, sleep_until};
 use super::attempt::{Attempt, Doubt, attempt, settle};
 use super::failure::{in_words, named};
 use super::opening::WRITERS;
+use crate::database::SqlStatement;
 use crate::database::committer::probe;
-use crate::database::write::{StoreWriter, WithoutRoom, WriteJob};
+use crate::database::write::{StatementResult, StoreWriter, WithoutRoom, WriteJob};
 
 /// How often a database in trouble is tried.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
@@ -30,12 +31,15 @@ const MOST_DOUBT: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(super) struct PostgresCommitter {
     pool: PgPool,
+    has_timeline: bool,
     jobs: mpsc::UnboundedReceiver<WriteJob>,
     under_way: JoinSet<(PendingWrite, Attempt)>,
     /// To be tried now, before anything new.
     ready: VecDeque<PendingWrite>,
     /// To be tried when the database is tried again.
     waiting: Vec<PendingWrite>,
+    /// Writes whose order counts, behind the one that is not over yet.
+    lines: HashMap<String, VecDeque<PendingWrite>>,
     may_wait: Arc<AtomicBool>,
     health: HealthReport,
     changes: watch::Sender<u64>,
@@ -52,7 +56,7 @@ struct PendingWrite {
 
 impl PostgresCommitter {
     /// The queue has no bound of its own: each caller waits for its write.
-    pub(super) fn start(pool: PgPool, clock: SharedClock) -> StoreWriter {
+    pub(super) fn start(pool: PgPool, has_timeline: bool, clock: SharedClock) -> StoreWriter {
         let (hand_in, jobs) = mpsc::unbounded_channel();
         let writer = StoreWriter {
             jobs: hand_in,
@@ -62,10 +66,12 @@ impl PostgresCommitter {
         };
         let committer = Self {
             pool,
+            has_timeline,
             jobs,
             under_way: JoinSet::new(),
             ready: VecDeque::new(),
             waiting: Vec::new(),
+            lines: HashMap::new(),
             may_wait: Arc::clone(&writer.waits),
             health: writer.health.clone(),
             changes: writer.changes.clone(),
@@ -99,7 +105,7 @@ impl PostgresCommitter {
                 }
                 () = sleep_until(try_again), if is_open && self.in_trouble.is_some() => self.try_again(),
                 job = self.jobs.recv(), if is_open && has_room => match job {
-                    Some(job) => self.begin(PendingWrite::new(job)),
+                    Some(job) => self.begin_in_order(PendingWrite::new(job)),
                     None => is_open = false,
                 },
             }
@@ -107,13 +113,27 @@ impl PostgresCommitter {
         self.pool.close().await;
     }
 
+    /// One whose order counts waits for the one before it to be over.
+    fn begin_in_order(&mut self, write: PendingWrite) {
+        let Some(line) = write.line() else {
+            return self.begin(write);
+        };
+        match self.lines.get_mut(line) {
+            Some(waiting) => waiting.push_back(write),
+            None => {
+                self.lines.insert(line.to_owned(), VecDeque::new());
+                self.begin(write);
+            }
+        }
+    }
+
     fn begin(&mut self, mut write: PendingWrite) {
-        let pool = self.pool.clone();
+        let (pool, has_timeline) = (self.pool.clone(), self.has_timeline);
         self.under_way.spawn(async move {
             let ended = match write.doubt.take() {
                 // Never the statements again while it is in doubt: they may have been committed.
                 Some(doubt) => settle(&pool, doubt).await,
-                None => attempt(&pool, &write.job.statements).await,
+                None => attempt(&pool, &write.job.statements, has_timeline).await,
             };
             (write, ended)
         });
@@ -123,16 +143,16 @@ impl PostgresCommitter {
         match attempt {
             Attempt::Committed(written) => {
                 self.changes.send_modify(|commits| *commits += 1);
-                // A caller who went away does not undo what was committed.
-                let _ = write.job.answer.send(Ok(written));
+                self.over(write, Ok(written));
                 self.answered();
             }
             Attempt::Refused(error) => {
-                let _ = write.job.answer.send(Err(named(error)));
+                self.over(write, Err(named(error)));
                 self.answered();
             }
             Attempt::Failed(error) => self.failed(write, error),
             Attempt::InDoubt(doubt, error) => self.in_doubt(write, doubt, error),
+            Attempt::Unknown(error) => self.over(write, Err(named(error))),
         }
     }
 
@@ -142,7 +162,7 @@ impl PostgresCommitter {
         if write.job.without_room == WithoutRoom::Wait && self.may_wait.load(Ordering::SeqCst) {
             self.waiting.push(write);
         } else {
-            let _ = write.job.answer.send(Err(named(error)));
+            self.over(write, Err(named(error)));
         }
     }
 
@@ -157,8 +177,22 @@ impl PostgresCommitter {
             write.doubt = Some(doubt);
             self.waiting.push(write);
         } else {
-            let _ = write.job.answer.send(Err(named(error)));
+            self.over(write, Err(named(error)));
         }
+    }
+
+    /// Says what came of it, and lets the next of its line begin.
+    fn over(&mut self, write: PendingWrite, ended: Result<Vec<StatementResult>, sqlx::Error>) {
+        if let Some(line) = write.line()
+            && let Some(waiting) = self.lines.get_mut(line)
+        {
+            match waiting.pop_front() {
+                Some(next) => self.ready.push_back(next),
+                None => drop(self.lines.remove(line)),
+            }
+        }
+        // A caller who went away does not undo what was committed.
+        let _ = write.job.answer.send(ended);
     }
 
     fn trouble(&mut self, error: &sqlx::Error) {
@@ -204,5 +238,11 @@ impl PendingWrite {
             doubt: None,
             doubtful_since: None,
         }
+    }
+
+    /// The name of those whose order counts.
+    fn line(&self) -> Option<&str> {
+        let mut statements = self.job.statements.iter();
+        statements.find_map(SqlStatement::line)
     }
 }

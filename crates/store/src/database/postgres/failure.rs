@@ -30,9 +30,14 @@ impl PostgresFailure {
         let code = database.code().unwrap_or_default();
         match (&*code, code.get(..2).unwrap_or_default()) {
             ("40001" | "40P01" | "55P03", _) => Self::Collision,
-            ("57P01" | "57P02" | "57P03" | "57P05" | "25P03", _) | (_, "08") => Self::Connection,
-            (_, "21" | "22" | "23" | "42") => Self::Statement,
-            _ => Self::Server,
+            ("57P01" | "57P02" | "57P03" | "57P05" | "25P03", _) | (_, "08" | "26") => {
+                Self::Connection
+            }
+            // Of a statement that was prepared before a newer program added a column to its table.
+            ("0A000", _) if database.message().contains("cached plan") => Self::Connection,
+            (_, "25" | "28" | "3D" | "53" | "55" | "57" | "58" | "F0" | "XX") => Self::Server,
+            // Tried again it would fail again, for ever, and everything behind it with it.
+            _ => Self::Statement,
         }
     }
 }

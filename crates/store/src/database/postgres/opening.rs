@@ -1,13 +1,16 @@
 //! Connecting, and reading.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_types::{GatewayId, SharedClock};
 use sqlx::migrate::MigrateError;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{ConnectOptions as _, Connection as _};
 use tokio::time::{Instant, sleep};
 
+use super::attempt::{STEP, tells_timeline, within};
+use super::beat::BeatConnection;
 use super::committer::PostgresCommitter;
 use super::failure::{PostgresFailure, named};
 use super::migrations::migrate;
@@ -25,6 +28,12 @@ pub(super) const WRITERS: u32 = 6;
 
 /// How long one is waited for.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// Whoever changes the schema waits for others who do; how long a step itself takes, nobody can say.
+const MIGRATING: [(&str, &str); 2] = [
+    ("lock_timeout", "60s"),
+    ("idle_in_transaction_session_timeout", "15s"),
+];
 
 /// How long a gateway's question waits for a database that is being restarted.
 const READ_PATIENCE: Duration = Duration::from_secs(10);
@@ -47,20 +56,24 @@ impl Database {
         let options = address
             .options()
             .map_err(|error| unreachable(sqlx::Error::Configuration(error.into())))?;
-        let mut first = options.clone().connect().await.map_err(unreachable)?;
+        let migrating = connect(options.clone().options(MIGRATING));
+        let mut first = migrating.await.map_err(unreachable)?;
         let migrated = migrate(&mut first).await;
         migrated.map_err(|source| OpenError::migrating_postgres(address, source))?;
         // It has none of the bounds of `session`, which a long migration could not keep; nothing
         // else is to run on it.
-        let _ = first.close().await;
-        let writers = pool(session(options.clone(), "off"), WRITERS);
-        let writer = PostgresCommitter::start(writers, clock);
+        let has_timeline = tells_timeline(&mut first).await;
+        let _ = within(CONNECT, first.close()).await;
+        let writing = session(options.clone(), "off");
+        let writers = pool(writing.clone(), WRITERS);
+        let writer = PostgresCommitter::start(writers, has_timeline, clock);
         let reader = pool(session(options, "on"), READERS);
         Ok(Self {
             reader: DatabaseReader::Postgres(reader),
             writer,
             gateway,
             metrics: StoreMetrics::default(),
+            beats: Some(Arc::new(BeatConnection::new(writing))),
             fence: None,
         })
     }
@@ -98,7 +111,7 @@ pub(in crate::database) async fn read_all(
     let begun = Instant::now();
     let mut stale = READERS;
     loop {
-        let failed = match query.postgres_query().fetch_all(pool).await {
+        let failed = match read_once(pool, query).await {
             Ok(rows) => return Ok(rows),
             Err(error) => error,
         };
@@ -113,6 +126,27 @@ pub(in crate::database) async fn read_all(
             return Err(named(failed));
         }
     }
+}
+
+/// A connection on which nothing came back, or whose prepared statements are of an older schema, is not for
+/// anybody else.
+async fn read_once(pool: &PgPool, query: &SqlStatement) -> Result<Vec<PgRow>, sqlx::Error> {
+    let mut connection = within(STEP, pool.acquire()).await?;
+    let rows = query.postgres_query().fetch_all(&mut *connection);
+    let rows = within(STEP, rows).await;
+    if let Err(error) = &rows
+        && PostgresFailure::of(error) == PostgresFailure::Connection
+    {
+        connection.close_on_drop();
+    }
+    rows
+}
+
+/// A server that takes a connection and says nothing is given up.
+pub(in crate::database) async fn connect(
+    options: PgConnectOptions,
+) -> Result<PgConnection, sqlx::Error> {
+    within(CONNECT, options.connect()).await
 }
 
 impl OpenError {
