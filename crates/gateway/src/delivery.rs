@@ -12,4 +12,4 @@ pub use live_reply::{StreamingSettings, ToolProgress};
 #[cfg(test)]
 pub(crate) use outbound_files::FetchError;
 pub(crate) use outbound_files::{FileSource, OutboundFiles, ParsedAnswer, without_tags};
-pub(crate) use outbox::{DeliveredReply, Outbox, OutboxParts};
+pub(crate) use outbox::{DeliveredReply, Outbox, OutboxParts, a_moment_after};

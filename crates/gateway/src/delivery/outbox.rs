@@ -325,8 +325,8 @@ impl Outbox {
     }
 }
 
-/// So that an end does not wait for a platform that does not answer.
-pub(super) async fn a_moment_after(stop: &CancellationToken) {
+/// Ends a moment after `stop`, so that an end does not wait for a platform that does not answer.
+pub(crate) async fn a_moment_after(stop: &CancellationToken) {
     stop.cancelled().await;
     sleep(LAST_MOMENT).await;
 }
