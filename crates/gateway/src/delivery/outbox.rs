@@ -280,6 +280,7 @@ impl Outbox {
     pub(crate) async fn take_over(&self) -> Result<usize, StoreError> {
         let due = self.deliveries.due(RowOwner::ThisGateway).await?;
         let count = due.len();
+        let mut left = Vec::new();
         for due in due {
             let account = due.account.parse::<AccountId>();
             let address = serde_json::from_str::<DeliveryAddress>(&due.address);
@@ -296,6 +297,11 @@ impl Outbox {
             delivery.message = due.message;
             delivery.found = due.maybe_sent;
             delivery.go_on_after(due.attempts);
+            left.push(delivery);
+        }
+        // Only when all are read: on a ledger error this is called again as a whole, and what was in its line
+        // already would be sent twice.
+        for delivery in left {
             self.destinations.push(delivery);
         }
         self.wake.notify_one();
