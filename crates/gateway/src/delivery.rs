@@ -6,6 +6,7 @@ mod late_files;
 mod live_reply;
 mod outbound_files;
 mod outbox;
+mod working_off;
 
 pub(crate) use live_reply::LiveReply;
 pub use live_reply::{StreamingSettings, ToolProgress};

@@ -28,6 +28,7 @@ use super::FileSource;
 use super::attempt::Delivery;
 use super::destinations::{Destination, DestinationQueues};
 use super::late_files::FilePace;
+use super::working_off::LEDGER_PAUSE;
 use crate::message::AcceptedMessage;
 use crate::{GatewayMetrics, MessageTraces};
 
@@ -59,6 +60,7 @@ pub(crate) struct Outbox {
     pub(super) redactor: Redactor,
     pub(super) clock: SharedClock,
     pub(super) pace: FilePace,
+    pub(super) ledger_pause: Duration,
     pub(super) destinations: DestinationQueues,
     pub(super) wake: Notify,
     pub(super) tasks: TaskTracker,
@@ -104,6 +106,7 @@ impl Outbox {
             redactor: parts.redactor,
             clock: parts.clock,
             pace: FilePace::default(),
+            ledger_pause: LEDGER_PAUSE,
             destinations: DestinationQueues::default(),
             wake: Notify::new(),
             tasks: parts.tasks,
