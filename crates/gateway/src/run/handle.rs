@@ -97,7 +97,7 @@ impl GatewayHandle {
         // A turn that still runs would write its last words into the conversation that begins.
         self.interrupt(conversation).await?;
         let forgotten = self.0.begin_anew(conversation).await;
-        forgotten.map_err(|error| failed(&error))
+        forgotten.map_err(|error| failed(&error.into()))
     }
 
     /// Destroys the sandbox there with its files, and forgets what was said, as `/destroy` does.
