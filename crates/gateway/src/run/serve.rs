@@ -267,7 +267,7 @@ impl Gateway {
     fn hand_over_taken(self: &Arc<Self>, taken: TakenEvent) {
         match taken {
             TakenEvent::Message(message) => self.hand_over(*message, self.settings.busy),
-            TakenEvent::Deletion(deleted) => self.conversations.withdraw(&deleted),
+            TakenEvent::Deletion(deleted) => self.conversations.withdraw(&deleted, &self.turns),
             TakenEvent::Edit(edited, receipt) => self.hear_edit(*edited, receipt),
             TakenEvent::Nothing => {}
         }
