@@ -50,6 +50,9 @@ pub(super) struct DashboardSources<'a> {
 /// A backend is not waited for longer to say what a sandbox uses.
 const LOOK_TIMEOUT: Duration = Duration::from_millis(1500);
 
+/// Nor longer to count what lies on its disk.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Where connections are remembered to be shown; nothing where there are no pages.
 pub(super) fn egress_feed(config: &Config, clock: &SharedClock) -> Option<EgressFeed> {
     let wanted = config.gateway().dashboard.enabled;
@@ -380,19 +383,25 @@ impl GatewayView for RunningView {
         sandboxes: Vec<(BackendKind, SandboxId)>,
     ) -> BoxFuture<'_, HashMap<SandboxId, SandboxUse>> {
         async move {
-            let mut uses = HashMap::new();
-            for backend in &self.configured.backends {
+            // Beside each other: one that lets us wait holds up no other.
+            let looks = self.configured.backends.iter().map(|backend| {
                 let own = sandboxes.iter().filter(|(kind, _)| *kind == backend.kind());
                 let ids: Vec<SandboxId> = own.map(|(_, id)| id.clone()).collect();
-                if ids.is_empty() {
-                    continue;
+                async move {
+                    match ids.is_empty() {
+                        true => HashMap::new(),
+                        false => timeout(COUNT_TIMEOUT, backend.disk_use(&ids))
+                            .await
+                            .unwrap_or_default(),
+                    }
                 }
-                for (id, bytes) in backend.disk_use(&ids).await {
-                    let disk_bytes = Some(bytes);
-                    uses.insert(id, SandboxUse { disk_bytes });
-                }
-            }
-            uses
+            });
+            let counted = join_all(looks).await.into_iter().flatten();
+            let uses = counted.map(|(id, bytes)| {
+                let disk_bytes = Some(bytes);
+                (id, SandboxUse { disk_bytes })
+            });
+            uses.collect()
         }
         .boxed()
     }

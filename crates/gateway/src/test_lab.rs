@@ -18,7 +18,7 @@ pub(crate) struct TestLab {
     pub(crate) store: Store,
     access: Access,
     next: AtomicU64,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl TestLab {
@@ -40,8 +40,21 @@ impl TestLab {
             access: Access::new(settings, pairing),
             store,
             next: AtomicU64::new(1),
-            _folder: folder,
+            folder,
         }
+    }
+
+    /// Changes the database behind the store's back, as a broken disk would.
+    pub(crate) fn spoil(&self, sql: &str) {
+        let script = "import sqlite3, sys\n\
+                      with sqlite3.connect(sys.argv[1], timeout=20) as database:\n    \
+                          database.executescript(sys.argv[2])";
+        let done = std::process::Command::new("python3")
+            .args(["-c", script])
+            .arg(self.folder.path().join("s.db"))
+            .arg(sql)
+            .status();
+        assert!(done.unwrap().success(), "{sql}");
     }
 
     pub(crate) fn place(chat: i64) -> ChatPlace {

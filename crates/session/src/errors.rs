@@ -52,6 +52,8 @@ pub enum LetGoError {
     },
     #[error("the ledger could not be written")]
     Ledger(#[from] StoreError),
+    #[error("letting a sandbox go broke off; what the ledger has of it is tried again")]
+    BrokeOff,
 }
 
 impl From<CreateError> for LeaseError {

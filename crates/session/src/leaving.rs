@@ -35,6 +35,23 @@ impl Sandboxes {
 
     /// Stops or destroys the conversation's sandbox whether it is used or not.
     pub async fn end_tenancy(&self, conversation: &ConversationKey) -> Result<(), LetGoError> {
+        let (this, conversation) = (self.clone(), conversation.clone());
+        self.to_the_end(async move { this.end_tenancy_now(&conversation).await })
+            .await
+    }
+
+    /// Runs this as a task of its own: whoever asked may go away, and a stop or a destroy that is cut in the
+    /// middle leaves a sandbox half gone in a row that nobody is at work on.
+    pub(crate) async fn to_the_end(
+        &self,
+        act: impl Future<Output = Result<(), LetGoError>> + Send + 'static,
+    ) -> Result<(), LetGoError> {
+        let act = self.works.spawn(act);
+        // Lost only by a panic, or with the whole program.
+        act.await.unwrap_or(Err(LetGoError::BrokeOff))
+    }
+
+    async fn end_tenancy_now(&self, conversation: &ConversationKey) -> Result<(), LetGoError> {
         let slot = self.slot(conversation);
         let mut tenant = slot.gate.lock().await;
         let Some(leaving) = tenant.take() else {
@@ -89,6 +106,7 @@ impl Sandboxes {
             .backends
             .get(&kind)
             .ok_or(LetGoError::NoBackend(kind))?;
+        let _at_work = self.ending.begin(id);
         // The row says what is going to happen before it does. Killed in between, the next start
         // finds it on its way out and brings that to its end.
         self.mark(id, kind, LedgerState::Stopping).await?;
@@ -135,6 +153,7 @@ impl Sandboxes {
             .backends
             .get(&kind)
             .ok_or(LetGoError::NoBackend(kind))?;
+        let _at_work = self.ending.begin(id);
         // Before the first file goes: half a sandbox must not be found by somebody as one that
         // runs.
         self.mark(id, kind, LedgerState::Destroying).await?;

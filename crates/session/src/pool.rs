@@ -35,6 +35,15 @@ struct WarmSandbox {
     sandbox: Arc<Sandbox>,
 }
 
+/// The one task that fills the pool. However it ends, the next one may begin.
+struct FillingPool(Arc<WarmPool>);
+
+impl Drop for FillingPool {
+    fn drop(&mut self) {
+        self.0.filling.store(false, Ordering::SeqCst);
+    }
+}
+
 /// No conversation's key begins so.
 const NOBODY: &str = "pool:";
 
@@ -120,7 +129,9 @@ impl Sandboxes {
             return;
         }
         let this = self.clone();
+        let filling = FillingPool(Arc::clone(&self.pool));
         self.works.spawn(async move {
+            let _filling = filling;
             while !this.works.is_closed() && this.pool_room() > 0 {
                 if this
                     .cut
@@ -143,7 +154,6 @@ impl Sandboxes {
                     }
                 }
             }
-            this.pool.filling.store(false, Ordering::SeqCst);
         });
     }
 

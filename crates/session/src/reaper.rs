@@ -97,7 +97,7 @@ impl Sandboxes {
         self.metrics.counted_anew(&entries);
         let mut stuck: Vec<_> = entries
             .into_iter()
-            .filter(is_stuck)
+            .filter(|entry| is_on_its_way_out(entry) && !self.ending.contains(&entry.id))
             .map(StuckEnd::InLedger)
             .collect();
         for (id, backend) in self.unfinished.all() {
@@ -184,9 +184,9 @@ impl StuckEnd {
     }
 }
 
-/// On its way out and has failed at least once: nobody else is at work on it.
-fn is_stuck(entry: &LedgerEntry) -> bool {
-    entry.failures > 0 && matches!(entry.state, LedgerState::Stopping | LedgerState::Destroying)
+/// Whether it has failed before or not: whoever was at work on it may have broken off without a word.
+fn is_on_its_way_out(entry: &LedgerEntry) -> bool {
+    matches!(entry.state, LedgerState::Stopping | LedgerState::Destroying)
 }
 
 #[cfg(test)]

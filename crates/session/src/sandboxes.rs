@@ -19,8 +19,8 @@ use crate::backend_health::BackendHealth;
 use crate::disk_guard::DiskGuard;
 use crate::orphaned_creates::OrphanedCreates;
 use crate::pool::WarmPool;
-use crate::slot::{SandboxHolder, SandboxSlot, SlotSandbox};
-use crate::unfinished_ends::UnfinishedEnds;
+use crate::slot::{CountedVisit, SandboxHolder, SandboxSlot, SlotSandbox};
+use crate::unfinished_ends::{EndsAtWork, UnfinishedEnds};
 use crate::{
     EgressPort, LeaseError, LetGoError, SandboxLease, SandboxMetrics, SandboxPlan, SetAside,
     SpendingBook,
@@ -40,6 +40,7 @@ pub struct Sandboxes {
     pub(crate) pool: Arc<WarmPool>,
     pub(crate) late: Arc<OrphanedCreates>,
     pub(crate) unfinished: Arc<UnfinishedEnds>,
+    pub(crate) ending: EndsAtWork,
     /// Absent: no sandbox has a way out, whatever its spec says.
     pub(crate) egress: Option<Arc<Egress>>,
     spending: Option<SpendingBook>,
@@ -94,6 +95,7 @@ impl Sandboxes {
             pool: Arc::default(),
             late: Arc::default(),
             unfinished: Arc::default(),
+            ending: EndsAtWork::default(),
             egress: None,
             spending: None,
             disk: None,
@@ -212,42 +214,45 @@ impl Sandboxes {
         &'a self,
         conversation: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<(), LetGoError>> {
-        Box::pin(async move {
-            let slot = self.slot(conversation);
-            let mut tenant = slot.gate.lock().await;
-            let leaving = tenant.take();
-            let place = leaving
-                .as_ref()
-                .map(|leaving| (leaving.backend, Arc::clone(&leaving.spec)));
-            if let Some(leaving) = leaving {
-                leaving.close_outlet().await;
-            }
-            let destroyed = match self.rows_of(conversation).await {
-                Ok(rows) => self.destroy_all(conversation, &rows).await,
-                Err(error) => {
-                    if let Some((backend, spec)) = &place {
-                        self.unfinished.note(&spec.id, *backend);
-                        self.changed.notify_one();
-                    }
-                    Err(error.into())
+        let (this, conversation) = (self.clone(), conversation.clone());
+        Box::pin(self.to_the_end(async move { this.reset_now(&conversation).await }))
+    }
+
+    async fn reset_now(&self, conversation: &ConversationKey) -> Result<(), LetGoError> {
+        let slot = self.slot(conversation);
+        let mut tenant = slot.gate.lock().await;
+        let leaving = tenant.take();
+        let place = leaving
+            .as_ref()
+            .map(|leaving| (leaving.backend, Arc::clone(&leaving.spec)));
+        if let Some(leaving) = leaving {
+            leaving.close_outlet().await;
+        }
+        let destroyed = match self.rows_of(conversation).await {
+            Ok(rows) => self.destroy_all(conversation, &rows).await,
+            Err(error) => {
+                if let Some((backend, spec)) = &place {
+                    self.unfinished.note(&spec.id, *backend);
+                    self.changed.notify_one();
                 }
-            };
-            let unwritten = matches!(destroyed, Err(LetGoError::Ledger(_)));
-            match place {
-                // No row says that it is to go, so it stays in its place, which is counted, until the
-                // house has seen to it.
-                Some((backend, spec)) if unwritten && self.unfinished.contains(&spec.id) => {
-                    *tenant = Some(SlotSandbox {
-                        backend,
-                        spec,
-                        sandbox: None,
-                        egress_port: None,
-                    });
-                }
-                _ => slot.vacate(),
+                Err(error.into())
             }
-            destroyed
-        })
+        };
+        let unwritten = matches!(destroyed, Err(LetGoError::Ledger(_)));
+        match place {
+            // No row says that it is to go, so it stays in its place, which is counted, until the
+            // house has seen to it.
+            Some((backend, spec)) if unwritten && self.unfinished.contains(&spec.id) => {
+                *tenant = Some(SlotSandbox {
+                    backend,
+                    spec,
+                    sandbox: None,
+                    egress_port: None,
+                });
+            }
+            _ => slot.vacate(),
+        }
+        destroyed
     }
 
     /// The rows of the conversation's sandboxes, those that were set aside first.
@@ -310,18 +315,11 @@ impl Sandboxes {
     ) -> Result<SandboxLease, LeaseError> {
         let slot = self.slot(conversation);
         // Counted before the gate opens: the reaper sees the visitor and leaves the tenant alone.
-        slot.take_lease();
-        let entered = self.tenant(conversation, &slot, holder).await;
-        match entered {
-            Ok((sandbox, set_aside)) => {
-                let lease = SandboxLease::counted(sandbox, slot, Arc::clone(&self.changed));
-                Ok(lease.leaving_behind(set_aside))
-            }
-            Err(error) => {
-                slot.return_lease();
-                Err(error)
-            }
-        }
+        let visit = CountedVisit::begin(&slot);
+        let (sandbox, set_aside) = self.tenant(conversation, &slot, holder).await?;
+        visit.stays();
+        let lease = SandboxLease::counted(sandbox, slot, Arc::clone(&self.changed));
+        Ok(lease.leaving_behind(set_aside))
     }
 
     async fn tenant(

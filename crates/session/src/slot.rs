@@ -45,6 +45,31 @@ pub(crate) struct SlotSandbox {
     pub(crate) egress_port: Option<EgressPort>,
 }
 
+/// Somebody who waits at the gate, counted as a lease. Dropped without becoming one, also by a panic, it is no
+/// longer counted: a lease that nobody has would hold the sandbox for ever.
+#[derive(Debug)]
+pub(crate) struct CountedVisit(Option<Arc<SandboxSlot>>);
+
+impl CountedVisit {
+    pub(crate) fn begin(slot: &Arc<SandboxSlot>) -> Self {
+        slot.take_lease();
+        Self(Some(Arc::clone(slot)))
+    }
+
+    /// From here on the count is the lease's to give back.
+    pub(crate) fn stays(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CountedVisit {
+    fn drop(&mut self) {
+        if let Some(slot) = &self.0 {
+            slot.return_lease();
+        }
+    }
+}
+
 impl SlotSandbox {
     /// Lets go of the sandbox; nothing of it is relayed any more afterwards.
     pub(crate) async fn close_outlet(self) {

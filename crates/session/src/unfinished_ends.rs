@@ -5,7 +5,7 @@
 //! next start goes by the ledger alone.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hermetic_types::{BackendKind, SandboxId};
 
@@ -34,5 +34,47 @@ impl UnfinishedEnds {
 
     fn ids(&self) -> MutexGuard<'_, HashMap<SandboxId, BackendKind>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sandboxes that somebody is stopping or destroying at this moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndsAtWork(Arc<Mutex<HashMap<SandboxId, usize>>>);
+
+/// One end that is under way, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct EndAtWork {
+    ends: EndsAtWork,
+    id: SandboxId,
+}
+
+impl EndsAtWork {
+    pub(crate) fn begin(&self, id: &SandboxId) -> EndAtWork {
+        // Counted: the reaper and a person may end the same one.
+        *self.counts().entry(id.clone()).or_default() += 1;
+        EndAtWork {
+            ends: self.clone(),
+            id: id.clone(),
+        }
+    }
+
+    pub(crate) fn contains(&self, id: &SandboxId) -> bool {
+        self.counts().contains_key(id)
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<SandboxId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for EndAtWork {
+    fn drop(&mut self) {
+        let mut counts = self.ends.counts();
+        if let Some(count) = counts.get_mut(&self.id) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.id);
+            }
+        }
     }
 }

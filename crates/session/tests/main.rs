@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod broken_off;
 mod disk_guard;
 mod full_disk;
 mod kept_files;

@@ -6,6 +6,7 @@ use hermetic_testkit::model::Reply;
 use hermetic_types::{ConversationKey, Timestamp};
 use tokio::sync::Notify;
 
+use crate::approvals::{self, Deed};
 use crate::lab::{ALICE, BOB, Lab, stalls};
 
 #[tokio::test]
@@ -48,6 +49,28 @@ async fn after_a_long_silence_a_conversation_starts_afresh_and_says_so() {
     assert!(
         listed.starts_with("There is nothing from before"),
         "{listed}"
+    );
+}
+
+#[tokio::test]
+async fn where_an_old_yes_cannot_be_taken_back_nothing_begins() {
+    let deed = Deed::new();
+    let lab = approvals::lab([Reply::streams(&["hello"])], "").await;
+    let question = lab.ask(ALICE, &format!("/sh {}", deed.command())).await;
+    let id = approvals::name(&question);
+    lab.says(ALICE, &format!("/approve {id} session"));
+    lab.replies(ALICE, 3).await;
+    assert_eq!(lab.ask(ALICE, "hi").await, "hello");
+    lab.spoil(
+        "CREATE TRIGGER broken BEFORE DELETE ON grants
+         BEGIN SELECT RAISE(ABORT, 'broken'); END",
+    );
+    let said = lab.ask(ALICE, "/new").await;
+    assert!(!said.starts_with("A fresh conversation"), "{said}");
+    let listed = lab.ask(ALICE, "/sessions").await;
+    assert!(
+        listed.starts_with("There is nothing from before"),
+        "a new session began under an old yes: {listed}"
     );
 }
 

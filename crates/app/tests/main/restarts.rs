@@ -7,7 +7,7 @@ use hermetic_store::{AnswerOutcome, ApprovalScope, GivenAnswer};
 use hermetic_testkit::model::Reply;
 
 use crate::approvals::{Deed, lab, name, notices, press};
-use crate::lab::{ALICE, calls_terminal};
+use crate::lab::{ALICE, Lab, calls_terminal};
 
 #[tokio::test]
 async fn stopped_while_it_waits_the_question_stands_and_the_old_button_counts() {
@@ -32,6 +32,17 @@ async fn stopped_while_it_waits_the_question_stands_and_the_old_button_counts() 
     assert_eq!(deed.times(), 1, "it ran again");
     // Walked from its beginning, the record holds.
     assert_eq!(lab.audit("answered").lines().count(), 1);
+}
+
+#[tokio::test]
+async fn what_a_platform_hands_over_while_it_leaves_is_written_down() {
+    let script = [Reply::streams(&["here I am"])];
+    let mut lab = Lab::builder().script(script).start().await;
+    let said = lab.chat().says_at_stop(ALICE, "are you there?");
+    lab.stop().await;
+    assert!(lab.chat().is_signed(said), "the only copy was dropped");
+    lab.start().await;
+    assert_eq!(lab.replies(ALICE, 1).await, ["here I am"]);
 }
 
 #[tokio::test]

@@ -55,11 +55,7 @@ impl Gateway {
         if self.toolsets.background().holds_up(message.conversation()) {
             return Ok(None);
         }
-        self.put_away(message.conversation()).await?;
-        self.approvals
-            .questions
-            .revoke(message.conversation())
-            .await?;
+        self.begin_anew(message.conversation()).await?;
         let quiet = resets.silent || resets.silent_on.contains(&message.said().platform());
         Ok((!quiet).then_some(why.told()))
     }

@@ -11,7 +11,6 @@ use std::time::Duration;
 use hermetic_access::Admitted;
 use hermetic_chat::{Chat, ChatReply, ReplyButton, ReplyRule};
 use hermetic_redact::{Redacted, Redactor};
-use hermetic_store::MessageEnd;
 use hermetic_tools::{ClarifyError, ClarifyQuestion};
 use hermetic_types::{
     AccountId, ButtonPress, ChatPlace, ConversationKey, MessageId, RunId, UserId,
@@ -19,6 +18,7 @@ use hermetic_types::{
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::TurnControl;
 use crate::Gateway;
 use crate::message::AcceptedMessage;
 use crate::message::notices::is_notice;
@@ -45,6 +45,8 @@ struct OpenClarification {
     /// What the button of each choice carries.
     tokens: Vec<String>,
     answer: oneshot::Sender<String>,
+    /// Of the turn that asks.
+    turn: TurnControl,
 }
 
 /// Whose answer counts.
@@ -71,6 +73,7 @@ pub(crate) struct PersonInChat {
     clarifications: Arc<Clarifications>,
     redactor: Redactor,
     patience: Duration,
+    turn: TurnControl,
 }
 
 impl PersonInChat {
@@ -94,6 +97,7 @@ impl PersonInChat {
                 choices: question.choices.clone(),
                 tokens: tokens.clone(),
                 answer: sender,
+                turn: self.turn.clone(),
             },
         );
         let shown = self.show(&question, &tokens).await?;
@@ -175,12 +179,14 @@ impl Clarifications {
         }
     }
 
-    /// Whether these words of this person answer the question that is open there.
+    /// Whether these words of this person answer the question that is open there. The message that brought them
+    /// is the turn's to end.
     fn answer_in_words(
         &self,
         conversation: &ConversationKey,
         by: &AskedPerson,
         words: &str,
+        message: Option<&AcceptedMessage>,
     ) -> bool {
         let mut open = self.open();
         let is_theirs = open
@@ -191,7 +197,14 @@ impl Clarifications {
         let question = is_theirs.then(|| open.remove(conversation)).flatten();
         question.is_some_and(|question| {
             let answer = question.meant_by(words);
-            question.answer.send(answer).is_ok()
+            let turn = question.turn;
+            // Before it is sent: the turn may have written it down before this goes on.
+            message.inspect(|message| turn.note_answer(message));
+            let is_heard = question.answer.send(answer).is_ok();
+            if !is_heard {
+                message.inspect(|message| turn.forget_answer(message));
+            }
+            is_heard
         })
     }
 
@@ -252,7 +265,11 @@ impl Drop for ClarificationGuard<'_> {
 
 impl Gateway {
     /// Whoever sent this message, where they can be asked something before it is answered.
-    pub(super) fn person_in_chat(&self, message: &AcceptedMessage) -> Option<PersonInChat> {
+    pub(super) fn person_in_chat(
+        &self,
+        message: &AcceptedMessage,
+        turn: &TurnControl,
+    ) -> Option<PersonInChat> {
         let said = message.said();
         let chat = self.outbox.chat(&said.account)?;
         let is_free = chat.capabilities().replies == ReplyRule::Free;
@@ -267,14 +284,12 @@ impl Gateway {
             clarifications: Arc::clone(&self.clarifications),
             redactor: self.redactor.clone(),
             patience: self.settings.clarify_timeout,
+            turn: turn.clone(),
         })
     }
 
     /// Takes a message that answers an open question; gives back every other.
-    pub(super) fn take_clarification(
-        self: &Arc<Self>,
-        message: AcceptedMessage,
-    ) -> Option<AcceptedMessage> {
+    pub(super) fn take_clarification(&self, message: AcceptedMessage) -> Option<AcceptedMessage> {
         let said = message.said();
         let by = AskedPerson {
             account: said.account.clone(),
@@ -285,27 +300,10 @@ impl Gateway {
             && !said.text.trim().is_empty()
             // A process speaks in a person's name, and never answers for one.
             && !is_notice(said);
-        let conversation = message.conversation();
-        if !is_words
-            || !self
-                .clarifications
-                .answer_in_words(conversation, &by, &said.text)
-        {
-            return Some(message);
-        }
-        // Not awaited: the conversation's task only sorts, and on a full disk this waits for room
-        // while a `/stop` has to be heard.
-        let gateway = Arc::clone(self);
-        self.turns.spawn(async move {
-            let note = Some("the answer to a question of the agent");
-            let ended = gateway
-                .inbox
-                .end(message.row(), MessageEnd::Answered, note, gateway.now());
-            if let Err(error) = ended.await {
-                tracing::error!(row = message.row().0, %error, "a message stays open");
-            }
-        });
-        None
+        let (conversation, words) = (message.conversation(), said.text.as_str());
+        let open = &self.clarifications;
+        let answers = is_words && open.answer_in_words(conversation, &by, words, Some(&message));
+        (!answers).then_some(message)
     }
 
     /// What somebody is told who pressed a button of such a question; nothing for another button.
@@ -339,76 +337,4 @@ fn question_text(question: &ClarifyQuestion) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use hermetic_types::Platform;
-
-    use super::*;
-
-    fn person(user: i64) -> AskedPerson {
-        AskedPerson {
-            account: Platform::Telegram.into(),
-            user: UserId::from(user),
-        }
-    }
-
-    fn open(choices: &[&str]) -> (OpenClarification, oneshot::Receiver<String>) {
-        let (answer, receiver) = oneshot::channel();
-        let question = OpenClarification {
-            number: 0,
-            asked: person(7),
-            choices: choices.iter().map(|choice| (*choice).to_owned()).collect(),
-            tokens: (0..choices.len()).map(|at| format!("c:{at}")).collect(),
-            answer,
-        };
-        (question, receiver)
-    }
-
-    #[test]
-    fn a_number_is_a_choice_and_words_are_an_answer() {
-        let (question, _receiver) = open(&["staging", "production"]);
-        for (words, meant) in [
-            ("2", "production"),
-            (" 1. ", "staging"),
-            ("2)", "production"),
-            ("0", "0"),
-            ("3", "3"),
-            ("neither", "neither"),
-            ("99999999999999999999", "99999999999999999999"),
-        ] {
-            assert_eq!(question.meant_by(words), meant);
-        }
-    }
-
-    #[test]
-    fn only_who_was_asked_answers_and_only_once() {
-        let (key, clarifications) = (ConversationKey::new("a"), Clarifications::default());
-        let (question, mut receiver) = open(&["yes", "no"]);
-        let guard = clarifications.begin(&key, question);
-        assert!(!clarifications.answer_in_words(&key, &person(8), "1"));
-        assert!(!clarifications.answer_in_words(&ConversationKey::new("b"), &person(7), "1"));
-        assert_eq!(clarifications.press(&person(8), "c:0"), NOT_ASKED);
-        assert_eq!(clarifications.press(&person(7), "c:7"), STALE);
-        assert_eq!(clarifications.press(&person(7), "c:1"), "Thank you.");
-        assert_eq!(receiver.try_recv().unwrap(), "no");
-        assert_eq!(clarifications.press(&person(7), "c:0"), STALE);
-        assert!(!clarifications.answer_in_words(&key, &person(7), "1"));
-        drop(guard);
-    }
-
-    #[test]
-    fn a_question_that_nobody_waits_for_is_gone() {
-        let (key, clarifications) = (ConversationKey::new("a"), Clarifications::default());
-        let (first, receiver) = open(&[]);
-        let first = clarifications.begin(&key, first);
-        drop(receiver);
-        assert!(
-            !clarifications.answer_in_words(&key, &person(7), "late"),
-            "it is a message of its own"
-        );
-        let (second, _receiver) = open(&[]);
-        let _second = clarifications.begin(&key, second);
-        drop(first);
-        assert!(clarifications.answer_in_words(&key, &person(7), "words"));
-        assert!(clarifications.open().is_empty());
-    }
-}
+mod tests;

@@ -53,9 +53,10 @@ impl Gateway {
                 )
             }
             ChatCommand::Forget => {
+                // First: whatever breaks off behind this, an old yes never counts in what begins.
+                self.approvals.questions.revoke(conversation).await?;
                 self.history.clear(conversation).await?;
                 self.forget_agents(conversation).await?;
-                self.approvals.questions.revoke(conversation).await?;
                 Redacted::constant(
                     "A fresh conversation. What was said here is forgotten, earlier sessions too. The files in \
                      its sandbox stay; /destroy removes them.",

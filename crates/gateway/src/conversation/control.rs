@@ -23,6 +23,8 @@ pub(crate) struct TurnControl {
 struct SteeringMessages {
     heard: Vec<AcceptedMessage>,
     unheard: VecDeque<AcceptedMessage>,
+    /// They answered a question of the turn, and the history does not have their words yet.
+    answers: Vec<AcceptedMessage>,
 }
 
 impl TurnControl {
@@ -67,6 +69,22 @@ impl TurnControl {
 
     pub(crate) fn take_unheard(&self) -> VecDeque<AcceptedMessage> {
         std::mem::take(&mut self.steering().unheard)
+    }
+
+    /// A message answers what the turn asked. It is ended when the turn has written the answer down: until then
+    /// the message is the only copy that a crash leaves.
+    pub(crate) fn note_answer(&self, message: &AcceptedMessage) {
+        self.steering().answers.push(message.clone());
+    }
+
+    /// It does not after all: nobody waits for it any more.
+    pub(crate) fn forget_answer(&self, message: &AcceptedMessage) {
+        let is_other = |one: &AcceptedMessage| one.row() != message.row();
+        self.steering().answers.retain(is_other);
+    }
+
+    pub(crate) fn take_answers(&self) -> Vec<AcceptedMessage> {
+        std::mem::take(&mut self.steering().answers)
     }
 
     /// What was said into the turn and not told to the model, if this is it.

@@ -118,18 +118,20 @@ impl Gateway {
 
     /// Destroys a conversation's sandboxes with their files, and forgets what was said and allowed.
     pub(crate) async fn erase(&self, conversation: &ConversationKey) -> Result<(), CommandError> {
-        // All are tried, whatever comes of the first.
-        let cleared = self.history.clear(conversation).await;
+        // All are tried, whatever comes of the first. What was allowed goes before what it was allowed for.
         let revoked = self.approvals.questions.revoke(conversation).await;
+        let cleared = self.history.clear(conversation).await;
         let forgotten = self.toolsets.background().forget(conversation).await;
         // An agent of others that waits for its next turn lives in there and would die with it; let
         // go first, it is closed by us and is not taken for one that broke off.
         self.running_agents.end(conversation);
-        self.sandboxes.reset(conversation).await?;
-        cleared?;
+        let destroyed = self.sandboxes.reset(conversation).await;
+        // What the store kept is told first: the sandbox is tried again by the house, this by nobody but who
+        // asks again.
         revoked?;
+        cleared?;
         forgotten?;
-        Ok(())
+        Ok(destroyed?)
     }
 
     fn ask_before_destroying(&self, message: &AcceptedMessage) -> Redacted<String> {

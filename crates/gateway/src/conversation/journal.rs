@@ -9,7 +9,9 @@ use hermetic_agent::{
     TurnJournal,
 };
 use hermetic_redact::Redactor;
-use hermetic_store::{HistoryRows, MessageRow, StoreError, ToolCalls, ViewBounds};
+use hermetic_store::{
+    HistoryRows, InboxRows, MessageEnd, MessageRow, StoreError, ToolCalls, ViewBounds,
+};
 use hermetic_types::{ConversationKey, SharedClock, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +25,7 @@ use crate::message::AcceptedMessage;
 pub(crate) struct StoreJournal {
     history: HistoryRows,
     tool_calls: ToolCalls,
+    inbox: InboxRows,
     conversation: ConversationKey,
     row: MessageRow,
     control: TurnControl,
@@ -162,6 +165,7 @@ impl StoreJournal {
         Self {
             history: gateway.history.clone(),
             tool_calls: gateway.tool_calls.clone(),
+            inbox: gateway.inbox.clone(),
             conversation: message.conversation().clone(),
             row: message.row(),
             control,
@@ -232,6 +236,14 @@ impl TurnJournal for StoreJournal {
         async move {
             // The history first: killed between the two, the result is known all the same.
             self.append(self.row, result).await?;
+            // One call runs at a time, so this result is of the one that asked.
+            end_answers(
+                &self.inbox,
+                &self.control,
+                MessageEnd::Answered,
+                &self.clock,
+            )
+            .await;
             self.tool_calls
                 .end(self.row, call.as_str(), &result.text(), self.clock.now())
                 .await
@@ -247,6 +259,22 @@ impl TurnJournal for StoreJournal {
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         let place = (&self.history, &self.conversation);
         write_summary(place, &self.numbers, (summary, kept), self.clock.now()).boxed()
+    }
+}
+
+/// Ends the messages that answered questions of a turn, once nothing is lost with them.
+pub(super) async fn end_answers(
+    inbox: &InboxRows,
+    control: &TurnControl,
+    end: MessageEnd,
+    clock: &SharedClock,
+) {
+    for answer in control.take_answers() {
+        let note = Some("the answer to a question of the agent");
+        let ended = inbox.end(answer.row(), end, note, clock.now());
+        if let Err(error) = ended.await {
+            tracing::error!(row = answer.row().0, %error, "a message stays open");
+        }
     }
 }
 

@@ -17,6 +17,8 @@ use crate::message::AcceptedMessage;
 /// Sessions that are listed at once.
 const MOST_LISTED: usize = 10;
 const LONGEST_TITLE: usize = 60;
+const UNKNOWN_SESSION: &str =
+    "This conversation has no such session. /sessions lists those it has.";
 /// A title is looked for in so much of what was said.
 const TITLE_BOUNDS: ViewBounds = ViewBounds {
     lines: 4000,
@@ -28,10 +30,10 @@ impl Gateway {
     pub(crate) async fn begin_anew(
         &self,
         conversation: &ConversationKey,
-    ) -> Result<(), CommandError> {
-        self.put_away(conversation).await?;
+    ) -> Result<(), StoreError> {
+        // First: whatever breaks off behind this, an old yes never counts in a new session.
         self.approvals.questions.revoke(conversation).await?;
-        Ok(())
+        self.put_away(conversation).await
     }
 
     /// What was said so far becomes a session.
@@ -84,16 +86,19 @@ impl Gateway {
         }
         let (name, title) = self.name_session(conversation).await?;
         let sessions = self.store.sessions();
+        let known = sessions.of(conversation).await?;
+        if !known.iter().any(|session| session.name == wanted) {
+            return Ok(Redacted::constant(UNKNOWN_SESSION));
+        }
+        // What was allowed was allowed for what was said since. Forgotten first: whatever breaks off behind
+        // this, it does not count in the session that is resumed.
+        self.approvals.questions.revoke(conversation).await?;
         let resumed = sessions.resume(conversation, wanted, (&name, &title), self.now());
         if !resumed.await? {
-            return Ok(Redacted::constant(
-                "This conversation has no such session. /sessions lists those it has.",
-            ));
+            return Ok(Redacted::constant(UNKNOWN_SESSION));
         }
         // An agent of somebody else's has only the one session, which is not this.
         self.forget_agents(conversation).await?;
-        // What was allowed was allowed for what was said since.
-        self.approvals.questions.revoke(conversation).await?;
         Ok(Redacted::constant(
             "I have it before me again. What was said since is kept, too: /sessions lists it. Files are as they \
              are.",

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hermetic_access::Admitted;
 use hermetic_types::{AccountId, ChatId, ConversationKey, DeletedMessage, IncomingMessage};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::TaskTracker;
 
 use super::task::{ConversationEvent, ConversationTask};
 use super::{EditOutcome, InterruptionReport};
@@ -94,18 +96,19 @@ impl ConversationRegistry {
     }
 
     /// A message was deleted. Who had a part in its chat is not known, so every conversation there hears
-    /// of it.
-    pub(crate) fn withdraw(&self, deleted: &DeletedMessage) {
+    /// of it. `tasks` wait for room where there is none.
+    pub(crate) fn withdraw(&self, deleted: &DeletedMessage, tasks: &TaskTracker) {
         let live = self.lock();
         let is_there = |(account, chat): &(AccountId, ChatId)| {
             *account == deleted.account && *chat == deleted.chat
         };
         for conversation in live.values().filter(|live| is_there(&live.chat)) {
             let event = ConversationEvent::Deleted(deleted.message.clone());
-            // Not awaited either: a deletion only spares an answer that nobody reads, and is no
-            // reason to stop listening.
-            if conversation.inbox.try_send(event).is_err() {
-                tracing::warn!("a deletion was not heard: the conversation is flooded");
+            // Not awaited here either: whoever hears of it listens to all platforms.
+            if let Err(TrySendError::Full(event)) = conversation.inbox.try_send(event) {
+                let inbox = conversation.inbox.clone();
+                // Whoever ends before it is heard has nothing left to withdraw.
+                tasks.spawn(async move { inbox.send(event).await.ok() });
             }
         }
     }
@@ -186,5 +189,44 @@ impl ConversationRegistry {
 
     fn lock(&self) -> MutexGuard<'_, LiveConversations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_types::{MessageId, Platform};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_deletion_waits_for_room_where_a_conversation_is_flooded() {
+        let (registry, tasks) = (ConversationRegistry::default(), TaskTracker::new());
+        let (inbox, mut heard) = mpsc::channel(1);
+        let chat = (AccountId::from(Platform::Telegram), ChatId::from(7));
+        let live = LiveConversation {
+            inbox: inbox.clone(),
+            chat: chat.clone(),
+        };
+        registry.lock().insert(ConversationKey::new("k"), live);
+        let (answer, _asked) = oneshot::channel();
+        let flood = ConversationEvent::Describe(answer);
+        inbox.try_send(flood).unwrap();
+        let deleted = DeletedMessage {
+            account: chat.0,
+            chat: chat.1,
+            message: MessageId::new("3").unwrap(),
+        };
+        registry.withdraw(&deleted, &tasks);
+        assert!(matches!(
+            heard.recv().await,
+            Some(ConversationEvent::Describe(_))
+        ));
+        tasks.close();
+        tasks.wait().await;
+        let event = heard.try_recv();
+        assert!(
+            matches!(&event, Ok(ConversationEvent::Deleted(id)) if *id == deleted.message),
+            "{event:?}"
+        );
     }
 }

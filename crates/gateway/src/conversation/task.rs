@@ -5,8 +5,10 @@
 //! else decides what runs next here.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use hermetic_access::Admitted;
 use hermetic_types::{ConversationKey, MessageId, UserId};
 use tokio::sync::{mpsc, oneshot};
@@ -86,7 +88,8 @@ impl ConversationTask {
                 Some(event) = self.inbox.recv() => self.hear(event),
                 Some(ended) = self.working.join_next() => match ended {
                     Ok(finished) => self.finish(finished),
-                    // Whatever drives a message catches its panics; this one had none to drive.
+                    // Only what neither queue knows of: the others come to their end here whatever
+                    // happens, or what waits behind them would wait for ever.
                     Err(error) => tracing::error!(%error, "work on a conversation broke off"),
                 },
                 // The registry holds the other end of the inbox until this task retires.
@@ -241,8 +244,8 @@ impl ConversationTask {
         position: Position,
     ) {
         let gateway = Arc::clone(&self.gateway);
-        self.working.spawn(async move {
-            let outcome = match position {
+        let work = async move {
+            match position {
                 Ok(queued) => {
                     // Held to the end of the turn, with delivery: a turn that still sends is one of
                     // its person's.
@@ -253,8 +256,11 @@ impl ConversationTask {
                     gateway.not_heard(message, wording::TOO_MANY_AT_WORK, notified);
                     MessageOutcome::Ended
                 }
-            };
-            FinishedWork::Queued(queue, outcome)
+            }
+        };
+        self.working.spawn(async move {
+            let outcome = unless_it_panics(work).await;
+            FinishedWork::Queued(queue, outcome.unwrap_or(MessageOutcome::Ended))
         });
     }
 
@@ -275,7 +281,7 @@ impl ConversationTask {
         match self.queues.begin_aside() {
             Ok(control) => {
                 self.working.spawn(async move {
-                    Box::pin(gateway.drive(&message, &control)).await;
+                    unless_it_panics(Box::pin(gateway.drive(&message, &control))).await;
                     FinishedWork::Aside(control.stop)
                 });
             }
@@ -299,10 +305,31 @@ impl ConversationTask {
     }
 }
 
+/// Nothing if it panicked where nobody else catches that. Its message stays open for the next start.
+async fn unless_it_panics<T>(work: impl Future<Output = T>) -> Option<T> {
+    let worked = AssertUnwindSafe(work).catch_unwind().await;
+    if worked.is_err() {
+        tracing::error!("work on a conversation broke down; this is a bug");
+    }
+    worked.ok()
+}
+
 /// What only ends things or tells about them needs no position.
 fn position(gateway: &Gateway, message: &AcceptedMessage) -> Position {
     match gateway.slash(message) {
         Some(slash) if !slash.works() && !slash.asks_model() => Ok(None),
         _ => gateway.turn_limits.enqueue(message).map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_breaks_down_comes_to_an_end() {
+        let broken = unless_it_panics(async { panic!("a bug") });
+        assert_eq!(broken.await, None::<()>);
+        assert_eq!(unless_it_panics(async { 7 }).await, Some(7));
     }
 }

@@ -15,6 +15,7 @@ use hermetic_types::{Boundary, RunId};
 
 use super::TurnControl;
 use super::agents::{Answerer, TurnSupervisor};
+use super::journal::end_answers;
 use crate::conversation::OwnTool;
 use crate::conversation::checkpoint::{WorkspaceKeeper, agent_tool};
 use crate::conversation::delegate_tool::DelegateTool;
@@ -132,7 +133,7 @@ impl Gateway {
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message)
                 // Nobody sits before a job and waits for its questions.
-                .asking(self.person_in_chat(message).filter(|_| !is_job)),
+                .asking(self.person_in_chat(message, control).filter(|_| !is_job)),
             personal: PersonalTools::new(self, message, scope),
             keeper: self.workspace_keeper(message).filter(|_| !is_job),
             meter: self.meter(message).without(asker.waits().clone()),
@@ -190,6 +191,8 @@ impl Gateway {
         } else {
             MessageEnd::Failed
         };
+        // Those that the history has are ended by now.
+        end_answers(&self.inbox, control, end, &self.clock).await;
         for steering_message in control.take_heard() {
             let note = Some("told to a turn that was at work");
             if let Err(error) = self

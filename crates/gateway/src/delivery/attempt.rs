@@ -9,12 +9,12 @@ use hermetic_types::{AccountId, ConversationKey, Timestamp};
 use tokio::time::Instant;
 
 use super::destinations::Destination;
-use super::outbox::{DeliveryAddress, Outbox, a_moment_after};
+use super::outbox::{DeliveryAddress, Outbox};
 use crate::run::{DeliveryEnd, MessageStage, SpanNote};
 use crate::wording::POSSIBLE_DUPLICATE;
 
 /// With pauses of up to five minutes, about a day.
-const MOST_TRIES: u32 = 300;
+pub(super) const MOST_TRIES: u32 = 300;
 const LONGEST_DELIVERY_PAUSE: Duration = Duration::from_secs(300);
 /// A platform that asks for no pause is not asked again at full speed.
 const SHORTEST_THROTTLE: Duration = Duration::from_millis(500);
@@ -45,7 +45,7 @@ pub(super) struct Delivery {
 /// What is left to do after an attempt.
 pub(super) enum AttemptRest {
     Nothing,
-    TryAgain(Box<Delivery>, Instant),
+    TryAgain(Instant),
 }
 
 impl Delivery {
@@ -73,6 +73,13 @@ impl Delivery {
 
     pub(super) fn may_be_double(&self) -> bool {
         self.maybe_sent || self.found
+    }
+
+    /// Nobody knows whether its next message arrived.
+    pub(super) fn may_have_left(&mut self) {
+        // Changing a message twice shows it once.
+        let changes = self.arrived == 0 && self.address.draft.is_some();
+        self.maybe_sent |= !changes;
     }
 
     /// A late file is not tried for longer because of restarts.
@@ -110,53 +117,30 @@ impl Delivery {
 }
 
 impl Outbox {
-    /// Sends what is first in this line, and what is behind it, until one has to wait.
-    pub(super) async fn work_off(&self, destination: &Destination) {
-        while let Some(delivery) = self.destinations.take(destination, Instant::now()) {
-            let row = delivery.row;
-            let tried = tokio::select! {
-                tried = self.try_to_send(delivery) => tried,
-                // It stays open in the ledger, and the next start sends it.
-                // Returned without `done`, so the line stays taken and nothing that is behind
-                // overtakes it.
-                () = a_moment_after(&self.cut) => return,
-            };
-            match tried {
-                Ok(AttemptRest::Nothing) => self.destinations.done(destination),
-                Ok(AttemptRest::TryAgain(delivery, at)) => {
-                    if !self.destinations.wait(*delivery, at) {
-                        self.note_given_up(row).await;
-                    }
-                    self.wake.notify_one();
-                }
-                Err(error) => {
-                    // The same.
-                    tracing::error!(delivery = row.0, %error, "the ledger could not be written");
-                    self.destinations.done(destination);
-                }
-            }
-        }
-    }
-
-    async fn try_to_send(&self, mut delivery: Delivery) -> Result<AttemptRest, StoreError> {
+    /// What it learns is noted on the delivery, so that whoever tries again goes on from there.
+    pub(super) async fn try_to_send(
+        &self,
+        delivery: &mut Delivery,
+    ) -> Result<AttemptRest, StoreError> {
         let platform = delivery.account.platform();
         let Some(chat) = self.chats.get(&delivery.account) else {
-            self.metrics.delivered(platform, DeliveryEnd::GivenUp);
             self.deliveries
                 .failed(delivery.row, "the account is not configured")
                 .await?;
+            self.metrics.delivered(platform, DeliveryEnd::GivenUp);
             return Ok(AttemptRest::Nothing);
         };
         // Before the platform hears of it: killed in the middle of sending, the next start finds
         // that it was begun and marks it, instead of sending a second one without a word.
         self.deliveries.begin(delivery.row).await?;
         delivery.tries += 1;
-        let Err(error) = self.hand_over(chat.as_ref(), &mut delivery).await else {
-            self.metrics.delivered(platform, DeliveryEnd::Sent);
+        let Err(error) = self.hand_over(chat.as_ref(), delivery).await else {
             let took = delivery.since.elapsed();
-            self.metrics.stage_ended(MessageStage::Delivery, took);
-            self.trace(&delivery, DeliveryEnd::Sent);
+            // Counted when it is written: until then it is tried again, and would count twice.
             self.deliveries.sent(delivery.row, self.now()).await?;
+            self.metrics.delivered(platform, DeliveryEnd::Sent);
+            self.metrics.stage_ended(MessageStage::Delivery, took);
+            self.trace(delivery, DeliveryEnd::Sent);
             return Ok(AttemptRest::Nothing);
         };
         // Before the texts are counted: a late file has none, and would look like a reply all of
@@ -164,25 +148,25 @@ impl Outbox {
         if delivery.address.late {
             return self.after_a_late_file(delivery, error).await;
         }
-        let texts = texts(chat.as_ref(), &delivery).len();
+        let texts = texts(chat.as_ref(), delivery).len();
         if delivery.arrived >= texts {
             let files = delivery.files_left(texts);
-            return self.let_files_come_late(&delivery, files, &error).await;
+            return self.let_files_come_late(delivery, files, &error).await;
         }
         let failure = error.failure;
         tracing::warn!(delivery = delivery.row.0, tries = delivery.tries, %failure, "a reply was not sent");
         if is_final(&failure) || delivery.tries >= MOST_TRIES {
-            self.metrics.delivered(platform, DeliveryEnd::GivenUp);
-            self.trace(&delivery, DeliveryEnd::GivenUp);
             self.deliveries
                 .failed(delivery.row, &failure.to_string())
                 .await?;
+            self.metrics.delivered(platform, DeliveryEnd::GivenUp);
+            self.trace(delivery, DeliveryEnd::GivenUp);
             return Ok(AttemptRest::Nothing);
         }
         self.metrics.delivered(platform, DeliveryEnd::Delayed);
-        // Changing a message twice shows it once.
-        let changes = delivery.arrived == 0 && delivery.address.draft.is_some();
-        delivery.maybe_sent |= !changes && !failure.is_safe_to_repeat();
+        if !failure.is_safe_to_repeat() {
+            delivery.may_have_left();
+        }
         // It is certain that nothing of it arrived: the row is as if it had never been begun, and a
         // crash during the pause costs no mark.
         if delivery.arrived == 0 && !delivery.may_be_double() {
@@ -191,10 +175,7 @@ impl Outbox {
                 .await?;
         }
         let pause = pause_after(&failure, delivery.tries);
-        Ok(AttemptRest::TryAgain(
-            Box::new(delivery),
-            Instant::now() + pause,
-        ))
+        Ok(AttemptRest::TryAgain(Instant::now() + pause))
     }
 
     /// Message by message, so that a second attempt goes on where the first ended. An answer that was
@@ -268,8 +249,12 @@ impl Outbox {
 fn pause_after(failure: &SendFailure, tries: u32) -> Duration {
     match throttle(failure) {
         Some(pause) => pause.min(LONGEST_THROTTLE),
-        None => Duration::from_secs(1 << tries.min(9)).min(LONGEST_DELIVERY_PAUSE),
+        None => pause_after_tries(tries),
     }
+}
+
+pub(super) fn pause_after_tries(tries: u32) -> Duration {
+    Duration::from_secs(1 << tries.min(9)).min(LONGEST_DELIVERY_PAUSE)
 }
 
 /// How long the platform asked us to wait, where it did.

@@ -123,12 +123,14 @@ impl Outbox {
     /// what was written after it does not wait.
     pub(super) async fn let_files_come_late(
         &self,
-        delivery: &Delivery,
+        delivery: &mut Delivery,
         files: Vec<String>,
         error: &SendError,
     ) -> Result<AttemptRest, StoreError> {
         tracing::warn!(delivery = delivery.row.0, %error, "a file did not arrive with its text");
-        let maybe_sent = delivery.may_be_double() || !error.failure.is_safe_to_repeat();
+        // Noted first: should the ledger fail below, the file is tried once more from here.
+        delivery.maybe_sent |= !error.failure.is_safe_to_repeat();
+        let maybe_sent = delivery.may_be_double();
         let tried = match maybe_sent {
             true => PriorAttempt::MaybeSent,
             false => PriorAttempt::NotSent,
@@ -164,7 +166,7 @@ impl Outbox {
 
     pub(super) async fn after_a_late_file(
         &self,
-        mut delivery: Delivery,
+        delivery: &mut Delivery,
         error: SendError,
     ) -> Result<AttemptRest, StoreError> {
         let failure = error.failure;
@@ -172,17 +174,14 @@ impl Outbox {
         tracing::warn!(delivery = delivery.row.0, tries = delivery.tries, %failure, "a file was not sent");
         let over = delivery.since.elapsed().saturating_add(pause) > self.pace.whole;
         if delivery.tries >= self.pace.most_tries || over {
-            return self.say_undeliverable(&delivery, &failure).await;
+            return self.say_undeliverable(delivery, &failure).await;
         }
         delivery.maybe_sent |= !failure.is_safe_to_repeat();
         if !delivery.may_be_double() {
             let why = failure.to_string();
             self.deliveries.put_back(delivery.row, &why).await?;
         }
-        Ok(AttemptRest::TryAgain(
-            Box::new(delivery),
-            Instant::now() + pause,
-        ))
+        Ok(AttemptRest::TryAgain(Instant::now() + pause))
     }
 
     /// The word goes the way of every reply, in its line.

@@ -28,6 +28,7 @@ use super::FileSource;
 use super::attempt::Delivery;
 use super::destinations::{Destination, DestinationQueues};
 use super::late_files::FilePace;
+use super::working_off::LEDGER_PAUSE;
 use crate::message::AcceptedMessage;
 use crate::{GatewayMetrics, MessageTraces};
 
@@ -59,6 +60,7 @@ pub(crate) struct Outbox {
     pub(super) redactor: Redactor,
     pub(super) clock: SharedClock,
     pub(super) pace: FilePace,
+    pub(super) ledger_pause: Duration,
     pub(super) destinations: DestinationQueues,
     pub(super) wake: Notify,
     pub(super) tasks: TaskTracker,
@@ -104,6 +106,7 @@ impl Outbox {
             redactor: parts.redactor,
             clock: parts.clock,
             pace: FilePace::default(),
+            ledger_pause: LEDGER_PAUSE,
             destinations: DestinationQueues::default(),
             wake: Notify::new(),
             tasks: parts.tasks,
@@ -280,6 +283,7 @@ impl Outbox {
     pub(crate) async fn take_over(&self) -> Result<usize, StoreError> {
         let due = self.deliveries.due(RowOwner::ThisGateway).await?;
         let count = due.len();
+        let mut left = Vec::new();
         for due in due {
             let account = due.account.parse::<AccountId>();
             let address = serde_json::from_str::<DeliveryAddress>(&due.address);
@@ -296,6 +300,11 @@ impl Outbox {
             delivery.message = due.message;
             delivery.found = due.maybe_sent;
             delivery.go_on_after(due.attempts);
+            left.push(delivery);
+        }
+        // Only when all are read: on a ledger error this is called again as a whole, and what was in its line
+        // already would be sent twice.
+        for delivery in left {
             self.destinations.push(delivery);
         }
         self.wake.notify_one();
@@ -325,8 +334,8 @@ impl Outbox {
     }
 }
 
-/// So that an end does not wait for a platform that does not answer.
-pub(super) async fn a_moment_after(stop: &CancellationToken) {
+/// Ends a moment after `stop`, so that an end does not wait for a platform that does not answer.
+pub(crate) async fn a_moment_after(stop: &CancellationToken) {
     stop.cancelled().await;
     sleep(LAST_MOMENT).await;
 }

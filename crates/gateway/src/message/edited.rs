@@ -5,12 +5,14 @@
 //! Once it is answered nothing happens: most changes after an answer mend a typing error, and a second
 //! answer to each would be noise.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hermetic_chat::Receipt;
 use hermetic_store::StoreError;
-use hermetic_types::IncomingMessage;
+use hermetic_types::{AccountId, ChatId, IncomingMessage};
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use super::ChatCommand;
 use crate::Gateway;
@@ -22,7 +24,7 @@ impl Gateway {
     /// where the platform tells it twice.
     pub(crate) fn hear_edit(self: &Arc<Self>, edited: IncomingMessage, receipt: Receipt) {
         let gateway = Arc::clone(self);
-        let (before, done) = self.edits.join();
+        let (before, done) = self.edits.join(&edited);
         self.turns.spawn(async move {
             if let Some(before) = before {
                 // Also where it failed: what counts is that it ended.
@@ -74,17 +76,23 @@ impl Gateway {
     }
 }
 
-/// Edits are taken one after the other, as they were heard: of two changes of one message the later words
-/// count, in memory and on disk.
+/// Edits in one chat are taken one after the other, as they were heard: of two changes of one message the later
+/// words count, in memory and on disk. Other chats do not wait for them.
 #[derive(Debug, Default)]
-pub(crate) struct EditOrder(Mutex<Option<oneshot::Receiver<()>>>);
+pub(crate) struct EditOrder(Mutex<HashMap<(AccountId, ChatId), oneshot::Receiver<()>>>);
 
 impl EditOrder {
     /// What ends with the edit before this one, and what ends with this one when it is dropped.
-    fn join(&self) -> (Option<oneshot::Receiver<()>>, oneshot::Sender<()>) {
+    fn join(
+        &self,
+        edited: &IncomingMessage,
+    ) -> (Option<oneshot::Receiver<()>>, oneshot::Sender<()>) {
         let (done, ended) = oneshot::channel();
+        let chat = (edited.account.clone(), edited.place.chat.clone());
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (last.replace(ended), done)
+        // Here, where one is added, because nobody comes by when the last edit of a chat has ended.
+        last.retain(|_, ended| matches!(ended.try_recv(), Err(TryRecvError::Empty)));
+        (last.insert(chat, ended), done)
     }
 }
 
@@ -104,23 +112,28 @@ fn correction(mut edited: IncomingMessage) -> IncomingMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_lab::TestLab;
 
     #[tokio::test]
-    async fn an_edit_waits_for_the_one_before_it() {
-        let edits = EditOrder::default();
-        let (nothing, first) = edits.join();
+    async fn an_edit_waits_for_the_one_before_it_in_its_chat_and_for_no_other() {
+        let (lab, edits) = (TestLab::new().await, EditOrder::default());
+        let alice = lab.says(7, "hi").await.said().clone();
+        let bob = lab.says(8, "hi").await.said().clone();
+        let (nothing, first) = edits.join(&alice);
         assert!(nothing.is_none());
-        let (before, second) = edits.join();
+        let (nothing, _others) = edits.join(&bob);
+        assert!(nothing.is_none(), "somebody else's edit holds it up");
+        let (before, second) = edits.join(&alice);
         let mut before = before.unwrap();
         assert!(
             before
                 .try_recv()
-                .is_err_and(|error| error == oneshot::error::TryRecvError::Empty)
+                .is_err_and(|error| error == TryRecvError::Empty)
         );
         drop(first);
         assert!(before.await.is_err(), "it ends without a word");
         drop(second);
-        let (before, _third) = edits.join();
-        assert!(before.unwrap().await.is_err());
+        let (nothing, _third) = edits.join(&alice);
+        assert!(nothing.is_none());
     }
 }

@@ -24,6 +24,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The same where each look is a question over a network.
 const LOOK_FAR_EVERY: Duration = Duration::from_secs(6);
 
+/// The platforms whose trouble was told.
+#[derive(Debug, Default)]
+struct Complaints(BTreeSet<Platform>);
+
 #[derive(Debug, Error)]
 enum GreetError {
     #[error(transparent)]
@@ -45,21 +49,21 @@ impl Gateway {
         if until.run_until_cancelled(serving).await.is_none() {
             return;
         }
-        // Until the store works again, the same complaint is made once.
-        let mut complained = false;
         let every = match self.store.is_shared() {
             true => LOOK_FAR_EVERY,
             false => LOOK_EVERY,
         };
+        // Until the store works again, the same complaint is made once: for each platform, because others
+        // may work meanwhile.
+        let mut complaints = Complaints::default();
         loop {
             for platform in &platforms {
                 match self.greet_on(*platform).await {
-                    Ok(()) => complained = false,
-                    Err(error) if complained => tracing::debug!(%error, "still nobody is greeted"),
-                    Err(error) => {
-                        complained = true;
+                    Ok(()) => complaints.settle(*platform),
+                    Err(error) if complaints.is_new(*platform) => {
                         tracing::warn!(%platform, %error, "who was let in could not be told");
                     }
+                    Err(error) => tracing::debug!(%platform, %error, "still nobody is greeted"),
                 }
             }
             if until.run_until_cancelled(sleep(every)).await.is_none() {
@@ -97,5 +101,30 @@ impl Gateway {
             .notify(account, at.place.clone(), &notice)
             .await?;
         Ok(())
+    }
+}
+
+impl Complaints {
+    fn is_new(&mut self, platform: Platform) -> bool {
+        self.0.insert(platform)
+    }
+
+    fn settle(&mut self, platform: Platform) {
+        self.0.remove(&platform);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_of_one_platform_is_told_once_while_others_work() {
+        let mut complaints = Complaints::default();
+        assert!(complaints.is_new(Platform::Telegram));
+        complaints.settle(Platform::Discord);
+        assert!(!complaints.is_new(Platform::Telegram));
+        complaints.settle(Platform::Telegram);
+        assert!(complaints.is_new(Platform::Telegram));
     }
 }

@@ -69,7 +69,7 @@ impl Gateway {
             let is_voice = attachment.kind == AttachmentKind::Voice;
             // Held until the recording is written down and let go.
             let _slot = match is_voice {
-                true => self.voice.slot().await,
+                true => self.voice.slot(stop).await,
                 false => None,
             };
             let keep = match is_voice {

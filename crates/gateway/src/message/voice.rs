@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hermetic_chat::{ChatReply, ReplyRule};
 use hermetic_services::TranscriptionService;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
 use crate::message::AcceptedMessage;
@@ -45,10 +46,12 @@ impl VoiceNotes {
         }
     }
 
-    /// The right to hold one recording.
-    pub(super) async fn slot(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
+    /// The right to hold one recording. Others may be at theirs for long, and whoever says `/stop` does not
+    /// wait for them.
+    pub(super) async fn slot(&self, stop: &CancellationToken) -> Option<OwnedSemaphorePermit> {
         self.service.as_ref()?;
-        Arc::clone(&self.slots).acquire_owned().await.ok()
+        let slot = Arc::clone(&self.slots).acquire_owned();
+        stop.run_until_cancelled(slot).await?.ok()
     }
 
     /// `audio` is empty where it was too long to be kept.
@@ -88,5 +91,36 @@ impl Gateway {
         if let Err(error) = sent {
             tracing::debug!(%error, "what was understood could not be shown");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use hermetic_services::TranscriptionSettings;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_is_stopped_does_not_wait_for_the_recordings_of_others() {
+        let service = TranscriptionService::new(TranscriptionSettings {
+            base_url: "http://127.0.0.1:1/v1".to_owned(),
+            model: "m".to_owned(),
+            key: None,
+            key_setting: "KEY",
+            language: None,
+            proxy: None,
+        });
+        let voice = VoiceNotes::new(Some(service.unwrap()), false);
+        let (never, stop) = (CancellationToken::new(), CancellationToken::new());
+        let mut held = Vec::new();
+        for _ in 0..AT_ONCE {
+            held.push(voice.slot(&never).await.unwrap());
+        }
+        let waiting = voice.slot(&stop);
+        tokio::pin!(waiting);
+        assert!((&mut waiting).now_or_never().is_none());
+        stop.cancel();
+        assert!(waiting.await.is_none());
     }
 }

@@ -83,6 +83,23 @@ impl GatewayHandle {
 
     /// Interrupts what runs in a conversation and drops what waits there, as `/stop` does.
     pub async fn stop(&self, conversation: &ConversationKey) -> Result<(), ConversationActFailed> {
+        let (this, conversation) = (self.clone(), conversation.clone());
+        self.to_the_end(async move { this.stop_now(&conversation).await })
+            .await
+    }
+
+    /// Runs this as a task of its own: whoever asked may hang up, and half an act leaves what was said without
+    /// its sandbox, or an old yes without what it was said to.
+    async fn to_the_end(
+        &self,
+        act: impl Future<Output = Result<(), ConversationActFailed>> + Send + 'static,
+    ) -> Result<(), ConversationActFailed> {
+        let act = self.0.turns.spawn(act);
+        let broke_off = "This broke off before its end. The log says why.";
+        act.await.unwrap_or(Err(ConversationActFailed(broke_off)))
+    }
+
+    async fn stop_now(&self, conversation: &ConversationKey) -> Result<(), ConversationActFailed> {
         let gateway = &self.0;
         let stopped = gateway.conversations.stop(conversation).await;
         let note = "dropped by an operator";
@@ -94,10 +111,14 @@ impl GatewayHandle {
     /// Starts afresh there, as `/new` does: what was said is kept as a session, what was allowed is forgotten, files
     /// stay.
     pub async fn reset(&self, conversation: &ConversationKey) -> Result<(), ConversationActFailed> {
-        // A turn that still runs would write its last words into the conversation that begins.
-        self.interrupt(conversation).await?;
-        let forgotten = self.0.begin_anew(conversation).await;
-        forgotten.map_err(|error| failed(&error))
+        let (this, conversation) = (self.clone(), conversation.clone());
+        self.to_the_end(async move {
+            // A turn that still runs would write its last words into the conversation that begins.
+            this.interrupt(&conversation).await?;
+            let forgotten = this.0.begin_anew(&conversation).await;
+            forgotten.map_err(|error| failed(&error.into()))
+        })
+        .await
     }
 
     /// Destroys the sandbox there with its files, and forgets what was said, as `/destroy` does.
@@ -105,9 +126,13 @@ impl GatewayHandle {
         &self,
         conversation: &ConversationKey,
     ) -> Result<(), ConversationActFailed> {
-        self.interrupt(conversation).await?;
-        let erased = self.0.erase(conversation).await;
-        erased.map_err(|error| failed(&error))
+        let (this, conversation) = (self.clone(), conversation.clone());
+        self.to_the_end(async move {
+            this.interrupt(&conversation).await?;
+            let erased = this.0.erase(&conversation).await;
+            erased.map_err(|error| failed(&error))
+        })
+        .await
     }
 
     /// Ends every process of the sandbox there; its files stay where sandboxes are kept.
@@ -115,9 +140,13 @@ impl GatewayHandle {
         &self,
         conversation: &ConversationKey,
     ) -> Result<(), ConversationActFailed> {
-        self.interrupt(conversation).await?;
-        let ended = self.0.sandboxes.end_tenancy(conversation).await;
-        ended.map_err(|error| failed(&error.into()))
+        let (this, conversation) = (self.clone(), conversation.clone());
+        self.to_the_end(async move {
+            this.interrupt(&conversation).await?;
+            let ended = this.0.sandboxes.end_tenancy(&conversation).await;
+            ended.map_err(|error| failed(&error.into()))
+        })
+        .await
     }
 
     /// The sandbox of this id, if the conversation still uses it and it answers. None is made or brought back.
@@ -134,7 +163,7 @@ impl GatewayHandle {
 
     /// Stops what runs and waits for its end, so that its last words come before what is done next.
     async fn interrupt(&self, conversation: &ConversationKey) -> Result<(), ConversationActFailed> {
-        self.stop(conversation).await?;
+        self.stop_now(conversation).await?;
         let ended = async {
             while self.0.conversations.activity(conversation).await.at_work {
                 sleep(INTERRUPTION_POLL).await;

@@ -19,6 +19,7 @@ use super::arrival_order::{ArrivalOrder, ArrivalTurn};
 use super::housekeeping::{HousekeepingTasks, PagePorts};
 use super::proof::BackendProof;
 use super::{GatewayStage, LeaseLoss, ProofError, Report, ServingLease};
+use crate::delivery::a_moment_after;
 use crate::life::{MessageArrival, in_full};
 use crate::message::AcceptedMessage;
 use crate::{Gateway, GatewayParts};
@@ -36,13 +37,35 @@ pub enum DrainOutcome {
     },
 }
 
-/// Everything that happens in these chats.
+/// What the chats tell.
+#[derive(Debug)]
+enum HeardInChats {
+    Event(ReceivedEvent),
+    /// A platform is lost for good.
+    Lost(ReceiveError),
+    /// Every platform that is somebody else's has ended.
+    OnlyOwnLeft,
+}
+
+/// Everything that happens in these chats. After `stop` it goes on until each of them has left, or a moment is
+/// over: what an adapter holds then may be the only copy, and it puts that away while its stream is polled.
 fn heard_in<'a>(
-    chats: Vec<&'a Arc<dyn Chat>>,
+    chats: &'a [Arc<dyn Chat>],
     stop: &CancellationToken,
-) -> impl Stream<Item = Option<Result<ReceivedEvent, ReceiveError>>> + use<'a> {
-    let streams = chats.into_iter().map(|chat| chat.receive(stop.clone()));
-    select_all(streams.collect::<Vec<_>>()).map(Some)
+) -> impl Stream<Item = HeardInChats> + use<'a> {
+    let (own, others): (Vec<_>, Vec<_>) = chats.iter().partition(|chat| chat.is_own());
+    // Nothing stands for the end of all that are somebody else's.
+    let ended = (!others.is_empty()).then_some(HeardInChats::OnlyOwnLeft);
+    let events = |chats: Vec<&'a Arc<dyn Chat>>| {
+        let streams = chats.into_iter().map(|chat| chat.receive(stop.clone()));
+        select_all(streams.collect::<Vec<_>>()).map(|heard| match heard {
+            Ok(received) => HeardInChats::Event(received),
+            Err(error) => HeardInChats::Lost(error),
+        })
+    };
+    let stop = stop.clone();
+    let left = async move { a_moment_after(&stop).await };
+    select(events(own), events(others).chain(stream::iter(ended))).take_until(left.boxed())
 }
 
 /// What became of an event that was taken over.
@@ -183,10 +206,7 @@ impl Gateway {
             stop.cancelled().await;
             return Ok(());
         }
-        let (own, others): (Vec<_>, Vec<_>) = self.chats.iter().partition(|chat| chat.is_own());
-        // Nothing stands for the end of all that are somebody else's.
-        let lost = stream::iter((!others.is_empty()).then_some(None));
-        let mut heard = select(heard_in(own, stop), heard_in(others, stop).chain(lost));
+        let mut heard = heard_in(&self.chats, stop);
         // Written down together, handed over in the order they came.
         let mut accepting = FuturesOrdered::new();
         let mut order = ArrivalOrder::default();
@@ -202,11 +222,10 @@ impl Gateway {
                     }
                     continue;
                 }
-                next = stop.run_until_cancelled(heard.next()), if accepting.len() < MOST_TAKEN => next,
+                next = heard.next(), if accepting.len() < MOST_TAKEN => next,
             };
             match next {
-                None => break Ok(()),
-                Some(Some(Some(Ok(received)))) => match received.event {
+                Some(HeardInChats::Event(received)) => match received.event {
                     ChatEvent::Message(incoming) => {
                         let turn = order.turn_at(&incoming.account, &incoming.place);
                         let accepted = self.take_message(incoming, received.receipt, turn);
@@ -224,9 +243,13 @@ impl Gateway {
                     ChatEvent::Press(press) => self.hear_press(press, received.receipt),
                     ChatEvent::Undelivered(reply) => self.note_undelivered(reply, received.receipt),
                 },
-                Some(Some(Some(Err(error)))) => tracing::error!(%error, "a chat platform is lost"),
-                Some(None | Some(None)) if stop.is_cancelled() => break Ok(()),
-                Some(None | Some(None)) => break Err(ServeError::NoChatLeft),
+                Some(HeardInChats::Lost(error)) => {
+                    tracing::error!(%error, "a chat platform is lost");
+                }
+                None if stop.is_cancelled() => break Ok(()),
+                // Our own may be about to leave still.
+                Some(HeardInChats::OnlyOwnLeft) if stop.is_cancelled() => {}
+                None | Some(HeardInChats::OnlyOwnLeft) => break Err(ServeError::NoChatLeft),
             }
         };
         while let Some(taken) = accepting.next().await {
@@ -260,7 +283,7 @@ impl Gateway {
     fn hand_over_taken(self: &Arc<Self>, taken: TakenEvent) {
         match taken {
             TakenEvent::Message(message) => self.hand_over(*message, self.settings.busy),
-            TakenEvent::Deletion(deleted) => self.conversations.withdraw(&deleted),
+            TakenEvent::Deletion(deleted) => self.conversations.withdraw(&deleted, &self.turns),
             TakenEvent::Edit(edited, receipt) => self.hear_edit(*edited, receipt),
             TakenEvent::Nothing => {}
         }

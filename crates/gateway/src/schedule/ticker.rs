@@ -27,6 +27,8 @@ use crate::{BusyMode, Gateway};
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// The clock on the wall is no reason to turn without a pause.
 const SHORTEST_WAIT: Duration = Duration::from_millis(200);
+/// Who made a job could not be looked up: what is wrong there does not pass at once, and each look says so.
+const UNKNOWN_WAIT: Duration = Duration::from_secs(5);
 /// Jobs that are looked at in one go.
 const MOST_DUE: u32 = 200;
 /// Moments that a clock which was set back may find claimed.
@@ -36,6 +38,15 @@ const MOST_NAMED: usize = 3;
 
 const NOBODY_THERE: &str = "the gateway was not running at its time";
 const STILL_AT_WORK: &str = "the run before it was still at work";
+
+/// What became of a job that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DueJob {
+    Runs,
+    RunsNot,
+    /// Nobody can tell at this moment whether it may run.
+    StaysDue,
+}
 
 /// What was missed, by the chat that is told.
 type MissedNotices = Vec<(AccountId, ChatPlace, String)>;
@@ -76,12 +87,15 @@ impl Gateway {
         let most = self.settings.schedules.max_parallel_jobs;
         let mut room = most.saturating_sub(self.jobs.running().await?);
         let mut missed = MissedNotices::new();
+        let mut shortest = SHORTEST_WAIT;
         for job in self.jobs.due(now, MOST_DUE).await? {
             if room == 0 {
                 break;
             }
-            if self.fire(&job, now, &mut missed).await? {
-                room -= 1;
+            match self.fire(&job, now, &mut missed).await? {
+                DueJob::Runs => room -= 1,
+                DueJob::RunsNot => {}
+                DueJob::StaysDue => shortest = UNKNOWN_WAIT,
             }
         }
         // After all of them, although it delays the word: one message for a chat with twenty jobs.
@@ -91,36 +105,40 @@ impl Gateway {
         Ok(match room {
             // The end of a run wakes us.
             0 => LONGEST_WAIT,
-            _ => wait.clamp(SHORTEST_WAIT, LONGEST_WAIT),
+            _ => wait.clamp(shortest, LONGEST_WAIT),
         })
     }
 
-    /// Runs a job that is due, or says why not; whether it runs.
+    /// Runs a job that is due, or says why not.
     async fn fire(
         self: &Arc<Self>,
         job: &ScheduledJob,
         now: Timestamp,
         missed: &mut MissedNotices,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<DueJob, StoreError> {
         let settings = &self.settings.schedules;
         let Some(schedule) = Schedule::of_row(&job.schedule) else {
-            return self.stop_job(job, "its schedule cannot be read").await;
+            self.stop_job(job, "its schedule cannot be read").await?;
+            return Ok(DueJob::RunsNot);
         };
         let (tick, how) = match (job.requested, job.next_at) {
             (Some(at), _) => (at, RunKind::Asked),
             (None, Some(at)) => (at, RunKind::Schedule),
-            (None, None) => return Ok(false),
+            (None, None) => return Ok(DueJob::RunsNot),
         };
         let next_at = schedule.next_after(now.max(tick), job.made_at, &settings.zone);
         // Before anything is said of it: who is not let in any more is told nothing.
         let Some(incoming) = job_message(job, (tick, how), now, settings) else {
-            return self.stop_job(job, "who made it cannot be read").await;
+            self.stop_job(job, "who made it cannot be read").await?;
+            return Ok(DueJob::RunsNot);
         };
         let admitted = match self.access.admit_job(incoming, &job.id).await {
             Ok(admitted) => admitted,
-            // It stays due.
-            Err(AdmissionRefusal::CannotTell) => return Ok(false),
-            Err(_) => return self.stop_job(job, NOT_ALLOWED).await,
+            Err(AdmissionRefusal::CannotTell) => return Ok(DueJob::StaysDue),
+            Err(_) => {
+                self.stop_job(job, NOT_ALLOWED).await?;
+                return Ok(DueJob::RunsNot);
+            }
         };
         if how == RunKind::Schedule {
             let is_missed = lateness(&schedule, tick, now, job.made_at, &settings.zone);
@@ -131,12 +149,14 @@ impl Gateway {
                 } else {
                     STILL_AT_WORK
                 };
-                return self.skip(job, (tick, next_at), (note, now), missed).await;
+                self.skip(job, (tick, next_at), (note, now), missed).await?;
+                return Ok(DueJob::RunsNot);
             }
         }
         // It was looked over when it was made, perhaps by an older version that knew fewer tricks.
         if let Err(refused) = scan_prompt(&job.prompt) {
-            return self.stop_job(job, &refused.to_string()).await;
+            self.stop_job(job, &refused.to_string()).await?;
+            return Ok(DueJob::RunsNot);
         }
         let payload = serde_json::to_string(admitted.said()).unwrap_or_default();
         let claim = TickClaim {
@@ -153,13 +173,13 @@ impl Gateway {
         // message and runs it once; killed before it, the moment is still due. `None` where
         // somebody changed the job meanwhile.
         let Some(row) = self.jobs.claim(claim, now).await? else {
-            return Ok(false);
+            return Ok(DueJob::RunsNot);
         };
         self.note_job(job, "run");
         let message = AcceptedMessage::claimed(row, admitted);
         self.note_speaker(&message, message.conversation());
         self.hand_over(message, BusyMode::Queue);
-        Ok(true)
+        Ok(DueJob::Runs)
     }
 
     async fn skip(
@@ -168,7 +188,7 @@ impl Gateway {
         (tick, next_at): (Timestamp, Option<Timestamp>),
         (note, now): (&'static str, Timestamp),
         missed: &mut MissedNotices,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<(), StoreError> {
         let skipped = SkippedTick {
             job: &job.id,
             tick,
@@ -190,7 +210,7 @@ impl Gateway {
                 missed.push((origin.account, origin.place, line));
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     /// One message for each chat, however many jobs it has.
@@ -224,8 +244,8 @@ impl Gateway {
         }
     }
 
-    /// A job that cannot run any more is paused, and the operator is told. Never runs it.
-    pub(super) async fn stop_job(&self, job: &ScheduledJob, why: &str) -> Result<bool, StoreError> {
+    /// A job that cannot run any more is paused, and the operator is told.
+    pub(super) async fn stop_job(&self, job: &ScheduledJob, why: &str) -> Result<(), StoreError> {
         let why: String = why.chars().take(200).collect();
         // Whoever really paused it tells about it: a second look at the same job finds it paused
         // and is silent.
@@ -240,7 +260,7 @@ impl Gateway {
                 self.tell_place(&account, place, text.clone()).await;
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     /// Runs whose message has ended come to their own end.

@@ -34,6 +34,7 @@ pub(crate) fn stream(
         ready: VecDeque::new(),
         postponed: None,
         open: FuturesUnordered::new(),
+        leaving: CancellationToken::new(),
         heard_at: Instant::now(),
         ping_at: Instant::now(),
         backoff: Backoff::new(signal.timing.retry.0, signal.timing.retry.1),
@@ -62,6 +63,8 @@ struct SignalReceiver<'a> {
     postponed: Option<Value>,
     /// Each ends with the event if it was not stored.
     open: FuturesUnordered<BoxFuture<'static, SettledSignal>>,
+    /// Cancelled when nobody waits for receipts any more.
+    leaving: CancellationToken,
     /// When the daemon was last seen to live.
     heard_at: Instant,
     ping_at: Instant,
@@ -110,8 +113,16 @@ impl SignalReceiver<'_> {
         let (receipt, counterfoil) = Receipt::pair();
         // A copy stays here until the receipt is signed: nobody else has the event any more.
         let kept = Box::new(event.clone());
+        let leaving = self.leaving.clone();
         let settled = async move {
-            match counterfoil.signed().await {
+            let is_stored = tokio::select! {
+                biased;
+                is_stored = counterfoil.signed() => is_stored,
+                // Whoever leaves does not know, and keeps it: what is stored after all is known by
+                // its name when it comes again.
+                () = leaving.cancelled() => false,
+            };
+            match is_stored {
                 true => SettledSignal::Stored(kept),
                 false => SettledSignal::NotStored(kept),
             }
@@ -211,22 +222,24 @@ impl SignalReceiver<'_> {
     async fn settle(&mut self, settled: Option<SettledSignal>) {
         match settled {
             None => {}
-            Some(SettledSignal::Stored(event)) => {
-                self.signal.note_stored(&event);
-                let was_left =
-                    leftovers::update(&event).is_some_and(|update| self.left.remove(update));
-                if was_left {
-                    self.signal.leftovers.forget(&event).await;
-                }
-            }
+            Some(SettledSignal::Stored(event)) => self.note_settled(&event).await,
             Some(SettledSignal::NotStored(event)) => {
                 warn!(account = %self.signal.account, "an event was not stored; handing it out again");
+                // Before the wait, which a stop may cut: nobody else has the event.
+                self.ready.push_back(*event);
                 // Whatever keeps it from being stored lasts longer than a moment.
                 sleep(self.backoff.next_wait()).await;
-                self.ready.push_back(*event);
                 // Nothing was read meanwhile, which is not the daemon's silence.
                 self.alive();
             }
+        }
+    }
+
+    async fn note_settled(&mut self, event: &ChatEvent) {
+        self.signal.note_stored(event);
+        let was_left = leftovers::update(event).is_some_and(|update| self.left.remove(update));
+        if was_left {
+            self.signal.leftovers.forget(event).await;
         }
     }
 
@@ -247,18 +260,20 @@ impl SignalReceiver<'_> {
     async fn leave(&mut self) {
         self.hear_postponed().await;
         let mut left: Vec<_> = self.ready.drain(..).collect();
-        while let Some(Some(settled)) = self.open.next().now_or_never() {
-            match settled {
-                SettledSignal::NotStored(event) => left.push(*event),
-                SettledSignal::Stored(event) => self.signal.note_stored(&event),
-            }
-        }
         if let Some(mut events) = self.events.take() {
             let hanging_up = self.signal.daemon.hang_up();
             for frame in join(hanging_up, events.rest()).await.1 {
                 if let DaemonFrame::Event(event) = frame {
                     left.extend(self.signal.hear(&event).await.ok().flatten());
                 }
+            }
+        }
+        // Last, so that those that are being stored at this moment have had their time.
+        self.leaving.cancel();
+        while let Some(settled) = self.open.next().await {
+            match settled {
+                SettledSignal::NotStored(event) => left.push(*event),
+                SettledSignal::Stored(event) => self.note_settled(&event).await,
             }
         }
         for event in left {

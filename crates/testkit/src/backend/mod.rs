@@ -50,6 +50,7 @@ pub struct StandInBackend {
 #[derive(Debug, Default)]
 struct Orders {
     fail_creates: AtomicBool,
+    break_creates: AtomicBool,
     fail_destroys: AtomicBool,
     fail_resumes: AtomicBool,
     fail_stops: AtomicBool,
@@ -104,6 +105,12 @@ impl StandInBackend {
 
     pub fn fail_creates(&self, fail: bool) {
         self.orders.fail_creates.store(fail, Ordering::SeqCst);
+    }
+
+    /// Creating panics, as by a mistake in a backend.
+    pub fn break_creates(&self, break_down: bool) {
+        let orders = &self.orders;
+        orders.break_creates.store(break_down, Ordering::SeqCst);
     }
 
     pub fn fail_destroys(&self, fail: bool) {

@@ -31,6 +31,8 @@ impl Backend for StandInBackend {
             tokio::time::sleep(time).await;
             // The sender is ours, so it cannot be gone.
             let _ = self.creating.subscribe().wait_for(|goes_on| *goes_on).await;
+            let breaks = self.is(|orders| &orders.break_creates);
+            assert!(!breaks, "ordered to break down");
             if self.is(|orders| &orders.fail_creates) {
                 return Err(ordered("create"));
             }

@@ -35,6 +35,8 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// Somebody is to stop listening first.
+    AtStop,
     Waiting,
     HandedOver,
     Signed,
@@ -54,6 +56,25 @@ impl Events {
             state: State::Waiting,
         });
         self.changed.notify_waiters();
+    }
+
+    /// Happens only when a listener is told to stop.
+    pub(super) fn push_at_stop(&self, number: UpdateNumber, event: ChatEvent) {
+        self.lock().events.push(Entry {
+            number,
+            event,
+            state: State::AtStop,
+        });
+    }
+
+    /// The next event that comes while a listener leaves, a moment after it was told to.
+    pub(super) async fn next_at_stop(
+        &self,
+    ) -> Option<(ReceivedEvent, UpdateNumber, ReceiptWaiter)> {
+        let (number, event) = self.lock().take(State::AtStop)?;
+        tokio::time::sleep(BEFORE_AGAIN).await;
+        let (receipt, counterfoil) = Receipt::pair();
+        Some((ReceivedEvent { event, receipt }, number, counterfoil))
     }
 
     pub(super) fn hand_over_again(&self, number: UpdateNumber) {
@@ -97,7 +118,7 @@ impl Events {
 
     /// The next event in the order they happened, and the half of its receipt to wait for.
     pub(super) async fn next(&self) -> (ReceivedEvent, UpdateNumber, ReceiptWaiter) {
-        let (number, event) = self.until(Kept::take).await;
+        let (number, event) = self.until(|kept| kept.take(State::Waiting)).await;
         let (receipt, counterfoil) = Receipt::pair();
         (ReceivedEvent { event, receipt }, number, counterfoil)
     }
@@ -142,8 +163,8 @@ impl Events {
 }
 
 impl Kept {
-    fn take(&mut self) -> Option<(UpdateNumber, ChatEvent)> {
-        let waits = |entry: &&mut Entry| entry.state == State::Waiting;
+    fn take(&mut self, state: State) -> Option<(UpdateNumber, ChatEvent)> {
+        let waits = |entry: &&mut Entry| entry.state == state;
         let entry = self.events.iter_mut().find(waits)?;
         entry.state = State::HandedOver;
         Some((entry.number, entry.event.clone()))

@@ -64,6 +64,19 @@ impl FakeChat {
         self.hear(Speech::by(user, text))
     }
 
+    /// Somebody writes in private, and the platform hands it over only a moment after its listener was told to
+    /// stop, as one does that had it in its hands.
+    pub fn says_at_stop(&self, user: impl Into<UserId>, text: &str) -> UpdateNumber {
+        let update = self.0.events.next_number();
+        let message = self.0.next_message();
+        let speech = Speech::by(user, text);
+        let said = speech.incoming(self.0.account.clone(), update, message, self.now());
+        self.0
+            .events
+            .push_at_stop(update, hermetic_chat::ChatEvent::Message(said));
+        update
+    }
+
     /// Somebody writes anywhere, with anything.
     pub fn hear(&self, speech: Speech) -> UpdateNumber {
         let update = self.0.events.next_number();

@@ -8,8 +8,8 @@ use futures::future::{self, BoxFuture};
 use futures::stream::{self, BoxStream, StreamExt};
 use hermetic_chat::{
     AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply, ChatState, DownloadError,
-    OutgoingFile, OutgoingText, ReceiveError, ReceivedEvent, Redelivery, ReplyButton, ReplyRule,
-    ReportedChanges, SendError, TextLimit,
+    OutgoingFile, OutgoingText, ReceiptWaiter, ReceiveError, ReceivedEvent, Redelivery,
+    ReplyButton, ReplyRule, ReportedChanges, SendError, TextLimit,
 };
 use hermetic_types::{AccountId, Attachment, ButtonPress, ChatPlace, MessageId, UserId};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::faults::Left;
 use super::record::{Edit, Notice, SentFile, SentMessage};
 use super::speech::private_place;
-use super::{FakeChat, Operation};
+use super::{FakeChat, Operation, UpdateNumber};
 
 /// Everything that any platform can do, and messages of any length: a story that is about a limit has
 /// the platform's own tests.
@@ -58,8 +58,12 @@ impl Chat for FakeChat {
     ) -> BoxStream<'_, Result<ReceivedEvent, ReceiveError>> {
         self.0.events.begin();
         stream::unfold(stop, move |stop| async move {
-            let received = stop.run_until_cancelled(self.next_event()).await?;
-            Some((Ok(received), stop))
+            let heard = self.0.events.next();
+            let heard = match stop.run_until_cancelled(heard).await {
+                Some(heard) => heard,
+                None => self.0.events.next_at_stop().await?,
+            };
+            Some((Ok(self.handed_over(heard)), stop))
         })
         .boxed()
     }
@@ -192,8 +196,10 @@ impl Chat for FakeChat {
 }
 
 impl FakeChat {
-    async fn next_event(&self) -> ReceivedEvent {
-        let (received, number, counterfoil) = self.0.events.next().await;
+    fn handed_over(
+        &self,
+        (received, number, counterfoil): (ReceivedEvent, UpdateNumber, ReceiptWaiter),
+    ) -> ReceivedEvent {
         let shared = Arc::clone(&self.0);
         // It ends with the receipt, which is signed or dropped.
         tokio::spawn(async move { shared.events.settle(number, counterfoil).await });

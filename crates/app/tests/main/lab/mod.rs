@@ -181,6 +181,19 @@ impl Lab {
         self.home.path().join(name)
     }
 
+    /// Changes the database behind the gateway's back, as a broken disk would.
+    pub(crate) fn spoil(&self, sql: &str) {
+        let script = "import sqlite3, sys\n\
+                      with sqlite3.connect(sys.argv[1], timeout=20) as database:\n    \
+                          database.executescript(sys.argv[2])";
+        let done = std::process::Command::new("python3")
+            .args(["-c", script])
+            .arg(self.config().home().state().join("state.db"))
+            .arg(sql)
+            .status();
+        assert!(done.unwrap().success(), "{sql}");
+    }
+
     /// The events of one kind in the record of what was decided, a line each. The record holds.
     pub(crate) fn audit(&self, kind: &str) -> String {
         let walk = hermetic_audit::walk_at(&hermetic_app::audit_places(&self.config()));

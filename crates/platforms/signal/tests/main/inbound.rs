@@ -1,9 +1,9 @@
 //! What is heard, from whom, and what is not.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
-use hermetic_chat::{AdapterState, Chat, ChatEvent, ChatReply, ChatState, InMemoryState};
+use hermetic_chat::{Chat, ChatEvent, ChatReply, ChatState};
 use hermetic_signal::{HeardGroups, SignalAdapter};
 use hermetic_testkit::chat_state::wait_until_retrying;
 use hermetic_testkit::signal_server::{
@@ -260,43 +260,6 @@ async fn what_came_while_we_were_away_waits_for_us() {
 }
 
 #[tokio::test]
-async fn what_had_come_when_listening_ended_is_handed_out_by_the_next_start() {
-    // Over a socket, which can be ended in good order.
-    let server = SignalServer::start(ReceiveMode::OnConnection)
-        .await
-        .unwrap();
-    let state: Arc<InMemoryState> = Arc::default();
-    let open = || {
-        let mut config = config(&server.socket_url());
-        config.state = Arc::clone(&state) as _;
-        SignalAdapter::new(config).unwrap()
-    };
-    let signal = open();
-    let stop = CancellationToken::new();
-    let mut inbox = signal.receive(stop.clone());
-    for text in ["one", "two", "three"] {
-        server.says(ALICE, text);
-    }
-    let first = next(&mut inbox).await;
-    drop(first.receipt);
-    stop.cancel();
-    assert!(inbox.next().await.is_none());
-    drop(inbox);
-    assert_eq!(server.listeners(), 0, "nothing more is handed over");
-    let reborn = open();
-    let mut inbox = reborn.receive(CancellationToken::new());
-    let mut heard = Vec::new();
-    for _ in 0..3 {
-        heard.push(next_message(&mut inbox).await.text);
-    }
-    assert_eq!(heard, ["one", "two", "three"]);
-    server.says(ALICE, "four");
-    assert_eq!(next_message(&mut inbox).await.text, "four");
-    let left = state.load_all("left:").await.unwrap();
-    assert_eq!(left, [], "stored is stored");
-}
-
-#[tokio::test]
 async fn a_daemon_that_receives_for_nobody_is_named_by_a_check() {
     for (mode, lost) in [
         (ReceiveMode::OnStart, 1),
@@ -320,7 +283,7 @@ async fn a_daemon_that_receives_for_nobody_is_named_by_a_check() {
 
 #[tokio::test]
 async fn an_unlinked_account_is_said_and_tried_again() {
-    let lab = Lab::with(|config| config.timing.ping = std::time::Duration::from_millis(10)).await;
+    let lab = Lab::with(|config| config.timing.ping = Duration::from_millis(10)).await;
     let mut inbox = lab.listen();
     lab.server.says(ALICE, "before");
     assert_eq!(next_message(&mut inbox).await.text, "before");

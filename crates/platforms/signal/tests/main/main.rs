@@ -12,6 +12,7 @@ mod full_disk;
 mod hostile;
 mod inbound;
 mod lab;
+mod leaving;
 mod outbound;
 mod presses;
 mod real_daemon;

@@ -74,9 +74,12 @@ impl<'a> BridgePoller<'a> {
                         // us.
                         true => self.bridge.forget(&polled).await,
                         false => {
-                            // Whoever could not store it is not asked again at full speed.
-                            sleep(pause).await;
                             self.waiting.push_back(polled);
+                            // Whoever could not store it is not asked again at full speed, and
+                            // whoever stops does not wait for that.
+                            if stop.run_until_cancelled(sleep(pause)).await.is_none() {
+                                return None;
+                            }
                         }
                     }
                 }

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
@@ -25,6 +26,10 @@ const BRIDGE_SEND_ATTEMPTS: u32 = 3;
 /// A longer answer belongs in a file.
 const PARTS: usize = 40;
 const CHUNK: usize = 64 << 10;
+/// What the names of files for the bridge begin with.
+const LENT: &str = "hermetic-lent-";
+/// Longer than any attempt to send one.
+const LONGEST_LOAN: Duration = Duration::from_secs(3600);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -174,8 +179,9 @@ impl LentFile {
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
+        Self::clear_up(folder);
         let name = format!(
-            "{:016x}.{ending}",
+            "{LENT}{:016x}.{ending}",
             getrandom::u64().map_err(io::Error::other)?
         );
         // Before there is a file, so that one which could be written only in part is removed as
@@ -185,6 +191,22 @@ impl LentFile {
         options.write(true).create_new(true).mode(0o600);
         options.open(&lent.0)?.write_all(bytes)?;
         Ok(lent)
+    }
+
+    /// Removes what a process left that was killed while it lent a file: nobody else would, and what people were
+    /// sent would lie there for ever.
+    fn clear_up(folder: &Path) {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let is_ours = entry.file_name().to_string_lossy().starts_with(LENT);
+            let age = entry.metadata().and_then(|about| about.modified());
+            let age = age.ok().and_then(|modified| modified.elapsed().ok());
+            if is_ours && age.is_some_and(|age| age > LONGEST_LOAN) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 }
 
@@ -205,6 +227,10 @@ fn open_within(folders: &[PathBuf], path: &Path) -> io::Result<(File, u64)> {
     }
     // By the name that was looked at, and not by the one that was asked for: a link that is turned
     // meanwhile leads nowhere else.
+    // Looked at before it is opened: to open a pipe is to wait for whoever writes into it.
+    if !real.metadata()?.is_file() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
     let file = File::open(real)?;
     let about = file.metadata()?;
     match about.is_file() {
@@ -252,4 +278,53 @@ fn ending(name: &str) -> String {
 fn bare_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     last.chars().filter(|c| !c.is_control()).take(128).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn files_of_a_process_that_was_killed_do_not_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = |name: &str| folder.path().join(name);
+        let (left, lent, others) = (
+            name("hermetic-lent-00.pdf"),
+            name("hermetic-lent-01.pdf"),
+            name("notes.pdf"),
+        );
+        let long_ago = SystemTime::now() - 2 * LONGEST_LOAN;
+        for (path, at) in [
+            (&left, long_ago),
+            (&lent, SystemTime::now()),
+            (&others, long_ago),
+        ] {
+            File::create(path).unwrap().set_modified(at).unwrap();
+        }
+        let written = LentFile::write(folder.path(), "pdf", b"for Alice").unwrap();
+        assert!(!left.exists(), "it would stay for ever");
+        assert!(lent.exists() && others.exists() && written.0.exists());
+        let path = written.0.clone();
+        drop(written);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_pipe_in_the_bridges_folder_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(
+            Command::new("mkfifo")
+                .arg(&pipe)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let opened = open_within(&[folder.path().to_owned()], &pipe);
+        let refused = opened.unwrap_err().kind();
+        assert_eq!(refused, io::ErrorKind::PermissionDenied);
+    }
 }

@@ -24,6 +24,9 @@ pub(crate) struct CloudPeople {
     state: Arc<dyn AdapterState>,
     /// Read when the first person writes.
     known: OnceCell<Mutex<Numbers>>,
+    /// Held by whoever changes notes. Requests come beside each other, and of two people who show one number at
+    /// the same time each would find nobody else noted, and both would stay known by it.
+    noting: tokio::sync::Mutex<()>,
 }
 
 /// The listed numbers that were shown, by the id of who showed them.
@@ -35,6 +38,7 @@ impl CloudPeople {
             listed,
             state,
             known: OnceCell::new(),
+            noting: tokio::sync::Mutex::default(),
         }
     }
 
@@ -90,6 +94,7 @@ impl CloudPeople {
         id: &BusinessScopedId,
         number: &PhoneNumber,
     ) -> Result<(), AdapterStateError> {
+        let _alone = self.noting.lock().await;
         // The number has gone over to somebody else: who had it before is not known by it any more.
         let before: Vec<_> = {
             let known = lock(known);
@@ -149,7 +154,8 @@ fn lock(known: &Mutex<Numbers>) -> MutexGuard<'_, Numbers> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hermetic_chat::InMemoryState;
+    use futures::future::BoxFuture;
+    use hermetic_chat::{InMemoryState, StateChange};
 
     const ALICE: (&str, &str) = ("US.1", "15550001111");
 
@@ -201,6 +207,70 @@ mod tests {
             pair("US.2", "US.2")
         );
         assert_eq!(state.load_all(PREFIX).await.unwrap().len(), 0);
+    }
+
+    /// A disk that takes its time, so that others come in between.
+    #[derive(Debug, Default)]
+    struct SlowState(InMemoryState);
+
+    impl AdapterState for SlowState {
+        fn load<'a>(
+            &'a self,
+            key: &'a str,
+        ) -> BoxFuture<'a, Result<Option<String>, AdapterStateError>> {
+            self.0.load(key)
+        }
+
+        fn load_all<'a>(
+            &'a self,
+            prefix: &'a str,
+        ) -> BoxFuture<'a, Result<Vec<(String, String)>, AdapterStateError>> {
+            self.0.load_all(prefix)
+        }
+
+        fn save<'a>(
+            &'a self,
+            key: &'a str,
+            value: &'a str,
+            saving: SaveDurability,
+        ) -> BoxFuture<'a, Result<(), AdapterStateError>> {
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                self.0.save(key, value, saving).await
+            })
+        }
+
+        fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), AdapterStateError>> {
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                self.0.remove(key).await
+            })
+        }
+
+        fn save_together<'a>(
+            &'a self,
+            changes: &'a [StateChange],
+        ) -> BoxFuture<'a, Result<(), AdapterStateError>> {
+            self.0.save_together(changes)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_number_shown_by_two_people_at_the_same_time_names_one() {
+        let (id, number) = ALICE;
+        let state = Arc::new(SlowState::default());
+        let listed = BTreeSet::from([PhoneNumber::read(number).unwrap()]);
+        let people = CloudPeople::new(listed, Arc::clone(&state) as Arc<dyn AdapterState>);
+        tokio::join!(
+            who(&people, Some(id), Some(number)),
+            who(&people, Some("US.2"), Some(number)),
+        );
+        assert_eq!(state.load_all(PREFIX).await.unwrap().len(), 1);
+        let (one, other) = (
+            who(&people, Some(id), None).await.0,
+            who(&people, Some("US.2"), None).await.0,
+        );
+        assert!((one == number) != (other == number), "{one} and {other}");
     }
 
     #[tokio::test]

@@ -60,8 +60,6 @@ impl Database {
         let mut first = migrating.await.map_err(unreachable)?;
         let migrated = migrate(&mut first).await;
         migrated.map_err(|source| OpenError::migrating_postgres(address, source))?;
-        // It has none of the bounds of `session`, which a long migration could not keep; nothing
-        // else is to run on it.
         let has_timeline = tells_timeline(&mut first).await;
         let _ = within(CONNECT, first.close()).await;
         let writing = session(options.clone(), "off");
