@@ -34,6 +34,9 @@ pub struct InstalledAgent {
     pub bytes: u64,
     /// The checksum of the list of checksums.
     pub checksum: String,
+    /// The Python that its packages were fetched for: `3.11`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
 }
 
 /// The reason why the folder cannot be used.

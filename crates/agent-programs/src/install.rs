@@ -11,13 +11,13 @@ use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs, syncfs};
 use thiserror::Error;
 
 use crate::checksums::{self, ChecksumError};
-use crate::fetcher::{self, NpmClient, StagingFolders, WantedVersion};
+use crate::fetcher::{self, PackageClient, StagingFolders, WantedVersion};
 use crate::fetcher_failure::FetchError;
 use crate::folder::{
     AgentFolder, CHECKSUMS, FolderError, INSTALLED, InstalledAgent, PREVIOUS, STAGING, TREE,
     remove_all,
 };
-use crate::preset::{AgentPreset, PackageSource};
+use crate::preset::{AgentPreset, PackageRegistry, PackageSource};
 use crate::presets::{NODE, NODE_MEGABYTES, NODE_PROGRAM, PRESETS};
 
 /// The name under which the interpreter lies among the agents.
@@ -85,7 +85,7 @@ pub fn install(
     folder: &AgentFolder,
     preset: &AgentPreset,
     version: Option<&str>,
-    npm: &NpmClient,
+    client: &PackageClient,
     tell: &mut dyn FnMut(InstallProgress<'_>),
 ) -> Result<InstalledAgent, InstallError> {
     if cfg!(not(all(target_os = "linux", target_arch = "x86_64"))) {
@@ -100,7 +100,7 @@ pub fn install(
     let has_node = folder
         .installed(NODE_NAME)?
         .is_some_and(|node| node.version == NODE.version);
-    let fetches_node = preset.needs_node && !has_node;
+    let fetches_node = preset.needs_node() && !has_node;
     let node = if fetches_node { NODE_MEGABYTES } else { 0 };
     check_room(folder, preset.megabytes + node)?;
     if fetches_node {
@@ -109,7 +109,7 @@ pub fn install(
             source: &NODE,
             version: WantedVersion::Locked,
             program: NODE_PROGRAM,
-            npm,
+            client,
         };
         job.run(folder, &lock, tell)?;
     }
@@ -118,7 +118,7 @@ pub fn install(
         source: &preset.source,
         version: wanted,
         program: preset.program,
-        npm,
+        client,
     };
     job.run(folder, &lock, tell)
 }
@@ -130,7 +130,7 @@ pub fn remove(folder: &AgentFolder, preset: &AgentPreset) -> Result<bool, Instal
     let mut was_there = folder.root().join(preset.name).exists();
     take_away(folder, preset.name)?;
     let is_needed = |other: &&AgentPreset| {
-        other.needs_node && folder.root().join(other.name).join(INSTALLED).exists()
+        other.needs_node() && folder.root().join(other.name).join(INSTALLED).exists()
     };
     if !PRESETS.iter().any(|other| is_needed(&other)) {
         take_away(folder, NODE_NAME)?;
@@ -147,7 +147,7 @@ struct InstallJob<'a> {
     source: &'a PackageSource,
     version: WantedVersion<'a>,
     program: &'a str,
-    npm: &'a NpmClient,
+    client: &'a PackageClient,
 }
 
 impl InstallJob<'_> {
@@ -187,7 +187,11 @@ impl InstallJob<'_> {
                 bytes: size_of(staging),
             });
         };
-        fetcher::fetch(self.npm, self.source, self.version, &folders, lock, look)?;
+        let python = match self.source.registry {
+            PackageRegistry::Npm => None,
+            PackageRegistry::PyPi => Some(fetcher::python_of(self.client)?),
+        };
+        fetcher::fetch(self.client, self.source, self.version, &folders, lock, look)?;
         tell(InstallProgress::SumsUp { what: self.name });
         remove_all(&scratch)?;
         for part in self.source.unneeded {
@@ -211,6 +215,7 @@ impl InstallJob<'_> {
             files: sums.len(),
             bytes: size_of(&tree),
             checksum: checksums::sum_of_text(&list),
+            python,
         };
         write(&staging.join(CHECKSUMS), list.as_bytes())?;
         let record = serde_json::to_vec_pretty(&installed).unwrap_or_default();

@@ -5,7 +5,9 @@ use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 
-use hermetic_agent_programs::{AgentPreset, FetchError, InstallError, NpmClient, install, remove};
+use hermetic_agent_programs::{
+    AgentPreset, FetchError, InstallError, PackageClient, install, remove,
+};
 
 use crate::{Lab, PROGRAM, small_lock, small_preset};
 
@@ -117,7 +119,7 @@ fn what_went_wrong_is_said_with_a_remedy() {
     let why = lab.install(&full).unwrap_err();
     assert!(matches!(why, InstallError::Fetch(FetchError::DiskFull)));
     assert!(why.remedy().contains("make room"));
-    let none = NpmClient::new(&lab.path("no-such-npm"));
+    let none = PackageClient::new(&lab.path("no-such-npm"));
     let why = lab.install(&none).unwrap_err();
     assert!(matches!(why, InstallError::Fetch(FetchError::NoNpm)));
     assert!(why.remedy().contains("apt install npm"));
