@@ -25,6 +25,21 @@ pub(super) struct Asked {
     pub(super) body: String,
 }
 
+impl Asked {
+    /// Whether a limit of a credential's (`POST /v1/messages`, `GET /v1/models/*`) lets this through.
+    pub(super) fn fits(&self, pattern: &str) -> bool {
+        let Some((method, pattern)) = pattern.split_once(' ') else {
+            return false;
+        };
+        let path = self.path.split('?').next().unwrap_or_default();
+        let fits = match pattern.strip_suffix('*') {
+            Some(start) => path.starts_with(start),
+            None => path == pattern,
+        };
+        fits && self.head.split(' ').next() == Some(method)
+    }
+}
+
 pub(super) struct Providers {
     /// The certificate to believe.
     pub(super) pem: String,
@@ -160,7 +175,7 @@ fn answer(asked: &Asked, command: &str) -> (&'static str, &'static str, String) 
 
 /// The name of the tool that runs commands, among those offered.
 fn shell(offered: &Value) -> Option<String> {
-    const NAMES: [&str; 3] = ["bash", "run_shell_command", "exec_command"];
+    const NAMES: [&str; 4] = ["bash", "run_shell_command", "exec_command", "terminal"];
     let mut names = Vec::new();
     for tool in offered.as_array().into_iter().flatten() {
         names.push(&tool["name"]);

@@ -63,6 +63,12 @@ fn qwen_answers_and_runs_a_tool_without_its_key() {
     long_story(test, "qwen", &["DASHSCOPE_API_KEY"]);
 }
 
+#[test]
+fn hermes_answers_and_runs_a_tool_without_its_key() {
+    let test = "agents::real::hermes_answers_and_runs_a_tool_without_its_key";
+    long_story(test, "hermes", &["OPENROUTER_API_KEY"]);
+}
+
 fn long_story(test: &str, name: &str, keys: &[&str]) {
     long_one(test, || story(test, name, keys));
 }
@@ -114,7 +120,7 @@ fn story(test: &str, name: &str, keys: &[&str]) {
     assert!(agent.said.contains(DONE), "{}", agent.said);
     assert_eq!(
         agent.asked > 0,
-        name != "opencode",
+        !["opencode", "hermes"].contains(&name),
         "{} questions",
         agent.asked
     );
@@ -182,12 +188,8 @@ fn check_what_was_asked(providers: &Providers, program: &AgentProgram) {
     );
     for asked in &asked {
         assert!(asked.head.contains(KEY), "{}", asked.head);
-        let mut paths = program.credentials.iter().flat_map(|one| &one.paths);
-        assert!(
-            paths.any(|path| asked.path.starts_with(path)),
-            "{}",
-            asked.path
-        );
+        let mut allowed = program.credentials.iter().flat_map(|one| &one.paths);
+        assert!(allowed.any(|pattern| asked.fits(pattern)), "{}", asked.path);
     }
 }
 
