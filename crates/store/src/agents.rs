@@ -80,6 +80,20 @@ impl AgentSessionRows {
         self.database.read_first(doing, query, session).await
     }
 
+    /// The agents that have a session in a conversation.
+    pub async fn agents_of(
+        &self,
+        conversation: &ConversationKey,
+    ) -> Result<Vec<String>, StoreError> {
+        let query = SqlStatement::new(
+            "SELECT agent FROM agent_sessions WHERE conversation = ? ORDER BY agent",
+        )
+        .bind(conversation.as_str());
+        let agent = |row: &DatabaseRow| row.get(0);
+        let doing = "list the agents of a conversation";
+        self.database.read(doing, query, agent).await
+    }
+
     pub async fn keep(
         &self,
         conversation: &ConversationKey,

@@ -16,6 +16,14 @@ use serde_json::{Value, json};
 use crate::probes::namespace::PUBLIC;
 
 pub(super) const DONE: &str = "The tool has run.";
+/// What a message begins with that has the model run the command it is set up with.
+pub(super) const RUN: &str = "Run the tool";
+/// The same, with one that takes minutes.
+pub(super) const SLEEP: &str = "Sleep for long";
+/// What a message begins with that has the model say whether it was shown an earlier one.
+pub(super) const BEFORE: &str = "What was before";
+pub(super) const REMEMBERED: &str = "The tool was run before.";
+pub(super) const SLEEP_COMMAND: &str = "sleep 987";
 
 /// What a client sent.
 #[derive(Clone, Debug)]
@@ -173,6 +181,42 @@ fn answer(asked: &Asked, command: &str) -> (&'static str, &'static str, String) 
     ("404 Not Found", "application/json", "{}".to_owned())
 }
 
+/// What the model does about a conversation.
+enum Step<'a> {
+    /// It has a command run, by this tool.
+    Call {
+        tool: String,
+        command: &'a str,
+    },
+    Says(&'static str),
+}
+
+/// By the last order of the person, and whether a tool has answered since. `result` is what marks the result of
+/// a tool on this wire.
+fn step<'a>(said: &Value, offered: &Value, (result, command): (&str, &'a str)) -> Step<'a> {
+    let said = said.to_string();
+    let order = [RUN, SLEEP, BEFORE].into_iter();
+    let order = order
+        .filter_map(|order| Some((said.rfind(order)?, order)))
+        .max();
+    let Some((at, order)) = order else {
+        return Step::Says("a title");
+    };
+    let has_run = said.rfind(result).is_some_and(|told| told > at);
+    let tool = shell(offered).filter(|_| !has_run && order != BEFORE);
+    match (order, tool) {
+        (BEFORE, _) if said.contains(RUN) => Step::Says(REMEMBERED),
+        (BEFORE, _) => Step::Says("Nothing was."),
+        (SLEEP, Some(tool)) => Step::Call {
+            tool,
+            command: SLEEP_COMMAND,
+        },
+        (_, Some(tool)) => Step::Call { tool, command },
+        (_, None) if has_run => Step::Says(DONE),
+        (_, None) => Step::Says("a title"),
+    }
+}
+
 /// The name of the tool that runs commands, among those offered.
 fn shell(offered: &Value) -> Option<String> {
     const NAMES: [&str; 4] = ["bash", "run_shell_command", "exec_command", "terminal"];
@@ -197,10 +241,13 @@ fn sse(events: &[Value]) -> String {
 }
 
 fn anthropic(body: &Value, command: &str) -> (Value, String) {
-    let told = body["messages"].to_string().contains("tool_result");
+    let step = step(&body["messages"], &body["tools"], ("tool_result", command));
     let usage = json!({"input_tokens": 10, "output_tokens": 5});
-    let (block, delta, stop) = match shell(&body["tools"]).filter(|_| !told) {
-        Some(name) => {
+    let (block, delta, stop) = match &step {
+        Step::Call {
+            tool: name,
+            command,
+        } => {
             let input = json!({"command": command, "description": "look around"});
             (
                 json!({"type": "tool_use", "id": "toolu_1", "name": name, "input": {}}),
@@ -208,9 +255,9 @@ fn anthropic(body: &Value, command: &str) -> (Value, String) {
                 "tool_use",
             )
         }
-        None => (
+        Step::Says(text) => (
             json!({"type": "text", "text": ""}),
-            json!({"type": "text_delta", "text": if told { DONE } else { "a title" }}),
+            json!({"type": "text_delta", "text": text}),
             "end_turn",
         ),
     };
@@ -230,24 +277,38 @@ fn anthropic(body: &Value, command: &str) -> (Value, String) {
 }
 
 fn gemini(body: &Value, command: &str) -> Value {
-    let told = body["contents"].to_string().contains("functionResponse");
-    let part = match shell(&body["tools"]).filter(|_| !told) {
-        Some(name) => json!({"functionCall": {"name": name,
+    let part = match step(
+        &body["contents"],
+        &body["tools"],
+        ("functionResponse", command),
+    ) {
+        Step::Call {
+            tool: name,
+            command,
+        } => json!({"functionCall": {"name": name,
             "args": {"command": command, "description": "look around"}}}),
-        None if told => json!({"text": DONE}),
-        None => json!({"text": r#"{"reasoning": "small", "model_choice": "flash"}"#}),
+        Step::Says("a title") => {
+            json!({"text": r#"{"reasoning": "small", "model_choice": "flash"}"#})
+        }
+        Step::Says(text) => json!({"text": text}),
     };
     json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
         "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}})
 }
 
 fn responses(body: &Value, command: &str) -> String {
-    let told = body["input"].to_string().contains("function_call_output");
-    let item = match shell(&body["tools"]).filter(|_| !told) {
-        Some(name) => json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": name,
+    let item = match step(
+        &body["input"],
+        &body["tools"],
+        ("function_call_output", command),
+    ) {
+        Step::Call {
+            tool: name,
+            command,
+        } => json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": name,
             "arguments": json!({"cmd": command}).to_string()}),
-        None => json!({"type": "message", "id": "m1", "role": "assistant",
-            "content": [{"type": "output_text", "text": DONE}]}),
+        Step::Says(text) => json!({"type": "message", "id": "m1", "role": "assistant",
+            "content": [{"type": "output_text", "text": text}]}),
     };
     let usage = json!({"input_tokens": 1, "input_tokens_details": null, "output_tokens": 1,
         "output_tokens_details": null, "total_tokens": 2});
@@ -259,9 +320,12 @@ fn responses(body: &Value, command: &str) -> String {
 }
 
 fn completions(body: &Value, command: &str) -> String {
-    let told = body["messages"].to_string().contains("\"role\":\"tool\"");
-    let (delta, end) = match shell(&body["tools"]).filter(|_| !told) {
-        Some(name) => {
+    let result = "\"role\":\"tool\"";
+    let (delta, end) = match step(&body["messages"], &body["tools"], (result, command)) {
+        Step::Call {
+            tool: name,
+            command,
+        } => {
             let arguments =
                 json!({"command": command, "description": "look around", "is_background": false});
             let call = json!({"index": 0, "id": "c1", "type": "function",
@@ -271,10 +335,7 @@ fn completions(body: &Value, command: &str) -> String {
                 "tool_calls",
             )
         }
-        None => (
-            json!({"role": "assistant", "content": if told { DONE } else { "a title" }}),
-            "stop",
-        ),
+        Step::Says(text) => (json!({"role": "assistant", "content": text}), "stop"),
     };
     let chunk = |delta: Value, end: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": end});

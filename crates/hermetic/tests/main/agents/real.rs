@@ -19,10 +19,11 @@ use crate::hermetic::Hermetic;
 use crate::probes::dns::{Answer, Liar};
 use crate::probes::namespace::{Namespace, PUBLIC};
 
-const KEY: &str = "the-real-key-of-somebody";
+pub(super) const KEY: &str = "the-real-key-of-somebody";
 
 /// The command that the models ask for.
-const COMMAND: &str = concat!("python3 - <<'PROBE'\n", include_str!("probe.py"), "PROBE\n");
+pub(super) const COMMAND: &str =
+    concat!("python3 - <<'PROBE'\n", include_str!("probe.py"), "PROBE\n");
 
 #[test]
 fn opencode_answers_and_runs_a_tool_without_its_key() {
@@ -73,7 +74,7 @@ fn long_story(test: &str, name: &str, keys: &[&str]) {
     long_one(test, || story(test, name, keys));
 }
 
-fn long_one(test: &str, tell: impl FnOnce()) {
+pub(super) fn long_one(test: &str, tell: impl FnOnce()) {
     if hermetic_testkit::long() {
         tell();
     } else {
@@ -177,7 +178,7 @@ fn in_conversation(test: &str, name: &str, key: &str) {
 }
 
 /// The tool has run and found no key inside; the key has left for the paths of the model and no others.
-fn check_what_was_asked(providers: &Providers, program: &AgentProgram) {
+pub(super) fn check_what_was_asked(providers: &Providers, program: &AgentProgram) {
     let asked = providers.asked();
     let probed = asked
         .iter()
@@ -194,7 +195,7 @@ fn check_what_was_asked(providers: &Providers, program: &AgentProgram) {
 }
 
 /// The agents of this build, installed once by the program itself and shared by all runs.
-fn installed(test: &str, name: &str) -> Option<AgentFolder> {
+pub(super) fn installed(test: &str, name: &str) -> Option<AgentFolder> {
     let binary = std::env::current_exe().unwrap();
     // target/<profile>/deps/<binary>
     let target = binary
