@@ -66,6 +66,10 @@ impl SessionOffers {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.modes.choices.is_empty() && self.models.choices.is_empty()
+    }
+
     /// The call that sets a mode.
     pub(crate) fn set_mode(&self, session: &str, mode: &str) -> (&'static str, Value) {
         let params = json!({"sessionId": session, "modeId": mode});

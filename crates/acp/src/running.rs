@@ -47,6 +47,10 @@ impl RunningAgents {
     }
 
     pub(crate) fn note_offers(&self, conversation: &ConversationKey, session: &AgentSession) {
+        // Nothing is said of it by some that load a session, which is no reason to forget it.
+        if session.offers.is_empty() {
+            return;
+        }
         let mut state = self.lock();
         if state.offers.len() >= MOST_REMEMBERED_OFFERS {
             let AgentsState { waiting, offers } = &mut *state;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::bounds::{AgentBounds, LONGEST_WORDS};
 use crate::connection::AgentConnection;
 use crate::failure::AgentFailure;
-use crate::offers::SessionOffers;
+use crate::offers::{OfferedChoices, SessionOffers};
 use crate::program::AgentProgram;
 use crate::stream::{AgentInput, AgentStream};
 
@@ -25,6 +25,7 @@ pub struct AgentSession {
     pub(crate) bounds: AgentBounds,
     /// What the session has cost before this turn, in dollars by the agent's word.
     pub(crate) cost: f64,
+    is_loaded: bool,
     /// What it can be set to.
     pub(crate) offers: SessionOffers,
     /// The mode and the model that it was opened with.
@@ -64,7 +65,8 @@ impl AgentSession {
             let params = json!({"methodId": method});
             connection
                 .request("authenticate", params, bounds.start)
-                .await?;
+                .await
+                .map_err(AgentFailure::at_the_start)?;
         }
         let can = |path: &str| hello.pointer(path).and_then(Value::as_bool) == Some(true);
         let mut session = Self {
@@ -75,11 +77,13 @@ impl AgentSession {
             loads: can("/agentCapabilities/loadSession"),
             bounds,
             cost: 0.0,
+            is_loaded: false,
             offers: SessionOffers::default(),
             first: AgentSettings::default(),
             wanted: AgentSettings::default(),
         };
         let (opened, origin) = session.find(workspace, earlier).await?;
+        session.is_loaded = origin == SessionOrigin::Loaded;
         session.offers = SessionOffers::read(&opened);
         session.first = AgentSettings {
             mode: session.offers.modes.current.clone(),
@@ -123,7 +127,8 @@ impl AgentSession {
         let opened = self
             .connection
             .request("session/new", params, self.bounds.start)
-            .await?;
+            .await
+            .map_err(AgentFailure::at_the_start)?;
         let id = opened.get("sessionId").and_then(Value::as_str);
         let id = id.filter(|id| !id.is_empty() && id.len() <= LONGEST_WORDS);
         self.id = id
@@ -162,27 +167,34 @@ impl AgentSession {
     }
 
     async fn set_mode(&mut self, wanted: &str) -> Option<String> {
-        let Some(choice) = self.offers.modes.find(wanted).cloned() else {
+        let Some(id) = self.id_of(&self.offers.modes, wanted) else {
             return Some(self.not_offered("mode", wanted));
         };
-        let call = self.offers.set_mode(&self.id, &choice.id);
-        let failed = self.call("mode", &choice.id, call).await;
+        let call = self.offers.set_mode(&self.id, &id);
+        let failed = self.call("mode", &id, call).await;
         if failed.is_none() {
-            self.offers.modes.current = Some(choice.id);
+            self.offers.modes.current = Some(id);
         }
         failed
     }
 
     async fn set_model(&mut self, wanted: &str) -> Option<String> {
-        let Some(choice) = self.offers.models.find(wanted).cloned() else {
+        let Some(id) = self.id_of(&self.offers.models, wanted) else {
             return Some(self.not_offered("model", wanted));
         };
-        let call = self.offers.set_model(&self.id, &choice.id);
-        let failed = self.call("model", &choice.id, call).await;
+        let call = self.offers.set_model(&self.id, &id);
+        let failed = self.call("model", &id, call).await;
         if failed.is_none() {
-            self.offers.models.current = Some(choice.id);
+            self.offers.models.current = Some(id);
         }
         failed
+    }
+
+    /// Some say nothing of what they offer when they load a session: then it is tried.
+    fn id_of(&self, offered: &OfferedChoices, wanted: &str) -> Option<String> {
+        let is_unknown = self.is_loaded && offered.choices.is_empty();
+        let found = offered.find(wanted).map(|choice| choice.id.clone());
+        found.or_else(|| is_unknown.then(|| wanted.to_owned()))
     }
 
     fn not_offered(&self, kind: &str, wanted: &str) -> String {

@@ -317,6 +317,12 @@ async fn a_start_that_comes_to_nothing_says_why() {
             AgentBounds::default(),
             "no such login",
         ),
+        (
+            ["--login"],
+            program(),
+            AgentBounds::default(),
+            "A login by a browser",
+        ),
     ] {
         let home = tempfile::tempdir().expect("a folder");
         let opened = open(&options, &program, (home, None), bounds).await;

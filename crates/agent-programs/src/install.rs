@@ -14,8 +14,7 @@ use crate::checksums::{self, ChecksumError};
 use crate::fetcher::{self, PackageClient, StagingFolders, WantedVersion};
 use crate::fetcher_failure::FetchError;
 use crate::folder::{
-    AgentFolder, CHECKSUMS, FolderError, INSTALLED, InstalledAgent, PREVIOUS, STAGING, TREE,
-    remove_all,
+    AgentFolder, CHECKSUMS, FolderError, INSTALLED, InstalledAgent, STAGING, TREE, remove_all,
 };
 use crate::preset::{AgentPreset, PackageRegistry, PackageSource};
 use crate::presets::{NODE, NODE_MEGABYTES, NODE_PROGRAM, PRESETS};
@@ -135,9 +134,7 @@ pub fn remove(folder: &AgentFolder, preset: &AgentPreset) -> Result<bool, Instal
     if !PRESETS.iter().any(|other| is_needed(&other)) {
         take_away(folder, NODE_NAME)?;
     }
-    let previous = folder.root().join(format!("{PREVIOUS}{}", preset.name));
-    was_there |= previous.exists();
-    remove_all(&previous)?;
+    was_there |= folder.remove_previous(preset.name)?;
     Ok(was_there)
 }
 
@@ -227,11 +224,10 @@ impl InstallJob<'_> {
 /// The one before stays until the next change, because sandboxes that run still see it.
 fn put_in_place(folder: &AgentFolder, name: &str, staging: &Path) -> Result<(), FolderError> {
     let place = folder.root().join(name);
-    let previous = folder.root().join(format!("{PREVIOUS}{name}"));
     let root = File::open(folder.root()).map_err(|error| at("open", folder.root(), error))?;
     // What is renamed must be on the disk before its name is.
     syncfs(&root).map_err(|error| at("write", folder.root(), error.into()))?;
-    remove_all(&previous)?;
+    let previous = folder.place_for_previous(name)?;
     if !place.exists() {
         fs::rename(staging, &place).map_err(|error| at("rename", staging, error))?;
     } else {

@@ -17,7 +17,7 @@ pub struct TrafficAccount {
 
 /// What went to the hosts of somebody else's agent and came from there, counted for whoever keeps its budgets.
 #[derive(Debug, Default)]
-pub struct AgentTraffic {
+pub(crate) struct AgentTraffic {
     requests: AtomicU64,
     up: AtomicU64,
     down: AtomicU64,

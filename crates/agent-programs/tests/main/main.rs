@@ -8,6 +8,7 @@
 
 mod catalog;
 mod folder;
+mod python_index;
 mod registry;
 
 use std::fs;

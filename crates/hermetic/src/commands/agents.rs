@@ -89,7 +89,12 @@ struct FetchArgs {
 
 pub(crate) fn run(cli: &CommandLine, args: &AgentsArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
-    let folder = app::agent_folder(&config);
+    let folder = match look(config.home()) {
+        ObservedGateway::Stopped(_) => app::agent_folder(&config),
+        ObservedGateway::Running(_) | ObservedGateway::Unknown(_) => {
+            app::agent_folder(&config).in_use()
+        }
+    };
     match &args.command {
         AgentsCommand::List { json } => list(&config, &folder, *json),
         AgentsCommand::Install { agents, fetching } => {

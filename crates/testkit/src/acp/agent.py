@@ -281,6 +281,9 @@ def serve(message):
         else:
             send({"id": number, "error": {"code": -32000, "message": "no such login"}})
     elif method == "session/new":
+        if "--login" in OPTIONS:
+            send({"id": number, "error": {"code": -32000, "message": "Authentication required"}})
+            return
         session = "s%d" % time.time_ns()
         open(memory(session), "w").close()
         send({"id": number, "result": {
