@@ -143,11 +143,9 @@ fn nothing_of_a_package_in_python_runs_and_its_sums_are_compared() {
     assert_eq!(lab.names(), ["lock"]);
 
     let preset = preset(sum(WHEEL));
-    for version in [None, Some("1.0.0")] {
-        let installed = install(&preset, version, &wheels).unwrap();
-        assert!(lab.folder().verify("small", &installed).unwrap().is_empty());
-        assert!(installed.python.as_ref().unwrap().starts_with("3."));
-    }
+    let installed = install(&preset, None, &wheels).unwrap();
+    assert!(lab.folder().verify("small", &installed).unwrap().is_empty());
+    assert!(installed.python.unwrap().starts_with("3."));
     assert!(!mark.exists(), "the package has run");
     // It is started by that Python and no other, out of its own folder.
     let programs = InstalledPrograms::new(lab.folder(), BTreeMap::new(), ProgramBackend::Near);

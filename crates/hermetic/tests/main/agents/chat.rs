@@ -13,7 +13,7 @@ use hermetic_testkit::telegram::Call;
 use hermetic_types::Secret;
 use tokio::time::{Instant, sleep};
 
-use super::model::{BEFORE, DONE, Providers, REMEMBERED, RUN, SLEEP, SLEEP_COMMAND};
+use super::model::{BEFORE, DONE, Providers, REMEMBERED, RUN, SLEEP, SLEEP_MARK};
 use super::real::{COMMAND, KEY, check_what_was_asked, installed, long_one};
 use crate::docker::containers;
 use crate::flow::approvals::press;
@@ -285,7 +285,7 @@ fn is_at_work(lab: &Lab) -> bool {
     let conversation = format!("telegram:dm:{ALICE}");
     let seen = lab.run(&["sandbox", "exec", &conversation, "--", "sh", "-c", look]);
     // Shells that hold the command in their arguments end with it.
-    seen.out.contains(SLEEP_COMMAND)
+    seen.out.contains(SLEEP_MARK)
 }
 
 /// Until it is there. Meanwhile whatever the agent asks is allowed, once each; how often is counted.

@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -23,7 +24,9 @@ pub(super) const SLEEP: &str = "Sleep for long";
 /// What a message begins with that has the model say whether it was shown an earlier one.
 pub(super) const BEFORE: &str = "What was before";
 pub(super) const REMEMBERED: &str = "The tool was run before.";
-pub(super) const SLEEP_COMMAND: &str = "sleep 987";
+pub(super) const SLEEP_MARK: &str = "time.sleep(987)";
+/// Some agents refuse a bare `sleep`.
+const SLEEP_COMMAND: &str = "python3 -c 'import time; time.sleep(987)'";
 
 /// What a client sent.
 #[derive(Clone, Debug)]
@@ -232,6 +235,12 @@ fn shell(offered: &Value) -> Option<String> {
     known.next().map(str::to_owned)
 }
 
+/// Its own for each call and answer: an agent takes two of one name for one.
+fn fresh(prefix: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{prefix}{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 fn sse(events: &[Value]) -> String {
     let line = |event: &Value| {
         let kind = event["type"].as_str().unwrap_or_default();
@@ -250,7 +259,7 @@ fn anthropic(body: &Value, command: &str) -> (Value, String) {
         } => {
             let input = json!({"command": command, "description": "look around"});
             (
-                json!({"type": "tool_use", "id": "toolu_1", "name": name, "input": {}}),
+                json!({"type": "tool_use", "id": fresh("toolu_"), "name": name, "input": {}}),
                 json!({"type": "input_json_delta", "partial_json": input.to_string()}),
                 "tool_use",
             )
@@ -261,7 +270,7 @@ fn anthropic(body: &Value, command: &str) -> (Value, String) {
             "end_turn",
         ),
     };
-    let mut message = json!({"id": "m1", "type": "message", "role": "assistant", "model": body["model"],
+    let mut message = json!({"id": fresh("m"), "type": "message", "role": "assistant", "model": body["model"],
         "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage});
     let stream = sse(&[
         json!({"type": "message_start", "message": message}),
@@ -305,17 +314,20 @@ fn responses(body: &Value, command: &str) -> String {
         Step::Call {
             tool: name,
             command,
-        } => json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": name,
-            "arguments": json!({"cmd": command}).to_string()}),
-        Step::Says(text) => json!({"type": "message", "id": "m1", "role": "assistant",
+        } => {
+            json!({"type": "function_call", "id": fresh("fc_"), "call_id": fresh("c"), "name": name,
+            "arguments": json!({"cmd": command}).to_string()})
+        }
+        Step::Says(text) => json!({"type": "message", "id": fresh("m"), "role": "assistant",
             "content": [{"type": "output_text", "text": text}]}),
     };
     let usage = json!({"input_tokens": 1, "input_tokens_details": null, "output_tokens": 1,
         "output_tokens_details": null, "total_tokens": 2});
+    let response = fresh("r");
     sse(&[
-        json!({"type": "response.created", "response": {"id": "r1"}}),
+        json!({"type": "response.created", "response": {"id": response}}),
         json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
-        json!({"type": "response.completed", "response": {"id": "r1", "usage": usage}}),
+        json!({"type": "response.completed", "response": {"id": response, "usage": usage}}),
     ])
 }
 
@@ -328,7 +340,7 @@ fn completions(body: &Value, command: &str) -> String {
         } => {
             let arguments =
                 json!({"command": command, "description": "look around", "is_background": false});
-            let call = json!({"index": 0, "id": "c1", "type": "function",
+            let call = json!({"index": 0, "id": fresh("c"), "type": "function",
                 "function": {"name": name, "arguments": arguments.to_string()}});
             (
                 json!({"role": "assistant", "tool_calls": [call]}),
