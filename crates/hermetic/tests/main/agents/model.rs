@@ -206,10 +206,16 @@ fn step<'a>(said: &Value, offered: &Value, (result, command): (&str, &'a str)) -
         return Step::Says("a title");
     };
     let has_run = said.rfind(result).is_some_and(|told| told > at);
-    let tool = shell(offered).filter(|_| !has_run && order != BEFORE);
+    let tool = shell(offered);
+    // What is asked beside the conversation, for a title or which model fits, has no tools.
+    if order == BEFORE && tool.is_some() {
+        return Step::Says(match said.contains(RUN) {
+            true => REMEMBERED,
+            false => "Nothing was.",
+        });
+    }
+    let tool = tool.filter(|_| !has_run);
     match (order, tool) {
-        (BEFORE, _) if said.contains(RUN) => Step::Says(REMEMBERED),
-        (BEFORE, _) => Step::Says("Nothing was."),
         (SLEEP, Some(tool)) => Step::Call {
             tool,
             command: SLEEP_COMMAND,
