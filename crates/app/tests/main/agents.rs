@@ -517,3 +517,36 @@ async fn what_an_agent_does_not_tell_is_counted_at_the_proxy_and_bounded() {
     let refused = lab.ask(ALICE, "say more").await;
     assert!(refused.contains("budget of this conversation"), "{refused}");
 }
+
+/// Nothing of an agent keeps its sandbox: it goes with it, and comes back by loading its session.
+#[tokio::test]
+async fn an_idle_agent_goes_with_its_sandbox_and_comes_back() {
+    let test = "an_idle_agent_goes_with_its_sandbox_and_comes_back";
+    if !hermetic_testkit::long() {
+        eprintln!("SKIP: {test}: a minute, for `cargo xtask test --long`");
+        return;
+    }
+    if !has_sandboxes(test).await {
+        return;
+    }
+    let config = "gateway: {sandbox_lifetime: 1}\nterminal: {container_persistent: true}\n";
+    let lab = builder(&[], "").configured_backends().config(config);
+    let lab = lab.start().await;
+    lab.ask(ALICE, "remember the milk").await;
+    let let_go = async {
+        while !lab
+            .ask(ALICE, "/sandbox")
+            .await
+            .contains("stopped; its files are kept")
+        {
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    timeout(PATIENCE, let_go)
+        .await
+        .expect("the sandbox is let go");
+    assert_eq!(lab.ask(ALICE, "recall").await, "I remember: the milk");
+    let started = lab.audit("command");
+    let starts = started.lines().filter(|line| line.contains("python3"));
+    assert_eq!(starts.count(), 2);
+}
