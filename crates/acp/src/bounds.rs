@@ -28,6 +28,10 @@ pub(crate) const MOST_TOOL_CALLS: usize = 500;
 pub(crate) const MOST_PERMISSIONS_AT_ONCE: usize = 4;
 /// Options of one permission that are looked at.
 pub(crate) const MOST_OPTIONS: usize = 16;
+/// Modes, or models, of which a person may choose.
+pub(crate) const MOST_CHOICES: usize = 300;
+/// Conversations of which it is remembered what their agents offer.
+pub(crate) const MOST_REMEMBERED_OFFERS: usize = 2000;
 /// Follow-up prompts of one turn: what was said into it.
 pub(crate) const MOST_PROMPTS: usize = 16;
 

@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::bounds::{KEPT_ERROR_BYTES, MOST_GARBAGE_LINES, UNREAD, UNWRITTEN};
 use crate::failure::AgentFailure;
-use crate::permission::cancelled;
+use crate::permission::{PermissionRequest, cancelled};
 use crate::stream::{AgentInput, AgentStream, StreamEvent};
 use crate::update::{SessionUpdate, session_of};
 use crate::wire::{self, LineCutter, WireMessage};
@@ -32,14 +32,17 @@ pub(crate) struct AgentConnection {
 #[derive(Debug, PartialEq)]
 pub(crate) enum AgentMessage {
     Update(SessionUpdate),
-    /// It wants to be allowed something; the id of its question, and what it is.
+    /// It wants to be allowed something; the id of its question, and what it is where a person could say yes.
+    /// Read before it waits to be looked at, so that what waits is bounded.
     Permission {
         id: Value,
-        params: Value,
+        request: Option<PermissionRequest>,
     },
 }
 
 struct ConnectionState {
+    /// The agent's name.
+    agent: String,
     waiting: Mutex<WaitingRequests>,
     next_id: AtomicU64,
     /// The turn that listens, and to which session.
@@ -71,12 +74,14 @@ impl Drop for ListeningTurn<'_> {
 
 impl AgentConnection {
     pub(crate) fn over(
+        agent: &str,
         stream: impl AgentStream + 'static,
         input: impl AgentInput + 'static,
         most_written: usize,
     ) -> Self {
         let (unwritten, to_write) = mpsc::channel(UNWRITTEN);
         let state = Arc::new(ConnectionState {
+            agent: agent.to_owned(),
             waiting: Mutex::default(),
             next_id: AtomicU64::new(1),
             listener: Mutex::default(),
@@ -340,7 +345,10 @@ impl AgentReader {
                 let is_permission = method == "session/request_permission";
                 match self.listener_to(&params).filter(|_| is_permission) {
                     Some(turn) => {
-                        let _ = turn.send(AgentMessage::Permission { id, params }).await;
+                        let request = PermissionRequest::read(&self.state.agent, &params);
+                        drop(params);
+                        let asked = AgentMessage::Permission { id, request };
+                        let _ = turn.send(asked).await;
                     }
                     None if is_permission => self.answer(wire::reply(&id, &cancelled())),
                     None => self.answer(wire::not_offered(&id)),

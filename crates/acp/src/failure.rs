@@ -20,6 +20,12 @@ pub enum AgentFailure {
     Silent { seconds: u64 },
     #[error("answered `{method}` with an error: {message}")]
     Refused { method: String, message: String },
+    #[error(
+        "wants a login first ({said}). A login by a browser, as subscriptions have, is not possible from a sandbox: \
+         what it leaves would lie where everything that runs can read it. Give it a key (gateway.egress.credentials, \
+         and `authenticate` where the agent wants to be told)"
+    )]
+    WantsLogin { said: String },
     #[error("gave an answer to `{method}` that cannot be understood")]
     Unreadable { method: String },
     #[error("speaks version {version} of the protocol, and this gateway version 1")]
@@ -29,8 +35,23 @@ pub enum AgentFailure {
 }
 
 impl AgentFailure {
+    /// The same, where an agent that refuses to begin says that nobody has logged in.
+    pub(crate) fn at_the_start(self) -> Self {
+        const WORDS: [&str; 4] = ["authenticat", "log in", "login", "sign in"];
+        match self {
+            Self::Refused { message, .. }
+                if WORDS
+                    .iter()
+                    .any(|word| message.to_lowercase().contains(word)) =>
+            {
+                Self::WantsLogin { said: message }
+            }
+            other => other,
+        }
+    }
+
     /// Whether the program is of no use any more.
     pub(crate) fn is_final(&self) -> bool {
-        !matches!(self, Self::Refused { .. })
+        !matches!(self, Self::Refused { .. } | Self::WantsLogin { .. })
     }
 }

@@ -15,12 +15,14 @@ mod answer;
 mod bounds;
 mod connection;
 mod failure;
+mod offers;
 mod permission;
 mod program;
 mod prompt;
 mod running;
 mod sealed_agent;
 mod session;
+mod settings_command;
 mod stream;
 mod supervisor;
 mod update;
@@ -29,6 +31,7 @@ mod wire;
 pub use absent::AbsentAgent;
 pub use bounds::AgentBounds;
 pub use failure::AgentFailure;
+pub use offers::{OfferedChoice, OfferedChoices, SessionOffers};
 pub use permission::{PermissionAnswer, PermissionKind, PermissionOption, PermissionRequest};
 pub use program::{
     AgentListing, AgentProgram, AgentPrograms, AgentUnavailable, ProgramCredential, ProgramFile,
@@ -37,5 +40,6 @@ pub use program::{
 pub use running::RunningAgents;
 pub use sealed_agent::SealedAgent;
 pub use session::{AgentSession, SessionOrigin};
+pub use settings_command::SettingCommand;
 pub use stream::{AgentInput, AgentStream, PipeInput, PipeStream, StreamEvent};
-pub use supervisor::{AgentSupervisor, ReportedTool};
+pub use supervisor::{AgentSupervisor, ModelTraffic, ReportedTool};

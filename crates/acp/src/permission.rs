@@ -20,7 +20,7 @@ pub struct PermissionRequest {
     pub title: String,
     /// What it says that it would call a tool with.
     pub detail: Option<String>,
-    /// All of that, of which a person may be shown a part.
+    /// The checksum of all of that, of which a person may be shown a part.
     pub(crate) input: Option<String>,
     pub options: Vec<PermissionOption>,
 }
@@ -64,7 +64,9 @@ impl PermissionRequest {
                 .or_else(|| words(call, "kind"))
                 .unwrap_or_else(|| "something".to_owned()),
             detail: news.detail,
-            input: call.get("rawInput").map(Value::to_string),
+            input: call
+                .get("rawInput")
+                .map(|input| digits(&Sha256::digest(input.to_string()))),
             options,
         };
         // Without a way to say yes once there is nothing to ask: the only yes would be one for
@@ -94,11 +96,7 @@ impl PermissionRequest {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
-        let mut digits = String::new();
-        for byte in hash.finalize() {
-            let _ = write!(digits, "{byte:02x}");
-        }
-        digits
+        digits(&hash.finalize())
     }
 
     /// What the agent is told.
@@ -120,6 +118,14 @@ impl PermissionRequest {
     fn of_kind(&self, kind: PermissionKind) -> Option<&PermissionOption> {
         self.options.iter().find(|option| option.kind == kind)
     }
+}
+
+fn digits(bytes: &[u8]) -> String {
+    let mut digits = String::new();
+    for byte in bytes {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
 }
 
 /// What is said to a question that nobody answers.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use hermetic_store::AgentSettings;
 use hermetic_types::Secret;
 use thiserror::Error;
 
@@ -34,6 +35,16 @@ pub struct AgentProgram {
     pub session_model: Option<String>,
     /// The id of the method for `authenticate`; it is not called where absent.
     pub authenticate: Option<String>,
+}
+
+impl AgentProgram {
+    /// What a new session is set to where nobody chose otherwise.
+    pub(crate) fn settings(&self) -> AgentSettings {
+        AgentSettings {
+            mode: self.session_mode.clone(),
+            model: self.session_model.clone(),
+        }
+    }
 }
 
 /// A folder of the host, seen read-only inside.

@@ -36,6 +36,8 @@ pub(crate) struct PromptEnd {
     pub(crate) usage: Option<TokenUsage>,
     /// What the session has cost in all, in dollars by the agent's word.
     pub(crate) cost: Option<f64>,
+    /// The mode that it went to by itself.
+    pub(crate) mode: Option<String>,
     /// A tool was at work when the agent was told to stop, and may be still.
     pub(crate) leaves_work: bool,
 }
@@ -54,7 +56,10 @@ struct PromptState {
     updates: usize,
     permissions: usize,
     tools: HashMap<String, ReportedTool>,
+    /// News of tools that were written down.
+    noted: usize,
     cost: Option<f64>,
+    mode: Option<String>,
     /// When the agent, told to stop, is ended.
     deadline: Option<Instant>,
     leaves_work: bool,
@@ -80,7 +85,9 @@ impl AgentSession {
             updates: 0,
             permissions: 0,
             tools: HashMap::new(),
+            noted: 0,
             cost: None,
+            mode: None,
             deadline: None,
             leaves_work: false,
         };
@@ -157,9 +164,7 @@ impl AgentSession {
             return Err(AgentFailure::Flood);
         }
         match message {
-            AgentMessage::Permission { id, params } => {
-                return Ok(Some((id, PermissionRequest::read(&self.agent, &params))));
-            }
+            AgentMessage::Permission { id, request } => return Ok(Some((id, request))),
             AgentMessage::Update(SessionUpdate::Text(piece)) => listener.text(&piece),
             AgentMessage::Update(SessionUpdate::Thought(piece)) => listener.thought(&piece),
             AgentMessage::Update(SessionUpdate::Plan(plan)) => listener.plan(&plan),
@@ -167,6 +172,7 @@ impl AgentSession {
                 self.hear_of_tool(&news, state, listener, supervisor);
             }
             AgentMessage::Update(SessionUpdate::Cost(cost)) => state.cost = Some(cost),
+            AgentMessage::Update(SessionUpdate::Mode(mode)) => state.mode = Some(mode),
             AgentMessage::Update(SessionUpdate::Other) => {}
         }
         Ok(None)
@@ -186,6 +192,7 @@ impl AgentSession {
                 return;
             }
             let tool = ReportedTool::begun(&self.agent, news);
+            state.noted += 1;
             supervisor.note_tool(&tool);
             listener.tool_started(&tool);
             state.tools.insert(news.id.clone(), tool);
@@ -195,7 +202,9 @@ impl AgentSession {
         };
         let was_at_work = tool.is_at_work;
         tool.hear(news);
-        if was_at_work && !tool.is_at_work {
+        // One that begins and ends again and again does not fill the record.
+        if was_at_work && !tool.is_at_work && state.noted < 2 * MOST_TOOL_CALLS {
+            state.noted += 1;
             supervisor.note_tool(tool);
             listener.tool_ended(tool);
         }
@@ -257,6 +266,7 @@ fn read_end(answer: &Value, state: &PromptState) -> Result<PromptEnd, AgentFailu
         reason,
         usage: answer.get("usage").and_then(usage),
         cost: state.cost,
+        mode: state.mode.clone(),
         leaves_work: state.leaves_work,
     })
 }

@@ -1,16 +1,20 @@
 //! A turn taken by somebody else's agent, in place of our own.
 
+use std::pin::pin;
+
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{
     AgentTurn, MediaSource, Message, MessagePart, ModelText, NanoDollars, RequestEstimate,
-    SpentTokens, TokenUsage, TurnAnswer, TurnEnding, TurnError, TurnInput, TurnTaker,
+    SpendingMeter, SpentTokens, TokenUsage, TurnAnswer, TurnEnding, TurnError, TurnInput,
+    TurnTaker,
 };
 use hermetic_redact::Redactor;
-use hermetic_store::AgentSessionRows;
+use hermetic_store::{AgentSessionRows, AgentSettings};
 use hermetic_tools::{ConversationTools, Held};
 use hermetic_types::{Command, CommandInput};
 use hermetic_warden::protocol::{PathAt, WriteRequest};
 use serde_json::{Value, json};
+use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::GrowingAnswer;
@@ -21,7 +25,7 @@ use crate::prompt::{PromptEnd, StopReason};
 use crate::running::{RunningAgent, RunningAgents};
 use crate::session::{AgentSession, SessionOrigin};
 use crate::stream::SandboxStream;
-use crate::supervisor::AgentSupervisor;
+use crate::supervisor::{AgentSupervisor, ModelTraffic};
 
 /// Somebody else's agent, for one turn of one conversation.
 pub struct SealedAgent<'a> {
@@ -36,6 +40,8 @@ pub struct SealedAgent<'a> {
     pub redactor: &'a Redactor,
     pub shows_thoughts: bool,
     pub bounds: AgentBounds,
+    /// The mode and the model that somebody chose for this conversation.
+    pub chosen: AgentSettings,
 }
 
 /// A running agent with the sandbox that it is in.
@@ -49,7 +55,11 @@ struct ReadyAgent {
 /// How the prompts of a turn ended.
 enum TurnEnd {
     With(PromptEnd),
-    OutOfBudget(String),
+    /// Why, and whether a tool may still be at work.
+    OutOfBudget {
+        words: String,
+        leaves_work: bool,
+    },
 }
 
 impl TurnTaker for SealedAgent<'_> {
@@ -98,12 +108,24 @@ impl SealedAgent<'_> {
             origin,
         } = ready;
         let mut usage = TokenUsage::default();
+        let unset = match stop
+            .run_until_cancelled(agent.session.set(&self.settings()))
+            .await
+        {
+            Some(unset) => unset,
+            None => Vec::new(),
+        };
+        self.agents
+            .note_offers(self.tools.conversation(), &agent.session);
         let worked = self
             .prompts(&turn, &mut agent, words, &mut growing, &mut usage, &stop)
             .await;
         let mut text = growing.take();
         if origin == SessionOrigin::Lost {
             text.insert_str(0, &self.does_not_remember());
+        }
+        for why in unset {
+            text.insert_str(0, &format!("[{why}.]\n\n"));
         }
         match worked? {
             Ok(end) => {
@@ -139,17 +161,36 @@ impl SealedAgent<'_> {
         stop: &CancellationToken,
     ) -> Result<Result<TurnEnd, AgentFailure>, TurnError> {
         let mut content = self.content(&words, turn.media, agent.session.takes_images);
+        let mut said: Vec<ModelText> = Vec::new();
+        let mut last = None;
         for left in (0..MOST_PROMPTS).rev() {
             let estimate = estimate(&content);
             // Before each prompt: what was said into the turn costs as much as what began it.
             if let Err(refused) = turn.meter.before_request(estimate).await {
-                return Ok(Ok(TurnEnd::OutOfBudget(refused.words)));
+                // Words that were said meanwhile are a message of their own then, as nobody has heard them.
+                return Ok(Ok(match last {
+                    Some(end) => TurnEnd::With(end),
+                    None => TurnEnd::OutOfBudget {
+                        words: refused.words,
+                        leaves_work: false,
+                    },
+                }));
             }
-            let ended = agent
-                .session
-                .prompt(content, growing, self.supervisor, stop)
+            for heard in said.drain(..) {
+                turn.journal.said(&Message::user(heard)).await?;
+            }
+            let before = self.supervisor.model_traffic();
+            let (ended, refused) = self
+                .prompt_within_budget(turn.meter, agent, (content, growing), stop)
                 .await;
-            let spent = spent(&mut agent.session, estimate, ended.as_ref().ok());
+            let seen = self.supervisor.model_traffic().since(before);
+            let spent = spent(&mut agent.session, (estimate, seen), ended.as_ref().ok());
+            if let Ok(PromptEnd {
+                mode: Some(mode), ..
+            }) = &ended
+            {
+                agent.session.offers.modes.current = Some(mode.clone());
+            }
             turn.meter
                 .answered_by(&format!("acp:{}", self.program.name));
             // Also where the prompt failed: nobody knows what the agent sent to its model until
@@ -158,27 +199,80 @@ impl SealedAgent<'_> {
                 .after_request(estimate, SpentTokens::Counted(spent))
                 .await;
             usage.add(spent);
+            if let Some(words) = refused {
+                let leaves_work = ended.is_err() || ended.is_ok_and(|end| end.leaves_work);
+                return Ok(Ok(TurnEnd::OutOfBudget { words, leaves_work }));
+            }
             let end = match ended {
                 Ok(end) => end,
                 Err(failure) => return Ok(Err(failure)),
             };
             let goes_on = end.reason == StopReason::Done && !stop.is_cancelled() && left > 0;
-            let said = if goes_on {
-                turn.steer.take()
-            } else {
-                Vec::new()
+            let words = match goes_on {
+                true => turn.steer.take(),
+                false => Vec::new(),
             };
-            if said.is_empty() {
+            if words.is_empty() {
                 return Ok(Ok(TurnEnd::With(end)));
             }
-            content = Vec::new();
-            for text in said {
-                let said = ModelText::spoken(&text, self.redactor);
-                turn.journal.said(&Message::user(said.clone())).await?;
-                content.push(json!({"type": "text", "text": said.as_str()}));
-            }
+            last = Some(end);
+            let words = words.iter();
+            said = words
+                .map(|text| ModelText::spoken(text, self.redactor))
+                .collect();
+            let blocks = said.iter();
+            content = blocks
+                .map(|text| json!({"type": "text", "text": text.as_str()}))
+                .collect();
         }
         Ok(Err(AgentFailure::LetGo))
+    }
+
+    /// A prompt during which more is set aside as more is seen to go to the model. Where a budget stands against
+    /// it, the agent is told to stop; the words for the person come with the end.
+    async fn prompt_within_budget(
+        &self,
+        meter: &dyn SpendingMeter,
+        agent: &mut RunningAgent,
+        (content, growing): (Vec<Value>, &mut GrowingAnswer<'_>),
+        stop: &CancellationToken,
+    ) -> (Result<PromptEnd, AgentFailure>, Option<String>) {
+        let halt = stop.child_token();
+        let session = &agent.session;
+        let mut prompting = pin!(session.prompt(content, growing, self.supervisor, &halt));
+        let refused = tokio::select! {
+            ended = &mut prompting => return (ended, None),
+            refused = self.watch_budget(meter) => refused,
+        };
+        halt.cancel();
+        (prompting.await, Some(refused))
+    }
+
+    /// Returns once a budget is reached.
+    async fn watch_budget(&self, meter: &dyn SpendingMeter) -> String {
+        let mut seen = self.supervisor.model_traffic();
+        let mut looking = interval(self.bounds.refusal_check);
+        loop {
+            looking.tick().await;
+            let now = self.supervisor.model_traffic();
+            let more = now.since(seen);
+            seen = now;
+            let (asked, answered) = more.tokens();
+            if more != ModelTraffic::default()
+                && let Err(refused) = meter.request_grew(more.requests, asked + answered).await
+            {
+                return refused.words;
+            }
+        }
+    }
+
+    /// What the session is to be set to.
+    fn settings(&self) -> AgentSettings {
+        let usual = self.program.settings();
+        AgentSettings {
+            mode: self.chosen.mode.clone().or(usual.mode),
+            model: self.chosen.model.clone().or(usual.model),
+        }
     }
 
     /// The conversation's agent: the living one, or one that is started now.
@@ -280,8 +374,11 @@ impl SealedAgent<'_> {
     /// An agent that was told to stop while a tool was at work is ended, with all that it started: some
     /// leave their tools running.
     fn keep_or_end(&self, agent: RunningAgent, end: &TurnEnd, stop: &CancellationToken) {
-        let leaves_work = matches!(end, TurnEnd::With(end) if end.leaves_work);
-        if !(stop.is_cancelled() && leaves_work) {
+        let is_ended = match end {
+            TurnEnd::With(end) => stop.is_cancelled() && end.leaves_work,
+            TurnEnd::OutOfBudget { leaves_work, .. } => *leaves_work,
+        };
+        if !is_ended {
             self.agents.put_back(self.tools.conversation(), agent);
         }
     }
@@ -290,7 +387,7 @@ impl SealedAgent<'_> {
     fn told(&self, end: &TurnEnd, text: &str, stop: &CancellationToken) -> (String, TurnEnding) {
         let name = &self.program.name;
         match end {
-            TurnEnd::OutOfBudget(words) => (words.clone(), TurnEnding::BudgetReached),
+            TurnEnd::OutOfBudget { words, .. } => (words.clone(), TurnEnding::BudgetReached),
             TurnEnd::With(_) if stop.is_cancelled() => {
                 ("[Interrupted.]".to_owned(), TurnEnding::Interrupted)
             }
@@ -410,15 +507,19 @@ fn estimate(content: &[Value]) -> RequestEstimate {
     }
 }
 
-/// What a prompt took by the agent's word, and where it says nothing, what it was thought to take.
+/// What a prompt took by the agent's word, and where it says nothing, what was seen of it on its way.
 fn spent(
     session: &mut AgentSession,
-    estimate: RequestEstimate,
+    (estimate, seen): (RequestEstimate, ModelTraffic),
     end: Option<&PromptEnd>,
 ) -> TokenUsage {
     let told = end.and_then(|end| end.usage);
+    // None at all is not believed of one that was seen to ask its model.
+    let told = told.filter(|usage| usage.tokens() > 0 || seen.requests == 0);
+    let (asked, answered) = seen.tokens();
     let mut usage = told.unwrap_or(TokenUsage {
-        input_tokens: estimate.tokens,
+        input_tokens: estimate.tokens.max(asked),
+        output_tokens: answered,
         ..TokenUsage::default()
     });
     if let Some(cost) = end.and_then(|end| end.cost) {

@@ -1,13 +1,14 @@
 //! One session with an agent: opened, loaded, set up.
 
+use hermetic_store::AgentSettings;
 use serde_json::{Value, json};
 
 use crate::bounds::{AgentBounds, LONGEST_WORDS};
 use crate::connection::AgentConnection;
 use crate::failure::AgentFailure;
+use crate::offers::{OfferedChoices, SessionOffers};
 use crate::program::AgentProgram;
 use crate::stream::{AgentInput, AgentStream};
-use crate::update::{listed, words};
 
 const PROTOCOL_VERSION: u64 = 1;
 
@@ -24,6 +25,13 @@ pub struct AgentSession {
     pub(crate) bounds: AgentBounds,
     /// What the session has cost before this turn, in dollars by the agent's word.
     pub(crate) cost: f64,
+    is_loaded: bool,
+    /// What it can be set to.
+    pub(crate) offers: SessionOffers,
+    /// The mode and the model that it was opened with.
+    first: AgentSettings,
+    /// What it was last asked to be set to.
+    wanted: AgentSettings,
 }
 
 /// How a session came about.
@@ -45,7 +53,7 @@ impl AgentSession {
         (workspace, earlier): (&str, Option<&str>),
         bounds: AgentBounds,
     ) -> Result<(Self, SessionOrigin), AgentFailure> {
-        let connection = AgentConnection::over(stream, input, bounds.bytes);
+        let connection = AgentConnection::over(&program.name, stream, input, bounds.bytes);
         let hello = connection.request("initialize", initialize(), bounds.start);
         let hello = hello.await?;
         let version = hello.get("protocolVersion").and_then(Value::as_u64);
@@ -58,7 +66,8 @@ impl AgentSession {
             let params = json!({"methodId": method});
             connection
                 .request("authenticate", params, bounds.start)
-                .await?;
+                .await
+                .map_err(AgentFailure::at_the_start)?;
         }
         let can = |path: &str| hello.pointer(path).and_then(Value::as_bool) == Some(true);
         let mut session = Self {
@@ -69,9 +78,19 @@ impl AgentSession {
             loads: can("/agentCapabilities/loadSession"),
             bounds,
             cost: 0.0,
+            is_loaded: false,
+            offers: SessionOffers::default(),
+            first: AgentSettings::default(),
+            wanted: AgentSettings::default(),
         };
         let (opened, origin) = session.find(workspace, earlier).await?;
-        session.set_up(&opened, program).await;
+        session.is_loaded = origin == SessionOrigin::Loaded;
+        session.offers = SessionOffers::read(&opened);
+        session.first = AgentSettings {
+            mode: session.offers.modes.current.clone(),
+            model: session.offers.models.current.clone(),
+        };
+        session.set(&program.settings()).await;
         // A session that was replayed is long, and nobody asked for its words.
         session.connection.put_back();
         Ok((session, origin))
@@ -111,7 +130,8 @@ impl AgentSession {
         let opened = self
             .connection
             .request("session/new", params, self.bounds.start)
-            .await?;
+            .await
+            .map_err(AgentFailure::at_the_start)?;
         let id = opened.get("sessionId").and_then(Value::as_str);
         let id = id.filter(|id| !id.is_empty() && id.len() <= LONGEST_WORDS);
         self.id = id
@@ -126,57 +146,81 @@ impl AgentSession {
         Ok((opened, origin))
     }
 
-    /// Sets mode and model where the agent offers them. One that it does not offer, or refuses, is no
-    /// reason to answer nothing: the sandbox holds whatever the mode is.
-    async fn set_up(&self, opened: &Value, program: &AgentProgram) {
-        if let Some(mode) = &program.session_mode {
-            let modes = opened.get("modes").unwrap_or(&Value::Null);
-            let is_offered =
-                listed(modes, "availableModes").any(|one| words(one, "id").as_ref() == Some(mode));
-            let params = json!({"sessionId": self.id, "modeId": mode});
-            match is_offered {
-                true => self.set("session/set_mode", params).await,
-                false => self.set_option(opened, "mode", mode).await,
-            }
+    /// Sets mode and model to what is wanted, where that changed since it was last asked for: an agent may go
+    /// from one mode to the next by itself. What does not come about is told, and is no reason to answer
+    /// nothing: the sandbox holds whatever the mode is.
+    pub(crate) async fn set(&mut self, wanted: &AgentSettings) -> Vec<String> {
+        let mut told = Vec::new();
+        if wanted.mode != self.wanted.mode {
+            let mode = wanted.mode.clone().or_else(|| self.first.mode.clone());
+            told.extend(match mode {
+                Some(mode) => self.set_mode(&mode).await,
+                None => None,
+            });
         }
-        if let Some(model) = &program.session_model {
-            let models = opened.get("models").unwrap_or(&Value::Null);
-            let is_offered = listed(models, "availableModels")
-                .any(|one| words(one, "modelId").as_ref() == Some(model));
-            let params = json!({"sessionId": self.id, "modelId": model});
-            match is_offered {
-                true => self.set("session/set_model", params).await,
-                false => self.set_option(opened, "model", model).await,
-            }
+        if wanted.model != self.wanted.model {
+            let model = wanted.model.clone().or_else(|| self.first.model.clone());
+            told.extend(match model {
+                Some(model) => self.set_model(&model).await,
+                None => None,
+            });
         }
+        self.wanted = wanted.clone();
+        told
     }
 
-    /// Newer agents have modes and models among their options.
-    async fn set_option(&self, opened: &Value, category: &str, value: &str) {
-        let mut options = listed(opened, "configOptions");
-        let option = options.find(|one| words(one, "category").as_deref() == Some(category));
-        match option.and_then(|option| words(option, "id")) {
-            Some(id) => {
-                let params = json!({"sessionId": self.id, "configId": id, "value": value});
-                self.set("session/set_config_option", params).await;
-            }
-            None => tracing::warn!(
-                agent = self.agent,
-                category,
-                value,
-                "the agent does not offer it"
-            ),
+    async fn set_mode(&mut self, wanted: &str) -> Option<String> {
+        let Some(id) = self.id_of(&self.offers.modes, wanted) else {
+            return Some(self.not_offered("mode", wanted));
+        };
+        let call = self.offers.set_mode(&self.id, &id);
+        let failed = self.call("mode", &id, call).await;
+        if failed.is_none() {
+            self.offers.modes.current = Some(id);
         }
+        failed
     }
 
-    async fn set(&self, method: &str, params: Value) {
-        let set = self
-            .connection
-            .request(method, params, self.bounds.start)
-            .await;
-        if let Err(failure) = set {
-            tracing::warn!(agent = self.agent, method, %failure, "a session is not as it was wanted");
+    async fn set_model(&mut self, wanted: &str) -> Option<String> {
+        let Some(id) = self.id_of(&self.offers.models, wanted) else {
+            return Some(self.not_offered("model", wanted));
+        };
+        let call = self.offers.set_model(&self.id, &id);
+        let failed = self.call("model", &id, call).await;
+        if failed.is_none() {
+            self.offers.models.current = Some(id);
         }
+        failed
+    }
+
+    /// Some say nothing of what they offer when they load a session: then it is tried.
+    fn id_of(&self, offered: &OfferedChoices, wanted: &str) -> Option<String> {
+        let is_unknown = self.is_loaded && offered.choices.is_empty();
+        let found = offered.find(wanted).map(|choice| choice.id.clone());
+        found.or_else(|| is_unknown.then(|| wanted.to_owned()))
+    }
+
+    fn not_offered(&self, kind: &str, wanted: &str) -> String {
+        format!(
+            "{} does not offer the {kind} {wanted}, and goes on as it was",
+            self.agent
+        )
+    }
+
+    /// Why it was not set.
+    async fn call(
+        &self,
+        kind: &str,
+        value: &str,
+        (method, params): (&str, Value),
+    ) -> Option<String> {
+        let set = self.connection.request(method, params, self.bounds.start);
+        let failure = set.await.err()?;
+        tracing::warn!(agent = self.agent, method, %failure, "a session is not as it was wanted");
+        Some(format!(
+            "{} did not take the {kind} {value}: it {failure}",
+            self.agent
+        ))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt, ready};
+use hermetic_store::AgentSettings;
 use hermetic_testkit::acp::agent_command;
 use serde_json::json;
 use tempfile::TempDir;
@@ -316,6 +317,12 @@ async fn a_start_that_comes_to_nothing_says_why() {
             AgentBounds::default(),
             "no such login",
         ),
+        (
+            ["--login"],
+            program(),
+            AgentBounds::default(),
+            "A login by a browser",
+        ),
     ] {
         let home = tempfile::tempdir().expect("a folder");
         let opened = open(&options, &program, (home, None), bounds).await;
@@ -340,4 +347,76 @@ async fn a_session_is_set_up_as_the_program_wants_it_where_that_is_offered() {
         assert_eq!((usage.input_tokens, usage.output_tokens), (700, 30));
         assert_eq!(talk.home.path().join("mode").exists(), set, "{mode}");
     }
+}
+
+#[tokio::test]
+async fn what_was_chosen_is_set_once_and_what_is_not_offered_is_told() {
+    let mut talk = talk(AgentBounds::default()).await;
+    let chosen = |mode: Option<&str>, model: Option<&str>| AgentSettings {
+        mode: mode.map(str::to_owned),
+        model: model.map(str::to_owned),
+    };
+    assert!(talk.session.set(&AgentSettings::default()).await.is_empty());
+    assert_eq!(talk.text("setting model").await, "model: as it was");
+    // Beyond a sixteenth, and by what the agent calls it.
+    let told = talk
+        .session
+        .set(&chosen(Some("free"), Some("model 39")))
+        .await;
+    assert!(told.is_empty(), "{told:?}");
+    assert_eq!(talk.text("setting model").await, "model: m39");
+    assert_eq!(talk.text("setting mode").await, "mode: free");
+    let told = talk.session.set(&chosen(Some("chaos"), Some("m13"))).await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].contains("does not offer the mode chaos"),
+        "{told:?}"
+    );
+    assert!(told[1].contains("did not take the model m13") && told[1].contains("not on this plan"));
+    // Said once, and the agent is left alone with what it is set to.
+    let told = talk.session.set(&chosen(Some("chaos"), Some("m13"))).await;
+    assert!(told.is_empty(), "{told:?}");
+    talk.session.set(&AgentSettings::default()).await;
+    assert_eq!(
+        talk.text("setting model").await,
+        "model: m0",
+        "what it began with"
+    );
+    assert_eq!(talk.text("setting mode").await, "mode: ask");
+}
+
+#[tokio::test]
+async fn one_that_asks_twice_or_lies_about_what_it_asks_gets_no_more_than_a_no() {
+    let talk = talk(AgentBounds::default()).await;
+    assert_eq!(talk.text("twice rm x").await, "answered 2 times");
+    // What it calls its options is not what they are taken for: a no is the kind that says no.
+    assert_eq!(talk.text("asks").await, "it was yes");
+    let asked = lock(&talk.people.asked).clone();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert!(talk.session.is_alive());
+}
+
+#[tokio::test]
+async fn tools_that_are_renamed_and_plans_without_measure_fill_nothing() {
+    let talk = talk(AgentBounds::default()).await;
+    assert_eq!(talk.text("rename 3000").await, "renamed");
+    let noted = std::mem::take(&mut *lock(&talk.people.noted));
+    assert!((1000..=1001).contains(&noted.len()), "{}", noted.len());
+    assert_eq!(noted[0].title, "ls");
+    assert_eq!(
+        noted[1].title, "rm -r 0",
+        "the new name is the recorded one"
+    );
+    assert_eq!(talk.text("plans 60").await, "planned");
+}
+
+#[tokio::test]
+async fn what_an_agent_asks_after_it_was_told_to_stop_reaches_nobody() {
+    let talk = talk(AgentBounds::default()).await;
+    talk.stop.cancel();
+    let (ended, heard) = talk.says("late").await;
+    assert_eq!(ended.expect("an end").reason, StopReason::Cancelled);
+    assert!(lock(&talk.people.asked).is_empty());
+    assert!(heard.text.contains("too late"), "{}", heard.text);
+    assert!(talk.session.is_alive());
 }

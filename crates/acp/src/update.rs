@@ -13,6 +13,8 @@ pub(crate) enum SessionUpdate {
     Plan(PlanSummary),
     /// A tool call that begins, or news of one.
     Tool(ToolNews),
+    /// The mode that it is in now.
+    Mode(String),
     /// What the whole session has cost so far, in dollars.
     Cost(f64),
     /// Something that we do not look at, or that cannot be understood.
@@ -64,6 +66,7 @@ impl SessionUpdate {
             "tool_call" | "tool_call_update" => {
                 ToolNews::read(update).map_or(Self::Other, Self::Tool)
             }
+            "current_mode_update" => words(update, "currentModeId").map_or(Self::Other, Self::Mode),
             "usage_update" => dollars(update).map_or(Self::Other, Self::Cost),
             _ => Self::Other,
         }

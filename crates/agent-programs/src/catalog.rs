@@ -9,13 +9,19 @@ use hermetic_acp::{
 };
 use hermetic_types::Secret;
 
+use crate::fetcher::PYTHON_LIBRARY;
 use crate::folder::{AgentFolder, InstalledAgent};
 use crate::install::NODE_NAME;
-use crate::preset::{AgentPreset, PresetKey, RequiredKeys};
+use crate::preset::{AgentPreset, Interpreter, PresetKey, RequiredKeys};
 use crate::presets::{NODE_PROGRAM, PRESETS};
 
 /// Where agents are seen inside, each in a folder of its name.
 const INSIDE: &str = "/agents";
+
+/// Runs a module out of its folder. In an environment variable the folder would be every Python's that the agent
+/// starts.
+const START_MODULE: &str = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); \
+     runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)";
 
 /// The presets, with what is installed of them and the keys that the operator has.
 #[derive(Clone, Debug)]
@@ -49,7 +55,7 @@ impl InstalledPrograms {
 
     /// What is needed to start the program, apart from its keys: enough to see whether it starts at all.
     pub fn without_keys(&self, preset: &AgentPreset) -> Result<AgentProgram, AgentUnavailable> {
-        self.installed(preset)?;
+        let installed = self.installed(preset)?;
         let inside = |name: &str| PathBuf::from(INSIDE).join(name);
         let mount = |name: &str| ProgramMount {
             outside: self.folder.tree(name),
@@ -58,11 +64,22 @@ impl InstalledPrograms {
         let path = |name: &str, program: &str| inside(name).join(program).display().to_string();
         let mut command = Vec::new();
         let mut mounts = vec![mount(preset.name)];
-        if preset.needs_node {
-            command.push(path(NODE_NAME, NODE_PROGRAM));
-            mounts.push(mount(NODE_NAME));
+        match preset.interpreter {
+            Interpreter::Itself => command.push(path(preset.name, preset.program)),
+            Interpreter::Node => {
+                command.push(path(NODE_NAME, NODE_PROGRAM));
+                mounts.push(mount(NODE_NAME));
+                command.push(path(preset.name, preset.program));
+            }
+            Interpreter::Python { module } => {
+                // Compiled parts are for one version, so no other may take its place.
+                let version = installed.python.unwrap_or_else(|| "3".to_owned());
+                command.push(format!("python{version}"));
+                // Neither the working directory nor packages of the home come before its own.
+                command.extend(["-P", "-s", "-c", START_MODULE].map(str::to_owned));
+                command.extend([path(preset.name, PYTHON_LIBRARY), module.to_owned()]);
+            }
         }
-        command.push(path(preset.name, preset.program));
         command.extend(preset.arguments.iter().map(|&word| word.to_owned()));
         let variables = preset.variables.iter();
         Ok(AgentProgram {
@@ -125,7 +142,7 @@ impl InstalledPrograms {
             found.map_err(|error| say(format!("{error}; `hermetic agents update {}`", preset.name)))
         };
         let agent = read(preset.name)?.ok_or_else(|| say(install.clone()))?;
-        if preset.needs_node && read(NODE_NAME)?.is_none() {
+        if preset.needs_node() && read(NODE_NAME)?.is_none() {
             return Err(say(install));
         }
         Ok(agent)

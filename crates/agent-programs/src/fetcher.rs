@@ -1,4 +1,4 @@
-//! npm, which fetches and unpacks, and runs nothing of what it fetched.
+//! npm and pip, which fetch and unpack, and run nothing of what they fetched.
 
 use std::env;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::fetcher_failure::FetchError;
-use crate::preset::PackageSource;
+use crate::preset::{PackageRegistry, PackageSource};
 
 /// What is fetched: the version that stands in the preset, or one that the operator named.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +22,14 @@ pub(crate) enum WantedVersion<'a> {
     Named(&'a str),
 }
 
-/// The npm of this machine, and the registry it fetches from.
+/// The npm or pip of this machine, and the registry it fetches from.
 #[derive(Clone, Debug)]
-pub struct NpmClient {
+pub struct PackageClient {
     program: PathBuf,
     registry: Option<String>,
 }
 
-impl NpmClient {
+impl PackageClient {
     /// From the registry that it is set up for.
     pub fn new(program: &Path) -> Self {
         Self {
@@ -38,12 +38,29 @@ impl NpmClient {
         }
     }
 
-    /// From this one.
+    /// The one of this machine that fetches from there.
+    pub fn of(registry: PackageRegistry) -> Self {
+        Self::new(Path::new(registry.client()))
+    }
+
+    /// From this registry.
     pub fn at(mut self, registry: &str) -> Self {
         self.registry = Some(registry.to_owned());
         self
     }
 }
+
+impl PackageRegistry {
+    pub(crate) fn client(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::PyPi => "pip3",
+        }
+    }
+}
+
+/// Where the packages of a program in Python lie in its tree.
+pub(crate) const PYTHON_LIBRARY: &str = "lib";
 
 const LONGEST_MINUTES: u64 = 30;
 const WAIT_STEP: Duration = Duration::from_millis(100);
@@ -51,7 +68,8 @@ const WAIT_STEP: Duration = Duration::from_millis(100);
 const STEPS_A_LOOK: u32 = 10;
 const MOST_WORDS: usize = 64 << 10;
 
-/// What npm needs to find its registry and a proxy. Nothing else of this process's environment is its business.
+/// What npm and pip need to find their registry and a proxy. Nothing else of this process's environment is their
+/// business.
 const VARIABLES: [&str; 14] = [
     "PATH",
     "HOME",
@@ -76,60 +94,30 @@ pub(crate) struct StagingFolders<'a> {
     pub(crate) scratch: &'a Path,
 }
 
-/// Fetches the package and what it depends on into `node_modules` of the tree. `lock` stays held as long as npm lives, also where we are killed.
+/// Fetches the package and what it depends on into the tree. `lock` stays held as long as npm or pip lives, also
+/// where we are killed.
 pub(crate) fn fetch(
-    client: &NpmClient,
+    client: &PackageClient,
     source: &PackageSource,
     version: WantedVersion<'_>,
     staging: &StagingFolders<'_>,
     lock: &File,
     mut look: impl FnMut(),
 ) -> Result<(), FetchError> {
-    let StagingFolders { tree, scratch } = *staging;
-    let mut npm = Command::new(&client.program);
-    match version {
-        WantedVersion::Locked => {
-            write_lock(source, tree).map_err(FetchError::Start)?;
-            npm.arg("ci");
-        }
-        WantedVersion::Named(version) => {
-            // Without one, npm takes the nearest folder above that has one for its project.
-            fs::write(tree.join("package.json"), "{}").map_err(FetchError::Start)?;
-            npm.args(["install", "--no-save", "--no-package-lock", "--"]);
-            npm.arg(format!("{}@{version}", source.package));
-        }
+    let mut command = match source.registry {
+        PackageRegistry::Npm => npm(client, source, version, staging),
+        PackageRegistry::PyPi => pip(client, source, version, staging),
     }
-    let settings = [
-        ("npm_config_ignore_scripts", "true"),
-        ("npm_config_audit", "false"),
-        ("npm_config_fund", "false"),
-        ("npm_config_update_notifier", "false"),
-        ("npm_config_bin_links", "false"),
-        ("npm_config_allow_git", "none"),
-    ];
-    npm.current_dir(tree)
-        .env_clear()
-        .envs(env::vars_os().filter(|(name, _)| is_npms(name)))
-        // After the variables of this process, over which these win.
-        .envs(settings)
-        .env("npm_config_cache", scratch)
-        .envs(
-            client
-                .registry
-                .iter()
-                .map(|url| ("npm_config_registry", url)),
-        )
+    .map_err(FetchError::Start)?;
+    command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    // An npm that outlives us goes on writing: the next one has to wait for it.
+    // One that outlives us goes on writing: the next one has to wait for it.
     let inherited = fcntl_setfd(lock, FdFlags::empty());
-    let child = npm.spawn();
+    let child = command.spawn();
     inherited.and(fcntl_setfd(lock, FdFlags::CLOEXEC)).ok();
-    let mut child = child.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => FetchError::NoNpm,
-        _ => FetchError::Start(error),
-    })?;
+    let mut child = child.map_err(|error| not_started(source.registry, error))?;
     let words = child.stderr.take().map(listen);
     let ended = wait(&mut child, &mut look);
     let said = words.and_then(|words| words.join().ok());
@@ -146,6 +134,112 @@ pub(crate) fn fetch(
     }
 }
 
+/// The Python that pip fetches for: its own, as it says in `pip 23.0 from … (python 3.11)`.
+pub(crate) fn python_of(client: &PackageClient) -> Result<String, FetchError> {
+    let asked = plain(client).arg("--version").output();
+    let said = asked.map_err(|error| not_started(PackageRegistry::PyPi, error))?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let version = said.rsplit_once("(python ").map(|(_, rest)| rest.trim());
+    let version = version.and_then(|rest| rest.strip_suffix(')'));
+    let is_plain = |version: &&str| {
+        version.len() < 8 && version.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    };
+    match version.filter(is_plain) {
+        Some(version) => Ok(version.to_owned()),
+        None => Err(FetchError::NoPython {
+            said: said.chars().filter(|c| !c.is_control()).take(200).collect(),
+        }),
+    }
+}
+
+fn not_started(registry: PackageRegistry, error: io::Error) -> FetchError {
+    match (error.kind(), registry) {
+        (io::ErrorKind::NotFound, PackageRegistry::Npm) => FetchError::NoNpm,
+        (io::ErrorKind::NotFound, PackageRegistry::PyPi) => FetchError::NoPip,
+        _ => FetchError::Start(error),
+    }
+}
+
+/// The client with the part of our environment that is its business.
+fn plain(client: &PackageClient) -> Command {
+    let mut command = Command::new(&client.program);
+    command
+        .env_clear()
+        .envs(env::vars_os().filter(|(name, _)| is_the_clients(name)));
+    command
+}
+
+fn npm(
+    client: &PackageClient,
+    source: &PackageSource,
+    version: WantedVersion<'_>,
+    staging: &StagingFolders<'_>,
+) -> io::Result<Command> {
+    let StagingFolders { tree, scratch } = *staging;
+    let mut npm = plain(client);
+    match version {
+        WantedVersion::Locked => {
+            write_lock(source, tree)?;
+            npm.arg("ci");
+        }
+        WantedVersion::Named(version) => {
+            // Without one, npm takes the nearest folder above that has one for its project.
+            fs::write(tree.join("package.json"), "{}")?;
+            npm.args(["install", "--no-save", "--no-package-lock", "--"]);
+            npm.arg(format!("{}@{version}", source.package));
+        }
+    }
+    let settings = [
+        ("npm_config_ignore_scripts", "true"),
+        ("npm_config_audit", "false"),
+        ("npm_config_fund", "false"),
+        ("npm_config_update_notifier", "false"),
+        ("npm_config_bin_links", "false"),
+        ("npm_config_allow_git", "none"),
+    ];
+    let registry = client.registry.iter();
+    npm.current_dir(tree)
+        .envs(settings)
+        .env("npm_config_cache", scratch)
+        .envs(registry.map(|url| ("npm_config_registry", url)));
+    Ok(npm)
+}
+
+/// Wheels alone: whatever else there is would run to be built.
+fn pip(
+    client: &PackageClient,
+    source: &PackageSource,
+    version: WantedVersion<'_>,
+    staging: &StagingFolders<'_>,
+) -> io::Result<Command> {
+    let StagingFolders { tree, scratch } = *staging;
+    let mut pip = plain(client);
+    pip.args([
+        "install",
+        "--only-binary=:all:",
+        "--no-input",
+        "--no-cache-dir",
+    ]);
+    pip.args(["--disable-pip-version-check", "--no-warn-script-location"]);
+    pip.arg("--target").arg(tree.join(PYTHON_LIBRARY));
+    match version {
+        WantedVersion::Locked => {
+            let list = scratch.join("requirements.txt");
+            fs::write(&list, source.lock)?;
+            pip.args(["--no-deps", "--require-hashes", "-r"]).arg(list);
+        }
+        WantedVersion::Named(version) => {
+            pip.arg(format!("{}=={version}", source.package));
+        }
+    }
+    let registry = client.registry.iter();
+    pip.current_dir(tree)
+        .env("TMPDIR", scratch)
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        .envs(registry.map(|url| ("PIP_INDEX_URL", url)));
+    Ok(pip)
+}
+
 /// The lock file, and the manifest that it belongs to.
 fn write_lock(source: &PackageSource, tree: &Path) -> io::Result<()> {
     let lock: serde_json::Value = serde_json::from_str(source.lock)?;
@@ -153,9 +247,10 @@ fn write_lock(source: &PackageSource, tree: &Path) -> io::Result<()> {
     fs::write(tree.join("package.json"), lock["packages"][""].to_string())
 }
 
-fn is_npms(name: &std::ffi::OsStr) -> bool {
+fn is_the_clients(name: &std::ffi::OsStr) -> bool {
     let name = name.to_string_lossy();
-    let configures = name.to_ascii_lowercase().starts_with("npm_config_");
+    let lower = name.to_ascii_lowercase();
+    let configures = lower.starts_with("npm_config_") || lower.starts_with("pip_");
     configures || VARIABLES.contains(&&*name)
 }
 

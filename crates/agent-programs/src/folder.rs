@@ -6,7 +6,8 @@
 //! agents/claude/checksums   the checksum of every file of the tree
 //! agents/claude/installed   what it is, with the checksum of that list
 //! agents/.staging-…         what is being made, or was when somebody pulled the plug
-//! agents/.previous-claude   the one before, for sandboxes that still see it
+//! agents/.previous-claude   the one before, for sandboxes that still see it; .previous-claude.2 and so on where
+//!                           it was replaced again while a gateway ran
 //! ```
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -23,6 +24,8 @@ use crate::checksums::{self, ChecksumError, TreeDifference};
 #[derive(Clone, Debug)]
 pub struct AgentFolder {
     root: PathBuf,
+    /// Sandboxes may see what is in it, also what was replaced before.
+    is_in_use: bool,
 }
 
 /// What was installed, as it is written beside the tree.
@@ -34,6 +37,9 @@ pub struct InstalledAgent {
     pub bytes: u64,
     /// The checksum of the list of checksums.
     pub checksum: String,
+    /// The Python that its packages were fetched for: `3.11`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
 }
 
 /// The reason why the folder cannot be used.
@@ -65,7 +71,14 @@ impl AgentFolder {
     pub fn in_state(state: &Path) -> Self {
         Self {
             root: state.join("agents"),
+            is_in_use: false,
         }
+    }
+
+    /// The same, while a gateway runs: no tree that one of its sandboxes may still see is removed.
+    pub fn in_use(mut self) -> Self {
+        self.is_in_use = true;
+        self
     }
 
     pub fn root(&self) -> &Path {
@@ -137,6 +150,34 @@ impl AgentFolder {
             remove_all(&self.root.join(name))?;
         }
         Ok(())
+    }
+
+    /// A free place for the tree that is replaced now. Those before it go, unless somebody may see them.
+    pub(crate) fn place_for_previous(&self, name: &str) -> Result<PathBuf, FolderError> {
+        let first = format!("{PREVIOUS}{name}");
+        if !self.is_in_use {
+            self.remove_previous(name)?;
+        }
+        let mut places = (2u32..).map(|number| format!("{first}.{number}"));
+        let mut place = self.root.join(&first);
+        while place.exists() {
+            place = self.root.join(places.next().unwrap_or_default());
+        }
+        Ok(place)
+    }
+
+    /// Whether there was any.
+    pub(crate) fn remove_previous(&self, name: &str) -> Result<bool, FolderError> {
+        let first = format!("{PREVIOUS}{name}");
+        let more = format!("{first}.");
+        let mut was_there = false;
+        for found in self.names_beginning_with(PREVIOUS)? {
+            if found == first || found.starts_with(&more) {
+                remove_all(&self.root.join(found))?;
+                was_there = true;
+            }
+        }
+        Ok(was_there)
     }
 
     fn names_beginning_with(&self, start: &str) -> Result<Vec<String>, FolderError> {

@@ -11,13 +11,12 @@ use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs, syncfs};
 use thiserror::Error;
 
 use crate::checksums::{self, ChecksumError};
-use crate::fetcher::{self, NpmClient, StagingFolders, WantedVersion};
+use crate::fetcher::{self, PackageClient, StagingFolders, WantedVersion};
 use crate::fetcher_failure::FetchError;
 use crate::folder::{
-    AgentFolder, CHECKSUMS, FolderError, INSTALLED, InstalledAgent, PREVIOUS, STAGING, TREE,
-    remove_all,
+    AgentFolder, CHECKSUMS, FolderError, INSTALLED, InstalledAgent, STAGING, TREE, remove_all,
 };
-use crate::preset::{AgentPreset, PackageSource};
+use crate::preset::{AgentPreset, PackageRegistry, PackageSource};
 use crate::presets::{NODE, NODE_MEGABYTES, NODE_PROGRAM, PRESETS};
 
 /// The name under which the interpreter lies among the agents.
@@ -85,7 +84,7 @@ pub fn install(
     folder: &AgentFolder,
     preset: &AgentPreset,
     version: Option<&str>,
-    npm: &NpmClient,
+    client: &PackageClient,
     tell: &mut dyn FnMut(InstallProgress<'_>),
 ) -> Result<InstalledAgent, InstallError> {
     if cfg!(not(all(target_os = "linux", target_arch = "x86_64"))) {
@@ -100,7 +99,7 @@ pub fn install(
     let has_node = folder
         .installed(NODE_NAME)?
         .is_some_and(|node| node.version == NODE.version);
-    let fetches_node = preset.needs_node && !has_node;
+    let fetches_node = preset.needs_node() && !has_node;
     let node = if fetches_node { NODE_MEGABYTES } else { 0 };
     check_room(folder, preset.megabytes + node)?;
     if fetches_node {
@@ -109,7 +108,7 @@ pub fn install(
             source: &NODE,
             version: WantedVersion::Locked,
             program: NODE_PROGRAM,
-            npm,
+            client,
         };
         job.run(folder, &lock, tell)?;
     }
@@ -118,7 +117,7 @@ pub fn install(
         source: &preset.source,
         version: wanted,
         program: preset.program,
-        npm,
+        client,
     };
     job.run(folder, &lock, tell)
 }
@@ -130,14 +129,12 @@ pub fn remove(folder: &AgentFolder, preset: &AgentPreset) -> Result<bool, Instal
     let mut was_there = folder.root().join(preset.name).exists();
     take_away(folder, preset.name)?;
     let is_needed = |other: &&AgentPreset| {
-        other.needs_node && folder.root().join(other.name).join(INSTALLED).exists()
+        other.needs_node() && folder.root().join(other.name).join(INSTALLED).exists()
     };
     if !PRESETS.iter().any(|other| is_needed(&other)) {
         take_away(folder, NODE_NAME)?;
     }
-    let previous = folder.root().join(format!("{PREVIOUS}{}", preset.name));
-    was_there |= previous.exists();
-    remove_all(&previous)?;
+    was_there |= folder.remove_previous(preset.name)?;
     Ok(was_there)
 }
 
@@ -147,7 +144,7 @@ struct InstallJob<'a> {
     source: &'a PackageSource,
     version: WantedVersion<'a>,
     program: &'a str,
-    npm: &'a NpmClient,
+    client: &'a PackageClient,
 }
 
 impl InstallJob<'_> {
@@ -187,7 +184,11 @@ impl InstallJob<'_> {
                 bytes: size_of(staging),
             });
         };
-        fetcher::fetch(self.npm, self.source, self.version, &folders, lock, look)?;
+        let python = match self.source.registry {
+            PackageRegistry::Npm => None,
+            PackageRegistry::PyPi => Some(fetcher::python_of(self.client)?),
+        };
+        fetcher::fetch(self.client, self.source, self.version, &folders, lock, look)?;
         tell(InstallProgress::SumsUp { what: self.name });
         remove_all(&scratch)?;
         for part in self.source.unneeded {
@@ -212,6 +213,7 @@ impl InstallJob<'_> {
             files: sums.len(),
             bytes: size_of(&tree),
             checksum: checksums::sum_of_text(&list),
+            python,
         };
         write(&staging.join(CHECKSUMS), list.as_bytes())?;
         let record = serde_json::to_vec_pretty(&installed).unwrap_or_default();
@@ -223,11 +225,10 @@ impl InstallJob<'_> {
 /// The one before stays until the next change, because sandboxes that run still see it.
 fn put_in_place(folder: &AgentFolder, name: &str, staging: &Path) -> Result<(), FolderError> {
     let place = folder.root().join(name);
-    let previous = folder.root().join(format!("{PREVIOUS}{name}"));
     let root = File::open(folder.root()).map_err(|error| at("open", folder.root(), error))?;
     // What is renamed must be on the disk before its name is.
     syncfs(&root).map_err(|error| at("write", folder.root(), error.into()))?;
-    remove_all(&previous)?;
+    let previous = folder.place_for_previous(name)?;
     if !place.exists() {
         fs::rename(staging, &place).map_err(|error| at("rename", staging, error))?;
     } else {

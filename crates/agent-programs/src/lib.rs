@@ -18,9 +18,11 @@ mod presets;
 
 pub use catalog::{InstalledPrograms, ProgramBackend};
 pub use checksums::{ChecksumError, TreeDifference};
-pub use fetcher::NpmClient;
+pub use fetcher::PackageClient;
 pub use fetcher_failure::FetchError;
 pub use folder::{AgentFolder, FolderError, InstalledAgent};
 pub use install::{InstallError, InstallProgress, install, remove};
-pub use preset::{AgentPreset, PackageSource, PresetFile, PresetKey, RequiredKeys};
+pub use preset::{
+    AgentPreset, Interpreter, PackageRegistry, PackageSource, PresetFile, PresetKey, RequiredKeys,
+};
 pub use presets::{NODE, PRESETS};

@@ -12,9 +12,9 @@ pub struct AgentPreset {
     pub source: PackageSource,
     /// The bytes it takes on the disk, roughly, without Node.
     pub megabytes: u64,
-    /// The program inside its folder, and whether Node runs it.
+    /// The program inside its folder, and what runs it.
     pub program: &'static str,
-    pub needs_node: bool,
+    pub interpreter: Interpreter,
     pub arguments: &'static [&'static str],
     /// Variables for it, and none of them secret: telemetry and updates off.
     pub variables: &'static [(&'static str, &'static str)],
@@ -30,12 +30,32 @@ pub struct AgentPreset {
     pub state: &'static [&'static str],
 }
 
-/// A package of npm, with all it depends on, and the checksum of each.
+/// What runs a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interpreter {
+    /// The kernel.
+    Itself,
+    /// The Node that is installed beside it.
+    Node,
+    /// The sandbox's own Python, which has to be of the version that the packages were fetched for. The
+    /// program is this module.
+    Python { module: &'static str },
+}
+
+/// Where a package comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PackageRegistry {
+    Npm,
+    PyPi,
+}
+
+/// A package of npm or PyPI, with all it depends on, and the checksum of each.
 #[derive(Clone, Copy, Debug)]
 pub struct PackageSource {
+    pub registry: PackageRegistry,
     pub package: &'static str,
     pub version: &'static str,
-    /// A `package-lock.json`.
+    /// A `package-lock.json`, or requirements with hashes.
     pub lock: &'static str,
     /// Parts of the tree that are never used here.
     pub unneeded: &'static [&'static str],
@@ -76,6 +96,10 @@ impl AgentPreset {
     pub fn known() -> String {
         let names: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
         names.join(", ")
+    }
+
+    pub fn needs_node(&self) -> bool {
+        self.interpreter == Interpreter::Node
     }
 }
 

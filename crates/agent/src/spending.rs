@@ -18,6 +18,16 @@ pub trait SpendingMeter: Send + Sync {
         estimate: RequestEstimate,
     ) -> BoxFuture<'_, Result<(), SpendingRefused>>;
 
+    /// Sets more aside for the request that was let through: it turns out to be so many more, of so many tokens
+    /// more. For those that ask their model by themselves and are seen from outside.
+    fn request_grew(
+        &self,
+        _requests: u64,
+        _tokens: u64,
+    ) -> BoxFuture<'_, Result<(), SpendingRefused>> {
+        future::ready(Ok(())).boxed()
+    }
+
     /// Which model answered the request that is about to be told of: the one that was asked, or one that it
     /// gave way to.
     fn answered_by(&self, _model: &str) {}

@@ -15,6 +15,45 @@ pub struct TrafficAccount {
     budget: Option<u64>,
 }
 
+/// What went to the hosts of somebody else's agent and came from there, counted for whoever keeps its budgets.
+#[derive(Debug, Default)]
+pub(crate) struct AgentTraffic {
+    requests: AtomicU64,
+    up: AtomicU64,
+    down: AtomicU64,
+}
+
+/// How much that is at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentTrafficSum {
+    /// Requests that a credential was put into; elsewhere connections.
+    pub requests: u64,
+    pub bytes_up: u64,
+    pub bytes_down: u64,
+}
+
+impl AgentTraffic {
+    pub(crate) fn sum(&self) -> AgentTrafficSum {
+        AgentTrafficSum {
+            requests: self.requests.load(Ordering::Relaxed),
+            bytes_up: self.up.load(Ordering::Relaxed),
+            bytes_down: self.down.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn add_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_up(&self, bytes: u64) {
+        self.up.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_down(&self, bytes: u64) {
+        self.down.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
 /// One connection of a conversation; dropping it gives the slot back.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot(Arc<TrafficAccount>);

@@ -11,7 +11,7 @@ use hermetic_types::ConversationKey;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::account::{BudgetSpent, TrafficAccount};
+use crate::account::{AgentTraffic, BudgetSpent, TrafficAccount};
 use crate::outgoing::OutgoingBudget;
 
 /// Takes an entry for every decision.
@@ -116,6 +116,8 @@ pub(crate) struct ByteMeter {
     account: Arc<TrafficAccount>,
     /// Bounds what leaves beyond the conversation's own account.
     outgoing: Option<(ConversationKey, Arc<dyn OutgoingBudget>)>,
+    /// Counts it once more, for the agent whose host this is.
+    agent: Option<Arc<AgentTraffic>>,
     up: AtomicU64,
     down: AtomicU64,
 }
@@ -125,6 +127,7 @@ impl ByteMeter {
         Self {
             account,
             outgoing: None,
+            agent: None,
             up: AtomicU64::new(0),
             down: AtomicU64::new(0),
         }
@@ -136,18 +139,33 @@ impl ByteMeter {
         self
     }
 
+    /// The same, which counts a request of an agent and its bytes.
+    fn counted_for(mut self, agent: Option<Arc<AgentTraffic>>) -> Self {
+        if let Some(agent) = &agent {
+            agent.add_request();
+        }
+        self.agent = agent;
+        self
+    }
+
     pub(crate) fn up(&self, bytes: usize) -> Result<(), BudgetSpent> {
         self.account.spend(bytes)?;
         if let Some((key, budget)) = &self.outgoing {
             budget.spend(key, bytes as u64)?;
         }
         self.up.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some(agent) = &self.agent {
+            agent.add_up(bytes as u64);
+        }
         Ok(())
     }
 
     pub(crate) fn down(&self, bytes: usize) -> Result<(), BudgetSpent> {
         self.account.spend(bytes)?;
         self.down.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some(agent) = &self.agent {
+            agent.add_down(bytes as u64);
+        }
         Ok(())
     }
 
@@ -175,6 +193,7 @@ impl ConnectionRecord {
         recorder: Arc<dyn EgressRecorder>,
         entry: EgressEntry,
         (account, outgoing): (Arc<TrafficAccount>, Option<Arc<dyn OutgoingBudget>>),
+        agent: Option<Arc<AgentTraffic>>,
     ) -> Self {
         recorder.write(&entry);
         let key = entry.conversation.clone();
@@ -183,7 +202,9 @@ impl ConnectionRecord {
             entry,
             started: Instant::now(),
             fault: Mutex::new(None),
-            meter: ByteMeter::new(account).bounded_by(key, outgoing),
+            meter: ByteMeter::new(account)
+                .bounded_by(key, outgoing)
+                .counted_for(agent),
         }
     }
 

@@ -6,14 +6,14 @@ use futures::future::select_all;
 use hermetic_types::ConversationKey;
 use tokio::sync::{Semaphore, watch};
 
-use crate::account::{BudgetSpent, TrafficAccount};
+use crate::account::{AgentTraffic, AgentTrafficSum, BudgetSpent, TrafficAccount};
 use crate::ask::OpenQuestions;
 use crate::book::{RuleBook, RuleEffect, WrittenRule};
 use crate::credential::{Credential, GuessCounter, SharedParts};
 use crate::limits::EgressLimits;
 use crate::outgoing::OutgoingBudget;
 use crate::remedy::rule_of;
-use crate::rules::{Authority, CompiledRules};
+use crate::rules::{Authority, CompiledRules, ProxyMethod, RuleVerdict};
 use crate::scope::ConversationScope;
 use crate::upstream::UpstreamRoute;
 
@@ -34,7 +34,17 @@ pub struct ConversationEgress {
     refused: Mutex<Vec<RefusedHost>>,
     /// Where it is written that a credential was lost.
     book: Option<RuleBook>,
+    /// Counts what goes to the hosts of somebody else's agent, while one answers.
+    agent: Mutex<Option<AgentHosts>>,
     login_guesses: OnceLock<Arc<GuessCounter>>,
+}
+
+/// The hosts of an agent, and what went there.
+#[derive(Debug)]
+struct AgentHosts {
+    name: String,
+    rules: CompiledRules,
+    traffic: Arc<AgentTraffic>,
 }
 
 /// A host that no rule lets this conversation reach, and what a person can do about it.
@@ -81,6 +91,7 @@ impl ConversationEgress {
         let credentials = credentials.into_iter().map(counted).collect();
         Arc::new(Self {
             book,
+            agent: Mutex::default(),
             login_guesses: OnceLock::new(),
             key,
             rules: watch::Sender::new(Arc::new(rules)),
@@ -109,6 +120,36 @@ impl ConversationEgress {
     /// From now on these credentials are put in. A connection that stands keeps those it began with.
     pub(crate) fn set_credentials(&self, credentials: Vec<Credential>) {
         *self.credentials() = credentials;
+    }
+
+    /// Counts from now on what goes to the hosts of this agent. What was counted of the same one stays.
+    pub(crate) fn count_for(&self, agent: Option<(&str, CompiledRules)>) {
+        let mut counted = self.agent.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = counted.take();
+        *counted = agent.map(|(name, rules)| AgentHosts {
+            name: name.to_owned(),
+            rules,
+            traffic: match before {
+                Some(before) if before.name == name => before.traffic,
+                _ => Arc::default(),
+            },
+        });
+    }
+
+    /// Where what goes to this host is counted, if it is one of the agent's.
+    pub(crate) fn agent_traffic_to(&self, target: &Authority) -> Option<Arc<AgentTraffic>> {
+        let counted = self.agent.lock().unwrap_or_else(PoisonError::into_inner);
+        let agent = counted.as_ref()?;
+        let verdict = agent.rules.decide(target, ProxyMethod::Tunnel);
+        matches!(verdict, RuleVerdict::Allow(_)).then(|| Arc::clone(&agent.traffic))
+    }
+
+    /// What went to the hosts of the agent that answers.
+    pub(crate) fn agent_traffic(&self) -> AgentTrafficSum {
+        let counted = self.agent.lock().unwrap_or_else(PoisonError::into_inner);
+        counted
+            .as_ref()
+            .map_or_else(AgentTrafficSum::default, |agent| agent.traffic.sum())
     }
 
     fn credentials(&self) -> MutexGuard<'_, Vec<Credential>> {

@@ -46,7 +46,7 @@ mod stream;
 mod tls;
 mod upstream;
 
-pub use account::{BudgetScope, BudgetSpent, TrafficAccount};
+pub use account::{AgentTrafficSum, BudgetScope, BudgetSpent, TrafficAccount};
 pub use ask::{HostAnswer, HostApprover, HostQuestion};
 pub use audit::{EgressDecision, EgressEntry, EgressMethod, EgressRecorder, LogRecorder};
 pub use book::{BookError, LineProblem, RuleBook, RuleEffect, WrittenRule};

@@ -61,6 +61,7 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /usage - what you and this conversation used today
 /model [name] - which model answers here, or let another one
 /agent [name] - which agent answers here, or let another one
+/mode [name] - how another agent than ours works here: plan, ask, edit, as it offers it
 /files [folder], /sandbox, /egress - what is in the workspace, where commands run, what they reach
 /memory - what I remember of you, or of this group; /memory remove <text> forgets an entry
 /skills - what I know how to do; /<skill> has me do it

@@ -300,6 +300,7 @@ impl HistoryRows {
             "DELETE FROM todo_lists WHERE conversation = ?",
             "DELETE FROM conversation_agents WHERE conversation = ?",
             "DELETE FROM agent_sessions WHERE conversation = ?",
+            "DELETE FROM agent_settings WHERE conversation = ?",
             "DELETE FROM conversation_people WHERE conversation = ?",
         ]
         .map(|sql| SqlStatement::new(sql).bind(conversation.as_str()));

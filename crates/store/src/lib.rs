@@ -39,7 +39,9 @@ pub use activity::{
     MessageActivity, RunningTurn, SpendingGroup, SpentSum,
 };
 pub use adapter_state::AccountState;
-pub use agents::{AgentSessionRows, ConversationAgents};
+pub use agents::{
+    AgentSessionRows, AgentSettingKind, AgentSettingRows, AgentSettings, ConversationAgents,
+};
 pub use approvals::{
     AnswerOutcome, ApprovalRequest, ApprovalRows, ApprovalScope, GivenAnswer, NewRequest,
     PromptNotice, RequestReply, RequestState, StoredSubject,

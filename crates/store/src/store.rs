@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ActivityRows, AgentSessionRows, ApprovalRows, BrowserChatRows,
+    AccountState, ActivityRows, AgentSessionRows, AgentSettingRows, ApprovalRows, BrowserChatRows,
     ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HeldLease,
     HistoryRows, InboxRows, LeaseRows, LookBackRows, MemoryRows, MoveDirection, MoveError,
     MovedTable, OpenError, PostgresAddress, ProcessRows, SandboxLedger, ScheduledJobs, SessionRows,
@@ -147,6 +147,11 @@ impl Store {
     /// What agents of others call their sessions.
     pub fn agent_sessions(&self) -> AgentSessionRows {
         AgentSessionRows::new(self.database.clone())
+    }
+
+    /// Modes and models of such agents that somebody chose.
+    pub fn agent_settings(&self) -> AgentSettingRows {
+        AgentSettingRows::new(self.database.clone())
     }
 
     /// What was said before conversations started afresh.

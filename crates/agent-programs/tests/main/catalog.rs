@@ -48,7 +48,7 @@ fn the_key_is_in_nothing_that_goes_inside() {
             assert!(placeholder.starts_with("hermetic-placeholder-"));
             assert!(program.hosts.contains(&credential.host));
         }
-        assert_eq!(program.mounts.len(), 1 + usize::from(preset.needs_node));
+        assert_eq!(program.mounts.len(), 1 + usize::from(preset.needs_node()));
         for mount in &program.mounts {
             assert!(mount.inside.starts_with("/agents") && mount.outside.ends_with("tree"));
         }

@@ -1,11 +1,14 @@
 //! What is in the folder after whatever happened.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 
-use hermetic_agent_programs::{AgentPreset, FetchError, InstallError, NpmClient, install, remove};
+use hermetic_agent_programs::{
+    AgentPreset, FetchError, InstallError, PackageClient, install, remove,
+};
 
 use crate::{Lab, PROGRAM, small_lock, small_preset};
 
@@ -117,7 +120,7 @@ fn what_went_wrong_is_said_with_a_remedy() {
     let why = lab.install(&full).unwrap_err();
     assert!(matches!(why, InstallError::Fetch(FetchError::DiskFull)));
     assert!(why.remedy().contains("make room"));
-    let none = NpmClient::new(&lab.path("no-such-npm"));
+    let none = PackageClient::new(&lab.path("no-such-npm"));
     let why = lab.install(&none).unwrap_err();
     assert!(matches!(why, InstallError::Fetch(FetchError::NoNpm)));
     assert!(why.remedy().contains("apt install npm"));
@@ -156,4 +159,34 @@ fn npm_sees_little_of_our_environment() {
     assert!(words.contains("npm_config_ignore_scripts=true"), "{words}");
     // Every test process has this one.
     assert!(!words.contains("CARGO_MANIFEST_DIR"), "{words}");
+}
+
+/// A sandbox that is older than two updates still sees the tree it began with.
+#[test]
+fn while_a_gateway_runs_no_tree_is_taken_from_under_a_sandbox() {
+    let lab = Lab::new();
+    lab.install(&lab.npm_with("one")).unwrap();
+    let seen = fs::File::open(lab.folder().tree("small")).unwrap();
+    let preset = small_preset(&small_lock("sha512-x"));
+    for words in ["two", "three", "four"] {
+        let npm = lab.npm_with(words);
+        install(&lab.folder().in_use(), &preset, None, &npm, &mut |_| ()).unwrap();
+    }
+    let program = format!("/proc/self/fd/{}/{PROGRAM}", seen.as_raw_fd());
+    assert_eq!(fs::read_to_string(&program).unwrap(), "one\n");
+    assert_eq!(lab.words(), "four\n");
+    assert_eq!(
+        lab.names(),
+        [
+            ".previous-small",
+            ".previous-small.2",
+            ".previous-small.3",
+            "lock",
+            "small"
+        ]
+    );
+    // Once nobody looks, one is enough.
+    lab.install(&lab.npm_with("five")).unwrap();
+    assert_eq!(lab.names(), [".previous-small", "lock", "small"]);
+    assert!(fs::read_to_string(&program).is_err());
 }

@@ -8,6 +8,7 @@
 
 mod catalog;
 mod folder;
+mod python_index;
 mod registry;
 
 use std::fs;
@@ -15,8 +16,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use hermetic_agent_programs::{
-    AgentFolder, AgentPreset, InstallError, InstalledAgent, NpmClient, PackageSource, PresetKey,
-    RequiredKeys, install,
+    AgentFolder, AgentPreset, InstallError, InstalledAgent, Interpreter, PackageClient,
+    PackageRegistry, PackageSource, PresetKey, RequiredKeys, install,
 };
 use tempfile::TempDir;
 
@@ -44,20 +45,20 @@ impl Lab {
     }
 
     /// An npm that does this in the folder it is started in.
-    pub(crate) fn npm(&self, name: &str, script: &str) -> NpmClient {
+    pub(crate) fn npm(&self, name: &str, script: &str) -> PackageClient {
         let path = self.path(name);
         fs::write(&path, format!("#!/bin/sh\nset -e\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        NpmClient::new(&path)
+        PackageClient::new(&path)
     }
 
     /// One that fetches a file with these words.
-    pub(crate) fn npm_with(&self, words: &str) -> NpmClient {
+    pub(crate) fn npm_with(&self, words: &str) -> PackageClient {
         let script = format!("mkdir -p node_modules/small; echo '{words}' > {PROGRAM}");
         self.npm(&format!("npm-{words}"), &script)
     }
 
-    pub(crate) fn install(&self, npm: &NpmClient) -> Result<InstalledAgent, InstallError> {
+    pub(crate) fn install(&self, npm: &PackageClient) -> Result<InstalledAgent, InstallError> {
         let preset = small_preset(&small_lock("sha512-x"));
         install(&self.folder(), &preset, None, npm, &mut |_| ())
     }
@@ -92,6 +93,7 @@ pub(crate) fn small_preset(lock: &str) -> AgentPreset {
         name: "small",
         title: "Small",
         source: PackageSource {
+            registry: PackageRegistry::Npm,
             package: "small",
             version: "1.0.0",
             lock: Box::leak(lock.to_owned().into_boxed_str()),
@@ -99,7 +101,7 @@ pub(crate) fn small_preset(lock: &str) -> AgentPreset {
         },
         megabytes: 1,
         program: PROGRAM,
-        needs_node: false,
+        interpreter: Interpreter::Itself,
         arguments: &[],
         variables: &[],
         files: &[],

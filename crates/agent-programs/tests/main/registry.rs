@@ -9,7 +9,7 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hermetic_agent_programs::{FetchError, InstallError, NpmClient, install};
+use hermetic_agent_programs::{FetchError, InstallError, PackageClient, install};
 use sha2::{Digest as _, Sha512};
 
 use crate::{Lab, small_lock, small_preset};
@@ -96,7 +96,7 @@ fn nothing_of_a_package_runs_when_it_is_installed() {
     let lab = Lab::new();
     let mark = lab.path("mark");
     let registry = Registry::serve(&lab.path("scratch"), &mark);
-    let npm = NpmClient::new(Path::new("npm")).at(&registry.address);
+    let npm = PackageClient::new(Path::new("npm")).at(&registry.address);
     let preset = small_preset(&small_lock(&registry.integrity));
     for version in [None, Some("1.0.0")] {
         let installed = install(&lab.folder(), &preset, version, &npm, &mut |_| ()).unwrap();
@@ -125,7 +125,7 @@ fn what_is_not_what_was_locked_is_not_installed() {
     let lab = Lab::new();
     lab.install(&lab.npm_with("one")).unwrap();
     let registry = Registry::serve(&lab.path("scratch"), &lab.path("mark"));
-    let npm = NpmClient::new(Path::new("npm")).at(&registry.address);
+    let npm = PackageClient::new(Path::new("npm")).at(&registry.address);
     let other = format!("sha512-{}", STANDARD.encode(Sha512::digest("other")));
     let preset = small_preset(&small_lock(&other));
     let why = install(&lab.folder(), &preset, None, &npm, &mut |_| ()).unwrap_err();

@@ -1,6 +1,8 @@
 //! Somebody else's agent answers: a real program, which does what its prompt says.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use hermetic_testkit::acp::agent_command;
@@ -319,4 +321,232 @@ async fn in_a_real_sandbox_an_agent_works_remembers_and_is_held() {
         }
     }
     panic!("{left}");
+}
+
+#[tokio::test]
+async fn modes_and_models_are_chosen_from_the_chat() {
+    let mut lab = lab().await;
+    let before = lab.ask(ALICE, "/model").await;
+    assert!(
+        before.contains("tells its models when it starts"),
+        "{before}"
+    );
+    lab.ask(ALICE, "say hi").await;
+    let models = lab.ask(ALICE, "/model").await;
+    assert!(
+        models.contains("here: m0") && models.contains("/model m39 - Model 39"),
+        "{models}"
+    );
+    let modes = lab.ask(ALICE, "/mode").await;
+    assert!(
+        modes.contains("here: ask") && modes.contains("/mode free - Free"),
+        "{modes}"
+    );
+    let refused = lab.ask(BOB, "/mode free").await;
+    assert!(
+        refused.contains("Only somebody who may approve"),
+        "{refused}"
+    );
+    let refused = lab.ask(ALICE, "/model m40").await;
+    assert!(
+        refused.contains("does not offer the model m40"),
+        "{refused}"
+    );
+    let chosen = lab.ask(ALICE, "/model model 39").await;
+    assert!(chosen.contains("has the model m39"), "{chosen}");
+    lab.ask(ALICE, "/mode free").await;
+    assert_eq!(lab.ask(ALICE, "setting model").await, "model: m39");
+    assert_eq!(lab.ask(ALICE, "setting mode").await, "mode: free");
+    // For one conversation, and over a restart.
+    assert_eq!(lab.ask(BOB, "setting mode").await, "mode: as it was");
+    lab.restart().await;
+    let listed = lab.ask(ALICE, "/mode").await;
+    assert!(listed.contains("chosen: free"), "{listed}");
+    assert_eq!(lab.ask(ALICE, "setting model").await, "model: m39");
+    // What the agent does not take stands before its answer, once.
+    lab.ask(ALICE, "/model m13").await;
+    let told = lab.ask(ALICE, "say on").await;
+    assert!(
+        told.contains("did not take the model m13") && told.ends_with("on"),
+        "{told}"
+    );
+    assert_eq!(lab.ask(ALICE, "say on").await, "on");
+    let ours = lab.ask(ALICE, "/agent hermetic").await;
+    assert!(ours.contains("hermetic answers"), "{ours}");
+    let modes = lab.ask(ALICE, "/mode").await;
+    assert!(modes.contains("has no modes"), "{modes}");
+}
+
+/// What is said into a running turn waits for the agent; where the budget is reached meanwhile, it is a message
+/// of its own, which is told so. Nothing of it is lost.
+#[tokio::test]
+async fn words_into_a_running_turn_are_answered_or_told_that_the_budget_is_reached() {
+    for (tokens, answered) in [(100_000, true), (700, false)] {
+        let more = format!(
+            "budgets: {{conversation: {{tokens: {tokens}}}}}\ndisplay: {{busy_input_mode: steer}}\n"
+        );
+        let lab = builder(&["--usage"], "").config(&more).start().await;
+        lab.says(ALICE, "ask go on");
+        lab.replies(ALICE, 1).await;
+        lab.says(ALICE, "say and another");
+        // Another conversation's answer comes after it was taken in.
+        lab.ask(BOB, "/status").await;
+        lab.chat().presses(ALICE, ALICE, "Allow once");
+        let said = move |record: &hermetic_testkit::chat::Record| {
+            let messages = record.messages_in(&ALICE.into());
+            let has = |words: &str| messages.iter().any(|one| one.text().contains(words));
+            match answered {
+                true => has("and another"),
+                false => has("it was yes") && has("budget of this conversation"),
+            }
+        };
+        lab.chat().wait_for("both answers", said).await;
+        let replies = lab.replies(ALICE, 2).await;
+        assert_eq!(
+            replies.iter().any(|one| one.contains("budget of")),
+            !answered,
+            "{replies:?}"
+        );
+    }
+}
+
+/// Whatever an agent is at when the gateway is killed, its message is answered or said to be cut, and the next
+/// one is.
+#[tokio::test]
+async fn a_kill_at_each_step_loses_nothing() {
+    let mut lab = lab().await;
+    lab.ask(ALICE, "remember the milk").await;
+    for step in ["say at once", "tool ls", "ask go on", "work hard", "wait"] {
+        lab.says(ALICE, step);
+        match step {
+            "ask go on" => {
+                let asked = |record: &hermetic_testkit::chat::Record| {
+                    let messages = record.messages_in(&ALICE.into());
+                    messages.iter().any(|one| one.text().contains("❓"))
+                };
+                lab.chat().wait_for("the question", asked).await;
+            }
+            "work hard" => until_at_work(&lab).await,
+            // As it comes: killed before, in or after the start of the agent and its answer.
+            _ => {}
+        }
+        lab.crash_and_start().await;
+        // Nothing that was begun holds up what is said next.
+        lab.says(ALICE, "/stop");
+        let words = format!("say after {step}");
+        lab.says(ALICE, &words);
+        let answer = format!("after {step}");
+        let answered = move |record: &hermetic_testkit::chat::Record| {
+            let messages = record.messages_in(&ALICE.into());
+            messages.iter().any(|one| one.text().ends_with(&answer))
+        };
+        lab.chat()
+            .wait_for("an answer after the kill", answered)
+            .await;
+    }
+    lab.says(ALICE, "recall");
+    let remembered = |record: &hermetic_testkit::chat::Record| {
+        let messages = record.messages_in(&ALICE.into());
+        messages
+            .iter()
+            .any(|one| one.text().contains("I remember: the milk"))
+    };
+    lab.chat().wait_for("what it remembers", remembered).await;
+}
+
+#[tokio::test]
+async fn two_messages_at_once_are_two_prompts_one_after_the_other() {
+    let lab = builder(&[], "")
+        .config("display: {busy_input_mode: queue}\n")
+        .start()
+        .await;
+    for words in ["say one", "say two", "say three"] {
+        lab.says(ALICE, words);
+    }
+    let replies = lab.replies(ALICE, 3).await;
+    assert_eq!(replies, ["one", "two", "three"]);
+}
+
+/// An agent that tells of no usage is counted by what leaves for its model, and stopped in the middle of a turn.
+#[tokio::test]
+async fn what_an_agent_does_not_tell_is_counted_at_the_proxy_and_bounded() {
+    let test = "what_an_agent_does_not_tell_is_counted_at_the_proxy_and_bounded";
+    if !has_sandboxes(test).await {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            // All of it, or its end is a reset.
+            let mut seen = Vec::new();
+            let mut piece = [0; 65536];
+            while let Ok(read @ 1..) = stream.read(&mut piece) {
+                seen.extend_from_slice(&piece[..read]);
+                if seen.ends_with(b"xxx") || seen.len() > 40_000 {
+                    break;
+                }
+            }
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    let hosts = format!(", hosts: ['localhost:{port} in 127.0.0.0/8,::1/128']");
+    let lab = builder(&[], &hosts).configured_backends();
+    let lab = lab
+        .config("budgets: {conversation: {tokens: 12000}}\n")
+        .start()
+        .await;
+    let url = format!("http://localhost:{port}/");
+    let told = lab.ask(ALICE, &format!("post 1 4000 {url}")).await;
+    assert_eq!(told, "posted");
+    let usage = lab.ask(ALICE, "/usage").await;
+    let line = usage
+        .lines()
+        .find(|line| line.contains("this conversation"));
+    let line = line.unwrap();
+    let tokens = line
+        .split(", ")
+        .find(|part| part.contains("tokens"))
+        .unwrap();
+    let tokens: u64 = tokens.split(' ').next().unwrap().parse().unwrap();
+    assert!((1000..2000).contains(&tokens), "{usage}");
+    // It goes on for minutes, if nobody stops it.
+    let stopped = lab.ask(ALICE, &format!("post 2000 16000 {url}")).await;
+    assert!(stopped.contains("budget of this conversation"), "{stopped}");
+    let refused = lab.ask(ALICE, "say more").await;
+    assert!(refused.contains("budget of this conversation"), "{refused}");
+}
+
+/// Nothing of an agent keeps its sandbox: it goes with it, and comes back by loading its session.
+#[tokio::test]
+async fn an_idle_agent_goes_with_its_sandbox_and_comes_back() {
+    let test = "an_idle_agent_goes_with_its_sandbox_and_comes_back";
+    if !hermetic_testkit::long() {
+        eprintln!("SKIP: {test}: a minute, for `cargo xtask test --long`");
+        return;
+    }
+    if !has_sandboxes(test).await {
+        return;
+    }
+    let config = "gateway: {sandbox_lifetime: 1}\nterminal: {container_persistent: true}\n";
+    let lab = builder(&[], "").configured_backends().config(config);
+    let lab = lab.start().await;
+    lab.ask(ALICE, "remember the milk").await;
+    let let_go = async {
+        while !lab
+            .ask(ALICE, "/sandbox")
+            .await
+            .contains("stopped; its files are kept")
+        {
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    timeout(PATIENCE, let_go)
+        .await
+        .expect("the sandbox is let go");
+    assert_eq!(lab.ask(ALICE, "recall").await, "I remember: the milk");
+    let started = lab.audit("command");
+    let starts = started.lines().filter(|line| line.contains("python3"));
+    assert_eq!(starts.count(), 2);
 }

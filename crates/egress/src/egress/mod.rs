@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use hermetic_types::ConversationKey;
 
+use crate::account::AgentTrafficSum;
 use crate::book::{BookError, FileStamp, RuleBook, WrittenRule};
 use crate::client::roots;
 use crate::conversation::{ConversationEgress, RefusedHost, loss_rule};
@@ -170,6 +171,8 @@ impl Egress {
         if let Some(budget) = self.outgoing.get() {
             conversation.bound_outgoing(Arc::clone(budget));
         }
+        let agent = state.agents.get(key).map(String::as_str);
+        conversation.count_for(self.counted_agent(agent));
         state
             .known
             // Weak: what holds it are its connections and its sandbox, and with them it goes.
@@ -318,6 +321,7 @@ impl Egress {
             // the one before it.
             known.set_credentials(self.counted_credentials(&mut state, key));
             known.set_rules(self.compile(&state, key));
+            known.count_for(self.counted_agent(agent));
         }
         drop(state);
         let grants = self.grants_for(key, agent);
@@ -327,6 +331,19 @@ impl Egress {
             Some((variable, grant.credential.placeholder().to_owned()))
         })
         .collect()
+    }
+
+    /// What went to the hosts of the agent that answers in a conversation, since it was chosen there.
+    pub fn agent_traffic(&self, key: &ConversationKey) -> AgentTrafficSum {
+        let known = self.state().known.get(key).and_then(Weak::upgrade);
+        known.map_or_else(AgentTrafficSum::default, |known| known.agent_traffic())
+    }
+
+    /// The hosts of an agent, for counting. They were compiled when the gateway started.
+    fn counted_agent<'a>(&self, agent: Option<&'a str>) -> Option<(&'a str, CompiledRules)> {
+        let name = agent?;
+        let rules = CompiledRules::compile(self.written.agents.get(name)?).ok()?;
+        Some((name, rules))
     }
 
     /// The grants of a conversation in which this agent answers.

@@ -359,6 +359,7 @@ impl Proxy {
             Arc::clone(&self.0.recorder),
             entry,
             (Arc::clone(conversation.account()), conversation.outgoing()),
+            conversation.agent_traffic_to(&admitted.target),
         )
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_acp::{
-    AgentBounds, AgentProgram, AgentPrograms, AgentSupervisor, PermissionAnswer, PermissionRequest,
-    ReportedTool,
+    AgentBounds, AgentProgram, AgentPrograms, AgentSupervisor, ModelTraffic, PermissionAnswer,
+    PermissionRequest, ReportedTool, SettingCommand,
 };
 use hermetic_agent::Agent;
 use hermetic_approvals::CommandApprovals;
 use hermetic_chat::{ChatReply, ReplyRule};
 use hermetic_redact::Redacted;
 use hermetic_session::PROXY_PORT;
-use hermetic_store::StoreError;
+use hermetic_store::{AgentSettingKind, AgentSettings, StoreError};
 use hermetic_types::{Boundary, ConversationKey, Platform};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +43,8 @@ pub struct AgentChoices {
 /// Whoever takes the next turn of a conversation.
 pub(crate) enum Answerer<'a> {
     Own(&'a Agent),
-    Sealed(Box<AgentProgram>),
+    /// Somebody else's, with what was chosen of it here.
+    Sealed(Box<AgentProgram>, AgentSettings),
     /// The one that was chosen cannot; why, in words for the person.
     Nobody(String),
 }
@@ -66,7 +67,10 @@ impl Gateway {
         };
         let ready = self.ready_program(message, &name);
         Ok(match ready {
-            Ok(program) => Answerer::Sealed(Box::new(program)),
+            Ok(program) => {
+                let chosen = self.store.agent_settings().of(conversation, &name).await?;
+                Answerer::Sealed(Box::new(program), chosen)
+            }
             Err(why) => Answerer::Nobody(format!(
                 "{why} Nothing was done. /agent {OWN_AGENT} has our own agent answer here."
             )),
@@ -166,6 +170,48 @@ impl Gateway {
             "From now on {} answers here. It does not know what was said to another; the files are the same.",
             now.as_deref().unwrap_or(OWN_AGENT)
         )))
+    }
+
+    /// Shows the mode or the model of the agent of somebody else's that answers here, or has it take another.
+    pub(crate) async fn agent_setting(
+        &self,
+        message: &AcceptedMessage,
+        agent: &str,
+        (kind, wanted): (AgentSettingKind, &str),
+    ) -> Result<Redacted<String>, CommandError> {
+        let rows = self.store.agent_settings();
+        let command = SettingCommand {
+            rows: &rows,
+            agents: &self.running_agents,
+            conversation: message.conversation(),
+            agent,
+            kind,
+        };
+        let text = match (wanted.is_empty(), message.may_answer()) {
+            (true, _) => command.list().await?,
+            (false, true) => command.choose(wanted).await?,
+            // A mode may ask less, and a model be dearer.
+            (false, false) => format!(
+                "Only somebody who may approve chooses that. /{} alone lists what there is.",
+                kind.name()
+            ),
+        };
+        Ok(self.redactor.redact(text))
+    }
+
+    /// `/mode`: those of somebody else's agent, where one answers.
+    pub(crate) async fn mode(
+        &self,
+        message: &AcceptedMessage,
+        wanted: &str,
+    ) -> Result<Redacted<String>, CommandError> {
+        let Some(agent) = self.agent_name(message).await? else {
+            return Ok(Redacted::constant(
+                "Our own agent answers here, and has no modes. /agent lists others.",
+            ));
+        };
+        self.agent_setting(message, &agent, (AgentSettingKind::Mode, wanted))
+            .await
     }
 
     async fn agent_list(&self, message: &AcceptedMessage) -> Result<String, StoreError> {
@@ -273,5 +319,18 @@ impl AgentSupervisor for TurnSupervisor<'_> {
 
     fn look_out(&self) -> BoxFuture<'_, ()> {
         self.tell_refused().boxed()
+    }
+
+    fn model_traffic(&self) -> ModelTraffic {
+        let conversation = self.message.conversation();
+        let Some(egress) = self.gateway.sandboxes.egress_of(conversation) else {
+            return ModelTraffic::default();
+        };
+        let seen = egress.agent_traffic(conversation);
+        ModelTraffic {
+            requests: seen.requests,
+            bytes_up: seen.bytes_up,
+            bytes_down: seen.bytes_down,
+        }
     }
 }

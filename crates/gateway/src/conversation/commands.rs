@@ -75,6 +75,7 @@ impl Gateway {
             }
             ChatCommand::Usage => self.usage(message).await?,
             ChatCommand::Model(wanted) => self.model(message, wanted).await?,
+            ChatCommand::Mode(wanted) => self.mode(message, wanted).await?,
             ChatCommand::Agent(wanted) => self.choose_agent(message, wanted).await?,
             ChatCommand::Compact => self.compact(message, control).await?,
             ChatCommand::Undo => self.undo(message).await?,

@@ -3,7 +3,7 @@
 use hermetic_agent::Agent;
 use hermetic_egress::RuleMode;
 use hermetic_redact::Redacted;
-use hermetic_store::{LedgerState, StoreError};
+use hermetic_store::{AgentSettingKind, LedgerState, StoreError};
 use hermetic_types::{Boundary, ConversationKey};
 use hermetic_warden::protocol::{FileKind, FolderEntry, PathAt};
 
@@ -146,6 +146,10 @@ impl Gateway {
         wanted: &str,
     ) -> Result<Redacted<String>, CommandError> {
         let conversation = message.conversation();
+        if let Some(agent) = self.agent_name(message).await? {
+            let chosen = (AgentSettingKind::Model, wanted);
+            return self.agent_setting(message, &agent, chosen).await;
+        }
         let rows = self.store.conversation_models();
         if wanted.is_empty() {
             let here = self.agent_of(conversation).await?.model_name();

@@ -9,7 +9,7 @@ use hermetic_agent::{
 };
 use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_redact::Redacted;
-use hermetic_store::{MessageEnd, MessageRow, StoreError};
+use hermetic_store::{AgentSettings, MessageEnd, MessageRow, StoreError};
 use hermetic_tools::TerminalTool;
 use hermetic_types::{Boundary, RunId};
 
@@ -221,14 +221,14 @@ impl TurnSession<'_> {
         };
         let own_agent = match &answerer {
             Answerer::Own(agent) => Some(*agent),
-            Answerer::Sealed(_) | Answerer::Nobody(_) => None,
+            Answerer::Sealed(..) | Answerer::Nobody(_) => None,
         };
         let supervisor = TurnSupervisor::new(self.gateway, self.message, &self.asker);
         let (sealed, absent);
         let agent: &dyn TurnTaker = match answerer {
             Answerer::Own(agent) => agent,
-            Answerer::Sealed(program) => {
-                sealed = self.sealed(*program, &supervisor);
+            Answerer::Sealed(program, chosen) => {
+                sealed = self.sealed((*program, chosen), &supervisor);
                 self.keep_before(&sealed.program.name, control).await?;
                 &sealed
             }
@@ -304,7 +304,7 @@ impl TurnSession<'_> {
 
     fn sealed<'b>(
         &'b self,
-        program: AgentProgram,
+        (program, chosen): (AgentProgram, AgentSettings),
         supervisor: &'b TurnSupervisor<'b>,
     ) -> SealedAgent<'b> {
         let agents = &self.gateway.agents;
@@ -318,6 +318,7 @@ impl TurnSession<'_> {
             redactor: &self.gateway.redactor,
             shows_thoughts: agents.shows_thoughts,
             bounds: agents.bounds,
+            chosen,
         }
     }
 

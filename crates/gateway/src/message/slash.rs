@@ -19,6 +19,8 @@ pub(crate) enum ChatCommand {
     Model(String),
     /// Who answers here, and who shall.
     Agent(String),
+    /// Shows or chooses a mode of somebody else's agent.
+    Mode(String),
     /// Summarises what was said; `/compress` is another name for it, as in Hermes.
     Compact,
     /// Takes the last turn back.
@@ -195,6 +197,11 @@ pub const COMMANDS: &[CommandDescription] = {
             ),
         ),
         command(
+            "mode",
+            "How another agent works here",
+            takes("name", "A mode of the agent, or default", &["default"]),
+        ),
+        command(
             "memory",
             "What I remember of you, or of this group",
             takes(
@@ -256,6 +263,7 @@ impl ChatCommand {
             "usage" => Self::Usage,
             "model" => Self::Model(rest.to_owned()),
             "agent" => Self::Agent(rest.to_owned()),
+            "mode" => Self::Mode(rest.to_owned()),
             "compact" | "compress" => Self::Compact,
             "undo" => Self::Undo,
             "retry" => Self::Retry,
@@ -319,6 +327,7 @@ impl ChatCommand {
             Self::Usage => "usage",
             Self::Model(_) => "model",
             Self::Agent(_) => "agent",
+            Self::Mode(_) => "mode",
             Self::Compact => "compact",
             Self::Undo => "undo",
             Self::Retry => "retry",

@@ -30,8 +30,13 @@ impl Gateway {
         &self,
         message: &AcceptedMessage,
     ) -> Result<Redacted<String>, StoreError> {
-        let agent = self.agent_of(message.conversation()).await?;
-        let mut text = format!("model: {}\n", agent.model_name());
+        let mut text = match self.agent_name(message).await? {
+            Some(agent) => format!("agent: {agent}\n"),
+            None => {
+                let agent = self.agent_of(message.conversation()).await?;
+                format!("model: {}\n", agent.model_name())
+            }
+        };
         let yours = SpendingScope::Person(person(message));
         let here = SpendingScope::Conversation(message.conversation().to_string());
         for (whose, scope) in [("you, today", yours), ("this conversation, today", here)] {

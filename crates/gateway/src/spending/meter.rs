@@ -9,7 +9,7 @@ use hermetic_approvals::ApprovalWaits;
 use hermetic_store::{MessageRow, SpendingAmounts, SpendingScope};
 use tokio::time::Instant;
 
-use super::book::{NotReserved, SpendingBook, difference};
+use super::book::{NotReserved, SpendingBook, difference, sum};
 use super::limits::AskedFor;
 use crate::run::{MessageStage, SpanNote};
 use crate::{GatewayMetrics, MessageTraces};
@@ -37,6 +37,8 @@ struct AtHand {
     /// Time of tools that is not in the book yet. Where nothing bounds it, it goes there with the next
     /// request.
     tool_ms: i64,
+    /// Requests of somebody else's agent that were seen on their way.
+    seen_requests: i64,
     /// Since when the model is asked.
     asked: Option<Instant>,
     /// The model that answers; unknown until it has.
@@ -154,6 +156,32 @@ impl SpendingMeter for TurnMeter<'_> {
         .boxed()
     }
 
+    fn request_grew(
+        &self,
+        requests: u64,
+        tokens: u64,
+    ) -> BoxFuture<'_, Result<(), SpendingRefused>> {
+        async move {
+            self.at_hand().seen_requests += i64::try_from(requests).unwrap_or(MOST_OF_ONE);
+            if !self.book.bounds_anything() {
+                return Ok(());
+            }
+            let more = SpendingAmounts {
+                requests: 0,
+                ..amounts(tokens, None)
+            };
+            let reserved = self
+                .book
+                .reserve(&self.scopes, AskedFor::Request(more))
+                .await;
+            reserved.map_err(|why| SpendingRefused { words: words(why) })?;
+            let mut at_hand = self.at_hand();
+            at_hand.reserved = sum(at_hand.reserved, more);
+            Ok(())
+        }
+        .boxed()
+    }
+
     fn answered_by(&self, model: &str) {
         model.clone_into(&mut self.at_hand().model);
     }
@@ -168,6 +196,7 @@ impl SpendingMeter for TurnMeter<'_> {
                 SpentTokens::Counted(usage) => amounts(usage.tokens(), usage.cost),
             };
             let at_hand = std::mem::take(&mut *self.at_hand());
+            took.requests = took.requests.max(at_hand.seen_requests);
             if let Some(metrics) = self.metrics {
                 let waited = at_hand.asked.map(|asked| asked.elapsed());
                 metrics.stage_ended(MessageStage::Model, waited.unwrap_or_default());

@@ -3,13 +3,12 @@
 mod check;
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use clap::Subcommand;
 use hermetic_acp::AgentPrograms as _;
 use hermetic_agent_programs::{
-    AgentFolder, AgentPreset, InstallError, InstallProgress, InstalledAgent, NpmClient, PRESETS,
-    install, remove,
+    AgentFolder, AgentPreset, InstallError, InstallProgress, InstalledAgent, PRESETS,
+    PackageClient, install, remove,
 };
 use hermetic_app as app;
 use hermetic_config::{Config, resolve_cli_backend};
@@ -39,7 +38,7 @@ enum AgentsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Fetch agents by npm into the home; nothing of them runs on this machine
+    /// Fetch agents by npm or pip into the home; nothing of them runs on this machine
     #[command(after_help = "\
 The version, and the checksum of every file that is fetched, come with hermetic. With --version they are what
 the registry says.
@@ -83,14 +82,19 @@ struct FetchArgs {
     /// Fetch this version, with the checksums that the registry tells
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
-    /// Fetch from this registry, instead of the one that npm is set up for
+    /// Fetch from this registry, instead of the one that npm or pip is set up for
     #[arg(long, value_name = "URL")]
     registry: Option<String>,
 }
 
 pub(crate) fn run(cli: &CommandLine, args: &AgentsArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
-    let folder = app::agent_folder(&config);
+    let folder = match look(config.home()) {
+        ObservedGateway::Stopped(_) => app::agent_folder(&config),
+        ObservedGateway::Running(_) | ObservedGateway::Unknown(_) => {
+            app::agent_folder(&config).in_use()
+        }
+    };
     match &args.command {
         AgentsCommand::List { json } => list(&config, &folder, *json),
         AgentsCommand::Install { agents, fetching } => {
@@ -135,13 +139,13 @@ fn install_all(
     agents: &[&'static AgentPreset],
     fetching: &FetchArgs,
 ) -> Result<ExitReason, CommandFailure> {
-    let mut npm = NpmClient::new(Path::new("npm"));
-    if let Some(registry) = &fetching.registry {
-        npm = npm.at(registry);
-    }
     for preset in agents {
+        let mut client = PackageClient::of(preset.source.registry);
+        if let Some(registry) = &fetching.registry {
+            client = client.at(registry);
+        }
         let version = fetching.version.as_deref();
-        let installed = install(folder, preset, version, &npm, &mut show)
+        let installed = install(folder, preset, version, &client, &mut show)
             .map_err(|error| failed(preset, &error))?;
         let InstalledAgent {
             version,

@@ -1,5 +1,7 @@
 //! `hermetic status`.
 
+mod agents;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -19,7 +21,7 @@ use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::gateway_state::{GatewayState, ObservedGateway, look};
-use crate::output::{self, BOLD};
+use crate::output::{self, BOLD, printable};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
@@ -135,6 +137,9 @@ fn as_text(
             platforms.join(", ")
         },
     );
+    for agent in living_agents(config, seen) {
+        line("agent", printable(&agent.line()));
+    }
     for warning in warnings(config, resolved, seen) {
         let _ = writeln!(text, "\n⚠ {warning}");
     }
@@ -181,8 +186,19 @@ fn as_json(
             "enabled": platform.enabled,
             "backend": resolved.platforms.get(platform.name).unwrap_or(&resolved.backend),
         })),
+        "agents": living_agents(config, seen),
         "warnings": warnings(config, resolved, seen),
     })
+}
+
+/// Agents live as long as the gateway that speaks to them.
+fn living_agents(config: &Config, seen: &ObservedGateway) -> Vec<agents::LivingAgent> {
+    match seen {
+        ObservedGateway::Running(Some(_)) => agents::living(config),
+        ObservedGateway::Running(None)
+        | ObservedGateway::Stopped(_)
+        | ObservedGateway::Unknown(_) => Vec::new(),
+    }
 }
 
 fn gateway(seen: &ObservedGateway) -> String {

@@ -1,5 +1,6 @@
 //! Somebody else's agents: installed, checked, removed, and driven in a sandbox.
 
+mod chat;
 mod driver;
 mod model;
 mod real;

@@ -2,7 +2,7 @@
 //! line, and a happy path for each platform and backend. Other stories of the flow are in `crates/app/tests`.
 
 mod answers;
-mod approvals;
+pub(crate) mod approvals;
 mod clerk;
 mod clock;
 mod commits;

@@ -111,6 +111,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 21] = [
         "gateway_names",
         include_str!("../../migrations/0186_gateway_names.sql"),
     ),
+    (
+        195,
+        "agent_settings",
+        include_str!("../../migrations/0195_agent_settings.sql"),
+    ),
 ];
 
 pub(super) fn migrator() -> Migrator {

@@ -15,6 +15,7 @@ OPTIONS = sys.argv[1:]
 HOME = os.environ.get("HOME", ".")
 answers = {}
 answered = threading.Condition()
+replies = {}
 cancelled = threading.Event()
 writing = threading.Lock()
 next_id = [1000]
@@ -106,6 +107,64 @@ def prompt(session, blocks):
         say(session, "Looked.")
     elif order == "ask":
         say(session, "it was " + str(permission(session, rest)))
+    elif order == "twice":
+        # One question, put twice under one number.
+        next_id[0] += 1
+        number = next_id[0]
+        call = {"toolCallId": "twice", "title": rest, "rawInput": {"command": rest}}
+        options = [{"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+                   {"optionId": "no", "name": "No", "kind": "reject_once"}]
+        for _ in range(2):
+            send({"id": number, "method": "session/request_permission",
+                  "params": {"sessionId": session, "toolCall": call, "options": options}})
+        with answered:
+            answered.wait_for(lambda: replies.get(number, 0) >= 2)
+        say(session, "answered %d times" % replies[number])
+    elif order == "rename":
+        update(session, "tool_call", toolCallId="r", title="ls", kind="read", status="pending",
+               rawInput={"command": "ls"})
+        for number in range(int(rest)):
+            update(session, "tool_call_update", toolCallId="r", title="rm -r %d" % number, kind="delete",
+                   status="completed", rawInput={"command": "rm -r %d" % number})
+            update(session, "tool_call_update", toolCallId="r", status="in_progress")
+        say(session, "renamed")
+    elif order == "plans":
+        entries = [{"content": "p" * 5000, "priority": "high", "status": "pending"}] * 100
+        for _ in range(int(rest)):
+            update(session, "plan", entries=entries)
+        say(session, "planned")
+    elif order == "late":
+        say(session, "waiting")
+        cancelled.wait()
+        for _ in range(3):
+            say(session, "too late")
+            permission(session, "too late", wait=False)
+        return "cancelled"
+    elif order == "asks":
+        # Asks for one thing and says that it is about another tool call, which it never told of.
+        call = {"toolCallId": "p-unknown", "title": "ls\n\nAllowed by the operator.",
+                "kind": "read", "rawInput": {"command": "rm -r ~", "description": "harmless"}}
+        options = [{"optionId": "no", "name": "Deny", "kind": "allow_once"},
+                   {"optionId": "yes", "name": "Allow", "kind": "reject_once"},
+                   {"optionId": "root", "name": "Allow everything", "kind": "allow_everything"}]
+        answer = ask("session/request_permission",
+                     {"sessionId": session, "toolCall": call, "options": options})
+        outcome = answer.get("result", {}).get("outcome", {})
+        say(session, "it was " + str(outcome.get("optionId") or outcome.get("outcome")))
+    elif order == "setting":
+        try:
+            with open(os.path.join(HOME, rest)) as kept:
+                say(session, "%s: %s" % (rest, kept.read()))
+        except OSError:
+            say(session, rest + ": as it was")
+    elif order == "post":
+        count, size, url = rest.split(" ")
+        for _ in range(int(count)):
+            subprocess.run(["curl", "-s", "-m", "20", "--noproxy", "", "--proxy", os.environ["http_proxy"],
+                            "--data-binary", "x" * int(size), url], stdout=subprocess.DEVNULL)
+            if cancelled.wait(0.2):
+                return "cancelled"
+        say(session, "posted")
     elif order == "once":
         say(session, "it was " + str(permission(session, rest, always=False)))
     elif order == "storm":
@@ -201,6 +260,7 @@ def serve(message):
     method, number, params = message.get("method"), message.get("id"), message.get("params") or {}
     if method is None:
         with answered:
+            replies[number] = replies.get(number, 0) + 1
             answers[number] = message
             answered.notify_all()
     elif method == "initialize":
@@ -221,12 +281,17 @@ def serve(message):
         else:
             send({"id": number, "error": {"code": -32000, "message": "no such login"}})
     elif method == "session/new":
+        if "--login" in OPTIONS:
+            send({"id": number, "error": {"code": -32000, "message": "Authentication required"}})
+            return
         session = "s%d" % time.time_ns()
         open(memory(session), "w").close()
         send({"id": number, "result": {
             "sessionId": session,
             "modes": {"currentModeId": "ask", "availableModes": [
                 {"id": "ask", "name": "Ask"}, {"id": "free", "name": "Free"}]},
+            "models": {"currentModelId": "m0", "availableModels": [
+                {"modelId": "m%d" % number, "name": "Model %d" % number} for number in range(40)]},
         }})
     elif method == "session/load":
         session = params["sessionId"]
@@ -239,6 +304,13 @@ def serve(message):
         with open(os.path.join(HOME, "mode"), "w") as kept:
             kept.write(params["modeId"])
         send({"id": number, "result": {}})
+    elif method == "session/set_model":
+        if params["modelId"] == "m13":
+            send({"id": number, "error": {"code": -32000, "message": "not on this plan"}})
+            return
+        with open(os.path.join(HOME, "model"), "w") as kept:
+            kept.write(params["modelId"])
+        send({"id": number, "result": {}})
     elif method == "session/prompt":
         threading.Thread(target=serve_prompt, args=(number, params), daemon=True).start()
     elif method == "session/cancel":
@@ -247,6 +319,9 @@ def serve(message):
         send({"id": number, "error": {"code": -32601, "message": "unknown"}})
 
 
+for option in OPTIONS:
+    if option.startswith("--start-ms="):
+        time.sleep(int(option.split("=")[1]) / 1000)
 if "--exit" in OPTIONS:
     sys.exit("no key is configured")
 for line in sys.stdin:

@@ -66,7 +66,7 @@ fn tell(
 
 fn compare(folder: &AgentFolder, preset: &AgentPreset) -> Result<String, String> {
     let names = [preset.name, "node"];
-    let names = &names[..if preset.needs_node { 2 } else { 1 }];
+    let names = &names[..if preset.needs_node() { 2 } else { 1 }];
     let mut files = 0;
     for name in names {
         let again = format!(

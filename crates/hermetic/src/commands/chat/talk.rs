@@ -8,6 +8,7 @@ use hermetic_agent::{
     AgentTurn, NoMeter, SteeringHandle, TurnAnswer, TurnEnding, TurnInput, TurnTaker, prompt,
 };
 use hermetic_gateway::{AgentTools, ConversationSandbox};
+use hermetic_store::AgentSettings;
 use hermetic_tools::{CommandRequest, TerminalOutcome};
 use hermetic_types::ConversationKey;
 use tokio::sync::mpsc;
@@ -251,6 +252,7 @@ impl<'a> TerminalTalk<'a> {
             redactor: &self.keyboard.redactor,
             shows_thoughts: self.keyboard.shows_thoughts,
             bounds: AgentBounds::default(),
+            chosen: AgentSettings::default(),
         });
         let agent: &dyn TurnTaker = match &sealed {
             Some(sealed) => sealed,

@@ -82,6 +82,10 @@ const IN_CHATS: &[(&str, &str)] = &[
     ("/egress", "/status says what can be reached."),
     ("/lift", "There are no budgets at the keyboard."),
     (
+        "/mode",
+        "Modes of another agent are chosen in chats, or by `mode` under agent.acp.",
+    ),
+    (
         "/agent",
         "`hermetic chat --agent NAME` has another agent answer.",
     ),

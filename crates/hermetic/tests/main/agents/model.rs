@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -16,6 +17,16 @@ use serde_json::{Value, json};
 use crate::probes::namespace::PUBLIC;
 
 pub(super) const DONE: &str = "The tool has run.";
+/// What a message begins with that has the model run the command it is set up with.
+pub(super) const RUN: &str = "Run the tool";
+/// The same, with one that takes minutes.
+pub(super) const SLEEP: &str = "Sleep for long";
+/// What a message begins with that has the model say whether it was shown an earlier one.
+pub(super) const BEFORE: &str = "What was before";
+pub(super) const REMEMBERED: &str = "The tool was run before.";
+pub(super) const SLEEP_MARK: &str = "time.sleep(987)";
+/// Some agents refuse a bare `sleep`.
+const SLEEP_COMMAND: &str = "python3 -c 'import time; time.sleep(987)'";
 
 /// What a client sent.
 #[derive(Clone, Debug)]
@@ -23,6 +34,21 @@ pub(super) struct Asked {
     pub(super) path: String,
     pub(super) head: String,
     pub(super) body: String,
+}
+
+impl Asked {
+    /// Whether a limit of a credential's (`POST /v1/messages`, `GET /v1/models/*`) lets this through.
+    pub(super) fn fits(&self, pattern: &str) -> bool {
+        let Some((method, pattern)) = pattern.split_once(' ') else {
+            return false;
+        };
+        let path = self.path.split('?').next().unwrap_or_default();
+        let fits = match pattern.strip_suffix('*') {
+            Some(start) => path.starts_with(start),
+            None => path == pattern,
+        };
+        fits && self.head.split(' ').next() == Some(method)
+    }
 }
 
 pub(super) struct Providers {
@@ -158,9 +184,51 @@ fn answer(asked: &Asked, command: &str) -> (&'static str, &'static str, String) 
     ("404 Not Found", "application/json", "{}".to_owned())
 }
 
+/// What the model does about a conversation.
+enum Step<'a> {
+    /// It has a command run, by this tool.
+    Call {
+        tool: String,
+        command: &'a str,
+    },
+    Says(&'static str),
+}
+
+/// By the last order of the person, and whether a tool has answered since. `result` is what marks the result of
+/// a tool on this wire.
+fn step<'a>(said: &Value, offered: &Value, (result, command): (&str, &'a str)) -> Step<'a> {
+    let said = said.to_string();
+    let order = [RUN, SLEEP, BEFORE].into_iter();
+    let order = order
+        .filter_map(|order| Some((said.rfind(order)?, order)))
+        .max();
+    let Some((at, order)) = order else {
+        return Step::Says("a title");
+    };
+    let has_run = said.rfind(result).is_some_and(|told| told > at);
+    let tool = shell(offered);
+    // What is asked beside the conversation, for a title or which model fits, has no tools.
+    if order == BEFORE && tool.is_some() {
+        return Step::Says(match said.contains(RUN) {
+            true => REMEMBERED,
+            false => "Nothing was.",
+        });
+    }
+    let tool = tool.filter(|_| !has_run);
+    match (order, tool) {
+        (SLEEP, Some(tool)) => Step::Call {
+            tool,
+            command: SLEEP_COMMAND,
+        },
+        (_, Some(tool)) => Step::Call { tool, command },
+        (_, None) if has_run => Step::Says(DONE),
+        (_, None) => Step::Says("a title"),
+    }
+}
+
 /// The name of the tool that runs commands, among those offered.
 fn shell(offered: &Value) -> Option<String> {
-    const NAMES: [&str; 3] = ["bash", "run_shell_command", "exec_command"];
+    const NAMES: [&str; 4] = ["bash", "run_shell_command", "exec_command", "terminal"];
     let mut names = Vec::new();
     for tool in offered.as_array().into_iter().flatten() {
         names.push(&tool["name"]);
@@ -173,6 +241,12 @@ fn shell(offered: &Value) -> Option<String> {
     known.next().map(str::to_owned)
 }
 
+/// Its own for each call and answer: an agent takes two of one name for one.
+fn fresh(prefix: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{prefix}{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 fn sse(events: &[Value]) -> String {
     let line = |event: &Value| {
         let kind = event["type"].as_str().unwrap_or_default();
@@ -182,24 +256,27 @@ fn sse(events: &[Value]) -> String {
 }
 
 fn anthropic(body: &Value, command: &str) -> (Value, String) {
-    let told = body["messages"].to_string().contains("tool_result");
+    let step = step(&body["messages"], &body["tools"], ("tool_result", command));
     let usage = json!({"input_tokens": 10, "output_tokens": 5});
-    let (block, delta, stop) = match shell(&body["tools"]).filter(|_| !told) {
-        Some(name) => {
+    let (block, delta, stop) = match &step {
+        Step::Call {
+            tool: name,
+            command,
+        } => {
             let input = json!({"command": command, "description": "look around"});
             (
-                json!({"type": "tool_use", "id": "toolu_1", "name": name, "input": {}}),
+                json!({"type": "tool_use", "id": fresh("toolu_"), "name": name, "input": {}}),
                 json!({"type": "input_json_delta", "partial_json": input.to_string()}),
                 "tool_use",
             )
         }
-        None => (
+        Step::Says(text) => (
             json!({"type": "text", "text": ""}),
-            json!({"type": "text_delta", "text": if told { DONE } else { "a title" }}),
+            json!({"type": "text_delta", "text": text}),
             "end_turn",
         ),
     };
-    let mut message = json!({"id": "m1", "type": "message", "role": "assistant", "model": body["model"],
+    let mut message = json!({"id": fresh("m"), "type": "message", "role": "assistant", "model": body["model"],
         "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage});
     let stream = sse(&[
         json!({"type": "message_start", "message": message}),
@@ -215,51 +292,68 @@ fn anthropic(body: &Value, command: &str) -> (Value, String) {
 }
 
 fn gemini(body: &Value, command: &str) -> Value {
-    let told = body["contents"].to_string().contains("functionResponse");
-    let part = match shell(&body["tools"]).filter(|_| !told) {
-        Some(name) => json!({"functionCall": {"name": name,
+    let part = match step(
+        &body["contents"],
+        &body["tools"],
+        ("functionResponse", command),
+    ) {
+        Step::Call {
+            tool: name,
+            command,
+        } => json!({"functionCall": {"name": name,
             "args": {"command": command, "description": "look around"}}}),
-        None if told => json!({"text": DONE}),
-        None => json!({"text": r#"{"reasoning": "small", "model_choice": "flash"}"#}),
+        Step::Says("a title") => {
+            json!({"text": r#"{"reasoning": "small", "model_choice": "flash"}"#})
+        }
+        Step::Says(text) => json!({"text": text}),
     };
     json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
         "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}})
 }
 
 fn responses(body: &Value, command: &str) -> String {
-    let told = body["input"].to_string().contains("function_call_output");
-    let item = match shell(&body["tools"]).filter(|_| !told) {
-        Some(name) => json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": name,
-            "arguments": json!({"cmd": command}).to_string()}),
-        None => json!({"type": "message", "id": "m1", "role": "assistant",
-            "content": [{"type": "output_text", "text": DONE}]}),
+    let item = match step(
+        &body["input"],
+        &body["tools"],
+        ("function_call_output", command),
+    ) {
+        Step::Call {
+            tool: name,
+            command,
+        } => {
+            json!({"type": "function_call", "id": fresh("fc_"), "call_id": fresh("c"), "name": name,
+            "arguments": json!({"cmd": command}).to_string()})
+        }
+        Step::Says(text) => json!({"type": "message", "id": fresh("m"), "role": "assistant",
+            "content": [{"type": "output_text", "text": text}]}),
     };
     let usage = json!({"input_tokens": 1, "input_tokens_details": null, "output_tokens": 1,
         "output_tokens_details": null, "total_tokens": 2});
+    let response = fresh("r");
     sse(&[
-        json!({"type": "response.created", "response": {"id": "r1"}}),
+        json!({"type": "response.created", "response": {"id": response}}),
         json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
-        json!({"type": "response.completed", "response": {"id": "r1", "usage": usage}}),
+        json!({"type": "response.completed", "response": {"id": response, "usage": usage}}),
     ])
 }
 
 fn completions(body: &Value, command: &str) -> String {
-    let told = body["messages"].to_string().contains("\"role\":\"tool\"");
-    let (delta, end) = match shell(&body["tools"]).filter(|_| !told) {
-        Some(name) => {
+    let result = "\"role\":\"tool\"";
+    let (delta, end) = match step(&body["messages"], &body["tools"], (result, command)) {
+        Step::Call {
+            tool: name,
+            command,
+        } => {
             let arguments =
                 json!({"command": command, "description": "look around", "is_background": false});
-            let call = json!({"index": 0, "id": "c1", "type": "function",
+            let call = json!({"index": 0, "id": fresh("c"), "type": "function",
                 "function": {"name": name, "arguments": arguments.to_string()}});
             (
                 json!({"role": "assistant", "tool_calls": [call]}),
                 "tool_calls",
             )
         }
-        None => (
-            json!({"role": "assistant", "content": if told { DONE } else { "a title" }}),
-            "stop",
-        ),
+        Step::Says(text) => (json!({"role": "assistant", "content": text}), "stop"),
     };
     let chunk = |delta: Value, end: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": end});

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use hermetic_acp::{AgentProgram, AgentPrograms as _};
-use hermetic_agent_programs::{AgentFolder, AgentPreset, InstalledPrograms, ProgramBackend};
+use hermetic_agent_programs::{AgentFolder, AgentPreset, InstalledPrograms, NODE, ProgramBackend};
 use hermetic_types::Secret;
 use rustix::process::geteuid;
 use serde_json::json;
@@ -19,10 +19,11 @@ use crate::hermetic::Hermetic;
 use crate::probes::dns::{Answer, Liar};
 use crate::probes::namespace::{Namespace, PUBLIC};
 
-const KEY: &str = "the-real-key-of-somebody";
+pub(super) const KEY: &str = "the-real-key-of-somebody";
 
 /// The command that the models ask for.
-const COMMAND: &str = concat!("python3 - <<'PROBE'\n", include_str!("probe.py"), "PROBE\n");
+pub(super) const COMMAND: &str =
+    concat!("python3 - <<'PROBE'\n", include_str!("probe.py"), "PROBE\n");
 
 #[test]
 fn opencode_answers_and_runs_a_tool_without_its_key() {
@@ -63,11 +64,17 @@ fn qwen_answers_and_runs_a_tool_without_its_key() {
     long_story(test, "qwen", &["DASHSCOPE_API_KEY"]);
 }
 
+#[test]
+fn hermes_answers_and_runs_a_tool_without_its_key() {
+    let test = "agents::real::hermes_answers_and_runs_a_tool_without_its_key";
+    long_story(test, "hermes", &["OPENROUTER_API_KEY"]);
+}
+
 fn long_story(test: &str, name: &str, keys: &[&str]) {
     long_one(test, || story(test, name, keys));
 }
 
-fn long_one(test: &str, tell: impl FnOnce()) {
+pub(super) fn long_one(test: &str, tell: impl FnOnce()) {
     if hermetic_testkit::long() {
         tell();
     } else {
@@ -112,12 +119,15 @@ fn story(test: &str, name: &str, keys: &[&str]) {
     let ended = agent.call("session/prompt", &prompt);
     assert_eq!(ended["stopReason"], "end_turn");
     assert!(agent.said.contains(DONE), "{}", agent.said);
-    assert_eq!(
-        agent.asked > 0,
-        name != "opencode",
-        "{} questions",
-        agent.asked
-    );
+    // Hermes asks about what it takes for dangerous, and is not relied on for that.
+    if name != "hermes" {
+        assert_eq!(
+            agent.asked > 0,
+            name != "opencode",
+            "{} questions",
+            agent.asked
+        );
+    }
     agent.end();
 
     check_what_was_asked(&providers, &program);
@@ -171,7 +181,7 @@ fn in_conversation(test: &str, name: &str, key: &str) {
 }
 
 /// The tool has run and found no key inside; the key has left for the paths of the model and no others.
-fn check_what_was_asked(providers: &Providers, program: &AgentProgram) {
+pub(super) fn check_what_was_asked(providers: &Providers, program: &AgentProgram) {
     let asked = providers.asked();
     let probed = asked
         .iter()
@@ -182,17 +192,13 @@ fn check_what_was_asked(providers: &Providers, program: &AgentProgram) {
     );
     for asked in &asked {
         assert!(asked.head.contains(KEY), "{}", asked.head);
-        let mut paths = program.credentials.iter().flat_map(|one| &one.paths);
-        assert!(
-            paths.any(|path| asked.path.starts_with(path)),
-            "{}",
-            asked.path
-        );
+        let mut allowed = program.credentials.iter().flat_map(|one| &one.paths);
+        assert!(allowed.any(|pattern| asked.fits(pattern)), "{}", asked.path);
     }
 }
 
 /// The agents of this build, installed once by the program itself and shared by all runs.
-fn installed(test: &str, name: &str) -> Option<AgentFolder> {
+pub(super) fn installed(test: &str, name: &str) -> Option<AgentFolder> {
     let binary = std::env::current_exe().unwrap();
     // target/<profile>/deps/<binary>
     let target = binary
@@ -201,9 +207,13 @@ fn installed(test: &str, name: &str) -> Option<AgentFolder> {
         .map_or_else(std::env::temp_dir, PathBuf::from);
     let home = target.join(format!("agents-{}", geteuid().as_raw()));
     let folder = AgentFolder::in_state(&home.join("hermetic"));
-    let wanted = AgentPreset::named(name).unwrap().source.version;
-    let found = folder.installed(name).ok().flatten();
-    if found.is_some_and(|agent| agent.version == wanted) {
+    let preset = AgentPreset::named(name).unwrap();
+    let is_there = |name: &str, wanted: &str| {
+        let found = folder.installed(name).ok().flatten();
+        found.is_some_and(|agent| agent.version == wanted)
+    };
+    let has_node = !preset.needs_node() || is_there("node", NODE.version);
+    if has_node && is_there(name, preset.source.version) {
         return Some(folder);
     }
     if let Err(why) = fs::create_dir_all(&home) {

@@ -77,7 +77,7 @@ fn buttons(lab: &Lab, user: i64) -> (i64, Vec<(String, String)>) {
     (call.message, buttons.collect())
 }
 
-pub(super) fn press(lab: &Lab, presser: i64, chat: i64, label: &str) {
+pub(crate) fn press(lab: &Lab, presser: i64, chat: i64, label: &str) {
     let (message, buttons) = buttons(lab, chat);
     let (_, data) = buttons.iter().find(|(text, _)| text == label).unwrap();
     lab.telegram.presses(presser, message, data);

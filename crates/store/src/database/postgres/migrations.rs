@@ -25,6 +25,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 3] = [
         "gateway_names",
         include_str!("../../../migrations/postgres/0186_gateway_names.sql"),
     ),
+    (
+        195,
+        "agent_settings",
+        include_str!("../../../migrations/postgres/0195_agent_settings.sql"),
+    ),
 ];
 
 /// So many steps ahead of a program the database may be.
