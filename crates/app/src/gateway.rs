@@ -13,8 +13,8 @@ use hermetic_config::{
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
     BusyMode, DayLimits, DelegationSettings, GatewayMetrics, GatewayParts, GatewaySettings,
-    LeasedChat, ResetSettings, SpendingLimits, StoredAdapterState, StreamingSettings, ToolProgress,
-    VoiceNotes,
+    LeasedChat, ResetSettings, ServicePrices, SpendingLimits, StoredAdapterState,
+    StreamingSettings, ToolProgress, VoiceNotes,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
@@ -283,6 +283,7 @@ fn settings(
         checkpoints: config.agent().checkpoints,
         clarify_timeout: config.agent().clarify_timeout,
         spending: spending(config),
+        prices: prices(config),
         schedules: super::schedules(config)?,
         delegation: DelegationSettings {
             max_concurrent_children: config.delegation().max_concurrent_children,
@@ -291,6 +292,21 @@ fn settings(
         },
         warnings: resolved.warnings(boundary),
     })
+}
+
+fn prices(config: &Config) -> ServicePrices {
+    let of = |dollars: Option<f64>| {
+        dollars
+            .and_then(NanoDollars::from_dollars)
+            .unwrap_or_default()
+    };
+    let prices = config.budgets().prices;
+    ServicePrices {
+        search: of(prices.search),
+        picture: of(prices.picture),
+        transcript: of(prices.transcript),
+        speech: of(prices.speech),
+    }
 }
 
 fn spending(config: &Config) -> SpendingLimits {

@@ -234,7 +234,7 @@ fn amounts(tokens: u64, cost: Option<NanoDollars>) -> SpendingAmounts {
     }
 }
 
-fn words(why: NotReserved) -> String {
+pub(super) fn words(why: NotReserved) -> String {
     let (scope, reached) = match why {
         NotReserved::Reached { scope, reached } => (scope, reached),
         NotReserved::Store(error) => {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 20] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 21] = [
     (
         1,
         "ledger",
@@ -105,6 +105,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 20] = [
         185,
         "leases",
         include_str!("../../migrations/0185_leases.sql"),
+    ),
+    (
+        200,
+        "job_terms",
+        include_str!("../../migrations/0200_job_terms.sql"),
     ),
 ];
 

@@ -283,7 +283,9 @@ fn remedy(error: &LoginError) -> &'static str {
         LoginError::Unreachable { .. } => "look at the network and at gateway.proxy",
         LoginError::Listen(_) => "choose another `oauth: redirect_port`, or none",
         LoginError::Slow(_) => "log in sooner, or raise `oauth: timeout`",
-        LoginError::NoDeviceCodes(_) => "log in without --device; the browser's answer can be pasted",
+        LoginError::NoDeviceCodes(_) => {
+            "log in without --device; the browser's answer can be pasted"
+        }
         LoginError::NoRegistration(_) => "register a client at the authorization server",
         LoginError::MixedUp { .. } | LoginError::OtherIssuer { .. } => {
             "do not log in; ask whoever runs the server"

@@ -9,7 +9,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 /// In the order they are applied; the numbers are those of SQLite's steps, of which the first file holds all
 /// up to its own. A landed migration is never edited. Each one leaves a database that the program of the step
 /// before can still use: see `docs/decisions/0181-one-schema-step-apart.md`.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 2] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 3] = [
     (
         109,
         "schema",
@@ -19,6 +19,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 2] = [
         185,
         "leases",
         include_str!("../../../migrations/postgres/0185_leases.sql"),
+    ),
+    (
+        200,
+        "job_terms",
+        include_str!("../../../migrations/postgres/0200_job_terms.sql"),
     ),
 ];
 
