@@ -8,7 +8,7 @@ use hermetic_agent::NanoDollars;
 use hermetic_approvals::ApprovalMetrics;
 use hermetic_chat::{AdapterState, Chat};
 use hermetic_config::{
-    BusyInput, Config, DayBudget, ImageInput, ResetMode, ResolvedBackend, ToolProgressConfig,
+    BusyInput, Config, DayBudget, ImageInput, ResetMode, ResolvedBackend, SearchBackend, ToolProgressConfig,
 };
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
@@ -295,14 +295,13 @@ fn settings(
 }
 
 fn prices(config: &Config) -> ServicePrices {
-    let of = |dollars: Option<f64>| {
-        dollars
-            .and_then(NanoDollars::from_dollars)
-            .unwrap_or_default()
-    };
+    let of = |dollars: Option<f64>| dollars.and_then(NanoDollars::from_dollars);
     let prices = config.budgets().prices;
+    // A search engine of one's own costs nothing by the search.
+    let search = config.web().search.as_ref();
+    let is_own = search.is_some_and(|search| search.backend == SearchBackend::SearXng);
     ServicePrices {
-        search: of(prices.search),
+        search: of(prices.search).or(is_own.then(NanoDollars::default)),
         picture: of(prices.picture),
         transcript: of(prices.transcript),
         speech: of(prices.speech),

@@ -67,6 +67,11 @@ impl<'a> TurnMeter<'a> {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn scopes(&self) -> [SpendingScope; 3] {
+        self.scopes.clone()
+    }
+
     /// The same, which does not count as tool time how long people were waited for.
     pub(crate) fn without(mut self, waits: ApprovalWaits) -> Self {
         self.waits = waits;

@@ -1,7 +1,7 @@
 //! What services beside the model take: searches, pictures, recordings.
 //!
 //! They are counted in money by the prices that the operator wrote, in the same budgets as the model's, before
-//! the service is asked. What has no price is counted as nothing.
+//! the service is asked. Where money is bounded, what has no price is not asked for.
 
 use hermetic_agent::NanoDollars;
 use hermetic_store::{SpendingAmounts, SpendingScope};
@@ -14,23 +14,23 @@ use super::meter::words;
 use crate::Gateway;
 use crate::message::AcceptedMessage;
 
-/// What one of each costs.
+/// What one of each costs, where somebody wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServicePrices {
-    pub search: NanoDollars,
-    pub picture: NanoDollars,
+    pub search: Option<NanoDollars>,
+    pub picture: Option<NanoDollars>,
     /// One voice message, written down.
-    pub transcript: NanoDollars,
+    pub transcript: Option<NanoDollars>,
     /// A thousand characters, spoken.
-    pub speech: NanoDollars,
+    pub speech: Option<NanoDollars>,
 }
 
 /// Counts them for whoever asked, for the conversation and for all.
 #[derive(Debug)]
 pub(crate) struct ServiceMeter<'a> {
-    book: &'a SpendingBook,
-    scopes: [SpendingScope; 3],
-    prices: ServicePrices,
+    pub(super) book: &'a SpendingBook,
+    pub(super) scopes: [SpendingScope; 3],
+    pub(super) prices: ServicePrices,
 }
 
 impl Gateway {
@@ -48,14 +48,18 @@ impl Gateway {
 }
 
 impl ServicePrices {
-    fn of(&self, used: ServiceUse) -> NanoDollars {
+    /// The price, and the setting that has it.
+    fn of(&self, used: ServiceUse) -> (Option<NanoDollars>, &'static str) {
         match used {
-            ServiceUse::Search => self.search,
-            ServiceUse::Picture => self.picture,
+            ServiceUse::Search => (self.search, "budgets.prices.search"),
+            ServiceUse::Picture => (self.picture, "budgets.prices.picture"),
             ServiceUse::Speech { characters } => {
                 let characters = u64::try_from(characters).unwrap_or(u64::MAX);
-                let price = self.speech.get().saturating_mul(characters);
-                NanoDollars::new(price.div_ceil(1000))
+                let price = self.speech.map(|speech| {
+                    let price = speech.get().saturating_mul(characters);
+                    NanoDollars::new(price.div_ceil(1000))
+                });
+                (price, "budgets.prices.speech")
             }
         }
     }
@@ -67,10 +71,21 @@ impl ServiceMeter<'_> {
     }
 
     pub(crate) async fn charge_transcript(&self) -> Result<ServiceCharge, String> {
-        self.charge_amount(self.prices.transcript).await
+        let price = (self.prices.transcript, "budgets.prices.transcript");
+        self.charge_amount(price).await
     }
 
-    async fn charge_amount(&self, price: NanoDollars) -> Result<ServiceCharge, String> {
+    async fn charge_amount(
+        &self,
+        (price, setting): (Option<NanoDollars>, &str),
+    ) -> Result<ServiceCharge, String> {
+        let Some(price) = price.or_else(|| (!self.book.bounds_money()).then_some(NanoDollars::new(0)))
+        else {
+            return Err(format!(
+                "nobody was asked: there is a budget in dollars, and what this costs is not known; the operator can \
+                 write it as {setting}"
+            ));
+        };
         let nanodollars = i64::try_from(price.get()).unwrap_or(i64::MAX);
         if nanodollars == 0 {
             return Ok(ServiceCharge::default());
