@@ -8,7 +8,8 @@ use hermetic_agent::NanoDollars;
 use hermetic_approvals::ApprovalMetrics;
 use hermetic_chat::{AdapterState, Chat};
 use hermetic_config::{
-    BusyInput, Config, DayBudget, ImageInput, ResetMode, ResolvedBackend, SearchBackend, ToolProgressConfig,
+    BusyInput, Config, DayBudget, ImageInput, ResetMode, ResolvedBackend, SearchBackend,
+    ToolProgressConfig,
 };
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{

@@ -79,7 +79,8 @@ impl ServiceMeter<'_> {
         &self,
         (price, setting): (Option<NanoDollars>, &str),
     ) -> Result<ServiceCharge, String> {
-        let Some(price) = price.or_else(|| (!self.book.bounds_money()).then_some(NanoDollars::new(0)))
+        let Some(price) =
+            price.or_else(|| (!self.book.bounds_money()).then_some(NanoDollars::new(0)))
         else {
             return Err(format!(
                 "nobody was asked: there is a budget in dollars, and what this costs is not known; the operator can \

@@ -461,13 +461,14 @@ async fn where_nobody_sits_it_is_refused_with_the_reason() {
 fn what_the_agent_runs_is_not_somebody_at_a_keyboard() {
     let delicate = Delicate::new();
     let command = delicate.command();
-    let hermetic = Hermetic::new();
+    let hermetic = Hermetic::new().file("memories/USER.md", "is called Ada");
     let chat = format!(
         "HERMES_HOME={} {} chat --backend local",
         hermetic.path("").display(),
         env!("CARGO_BIN_EXE_hermetic")
     );
-    let inside = format!("printf '/sh {command}\\ny\\n/quit\\n' | script -qec '{chat}' /dev/null");
+    let inside =
+        format!("printf '/sh {command}\\ny\\n/memory\\n/quit\\n' | script -qec '{chat}' /dev/null");
     let ended = hermetic.run(&[
         "exec",
         "--backend",
@@ -485,6 +486,11 @@ fn what_the_agent_runs_is_not_somebody_at_a_keyboard() {
         ended.err
     );
     assert!(!delicate.was_done());
+    assert!(
+        ended.out.contains("Nothing is remembered here") && !ended.out.contains("Ada"),
+        "{}",
+        ended.out
+    );
 }
 
 async fn with_model(

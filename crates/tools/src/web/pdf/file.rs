@@ -64,7 +64,9 @@ impl<'a> PdfFile<'a> {
             let rest = self.bytes[after.min(self.bytes.len())..].trim_ascii_start();
             rest.starts_with(b"stream")
         };
-        let stream = is_stream.then(|| self.stream(after, value.dictionary())).flatten();
+        let stream = is_stream
+            .then(|| self.stream(after, value.dictionary()))
+            .flatten();
         let end = stream.as_ref().map_or(after, |stream| stream.end);
         self.objects.insert(number, StoredObject { value, stream });
         end
@@ -82,7 +84,9 @@ impl<'a> PdfFile<'a> {
         let said = said.and_then(|length| from.checked_add(length));
         // The word is believed where the end stands there.
         if let Some(end) = said.filter(|end| *end <= self.bytes.len())
-            && self.bytes[end..].trim_ascii_start().starts_with(b"endstream")
+            && self.bytes[end..]
+                .trim_ascii_start()
+                .starts_with(b"endstream")
         {
             return Some(from..end);
         }
@@ -136,7 +140,10 @@ impl<'a> PdfFile<'a> {
             find(self.bytes, b"/Encrypt", trailer)
         };
         let in_streams = || {
-            let mut all = self.objects.values().filter_map(|stored| stored.value.dictionary());
+            let mut all = self
+                .objects
+                .values()
+                .filter_map(|stored| stored.value.dictionary());
             all.any(|known| known.is("Type", "XRef") && known.get("Encrypt").is_some())
         };
         in_table().is_some() || in_streams()
@@ -156,8 +163,12 @@ impl<'a> PdfFile<'a> {
 
     /// What a dictionary that tells of the document calls it.
     pub(super) fn info_title(&self) -> Option<&[u8]> {
-        let mut all = self.objects.values().filter_map(|stored| stored.value.dictionary());
-        let known = all.find(|known| known.get("Title").is_some() && known.get("Producer").is_some())?;
+        let mut all = self
+            .objects
+            .values()
+            .filter_map(|stored| stored.value.dictionary());
+        let known =
+            all.find(|known| known.get("Title").is_some() && known.get("Producer").is_some())?;
         match self.value(known, "Title")? {
             PdfObject::Text(title) => Some(title),
             _ => None,
@@ -214,7 +225,8 @@ impl<'a> PdfFile<'a> {
                 // Pictures, and what is rarely around text.
                 _ => return Cow::Borrowed(&[]),
             };
-            self.room.set(self.room.get().saturating_sub(unpacked.len()));
+            self.room
+                .set(self.room.get().saturating_sub(unpacked.len()));
             bytes = Cow::Owned(unpacked);
         }
         match self.predictor(dictionary) {
@@ -301,9 +313,9 @@ fn from_base_85(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn four_bytes(group: &[u32]) -> [u8; 4] {
-    let value = group
-        .iter()
-        .fold(0_u32, |value, digit| value.wrapping_mul(85).wrapping_add(*digit));
+    let value = group.iter().fold(0_u32, |value, digit| {
+        value.wrapping_mul(85).wrapping_add(*digit)
+    });
     value.to_be_bytes()
 }
 

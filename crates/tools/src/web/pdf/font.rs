@@ -55,12 +55,18 @@ impl PdfFont {
     pub(super) fn decoded(&self, bytes: &[u8]) -> (String, usize) {
         let (mut text, mut unknown) = (String::new(), 0);
         for code in bytes.chunks(self.width.max(1)) {
-            let number = code.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+            let number = code
+                .iter()
+                .fold(0, |number, byte| number << 8 | u32::from(*byte));
             match (self.named.get(&number), self.fallback) {
                 (Some(named), _) => text.push_str(named),
                 (None, Fallback::Unknown) => unknown += 1,
-                (None, Fallback::Windows) => text.push_str(&WINDOWS_1252.decode_without_bom_handling(code).0),
-                (None, Fallback::Mac) => text.push_str(&MACINTOSH.decode_without_bom_handling(code).0),
+                (None, Fallback::Windows) => {
+                    text.push_str(&WINDOWS_1252.decode_without_bom_handling(code).0)
+                }
+                (None, Fallback::Mac) => {
+                    text.push_str(&MACINTOSH.decode_without_bom_handling(code).0)
+                }
             }
         }
         (text, unknown)
@@ -154,7 +160,8 @@ impl PdfFont {
 
     fn put(&mut self, code: u32, meant: String) {
         if self.named.len() < MOST_CODES {
-            self.named.insert(code, meant.chars().take(LONGEST).collect());
+            self.named
+                .insert(code, meant.chars().take(LONGEST).collect());
         }
     }
 }
@@ -168,7 +175,11 @@ fn text(object: &PdfObject) -> Option<&[u8]> {
 
 fn number(object: &PdfObject) -> Option<u32> {
     let bytes = text(object).filter(|bytes| bytes.len() <= 4)?;
-    Some(bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
+    Some(
+        bytes
+            .iter()
+            .fold(0, |number, byte| number << 8 | u32::from(*byte)),
+    )
 }
 
 fn utf16(bytes: &[u8]) -> String {
@@ -177,7 +188,9 @@ fn utf16(bytes: &[u8]) -> String {
         [one] => u16::from(*one),
         _ => 0,
     });
-    char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{fffd}')).collect()
+    char::decode_utf16(units)
+        .map(|unit| unit.unwrap_or('\u{fffd}'))
+        .collect()
 }
 
 /// The same with so much added to its last unit.
@@ -204,7 +217,9 @@ fn character_of(name: &[u8]) -> Option<String> {
     if let Some((_, meant)) = GLYPHS.iter().find(|(known, _)| *known == name) {
         return Some((*meant).to_owned());
     }
-    let hex = name.strip_prefix("uni").or_else(|| name.strip_prefix('u'))?;
+    let hex = name
+        .strip_prefix("uni")
+        .or_else(|| name.strip_prefix('u'))?;
     let code = u32::from_str_radix(hex, 16).ok()?;
     char::from_u32(code).map(String::from)
 }

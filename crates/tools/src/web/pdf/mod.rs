@@ -108,7 +108,9 @@ fn descend(
     if !seen.insert(number) || depth > DEEPEST || found.len() >= MOST_PAGES {
         return;
     }
-    let own = file.value(node, "Resources").and_then(PdfObject::dictionary);
+    let own = file
+        .value(node, "Resources")
+        .and_then(PdfObject::dictionary);
     let resources = own.unwrap_or(above);
     match file.value(node, "Kids") {
         Some(PdfObject::List(kids)) => {
@@ -157,10 +159,17 @@ fn title(file: &PdfFile<'_>) -> String {
     };
     let text = match title.strip_prefix(b"\xfe\xff") {
         Some(wide) => {
-            let units = wide.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
-            char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{fffd}')).collect()
+            let units = wide
+                .chunks_exact(2)
+                .map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+            char::decode_utf16(units)
+                .map(|unit| unit.unwrap_or('\u{fffd}'))
+                .collect()
         }
-        None => encoding_rs::WINDOWS_1252.decode_without_bom_handling(title).0.into_owned(),
+        None => encoding_rs::WINDOWS_1252
+            .decode_without_bom_handling(title)
+            .0
+            .into_owned(),
     };
     let text = crate::shown::legible(text.trim());
     text.replace('\n', " ").chars().take(MOST_TITLE).collect()

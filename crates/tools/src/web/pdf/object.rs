@@ -158,7 +158,8 @@ impl<'a> PdfReader<'a> {
             };
             self.skip_space();
             // A key without a value, before the end or another key is read as one.
-            if self.bytes.get(self.at) == Some(&b'>') && self.bytes.get(self.at + 1) == Some(&b'>') {
+            if self.bytes.get(self.at) == Some(&b'>') && self.bytes.get(self.at + 1) == Some(&b'>')
+            {
                 continue;
             }
             match self.object(depth + 1) {
@@ -190,7 +191,11 @@ impl<'a> PdfReader<'a> {
 
     fn word(&mut self) -> PdfObject {
         let from = self.at;
-        while self.bytes.get(self.at).is_some_and(|byte| is_regular(*byte)) {
+        while self
+            .bytes
+            .get(self.at)
+            .is_some_and(|byte| is_regular(*byte))
+        {
             self.at += 1;
         }
         // Something that is neither.
@@ -225,7 +230,10 @@ impl<'a> PdfReader<'a> {
             return false;
         }
         self.skip_space();
-        let is_end = self.bytes.get(self.at + 1).is_none_or(|byte| !is_regular(*byte));
+        let is_end = self
+            .bytes
+            .get(self.at + 1)
+            .is_none_or(|byte| !is_regular(*byte));
         let is_reference = self.bytes.get(self.at) == Some(&b'R') && is_end;
         self.at += 1;
         is_reference
@@ -299,7 +307,10 @@ impl<'a> PdfReader<'a> {
             b'0'..=b'7' => {
                 let mut value = u32::from(byte - b'0');
                 for _ in 0..2 {
-                    let digit = self.bytes.get(self.at).filter(|byte| matches!(byte, b'0'..=b'7'));
+                    let digit = self
+                        .bytes
+                        .get(self.at)
+                        .filter(|byte| matches!(byte, b'0'..=b'7'));
                     let Some(digit) = digit else { break };
                     value = value * 8 + u32::from(digit - b'0');
                     self.at += 1;
@@ -348,7 +359,10 @@ mod tests {
         assert_eq!(first.get("A b"), Some(&PdfObject::List(list)));
         assert_eq!(first.get("C"), Some(&PdfObject::Reference(7)));
         assert_eq!(first.get("D"), Some(&PdfObject::Number(7.0)));
-        assert_eq!(read[1..], [PdfObject::Bool(true), PdfObject::Word(b"Tj".to_vec())]);
+        assert_eq!(
+            read[1..],
+            [PdfObject::Bool(true), PdfObject::Word(b"Tj".to_vec())]
+        );
     }
 
     #[test]

@@ -102,10 +102,16 @@ impl<'f, 'a> PageText<'f, 'a> {
                 self.part(place, x, y);
                 place.go_to(x, y);
             }
-            b"Tj" => operands.first().into_iter().for_each(|text| self.show(text, place)),
+            b"Tj" => operands
+                .first()
+                .into_iter()
+                .for_each(|text| self.show(text, place)),
             b"'" | b"\"" => {
                 self.go_by(place, 0.0, -place.leading);
-                operands.last().into_iter().for_each(|text| self.show(text, place));
+                operands
+                    .last()
+                    .into_iter()
+                    .for_each(|text| self.show(text, place));
             }
             b"TJ" => {
                 let Some(PdfObject::List(parts)) = operands.first() else {
@@ -148,6 +154,9 @@ impl<'f, 'a> PageText<'f, 'a> {
     }
 
     pub(super) fn line(&mut self) {
+        if self.text.ends_with(' ') {
+            self.text.pop();
+        }
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
@@ -199,7 +208,9 @@ impl<'f, 'a> PageText<'f, 'a> {
         let Some((number, form)) = form().filter(|_| depth < DEEPEST) else {
             return;
         };
-        let own = file.value(form, "Resources").and_then(PdfObject::dictionary);
+        let own = file
+            .value(form, "Resources")
+            .and_then(PdfObject::dictionary);
         self.line();
         self.take(&file.stream_of(number), own.unwrap_or(resources), depth + 1);
     }
@@ -215,7 +226,9 @@ impl TextPlace {
 fn skip_picture<'c>(reader: &mut PdfReader<'c>, content: &'c [u8]) {
     let from = reader.at();
     let end = [&b"\nEI"[..], b" EI", b"\rEI"].into_iter();
-    let end = end.filter_map(|end| super::file::find(content, end, from)).min();
+    let end = end
+        .filter_map(|end| super::file::find(content, end, from))
+        .min();
     *reader = PdfReader::new(content, end.map_or(content.len(), |end| end + 3));
 }
 
