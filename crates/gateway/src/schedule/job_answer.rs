@@ -21,6 +21,8 @@ use crate::message::AcceptedMessage;
 const SILENT: &str = "[SILENT]";
 /// Of what a run said, for `hermetic cron show`.
 const MOST_KEPT: usize = 16_000;
+/// Characters of one skill that a run is told at once.
+const MOST_OF_SKILL: usize = 50_000;
 /// A run that was claimed so much later than it was due says so.
 const LATE: Duration = Duration::from_secs(60);
 
@@ -146,9 +148,13 @@ impl Gateway {
         // Folders are read aside.
         let read = tokio::task::spawn_blocking(move || {
             let each = names.into_iter().map(|name| match skills.text_of(&name) {
-                Some(text) => format!(
-                    "\n\n[The job uses the skill {name}. It says:]\n\n{text}\n\n[End of the skill {name}.]"
-                ),
+                Some(text) => {
+                    let text: String = text.chars().take(MOST_OF_SKILL).collect();
+                    format!(
+                        "\n\n[The job uses the skill {name}. It says:]\n\n{text}\n\n[End of the skill {name}; \
+                         skill_view shows its files.]"
+                    )
+                }
                 None => format!(
                     "\n\n[The job was to use the skill {name:?}, which is not there any more. Say so in your answer.]"
                 ),

@@ -16,6 +16,8 @@ use super::object::{PdfDictionary, PdfObject, PdfReader, hex_pair};
 pub(super) struct PdfFile<'a> {
     bytes: &'a [u8],
     objects: HashMap<u32, StoredObject>,
+    /// Objects that may still be made.
+    objects_left: usize,
     /// Bytes that may still be unpacked.
     room: Cell<usize>,
 }
@@ -26,17 +28,19 @@ struct StoredObject {
     stream: Option<Range<usize>>,
 }
 
-const MOST_OBJECTS: usize = 200_000;
+/// Those in others counted.
+const MOST_OBJECTS: usize = 1_000_000;
 /// Of one stream, unpacked.
-const MOST_OF_ONE: usize = 16 << 20;
+const MOST_OF_ONE: usize = 8 << 20;
 /// Of all of them together.
-const MOST_OF_ALL: usize = 64 << 20;
+const MOST_OF_ALL: usize = 48 << 20;
 
 impl<'a> PdfFile<'a> {
     pub(super) fn read(bytes: &'a [u8]) -> Self {
         let mut file = Self {
             bytes,
             objects: HashMap::new(),
+            objects_left: MOST_OBJECTS,
             room: Cell::new(MOST_OF_ALL),
         };
         let mut at = 0;
@@ -44,7 +48,7 @@ impl<'a> PdfFile<'a> {
             at = found + 4;
             // What is changed later stands for what was before.
             if let Some(number) = number_before(bytes, found)
-                && file.objects.len() < MOST_OBJECTS
+                && file.objects_left > 0
             {
                 at = file.take(number, at);
             }
@@ -60,6 +64,7 @@ impl<'a> PdfFile<'a> {
             return at;
         };
         let after = reader.at();
+        self.objects_left = self.objects_left.saturating_sub(reader.made());
         let is_stream = value.dictionary().is_some() && {
             let rest = self.bytes[after.min(self.bytes.len())..].trim_ascii_start();
             rest.starts_with(b"stream")
@@ -100,7 +105,7 @@ impl<'a> PdfFile<'a> {
             let dictionary = stored.value.dictionary();
             dictionary.is_some_and(|dictionary| dictionary.is("Type", "ObjStm"))
         };
-        let mut packed = BTreeMap::new();
+        let (mut packed, mut left) = (BTreeMap::new(), self.objects_left);
         for stored in self.objects.values().filter(is_packed) {
             let Some(dictionary) = stored.value.dictionary() else {
                 continue;
@@ -116,11 +121,13 @@ impl<'a> PdfFile<'a> {
                     break;
                 };
                 let at = count("First").saturating_add(offset);
-                let object = PdfReader::new(&bytes, at.min(bytes.len())).next();
-                let number = u32::try_from(number).ok();
-                if let (Some(number), Some(object)) = (number, object)
-                    && packed.len() < MOST_OBJECTS
-                {
+                if left == 0 {
+                    break;
+                }
+                let mut reader = PdfReader::new(&bytes, at.min(bytes.len()));
+                let object = reader.next();
+                left = left.saturating_sub(reader.made());
+                if let (Ok(number), Some(object)) = (u32::try_from(number), object) {
                     packed.insert(number, object);
                 }
             }

@@ -14,6 +14,9 @@ pub(super) struct PdfFont {
     named: HashMap<u32, String>,
     /// Bytes of one code.
     width: usize,
+    most_codes: usize,
+    /// Bytes of the map that was read.
+    map_bytes: usize,
     fallback: Fallback,
 }
 
@@ -28,14 +31,18 @@ enum Fallback {
 }
 
 const MOST_CODES: usize = 70_000;
+/// Bytes of text that one operator paints.
+const MOST_DECODED: usize = 1 << 20;
 /// Characters that one code stands for.
 const LONGEST: usize = 16;
 
 impl PdfFont {
-    pub(super) fn read(file: &PdfFile<'_>, font: &PdfDictionary) -> Self {
+    /// `most_codes` may be named.
+    pub(super) fn read(file: &PdfFile<'_>, font: &PdfDictionary, most_codes: usize) -> Self {
         let is_composite = font.is("Subtype", "Type0");
         let mut read = Self {
             width: if is_composite { 2 } else { 1 },
+            most_codes: most_codes.min(MOST_CODES),
             fallback: match is_composite {
                 true => Fallback::Unknown,
                 false => Fallback::Windows,
@@ -46,15 +53,25 @@ impl PdfFont {
             read.take_encoding(file, font);
         }
         if let Some(PdfObject::Reference(number)) = font.get("ToUnicode") {
-            read.take_map(&file.stream_of(*number));
+            let map = file.stream_of(*number);
+            read.map_bytes = map.len();
+            read.take_map(&map);
         }
         read
+    }
+
+    /// Codes that are named, and bytes that were read for it.
+    pub(super) fn cost(&self) -> (usize, usize) {
+        (self.named.len(), self.map_bytes)
     }
 
     /// What the bytes say, and how many codes of them nobody knows.
     pub(super) fn decoded(&self, bytes: &[u8]) -> (String, usize) {
         let (mut text, mut unknown) = (String::new(), 0);
         for code in bytes.chunks(self.width.max(1)) {
+            if text.len() > MOST_DECODED {
+                break;
+            }
             let number = code
                 .iter()
                 .fold(0, |number, byte| number << 8 | u32::from(*byte));
@@ -62,10 +79,10 @@ impl PdfFont {
                 (Some(named), _) => text.push_str(named),
                 (None, Fallback::Unknown) => unknown += 1,
                 (None, Fallback::Windows) => {
-                    text.push_str(&WINDOWS_1252.decode_without_bom_handling(code).0)
+                    text.push_str(&WINDOWS_1252.decode_without_bom_handling(code).0);
                 }
                 (None, Fallback::Mac) => {
-                    text.push_str(&MACINTOSH.decode_without_bom_handling(code).0)
+                    text.push_str(&MACINTOSH.decode_without_bom_handling(code).0);
                 }
             }
         }
@@ -90,10 +107,10 @@ impl PdfFont {
         let mut code = 0_u32;
         for difference in differences.iter().take(MOST_CODES) {
             match difference {
-                PdfObject::Number(number) => code = *number as u32,
+                PdfObject::Whole(number) => code = *number,
                 PdfObject::Name(name) => {
                     if let Some(character) = character_of(name) {
-                        self.named.insert(code, character);
+                        self.put(code, &character);
                     }
                     code = code.saturating_add(1);
                 }
@@ -136,7 +153,7 @@ impl PdfFont {
         if let [code, PdfObject::Text(meant)] = pair
             && let Some(code) = number(code)
         {
-            self.put(code, utf16(meant));
+            self.put(code, &utf16(meant));
         }
     }
 
@@ -152,14 +169,14 @@ impl PdfFont {
                 _ => None,
             };
             match one {
-                Some(one) => self.put(code, one),
+                Some(one) => self.put(code, &one),
                 None => break,
             }
         }
     }
 
-    fn put(&mut self, code: u32, meant: String) {
-        if self.named.len() < MOST_CODES {
+    fn put(&mut self, code: u32, meant: &str) {
+        if self.named.len() < self.most_codes {
             self.named
                 .insert(code, meant.chars().take(LONGEST).collect());
         }
@@ -322,6 +339,7 @@ mod tests {
             2 beginbfrange <0010> <0012> <0061> <0020> <0021> [<00660069> <D83DDE00>] endbfrange
             1 beginbfrange <0000> <ffffffff> 7 endbfrange";
         let mut font = PdfFont {
+            most_codes: MOST_CODES,
             fallback: Fallback::Unknown,
             ..PdfFont::default()
         };

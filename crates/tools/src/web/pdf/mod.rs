@@ -37,6 +37,7 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<PdfText, &'static str> {
     }
     let pages = pages(&file);
     let mut words = PageText::new(&file, MOST_TEXT);
+    let nothing = PdfDictionary::default();
     let mut is_cut = false;
     for page in &pages {
         if words.is_full() {
@@ -47,7 +48,7 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<PdfText, &'static str> {
             continue;
         };
         let content = content(&file, dictionary);
-        words.take(&content, &page.resources, 0);
+        words.take(&content, page.resources.unwrap_or(&nothing), 0);
         words.line();
         words.text.push('\n');
     }
@@ -70,36 +71,34 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<PdfText, &'static str> {
 }
 
 /// A page with the fonts and forms that it has by itself or by what it is in.
-struct FoundPage {
+struct FoundPage<'f> {
     number: u32,
-    resources: PdfDictionary,
+    resources: Option<&'f PdfDictionary>,
 }
 
 /// In the order of the file's tree; where there is none, in that of their numbers.
-fn pages(file: &PdfFile<'_>) -> Vec<FoundPage> {
+fn pages<'f>(file: &'f PdfFile<'_>) -> Vec<FoundPage<'f>> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for catalog in file.of_type("Catalog") {
         let catalog = file.object(catalog).and_then(PdfObject::dictionary);
         let root = catalog.and_then(|catalog| catalog.get("Pages"));
         if let Some(PdfObject::Reference(root)) = root {
-            let above = PdfDictionary::default();
-            descend(file, *root, &above, (&mut found, &mut seen), 0);
+            descend(file, *root, None, (&mut found, &mut seen), 0);
         }
     }
     if found.is_empty() {
         for number in file.of_type("Page").into_iter().take(MOST_PAGES) {
-            let above = PdfDictionary::default();
-            descend(file, number, &above, (&mut found, &mut seen), 0);
+            descend(file, number, None, (&mut found, &mut seen), 0);
         }
     }
     found
 }
 
-fn descend(
-    file: &PdfFile<'_>,
+fn descend<'f>(
+    file: &'f PdfFile<'_>,
     number: u32,
-    above: &PdfDictionary,
-    (found, seen): (&mut Vec<FoundPage>, &mut HashSet<u32>),
+    above: Option<&'f PdfDictionary>,
+    (found, seen): (&mut Vec<FoundPage<'f>>, &mut HashSet<u32>),
     depth: usize,
 ) {
     let Some(node) = file.object(number).and_then(PdfObject::dictionary) else {
@@ -111,7 +110,7 @@ fn descend(
     let own = file
         .value(node, "Resources")
         .and_then(PdfObject::dictionary);
-    let resources = own.unwrap_or(above);
+    let resources = own.or(above);
     match file.value(node, "Kids") {
         Some(PdfObject::List(kids)) => {
             for kid in kids {
@@ -120,10 +119,7 @@ fn descend(
                 }
             }
         }
-        _ => found.push(FoundPage {
-            number,
-            resources: resources.clone(),
-        }),
+        _ => found.push(FoundPage { number, resources }),
     }
 }
 
@@ -176,5 +172,4 @@ fn title(file: &PdfFile<'_>) -> String {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -5,6 +5,8 @@
 pub(super) enum PdfObject {
     Null,
     Bool(bool),
+    /// A whole number that is not negative.
+    Whole(u32),
     Number(f64),
     Text(Vec<u8>),
     Name(Vec<u8>),
@@ -23,11 +25,15 @@ pub(super) struct PdfDictionary(Vec<(Vec<u8>, PdfObject)>);
 pub(super) struct PdfReader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Objects that were made of them.
+    made: usize,
+    /// How many may be when this one is whole.
+    most: usize,
 }
 
 const DEEPEST: usize = 24;
-/// Of one list or dictionary.
-const MOST_ENTRIES: usize = 200_000;
+/// In one object, all that is in what is in it together: each takes more memory than it has bytes.
+const MOST_IN_ONE: usize = 100_000;
 
 impl PdfDictionary {
     pub(super) fn get(&self, name: &str) -> Option<&PdfObject> {
@@ -38,24 +44,22 @@ impl PdfDictionary {
     pub(super) fn is(&self, name: &str, value: &str) -> bool {
         matches!(self.get(name), Some(PdfObject::Name(name)) if name == value.as_bytes())
     }
-
-    pub(super) fn entries(&self) -> impl Iterator<Item = (&[u8], &PdfObject)> {
-        self.0.iter().map(|(key, value)| (key.as_slice(), value))
-    }
 }
 
 impl PdfObject {
     pub(super) fn number(&self) -> Option<f64> {
         match self {
+            Self::Whole(number) => Some(f64::from(*number)),
             Self::Number(number) => Some(*number),
             _ => None,
         }
     }
 
     pub(super) fn count(&self) -> Option<usize> {
-        let number = self.number().filter(|number| *number >= 0.0)?;
-        // Larger numbers than a file has bytes mean nothing here.
-        (number < 1e9).then_some(number as usize)
+        match self {
+            Self::Whole(number) => usize::try_from(*number).ok(),
+            _ => None,
+        }
     }
 
     pub(super) fn dictionary(&self) -> Option<&PdfDictionary> {
@@ -68,7 +72,17 @@ impl PdfObject {
 
 impl<'a> PdfReader<'a> {
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at }
+        Self {
+            bytes,
+            at,
+            made: 0,
+            most: 0,
+        }
+    }
+
+    /// Objects that were read so far, those in others counted.
+    pub(super) fn made(&self) -> usize {
+        self.made
     }
 
     pub(super) fn at(&self) -> usize {
@@ -77,10 +91,12 @@ impl<'a> PdfReader<'a> {
 
     /// The next object; nothing at the end.
     pub(super) fn next(&mut self) -> Option<PdfObject> {
+        self.most = self.made + MOST_IN_ONE;
         self.object(0)
     }
 
     fn object(&mut self, depth: usize) -> Option<PdfObject> {
+        self.made += 1;
         loop {
             self.skip_space();
             let byte = *self.bytes.get(self.at)?;
@@ -119,7 +135,7 @@ impl<'a> PdfReader<'a> {
     fn list(&mut self, depth: usize) -> PdfObject {
         self.at += 1;
         let mut list = Vec::new();
-        while depth < DEEPEST && list.len() < MOST_ENTRIES {
+        while depth < DEEPEST && self.made < self.most {
             self.skip_space();
             match self.bytes.get(self.at) {
                 None => break,
@@ -139,7 +155,7 @@ impl<'a> PdfReader<'a> {
     fn dictionary(&mut self, depth: usize) -> PdfObject {
         self.at += 2;
         let mut entries = Vec::new();
-        while depth < DEEPEST && entries.len() < MOST_ENTRIES {
+        while depth < DEEPEST && self.made < self.most {
             self.skip_space();
             match self.bytes.get(self.at) {
                 None => break,
@@ -211,12 +227,13 @@ impl<'a> PdfReader<'a> {
     fn number_or_reference(&mut self) -> PdfObject {
         let number = self.number();
         let after = self.at;
-        let whole = (0.0..=f64::from(u32::MAX)).contains(&number) && number.fract() == 0.0;
-        if whole && self.is_reference() {
-            return PdfObject::Reference(number as u32);
+        if let PdfObject::Whole(number) = number
+            && self.is_reference()
+        {
+            return PdfObject::Reference(number);
         }
         self.at = after;
-        PdfObject::Number(number)
+        number
     }
 
     /// Whether a generation and an `R` follow.
@@ -239,15 +256,18 @@ impl<'a> PdfReader<'a> {
         is_reference
     }
 
-    fn number(&mut self) -> f64 {
+    fn number(&mut self) -> PdfObject {
         let from = self.at;
         self.at += 1;
         let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'-');
         while self.bytes.get(self.at).is_some_and(is_part) {
             self.at += 1;
         }
-        let text = std::str::from_utf8(&self.bytes[from..self.at]);
-        text.ok().and_then(|text| text.parse().ok()).unwrap_or(0.0)
+        let text = std::str::from_utf8(&self.bytes[from..self.at]).unwrap_or_default();
+        match text.parse() {
+            Ok(whole) => PdfObject::Whole(whole),
+            Err(_) => PdfObject::Number(text.parse().unwrap_or(0.0)),
+        }
     }
 
     fn hex_text(&mut self) -> PdfObject {
@@ -315,7 +335,7 @@ impl<'a> PdfReader<'a> {
                     value = value * 8 + u32::from(digit - b'0');
                     self.at += 1;
                 }
-                value as u8
+                u8::try_from(value & 0xff).unwrap_or(b' ')
             }
             other => other,
         })
@@ -351,14 +371,14 @@ mod tests {
             panic!("{read:?}");
         };
         let list = vec![
-            PdfObject::Number(1.0),
+            PdfObject::Whole(1),
             PdfObject::Number(-2.5),
             PdfObject::Text(b"x)A(y)".to_vec()),
             PdfObject::Text(b"A".to_vec()),
         ];
         assert_eq!(first.get("A b"), Some(&PdfObject::List(list)));
         assert_eq!(first.get("C"), Some(&PdfObject::Reference(7)));
-        assert_eq!(first.get("D"), Some(&PdfObject::Number(7.0)));
+        assert_eq!(first.get("D"), Some(&PdfObject::Whole(7)));
         assert_eq!(
             read[1..],
             [PdfObject::Bool(true), PdfObject::Word(b"Tj".to_vec())]

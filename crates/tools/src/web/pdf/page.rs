@@ -15,8 +15,10 @@ pub(super) struct PageText<'f, 'a> {
     /// Codes of which nobody knows what they mean.
     pub(super) unknown: usize,
     most: usize,
-    /// Operators that are still read.
-    steps: usize,
+    /// Bytes of pages, forms and fonts that are still read.
+    left: usize,
+    /// Codes of fonts that may still be named.
+    codes_left: usize,
 }
 
 /// Where the next words stand.
@@ -34,7 +36,10 @@ struct TextPlace {
 
 /// Forms that are painted in others.
 const DEEPEST: usize = 5;
-const MOST_STEPS: usize = 1_000_000;
+const MOST_READ: usize = 24 << 20;
+const MOST_CODES: usize = 400_000;
+/// What reading a font costs of that, whatever is in it.
+const FONT: usize = 64 << 10;
 /// Of an operator.
 const MOST_OPERANDS: usize = 64;
 /// A gap of so many thousandths of a letter's height is a space.
@@ -48,12 +53,13 @@ impl<'f, 'a> PageText<'f, 'a> {
             text: String::new(),
             unknown: 0,
             most,
-            steps: MOST_STEPS,
+            left: MOST_READ,
+            codes_left: MOST_CODES,
         }
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.text.len() >= self.most || self.steps == 0
+        self.text.len() >= self.most || self.left == 0
     }
 
     /// Takes the words of what is painted by these bytes, with the fonts of these resources.
@@ -61,24 +67,29 @@ impl<'f, 'a> PageText<'f, 'a> {
         let mut place = TextPlace::default();
         let mut reader = PdfReader::new(content, 0);
         let mut operands: Vec<PdfObject> = Vec::new();
+        let mut at = 0;
         while let Some(object) = reader.next() {
+            self.left = self.left.saturating_sub(reader.at() - at);
+            at = reader.at();
+            if self.is_full() {
+                return;
+            }
             let PdfObject::Word(word) = object else {
                 if operands.len() < MOST_OPERANDS {
                     operands.push(object);
                 }
                 continue;
             };
-            if self.is_full() {
-                return;
-            }
-            self.steps -= 1;
             match word.as_slice() {
                 b"Do" => self.paint(&operands, resources, depth),
                 b"Tf" => {
                     place.font = self.font(&operands, resources);
                     place.size = number(&operands, 1).abs();
                 }
-                b"BI" => skip_picture(&mut reader, content),
+                b"BI" => {
+                    skip_picture(&mut reader, content);
+                    at = reader.at();
+                }
                 word => self.obey(word, &operands, &mut place),
             }
             operands.clear();
@@ -175,18 +186,23 @@ impl<'f, 'a> PageText<'f, 'a> {
         let name = std::str::from_utf8(name).ok()?;
         let fonts = self.file.value(resources, "Font")?.dictionary()?;
         let found = fonts.get(name)?;
-        let read = || {
-            let font = self.file.follow(found).dictionary()?;
-            Some(Rc::new(PdfFont::read(self.file, font)))
+        let number = match found {
+            PdfObject::Reference(number) => Some(*number),
+            _ => None,
         };
-        let PdfObject::Reference(number) = found else {
-            return read();
-        };
-        if let Some(known) = self.fonts.get(number) {
+        let known = number.and_then(|number| self.fonts.get(&number));
+        if let Some(known) = known {
             return Some(Rc::clone(known));
         }
-        let font = read()?;
-        self.fonts.insert(*number, Rc::clone(&font));
+        let font = self.file.follow(found).dictionary()?;
+        let font = PdfFont::read(self.file, font, self.codes_left);
+        let (codes, bytes) = font.cost();
+        self.codes_left = self.codes_left.saturating_sub(codes);
+        self.left = self.left.saturating_sub(FONT + bytes);
+        let font = Rc::new(font);
+        if let Some(number) = number {
+            self.fonts.insert(number, Rc::clone(&font));
+        }
         Some(font)
     }
 
