@@ -6,19 +6,20 @@
 #![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]
 
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::endpoint::{EndpointSettings, ModelEndpoint};
 use hermetic_agent::{
     Agent, AgentTurn, LanguageModel, Message, NoJournal, SilentObserver, SteeringHandle,
-    ToolInvocation, ToolResult, ToolSet, ToolSpec, TurnBounds, TurnInput,
+    ToolInvocation, ToolResult, ToolSet, ToolSpec, TurnBounds, TurnInput, TurnObserver,
 };
 use hermetic_redact::{Redacted, Redactor};
 use hermetic_testkit::model::{Line, Reply, ScriptedModel, ScriptedServer};
 use hermetic_types::SystemClock;
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 const TURNS: usize = 500;
@@ -64,7 +65,78 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Arc::new(model),
         &history,
     )
-    .await
+    .await?;
+    first_token().await
+}
+
+/// From the moment the model's server lets the first piece go to the moment whoever looks on is told.
+async fn first_token() -> Result<(), Box<dyn Error>> {
+    let gate = Arc::new(Notify::new());
+    let replies = (0..TURNS).map(|_| Reply::streams_through(&gate, &[], &["first ", "second"]));
+    let server = ScriptedServer::start(replies).await?;
+    let model = ModelEndpoint::new(
+        EndpointSettings::new(server.base_url(), None, "m"),
+        SystemClock::shared(),
+    )?;
+    let agent = Agent::new(Arc::new(model), TurnBounds::default(), redactor());
+    let steer = SteeringHandle::default();
+    let mut times = Vec::with_capacity(TURNS);
+    for asked in 0..TURNS {
+        let heard = FirstHeard::default();
+        let turn = AgentTurn {
+            system: &Redacted::constant("be brief"),
+            summary: None,
+            history: &[],
+            input: TurnInput::Says("hello"),
+            media: &[],
+            tools: &Echo,
+            journal: &NoJournal,
+            observer: &heard,
+            steer: &steer,
+            meter: &hermetic_agent::NoMeter,
+        };
+        let taking = agent.take_turn(turn, CancellationToken::new());
+        let opening = async {
+            server.wait_for(asked + 1).await;
+            let let_go = Instant::now();
+            gate.notify_one();
+            let_go
+        };
+        let (taken, let_go) = futures::future::join(taking, opening).await;
+        taken?;
+        times.push(
+            heard
+                .at()
+                .ok_or("nothing was heard")?
+                .duration_since(let_go),
+        );
+    }
+    times.sort();
+    println!(
+        "{:>34}: median {:?}, p95 {:?}, p99 {:?}",
+        "the first piece, passed on",
+        times[TURNS / 2],
+        times[TURNS * 95 / 100],
+        times[TURNS * 99 / 100]
+    );
+    Ok(())
+}
+
+/// When the first piece of an answer came.
+#[derive(Default)]
+struct FirstHeard(Mutex<Option<Instant>>);
+
+impl FirstHeard {
+    fn at(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TurnObserver for FirstHeard {
+    fn text(&self, _: &str) {
+        let mut at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        at.get_or_insert_with(Instant::now);
+    }
 }
 
 async fn measure(

@@ -8,12 +8,13 @@ use hermetic_agent::NanoDollars;
 use hermetic_approvals::ApprovalMetrics;
 use hermetic_chat::{AdapterState, Chat};
 use hermetic_config::{
-    BusyInput, Config, DayBudget, ImageInput, ResetMode, ResolvedBackend, ToolProgressConfig,
+    BusyInput, Config, DayBudget, ImageInput, ResetMode, ResolvedBackend, SearchBackend,
+    ToolProgressConfig,
 };
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
     BusyMode, DayLimits, DelegationSettings, GatewayMetrics, GatewayParts, GatewaySettings,
-    LeasedBackend, LeasedChat, ResetSettings, SpendingLimits, StandByTerms, StoredAdapterState,
+    LeasedBackend, LeasedChat, ResetSettings, ServicePrices, SpendingLimits, StandByTerms, StoredAdapterState,
     StreamingSettings, ToolProgress, VoiceNotes,
 };
 use hermetic_redact::Redactor;
@@ -307,6 +308,7 @@ fn settings(
         checkpoints: config.agent().checkpoints,
         clarify_timeout: config.agent().clarify_timeout,
         spending: spending(config),
+        prices: prices(config),
         schedules: super::schedules(config)?,
         delegation: DelegationSettings {
             max_concurrent_children: config.delegation().max_concurrent_children,
@@ -315,6 +317,20 @@ fn settings(
         },
         warnings: resolved.warnings(boundary),
     })
+}
+
+fn prices(config: &Config) -> ServicePrices {
+    let of = |dollars: Option<f64>| dollars.and_then(NanoDollars::from_dollars);
+    let prices = config.budgets().prices;
+    // A search engine of one's own costs nothing by the search.
+    let search = config.web().search.as_ref();
+    let is_own = search.is_some_and(|search| search.backend == SearchBackend::SearXng);
+    ServicePrices {
+        search: of(prices.search).or(is_own.then(NanoDollars::default)),
+        picture: of(prices.picture),
+        transcript: of(prices.transcript),
+        speech: of(prices.speech),
+    }
 }
 
 fn spending(config: &Config) -> SpendingLimits {

@@ -10,7 +10,7 @@ use hermetic_approvals::{
 };
 use hermetic_config::Config;
 use hermetic_egress::EgressMetrics;
-use hermetic_gateway::{OWN_AGENT, ReachableSandboxes};
+use hermetic_gateway::{KeyboardMemory, OWN_AGENT, ReachableSandboxes};
 use hermetic_redact::Redactor;
 use hermetic_session::{PROXY_PORT, Sandboxes, SpendingBook};
 use hermetic_store::{AgentSessionRows, HistoryRows};
@@ -40,6 +40,8 @@ pub struct KeyboardChat {
     pub shows_thoughts: bool,
     pub redactor: Redactor,
     pub facts: prompt::PromptFacts,
+    /// What outlives the conversation; nothing where it is not a person who types.
+    pub memory: Option<KeyboardMemory>,
     /// Whether `/destroy` asks first.
     pub confirm_destructive: bool,
     /// Where the lines are remembered that were typed.
@@ -56,6 +58,18 @@ pub struct KeyboardPerson {
     pub progress: ShowProgress,
     /// The agent that was asked for, by its name.
     pub agent: Option<String>,
+    pub memories: KeyboardMemories,
+}
+
+/// Whether somebody at a keyboard is shown what is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyboardMemories {
+    /// Something that the agent runs may have started this.
+    Withheld,
+    /// The conversation is gone at its end.
+    Passing,
+    /// It has a name and is found again.
+    Kept,
 }
 
 /// A conversation with somebody who sits in front of this program.
@@ -124,6 +138,16 @@ pub async fn keyboard_chat(
         }
         _ => None,
     };
+    let memory = (person.memories != KeyboardMemories::Withheld).then(|| {
+        let is_kept = person.memories == KeyboardMemories::Kept;
+        KeyboardMemory::new(
+            super::memory::personal_memory(config, &store, &redactor),
+            store.clone(),
+            (approvals.clone(), redactor.clone()),
+            (conversation.clone(), is_kept),
+            Arc::clone(&clock),
+        )
+    });
     let reach = Arc::new(ReachableSandboxes(sandboxes.clone()));
     let background = kit::background(config, &redactor, None, reach, &clock);
     Ok(KeyboardChat {
@@ -148,6 +172,7 @@ pub async fn keyboard_chat(
         shows_thoughts: config.agent().show_reasoning,
         redactor,
         facts,
+        memory,
         confirm_destructive: config.approvals().confirm_destructive_slash,
         line_history: config.home().state().join("chat-history"),
     })

@@ -7,7 +7,8 @@ use hermetic_redact::Redactor;
 use hermetic_store::{DocumentRows, ProcessRows};
 use hermetic_tools::{
     BackgroundProcesses, BackgroundSettings, BackgroundStarts, CodeSettings, CodeTool, FileTools,
-    ImageTool, McpServers, ResultBounds, SandboxReach, ScriptDirectory, TodoLists, ToolKit,
+    ImageTool, McpServers, ResultBounds, SandboxReach, ScriptDirectory, SpeechTool, TodoLists,
+    ToolKit,
 };
 use hermetic_types::{BackendKind, SharedClock};
 
@@ -43,6 +44,7 @@ pub(crate) fn kit(
         web: web::tools(config),
         todo,
         images: web::images(config).map(ImageTool::new),
+        speech: web::speech(config).map(SpeechTool::new),
     }
 }
 

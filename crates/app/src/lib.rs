@@ -80,7 +80,7 @@ pub use gateway::gateway;
 pub use hermetic_native::PendingHeadStart;
 pub use installation::{installation, known_installation};
 pub use installed_agents::{agent_folder, agent_programs};
-pub use keyboard::{KeyboardChat, KeyboardPerson, keyboard_chat};
+pub use keyboard::{KeyboardChat, KeyboardMemories, KeyboardPerson, keyboard_chat};
 pub use mcp_servers::login_file;
 pub use memory::{memories, owner_rule, skills};
 pub use model::{

@@ -1,9 +1,9 @@
-//! Services of others, from the configuration: who searches, who writes down what is said, who makes pictures.
+//! Services of others, from the configuration: who searches, who writes down what is said, who speaks, who makes pictures.
 
 use hermetic_config::{Config, SearchBackend};
 use hermetic_services::{
-    ImageService, ImageSettings, SearchProvider, SearchService, SearchSettings,
-    TranscriptionService, TranscriptionSettings,
+    ImageService, ImageSettings, SearchProvider, SearchService, SearchSettings, SpeechService,
+    SpeechSettings, TranscriptionService, TranscriptionSettings,
 };
 use hermetic_tools::{WebSettings, WebTools};
 
@@ -47,6 +47,21 @@ pub(crate) fn transcription(config: &Config) -> Option<TranscriptionService> {
         proxy: config.gateway().proxy.clone(),
     });
     let unusable = |error| tracing::error!(%error, "voice messages stay files");
+    service.map_err(unusable).ok()
+}
+
+/// Who speaks, if somebody does.
+pub(crate) fn speech(config: &Config) -> Option<SpeechService> {
+    let wanted = config.spoken()?;
+    let service = SpeechService::new(SpeechSettings {
+        base_url: wanted.base_url.clone(),
+        model: wanted.model.clone(),
+        voice: wanted.voice.clone(),
+        key: wanted.key.clone(),
+        key_setting: "tts.openai.api_key or VOICE_TOOLS_OPENAI_KEY",
+        proxy: config.gateway().proxy.clone(),
+    });
+    let unusable = |error| tracing::error!(%error, "nobody speaks");
     service.map_err(unusable).ok()
 }
 

@@ -12,8 +12,8 @@ use crate::problem::ConfigProblem;
 use crate::settings::{
     AcpAgentConfig, AgentConfig, ApprovalsConfig, BudgetsConfig, ConfigSections, DelegationConfig,
     EgressConfig, GatewayConfig, ImagesConfig, McpServerConfig, MemoryConfig, ModelConfig,
-    PlatformConfigs, SchedulesConfig, SecurityConfig, SessionsConfig, SpeechConfig, TerminalConfig,
-    WebConfig,
+    PlatformConfigs, SchedulesConfig, SecurityConfig, SessionsConfig, SpeechConfig, SpokenConfig,
+    TerminalConfig, WebConfig,
 };
 
 /// One configuration, read once and never changed: what is used, shown and warned about is the
@@ -116,6 +116,10 @@ impl Config {
     }
 
     /// `None` where nobody makes pictures.
+    pub fn spoken(&self) -> Option<&SpokenConfig> {
+        self.parts.spoken.as_ref()
+    }
+
     pub fn images(&self) -> Option<&ImagesConfig> {
         self.parts.images.as_ref()
     }

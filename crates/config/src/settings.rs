@@ -25,7 +25,7 @@ pub use agent::{
     ToolOutput, ToolProgressConfig, WorkingDirectory,
 };
 pub use approvals::{ApprovalMode, ApprovalsConfig, SecurityConfig, UnattendedAnswer};
-pub use budgets::{BudgetsConfig, DayBudget};
+pub use budgets::{BudgetsConfig, DayBudget, ServicePriceConfig};
 pub use egress::{
     CredentialSource, EgressAddition, EgressConfig, EgressCredential, EgressMode, UpstreamNames,
 };
@@ -43,7 +43,10 @@ pub use platforms::{
 pub use schedules::{DelegationConfig, SchedulesConfig};
 pub use session::{ResetMode, SessionsConfig};
 pub use terminal::{DockerTerminal, NativeMount, NativeTerminal, SshTerminal, TerminalConfig};
-pub use web::{ImagesConfig, SearchBackend, SearchConfig, SpeechConfig, SpeechEndpoint, WebConfig};
+pub use web::{
+    ImagesConfig, SearchBackend, SearchConfig, SpeechConfig, SpeechEndpoint, SpokenConfig,
+    WebConfig,
+};
 
 use std::collections::BTreeMap;
 
@@ -73,6 +76,7 @@ pub(crate) struct ConfigSections {
     pub(crate) web: WebConfig,
     pub(crate) speech: SpeechConfig,
     pub(crate) images: Option<ImagesConfig>,
+    pub(crate) spoken: Option<SpokenConfig>,
     pub(crate) acp_agents: Vec<AcpAgentConfig>,
     pub(crate) memory: MemoryConfig,
     pub(crate) platforms: PlatformConfigs,
@@ -106,6 +110,7 @@ impl ConfigSections {
             web: WebConfig::build(&pick, problems),
             speech: SpeechConfig::build(&pick, problems),
             images: ImagesConfig::build(&pick, problems),
+            spoken: SpokenConfig::build(&pick, problems),
             memory: MemoryConfig::build(&pick),
             platforms: PlatformConfigs::build(&pick, problems),
             provider_keys: key_variables()

@@ -41,6 +41,7 @@ pub(crate) use past_sessions::title;
 pub use platform_tools::{PlatformTools, PlatformToolsets};
 pub(crate) use queues::{EditOutcome, InterruptionReport};
 pub(crate) use registry::ConversationRegistry;
+pub(crate) use sandbox_tools::holder_of;
 pub use sandbox_tools::{AgentTools, ConversationSandbox};
 pub use turn::network;
 pub(crate) use turn_limits::TurnLimits;

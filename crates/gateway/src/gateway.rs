@@ -22,8 +22,9 @@ use tokio_util::task::TaskTracker;
 use crate::approvals::ApprovalService;
 use crate::conversation::{Clarifications, ConversationRegistry, DestroyConfirmations, TurnLimits};
 use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
+use crate::memory::MemoryParts;
 use crate::message::{CommandAccess, EditOrder, ForgettingClock, VoiceNotes};
-use crate::spending::{SpendingBook, SpendingLimits};
+use crate::spending::{ServicePrices, SpendingBook, SpendingLimits};
 use crate::{
     AgentChoices, DashboardBuilder, DelegationSettings, GatewayMetrics, GatewayStage,
     MessageTraces, PersonalMemory, PlatformToolsets, ResetSettings, ScheduleSettings, ServingLease,
@@ -106,6 +107,8 @@ pub struct GatewaySettings {
     pub clarify_timeout: Duration,
     /// What a day may cost.
     pub spending: SpendingLimits,
+    /// What services beside the model cost.
+    pub prices: ServicePrices,
     pub schedules: ScheduleSettings,
     pub delegation: DelegationSettings,
     /// What everybody who looks at the state should read: that chats run on the host.
@@ -250,6 +253,16 @@ impl Gateway {
             cut,
             lease_health: None,
             store: parts.store,
+        }
+    }
+
+    pub(crate) fn memory_parts(&self) -> MemoryParts<'_> {
+        MemoryParts {
+            memory: &self.memory,
+            store: &self.store,
+            redactor: &self.redactor,
+            questions: &self.approvals.questions,
+            clock: &self.clock,
         }
     }
 

@@ -41,7 +41,7 @@ pub use conversation::{
 };
 pub use delivery::{StreamingSettings, ToolProgress};
 pub use gateway::{BusyMode, Gateway, GatewayParts, GatewaySettings};
-pub use memory::{OwnerRule, PersonalMemory};
+pub use memory::{KeyboardMemory, OwnerRule, PersonalMemory, PersonalTools, notes_in};
 pub use message::{
     ArgumentDescription, COMMANDS, CommandAccess, CommandDescription, CommandRule,
     PlatformCommandAccess, ReachableSandboxes, VoiceNotes,
@@ -58,5 +58,5 @@ pub use schedule::{
     JobDelivery, JobDraft, JobOrder, JobRefused, ScheduleSettings, described_job, job_origin,
     listed_job, shown_moment,
 };
-pub use spending::{DayLimits, SpendingLimits};
+pub use spending::{DayLimits, ServicePrices, SpendingLimits};
 pub use stored_state::StoredAdapterState;

@@ -4,9 +4,12 @@ mod book;
 mod commands;
 mod limits;
 mod meter;
+mod services;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use book::SpendingBook;
 pub use limits::{DayLimits, SpendingLimits};
 pub(crate) use meter::TurnMeter;
+pub(crate) use services::ServiceMeter;
+pub use services::ServicePrices;

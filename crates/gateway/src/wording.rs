@@ -52,7 +52,7 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /stop - interrupt what is running, and drop the commands that wait for it
 /new - start afresh; files stay, and what was said is kept (/reset is the same)
 /new forget - start afresh, and delete all that was ever said here; files stay
-/undo - take back your last message, my answer, and what it did to files
+/undo - take back your last message, my answer, and what it did to files and tasks
 /retry - answer your last message once more; files stay as they are
 /compact - summarise what was said, to make room (/compress is the same)
 /sessions, /resume <name> - what was said here before, and go on with it
@@ -65,7 +65,7 @@ Write, and I answer. What I run, I run in a sandbox of this conversation alone.
 /files [folder], /sandbox, /egress - what is in the workspace, where commands run, what they reach
 /memory - what I remember of you, or of this group; /memory remove <text> forgets an entry
 /skills - what I know how to do; /<skill> has me do it
-/whoami - who you are to me
+/whoami, /version - who you are to me, and which version I am
 /approve [name] [session], /deny [name] [reason] - answer a question of mine
 /cron - your jobs on a schedule
 /lift - lift a budget once for today, for who may approve";

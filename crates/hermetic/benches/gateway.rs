@@ -10,16 +10,19 @@
 #![expect(clippy::print_stdout, reason = "a bench reports on the terminal")]
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hermetic_testkit::model::{Reply, ScriptedServer};
+use hermetic_testkit::model::{Piece, Reply, ScriptedServer};
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::sync::Notify;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
@@ -27,10 +30,15 @@ const STARTS: usize = 11;
 const TURNS: usize = 200;
 const USERS: i64 = 50;
 const EACH: usize = 20;
+const AT_ONCE: usize = 1000;
+/// Who says as much as everybody else.
+const FLOODS: i64 = 99;
+/// Names another build of the program, to be measured instead of the one that was built with this.
+const PROGRAM: &str = "HERMETIC_BENCH_PROGRAM";
 
 #[tokio::main]
 async fn main() -> Done<()> {
-    if !Command::new(env!("CARGO_BIN_EXE_hermetic"))
+    if !Command::new(program())
         .args(["doctor", "--backend", "native"])
         .stdout(Stdio::null())
         .status()?
@@ -43,6 +51,8 @@ async fn main() -> Done<()> {
     turns("a turn without tools", || vec![says()]).await?;
     turns("a turn with one native tool call", || vec![calls(), says()]).await?;
     throughput().await?;
+    at_once().await?;
+    while_another_is_summarised().await?;
     memory().await
 }
 
@@ -90,23 +100,26 @@ async fn floor(asked: Vec<Vec<u8>>, script: fn() -> Vec<Reply>) -> Done<Duration
 
 async fn turns(what: &str, script: fn() -> Vec<Reply>) -> Done<()> {
     let stage = Stage::new((0..=TURNS).flat_map(|_| script())).await?;
-    let (_gateway, _) = stage.start()?;
+    let (gateway, _) = stage.start()?;
     // The first one makes the sandbox.
     stage.ask(7, 1).await;
     let mut times = Vec::new();
+    let worked = processor_time(&gateway)?;
     for turn in 0..TURNS {
         let begun = Instant::now();
         stage.ask(7, turn + 2).await;
         times.push(begun.elapsed());
     }
     let whole = median(times);
+    let worked = (processor_time(&gateway)? - worked) / u32::try_from(TURNS)?;
     let asked = stage.model.received();
     let asked = asked
         .iter()
         .map(|asked| asked.body.to_string().into_bytes());
     let floor = floor(asked.collect(), script).await?;
     println!(
-        "{what}: {whole:?}, of which the stand-ins {floor:?}: {:?} beyond them ({:.1} times the peer)",
+        "{what}: {whole:?}, of which the stand-ins {floor:?}: {:?} beyond them ({:.1} times the peer); the gateway \
+         worked {worked:?}",
         whole.saturating_sub(floor),
         whole.as_secs_f64() / floor.as_secs_f64()
     );
@@ -116,7 +129,8 @@ async fn turns(what: &str, script: fn() -> Vec<Reply>) -> Done<()> {
 async fn throughput() -> Done<()> {
     let all = usize::try_from(USERS)? * EACH;
     let stage = Stage::new((0..all).map(|_| says())).await?;
-    let (_gateway, _) = stage.start()?;
+    let (gateway, _) = stage.start()?;
+    let worked = processor_time(&gateway)?;
     let begun = Instant::now();
     for round in 0..EACH {
         for user in 0..USERS {
@@ -125,8 +139,103 @@ async fn throughput() -> Done<()> {
     }
     stage.telegram.wait_for("sendMessage", all).await;
     let rate = all as f64 / begun.elapsed().as_secs_f64();
-    println!("{USERS} chats at once, {all} turns: {rate:.0} turns a second");
+    let worked = (processor_time(&gateway)? - worked) / u32::try_from(all)?;
+    println!(
+        "{USERS} chats at once, {all} turns: {rate:.0} turns a second; the gateway worked {worked:?} for each"
+    );
     Ok(())
+}
+
+/// A turn of everybody's at the same moment: the model answers none before all have asked. One person says as
+/// much as all others together, before them.
+async fn at_once() -> Done<()> {
+    let gates: Vec<_> = (0..2 * AT_ONCE).map(|_| Arc::new(Notify::new())).collect();
+    let replies = gates
+        .iter()
+        .map(|gate| Reply::streams_through(gate, &[], &["an ", "answer"]));
+    let stage = Stage::new(replies).await?;
+    let (gateway, _) = stage.start()?;
+    for number in 0..AT_ONCE {
+        stage.telegram.says(FLOODS, &format!("and {number}"));
+    }
+    for user in 0..AT_ONCE {
+        stage.telegram.says(1000 + i64::try_from(user)?, "hello");
+    }
+    // Each of the others, and those that one person may have at work.
+    let asked = Instant::now();
+    stage.model.wait_for(AT_ONCE + 1).await;
+    let all_at_work = asked.elapsed();
+    let at_work = stage.model.received().len();
+    let now = resident(&gateway)?;
+    let let_go = Instant::now();
+    gates.iter().for_each(|gate| gate.notify_one());
+    let mut others = Vec::new();
+    while others.len() < AT_ONCE {
+        let answered = stage.answered(|chat| chat != FLOODS);
+        others.resize(answered, let_go.elapsed());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let flood = stage.answered(|chat| chat == FLOODS);
+    println!(
+        "{AT_ONCE} people at once beside one who says {AT_ONCE} things: {at_work} turns at work after \
+         {all_at_work:?}, {now} kB resident; after the model answered, half of the people had theirs in {:?}, \
+         all in {:?} (by then {flood} of the one's); at most {} kB",
+        others[AT_ONCE / 2],
+        others[AT_ONCE - 1],
+        peak(&gateway)?
+    );
+    Ok(())
+}
+
+/// Turns of one conversation, alone and while the summary of another is being written.
+async fn while_another_is_summarised() -> Done<()> {
+    let stage = Stage::with(ScriptedServer::answering(summarises_for_ever).await?).await?;
+    fs::write(stage.home.path().join("models.txt"), "m 20000 - -\n")?;
+    let (_gateway, _) = stage.start()?;
+    let alone = own_turns(&stage, 7).await;
+    let is_summarised = |stage: &Stage| {
+        stage
+            .model
+            .received()
+            .iter()
+            .any(|asked| is_task(&asked.body))
+    };
+    let long = "long ago ".repeat(1300);
+    while !is_summarised(&stage) {
+        stage.telegram.says(8, &long);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let beside = own_turns(&stage, 7).await;
+    println!(
+        "a turn without tools, alone: {alone:?}; while another conversation is summarised: {beside:?}"
+    );
+    Ok(())
+}
+
+async fn own_turns(stage: &Stage, user: i64) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..TURNS / 4 {
+        let answered = stage.answered(|chat| chat == user);
+        let begun = Instant::now();
+        stage.telegram.says(user, "hello");
+        while stage.answered(|chat| chat == user) == answered {
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+        times.push(begun.elapsed());
+    }
+    median(times)
+}
+
+fn summarises_for_ever(asked: &serde_json::Value) -> Reply {
+    match is_task(asked) {
+        true => Reply::events([]).then(Piece::Stall),
+        false => says(),
+    }
+}
+
+fn is_task(asked: &serde_json::Value) -> bool {
+    let system = asked["messages"][0]["content"].to_string();
+    system.contains("You keep the notes of a conversation")
 }
 
 /// The first ones bring back the code that turns need, which is nobody's in particular; what a
@@ -165,10 +274,17 @@ struct Stage {
 
 struct Gateway(Child);
 
+fn program() -> OsString {
+    std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_hermetic").into())
+}
+
 impl Stage {
     async fn new(script: impl IntoIterator<Item = Reply>) -> Done<Self> {
+        Self::with(ScriptedServer::start(script).await?).await
+    }
+
+    async fn with(model: ScriptedServer) -> Done<Self> {
         let telegram = TelegramServer::start().await?;
-        let model = ScriptedServer::start(script).await?;
         let home = tempfile::tempdir()?;
         let config = format!(
             "model: {{default: m, base_url: '{}'}}\nplatforms: {{telegram: {{base_url: '{}'}}}}\n\
@@ -212,7 +328,7 @@ impl Stage {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hermetic"));
+        let mut command = Command::new(program());
         command
             .args(arguments)
             .env("HERMES_HOME", self.home.path())
@@ -220,6 +336,15 @@ impl Stage {
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command
+    }
+
+    /// Replies so far in chats like this.
+    fn answered(&self, wanted: impl Fn(i64) -> bool) -> usize {
+        let calls = self.telegram.calls("sendMessage");
+        let chats = calls
+            .iter()
+            .filter_map(|call| call.params["chat_id"].as_i64());
+        chats.filter(|chat| wanted(*chat)).count()
     }
 
     /// Says something and waits until so many replies have come.
@@ -267,10 +392,30 @@ fn calls() -> Reply {
 }
 
 fn resident(gateway: &Gateway) -> Done<u64> {
+    memory_of(gateway, "VmRSS:")
+}
+
+/// What the gateway's own process has used of processors, which other work on the machine does not change much.
+fn processor_time(gateway: &Gateway) -> Done<Duration> {
+    // Of a hundredth of a second, on every Linux there is.
+    const TICK: Duration = Duration::from_millis(10);
+    let stat = fs::read_to_string(format!("/proc/{}/stat", gateway.0.id()))?;
+    let (_, after_name) = stat.rsplit_once(')').ok_or("no name in stat")?;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let mut ticks = || -> Done<u32> { Ok(fields.next().ok_or("a short stat")?.parse()?) };
+    Ok(TICK * (ticks()? + ticks()?))
+}
+
+/// The most that was resident at once.
+fn peak(gateway: &Gateway) -> Done<u64> {
+    memory_of(gateway, "VmHWM:")
+}
+
+fn memory_of(gateway: &Gateway, which: &str) -> Done<u64> {
     let status = fs::read_to_string(format!("/proc/{}/status", gateway.0.id()))?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let line = status.lines().find(|line| line.starts_with(which));
     let size = line.and_then(|line| line.split_whitespace().nth(1));
-    Ok(size.ok_or("no VmRSS")?.parse()?)
+    Ok(size.ok_or(which)?.parse()?)
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

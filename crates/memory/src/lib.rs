@@ -12,6 +12,7 @@ mod entries;
 mod memories;
 mod operations;
 mod owner;
+mod project_notes;
 mod query;
 pub mod scan;
 mod skills;
@@ -22,6 +23,7 @@ pub use entries::{ENTRY_SEPARATOR, MemoryEntries};
 pub use memories::{Memories, MemoryError, MemorySettings, MemorySnapshot, MemoryTargetSettings};
 pub use operations::{BadOperation, MemoryChange, MemoryOperation};
 pub use owner::{MemoryOwner, MemoryTarget};
+pub use project_notes::ProjectNotes;
 pub use query::SearchQuery;
 pub use skills::{
     DraftError, DraftedFile, SkillCatalog, SkillDraft, SkillDrafts, SkillFiles, SkillSettings,

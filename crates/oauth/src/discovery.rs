@@ -39,6 +39,8 @@ pub(crate) struct AuthorityMetadata {
     pub(crate) authorization_endpoint: Url,
     pub(crate) token_endpoint: Url,
     pub(crate) registration_endpoint: Option<Url>,
+    /// Where a code is had that a person types in elsewhere (RFC 8628).
+    pub(crate) device_endpoint: Option<Url>,
     pub(crate) scopes: ScopeSet,
     /// Absent where it does not say.
     pub(crate) client_auth: Option<Vec<ClientAuth>>,
@@ -186,6 +188,7 @@ impl AuthorityMetadata {
             authorization_endpoint: authorization,
             token_endpoint: token.ok_or_else(|| missing("where tokens are given"))?,
             registration_endpoint: endpoint("registration_endpoint")?,
+            device_endpoint: endpoint("device_authorization_endpoint")?,
             scopes: scopes(document).unwrap_or_default(),
             client_auth: client_auth(document),
             names_issuer,
@@ -195,7 +198,7 @@ impl AuthorityMetadata {
 }
 
 /// Whether a page is at the issuer's own host, or one is below the other.
-fn is_at_issuer(page: &Url, issuer: &Url) -> bool {
+pub(crate) fn is_at_issuer(page: &Url, issuer: &Url) -> bool {
     let (page, issuer) = (page.host_str(), issuer.host_str());
     let (Some(page), Some(issuer)) = (page, issuer) else {
         return false;

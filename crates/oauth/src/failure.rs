@@ -61,6 +61,8 @@ pub enum LoginError {
          `oauth: {{client_id: …}}`"
     )]
     NoRegistration(String),
+    #[error("the authorization server {0} gives no codes for devices; log in with a browser")]
+    NoDeviceCodes(String),
     #[error("the answer does not belong to this login (its state is another)")]
     OtherState,
     #[error("the answer names the issuer {said:?}, and this login is at {expected:?}")]

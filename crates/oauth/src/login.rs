@@ -29,23 +29,48 @@ pub struct LoginAttempt<'a> {
     pub clock: &'a SharedClock,
 }
 
-/// A login that waits for the person.
+/// Who is to be asked for a login, as whom, and for what.
 #[derive(Debug)]
-pub struct PendingLogin<'a> {
-    attempt: LoginAttempt<'a>,
-    address: Url,
-    secrets: FlowSecrets,
-    authority: AuthorityMetadata,
+pub(crate) struct PreparedLogin<'a> {
+    pub(crate) attempt: LoginAttempt<'a>,
+    pub(crate) authority: AuthorityMetadata,
     resource: String,
-    scope: ScopeSet,
+    pub(crate) scope: ScopeSet,
     client: ClientIdentity,
     redirect: String,
     named: AuthorityRoute,
 }
 
+/// A login that waits for the person.
+#[derive(Debug)]
+pub struct PendingLogin<'a> {
+    prepared: PreparedLogin<'a>,
+    address: Url,
+    secrets: FlowSecrets,
+}
+
 impl<'a> LoginAttempt<'a> {
     /// Finds out who is to be asked, and what.
     pub async fn begin(self, listener: &RedirectListener) -> Result<PendingLogin<'a>, LoginError> {
+        let redirect = listener.address(self.settings);
+        let prepared = self.prepare(redirect).await?;
+        let secrets = FlowSecrets::random()?;
+        let request = AuthorizationRequest {
+            endpoint: &prepared.authority.authorization_endpoint,
+            client: &prepared.client.id,
+            redirect: &prepared.redirect,
+            resource: &prepared.resource,
+            scope: &prepared.scope,
+        };
+        Ok(PendingLogin {
+            address: request.address(&secrets),
+            secrets,
+            prepared,
+        })
+    }
+
+    /// `redirect` is where a browser would come back to.
+    pub(crate) async fn prepare(self, redirect: String) -> Result<PreparedLogin<'a>, LoginError> {
         let server = address::server(self.server)?;
         let kept = self.file.load()?;
         let challenge = match kept.challenge {
@@ -60,7 +85,6 @@ impl<'a> LoginAttempt<'a> {
         // Before anything is asked of that authority, a registration included.
         self.check_issuer(&authority.issuer, login.as_ref())?;
         let scope = self.scope(&challenge, &resource, &authority, login.as_ref());
-        let redirect = listener.address(self.settings);
         let client = registration::client(
             &named,
             &authority,
@@ -69,22 +93,11 @@ impl<'a> LoginAttempt<'a> {
             &scope,
             login.as_ref(),
         );
-        let client = client.await?;
-        let secrets = FlowSecrets::random()?;
-        let request = AuthorizationRequest {
-            endpoint: &authority.authorization_endpoint,
-            client: &client.id,
-            redirect: &redirect,
-            resource: &resource.resource,
-            scope: &scope,
-        };
-        Ok(PendingLogin {
-            address: request.address(&secrets),
-            secrets,
+        Ok(PreparedLogin {
+            client: client.await?,
             authority,
             resource: resource.resource,
             scope,
-            client,
             redirect,
             named,
             attempt: self,
@@ -169,27 +182,27 @@ impl PendingLogin<'_> {
     }
 
     pub fn issuer(&self) -> &str {
-        &self.authority.issuer
+        &self.prepared.authority.issuer
     }
 
     /// What is asked for, in the server's words.
     pub fn scope(&self) -> String {
-        self.scope.as_text()
+        self.prepared.scope.as_text()
     }
 
     /// The code in what the browser came back with: an address, or what stands behind its question mark.
     pub fn code(&self, answer: &str) -> Result<Secret, LoginError> {
         let expected = ExpectedAnswer {
             state: &self.secrets.state,
-            issuer: &self.authority.issuer,
-            names_issuer: self.authority.names_issuer,
+            issuer: &self.prepared.authority.issuer,
+            names_issuer: self.prepared.authority.names_issuer,
         };
         expected.code(answer)
     }
 
     /// The code, once a browser comes back to the port with it.
     pub async fn wait(&self, listener: &RedirectListener) -> Result<Secret, LoginError> {
-        let patience = self.attempt.settings.timeout;
+        let patience = self.prepared.attempt.settings.timeout;
         let waited = timeout(patience, listener.answer(|answer| self.code(answer)));
         waited
             .await
@@ -198,42 +211,48 @@ impl PendingLogin<'_> {
 
     /// Trades the code for tokens and keeps them.
     pub async fn finish(self, code: &Secret) -> Result<(), LoginError> {
-        let attempt = &self.attempt;
-        // The lock and the room before the code is spent: it is good for one use, like a refresh
-        // token.
-        let locked = attempt.file.lock().await?;
-        let room = locked.reserve()?;
-        let endpoint = TokenEndpoint {
+        let fields = [
+            ("grant_type", "authorization_code"),
+            ("code", code.expose()),
+            ("redirect_uri", &self.prepared.redirect),
+            ("code_verifier", self.secrets.verifier.expose()),
+        ];
+        self.prepared.trade(&fields).await
+    }
+}
+
+impl PreparedLogin<'_> {
+    pub(crate) fn endpoint(&self) -> TokenEndpoint<'_> {
+        TokenEndpoint {
             http: &self.named,
             address: &self.authority.token_endpoint,
             client: &self.client,
             resource: &self.resource,
-        };
+        }
+    }
+
+    /// Trades what the person brought for tokens and keeps them.
+    pub(crate) async fn trade(&self, fields: &[(&str, &str)]) -> Result<(), LoginError> {
+        let attempt = &self.attempt;
+        let locked = attempt.file.lock().await?;
+        let room = locked.reserve()?;
         let now = attempt.clock.now();
-        let fields = [
-            ("grant_type", "authorization_code"),
-            ("code", code.expose()),
-            ("redirect_uri", &self.redirect),
-            ("code_verifier", self.secrets.verifier.expose()),
-        ];
-        let given = endpoint.ask(&fields, now).await?;
+        let given = self.endpoint().ask(fields, now).await?;
+        let scope = Some(self.scope.clone());
         let login = KeptLogin {
             server: attempt.server.to_owned(),
-            resource: self.resource,
-            issuer: self.authority.issuer,
+            resource: self.resource.clone(),
+            issuer: self.authority.issuer.clone(),
             token_endpoint: self.authority.token_endpoint.to_string(),
             is_registered: attempt.settings.client_id.is_none() && !is_document(&self.client),
-            client: self.client,
-            redirect: self.redirect,
+            client: self.client.clone(),
+            redirect: self.redirect.clone(),
             access: given.access,
             refresh: given.refresh,
             since_seconds: now.seconds(),
             expires_seconds: given.expires.map(Timestamp::seconds),
             // It may have given less than was asked for, and says so then.
-            scope: given
-                .scope
-                .or(Some(self.scope))
-                .filter(|scope| !scope.is_empty()),
+            scope: given.scope.or(scope).filter(|scope| !scope.is_empty()),
         };
         let state = LoginState {
             challenge: None,

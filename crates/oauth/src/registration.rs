@@ -4,6 +4,7 @@
 use hermetic_types::Secret;
 use serde_json::json;
 
+use crate::device_login::{DEVICE_GRANT, NO_WAY_BACK};
 use crate::discovery::AuthorityMetadata;
 use crate::failure::{LoginError, after_colon};
 use crate::login_file::KeptLogin;
@@ -72,10 +73,14 @@ async fn register(
         }
         Some(_) | None => ClientAuth::Public,
     };
+    let mut grants = vec!["authorization_code", "refresh_token"];
+    if redirect == NO_WAY_BACK {
+        grants.push(DEVICE_GRANT);
+    }
     let mut about_us = json!({
         "client_name": settings.client_name,
         "redirect_uris": [redirect],
-        "grant_types": ["authorization_code", "refresh_token"],
+        "grant_types": grants,
         "response_types": ["code"],
         "application_type": "native",
         "token_endpoint_auth_method": wanted.name(),

@@ -93,6 +93,27 @@ impl TokenEndpoint<'_> {
         fields: &[(&str, &str)],
         now: Timestamp,
     ) -> Result<GivenTokens, LoginError> {
+        let answer = self.post(self.address, fields).await?;
+        if !answer.status.is_success() {
+            return Err(self.refused(&answer));
+        }
+        GivenTokens::read(&answer.json, now)
+    }
+
+    /// The same at another endpoint of the authority, whose answer is read by whoever asks.
+    pub(crate) async fn ask_at(
+        &self,
+        address: &Url,
+        fields: &[(&str, &str)],
+    ) -> Result<WireAnswer, LoginError> {
+        let answer = self.post(address, fields).await?;
+        match answer.status.is_success() {
+            true => Ok(answer),
+            false => Err(self.refused(&answer)),
+        }
+    }
+
+    async fn post(&self, address: &Url, fields: &[(&str, &str)]) -> Result<WireAnswer, LoginError> {
         let client = self.client;
         let mut form = fields.to_vec();
         form.push(("resource", self.resource));
@@ -113,14 +134,7 @@ impl TokenEndpoint<'_> {
         let form = serde_urlencoded::to_string(&form);
         let form = form.map_err(|error| LoginError::Client(error.to_string()))?;
         let (form, authorization) = (Secret::new(form), authorization.as_ref());
-        let answer = self
-            .http
-            .post_form(self.address, &form, authorization)
-            .await?;
-        if !answer.status.is_success() {
-            return Err(self.refused(&answer));
-        }
-        GivenTokens::read(&answer.json, now)
+        self.http.post_form(address, &form, authorization).await
     }
 
     fn refused(&self, answer: &WireAnswer) -> LoginError {

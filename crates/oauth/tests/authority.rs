@@ -28,6 +28,10 @@ pub(crate) struct Lies {
     pub(crate) rotates: bool,
     /// Where the token endpoint sends whoever asks.
     pub(crate) moved: Option<String>,
+    /// What the endpoint for devices answers, instead of a code; it is not there where nothing is written.
+    pub(crate) device: Value,
+    /// Questions about a device that come too early, and what is said then.
+    pub(crate) waits: Vec<&'static str>,
     /// The token endpoint sends a megabyte.
     pub(crate) floods: bool,
 }
@@ -89,6 +93,10 @@ impl Authority {
                     "registration_endpoint": format!("{url}/register"),
                     "code_challenge_methods_supported": ["S256"],
                 });
+                let mut document = document;
+                if !lies.device.is_null() {
+                    document["device_authorization_endpoint"] = format!("{url}/device").into();
+                }
                 (document, &lies.metadata)
             }
             _ => return None,
@@ -106,6 +114,13 @@ impl Authority {
             go_on.notified().await;
         }
         self.asked.lock().unwrap().push(form.to_owned());
+        if form.contains("device_code=") {
+            let mut lies = self.lies.lock().unwrap();
+            if !lies.waits.is_empty() {
+                let why = lies.waits.remove(0);
+                return respond(400, &json!({"error": why}));
+            }
+        }
         let lies = self.lies.lock().unwrap();
         if let Some(to) = &lies.moved {
             let moved = Response::builder().status(StatusCode::TEMPORARY_REDIRECT);
@@ -166,6 +181,20 @@ async fn answer(State(authority): State<Arc<Authority>>, request: Request<Body>)
             respond(201, &json!({"client_id": "registered"}))
         }
         "/token" => authority.token(&body).await,
+        "/device" => {
+            let mut answer = json!({
+                "device_code": "of-the-device",
+                "user_code": "WDJB-MJHT",
+                "verification_uri": format!("{}/activate", authority.url),
+                "interval": 1,
+                "expires_in": 600,
+            });
+            let lies = authority.lies.lock().unwrap();
+            for (name, value) in lies.device.as_object().into_iter().flatten() {
+                answer[name] = value.clone();
+            }
+            respond(200, &answer)
+        }
         path => match authority.documents(path) {
             Some(document) => respond(200, &document),
             None => respond(404, &Value::Null),
@@ -242,6 +271,23 @@ impl Installation {
         let code = pending.code(&answer(&address))?;
         pending.finish(&code).await?;
         Ok(address)
+    }
+
+    /// Logs in by a code; the page and the code.
+    pub(crate) async fn log_in_on_device(&self) -> Result<(String, String), LoginError> {
+        let clock: SharedClock = Arc::clone(&self.clock) as _;
+        let server = self.authority.server();
+        let attempt = LoginAttempt {
+            server: &server,
+            settings: &self.settings,
+            file: &self.file,
+            http: &self.http,
+            clock: &clock,
+        };
+        let pending = attempt.begin_on_device().await?;
+        let shown = (pending.page().to_owned(), pending.code().to_owned());
+        pending.finish().await?;
+        Ok(shown)
     }
 
     pub(crate) fn path(&self) -> std::path::PathBuf {

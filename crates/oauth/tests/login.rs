@@ -270,3 +270,53 @@ async fn strangers_at_the_port_do_not_end_the_wait() {
     let (code, ()) = tokio::join!(pending.wait(&listener), visits);
     assert_eq!(code.unwrap().expose(), "a-code");
 }
+
+#[tokio::test]
+async fn a_code_typed_in_elsewhere_is_a_login_too() {
+    let own = Installation::with(Lies {
+        device: json!({}),
+        waits: vec!["authorization_pending"],
+        ..Lies::default()
+    })
+    .await;
+    let (page, code) = own.log_in_on_device().await.unwrap();
+    assert_eq!(page, format!("{}/activate", own.authority.url));
+    assert_eq!(code, "WDJB-MJHT");
+    let asked = own.authority.asked.lock().unwrap().clone();
+    assert_eq!(asked.len(), 2, "once too early");
+    for wanted in ["device_code=of-the-device", "device_code&", "resource=http"] {
+        assert!(asked[1].contains(wanted), "{asked:?}");
+    }
+    assert_eq!(
+        own.bearer().token().await.unwrap().expose(),
+        "access-number-1"
+    );
+}
+
+#[tokio::test]
+async fn a_code_is_not_had_where_it_would_be_typed_in_elsewhere_or_cannot_be() {
+    for (device, waits, expected) in [
+        (json!(null), vec![], "gives no codes for devices"),
+        (
+            json!({"verification_uri": "https://honest.example.org/device"}),
+            vec![],
+            "which is not its own",
+        ),
+        (json!({"user_code": "\u{1b}[2J"}), vec![], "can be typed"),
+        (json!({"user_code": ""}), vec![], "can be typed"),
+        (json!({"device_code": 7}), vec![], "a code for the device"),
+        (json!({"expires_in": 0}), vec![], "nobody logged in within"),
+        (json!({}), vec!["access_denied"], "access_denied"),
+        (json!({}), vec!["expired_token"], "expired_token"),
+    ] {
+        let own = Installation::with(Lies {
+            device: device.clone(),
+            waits,
+            ..Lies::default()
+        });
+        let own = own.await;
+        let failed = own.log_in_on_device().await.unwrap_err().to_string();
+        assert!(failed.contains(expected), "{device}: {failed}");
+        assert!(own.file.summary().unwrap().is_none());
+    }
+}

@@ -35,7 +35,10 @@ pub struct HermesJob {
     pub chat: Option<String>,
     pub thread: Option<String>,
     pub user: Option<String>,
-    /// What it uses that is not here: skills, scripts, a model of its own.
+    pub skills: Vec<String>,
+    /// A model of its own.
+    pub model: Option<String>,
+    /// What it uses that is not here: scripts, folders of the host, what another job said.
     pub lacks: Vec<&'static str>,
 }
 
@@ -100,6 +103,8 @@ impl HermesJob {
             chat: of_origin("chat_id"),
             thread: of_origin("thread_id"),
             user: of_origin("user_id"),
+            skills: skills(job),
+            model: word(job, "model").filter(|model| !model.trim().is_empty()),
             lacks: lacks(job),
         })
     }
@@ -141,11 +146,19 @@ fn runs_left(repeat: Option<&Value>) -> Option<u32> {
     (times > 0).then_some(left)
 }
 
+/// A list, or one in the older way.
+fn skills(job: &Map<String, Value>) -> Vec<String> {
+    let one = || word(job, "skill").into_iter().collect();
+    let names = match job.get("skills") {
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str),
+        _ => return one(),
+    };
+    let names: Vec<_> = names.map(str::to_owned).collect();
+    if names.is_empty() { one() } else { names }
+}
+
 fn lacks(job: &Map<String, Value>) -> Vec<&'static str> {
     let mut lacks = Vec::new();
-    if has(job, "skills") || has(job, "skill") {
-        lacks.push("skills");
-    }
     if has(job, "script") || job.get("no_agent") == Some(&Value::Bool(true)) {
         lacks.push("a script on the host");
     }
@@ -187,7 +200,7 @@ mod tests {
          "repeat": {"times": 5, "completed": 2}, "deliver": "origin",
          "origin": {"platform": "telegram", "chat_id": "42", "chat_name": "A", "thread_id": null}},
         {"id": "b2", "prompt": "watch", "schedule": {"kind": "interval", "minutes": 90},
-         "enabled": false, "skills": ["x"], "deliver": "local"},
+         "enabled": false, "skills": ["x"], "script": "w.py", "model": "m", "deliver": "local"},
         {"id": "c3", "prompt": "later", "schedule": {"kind": "once", "run_at": "2027-01-01T00:00:00+01:00"},
          "repeat": {"times": null, "completed": 0}},
         {"id": "d4", "schedule": {"kind": "moon"}}, 7, {"prompt": "no id"}
@@ -205,7 +218,11 @@ mod tests {
             (Some(3), Some("42"))
         );
         assert_eq!(watch.schedule, "every 90m");
-        assert!(watch.is_paused && watch.lacks == ["skills"]);
+        assert!(watch.is_paused && watch.lacks == ["a script on the host"]);
+        assert_eq!(
+            (watch.skills[0].as_str(), watch.model.as_deref()),
+            ("x", Some("m"))
+        );
         assert_eq!((later.runs_left, later.name.as_str()), (None, "later"));
         let now = Timestamp::UNIX_EPOCH;
         for job in &read.jobs {

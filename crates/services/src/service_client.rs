@@ -41,6 +41,19 @@ pub enum ServiceError {
     Unreadable { service: &'static str },
 }
 
+impl ServiceError {
+    /// Whether the service may have worked on the request, and so wants to be paid for it.
+    pub fn may_cost(&self) -> bool {
+        match self {
+            Self::Slow { .. } | Self::TooLarge { .. } | Self::Unreadable { .. } => true,
+            Self::Unreachable { .. }
+            | Self::Key { .. }
+            | Self::Busy { .. }
+            | Self::Refused { .. } => false,
+        }
+    }
+}
+
 /// The reason why a service cannot be used as it is configured.
 #[derive(Debug, Error)]
 pub enum UnusableService {

@@ -1,8 +1,8 @@
-//! Recordings to text and words to pictures.
+//! Recordings to text, text to speech and words to pictures.
 
 use hermetic_services::{
-    ImageService, ImageSettings, ImageShape, ServiceError, TranscriptionService,
-    TranscriptionSettings,
+    ImageService, ImageSettings, ImageShape, ServiceError, SpeechService, SpeechSettings,
+    TranscriptionService, TranscriptionSettings,
 };
 use hermetic_types::Secret;
 
@@ -100,4 +100,47 @@ async fn a_picture_that_is_somewhere_else_is_not_fetched() {
         "{failed}"
     );
     assert_eq!(elsewhere.requests(), 0);
+}
+
+fn speech(base_url: &str) -> SpeechService {
+    SpeechService::new(SpeechSettings {
+        base_url: base_url.to_owned(),
+        model: "gpt-4o-mini-tts".to_owned(),
+        voice: "alloy".to_owned(),
+        key: Some(Secret::new("key-of-the-operator")),
+        key_setting: "VOICE_TOOLS_OPENAI_KEY",
+        proxy: None,
+    })
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_text_is_spoken() {
+    let origin = Origin::answering(200, "ID3 and so on").await;
+    let base = format!("{}/v1", origin.address);
+    let spoken = speech(&base).speak("Good morning").await.unwrap();
+    assert_eq!(spoken, b"ID3 and so on");
+    let (head, body) = origin.last();
+    assert_eq!(head.uri.path(), "/v1/audio/speech");
+    assert_eq!(head.headers["authorization"], "Bearer key-of-the-operator");
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(
+        body,
+        serde_json::json!({"model": "gpt-4o-mini-tts", "voice": "alloy", "input": "Good morning",
+            "response_format": "mp3"})
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_recording_is_none_and_may_have_cost() {
+    for (status, body, may_cost) in [
+        (200, r#"{"error":"no"}"#, true),
+        (200, "", true),
+        (400, "bad", false),
+        (401, "bad", false),
+    ] {
+        let origin = Origin::answering(status, body).await;
+        let failed = speech(&origin.address).speak("hi").await.unwrap_err();
+        assert_eq!(failed.may_cost(), may_cost, "{status} {body}: {failed}");
+    }
 }

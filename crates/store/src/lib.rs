@@ -71,8 +71,8 @@ pub use memories::{MemoryRequestRow, MemoryRow, MemoryRows, MemoryWrite};
 pub use metrics::StoreMetrics;
 pub use processes::{ProcessRow, ProcessRows};
 pub use scheduled_jobs::{
-    AddOutcome, EndedRun, JobBounds, JobEdit, JobState, RunEnd, RunKind, RunRow, ScheduledJob,
-    ScheduledJobs, SkippedTick, TickClaim,
+    AddOutcome, EndedRun, JobBounds, JobEdit, JobState, JobTerms, RunEnd, RunKind, RunRow,
+    ScheduledJob, ScheduledJobs, SkippedTick, TickClaim,
 };
 pub use sessions::{SessionRow, SessionRows};
 pub use skill_drafts::{SkillDraftRow, SkillDraftRows};

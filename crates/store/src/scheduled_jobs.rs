@@ -30,6 +30,8 @@ pub struct ScheduledJob {
     pub person: String,
     pub name: String,
     pub prompt: String,
+    /// What each run is given besides.
+    pub terms: JobTerms,
     /// As its crate writes it; the store does not look inside.
     pub schedule: String,
     /// The message it was made by, without its words.
@@ -46,6 +48,15 @@ pub struct ScheduledJob {
     /// Runs in a row that failed.
     pub failures: u32,
     pub made_at: Timestamp,
+}
+
+/// What each run of a job is given besides its prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobTerms {
+    /// Names of skills, which the run is told to follow.
+    pub skills: Vec<String>,
+    /// The model that answers; the usual one if `None`.
+    pub model: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +92,7 @@ pub enum AddOutcome {
 pub struct JobEdit {
     pub name: String,
     pub prompt: String,
+    pub terms: JobTerms,
     pub schedule: String,
     pub deliver: String,
     pub runs_left: Option<u32>,
@@ -102,9 +114,9 @@ impl ScheduledJobs {
         bounds: JobBounds,
     ) -> Result<AddOutcome, StoreError> {
         let insert = SqlStatement::new(
-            "INSERT INTO scheduled_jobs (id, owner, person, name, prompt, schedule, origin, deliver,
+            "INSERT INTO scheduled_jobs (id, owner, person, name, prompt, skills, model, schedule, origin, deliver,
                                          runs_left, state, why, next_at, made_at)
-             SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+             SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
              WHERE (SELECT count(*) FROM scheduled_jobs WHERE person = ? AND state <> 'ended') < ?
                AND (SELECT count(*) FROM scheduled_jobs WHERE state <> 'ended') < ?",
         )
@@ -113,6 +125,8 @@ impl ScheduledJobs {
         .bind(&job.person)
         .bind(&job.name)
         .bind(&job.prompt)
+        .bind(job.terms.skills_row().as_deref())
+        .bind(job.terms.model.as_ref())
         .bind(&job.schedule)
         .bind(&job.origin)
         .bind(&job.deliver)
@@ -199,12 +213,14 @@ impl ScheduledJobs {
     pub async fn edit(&self, id: &JobId, edit: &JobEdit) -> Result<bool, StoreError> {
         let update = SqlStatement::new(
             "UPDATE scheduled_jobs
-             SET name = ?, prompt = ?, schedule = ?, deliver = ?, runs_left = ?, made_at = ?, failures = 0,
+             SET name = ?, prompt = ?, skills = ?, model = ?, schedule = ?, deliver = ?, runs_left = ?, made_at = ?, failures = 0,
                  next_at = CASE state WHEN 'scheduled' THEN ? END
              WHERE id = ? AND state <> 'ended'",
         )
         .bind(&edit.name)
         .bind(&edit.prompt)
+        .bind(edit.terms.skills_row().as_deref())
+        .bind(edit.terms.model.as_ref())
         .bind(&edit.schedule)
         .bind(&edit.deliver)
         .bind(edit.runs_left)
@@ -355,12 +371,29 @@ impl JobState {
     }
 }
 
+impl JobTerms {
+    fn skills_row(&self) -> Option<String> {
+        let written = serde_json::to_string(&self.skills);
+        written.ok().filter(|_| !self.skills.is_empty())
+    }
+}
+
+fn skills(row: &DatabaseRow) -> Result<Vec<String>, DatabaseError> {
+    let written: Option<String> = row.get("skills")?;
+    let read = written.and_then(|written| serde_json::from_str(&written).ok());
+    Ok(read.unwrap_or_default())
+}
+
 fn job(row: &DatabaseRow) -> Result<ScheduledJob, DatabaseError> {
     Ok(ScheduledJob {
         id: row.parsed("id", |text| text.parse().ok())?,
         person: row.get("person")?,
         name: row.get("name")?,
         prompt: row.get("prompt")?,
+        terms: JobTerms {
+            skills: skills(row)?,
+            model: row.get("model")?,
+        },
         schedule: row.get("schedule")?,
         origin: row.get("origin")?,
         deliver: row.get("deliver")?,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use hermetic_sandbox::Sandbox;
 use hermetic_services::{ImageService, ImageShape};
 use hermetic_warden::protocol::{PathAt, WriteRequest};
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::toolbox::RawAnswer;
-use crate::{ConversationTools, ToolDescription, ToolMedia};
+use crate::{ConversationTools, ServiceUse, ToolDescription, ToolMedia};
 
 pub(crate) const NAME: &str = "image_generate";
 
@@ -105,35 +106,51 @@ impl ConversationTools<'_> {
         let held = self.sandbox(stop).await?;
         let slot = tool.slots.acquire().await;
         let _slot = slot.map_err(|_| "nothing more is made".to_owned())?;
-        let made = tool.service.generate(prompt, shape).await;
-        let image = made.map_err(|error| {
-            tracing::warn!(%error, "a picture was not made");
-            error.to_string()
-        })?;
+        let charge = self.workplace.charge(ServiceUse::Picture).await?;
+        let image = match tool.service.generate(prompt, shape).await {
+            Ok(image) => image,
+            Err(error) => {
+                tracing::warn!(%error, "a picture was not made");
+                if !error.may_cost() {
+                    self.workplace.give_back(charge).await;
+                }
+                return Err(error.to_string());
+            }
+        };
         let name = ToolMedia::of(NAME, image.bytes).filter(ToolMedia::is_image);
         let picture = name.ok_or("the endpoint sent something that is no picture")?;
         let ending = picture.media_type.trim_start_matches("image/");
         let id = Uuid::new_v4().simple().to_string();
         let path = format!("{FOLDER}/{}.{ending}", &id[..12]);
         let workspace = self.kit.terminal.workspace();
-        let write = WriteRequest {
-            at: PathAt::beneath(workspace, path.as_str()),
-            mode: 0o644,
-            parents: true,
-            replaces: None,
-        };
-        let writing = async {
-            let mut file = held.warden().write_file(write).await?;
-            file.write(&picture.bytes).await?;
-            file.finish().await
-        };
-        writing
-            .await
-            .map_err(|error| format!("it was made, but could not be written: {error}"))?;
+        self.put(&held, &path, &picture.bytes).await?;
         Ok(json!({
             "success": true,
             "image": format!("{workspace}/{path}"),
             "model": tool.service.model(),
         }))
+    }
+
+    /// Writes what was made into the workspace.
+    pub(crate) async fn put(
+        &self,
+        sandbox: &Sandbox,
+        path: &str,
+        bytes: &[u8],
+    ) -> Result<(), String> {
+        let write = WriteRequest {
+            at: PathAt::beneath(self.kit.terminal.workspace(), path),
+            mode: 0o644,
+            parents: true,
+            replaces: None,
+        };
+        let writing = async {
+            let mut file = sandbox.warden().write_file(write).await?;
+            file.write(bytes).await?;
+            file.finish().await
+        };
+        writing
+            .await
+            .map_err(|error| format!("it was made, but could not be written: {error}"))
     }
 }

@@ -19,10 +19,10 @@ use crate::terminal::in_full;
 use crate::web::{self, WebTools};
 use crate::{
     BackgroundProcesses, BlockedCommand, CodeTool, CommandApprover, CommandRequest, Held,
-    ImageTool, McpServers, ProcessTell, RequestedCode, RunManner, TerminalOutcome, TerminalTool,
-    TodoLists, ToolMedia, ToolWorkplace, process,
+    ImageTool, McpServers, ProcessTell, RequestedCode, RunManner, SpeechTool, TerminalOutcome,
+    TerminalTool, TodoLists, ToolMedia, ToolWorkplace, process,
 };
-use crate::{clarify, image_generate, todo, vision};
+use crate::{clarify, image_generate, text_to_speech, todo, vision};
 
 /// The tools of an installation. Holds nothing of a conversation.
 #[derive(Clone, Debug)]
@@ -36,6 +36,7 @@ pub struct ToolKit {
     /// Nobody's where whoever calls keeps a list of their own.
     pub todo: Option<TodoLists>,
     pub images: Option<ImageTool>,
+    pub speech: Option<SpeechTool>,
 }
 
 /// The tools as one conversation's agent holds them. The sandbox is made at the first call that needs
@@ -214,6 +215,10 @@ impl ConversationTools<'_> {
                 let tool = self.kit.images.as_ref()?;
                 self.call_image(tool, arguments, stop).await
             }
+            text_to_speech::NAME => {
+                let tool = self.kit.speech.as_ref()?;
+                self.call_speech(tool, arguments, stop).await
+            }
             clarify::NAME => clarify::call(arguments, self.workplace, stop).await,
             web::EXTRACT => self.call_extract(arguments, stop).await,
             _ if name.starts_with(mcp::PREFIX) => {
@@ -316,6 +321,8 @@ impl ConversationTools<'_> {
         described.push(vision::description());
         let images = self.kit.images.as_ref();
         described.extend(images.map(|_| image_generate::description()));
+        let speech = self.kit.speech.as_ref();
+        described.extend(speech.map(|_| text_to_speech::description()));
         let asks = self.workplace.can_clarify();
         described.extend(asks.then(clarify::description));
         described

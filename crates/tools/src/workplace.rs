@@ -40,11 +40,38 @@ pub trait ToolWorkplace: Send + Sync + fmt::Debug {
         future::ready(Err(ClarifyError::NobodyToAsk)).boxed()
     }
 
+    /// Counts what a service of others takes, before it is asked. An error is why it may not be, in words for the
+    /// model.
+    fn charge(&self, _: ServiceUse) -> BoxFuture<'_, Result<ServiceCharge, String>> {
+        future::ready(Ok(ServiceCharge::default())).boxed()
+    }
+
+    /// Takes that back, where the service did nothing for it.
+    fn give_back(&self, _: ServiceCharge) -> BoxFuture<'_, ()> {
+        future::ready(()).boxed()
+    }
+
     /// What comes back with a [`ProcessNotice`](crate::ProcessNotice) of a process that is started now, so that
     /// somebody can be told. `None` where nobody can be.
     fn origin(&self) -> Option<String> {
         None
     }
+}
+
+/// One request to a service that the operator pays for, beside the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceUse {
+    Search,
+    Picture,
+    Speech { characters: usize },
+}
+
+/// What was counted for one such request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceCharge {
+    /// For which day.
+    pub date: String,
+    pub nanodollars: i64,
 }
 
 /// A sandbox that is not let go for being idle while this is held.

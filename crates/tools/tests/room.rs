@@ -346,6 +346,7 @@ pub(crate) fn kit(
         ),
         web: wishes.web.clone(),
         images: None,
+        speech: None,
         todo: store.map(|store| TodoLists::new(store.todo_lists())),
     }
 }

@@ -291,7 +291,7 @@ async fn hostile_servers_are_bounded_and_told_of() {
         assert!(page["note"].is_string(), "{name}: {}", page["error"]);
     }
     assert!(web.error("circle").await.contains("more than 5 times"));
-    assert!(web.error("pdf").await.contains("is a PDF"));
+    assert!(web.error("pdf").await.contains("is a PDF without text"));
     assert!(
         web.error("binary")
             .await

@@ -37,6 +37,7 @@ mod matrix;
 mod memory;
 mod metrics;
 mod pairing;
+mod parity;
 mod places;
 mod processes;
 mod restarts;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hermetic_agent::Message;
 use hermetic_store::{JobState, RunEnd, ScheduledJob};
-use hermetic_testkit::model::{Line, ScriptedModel};
+use hermetic_testkit::model::{Line, Reply, ScriptedModel, ScriptedServer};
 use hermetic_types::Clock as _;
 use tokio::time::{sleep, timeout};
 
@@ -124,6 +124,73 @@ async fn an_agent_schedules_work_that_runs_alone_and_is_sent_to_who_asked() {
 
 fn asked_last(model: &ScriptedModel) -> String {
     format!("{:?}", model.asked().pop().unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_job_follows_its_skills_by_its_own_model_and_knows_whose_it_is() {
+    let other = ScriptedServer::start([Reply::streams(&["by the other"])])
+        .await
+        .unwrap();
+    let config = format!(
+        "approvals: {{approvers: ['telegram:7']}}\nmemory: {{owner: 'telegram:7'}}\n\
+         platforms: {{telegram: {{home_channel: '9'}}}}\n\
+         fallback_model: {{model: other, base_url: '{}'}}\n",
+        other.base_url()
+    );
+    let lab = Lab::builder()
+        .config(CONFIG)
+        .config(&config)
+        .script([Reply::streams(&["at home"]), Reply::streams(&["Bob's"])])
+        .start()
+        .await;
+    for (file, text) in [
+        ("memories/USER.md", "is called Ada"),
+        (
+            "skills/deploy/SKILL.md",
+            "---\nname: deploy\ndescription: d\n---\nPress the red button.",
+        ),
+    ] {
+        let path = lab.path(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    for (user, wrong, why) in [
+        (ALICE, "--skill fly", "there is no skill \"fly\""),
+        (ALICE, "--model gpt-9", "is not among the models"),
+        (BOB, "--model other", "only somebody who may approve"),
+    ] {
+        let said = lab
+            .ask(user, &format!("/cron add \"every 1h\" \"x\" {wrong}"))
+            .await;
+        assert!(said.contains(why), "{wrong}: {said}");
+    }
+    let add = "/cron add \"in 10m\" \"deploy it\" --name d --skill deploy --model other";
+    let made = lab.ask(ALICE, add).await;
+    assert!(made.ends_with("with deploy, by other"), "{made}");
+    let said = lab.sent_to(ALICE);
+    later(&lab, HOUR / 6).await;
+    assert_eq!(
+        lab.replies(ALICE, said + 1).await[said],
+        "⏰ d\n\nby the other"
+    );
+    let asked = other.received()[0].body.to_string();
+    for known in ["deploy it", "Press the red button.", "is called Ada"] {
+        assert!(asked.contains(known), "{known}: {asked}");
+    }
+    for (name, is_there) in [("session_search", true), ("\"memory\"", false)] {
+        assert_eq!(asked.contains(name), is_there, "{name}: {asked}");
+    }
+    // What others read, and what is somebody else's, tells nothing of her.
+    lab.ask(ALICE, "/cron add \"in 10m\" \"look\" --deliver telegram")
+        .await;
+    later(&lab, HOUR / 6).await;
+    assert_eq!(lab.replies(9, 1).await, ["⏰ look\n\nat home"]);
+    lab.ask(BOB, "/cron add \"in 10m\" \"look\"").await;
+    later(&lab, HOUR / 6).await;
+    for asked in lab.asked() {
+        assert!(!asked.contains("Ada"), "{asked}");
+    }
+    assert_eq!(lab.asked().len(), 2);
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! Questions of the agent, its list of tasks, the web, pictures and voice, through a whole gateway.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::Router;
+use axum::http::StatusCode;
 use axum::routing::{get, post};
 use hermetic_testkit::chat::Speech;
 use hermetic_testkit::model::{Reply, ScriptedServer};
@@ -98,6 +102,106 @@ async fn a_list_of_tasks_is_before_the_model_until_a_new_conversation() {
     lab.ask(ALICE, "/new").await;
     assert_eq!(lab.ask(ALICE, "hello").await, "fresh");
     assert!(!system(3).contains("ship it"), "{}", system(3));
+}
+
+#[tokio::test]
+async fn an_undone_turn_planned_nothing() {
+    let list =
+        |status: &str| json!({"todos": [{"id": "1", "content": "ship it", "status": status}]});
+    let script = [
+        calls_tool("todo", &list("pending")),
+        Reply::streams(&["planned"]),
+        calls_tool("todo", &list("completed")),
+        calls_tool("todo", &json!({"todos": []})),
+        Reply::streams(&["shipped"]),
+        Reply::streams(&["not yet"]),
+    ];
+    let lab = Lab::builder().script(script).start().await;
+    lab.ask(ALICE, "plan").await;
+    lab.ask(ALICE, "ship").await;
+    let undone = lab.ask(ALICE, "/undo").await;
+    assert!(
+        undone.ends_with("The list of tasks is as it was before."),
+        "{undone}"
+    );
+    lab.ask(ALICE, "and?").await;
+    let system = lab.model.received().remove(5).body["messages"][0]["content"].to_string();
+    assert!(system.contains("[ ] 1: ship it"), "{system}");
+}
+
+/// A search engine that fails once, and then finds nothing.
+async fn fails_once() -> String {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let search = get(async move || match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => (StatusCode::BAD_REQUEST, String::new()),
+        _ => (StatusCode::OK, r#"{"results": []}"#.to_owned()),
+    });
+    serve(Router::new().route("/search", search)).await
+}
+
+#[tokio::test]
+async fn a_search_is_counted_in_the_budget_before_it_is_made_and_not_where_it_failed() {
+    let address = fails_once().await;
+    let search = || calls_tool("web_search", &json!({"query": "anything"}));
+    let script = [search(), search(), search(), Reply::streams(&["done"])];
+    let config = "budgets: {person: {dollars: 0.01}, prices: {search: 0.006}}\n";
+    let mut lab = Lab::builder()
+        .script(script)
+        .config(config)
+        .access(&format!(
+            "TELEGRAM_ALLOWED_USERS=7,8\nSEARXNG_URL={address}"
+        ))
+        .start()
+        .await;
+    lab.stop().await;
+    std::fs::write(lab.path("models.txt"), "scripted 128000 0 0\n").unwrap();
+    lab.start().await;
+    assert_eq!(lab.ask(ALICE, "search").await, "done");
+    let failed = lab.tool_result(1)["error"].to_string();
+    assert!(failed.contains("refused the request"), "{failed}");
+    assert_eq!(lab.tool_result(2)["success"], true);
+    let refused = lab.tool_result(3)["error"].to_string();
+    assert!(
+        refused.contains("your budget for today is reached"),
+        "{refused}"
+    );
+    let usage = lab.ask(ALICE, "/usage").await;
+    assert!(
+        usage.contains("$0.006 of $0.01") || usage.contains("$0.01"),
+        "{usage}"
+    );
+}
+
+#[tokio::test]
+async fn a_text_is_spoken_into_the_workspace() {
+    const TEST: &str = "small_tools::a_text_is_spoken_into_the_workspace";
+    if !has_sandboxes(TEST).await {
+        return;
+    }
+    let path = "/audio/speech";
+    let address = serve(Router::new().route(path, post(async || "ID3-recording"))).await;
+    let config =
+        format!("tts: {{provider: openai, openai: {{base_url: '{address}', api_key: k}}}}\n");
+    let speak = json!({"text": "good morning", "output_path": "morning.mp3"});
+    let lab = Lab::builder()
+        .configured_backends()
+        .script([
+            calls_tool("text_to_speech", &speak),
+            Reply::streams(&["said"]),
+        ])
+        .config(&config)
+        .start()
+        .await;
+    assert_eq!(lab.ask(ALICE, "say good morning").await, "said");
+    let spoken = lab.tool_result(1);
+    assert_eq!(spoken["success"], true, "{spoken}");
+    let tag = spoken["media_tag"].as_str().unwrap();
+    assert!(
+        tag.starts_with("MEDIA:/") && tag.ends_with("/morning.mp3"),
+        "{tag}"
+    );
+    let heard = lab.ask(ALICE, "/sh cat morning.mp3").await;
+    assert!(heard.contains("ID3-recording"), "{heard}");
 }
 
 #[tokio::test]

@@ -64,5 +64,35 @@ pub(super) fn keys() -> Vec<SchemaKey> {
                 ),
             ]
         };
-    scopes.into_iter().flat_map(of_scope).collect()
+    scopes
+        .into_iter()
+        .flat_map(of_scope)
+        .chain(prices())
+        .collect()
+}
+
+/// What services beside the model cost.
+fn prices() -> impl Iterator<Item = SchemaKey> {
+    let prices = [
+        ("search", "dollars that one search of web_search costs"),
+        (
+            "picture",
+            "dollars that one picture of image_generate costs",
+        ),
+        (
+            "transcript",
+            "dollars that one voice message costs to be written down",
+        ),
+        (
+            "speech",
+            "dollars that a thousand characters of text_to_speech cost",
+        ),
+    ];
+    prices.into_iter().map(|(name, about)| {
+        let dollars = ValueShape::Number {
+            least: 0.0,
+            most: 1000.0,
+        };
+        key(format!("budgets.prices.{name}"), dollars, "", about)
+    })
 }

@@ -96,7 +96,13 @@ const FEATURES: &[(&str, &str)] = &[
     ),
     ("smart_model_routing", "one model answers everything"),
     ("toolsets", "the set of tools is fixed"),
-    ("tts", "answers are not spoken"),
+    ("tts.deepinfra", SPEAKER),
+    ("tts.edge", SPEAKER),
+    ("tts.elevenlabs", SPEAKER),
+    ("tts.gemini", SPEAKER),
+    ("tts.minimax", SPEAKER),
+    ("tts.mistral", SPEAKER),
+    ("tts.xai", SPEAKER),
     ("voice", "answers are not spoken"),
     ("x_search", "X is not searched"),
     ("yolo", "approvals are switched by approvals.mode alone"),
@@ -104,6 +110,8 @@ const FEATURES: &[(&str, &str)] = &[
 
 /// Platforms that stand in the file and are not spoken to.
 const SILENT: &str = "this platform is not spoken to: nobody is answered there";
+
+const SPEAKER: &str = "only an endpoint with OpenAI's wire speaks (tts.openai)";
 
 /// What is missed by whoever wrote this key; nothing for one that is not missed. A platform is missed only
 /// where it is switched on: a file that Hermes wrote has a section for each.

@@ -1,10 +1,11 @@
-//! Web tools, voice and pictures: `web:`, `stt:` and `image_gen:`.
+//! Web tools, voice and pictures: `web:`, `stt:`, `tts:` and `image_gen:`.
 
 use super::{SchemaKey, ValueShape, count, key};
 
 pub(super) fn keys() -> Vec<SchemaKey> {
     let mut keys = web();
     keys.extend(speech());
+    keys.extend(spoken());
     keys.extend(images());
     keys
 }
@@ -94,6 +95,41 @@ fn speech() -> Vec<SchemaKey> {
             "the language that is spoken, as in `en`; found out if not written",
         )
         .also_at(["stt.local.language"]),
+    ]
+}
+
+fn spoken() -> Vec<SchemaKey> {
+    vec![
+        key(
+            "tts.provider",
+            ValueShape::Text,
+            "",
+            "openai: an endpoint that speaks OpenAI's speech wire; nobody speaks if not written",
+        ),
+        key(
+            "tts.openai.model",
+            ValueShape::Text,
+            "gpt-4o-mini-tts",
+            "the model that speaks",
+        ),
+        key(
+            "tts.openai.voice",
+            ValueShape::Text,
+            "alloy",
+            "its voice, as the endpoint names it",
+        ),
+        key(
+            "tts.openai.base_url",
+            ValueShape::Text,
+            "https://api.openai.com/v1",
+            "the endpoint",
+        ),
+        key(
+            "tts.openai.api_key",
+            ValueShape::Secret,
+            "",
+            "its key; VOICE_TOOLS_OPENAI_KEY or OPENAI_API_KEY if not written",
+        ),
     ]
 }
 

@@ -9,6 +9,16 @@ pub struct BudgetsConfig {
     pub conversation: DayBudget,
     /// Everybody together.
     pub all: DayBudget,
+    pub prices: ServicePriceConfig,
+}
+
+/// Dollars for services beside the model. What nobody wrote is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ServicePriceConfig {
+    pub search: Option<f64>,
+    pub picture: Option<f64>,
+    pub transcript: Option<f64>,
+    pub speech: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,6 +42,12 @@ impl BudgetsConfig {
             person: of("person"),
             conversation: of("conversation"),
             all: of("all"),
+            prices: ServicePriceConfig {
+                search: pick.maybe_number("budgets.prices.search"),
+                picture: pick.maybe_number("budgets.prices.picture"),
+                transcript: pick.maybe_number("budgets.prices.transcript"),
+                speech: pick.maybe_number("budgets.prices.speech"),
+            },
         }
     }
 }

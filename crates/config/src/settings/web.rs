@@ -1,4 +1,4 @@
-//! Who searches, who writes down what is said, who makes pictures.
+//! Who searches, who writes down what is said, who speaks, who makes pictures.
 
 use hermetic_types::Secret;
 
@@ -44,6 +44,15 @@ pub struct SpeechEndpoint {
     /// Where the key is written.
     pub key_setting: &'static str,
     pub language: Option<String>,
+}
+
+/// Who speaks.
+#[derive(Clone, Debug)]
+pub struct SpokenConfig {
+    pub base_url: String,
+    pub model: String,
+    pub voice: String,
+    pub key: Option<Secret>,
 }
 
 /// Who makes pictures.
@@ -179,6 +188,35 @@ fn endpoint(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> Opti
                 "openai, or any endpoint that speaks its wire as stt.openai.base_url, and groq do";
             problems.push(pick.doubted("stt.provider", what).help(help));
             None
+        }
+    }
+}
+
+impl SpokenConfig {
+    /// Nothing where nobody is to speak.
+    pub(super) fn build(
+        pick: &SettingPicker<'_>,
+        problems: &mut Vec<ConfigProblem>,
+    ) -> Option<Self> {
+        let provider = pick.maybe_text("tts.provider")?;
+        match provider.trim().to_ascii_lowercase().as_str() {
+            "" => None,
+            "openai" => Some(Self {
+                base_url: pick.text("tts.openai.base_url"),
+                model: pick.text("tts.openai.model"),
+                voice: pick.text("tts.openai.voice"),
+                key: pick
+                    .secret("tts.openai.api_key")
+                    .or_else(|| pick.secret("VOICE_TOOLS_OPENAI_KEY"))
+                    .or_else(|| pick.secret("OPENAI_API_KEY")),
+            }),
+            other => {
+                let what = format!("{other} does not speak here, so there is no text_to_speech");
+                let help =
+                    "openai, or any endpoint that speaks its wire as tts.openai.base_url, does";
+                problems.push(pick.doubted("tts.provider", what).help(help));
+                None
+            }
         }
     }
 }

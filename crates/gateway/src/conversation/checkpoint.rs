@@ -23,15 +23,16 @@ pub(crate) struct WorkspaceKeeper {
 }
 
 /// Tools that may change files, beside those of MCP servers: such a server may run in the sandbox.
-const WRITERS: [&str; 8] = [
+const WRITERS: [&str; 9] = [
     "terminal",
     "execute_code",
     "write_file",
     "patch",
     "process",
-    // Long pages and pictures are put into the workspace.
+    // Long pages, pictures and recordings are put into the workspace.
     "web_extract",
     "image_generate",
+    "text_to_speech",
     "delegate_task",
 ];
 /// What such a program may print.

@@ -91,6 +91,9 @@ impl Gateway {
             ChatCommand::Memory(words) => self.memory_command(message, words).await?,
             ChatCommand::Skills => self.skills_command().await,
             ChatCommand::Whoami => self.whoami(message),
+            ChatCommand::Version => {
+                Redacted::constant(concat!("Hermetic ", env!("CARGO_PKG_VERSION")))
+            }
             ChatCommand::Help => Redacted::constant(wording::HELP),
             ChatCommand::Approve(text) => self.approve(message, text).await?,
             ChatCommand::Deny(text) => self.deny(message, text).await?,
@@ -145,6 +148,7 @@ impl Gateway {
             return self.redactor.redact(refused.words).into();
         }
         let own = ConversationSandbox::of(&self.sandboxes, message);
+        let own = own.paying(self.service_meter(message));
         let site = self.toolsets.of(message.said().platform());
         let toolbox = site.kit.toolbox(&own, &asker);
         let started = Instant::now();

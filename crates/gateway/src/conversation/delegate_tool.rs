@@ -127,6 +127,7 @@ impl<'a> DelegateTool<'a> {
             let key = message.conversation().beside(&RunId::random());
             gateway.note_speaker(message, &key);
             ConversationSandbox::beside(&gateway.sandboxes, message, &key)
+                .paying(gateway.service_meter(message))
         });
         let own = fresh.as_ref().unwrap_or(&session.own);
         let meter = gateway.meter(message).without(asker.waits().clone());

@@ -9,10 +9,10 @@ use hermetic_egress::EgressClient;
 use hermetic_redact::Redacted;
 use hermetic_sandbox::OutputListener;
 use hermetic_session::{LeaseError, SandboxHolder, Sandboxes, SetAside};
-use hermetic_store::MessageRow;
+use hermetic_store::{MessageRow, TodoRows};
 use hermetic_tools::{
     ClarifyError, ClarifyQuestion, CodeTool, ConversationTools, Held, LiveOutputs, NoSandbox,
-    ToolAnswer, ToolMedia, ToolWorkplace,
+    ServiceCharge, ServiceUse, ToolAnswer, ToolMedia, ToolWorkplace,
 };
 use hermetic_types::ConversationKey;
 use serde_json::{Map, Value};
@@ -28,6 +28,7 @@ use crate::memory::PersonalTools;
 use crate::message::AcceptedMessage;
 use crate::message::notices;
 use crate::run::{MessageStage, SpanNote};
+use crate::spending::ServiceMeter;
 
 /// The one sandbox of a conversation, made at the first call that needs it.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub struct ConversationSandbox<'a> {
     holder: Option<SandboxHolder>,
     /// Who can be asked.
     person: Option<PersonInChat>,
+    /// Counts what services of others take.
+    services: Option<ServiceMeter<'a>>,
 }
 
 impl<'a> ConversationSandbox<'a> {
@@ -51,6 +54,7 @@ impl<'a> ConversationSandbox<'a> {
             set_aside: OnceLock::new(),
             holder: None,
             person: None,
+            services: None,
         }
     }
 
@@ -66,6 +70,12 @@ impl<'a> ConversationSandbox<'a> {
             holder: Some(holder_of(message)),
             ..Self::new(sandboxes, message.conversation())
         }
+    }
+
+    /// The same, which counts what services of others take.
+    pub(crate) fn paying(mut self, services: ServiceMeter<'a>) -> Self {
+        self.services = Some(services);
+        self
     }
 
     /// The same with somebody who can be asked.
@@ -170,6 +180,25 @@ impl ToolWorkplace for ConversationSandbox<'_> {
         .boxed()
     }
 
+    fn charge(&self, used: ServiceUse) -> BoxFuture<'_, Result<ServiceCharge, String>> {
+        async move {
+            match &self.services {
+                Some(services) => services.charge(used).await,
+                None => Ok(ServiceCharge::default()),
+            }
+        }
+        .boxed()
+    }
+
+    fn give_back(&self, charge: ServiceCharge) -> BoxFuture<'_, ()> {
+        async move {
+            if let Some(services) = &self.services {
+                services.give_back(charge).await;
+            }
+        }
+        .boxed()
+    }
+
     fn origin(&self) -> Option<String> {
         self.origin.clone()
     }
@@ -185,6 +214,8 @@ pub struct AgentTools<'a> {
     own: &'a ConversationSandbox<'a>,
     waits: ApprovalWaits,
     keeper: Option<&'a WorkspaceKeeper>,
+    /// Keeps the list of tasks as it was before the turn of this row.
+    tasks: Option<(TodoRows, MessageRow)>,
     vision: Option<VisionModel<'a>>,
     outputs: Option<&'a LiveOutputs>,
     /// The message's trace, by its row.
@@ -202,6 +233,7 @@ impl<'a> AgentTools<'a> {
             own,
             waits: ApprovalWaits::default(),
             keeper: None,
+            tasks: None,
             vision: None,
             outputs: None,
             traces: None,
@@ -226,6 +258,20 @@ impl<'a> AgentTools<'a> {
         self
     }
 
+    /// With a copy of the list of tasks, made before a call that may change it.
+    pub(crate) fn keeping_tasks(mut self, rows: TodoRows, turn: MessageRow) -> Self {
+        self.tasks = Some((rows, turn));
+        self
+    }
+
+    async fn keep_tasks(&self, name: &str) {
+        if let Some((rows, turn)) = self.tasks.as_ref().filter(|_| name == TODO)
+            && let Err(error) = rows.keep(self.tools.conversation(), *turn).await
+        {
+            tracing::warn!(%error, "a list of tasks was not kept for /undo");
+        }
+    }
+
     /// With people who look on while a call runs.
     pub(crate) fn shown_in(mut self, outputs: &'a LiveOutputs) -> Self {
         self.outputs = Some(outputs);
@@ -233,7 +279,7 @@ impl<'a> AgentTools<'a> {
     }
 
     /// With the tools that are about whoever speaks.
-    pub(crate) fn with_personal(mut self, personal: &'a PersonalTools<'a>) -> Self {
+    pub fn with_personal(mut self, personal: &'a PersonalTools<'a>) -> Self {
         self.personal = Some(personal);
         self
     }
@@ -336,6 +382,7 @@ impl ToolSet for AgentTools<'_> {
             if let Some(keeper) = self.keeper {
                 keeper.before_call(name, self.own, &stop).await;
             }
+            self.keep_tasks(name).await;
             let mut own_tools = self.own_tools.iter();
             if let Some(tool) = own_tools.find(|tool| tool.spec().name == name) {
                 let answered = tool.call(invocation.arguments, stop).await;
@@ -395,6 +442,9 @@ fn media_part(media: &ToolMedia) -> Option<MessagePart> {
         false => MessagePart::File(part),
     })
 }
+
+/// The tool that writes the list of tasks.
+const TODO: &str = "todo";
 
 /// The tool that waits for a person.
 const CLARIFY: &str = "clarify";

@@ -30,8 +30,10 @@ use crate::wording;
 use crate::{Gateway, PlatformTools};
 use hermetic_approvals::CommandApprovals;
 
-/// What a job says may go to others than its person, and what it notes nobody could see.
-const NOT_IN_JOBS: [&str; 2] = ["memory", "session_search"];
+/// Nobody sees what a job notes.
+const NOT_IN_JOBS: [&str; 1] = ["memory"];
+/// What such a job says may go to others than its person.
+const NOT_IN_JOBS_FOR_OTHERS: [&str; 2] = ["memory", "session_search"];
 
 pub(crate) struct TurnSession<'a> {
     pub(super) gateway: &'a Gateway,
@@ -48,6 +50,8 @@ pub(crate) struct TurnSession<'a> {
     was_begun: bool,
     journal: StoreJournal,
     personal: PersonalTools<'a>,
+    /// Tools that are not for this turn.
+    withheld: &'static [&'static str],
     pub(super) own: ConversationSandbox<'a>,
     keeper: Option<WorkspaceKeeper>,
     pub(super) asker: CommandApprovals,
@@ -79,6 +83,9 @@ impl Gateway {
             && let Some(words) = self.skill_words(message).await
         {
             *text = words;
+        }
+        if let TurnProgress::Fresh(text) = &mut progress {
+            text.push_str(&self.words_of_skills(message).await?);
         }
         let mut media = Vec::new();
         // Only for a turn that is new: one that goes on has in its history what came along, and the
@@ -115,10 +122,16 @@ impl Gateway {
         let remembered = self.remembered(message, &scope, begins).await?;
         facts.character = remembered.character;
         facts.remembered = remembered.paragraphs;
+        facts.project_notes &= !remembered.has_notes;
         // Also makes this person the one who is asked about hosts that processes reach for, so it
         // is done for each turn.
         let asker = self.approvals.commands(message);
         let is_job = message.is_scheduled();
+        let withheld: &[&str] = match (is_job, &scope.person) {
+            (false, _) => &[],
+            (true, Some(_)) => &NOT_IN_JOBS,
+            (true, None) => &NOT_IN_JOBS_FOR_OTHERS,
+        };
         Ok(TurnSession {
             gateway: self,
             message,
@@ -132,9 +145,11 @@ impl Gateway {
             was_begun: message.was_begun(),
             journal,
             own: ConversationSandbox::of(&self.sandboxes, message)
+                .paying(self.service_meter(message))
                 // Nobody sits before a job and waits for its questions.
                 .asking(self.person_in_chat(message, control).filter(|_| !is_job)),
-            personal: PersonalTools::new(self, message, scope),
+            personal: PersonalTools::new(self.memory_parts(), scope, speaker(message)),
+            withheld,
             keeper: self.workspace_keeper(message).filter(|_| !is_job),
             meter: self.meter(message).without(asker.waits().clone()),
             row: message.row(),
@@ -253,13 +268,11 @@ impl TurnSession<'_> {
             .with_waits(self.asker.waits().clone())
             .traced_in(&self.gateway.traces, self.row)
             .keeping(self.keeper.as_ref())
+            .keeping_tasks(self.gateway.store.todo_lists(), self.row)
             .seeing(VisionModel::of(self.gateway, &self.meter))
             .shown_in(&self.gateway.outputs)
             .with_personal(&self.personal)
-            .without(match self.message.is_scheduled() {
-                true => &NOT_IN_JOBS,
-                false => &[],
-            });
+            .without(self.withheld);
         let notices = match agent.calls_tools() {
             true => tools.prepare(&control.stop).await,
             false => Vec::new(),
@@ -351,6 +364,12 @@ pub fn network(reach: Option<ReachSummary>) -> prompt::NetworkFacts {
             (RuleMode::Allowlist, false) => prompt::NetworkFacts::Allow(reach.allowed),
         },
     }
+}
+
+/// Who is noted in the record.
+fn speaker(message: &AcceptedMessage) -> String {
+    let said = message.said();
+    format!("{}:{}", said.platform().name(), said.sender.id)
 }
 
 fn progress(lines: &[HistoryLine], message: &AcceptedMessage) -> TurnProgress {

@@ -2,7 +2,7 @@
 
 use hermetic_agent::Message;
 use hermetic_redact::Redacted;
-use hermetic_store::{MessageEnd, StoreError, ViewBounds};
+use hermetic_store::{MessageEnd, MessageRow, StoreError, ViewBounds};
 
 use super::journal::HistoryLine;
 use super::{CommandError, TurnControl};
@@ -68,12 +68,19 @@ impl Gateway {
             .history
             .take_back(conversation, last.begins, None, self.now());
         taken.await?;
+        // What was taken back planned nothing. Killed before this, the list is newer than what was said, no more.
+        let lists = self.store.todo_lists();
+        let turn = MessageRow(last.row);
+        let tasks = match lists.bring_back(conversation, turn).await? {
+            true => " The list of tasks is as it was before.",
+            false => "",
+        };
         // An agent of others has a memory of its own, which cannot be taken back in part.
         self.forget_agents(conversation).await?;
         let said = last.words.map(|words| words.text().into_owned());
         let said = said.map_or_else(String::new, |said| format!(" ({})", super::title(&said)));
         Ok(self.redactor.redact(format!(
-            "Taken back: your last message{said} and my answer. {files}"
+            "Taken back: your last message{said} and my answer. {files}{tasks}"
         )))
     }
 

@@ -6,6 +6,7 @@ use hermetic_memory::{MemoryError, MemoryTarget, SkillSummary};
 use hermetic_redact::Redacted;
 use hermetic_store::StoreError;
 
+use super::MemoryParts;
 use super::scope::MemoryScope;
 use crate::Gateway;
 use crate::message::{AcceptedMessage, ChatCommand};
@@ -16,34 +17,65 @@ const MOST_LISTED: usize = 40;
 const USAGE: &str = "/memory shows what I remember here. /memory pending lists what waits for your word, /memory \
     approve ID and /memory reject ID give it, /memory remove TEXT forgets the one entry that has this text in it.";
 
+const BY_CHAT: &str = "a command in the chat";
+
 impl Gateway {
     pub(crate) async fn memory_command(
         &self,
         message: &AcceptedMessage,
         words: &str,
     ) -> Result<Redacted<String>, StoreError> {
+        let scope = self.memory_scope(message).await?;
+        // In a group whatever is remembered is everybody's.
+        let may = scope.person.is_some() || message.admitted().role() == SenderRole::Operator;
+        let parts = self.memory_parts();
+        parts.obey(&scope, may, (words, BY_CHAT)).await
+    }
+
+    pub(crate) async fn skills_command(&self) -> Redacted<String> {
+        self.memory_parts().listed_skills().await
+    }
+
+    /// Whether what looks like an unknown command calls a skill.
+    pub(crate) fn is_skill(&self, slash: &ChatCommand) -> bool {
+        match slash {
+            ChatCommand::Unknown(name) => self.memory.skills.find_command(name).is_some(),
+            _ => false,
+        }
+    }
+
+    /// What the model is told where a message calls a skill: the skill, and what was said with it.
+    pub(crate) async fn skill_words(&self, message: &AcceptedMessage) -> Option<String> {
+        if self.slash(message).is_some() {
+            return None;
+        }
+        self.memory_parts().called_skill(&message.said().text).await
+    }
+}
+
+impl MemoryParts<'_> {
+    /// Does what a person typed about their memories; `may` is whether they may change them, and `by` stands in
+    /// the record.
+    pub(super) async fn obey(
+        &self,
+        scope: &MemoryScope,
+        may: bool,
+        (words, by): (&str, &'static str),
+    ) -> Result<Redacted<String>, StoreError> {
         if !self.memory.memories.is_enabled() {
             return Ok(Redacted::constant(
                 "Nothing is remembered here: the operator switched it off.",
             ));
         }
-        let scope = self.memory_scope(message).await?;
         let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
         let rest = rest.trim();
         let text = match verb.to_lowercase().as_str() {
-            "" => self.shown_memories(&scope).await?,
-            "pending" => self.waiting_memories(&scope).await?,
-            verb @ ("approve" | "reject" | "remove") => {
-                // In a group whatever is remembered is everybody's.
-                let may =
-                    scope.person.is_some() || message.admitted().role() == SenderRole::Operator;
-                match may {
-                    false => {
-                        "In a group only who may approve changes what is remembered.".to_owned()
-                    }
-                    true => self.change_memory(&scope, verb, rest).await?,
-                }
-            }
+            "" => self.shown_memories(scope).await?,
+            "pending" => self.waiting_memories(scope).await?,
+            verb @ ("approve" | "reject" | "remove") => match may {
+                false => "In a group only who may approve changes what is remembered.".to_owned(),
+                true => self.change_memory(scope, (verb, rest), by).await?,
+            },
             _ => USAGE.to_owned(),
         };
         Ok(self.redactor.redact(text))
@@ -97,14 +129,14 @@ impl Gateway {
     async fn change_memory(
         &self,
         scope: &MemoryScope,
-        verb: &str,
-        what: &str,
+        (verb, what): (&str, &str),
+        by: &'static str,
     ) -> Result<String, StoreError> {
         if what.is_empty() {
             return Ok(USAGE.to_owned());
         }
         let (memories, owner) = (&self.memory.memories, &scope.owner);
-        let now = self.now();
+        let now = self.clock.now();
         let (done, act, told) = match verb {
             "approve" => (
                 memories.approve(owner, what, now).await,
@@ -128,12 +160,12 @@ impl Gateway {
         };
         match done {
             Ok(()) => {
-                self.approvals.note(&AuditEvent::Memory {
+                self.note(&AuditEvent::Memory {
                     subject: MemorySubject::Memory,
                     act,
-                    owner: self.approvals.questions.words(&owner.to_string()),
-                    what: self.approvals.questions.words(what),
-                    by: AuditText::constant("a command in the chat"),
+                    owner: self.questions.words(&owner.to_string()),
+                    what: self.questions.words(what),
+                    by: AuditText::constant(by),
                 });
                 Ok(told.to_owned())
             }
@@ -142,7 +174,7 @@ impl Gateway {
         }
     }
 
-    pub(crate) async fn skills_command(&self) -> Redacted<String> {
+    pub(super) async fn listed_skills(&self) -> Redacted<String> {
         let skills = self.memory.skills.clone();
         let all = tokio::task::spawn_blocking(move || skills.all());
         let all = all.await.unwrap_or_default();
@@ -163,21 +195,9 @@ impl Gateway {
         self.redactor.redact(text)
     }
 
-    /// Whether what looks like an unknown command calls a skill.
-    pub(crate) fn is_skill(&self, slash: &ChatCommand) -> bool {
-        match slash {
-            ChatCommand::Unknown(name) => self.memory.skills.find_command(name).is_some(),
-            _ => false,
-        }
-    }
-
-    /// What the model is told where a message calls a skill: the skill, and what was said with it.
-    pub(crate) async fn skill_words(&self, message: &AcceptedMessage) -> Option<String> {
-        let said = message.said().text.trim();
-        // Our own commands first: no skill takes the place of one by its name.
-        if self.slash(message).is_some() {
-            return None;
-        }
+    /// What the model is told where somebody calls a skill as `/<skill> and what they want`.
+    pub(super) async fn called_skill(&self, said: &str) -> Option<String> {
+        let said = said.trim();
         let ChatCommand::Unknown(name) = ChatCommand::unknown(said)? else {
             return None;
         };
@@ -195,5 +215,12 @@ impl Gateway {
             "[The person calls the skill {}. It says:]\n\n{text}\n\n[End of the skill. What they said with it:]\n{rest}",
             skill.name
         ))
+    }
+
+    /// What need not hold anything up if it cannot be written.
+    pub(super) fn note(&self, event: &AuditEvent) {
+        if let Err(error) = self.questions.append(event) {
+            tracing::error!(%error, "the record could not be written");
+        }
     }
 }

@@ -11,6 +11,7 @@ use hermetic_memory::{Character, MemoryOwner};
 use hermetic_store::StoreError;
 use hermetic_types::ConversationKey;
 
+use super::PersonalMemory;
 use super::scope::MemoryScope;
 use crate::Gateway;
 use crate::message::AcceptedMessage;
@@ -19,6 +20,8 @@ use crate::message::AcceptedMessage;
 pub(crate) struct FrozenPrompt {
     pub(crate) character: Option<String>,
     pub(crate) paragraphs: Vec<String>,
+    /// Whether one of them is what the workspace says.
+    pub(crate) has_notes: bool,
     owner: MemoryOwner,
     reviewed: u64,
     /// When it was taken, in takes.
@@ -43,7 +46,6 @@ impl Gateway {
         begins: bool,
     ) -> Result<FrozenPrompt, StoreError> {
         let conversation = message.conversation();
-        let memories = &self.memory.memories;
         // A conversation that begins anew sees what is remembered now, although its key is the
         // same.
         let kept = match begins {
@@ -54,23 +56,31 @@ impl Gateway {
             // What was taken for one owner is never shown to another, whose the same conversation
             // may have become.
             && kept.owner == scope.owner
-            && (!memories.is_enabled() || memories.reviewed(&scope.owner).await? == kept.reviewed)
+            && kept.holds(&self.memory).await?
         {
             return Ok(kept);
         }
-        if let Some(person) = &scope.person {
+        if let Some(person) = scope.person.as_ref().filter(|_| !message.is_scheduled()) {
             self.store.look_back().note(conversation, person).await?;
         }
-        let taken = self.take_prompt(scope).await?;
+        let mut taken = self.memory.take_prompt(&scope.owner).await?;
+        let notes = self.workspace_notes(message).await;
+        taken.has_notes = notes.is_some();
+        taken.paragraphs.extend(notes);
         self.memory.frozen.put(conversation, taken.clone());
         Ok(taken)
     }
+}
 
-    async fn take_prompt(&self, scope: &MemoryScope) -> Result<FrozenPrompt, StoreError> {
-        let (path, skills) = (self.memory.character.clone(), self.memory.skills.clone());
+impl PersonalMemory {
+    pub(super) async fn take_prompt(
+        &self,
+        owner: &MemoryOwner,
+    ) -> Result<FrozenPrompt, StoreError> {
+        let (path, skills) = (self.character.clone(), self.skills.clone());
         let files = tokio::task::spawn_blocking(move || (Character::read(&path), skills.index()));
         let (character, index) = files.await.unwrap_or_default();
-        let snapshot = self.memory.memories.snapshot(&scope.owner).await?;
+        let snapshot = self.memories.snapshot(owner).await?;
         let mut paragraphs = Vec::new();
         paragraphs.extend((!index.is_empty()).then_some(index));
         if !snapshot.blocks.is_empty() {
@@ -80,10 +90,19 @@ impl Gateway {
         Ok(FrozenPrompt {
             character: character.map(|character| character.as_str().to_owned()),
             paragraphs,
-            owner: scope.owner.clone(),
+            has_notes: false,
+            owner: owner.clone(),
             reviewed: snapshot.reviewed,
             taken: 0,
         })
+    }
+}
+
+impl FrozenPrompt {
+    /// Whether it still shows what is remembered of its owner.
+    pub(super) async fn holds(&self, memory: &PersonalMemory) -> Result<bool, StoreError> {
+        let memories = &memory.memories;
+        Ok(!memories.is_enabled() || memories.reviewed(&self.owner).await? == self.reviewed)
     }
 }
 
@@ -115,6 +134,7 @@ mod tests {
         let prompt = FrozenPrompt {
             character: None,
             paragraphs: Vec::new(),
+            has_notes: false,
             owner: MemoryOwner::Owner,
             reviewed: 0,
             taken: 0,

@@ -9,14 +9,13 @@ use hermetic_memory::{MemoryChange, SkillDrafts};
 use hermetic_store::StoreError;
 use serde_json::{Map, Value, json};
 
+use super::MemoryParts;
 use super::scope::MemoryScope;
 use super::session_search;
-use crate::Gateway;
-use crate::message::AcceptedMessage;
 
 #[derive(Debug)]
-pub(crate) struct PersonalTools<'a> {
-    gateway: &'a Gateway,
+pub struct PersonalTools<'a> {
+    parts: MemoryParts<'a>,
     scope: MemoryScope,
     /// Who is noted in the record.
     speaker: String,
@@ -26,12 +25,11 @@ const SKILLS_LIST: &str = "skills_list";
 const SKILL_VIEW: &str = "skill_view";
 
 impl<'a> PersonalTools<'a> {
-    pub(crate) fn new(gateway: &'a Gateway, message: &AcceptedMessage, scope: MemoryScope) -> Self {
-        let said = message.said();
+    pub(crate) fn new(parts: MemoryParts<'a>, scope: MemoryScope, speaker: String) -> Self {
         Self {
-            gateway,
+            parts,
             scope,
-            speaker: format!("{}:{}", said.platform().name(), said.sender.id),
+            speaker,
         }
     }
 
@@ -65,7 +63,7 @@ impl<'a> PersonalTools<'a> {
             ),
             spec(SkillDrafts::TOOL, MANAGE, manage_schema()),
         ];
-        if self.gateway.memory.memories.is_enabled() {
+        if self.parts.memory.memories.is_enabled() {
             specs.push(spec(MemoryChange::TOOL, MEMORY, MemoryChange::schema()));
         }
         specs
@@ -82,7 +80,7 @@ impl<'a> PersonalTools<'a> {
             SkillDrafts::TOOL => self.manage_skill(arguments).await,
             SKILLS_LIST | SKILL_VIEW => Ok(self.look_at_skills(name, arguments).await),
             session_search::NAME => {
-                session_search::search(self.gateway, &self.scope.search, arguments).await
+                session_search::search(&self.parts, &self.scope.search, arguments).await
             }
             _ => return None,
         };
@@ -91,7 +89,7 @@ impl<'a> PersonalTools<'a> {
             let error = "the gateway's store does not answer; nothing was changed";
             (json!({"success": false, "error": error}), true)
         });
-        let text: ModelText = self.gateway.redactor.redact_json(json).to_text().into();
+        let text: ModelText = self.parts.redactor.redact_json(json).to_text().into();
         Some(match failed {
             true => ToolResult::failed(text),
             false => ToolResult::new(text),
@@ -99,9 +97,9 @@ impl<'a> PersonalTools<'a> {
     }
 
     async fn remember(&self, arguments: &Map<String, Value>) -> Result<(Value, bool), StoreError> {
-        let terms = (self.scope.is_guest, self.gateway.now());
+        let terms = (self.scope.is_guest, self.parts.clock.now());
         let change = MemoryChange::read(arguments);
-        let memories = &self.gateway.memory.memories;
+        let memories = &self.parts.memory.memories;
         let (json, failed) = memories.call(&self.scope.owner, change, terms).await?;
         if !failed {
             self.note(MemorySubject::Memory, &json, arguments);
@@ -113,8 +111,8 @@ impl<'a> PersonalTools<'a> {
         &self,
         arguments: &Map<String, Value>,
     ) -> Result<(Value, bool), StoreError> {
-        let drafts = &self.gateway.memory.drafts;
-        let now = self.gateway.now();
+        let drafts = &self.parts.memory.drafts;
+        let now = self.parts.clock.now();
         let (json, failed) = drafts.call(&self.scope.owner, arguments, now).await?;
         if !failed {
             self.note(MemorySubject::Skill, &json, arguments);
@@ -129,7 +127,7 @@ impl<'a> PersonalTools<'a> {
                 .and_then(Value::as_str)
                 .map(str::to_owned)
         };
-        let skills = self.gateway.memory.skills.clone();
+        let skills = self.parts.memory.skills.clone();
         let is_list = name == SKILLS_LIST;
         let (category, skill, file) = (text("category"), text("name"), text("file_path"));
         // Folders are read aside.
@@ -147,21 +145,17 @@ impl<'a> PersonalTools<'a> {
     }
 
     fn note(&self, subject: MemorySubject, answer: &Value, arguments: &Map<String, Value>) {
-        let approvals = &self.gateway.approvals;
+        let questions = self.parts.questions;
         let is_staged = answer["staged"] == true;
-        approvals.note(&AuditEvent::Memory {
+        self.parts.note(&AuditEvent::Memory {
             subject,
             act: match is_staged {
                 true => MemoryEvent::Proposed,
                 false => MemoryEvent::Written,
             },
-            owner: approvals.questions.words(&self.scope.owner.to_string()),
-            what: approvals
-                .questions
-                .words(&Value::Object(arguments.clone()).to_string()),
-            by: approvals
-                .questions
-                .words(&format!("the agent, for {}", self.speaker)),
+            owner: questions.words(&self.scope.owner.to_string()),
+            what: questions.words(&Value::Object(arguments.clone()).to_string()),
+            by: questions.words(&format!("the agent, for {}", self.speaker)),
         });
     }
 }

@@ -7,8 +7,8 @@ use hermetic_memory::MemoryOwner;
 use hermetic_store::{ReplaceOutcome, SearchScope, StoreError};
 use hermetic_types::{ChatKind, Platform};
 
-use crate::Gateway;
 use crate::message::AcceptedMessage;
+use crate::{Gateway, JobDelivery};
 
 /// Who is the one person that Hermes' files are about. Whoever else may write, and may approve, is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +43,12 @@ impl Gateway {
         let said = message.said();
         let conversation = message.conversation().clone();
         let is_guest = message.admitted().role() == SenderRole::Guest;
-        // What a job says may go to others than its person, so it is told nothing that is theirs.
-        if said.place.kind != ChatKind::Dm || message.is_scheduled() {
+        // What a job says in a home channel is for others, so it is told nothing that is its person's.
+        let is_for_others = match self.job_of(message).await? {
+            Some(job) => !JobDelivery::read(&job.deliver).is_ok_and(JobDelivery::is_private),
+            None => message.is_scheduled(),
+        };
+        if said.place.kind != ChatKind::Dm || is_for_others {
             return Ok(MemoryScope {
                 owner: MemoryOwner::Group(conversation.clone()),
                 person: None,

@@ -10,7 +10,7 @@ use hermetic_types::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
-use crate::Gateway;
+use super::MemoryParts;
 use crate::conversation::{HistoryLine, title};
 
 pub(super) const NAME: &str = "session_search";
@@ -51,12 +51,12 @@ pub(super) fn schema() -> Value {
 }
 
 pub(super) async fn search(
-    gateway: &Gateway,
+    parts: &MemoryParts<'_>,
     scope: &SearchScope,
     arguments: &Map<String, Value>,
 ) -> Result<(Value, bool), StoreError> {
-    let found = gateway.store.look_back().lines(scope, BOUNDS).await?;
-    let (redactor, arguments) = (gateway.redactor.clone(), arguments.clone());
+    let found = parts.store.look_back().lines(scope, BOUNDS).await?;
+    let (redactor, arguments) = (parts.redactor.clone(), arguments.clone());
     // Reading some megabytes takes its time.
     let answer = tokio::task::spawn_blocking(move || {
         let past = Past::read(found, &redactor);

@@ -115,7 +115,9 @@ impl Gateway {
             true => whole,
             false => Vec::new(),
         };
-        let heard = stop.run_until_cancelled(self.voice.hear(audio, name)).await;
+        let meter = self.service_meter(message);
+        let hearing = self.voice.hear(audio, name, &meter);
+        let heard = stop.run_until_cancelled(hearing).await;
         let heard = heard.unwrap_or_else(|| HeardVoice::Nothing("interrupted".to_owned()));
         match heard {
             HeardVoice::Words(words) => {

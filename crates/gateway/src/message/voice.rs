@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
 use crate::message::AcceptedMessage;
+use crate::spending::ServiceMeter;
 
 /// Who writes voice messages down, and whether people are shown what was understood.
 #[derive(Clone, Debug)]
@@ -55,7 +56,12 @@ impl VoiceNotes {
     }
 
     /// `audio` is empty where it was too long to be kept.
-    pub(super) async fn hear(&self, audio: Vec<u8>, name: &str) -> HeardVoice {
+    pub(super) async fn hear(
+        &self,
+        audio: Vec<u8>,
+        name: &str,
+        meter: &ServiceMeter<'_>,
+    ) -> HeardVoice {
         let Some(service) = &self.service else {
             return HeardVoice::Nothing(
                 "voice messages are not written down here, so nobody knows what it says".to_owned(),
@@ -64,6 +70,12 @@ impl VoiceNotes {
         if audio.is_empty() {
             return HeardVoice::Nothing("it is empty, or too long to be written down".to_owned());
         }
+        let charge = match meter.charge_transcript().await {
+            Ok(charge) => charge,
+            Err(refused) => {
+                return HeardVoice::Nothing(format!("it was not written down: {refused}"));
+            }
+        };
         match service.transcribe(audio, name).await {
             Ok(words) if words.is_empty() => {
                 HeardVoice::Nothing("no words were understood in it".to_owned())
@@ -71,6 +83,9 @@ impl VoiceNotes {
             Ok(words) => HeardVoice::Words(words),
             Err(error) => {
                 tracing::warn!(%error, "a voice message was not written down");
+                if !error.may_cost() {
+                    meter.give_back(charge).await;
+                }
                 HeardVoice::Nothing(format!("it could not be written down: {error}"))
             }
         }

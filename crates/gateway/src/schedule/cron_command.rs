@@ -7,8 +7,8 @@ use super::{JobOrder, JobRefused, listed_job, shown_moment};
 use crate::Gateway;
 use crate::message::AcceptedMessage;
 
-const USAGE: &str = "/cron - your jobs\n/cron add \"every 2h\" \"what to do\" - a new one; --name, --repeat and \
-    --deliver may follow\n/cron show, pause, resume, run or remove and its id or name";
+const USAGE: &str = "/cron - your jobs\n/cron add \"every 2h\" \"what to do\" - a new one; --name, --repeat, \
+    --deliver, --skill and --model may follow\n/cron show, pause, resume, run or remove and its id or name";
 
 /// Runs that are shown of one job.
 const SHOWN_RUNS: u32 = 5;
@@ -101,6 +101,8 @@ fn read_order(text: &str) -> Result<JobOrder, JobRefused> {
         match word.as_str() {
             "--name" => order.name = Some(value),
             "--deliver" => order.deliver = Some(value),
+            "--skill" => order.skills.push(value),
+            "--model" => order.model = Some(value),
             "--repeat" => order.repeat = Some(value.parse().map_err(|_| usage())?),
             _ => return Err(usage()),
         }
@@ -140,7 +142,11 @@ mod tests {
 
     #[test]
     fn an_order_is_read_as_people_write_it() {
-        let order = read_order("“every 2h” \"look at\nthe build\" --repeat 3 --name ci").unwrap();
+        let order = read_order(
+            "“every 2h” \"look at\nthe build\" --repeat 3 --name ci --skill a --skill b",
+        )
+        .unwrap();
+        assert_eq!(order.skills, ["a", "b"]);
         assert_eq!(
             (order.schedule.as_str(), order.prompt.as_str()),
             ("every 2h", "look at\nthe build")

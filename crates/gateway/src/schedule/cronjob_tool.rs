@@ -21,16 +21,15 @@ pub(crate) struct CronjobTool<'a> {
 const NAME: &str = "cronjob";
 
 const DESCRIPTION: &str = "Schedule work for later or again and again. Each run is a fresh agent in a sandbox of the \
-    job's own that knows nothing of this conversation: put everything it needs into the prompt. Nobody is \
+    job's own that knows nothing of this conversation: put everything it needs into the prompt, and name the \
+    skills that it is to follow. Nobody is \
     there during a run, so what needs a person's yes is refused. What the run answers is sent to this chat; \
     it answers [SILENT] if there is nothing to report. Actions: create (schedule, prompt), list, update \
     (job_id), pause, resume, run, remove. A schedule is '30m' or 'in 2h' (once), 'every 2h', 'every monday \
     9am', a cron expression '0 9 * * 1-5', or an ISO time '2026-02-03T14:00'.";
 
 /// Parameters of Hermes that mean something which is not here.
-const NOT_HERE: [(&str, &str); 5] = [
-    ("skills", "skills are not loaded into jobs here"),
-    ("skill", "skills are not loaded into jobs here"),
+const NOT_HERE: [(&str, &str); 3] = [
     (
         "script",
         "scripts of the host are not run here; put the command into the prompt",
@@ -61,6 +60,11 @@ impl OwnTool for CronjobTool<'_> {
                     "name": text("A short name"),
                     "repeat": {"type": "integer", "description": "How often; for ever if left out"},
                     "deliver": text("origin (this chat), local (kept, not sent), or a platform's name for its home channel"),
+                    "skills": {
+                        "type": "array", "items": {"type": "string"},
+                        "description": "Skills that each run follows, as skills_list names them; [] for none",
+                    },
+                    "model": text("The model that answers its runs, of those this gateway has; default for the usual one"),
                     "include_disabled": {"type": "boolean", "description": "list: paused and ended ones, too"},
                 },
                 "required": ["action"],
@@ -112,6 +116,8 @@ impl CronjobTool<'_> {
                     name: text(arguments, "name"),
                     deliver: text(arguments, "deliver"),
                     repeat: repeat(arguments)?,
+                    skills: skills(arguments).unwrap_or_default(),
+                    model: model(arguments),
                 };
                 let job = gateway.create_job(message, &order).await?;
                 gateway.tell_of_job(message, &job).await;
@@ -172,7 +178,26 @@ fn change(arguments: &Map<String, Value>) -> Result<JobChange, JobRefused> {
         name: text(arguments, "name"),
         deliver: text(arguments, "deliver"),
         repeat: repeat(arguments)?,
+        skills: skills(arguments),
+        model: model(arguments),
     })
+}
+
+/// One name or several; `skill` is an older word for it.
+fn skills(arguments: &Map<String, Value>) -> Option<Vec<String>> {
+    match arguments.get("skills").or_else(|| arguments.get("skill"))? {
+        Value::String(name) if !name.trim().is_empty() => Some(vec![name.clone()]),
+        Value::Array(names) => {
+            let names = names.iter().filter_map(Value::as_str);
+            Some(names.map(str::to_owned).collect())
+        }
+        _ => None,
+    }
+}
+
+/// Its name, or the record that Hermes writes it as.
+fn model(arguments: &Map<String, Value>) -> Option<String> {
+    text(arguments, "model").or_else(|| text(arguments.get("model")?.as_object()?, "model"))
 }
 
 fn text(arguments: &Map<String, Value>, name: &str) -> Option<String> {

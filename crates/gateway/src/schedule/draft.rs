@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hermetic_schedule::{InvalidSchedule, RefusedPrompt, Schedule, scan_prompt};
-use hermetic_store::{AddOutcome, StoreError};
+use hermetic_store::{AddOutcome, JobTerms, StoreError};
 use hermetic_types::{Platform, Timestamp};
 use thiserror::Error;
 
@@ -18,6 +18,10 @@ pub struct JobOrder {
     pub deliver: Option<String>,
     /// How often; once or for ever if not written, as the schedule has it.
     pub repeat: Option<u32>,
+    /// Names of skills that each run follows.
+    pub skills: Vec<String>,
+    /// The model that answers its runs.
+    pub model: Option<String>,
 }
 
 /// A job that may be kept.
@@ -25,6 +29,7 @@ pub struct JobOrder {
 pub struct JobDraft {
     pub name: String,
     pub prompt: String,
+    pub terms: JobTerms,
     pub schedule: Schedule,
     pub deliver: JobDelivery,
     pub runs_left: Option<u32>,
@@ -62,6 +67,8 @@ const LONGEST_NAME: usize = 80;
 /// Of a prompt whose job was given no name.
 const NAME_OF_PROMPT: usize = 40;
 const MOST_REPEATS: u32 = 100_000;
+const MOST_SKILLS: usize = 5;
+const LONGEST_TERM: usize = 200;
 
 impl JobDraft {
     pub fn read(
@@ -87,6 +94,7 @@ impl JobDraft {
         Ok(Self {
             name: name(order),
             prompt: order.prompt.trim().to_owned(),
+            terms: terms(&order.skills, order.model.as_deref())?,
             deliver: JobDelivery::read(order.deliver.as_deref().unwrap_or("origin"))?,
             schedule,
             runs_left,
@@ -114,6 +122,14 @@ impl JobDelivery {
              sent) or the name of a platform, whose home channel it is then; other chats, lists and \"all\" \
              are not there, so that nobody's words leave for a chat they did not come from"
         )))
+    }
+
+    /// Whether what is said goes to nobody but whoever made the job, where that is a private chat.
+    pub(crate) fn is_private(self) -> bool {
+        match self {
+            Self::Origin | Self::Local => true,
+            Self::Home(_) => false,
+        }
     }
 
     /// As a row keeps it.
@@ -146,6 +162,31 @@ impl JobRefused {
             ))),
         }
     }
+}
+
+/// The same name twice is once; `default` is no model of its own.
+pub(super) fn terms(skills: &[String], model: Option<&str>) -> Result<JobTerms, JobRefused> {
+    let mut terms = JobTerms::default();
+    for skill in skills.iter().map(|skill| skill.trim()) {
+        if skill.is_empty() || skill.chars().count() > LONGEST_TERM {
+            return Err(JobRefused::words("a skill is named as /skills lists it"));
+        }
+        if !terms.skills.iter().any(|known| known == skill) {
+            terms.skills.push(skill.to_owned());
+        }
+    }
+    if terms.skills.len() > MOST_SKILLS {
+        return Err(JobRefused::Words(format!(
+            "one job has at most {MOST_SKILLS} skills"
+        )));
+    }
+    let model = model.map(str::trim);
+    let model = model.filter(|model| !model.is_empty() && *model != "default");
+    if model.is_some_and(|model| model.chars().count() > LONGEST_TERM) {
+        return Err(JobRefused::words("there is no model of that name"));
+    }
+    terms.model = model.map(str::to_owned);
+    Ok(terms)
 }
 
 fn name(order: &JobOrder) -> String {
@@ -203,6 +244,22 @@ mod tests {
             read("10m", "Telegram").unwrap().deliver,
             JobDelivery::Home(Platform::Telegram)
         );
+    }
+
+    #[test]
+    fn skills_and_a_model_are_bounded() {
+        let skills = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            terms(&names, Some(" big ")).map(|terms| (terms.skills, terms.model))
+        };
+        let read = skills(&["a", " b", "a"]).unwrap();
+        assert_eq!(
+            read,
+            (vec!["a".to_owned(), "b".to_owned()], Some("big".to_owned()))
+        );
+        assert!(skills(&["a", "b", "c", "d", "e", "f"]).is_err());
+        assert!(skills(&[""]).is_err());
+        assert_eq!(terms(&[], Some("default")).unwrap(), JobTerms::default());
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hermetic_agent::SilentObserver;
+use hermetic_agent::{Agent, SilentObserver};
 use hermetic_redact::Redacted;
-use hermetic_store::{MessageEnd, RunEnd, ScheduledJob};
+use hermetic_store::{MessageEnd, RunEnd, ScheduledJob, StoreError};
 use hermetic_types::{AccountId, ChatPlace};
 use tokio::time::sleep;
 
@@ -21,6 +21,8 @@ use crate::message::AcceptedMessage;
 const SILENT: &str = "[SILENT]";
 /// Of what a run said, for `hermetic cron show`.
 const MOST_KEPT: usize = 16_000;
+/// Characters of one skill that a run is told at once.
+const MOST_OF_SKILL: usize = 50_000;
 /// A run that was claimed so much later than it was due says so.
 const LATE: Duration = Duration::from_secs(60);
 
@@ -41,7 +43,7 @@ impl Gateway {
             self.put_away(message.conversation()).await?;
         }
         let session = self.open_session(message, control).await?;
-        let agent = self.agent_of(message.conversation()).await?;
+        let agent = self.agent_of_job(message, &job);
         // Nobody could answer the permissions that an agent of others asks for.
         let turn = session.take_turn(Answerer::Own(agent), control, &SilentObserver);
         tokio::pin!(turn);
@@ -129,7 +131,46 @@ impl Gateway {
         Ok(())
     }
 
-    async fn job_of(&self, message: &AcceptedMessage) -> Result<Option<ScheduledJob>, HandleError> {
+    /// Its own model, as long as whoever made it may still choose one and the configuration names it.
+    fn agent_of_job(&self, message: &AcceptedMessage, job: &ScheduledJob) -> &Agent {
+        let chosen = job.terms.model.as_ref().filter(|_| message.may_answer());
+        let chosen = chosen.and_then(|name| self.models.get(name));
+        chosen.unwrap_or(&self.agent)
+    }
+
+    /// What a run is told besides its prompt: the skills that it is to follow.
+    pub(crate) async fn words_of_skills(
+        &self,
+        message: &AcceptedMessage,
+    ) -> Result<String, StoreError> {
+        let Some(job) = self.job_of(message).await? else {
+            return Ok(String::new());
+        };
+        let names = job.terms.skills;
+        let skills = self.memory.skills().clone();
+        // Folders are read aside.
+        let read = tokio::task::spawn_blocking(move || {
+            let each = names.into_iter().map(|name| match skills.text_of(&name) {
+                Some(text) => {
+                    let text: String = text.chars().take(MOST_OF_SKILL).collect();
+                    format!(
+                        "\n\n[The job uses the skill {name}. It says:]\n\n{text}\n\n[End of the skill {name}; \
+                         skill_view shows its files.]"
+                    )
+                }
+                None => format!(
+                    "\n\n[The job was to use the skill {name:?}, which is not there any more. Say so in your answer.]"
+                ),
+            });
+            each.collect::<String>()
+        });
+        Ok(read.await.unwrap_or_default())
+    }
+
+    pub(crate) async fn job_of(
+        &self,
+        message: &AcceptedMessage,
+    ) -> Result<Option<ScheduledJob>, StoreError> {
         match message.conversation().job() {
             Some(job) => Ok(self.jobs.find(&job).await?),
             None => Ok(None),

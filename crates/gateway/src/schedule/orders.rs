@@ -6,9 +6,10 @@ use hermetic_access::SenderRole;
 use hermetic_audit::AuditEvent;
 use hermetic_chat::ReplyRule;
 use hermetic_schedule::{Schedule, scan_prompt};
-use hermetic_store::{JobEdit, JobState, RowOwner, ScheduledJob, StoreError};
+use hermetic_store::{JobEdit, JobState, JobTerms, RowOwner, ScheduledJob, StoreError};
 use hermetic_types::{ChatKind, ConversationKey, IncomingMessage, JobId};
 
+use super::draft::terms;
 use super::job_message::job_origin;
 use super::{JobDelivery, JobDraft, JobOrder, JobRefused, listed_job};
 use crate::Gateway;
@@ -23,6 +24,8 @@ pub(super) struct JobChange {
     pub(super) name: Option<String>,
     pub(super) deliver: Option<String>,
     pub(super) repeat: Option<u32>,
+    pub(super) skills: Option<Vec<String>>,
+    pub(super) model: Option<String>,
 }
 
 impl Gateway {
@@ -35,6 +38,7 @@ impl Gateway {
         let settings = &self.settings.schedules;
         let draft = JobDraft::read(order, self.now(), settings)?;
         self.check_delivery(message, draft.deliver)?;
+        self.check_terms(message, &draft.terms).await?;
         let origin = job_origin(message.said());
         let origin = origin.ok_or_else(|| JobRefused::words("where you write cannot be kept"))?;
         let id = JobId::random();
@@ -53,6 +57,7 @@ impl Gateway {
             person: person(message),
             name: draft.name,
             prompt: draft.prompt,
+            terms: draft.terms,
             schedule: draft.schedule.to_row(),
             origin,
             deliver: draft.deliver.name().to_owned(),
@@ -126,6 +131,9 @@ impl Gateway {
     ) -> Result<ScheduledJob, JobRefused> {
         may_schedule(message)?;
         let edit = self.edited(message, job, change)?;
+        if edit.terms != job.terms {
+            self.check_terms(message, &edit.terms).await?;
+        }
         if !self.jobs.edit(&job.id, &edit).await? {
             return Err(JobRefused::words("it has ended or is gone; make a new one"));
         }
@@ -144,6 +152,7 @@ impl Gateway {
         let mut edit = JobEdit {
             name: job.name.clone(),
             prompt: job.prompt.clone(),
+            terms: job.terms.clone(),
             schedule: job.schedule.clone(),
             deliver: job.deliver.clone(),
             runs_left: job.runs_left,
@@ -168,6 +177,11 @@ impl Gateway {
         if let Some(prompt) = change.prompt {
             scan_prompt(&prompt)?;
             edit.prompt = prompt;
+        }
+        if change.skills.is_some() || change.model.is_some() {
+            let skills = change.skills.as_ref().unwrap_or(&job.terms.skills);
+            let model = change.model.as_ref().or(job.terms.model.as_ref());
+            edit.terms = terms(skills, model.map(String::as_str))?;
         }
         if let Some(name) = change.name.filter(|name| !name.trim().is_empty()) {
             edit.name = name.chars().filter(|c| !c.is_control()).take(80).collect();
@@ -322,6 +336,40 @@ impl Gateway {
                          platforms.{platform}.home_channel"
                     ))),
                 }
+            }
+        }
+    }
+
+    /// Whether its skills are there, and its model may be chosen by whoever says this.
+    async fn check_terms(
+        &self,
+        message: &AcceptedMessage,
+        terms: &JobTerms,
+    ) -> Result<(), JobRefused> {
+        if let Some(missing) = self.memory.missing_skill(&terms.skills).await {
+            return Err(JobRefused::Words(format!(
+                "there is no skill {missing:?}; /skills lists those there are"
+            )));
+        }
+        let Some(model) = &terms.model else {
+            return Ok(());
+        };
+        // It may be dearer, and whoever pays chose the first.
+        if !message.may_answer() {
+            return Err(JobRefused::words(
+                "only somebody who may approve chooses the model of a job; without one the usual model answers",
+            ));
+        }
+        match *model == self.agent.model_name() || self.models.contains_key(model) {
+            true => Ok(()),
+            false => {
+                let known: Vec<_> = self.models.keys().map(String::as_str).collect();
+                Err(JobRefused::Words(format!(
+                    "{model:?} is not among the models of this gateway ({}, {}); the operator names others \
+                     under fallback_model in config.yaml",
+                    self.agent.model_name(),
+                    known.join(", ")
+                )))
             }
         }
     }

@@ -29,10 +29,11 @@ pub fn listed_job(job: &ScheduledJob, zone: &TimeZone) -> String {
         failures => format!(", failed {failures} times in a row"),
     };
     format!(
-        "{} {:?}: {}, {when}{failing}",
+        "{} {:?}: {}, {when}{failing}{}",
         job.id,
         job.name,
-        shown_schedule(job, zone)
+        shown_schedule(job, zone),
+        shown_terms(job)
     )
 }
 
@@ -47,6 +48,8 @@ pub fn described_job(job: &ScheduledJob, last: Option<&RunRow>, zone: &TimeZone)
         "schedule": shown_schedule(job, zone),
         "repeat": job.runs_left.map_or_else(|| "forever".to_owned(), |left| format!("{left} left")),
         "deliver": job.deliver,
+        "skills": job.terms.skills,
+        "model": job.terms.model,
         "enabled": job.state == JobState::Scheduled,
         "state": job.state.name(),
         "paused_reason": job.why,
@@ -55,6 +58,17 @@ pub fn described_job(job: &ScheduledJob, last: Option<&RunRow>, zone: &TimeZone)
         "last_status": last.map(|run| run.end.map_or("running", |end| end.name())),
         "failures_in_a_row": job.failures,
     })
+}
+
+fn shown_terms(job: &ScheduledJob) -> String {
+    let mut text = String::new();
+    if !job.terms.skills.is_empty() {
+        text.push_str(&format!(", with {}", job.terms.skills.join(", ")));
+    }
+    if let Some(model) = &job.terms.model {
+        text.push_str(&format!(", by {model}"));
+    }
+    text
 }
 
 fn shown_schedule(job: &ScheduledJob, zone: &TimeZone) -> String {

@@ -102,7 +102,7 @@ impl SpendingBook {
     }
 }
 
-fn person(message: &AcceptedMessage) -> String {
+pub(super) fn person(message: &AcceptedMessage) -> String {
     let said = message.said();
     person_name(said.platform(), &said.sender.id)
 }

@@ -69,6 +69,11 @@ impl<'a> TurnMeter<'a> {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn scopes(&self) -> [SpendingScope; 3] {
+        self.scopes.clone()
+    }
+
     /// The same, which does not count as tool time how long people were waited for.
     pub(crate) fn without(mut self, waits: ApprovalWaits) -> Self {
         self.waits = waits;
@@ -267,7 +272,7 @@ fn amounts(tokens: u64, cost: Option<NanoDollars>) -> SpendingAmounts {
     }
 }
 
-fn words(why: NotReserved) -> String {
+pub(super) fn words(why: NotReserved) -> String {
     let (scope, reached) = match why {
         NotReserved::Reached { scope, reached } => (scope, reached),
         NotReserved::Store(error) => {

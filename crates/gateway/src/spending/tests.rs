@@ -5,6 +5,7 @@ use std::time::Duration;
 use hermetic_agent::{NanoDollars, RequestEstimate, SpendingMeter, SpentTokens, TokenUsage};
 use hermetic_approvals::ApprovalWaits;
 use hermetic_store::{SpendingScope, Store};
+use hermetic_tools::ServiceUse;
 use hermetic_types::{Clock, Timestamp};
 use tempfile::TempDir;
 
@@ -224,6 +225,47 @@ async fn figures_that_cannot_be_leave_the_book_open_to_others() {
     ada(&book, "e").before_request(estimate(100)).await.unwrap();
     let all = book.day(&SpendingScope::All).await.unwrap();
     assert_eq!(all.spent.tokens, 4 * 1_000_000_000_000_000 + 100);
+}
+
+#[tokio::test]
+async fn a_service_is_counted_before_it_is_asked_and_not_asked_without_a_price() {
+    let lab = SpendingLab::new(of_person(DayLimits {
+        dollars: NanoDollars::from_dollars(1.0),
+        ..DayLimits::default()
+    }));
+    let book = lab.book().await;
+    let meter = ServiceMeter {
+        book: &book,
+        scopes: ada(&book, "c").scopes(),
+        prices: ServicePrices {
+            speech: NanoDollars::from_dollars(0.3),
+            ..ServicePrices::default()
+        },
+    };
+    let unknown = meter.charge(ServiceUse::Search).await.unwrap_err();
+    assert!(unknown.contains("budgets.prices.search"), "{unknown}");
+    let speech = ServiceUse::Speech { characters: 1500 };
+    let spent = async || {
+        let scope = SpendingScope::Person("telegram:1".to_owned());
+        book.day(&scope).await.unwrap().spent.nanodollars
+    };
+    meter.charge(speech).await.unwrap();
+    let second = meter.charge(speech).await.unwrap();
+    assert_eq!(spent().await, 900_000_000);
+    let refused = meter.charge(speech).await.unwrap_err();
+    assert!(refused.contains("$0.90 of $1.00"), "{refused}");
+    meter.give_back(second).await;
+    assert_eq!(spent().await, 450_000_000);
+    meter.charge(speech).await.unwrap();
+    // Where nobody bounds money, what has no price is asked for.
+    let lab = SpendingLab::new(of_person(tokens(100)));
+    let book = lab.book().await;
+    let free = ServiceMeter {
+        book: &book,
+        scopes: ada(&book, "c").scopes(),
+        prices: ServicePrices::default(),
+    };
+    free.charge(ServiceUse::Picture).await.unwrap();
 }
 
 /// The clock moves while somebody waits for the book.

@@ -107,13 +107,19 @@ async fn chat(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandF
         screen,
         progress: output::progress,
         agent: args.agent.as_ref().map(|name| name.to_ascii_lowercase()),
+        memories: match (by_hand::or_refuse(&config), kept) {
+            (Err(_), _) => app::KeyboardMemories::Withheld,
+            (Ok(()), false) => app::KeyboardMemories::Passing,
+            (Ok(()), true) => app::KeyboardMemories::Kept,
+        },
     };
     let mut keyboard = app::keyboard_chat(&config, kind, &conversation, person, redactor).await?;
     if app::boundary(kind) == Boundary::Sealed {
         let reach = keyboard.sandboxes.reach_of(&conversation).await;
         keyboard.facts.network = hermetic_gateway::network(reach);
     }
-    let talk = TerminalTalk::new(&keyboard, conversation, signs)?;
+    let has_workspace = kept || app::boundary(kind) == Boundary::Judged;
+    let talk = TerminalTalk::new(&keyboard, (conversation, has_workspace), signs)?;
     let ended = match &args.query {
         Some(text) => talk.once(&whole_question(text, args.stdin)?).await,
         None => Box::pin(talk.until_left()).await,

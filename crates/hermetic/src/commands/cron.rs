@@ -65,6 +65,12 @@ Example:
         /// Run it so often; for ever if not said
         #[arg(long)]
         repeat: Option<u32>,
+        /// Have each run follow this skill; may be said several times
+        #[arg(long = "skill", value_name = "NAME")]
+        skills: Vec<String>,
+        /// Let this model of the configuration answer, if the person may approve
+        #[arg(long)]
+        model: Option<String>,
     },
     /// Show a job, its last runs and what the last one said
     Show { job: String },
@@ -113,6 +119,8 @@ async fn act(cli: &CommandLine, command: &CronCommand) -> Result<ExitReason, Com
             name,
             deliver,
             repeat,
+            skills,
+            model,
         } => {
             let order = JobOrder {
                 schedule: schedule.clone(),
@@ -120,6 +128,8 @@ async fn act(cli: &CommandLine, command: &CronCommand) -> Result<ExitReason, Com
                 name: name.clone(),
                 deliver: deliver.clone(),
                 repeat: *repeat,
+                skills: skills.clone(),
+                model: model.clone(),
             };
             desk.create(person, &order).await?;
         }
@@ -185,12 +195,21 @@ impl JobDesk<'_> {
             )
         };
         let draft = JobDraft::read(order, SystemClock.now(), &self.settings).map_err(refused)?;
+        let (skills, _) = app::skills(self.config, &self.store, &app::redactor(self.config));
+        let mut named = draft.terms.skills.iter();
+        if let Some(missing) = named.find(|name| skills.find(name).is_none()) {
+            return Err(CommandFailure::new(
+                format!("there is no skill {:?}", printable(missing).to_string()),
+                "a skill is a folder with a SKILL.md, in skills/ of the home",
+            ));
+        }
         let job = ScheduledJob {
             id: JobId::random(),
             person: person.to_owned(),
             origin: self.origin(person).await?,
             name: draft.name,
             prompt: draft.prompt,
+            terms: draft.terms,
             schedule: draft.schedule.to_row(),
             deliver: draft.deliver.name().to_owned(),
             runs_left: draft.runs_left,

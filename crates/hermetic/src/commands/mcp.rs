@@ -80,6 +80,9 @@ enum ServersCommand {
     Login {
         /// The server's name under mcp_servers
         name: String,
+        /// Type a code in on another device, where no browser can come back to this machine
+        #[arg(long)]
+        device: bool,
     },
     /// Forget the login to a server; the authorization server is not told
     Logout {
@@ -98,7 +101,9 @@ pub(crate) fn run(cli: &CommandLine, args: &McpArgs) -> Result<ExitReason, Comma
         None => on_runtime(serve(cli, args)),
         Some(ServersCommand::List { json }) => servers::list(cli, *json),
         Some(ServersCommand::Check { json }) => on_runtime(servers::check(cli, args, *json)),
-        Some(ServersCommand::Login { name }) => on_runtime(login::log_in(cli, name)),
+        Some(ServersCommand::Login { name, device }) => {
+            on_runtime(login::log_in(cli, name, *device))
+        }
         Some(ServersCommand::Logout { name }) => on_runtime(login::log_out(cli, name)),
     }
 }

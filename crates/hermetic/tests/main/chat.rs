@@ -142,6 +142,52 @@ async fn a_session_remembers_and_another_does_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn memories_skills_and_notes_are_at_the_keyboard_too() {
+    let remembers = json!({"action": "add", "target": "user", "content": "likes oolong"});
+    let script = [
+        calls_tool("memory", &remembers),
+        Reply::streams(&["noted"]),
+        calls_terminal("echo 'Indent with tabs.' > AGENTS.md"),
+        Reply::streams(&["deployed"]),
+        calls_tool("session_search", &json!({"query": "oolong"})),
+        Reply::streams(&["found"]),
+    ];
+    let test = "memories_skills_and_notes_are_at_the_keyboard_too";
+    let Some((hermetic, model)) = with_model(test, script).await else {
+        return;
+    };
+    let head = "---\nname: deploy\ndescription: how we deploy\n---\n";
+    let hermetic = hermetic.file("memories/USER.md", "is called Ada").file(
+        "skills/deploy/SKILL.md",
+        &format!("{head}Press the red button."),
+    );
+    for (session, said, answer) in [
+        ("tea", "I like oolong", "noted\n"),
+        ("work", "/deploy to staging", "deployed\n"),
+        ("work", "what did I say of tea?", "found\n"),
+    ] {
+        let ended = hermetic.run(&["chat", "--session", session, "-q", said]);
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (0, answer),
+            "{}",
+            ended.err
+        );
+    }
+    let asked = model.received();
+    let shown = |question: usize| asked[question].body["messages"].to_string();
+    assert!(shown(0).contains("is called Ada") && !shown(0).contains("likes oolong"));
+    let second = shown(2);
+    for known in ["likes oolong", "Press the red button.", "to staging"] {
+        assert!(second.contains(known), "{known}: {second}");
+    }
+    assert!(shown(4).contains("Indent with tabs."), "{}", shown(4));
+    assert!(shown(5).contains("I like oolong"), "{}", shown(5));
+    let kept = hermetic.run(&["memory", "show", "owner"]);
+    assert!(kept.out.contains("likes oolong"), "{}", kept.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_the_turn_and_two_leave() {
     let piece = json!({"choices": [{"index": 0, "delta": {"content": "thinking about it"}}]});
     let stalls = Reply::events([piece]).then(Piece::Stall);
@@ -415,13 +461,14 @@ async fn where_nobody_sits_it_is_refused_with_the_reason() {
 fn what_the_agent_runs_is_not_somebody_at_a_keyboard() {
     let delicate = Delicate::new();
     let command = delicate.command();
-    let hermetic = Hermetic::new();
+    let hermetic = Hermetic::new().file("memories/USER.md", "is called Ada");
     let chat = format!(
         "HERMES_HOME={} {} chat --backend local",
         hermetic.path("").display(),
         env!("CARGO_BIN_EXE_hermetic")
     );
-    let inside = format!("printf '/sh {command}\\ny\\n/quit\\n' | script -qec '{chat}' /dev/null");
+    let inside =
+        format!("printf '/sh {command}\\ny\\n/memory\\n/quit\\n' | script -qec '{chat}' /dev/null");
     let ended = hermetic.run(&[
         "exec",
         "--backend",
@@ -439,6 +486,11 @@ fn what_the_agent_runs_is_not_somebody_at_a_keyboard() {
         ended.err
     );
     assert!(!delicate.was_done());
+    assert!(
+        ended.out.contains("Nothing is remembered here") && !ended.out.contains("Ada"),
+        "{}",
+        ended.out
+    );
 }
 
 async fn with_model(

@@ -40,6 +40,7 @@ impl Hermetic {
 
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         self

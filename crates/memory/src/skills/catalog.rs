@@ -105,6 +105,11 @@ impl SkillCatalog {
         read(&skill.folder.join("SKILL.md"))
     }
 
+    /// The same of the skill of this name, if there is one.
+    pub fn text_of(&self, name: &str) -> Option<String> {
+        self.text(&self.find(name)?)
+    }
+
     /// Its files that hold text, as far as they are bounded.
     pub fn files(&self, skill: &SkillSummary) -> SkillFiles {
         let mut files = SkillFiles::new();

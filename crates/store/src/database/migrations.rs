@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 21] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 23] = [
     (
         1,
         "ledger",
@@ -115,6 +115,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 21] = [
         195,
         "agent_settings",
         include_str!("../../migrations/0195_agent_settings.sql"),
+    ),
+    (
+        200,
+        "job_terms",
+        include_str!("../../migrations/0200_job_terms.sql"),
     ),
 ];
 

@@ -23,6 +23,7 @@ fn new_job(id: &str, person: &str) -> ScheduledJob {
         person: person.to_owned(),
         name: "n".to_owned(),
         prompt: "p".to_owned(),
+        terms: JobTerms::default(),
         schedule: "every 60".to_owned(),
         origin: "{}".to_owned(),
         deliver: "origin".to_owned(),

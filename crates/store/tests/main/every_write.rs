@@ -3,7 +3,7 @@
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_store::{
     ApprovalRequest, ApprovalScope, BrowserMessageState, DeliveryRow, GivenAnswer, JobBounds,
-    JobState, MemoryRequestRow, MemoryWrite, MessageEnd, MessageRow, NewBrowserFile,
+    JobState, JobTerms, MemoryRequestRow, MemoryWrite, MessageEnd, MessageRow, NewBrowserFile,
     NewBrowserMessage, NewRequest, NextDelivery, PartOutcome, PriorAttempt, ProcessRow,
     PromptNotice, RequestReply, RequestState, RowOwner, RunKind, SaidOutcome, ScheduledJob,
     SkillDraftRow, Store, StoreError, StoredSubject, TickClaim, ViewBounds,
@@ -663,6 +663,7 @@ async fn add_job(store: &Store, id: &str) -> Result<(), StoreError> {
         person: "alice".to_owned(),
         name: "n".to_owned(),
         prompt: "p".to_owned(),
+        terms: JobTerms::default(),
         schedule: "s".to_owned(),
         origin: "{}".to_owned(),
         deliver: "origin".to_owned(),

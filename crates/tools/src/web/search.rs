@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{WebTools, arguments};
 use crate::toolbox::RawAnswer;
-use crate::{ToolDescription, ToolWorkplace};
+use crate::{ServiceUse, ToolDescription, ToolWorkplace};
 
 pub(crate) const SEARCH: &str = "web_search";
 
@@ -54,16 +54,28 @@ impl WebTools {
         if let Err(none) = workplace.egress().await {
             return failed(&none.to_string());
         }
-        let searching = found(service, query, arguments::limit(asked));
+        let searching = found(service, workplace, query, arguments::limit(asked));
         let found = stop.run_until_cancelled(searching).await;
         found.unwrap_or_else(|| failed("interrupted"))
     }
 }
 
-async fn found(service: &SearchService, query: &str, limit: usize) -> RawAnswer {
+async fn found(
+    service: &SearchService,
+    workplace: &dyn ToolWorkplace,
+    query: &str,
+    limit: usize,
+) -> RawAnswer {
+    let charge = match workplace.charge(ServiceUse::Search).await {
+        Ok(charge) => charge,
+        Err(refused) => return failed(&refused),
+    };
     let pages = match service.search(query, limit).await {
         Ok(pages) => pages,
         Err(error) => {
+            if !error.may_cost() {
+                workplace.give_back(charge).await;
+            }
             tracing::warn!(provider = service.provider().name(), %error, "a search failed");
             return failed(&error.to_string());
         }

@@ -7,9 +7,9 @@ use hermetic_acp::{AgentBounds, SealedAgent};
 use hermetic_agent::{
     AgentTurn, NoMeter, SteeringHandle, TurnAnswer, TurnEnding, TurnInput, TurnTaker, prompt,
 };
-use hermetic_gateway::{AgentTools, ConversationSandbox};
+use hermetic_gateway::{AgentTools, ConversationSandbox, KeyboardMemory, notes_in};
 use hermetic_store::AgentSettings;
-use hermetic_tools::{CommandRequest, TerminalOutcome};
+use hermetic_tools::{CommandRequest, TerminalOutcome, ToolWorkplace as _};
 use hermetic_types::ConversationKey;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,9 @@ const ASK_BEFORE_DESTROYING: &str = "This destroys the sandbox of this conversat
     also those that were kept from before on another backend, and forgets what was said. Nothing of it \
     comes back. Type `/destroy yes` if you mean it; /new forgets what was said and keeps the files.";
 
+const NOT_REMEMBERED: &str =
+    "Nothing is remembered here: this was started by something that the agent runs.";
+
 /// 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
 
@@ -40,6 +43,9 @@ pub(super) struct TerminalTalk<'a> {
     person: tokio::sync::Mutex<TerminalPerson>,
     /// The last line was `/destroy`, and was answered with a question.
     asked_to_destroy: AtomicBool,
+    /// Whether files may be there from before.
+    has_workspace: bool,
+    notes: tokio::sync::OnceCell<Option<String>>,
     /// Lets the sandbox go while nobody types.
     _house: AbortOnDropHandle<()>,
 }
@@ -47,7 +53,7 @@ pub(super) struct TerminalTalk<'a> {
 impl<'a> TerminalTalk<'a> {
     pub(super) fn new(
         keyboard: &'a KeyboardChat,
-        conversation: ConversationKey,
+        (conversation, has_workspace): (ConversationKey, bool),
         signs: mpsc::Receiver<PromptSign>,
     ) -> Result<Self, CommandFailure> {
         let person = TerminalPerson::new(keyboard.approvals.clone(), signs)?;
@@ -63,6 +69,8 @@ impl<'a> TerminalTalk<'a> {
             conversation,
             person: tokio::sync::Mutex::new(person),
             asked_to_destroy: AtomicBool::new(false),
+            has_workspace,
+            notes: tokio::sync::OnceCell::new(),
             _house: AbortOnDropHandle::new(tokio::spawn(reaper)),
         })
     }
@@ -165,9 +173,20 @@ impl<'a> TerminalTalk<'a> {
                 crate::by_hand::who()
             )),
             TypedLine::InChats(instead) => screen.tell(instead),
-            TypedLine::Unknown(name) => screen.tell(&format!(
-                "There is no {name} here. /help lists what there is."
-            )),
+            TypedLine::Memory(words) => match &self.keyboard.memory {
+                Some(memory) => screen.tell(memory.obey(&words).await?.as_str()),
+                None => screen.tell(NOT_REMEMBERED),
+            },
+            TypedLine::Skills => match &self.keyboard.memory {
+                Some(memory) => screen.tell(memory.skills().await.as_str()),
+                None => screen.tell(NOT_REMEMBERED),
+            },
+            TypedLine::Unknown { name, line } => match self.called_skill(&line).await {
+                Some(words) => return self.answer(&words, &screen).await,
+                None => screen.tell(&format!(
+                    "There is no {name} here. /help lists what there is."
+                )),
+            },
             TypedLine::New => {
                 self.start_anew().await?;
                 screen.tell("A fresh conversation. The files in its sandbox stay.");
@@ -188,12 +207,41 @@ impl<'a> TerminalTalk<'a> {
             }
             TypedLine::Sh(text) => return self.run(CommandRequest::shell(&text), &screen).await,
             TypedLine::Py(text) => return self.run(CommandRequest::python(&text), &screen).await,
-            TypedLine::Says(text) => match self.say(&text, &screen).await? {
-                InterruptibleEnd::Left => return Ok(InterruptibleEnd::Left),
-                InterruptibleEnd::With(answer) => screen.close(&answer.text),
-            },
+            TypedLine::Says(text) => return self.answer(&text, &screen).await,
         }
         Ok(InterruptibleEnd::With(true))
+    }
+
+    async fn answer(
+        &self,
+        text: &str,
+        screen: &TurnScreen,
+    ) -> Result<InterruptibleEnd<bool>, CommandFailure> {
+        match self.say(text, screen).await? {
+            InterruptibleEnd::Left => Ok(InterruptibleEnd::Left),
+            InterruptibleEnd::With(answer) => {
+                screen.close(&answer.text);
+                Ok(InterruptibleEnd::With(true))
+            }
+        }
+    }
+
+    /// What the workspace says about work in it. A conversation that is gone at its end has an empty one.
+    async fn workspace_notes(&self) -> Option<String> {
+        if !self.has_workspace {
+            return None;
+        }
+        let read = self.notes.get_or_init(|| async {
+            let own = ConversationSandbox::new(&self.keyboard.sandboxes, &self.conversation);
+            let sandbox = own.sandbox().await.ok()?;
+            notes_in(&sandbox, &self.keyboard.facts.workspace).await
+        });
+        read.await.clone()
+    }
+
+    async fn called_skill(&self, line: &str) -> Option<String> {
+        let memory = self.keyboard.memory.as_ref()?;
+        memory.called_skill(line).await
     }
 
     async fn status(&self) -> String {
@@ -216,12 +264,25 @@ impl<'a> TerminalTalk<'a> {
         screen: &TurnScreen,
     ) -> Result<InterruptibleEnd<TurnAnswer>, CommandFailure> {
         let (summary, history) = self.book.read().await?;
-        let system = self
-            .keyboard
-            .redactor
-            .redact(prompt::system(&self.keyboard.facts));
+        let mut facts = self.keyboard.facts.clone();
+        if let Some(memory) = &self.keyboard.memory {
+            let begins = history.is_empty() && summary.is_none();
+            (facts.character, facts.remembered) = memory.prompt(begins).await?;
+        }
+        if let Some(notes) = self.workspace_notes().await {
+            facts.project_notes = false;
+            facts.remembered.push(notes);
+        }
+        let system = self.keyboard.redactor.redact(prompt::system(&facts));
+        let called = self.called_skill(text).await;
+        let text = called.as_deref().unwrap_or(text);
         let own = ConversationSandbox::new(&self.keyboard.sandboxes, &self.conversation);
         let tools = AgentTools::new(self.keyboard.kit.toolbox(&own, &self.keyboard.asker), &own);
+        let personal = self.keyboard.memory.as_ref().map(KeyboardMemory::tools);
+        let tools = match &personal {
+            Some(personal) => tools.with_personal(personal),
+            None => tools,
+        };
         let steer = SteeringHandle::default();
         let turn = AgentTurn {
             system: &system,

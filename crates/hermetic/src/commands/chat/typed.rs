@@ -17,8 +17,15 @@ pub(super) enum TypedLine {
     Whoami,
     /// A command of chats that has no use here, and what does its work.
     InChats(&'static str),
-    /// Written as a command, and none.
-    Unknown(String),
+    /// What is remembered; what to do with it.
+    Memory(String),
+    /// The skills there are.
+    Skills,
+    /// Written as a command, and none; a skill may have the name.
+    Unknown {
+        name: String,
+        line: String,
+    },
     Help,
     Leave,
 }
@@ -41,6 +48,14 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ),
     ("/model", "which model answers here"),
     ("/whoami", "who you are here"),
+    (
+        "/memory",
+        "what is remembered of you; pending, approve, reject or remove may follow",
+    ),
+    (
+        "/skills",
+        "what the agent knows how to do; /NAME has one followed",
+    ),
     ("/help", "this list"),
     ("/quit", "leave; Ctrl-D does the same"),
 ];
@@ -89,12 +104,8 @@ const IN_CHATS: &[(&str, &str)] = &[
         "/agent",
         "`hermetic chat --agent NAME` has another agent answer.",
     ),
-    (
-        "/memory",
-        "`hermetic memory list` shows what is remembered.",
-    ),
-    ("/skills", "`hermetic skills list` shows them."),
     ("/cron", "`hermetic cron list` shows jobs on a schedule."),
+    ("/version", "`hermetic --version` says it."),
 ];
 
 pub(super) fn help() -> String {
@@ -119,6 +130,8 @@ impl TypedLine {
             "/status" => Self::Status,
             "/model" => Self::Model,
             "/whoami" => Self::Whoami,
+            "/memory" => Self::Memory(rest.to_owned()),
+            "/skills" => Self::Skills,
             "/help" | "/sh" | "/py" => Self::Help,
             "/quit" | "/exit" => Self::Leave,
             _ => Self::other(name, line),
@@ -134,7 +147,10 @@ impl TypedLine {
         let is_command =
             !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
         if is_command {
-            Self::Unknown(name.to_owned())
+            Self::Unknown {
+                name: name.to_owned(),
+                line: line.to_owned(),
+            }
         } else {
             Self::Says(line.to_owned())
         }
@@ -173,18 +189,17 @@ mod tests {
     fn every_command_of_chats_is_known_here() {
         for command in hermetic_gateway::COMMANDS {
             let typed = TypedLine::read(&format!("/{} x", command.name));
-            let is_known = !matches!(typed, TypedLine::Says(_) | TypedLine::Unknown(_));
+            let is_known = !matches!(typed, TypedLine::Says(_) | TypedLine::Unknown { .. });
             assert!(is_known, "{}: {typed:?}", command.name);
         }
-        assert_eq!(
-            TypedLine::read("/nothing at all"),
-            TypedLine::Unknown("/nothing".to_owned())
-        );
+        let unknown = TypedLine::Unknown {
+            name: "/nothing".to_owned(),
+            line: "/nothing at all".to_owned(),
+        };
+        assert_eq!(TypedLine::read("/nothing at all"), unknown);
         for (name, _) in COMMANDS {
-            assert_ne!(
-                TypedLine::read(name),
-                TypedLine::Unknown((*name).to_owned())
-            );
+            let typed = TypedLine::read(name);
+            assert!(!matches!(typed, TypedLine::Unknown { .. }), "{name}");
         }
     }
 }

@@ -6,8 +6,8 @@ use std::io::{self, BufRead as _, Read as _};
 use hermetic_app as app;
 use hermetic_config::{Config, McpServerConfig, McpServerKind};
 use hermetic_oauth::{
-    AuthorityClient, LoginAttempt, LoginError, LoginSummary, OAuthSettings, PendingLogin,
-    RedirectListener,
+    AuthorityClient, LoginAttempt, LoginError, LoginSummary, OAuthSettings, PendingDeviceLogin,
+    PendingLogin, RedirectListener,
 };
 use hermetic_types::{Secret, SystemClock, Timestamp};
 use serde_json::{Value, json};
@@ -32,7 +32,11 @@ pub(in crate::commands) enum LoginStanding {
     Unreadable(String),
 }
 
-pub(super) async fn log_in(cli: &CommandLine, name: &str) -> Result<ExitReason, CommandFailure> {
+pub(super) async fn log_in(
+    cli: &CommandLine,
+    name: &str,
+    by_code: bool,
+) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     by_hand::or_refuse(&config)?;
     refuse_root_for_another(config.home())?;
@@ -44,8 +48,6 @@ pub(super) async fn log_in(cli: &CommandLine, name: &str) -> Result<ExitReason, 
     let file = app::login_file(&config, name);
     let failed = |error: LoginError| CommandFailure::caused(&error, remedy(&error));
     let http = AuthorityClient::new(config.gateway().proxy.as_ref()).map_err(failed)?;
-    // Before the login begins, as its port is a part of what the authorization server is told.
-    let listener = RedirectListener::open(settings).await.map_err(failed)?;
     let clock = SystemClock::shared();
     let attempt = LoginAttempt {
         server,
@@ -54,10 +56,20 @@ pub(super) async fn log_in(cli: &CommandLine, name: &str) -> Result<ExitReason, 
         http: &http,
         clock: &clock,
     };
-    let pending = attempt.begin(&listener).await.map_err(failed)?;
-    announce(name, &pending, &listener)?;
-    let code = code(&pending, &listener).await.map_err(failed)?;
-    pending.finish(&code).await.map_err(failed)?;
+    match by_code {
+        true => {
+            let pending = attempt.begin_on_device().await.map_err(failed)?;
+            announce_code(name, &pending)?;
+            pending.finish().await.map_err(failed)?;
+        }
+        false => {
+            let listener = RedirectListener::open(settings).await.map_err(failed)?;
+            let pending = attempt.begin(&listener).await.map_err(failed)?;
+            announce(name, &pending, &listener)?;
+            let code = code(&pending, &listener).await.map_err(failed)?;
+            pending.finish(&code).await.map_err(failed)?;
+        }
+    }
     match state(&config, server_named(&config, name)?) {
         Some(standing) => output::print(&format!("{name}: {standing}\n"))?,
         None => output::print(&format!("{name}: logged in\n"))?,
@@ -193,10 +205,7 @@ fn announce(
     pending: &PendingLogin<'_>,
     listener: &RedirectListener,
 ) -> Result<(), CommandFailure> {
-    let scope = match pending.scope() {
-        scope if scope.is_empty() => String::new(),
-        scope => format!(", for {scope:?}"),
-    };
+    let scope = for_scope(&pending.scope());
     output::print(&format!(
         "Log in to {name} at {}{scope}. Open this address in a browser:\n\n  {}\n\n\
          The browser's answer is awaited on port {} of this machine. Where the browser runs elsewhere, copy \
@@ -205,6 +214,24 @@ fn announce(
         pending.address(),
         listener.port()
     ))
+}
+
+fn announce_code(name: &str, pending: &PendingDeviceLogin<'_>) -> Result<(), CommandFailure> {
+    output::print(&format!(
+        "Log in to {name} at {}{}. Open this page on any device and type the code in:\n\n  {}\n  {}\n\n\
+         Do it only if you began this login yourself.\n",
+        pending.issuer(),
+        for_scope(&pending.scope()),
+        pending.page(),
+        pending.code()
+    ))
+}
+
+fn for_scope(scope: &str) -> String {
+    match scope {
+        "" => String::new(),
+        scope => format!(", for {scope:?}"),
+    }
 }
 
 /// The code, from whichever comes first: the browser at the port, or a line at the keyboard.
@@ -256,6 +283,9 @@ fn remedy(error: &LoginError) -> &'static str {
         LoginError::Unreachable { .. } => "look at the network and at gateway.proxy",
         LoginError::Listen(_) => "choose another `oauth: redirect_port`, or none",
         LoginError::Slow(_) => "log in sooner, or raise `oauth: timeout`",
+        LoginError::NoDeviceCodes(_) => {
+            "log in without --device; the browser's answer can be pasted"
+        }
         LoginError::NoRegistration(_) => "register a client at the authorization server",
         LoginError::MixedUp { .. } | LoginError::OtherIssuer { .. } => {
             "do not log in; ask whoever runs the server"

@@ -112,6 +112,8 @@ fn translated(job: &HermesJob, settings: &ScheduleSettings) -> Result<ScheduledJ
         name: Some(job.name.clone()),
         deliver: Some(job.deliver.clone()),
         repeat: job.runs_left,
+        skills: job.skills.clone(),
+        model: job.model.clone(),
     };
     let draft = JobDraft::read(&order, SystemClock.now(), settings);
     let draft = draft.map_err(|refused| refused.to_string())?;
@@ -124,6 +126,7 @@ fn translated(job: &HermesJob, settings: &ScheduleSettings) -> Result<ScheduledJ
         person: format!("telegram:{user}"),
         name: draft.name,
         prompt: draft.prompt,
+        terms: draft.terms,
         schedule: draft.schedule.to_row(),
         origin,
         deliver: draft.deliver.name().to_owned(),

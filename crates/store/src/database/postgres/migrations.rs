@@ -9,7 +9,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 /// In the order they are applied; the numbers are those of SQLite's steps, of which the first file holds all
 /// up to its own. A landed migration is never edited. Each one leaves a database that the program of the step
 /// before can still use: see `docs/decisions/0181-one-schema-step-apart.md`.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 3] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 5] = [
     (
         109,
         "schema",
@@ -29,6 +29,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 3] = [
         195,
         "agent_settings",
         include_str!("../../../migrations/postgres/0195_agent_settings.sql"),
+    ),
+    (
+        200,
+        "job_terms",
+        include_str!("../../../migrations/postgres/0200_job_terms.sql"),
     ),
 ];
 
