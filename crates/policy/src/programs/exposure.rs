@@ -178,6 +178,15 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
                     && arg.s.ends_with('R')
                     && arg.s.len() < 6
             });
+    // `-g` lets everybody in the network use what is forwarded.
+    let plain = |letter: char| {
+        args.iter().take(8).any(|arg| {
+            arg.s.starts_with('-') && !arg.s.starts_with("--") && arg.s.len() < 6 && arg.s[1..].contains(letter)
+        })
+    };
+    if program == "ssh" && plain('g') && (plain('D') || plain('L')) {
+        findings.push(HarmFinding::dangerous(HarmCategory::Exfiltration, NETWORK));
+    }
     if forwards {
         findings.push(HarmFinding::dangerous(
             HarmCategory::Exfiltration,

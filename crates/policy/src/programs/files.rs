@@ -354,6 +354,13 @@ fn truncate(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFindi
                     format!("empties all of {}", target.shown()),
                 ));
             }
+            let place = paths::place(&target.s, &judge.cwd, judge.context);
+            if place == PathLoss::InsideHome && target.s.ends_with('*') && target.s.starts_with(['/', '~']) {
+                return Some(HarmFinding::dangerous(
+                    HarmCategory::Destruction,
+                    format!("empties all files of a folder: {}", target.shown()),
+                ));
+            }
             paths::protected(&target.s, &judge.cwd, judge.context)
                 .map(|(category, reason)| HarmFinding::dangerous(category, reason))
         })
