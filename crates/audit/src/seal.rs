@@ -41,11 +41,12 @@ impl SealKey {
         let text = match fs::read_to_string(path) {
             Ok(text) => Zeroizing::new(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+            Err(error) => return Err(of_key(path, error.kind(), &error.to_string())),
         };
-        let key: RecordDigest = text.trim_end().parse().map_err(|wrong| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("the key: {wrong}"))
-        })?;
+        let key: RecordDigest = text
+            .trim_end()
+            .parse()
+            .map_err(|wrong| of_key(path, io::ErrorKind::InvalidData, &format!("{wrong}")))?;
         Ok(Some(Self::new(key.bytes())))
     }
 
@@ -143,6 +144,11 @@ impl HeadFile {
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }
+}
+
+/// Whoever reads the record is told which of its files is the broken one.
+fn of_key(path: &Path, kind: io::ErrorKind, what: &str) -> io::Error {
+    io::Error::new(kind, format!("its key in {}: {what}", path.display()))
 }
 
 /// What that file notes of a record. Without the key nothing can be said of it.

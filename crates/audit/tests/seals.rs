@@ -146,6 +146,21 @@ fn without_its_key_a_record_is_not_written_and_says_what_is_not_proven() {
 }
 
 #[test]
+fn a_key_that_is_none_is_named_as_the_broken_file() {
+    use std::error::Error as _;
+    for wrong in [&b"garbage\xff"[..], b"no key\n", b""] {
+        let lab = Lab::with(2);
+        fs::write(lab.key(), wrong).unwrap();
+        let error = lab.verify().unwrap_err();
+        let said = error.source().map(ToString::to_string).unwrap_or_default();
+        assert!(
+            said.contains(&lab.key().display().to_string()),
+            "{error}: {said}"
+        );
+    }
+}
+
+#[test]
 fn without_the_note_the_end_is_not_proven_and_the_next_writer_says_so() {
     let lab = Lab::with(2);
     for note in [

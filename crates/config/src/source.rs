@@ -70,7 +70,7 @@ enum UnreadableFile {
 }
 
 fn read_bounded(path: &Path) -> Result<Vec<u8>, UnreadableFile> {
-    let about = fs::metadata(path).map_err(|error| unreadable(&error))?;
+    let about = fs::metadata(path).map_err(|error| missing(path, &error))?;
     if about.is_dir() {
         return Err(UnreadableFile::Kind(
             "this is a directory, not a file".to_owned(),
@@ -96,6 +96,19 @@ fn read_bounded(path: &Path) -> Result<Vec<u8>, UnreadableFile> {
         ));
     }
     Ok(bytes)
+}
+
+/// A link that leads nowhere is a file that is not there any more, such as one on a disk that is not
+/// mounted, and no home without a configuration.
+fn missing(path: &Path, error: &io::Error) -> UnreadableFile {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
+    if is_link && error.kind() == io::ErrorKind::NotFound {
+        return UnreadableFile::Kind(
+            "this is a link to a file that is not there".to_owned(),
+            "bring back what it points to (is its disk mounted?), or remove the link",
+        );
+    }
+    unreadable(error)
 }
 
 fn unreadable(error: &io::Error) -> UnreadableFile {

@@ -205,6 +205,12 @@ fn load(cli: &CommandLine) -> Result<Config, CommandFailure> {
 fn inputs(cli: &CommandLine) -> Result<ConfigInputs, CommandFailure> {
     let inputs = inputs_of_new_home(cli)?;
     let home = inputs.home.root();
+    if cli.global.home.is_some() && home.exists() && !home.is_dir() {
+        return Err(CommandFailure::new(
+            format!("{} is a file, not a folder", home.display()),
+            "check --home: it names the folder with config.yaml in it",
+        ));
+    }
     if cli.global.home.is_some() && !home.is_dir() {
         return Err(CommandFailure::new(
             format!("there is no folder {}", home.display()),

@@ -43,6 +43,8 @@ const SYSTEM: &[&str] = &[
     "/lib32",
     "/lib64",
     "/boot",
+    "/boot/efi",
+    "/boot/grub",
     "/root",
     "/home",
     "/dev",
@@ -100,6 +102,7 @@ const ARTEFACTS: &[&str] = &[
     "bin",
     "obj",
     ".cache",
+    "cache",
     "tmp",
     "temp",
     ".tmp",
@@ -159,6 +162,10 @@ pub(crate) fn place(path: &str, cwd: &str, context: &JudgementContext) -> PathLo
     let mut start = full.strip_prefix('/').unwrap_or(&full).chars();
     match start.next() {
         Some(HOLE) => return PathLoss::Unknown,
+        // A search of everything finds the folder itself: `find / -name etc`.
+        Some(BELOW) if full.starts_with('/') && is_top_folder(start.as_str()) => {
+            return PathLoss::System;
+        }
         // Something or other right below `/`.
         Some(BELOW | NAME) if full.starts_with('/') => return PathLoss::InsideSystem,
         _ if path.starts_with(HOLE) => return PathLoss::Unknown,
@@ -211,6 +218,12 @@ pub(crate) fn place(path: &str, cwd: &str, context: &JudgementContext) -> PathLo
         };
     }
     PathLoss::Elsewhere
+}
+
+/// Whether `/etc`, `/usr` and their like is what a name found anywhere may be.
+fn is_top_folder(found: &str) -> bool {
+    let top = found.strip_prefix('/').unwrap_or_default();
+    !top.is_empty() && !top.contains('/') && SYSTEM.iter().any(|folder| &folder[1..] == top)
 }
 
 fn exact(full: &str, context: &JudgementContext) -> Option<PathLoss> {
@@ -403,6 +416,10 @@ fn is_other_device(device: &str) -> bool {
         "vbox",
     ];
     let odd = |c: char| !(c.is_ascii_alphanumeric() || "/_-.:+".contains(c));
+    // Whichever device a variable or a listing names.
+    if device.starts_with(is_hole) {
+        return false;
+    }
     device.is_empty()
         || device.contains(odd)
         || !device.starts_with(|c: char| c.is_ascii_alphabetic())

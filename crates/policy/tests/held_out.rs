@@ -37,8 +37,8 @@ macro_rules! held {
 }
 
 held!(
-    alder, aspen, beech, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, maple, oak,
-    poplar, rowan, spruce, willow
+    alder, aspen, beech, birch, cedar, dogwood, elder, fir, hazel, juniper, larch, linden, maple,
+    oak, poplar, rowan, spruce, willow
 );
 
 /// Scored once before the rules were changed for other batches and once after, and read by nobody: it is

@@ -328,3 +328,37 @@ fn names_that_go_on_behind_their_telling_word() {
         ),
     ]);
 }
+
+#[test]
+fn personal_access_tokens_by_name() {
+    let value = "EQyJfishArOf41gpr19rMsigO7";
+    let redactor = knowing_nothing();
+    for text in [
+        "PAT=X",
+        "export PAT=X",
+        "GITEA_PAT=X",
+        "PAT_PROD=X",
+        "export PAT_READONLY=\"X\"",
+        "\"PAT_BACKUP\": \"X\"",
+        "'PAT_DEV' => 'X'",
+        "{\"name\":\"PAT\",\"value\":\"X\"}",
+        "PAT_OLD = \"X\"",
+    ] {
+        let left = redactor.redact(text.replace('X', value)).into_inner();
+        assert!(!left.contains(value), "{text}: {left}");
+    }
+}
+
+#[test]
+fn sql_that_identifies_somebody() {
+    assert_table(&[
+        (
+            "CREATE USER 'app'@'%' IDENTIFIED BY 'Zu7pferd';",
+            "CREATE USER 'app'@'%' IDENTIFIED BY '[redacted]';",
+        ),
+        (
+            "alter user app identified by Zu7pferd;",
+            "alter user app identified by [redacted];",
+        ),
+    ]);
+}

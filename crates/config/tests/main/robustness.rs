@@ -106,6 +106,18 @@ fn a_directory_is_no_file() {
     ");
 }
 
+/// As on a disk that is not mounted: what was forbidden there is not allowed because it is away.
+#[test]
+fn a_link_that_leads_nowhere_is_not_taken_for_missing() {
+    let lab = Lab::new();
+    std::os::unix::fs::symlink("/nowhere/config.yaml", lab.path("config.yaml")).unwrap();
+    insta::assert_snapshot!(lab.errors(), @r"
+    error: this is a link to a file that is not there
+      --> ~/.hermes/config.yaml
+      = bring back what it points to (is its disk mounted?), or remove the link
+    ");
+}
+
 #[test]
 fn a_device_is_not_read() {
     let lab = Lab::new();

@@ -203,7 +203,7 @@ async fn run_leaving(
     sandbox: &Sandbox,
     spec: &SandboxSpec,
     gate: Option<&Arc<Egress>>,
-    cleared: Cleared,
+    cleared: (Cleared, judging::ReadAhead),
     tty: bool,
 ) -> Result<ExitReason, CommandFailure> {
     let works = TaskTracker::new();

@@ -131,6 +131,22 @@ fn two_installations_of_one_name_do_not_stand_on_one_machine() {
     assert!(other.run(&["pairing", "list"]).out.contains("11 (Ada)"));
 }
 
+/// Whoever names the wrong file does not read it on the screen.
+#[test]
+fn a_file_that_is_no_backup_is_not_quoted() {
+    let home = Hermetic::new();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("env");
+    let secret = "PASSWORD=Zu7pferdchen\n\u{1b}[2Jadmin:x:0:0\n";
+    fs::write(&file, secret.repeat(40)).unwrap();
+    let ended = home.run(&["restore", file.to_str().unwrap()]);
+    assert_eq!(ended.code, 1, "{}", ended.out);
+    assert!(ended.err.contains("it is no backup"), "{}", ended.err);
+    for quoted in ["Zu7pferd", "admin", "\u{1b}"] {
+        assert!(!ended.err.contains(quoted), "{}", ended.err);
+    }
+}
+
 #[test]
 fn a_backup_with_one_other_byte_or_without_its_end_changes_nothing() {
     let one = used_home();

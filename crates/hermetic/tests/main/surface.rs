@@ -108,6 +108,44 @@ fn exec_on_the_host_is_judged_first() {
     assert_eq!(local(&["--", "echo", "fine"]).out, "fine\n");
 }
 
+/// A yes beforehand is for a script that nobody has seen yet: what the pipe brings is held to the floor.
+#[test]
+fn a_script_in_a_pipe_is_read_before_it_runs_on_the_host() {
+    use std::io::Write as _;
+    let hermetic = Hermetic::new();
+    let piped = |words: &[&str], script: &str| {
+        let mut started = hermetic
+            .command(&[&["exec", "--backend", "local", "--yes", "--"], words].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = started.stdin.take().unwrap();
+        // It may have refused before it has read all.
+        let _ = input.write_all(script.as_bytes());
+        drop(input);
+        let ended = started.wait_with_output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            ended.status.code(),
+            text(&ended.stdout),
+            text(&ended.stderr),
+        )
+    };
+    for words in [&["sh"][..], &["bash", "-s"], &["env", "sh"]] {
+        let (code, out, err) = piped(words, "false && rm -rf /\n");
+        assert_eq!(code, Some(126), "{words:?}: {out}{err}");
+        assert!(err.contains("nothing allows it here"), "{words:?}: {err}");
+    }
+    // What was read to judge it reaches the command, whole and once.
+    let long = format!("echo {}\n", "x".repeat(200_000));
+    let (code, out, err) = piped(&["sh"], &long);
+    assert_eq!((code, out.len()), (Some(0), 200_001), "{err}");
+    let (_, out, _) = piped(&["cat"], "as it is\n");
+    assert_eq!(out, "as it is\n");
+}
+
 /// A caller that sends the next line after the last answer is not kept waiting.
 #[test]
 fn judging_answers_each_line_at_once() {

@@ -102,7 +102,7 @@ pub(crate) fn programs_of(acts: &[HarmfulAct]) -> HashSet<&'static str> {
 pub(crate) fn look_up(acts: &[HarmfulAct], command: &ReducedCommand) -> Vec<HarmFinding> {
     let program = command.program();
     let version = command.args().len() == 1 && command.has_arg("--version");
-    if command.has_arg("--help") || version {
+    if command.has_arg("--help") || version || only_lists(command) {
         return Vec::new();
     }
     acts.iter()
@@ -114,6 +114,28 @@ pub(crate) fn look_up(acts: &[HarmfulAct], command: &ReducedCommand) -> Vec<Harm
         })
         .map(HarmfulAct::finding)
         .collect()
+}
+
+/// `chsh --list-shells`, `depmod --dry-run`: an option that prints instead, to a tool that carries no
+/// command of somebody's for which it might be meant.
+fn only_lists(command: &ReducedCommand) -> bool {
+    const CARRY: &[&str] = &[
+        "docker", "podman", "nerdctl", "kubectl", "oc", "salt", "ansible", "ssh", "find", "xargs",
+        "sudo", "npx", "gdb", "nsenter", "lxc", "incus", "virsh", "aws", "gcloud", "az",
+    ];
+    let lists = |text: &str| {
+        matches!(text, "--dry-run" | "--print-config" | "--show-config")
+            || text == "--list"
+            || text
+                .strip_prefix("--list-")
+                .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_lowercase()))
+    };
+    !CARRY.contains(&command.program())
+        && command
+            .args()
+            .iter()
+            .take_while(|arg| arg.s != "--")
+            .any(|arg| lists(&arg.s))
 }
 
 pub(crate) fn has_flag(command: &ReducedCommand, flag: &str) -> bool {

@@ -192,6 +192,12 @@ fn lost(command: &ReducedCommand) -> Vec<ExpandedText> {
             | "install"
             | "ln"
             | "cat"
+            | "echo"
+            | "printf"
+            | "dd"
+            | "chmod"
+            | "sed"
+            | "tee"
     ) {
         return Vec::new();
     }
@@ -202,6 +208,8 @@ fn lost(command: &ReducedCommand) -> Vec<ExpandedText> {
         "truncate" => operands,
         // `> file` and `: > file`.
         "" | ":" | "true" => emptied(),
+        // `echo -n > file`: nothing takes the place of what was there.
+        "echo" | "printf" if prints_nothing(command) => emptied(),
         "mv" => {
             let sources = operands.len().saturating_sub(1);
             let elsewhere = |text: &ExpandedText| text.s.starts_with('/') || sources > 1;
@@ -214,10 +222,53 @@ fn lost(command: &ReducedCommand) -> Vec<ExpandedText> {
         "cp" | "install" | "ln" if operands.first().is_some_and(|text| text.s == "/dev/null") => {
             operands.into_iter().skip(1).collect()
         }
+        "dd" => {
+            let target = |arg: &ExpandedText| arg.s.strip_prefix("of=").map(ExpandedText::known);
+            let source = command
+                .args()
+                .iter()
+                .find_map(|arg| arg.s.strip_prefix("if="));
+            let emptied = matches!(
+                source,
+                Some("/dev/null" | "/dev/zero" | "/dev/urandom" | "/dev/random")
+            );
+            let targets = command.args().iter().filter_map(target);
+            targets.filter(|_| emptied).collect()
+        }
+        "chmod" => {
+            let shuts = |mode: &str| {
+                mode.starts_with("a-")
+                    || mode.starts_with("ugo-")
+                    || mode.starts_with("-x")
+                    || mode.starts_with("-r")
+                    || !mode.is_empty() && mode.bytes().all(|b| b == b'0')
+            };
+            let mode = command.args().iter().position(|arg| shuts(&arg.s));
+            let after = mode.and_then(|at| command.args().get(at + 1..));
+            after.unwrap_or_default().to_vec()
+        }
+        "sed" if super::protected::in_place(command) => {
+            let all = matches!(
+                command.operand(0),
+                "d" | "1,$d" | "D" | "/./d" | "/.*/d" | "Q" | "1Q" | "s/.*//"
+            );
+            operands.into_iter().skip(1).filter(|_| all).collect()
+        }
+        "tee" if command.input.known.as_deref() == Some("") && !command.short('a') => operands,
+        "tee" if command.reads.iter().any(|file| file.s == "/dev/null") => operands,
         "cat" if operands.iter().all(|text| text.s == "/dev/null") && !operands.is_empty() => {
             emptied()
         }
         _ => Vec::new(),
+    }
+}
+
+/// `echo -n`, `printf ''`. A newline may be appended.
+fn prints_nothing(command: &ReducedCommand) -> bool {
+    let args: Vec<&str> = command.args().iter().map(|arg| arg.s.as_str()).collect();
+    match command.program() {
+        "printf" => args == [""],
+        _ => args.contains(&"-n") && args.iter().all(|arg| matches!(*arg, "" | "-n")),
     }
 }
 

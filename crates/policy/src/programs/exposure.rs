@@ -4,6 +4,7 @@
 use super::{HarmfulAct, ProgramJudge};
 use crate::effective::ReducedCommand;
 use crate::finding::{HarmCategory, HarmFinding};
+use crate::text::ExpandedText;
 
 const INTERNET: &str = "opens this machine to the internet";
 const NETWORK: &str = "opens this machine to the network";
@@ -34,6 +35,28 @@ const ACTS: &[HarmfulAct] = &[
     HarmfulAct::new(&["socket"], &[], HarmCategory::ReverseShell, "connects a program to the network").with(&["-p"]),
 ];
 
+/// `TCP-LISTEN:2222,fork TCP:127.0.0.1:22`: whoever connects is let through to something of this machine.
+fn passes_on(args: &[ExpandedText]) -> bool {
+    let upper = |arg: &ExpandedText| arg.s.to_ascii_uppercase();
+    let listens = |arg: &ExpandedText| {
+        let address = upper(arg);
+        let bound = ["BIND=127.", "BIND=LOCALHOST", "BIND=[::1]", "RANGE="];
+        address
+            .split(',')
+            .next()
+            .is_some_and(|kind| kind.contains("-LISTEN:") && !kind.starts_with("UNIX"))
+            && !bound.iter().any(|bound| address.contains(bound))
+    };
+    let leads_in = |arg: &ExpandedText| {
+        let address = upper(arg);
+        address.starts_with("UNIX")
+            || [":127.", ":LOCALHOST"]
+                .iter()
+                .any(|own| address.contains(own))
+    };
+    args.iter().any(listens) && args.iter().any(|arg| !listens(arg) && leads_in(arg))
+}
+
 /// Every address of the machine, as options spell it.
 fn everywhere(value: &str) -> bool {
     value.starts_with("0.0.0.0")
@@ -53,6 +76,9 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
                 .split_once('=')
                 .is_some_and(|(_, value)| everywhere(value))
     });
+    if program == "socat" && passes_on(args) {
+        findings.push(HarmFinding::dangerous(HarmCategory::Exfiltration, NETWORK));
+    }
     let unguarded = args.iter().any(|arg| {
         let s = arg.s.as_str();
         matches!(
@@ -152,6 +178,15 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
                     && arg.s.ends_with('R')
                     && arg.s.len() < 6
             });
+    // `-g` lets everybody in the network use what is forwarded.
+    let plain = |letter: char| {
+        args.iter().take(8).any(|arg| {
+            arg.s.starts_with('-') && !arg.s.starts_with("--") && arg.s.len() < 6 && arg.s[1..].contains(letter)
+        })
+    };
+    if program == "ssh" && plain('g') && (plain('D') || plain('L')) {
+        findings.push(HarmFinding::dangerous(HarmCategory::Exfiltration, NETWORK));
+    }
     if forwards {
         findings.push(HarmFinding::dangerous(
             HarmCategory::Exfiltration,

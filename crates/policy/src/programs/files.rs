@@ -58,7 +58,14 @@ fn remove(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding
         || command.long("--recursive")
         || matches!(command.program(), "rmtree" | "rimraf");
     // Each file is asked for, by a terminal that nobody answers but a person.
-    let asks = command.short('i') || command.short('I') || command.long("--interactive");
+    let never = [
+        "--interactive=never",
+        "--interactive=no",
+        "--interactive=none",
+    ];
+    let asks = command.short('i')
+        || command.short('I')
+        || command.long("--interactive") && !never.iter().any(|word| command.has_arg(word));
     if asks && !command.short('f') && !command.input.present {
         return Vec::new();
     }
@@ -106,6 +113,9 @@ fn removal(
     match place {
         PathLoss::Root if recursive || everything => floor("everything on this machine"),
         PathLoss::System if recursive => floor("a system folder"),
+        PathLoss::System if everything && modes::is_core(&target.s, judge) => {
+            floor("all that a system folder holds")
+        }
         PathLoss::System if everything => dangerous("all files of a system folder"),
         PathLoss::Home if recursive => floor("the whole home folder"),
         PathLoss::Home if everything => dangerous("the files of the home folder"),
@@ -342,6 +352,13 @@ fn truncate(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFindi
                 return Some(HarmFinding::floor(
                     HarmCategory::Destruction,
                     format!("empties all of {}", target.shown()),
+                ));
+            }
+            let place = paths::place(&target.s, &judge.cwd, judge.context);
+            if place == PathLoss::InsideHome && target.s.ends_with('*') && target.s.starts_with(['/', '~']) {
+                return Some(HarmFinding::dangerous(
+                    HarmCategory::Destruction,
+                    format!("empties all files of a folder: {}", target.shown()),
                 ));
             }
             paths::protected(&target.s, &judge.cwd, judge.context)

@@ -15,6 +15,7 @@ mod exhaustion;
 mod exposure;
 mod files;
 mod git;
+mod handed;
 mod injection;
 mod looks;
 mod machine;
@@ -79,6 +80,7 @@ const FAMILIES: &[Family] = &[
     essentials::judge,
     machine::judge,
     telling::judge,
+    handed::judge,
     unknown::judge,
 ];
 

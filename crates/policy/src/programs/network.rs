@@ -86,6 +86,17 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             format!("sends a secret away with {}", name(program)),
         ));
     }
+    // What is piped in is the whole message; in a word it may be a header that logs in.
+    let piped = sends && command.input.taint.has(TaintSet::NAMED) && program != "git";
+    if piped && !local(command) || to_network && taint.has(TaintSet::NAMED) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Exfiltration,
+            format!(
+                "sends a variable that is called like a secret away with {}",
+                name(program)
+            ),
+        ));
+    }
     if (sends || to_network) && taint.has(TaintSet::ENVIRONMENT) && program != "openssl" {
         findings.push(HarmFinding::dangerous(
             HarmCategory::Exfiltration,

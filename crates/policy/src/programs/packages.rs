@@ -72,14 +72,16 @@ const ACTS: &[HarmfulAct] = &[
     )
     .with(&["--import"]),
     HarmfulAct::new(
-        &["npm"],
-        &["config", "set"],
+        &["npm", "yarn", "pnpm", "bun"],
+        &["config|c", "set"],
         HarmCategory::Persistence,
-        "changes what npm runs or trusts",
+        "changes what a package manager runs or trusts",
     )
     .with(&[
         "script-shell",
         "registry",
+        "npmRegistryServer",
+        "enableStrictSsl",
         "git",
         "node-options",
         "prefix",
@@ -99,6 +101,27 @@ const ACTS: &[HarmfulAct] = &[
 pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = super::acts::look_up(ACTS, command);
     let program = command.program();
+    // `npm pkg set scripts.postinstall=…`, `go env -w GOPROXY=…`
+    let told = |starts: &[&str]| {
+        command
+            .args()
+            .iter()
+            .any(|arg| starts.iter().any(|start| arg.s.starts_with(start)))
+    };
+    let hooks = ["scripts.preinstall=", "scripts.postinstall=", "scripts.install=", "scripts.prepare="];
+    if matches!(program, "npm" | "pnpm") && command.operand(0) == "pkg" && told(&hooks) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Persistence,
+            "makes installing a package run something",
+        ));
+    }
+    let sources = ["GOPROXY=http", "GONOSUMDB=", "GONOSUMCHECK=", "GOFLAGS=-toolexec", "GOSUMDB=off", "GOINSECURE="];
+    if program == "go" && command.operand(0) == "env" && command.short('w') && told(&sources) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Persistence,
+            "changes where packages come from",
+        ));
+    }
     let installs = command.args().iter().any(|arg| {
         matches!(
             arg.s.as_str(),

@@ -158,7 +158,9 @@ const ACTS: &[HarmfulAct] = &[
         HarmCategory::Privilege,
         "enters another namespace",
     )
-    .with(&["-t", "--target", "--all", "-a"]),
+    .with(&[
+        "-t", "--target", "--all", "-a", "--mount", "-m", "--pid", "-p", "--net", "-n",
+    ]),
 ];
 
 /// With `sudo` in front these only look.

@@ -83,7 +83,8 @@ pub(crate) fn reason(
             if path.starts_with("/.") {
                 full.contains(path)
             } else {
-                !inside && full.starts_with(path)
+                // Root's own home is a home like any other to whoever works as root.
+                !inside && full.starts_with(path) && !(home == "/root" && *path == "/root/")
             }
         })
         .map(|(_, category, what)| (*category, format!("writes {given}, which {what}")))

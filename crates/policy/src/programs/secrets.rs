@@ -263,6 +263,21 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             }
         }
     }
+    let agent = |name: &str, value: &str| name == "SSH_AUTH_SOCK" && value.starts_with("/tmp/ssh-");
+    let set = command
+        .assigns
+        .iter()
+        .any(|(name, value)| agent(name, &value.s));
+    let exported = command
+        .args()
+        .iter()
+        .filter_map(|arg| arg.s.split_once('='));
+    if set || exported.into_iter().any(|(name, value)| agent(name, value)) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Privilege,
+            "logs in with the keys of somebody's running ssh agent",
+        ));
+    }
     if program == "osascript" && asks_for_a_secret(command) {
         findings.push(HarmFinding::dangerous(
             HarmCategory::SecretRead,

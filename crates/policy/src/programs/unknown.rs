@@ -132,6 +132,13 @@ const QUIET: &[&str] = &[
     "exec_closed",
 ];
 
+/// Programs that are given files to show, to search, to count or to run.
+pub(super) fn reads_only(program: &str) -> bool {
+    [PRINTERS, FILTERS, RUNNERS, QUIET]
+        .iter()
+        .any(|programs| programs.contains(&program))
+}
+
 pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
     let mut add = |what: &str, text: &str| {
@@ -256,8 +263,80 @@ fn shown(command: &ReducedCommand) -> Vec<&ExpandedText> {
         "tar" | "gtar" | "bsdtar" if to_stdout(command) => operands,
         "openssl" => command.value_of("-in").into_iter().collect(),
         "zip" | "7z" => operands.into_iter().skip(1).collect(),
+        "split" => operands.into_iter().take(1).collect(),
+        // Lists and settings that come back in requests and complaints.
+        "wget" => valued(command, &["-i", "--input-file"]),
+        "curl" => valued(command, &["-K", "--config"]),
+        "docker" | "podman" | "nerdctl" => mounted(command),
+        _ if READS_OPERANDS
+            .iter()
+            .any(|(programs, _)| programs.contains(&program)) =>
+        {
+            given_to_code(command)
+        }
         _ => Vec::new(),
     }
+}
+
+/// Interpreters whose code, given on the command line, opens what stands behind it.
+const READS_OPERANDS: &[(&[&str], &[&str])] = &[
+    (&["python", "python2", "python3"], &["argv", "fileinput"]),
+    (&["node", "nodejs", "bun", "deno"], &["argv", "args"]),
+    (&["ruby"], &["ARGV", "ARGF", "argf", "gets", "<>"]),
+    (&["perl"], &["ARGV", "<>", "shift", "<STDIN>"]),
+    (&["php"], &["argv"]),
+    (&["lua"], &["arg"]),
+];
+
+/// What is behind the code, where the code looks there or is run for each line (`-n`, `-p`).
+fn given_to_code(command: &ReducedCommand) -> Vec<&ExpandedText> {
+    let program = command.program();
+    let takes = |code: &str| {
+        READS_OPERANDS.iter().any(|(programs, words)| {
+            programs.contains(&program) && words.iter().any(|word| code.contains(word))
+        })
+    };
+    let args = command.args();
+    let carries = |arg: &ExpandedText| {
+        let cluster = arg
+            .s
+            .strip_prefix('-')
+            .filter(|rest| !rest.starts_with('-'));
+        arg.s == "--eval" || cluster.is_some_and(|rest| rest.ends_with(['c', 'e', 'E', 'r']))
+    };
+    let Some(at) = args.iter().position(carries) else {
+        return Vec::new();
+    };
+    let lines = matches!(program, "perl" | "ruby") && (command.short('n') || command.short('p'));
+    let code = args.get(at + 1).map_or("", |code| code.s.as_str());
+    if !lines && !takes(code) {
+        return Vec::new();
+    }
+    args.iter()
+        .skip(at + 2)
+        .filter(|arg| !arg.s.starts_with('-'))
+        .collect()
+}
+
+fn valued<'c>(command: &'c ReducedCommand, flags: &[&str]) -> Vec<&'c ExpandedText> {
+    flags
+        .iter()
+        .filter_map(|flag| command.value_of(flag))
+        .collect()
+}
+
+/// Folders that a container is shown, if nothing of their path is known.
+fn mounted(command: &ReducedCommand) -> Vec<&ExpandedText> {
+    let mut mounts = valued(command, &["-v", "--volume", "--mount"]);
+    mounts.retain(|mount| {
+        let source = mount.s.strip_prefix("type=bind,").unwrap_or(&mount.s);
+        let source = source
+            .strip_prefix("source=")
+            .or(source.strip_prefix("src="))
+            .unwrap_or(source);
+        source.starts_with(crate::text::HOLE) && source.contains([':', ','])
+    });
+    mounts
 }
 
 /// `grep -m 1`, `awk -F: -v x=y`, `jq --arg n v`.
@@ -327,6 +406,14 @@ fn to_stdout(command: &ReducedCommand) -> bool {
 fn deleted(command: &ReducedCommand) -> Vec<&ExpandedText> {
     match command.program() {
         "rm" | "unlink" | "shred" | "srm" | "wipe" => command.operands().collect(),
+        "truncate" => command
+            .operands()
+            .filter(|text| {
+                !command
+                    .value_of("-s")
+                    .is_some_and(|size| std::ptr::eq(size, *text))
+            })
+            .collect(),
         "find" if command.has_arg("-delete") => command
             .args()
             .iter()
@@ -337,6 +424,9 @@ fn deleted(command: &ReducedCommand) -> Vec<&ExpandedText> {
 }
 
 fn started(command: &ReducedCommand) -> Option<&ExpandedText> {
+    if matches!(command.program(), "make" | "gmake") {
+        return command.value_of("-f").or(command.value_of("--file"));
+    }
     if !RUNNERS.contains(&command.program()) {
         return None;
     }

@@ -72,6 +72,18 @@ const RUNS: &[&str] = &[
     "-o",
 ];
 
+/// What `s/…/command/e` puts in and runs.
+fn replaced_and_run(script: &str) -> Option<String> {
+    let rest = script.strip_prefix('s')?;
+    let mark = rest.chars().next().filter(char::is_ascii_punctuation)?;
+    let hidden = rest[mark.len_utf8()..].replace(&format!("\\{mark}"), "\u{0}");
+    let mut fields = hidden.split(mark);
+    let (_, put_in, flags) = (fields.next()?, fields.next()?, fields.next()?);
+    flags
+        .contains('e')
+        .then(|| put_in.replace('\u{0}', &mark.to_string()))
+}
+
 impl ScriptWalker<'_> {
     pub(super) fn carried(&mut self, command: &ReducedCommand) {
         // The outer tool's words were tried from every place, so those of an inner one were, too.
@@ -129,6 +141,11 @@ impl ScriptWalker<'_> {
                 order.strip_prefix("e ")
             });
             pieces.extend(orders.filter_map(|text| piece_of(text, true)));
+            let put_in = command
+                .args()
+                .iter()
+                .filter_map(|arg| replaced_and_run(&arg.s));
+            pieces.extend(put_in);
         }
         if !texts {
             self.carried_code(command);

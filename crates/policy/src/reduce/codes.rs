@@ -6,6 +6,7 @@
 mod calls;
 mod deletes;
 mod given;
+mod guesses;
 mod named;
 mod printed;
 mod shapes;
@@ -40,6 +41,7 @@ impl ScriptWalker<'_> {
         let Some(language) = language(command.program()) else {
             return;
         };
+        let cwd = self.cwd.clone();
         match code_of(command, language) {
             Some(InterpreterInput::Code(text)) => {
                 let all = text.is_hole();
@@ -58,6 +60,7 @@ impl ScriptWalker<'_> {
             }
             None => {}
         }
+        self.cwd = cwd;
     }
 
     /// `find / | perl -ne 'chomp; unlink'`: code that deletes what its input or its arguments name.

@@ -30,6 +30,11 @@ pub(super) fn conventional(name: &str, context: &JudgementContext) -> Option<Exp
         "NPM" => "npm",
         "CARGO" => "cargo",
         "JAVA" => "java",
+        // What a step of a workflow leaves for the next one, and only there.
+        "GITHUB_OUTPUT" | "GITHUB_ENV" | "GITHUB_PATH" | "GITHUB_STATE" | "GITHUB_STEP_SUMMARY" => {
+            "/tmp/runner/commands"
+        }
+        "RUNNER_TEMP" => "/tmp/runner",
         "XDG_CONFIG_HOME" => return Some(ExpandedText::known(format!("{}/.config", context.home))),
         "XDG_DATA_HOME" => {
             return Some(ExpandedText::known(format!(
@@ -80,4 +85,6 @@ pub(crate) fn is_relied_on(name: &str) -> bool {
     is_name(name)
         || matches!(name, "HOME" | "PWD" | "OLDPWD" | "TMPDIR" | "TEMP" | "TMP")
         || name.starts_with("XDG_")
+        || name.starts_with("GITHUB_")
+        || name == "RUNNER_TEMP"
 }

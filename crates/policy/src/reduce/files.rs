@@ -16,12 +16,14 @@ impl ScriptWalker<'_> {
     pub(super) fn remember(&mut self, command: &ReducedCommand, output: &ByteFlow) {
         for file in &command.writes {
             self.keep(&file.s, output.clone());
+            self.look_at_later(&file.s, output);
         }
         let operands: Vec<&ExpandedText> = command.operands().collect();
         match command.program() {
             "tee" | "sponge" => {
                 for file in operands {
                     self.keep(&file.s, command.input.clone());
+                    self.look_at_later(&file.s, &command.input);
                 }
             }
             "find" | "gfind" => {
@@ -71,6 +73,20 @@ impl ScriptWalker<'_> {
                 }
             }
             _ => self.forget_changed(command),
+        }
+    }
+
+    /// That a file is written where something starts it is asked about anyway. What it would start may
+    /// be of the worst kind.
+    fn look_at_later(&mut self, path: &str, content: &ByteFlow) {
+        let Some(text) = content.known.as_deref() else {
+            return;
+        };
+        let full = paths::absolute(path, self.workdir());
+        for later in super::wrap_remote::written_for_later(&full, text) {
+            self.worst_of(|walker| {
+                walker.run_text(&later, "a job", &ByteFlow::default());
+            });
         }
     }
 

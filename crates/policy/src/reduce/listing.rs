@@ -18,6 +18,8 @@ pub(crate) struct FileSearch<'a> {
     pub(crate) by_age: bool,
     /// Whether folders can be found as well as files.
     folders: bool,
+    /// Whether nothing but folders can be.
+    only_folders: bool,
 }
 
 impl<'a> FileSearch<'a> {
@@ -54,6 +56,7 @@ impl<'a> FileSearch<'a> {
             narrow: false,
             by_age: false,
             folders: true,
+            only_folders: false,
         };
         search.read(&tests[..end]);
         search
@@ -81,6 +84,7 @@ impl<'a> FileSearch<'a> {
                     if !negated && !value.contains('d') {
                         self.folders = false;
                     }
+                    self.only_folders |= !negated && value == "d";
                     at += 1;
                 }
                 "-maxdepth" | "-mindepth" => at += 1,
@@ -124,6 +128,7 @@ impl<'a> FileSearch<'a> {
                         | "-uid"
                         | "-gid"
                         | "-fstype"
+                        | "-executable"
                 );
                 aged |= shared;
                 named |= !shared;
@@ -151,15 +156,21 @@ impl<'a> FileSearch<'a> {
         if !self.names.is_empty() && !self.names.iter().any(|name| name.contains('/')) {
             return self.names.iter().take(6).map(below).collect();
         }
-        vec![if self.narrow {
-            format!("{place}/{BELOW}")
-        } else if !self.folders {
-            format!("{place}/**")
-        } else if place.is_empty() {
-            "/".to_owned()
-        } else {
-            place.to_owned()
-        }]
+        // Of all files there are, whatever is old or may be run is enough to lose the machine.
+        let chosen = self.narrow && !(self.by_age && place.is_empty());
+        if chosen {
+            return vec![format!("{place}/{BELOW}")];
+        }
+        let files = format!("{place}/**");
+        if !self.folders {
+            return vec![files];
+        }
+        let itself = if place.is_empty() { "/" } else { place }.to_owned();
+        // To `rm -f` it is the files, to `rm -r` the folder.
+        match self.only_folders || !place.starts_with('/') && !place.is_empty() {
+            true => vec![itself],
+            false => vec![itself, files],
+        }
     }
 }
 
@@ -180,7 +191,15 @@ pub(super) fn found(command: &ReducedCommand) -> Option<String> {
     const OTHERWISE: &[&str] = &[
         "-exec", "-ok", "-printf", "-fprint", "-fls", "-ls", "-delete",
     ];
-    let otherwise = |arg: &ExpandedText| OTHERWISE.iter().any(|other| arg.s.starts_with(other));
+    // A format of nothing but the path is what `-print` prints.
+    let format = command
+        .value_of("-printf")
+        .map_or("", |format| format.s.as_str());
+    let paths_only = matches!(format, "%p\\n" | "%p\\0" | "%p\n" | "%p " | "%h/%f\\n");
+    let otherwise = |arg: &ExpandedText| {
+        !(paths_only && arg.s == "-printf")
+            && OTHERWISE.iter().any(|other| arg.s.starts_with(other))
+    };
     if command.args().iter().any(otherwise) {
         return None;
     }
@@ -234,6 +253,28 @@ pub(super) fn matching(command: &ReducedCommand) -> Option<String> {
     } else {
         lines.join("\n") + "\n"
     })
+}
+
+/// What a filter leaves of every file there is: nearly all of them.
+pub(super) fn mostly_kept(command: &ReducedCommand) -> Option<String> {
+    const FEW: usize = 100;
+    let text = command.input.known.as_deref()?;
+    let every = text.lines().any(|line| line.ends_with("/**"));
+    let named = |text: &ExpandedText| text.s.contains(['/', '.']);
+    if !every || command.operands().any(named) {
+        return None;
+    }
+    let many = || {
+        let count = command.value_of("-n").map_or("", |count| count.s.as_str());
+        count.starts_with('+') || count.parse().is_ok_and(|count: usize| count >= FEW)
+    };
+    let kept = match command.program() {
+        "shuf" | "sort" | "uniq" | "tac" => true,
+        "grep" | "egrep" | "fgrep" => command.short('v') && !command.short('c'),
+        "head" | "tail" => many(),
+        _ => false,
+    };
+    kept.then(|| text.to_owned())
 }
 
 /// What other programs list that go through folders: `fd`, `du -a`, `tree -f`, `locate`, `stat`.

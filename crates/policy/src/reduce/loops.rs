@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::ScriptWalker;
 use crate::finding::{HarmCategory, HarmFinding};
-use crate::syntax::{NodeKind, ShellNode, ShellScript, ShellWord};
+use crate::syntax::{NodeKind, Pipeline, ShellNode, ShellScript, ShellWord};
 use crate::text::{ByteFlow, ExpandedText, TaintSet, TextShape};
 
 /// A `for` over more known words than this is walked with a hole.
@@ -154,9 +154,23 @@ fn starts_without_end(condition: &ShellScript, body: &ShellScript) -> bool {
         },
         _ => false,
     };
-    endless
-        && !body.pipelines.is_empty()
-        && body.pipelines.iter().all(|pipeline| pipeline.background)
+    endless && !body.pipelines.is_empty() && body.pipelines.iter().all(leaves_something_behind)
+}
+
+/// `cmd &`, and `(cmd &)`.
+fn leaves_something_behind(pipeline: &Pipeline) -> bool {
+    pipeline.background
+        || match pipeline.stages.as_slice() {
+            [
+                ShellNode {
+                    kind: NodeKind::Subshell(inner),
+                    ..
+                },
+            ] => {
+                !inner.pipelines.is_empty() && inner.pipelines.iter().all(|inner| inner.background)
+            }
+            _ => false,
+        }
 }
 
 /// What each round of `while read` gets, if that is known.

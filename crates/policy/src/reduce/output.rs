@@ -187,6 +187,9 @@ impl ScriptWalker<'_> {
         }
         let strings: Vec<&str> = args.iter().map(|arg| arg.s.as_str()).collect();
         let input = || self.input_of(command);
+        if let Some(kept) = listing::mostly_kept(command) {
+            return Some(kept);
+        }
         match command.program() {
             "echo" => Some(echo(&strings)),
             "printf" => printf(&strings),

@@ -60,6 +60,13 @@ impl ScriptWalker<'_> {
         if let Some(shell) = ShellInput::of(&command) {
             return self.apart(|walker| walker.shell(shell, &command));
         }
+        // A list that the same text wrote is known.
+        if let Some(list) = wrappers::list_of(&command).and_then(|path| self.file(&path))
+            && list.known.is_some()
+        {
+            let list = list.clone();
+            command = wrappers::fed_by(command, list);
+        }
         let inner = wrappers::inner(&command);
         if !inner.is_empty() {
             return self.wrapped(&command, inner);
@@ -142,14 +149,33 @@ impl ScriptWalker<'_> {
 
     /// Printed for everybody, not handed on to a program that asks for it.
     fn shows_a_secret(&self, command: &ReducedCommand) -> bool {
-        matches!(command.program(), "echo" | "printf")
-            && !self.piped
-            && command.writes.is_empty()
-            && !self.via.iter().any(|via| via == "$( )")
+        // What only another spelling of it is can be read as well.
+        let spells = matches!(
+            command.program(),
+            "base64"
+                | "base32"
+                | "xxd"
+                | "od"
+                | "hexdump"
+                | "hd"
+                | "rev"
+                | "cat"
+                | "tr"
+                | "tee"
+                | "sed"
+                | "cut"
+                | "fold"
+                | "qrencode"
+        ) && command.input.taint.has(TaintSet::NAMED);
+        let prints = matches!(command.program(), "echo" | "printf")
             && command
                 .args()
                 .iter()
-                .any(|arg| arg.taint.has(TaintSet::NAMED))
+                .any(|arg| arg.taint.has(TaintSet::NAMED));
+        (prints || spells)
+            && !self.piped
+            && command.writes.is_empty()
+            && !self.via.iter().any(|via| via == "$( )")
     }
 
     fn wrapped(&mut self, command: &ReducedCommand, inner: Vec<WrappedCommand>) -> ByteFlow {

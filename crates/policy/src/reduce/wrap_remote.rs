@@ -7,6 +7,8 @@ mod parallel;
 mod terminals;
 mod told;
 
+pub(super) use told::written_for_later;
+
 use super::builtins::joined;
 use super::wrappers::WrappedCommand;
 use crate::effective::ReducedCommand;

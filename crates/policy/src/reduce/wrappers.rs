@@ -9,7 +9,7 @@ use super::builtins::joined;
 use super::listing::FileSearch;
 use super::wrap_remote;
 use crate::effective::ReducedCommand;
-use crate::text::{BELOW, ExpandedText};
+use crate::text::{BELOW, ByteFlow, ExpandedText};
 use table::{DETAILS, WRAPPERS};
 
 /// A command found inside another.
@@ -146,7 +146,14 @@ fn env(command: &ReducedCommand) -> Vec<WrappedCommand> {
                 let text = args.get(at + 1).map_or("", |text| text.s.as_str());
                 return split_string(text, args.get(at + 2..).unwrap_or_default());
             }
-            "-u" | "--unset" | "-C" | "--chdir" | "-a" | "--argv0" => at += 2,
+            "-C" | "--chdir" if args.len() > at + 2 => {
+                let mut words: Vec<_> = ["sh", "-c", "cd \"$0\" && \"$@\""]
+                    .map(ExpandedText::known)
+                    .into();
+                words.extend(args[at + 1..].iter().cloned());
+                return vec![WrappedCommand::Words(words)];
+            }
+            "-u" | "--unset" | "-a" | "--argv0" => at += 2,
             "--" => at += 1,
             _ if s.starts_with('-') || is_assignment(s) => at += 1,
             _ => return vec![WrappedCommand::Words(args[at..].to_vec())],
@@ -280,6 +287,41 @@ fn arg_file(own: &[ExpandedText]) -> Option<&ExpandedText> {
             || arg.s.starts_with("--arg-file")
             || arg.s.starts_with("-a") && arg.s.len() > 2
     })
+}
+
+/// The list that xargs is told to take its items out of.
+pub(super) fn list_of(command: &ReducedCommand) -> Option<String> {
+    if command.program() != "xargs" {
+        return None;
+    }
+    let arg = arg_file(command.args())?;
+    match arg
+        .s
+        .strip_prefix("--arg-file=")
+        .or(arg.s.strip_prefix("-a"))
+    {
+        Some("") | None => command.value_of(&arg.s).map(|file| file.s.clone()),
+        Some(file) => Some(file.to_owned()),
+    }
+}
+
+/// The same xargs with its list on standard input.
+pub(super) fn fed_by(mut command: ReducedCommand, list: ByteFlow) -> ReducedCommand {
+    let at = command.words.iter().position(|word| {
+        word.s == "-a"
+            || word.s == "--arg-file"
+            || word.s.starts_with("--arg-file=")
+            || word.s.starts_with("-a")
+    });
+    if let Some(at) = at {
+        let takes_next = matches!(command.words[at].s.as_str(), "-a" | "--arg-file");
+        command.words.remove(at);
+        if takes_next && at < command.words.len() {
+            command.words.remove(at);
+        }
+    }
+    command.input = list;
+    command
 }
 
 /// `-exec`, `-execdir`, `-ok` and fd's `-x`: the braces are whatever is found.

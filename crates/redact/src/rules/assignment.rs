@@ -46,6 +46,8 @@ pub(super) fn look(
     }
     let claim = match suffix {
         NameSuffix::Plural => NameClaim::Doubtful,
+        // In capitals it is an access token; a pattern in code is not.
+        _ if word == "pat" && name.is_upper() => NameClaim::Key,
         _ if mere_key => NameClaim::Doubtful,
         NameSuffix::None if is_password(word) => NameClaim::Password,
         _ => NameClaim::Key,
@@ -65,12 +67,24 @@ pub(super) fn look(
             found.push(value);
         }
         None if claim == NameClaim::Doubtful => {}
+        // What stands behind `token: ${{ … }}` and `credentials: false` is no value of theirs.
+        None if is_told_elsewhere(ahead, end)? => {}
         None => match joined_value(ahead.slice(word.len()..end)) {
             Some(value) => found.push(value.start + word.len()..value.end + word.len()),
             None => found.extend(near(ahead, end, ValueGap::TwoLines)?),
         },
     }
     Ok(found)
+}
+
+/// Whether the name has a value, and that is a reference or a choice.
+fn is_told_elsewhere(ahead: TextAhead<'_>, end: usize) -> Result<bool, NeedMore> {
+    for value in [": ${{", ": false\n", ": true\n", ": null\n"] {
+        if ahead.is(end, value)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A key is long and drawn; a password need not be.
@@ -97,6 +111,11 @@ enum AssignmentSeparator {
 }
 
 impl AssignedValue<'_> {
+    /// Whether the name alone says too little: many things have a key, and `pat` is a pattern as well.
+    fn is_mere(&self) -> bool {
+        matches!(self.word, "key" | "pat") && self.claim == NameClaim::Doubtful
+    }
+
     fn value(&self) -> RuleMatch {
         let Self { ahead, end, .. } = *self;
         let after = quote(ahead, end)?;
@@ -129,7 +148,7 @@ impl AssignedValue<'_> {
         if opened > start {
             return self.quoted(opened);
         }
-        let mere_key = self.word == "key" && self.claim == NameClaim::Doubtful;
+        let mere_key = self.is_mere();
         if mere_key && !(tight && start == from) {
             return Ok(None);
         }
@@ -226,7 +245,7 @@ impl AssignedValue<'_> {
         }
         let bytes = ahead.slice(from..end);
         // Many things have a key, and few of those look drawn.
-        let mere_key = self.word == "key" && self.claim == NameClaim::Doubtful;
+        let mere_key = self.is_mere();
         if mere_key
             && !(bytes.iter().all(u8::is_ascii_alphanumeric) && is_random(bytes, LEAST_MERE))
         {
@@ -268,7 +287,8 @@ impl AssignedValue<'_> {
         let ahead = self.ahead;
         let mut from = at;
         for verb in ["is ", "is:", "was ", "was:", "to "] {
-            if ahead.folds_to(at, verb)? {
+            // One passes something to something.
+            if ahead.folds_to(at, verb)? && !(self.word == "pass" && verb == "to ") {
                 from = at + verb.len();
             }
         }
@@ -377,12 +397,43 @@ fn near(ahead: TextAhead<'_>, from: usize, lines: ValueGap) -> RuleMatch {
                 || ends_in_another_name(between)
                 || listed
                 || typed
+                || is_pinned(between, token)
+                || is_sample(between)
+                || is_fingerprint(token)
                 || is_constant_of_parts(token);
             return Ok((!other).then_some(at..end));
         }
         at = end;
     }
     Ok(None)
+}
+
+/// `hex!("669cfe52…")`: what a test expects.
+fn is_sample(between: &[u8]) -> bool {
+    [
+        &b"hex!(\""[..],
+        b"unhexlify(\"",
+        b"unhexlify('",
+        b"fromhex(\"",
+        b"fromhex('",
+    ]
+    .iter()
+    .any(|call| between.ends_with(call))
+}
+
+/// A key of OpenPGP is named by forty digits in capitals.
+fn is_fingerprint(token: &[u8]) -> bool {
+    token.len() == 40
+        && token
+            .iter()
+            .all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(byte))
+}
+
+/// `owner/action@3d3c42e5…`, `repository#3d3c42e5…`: which commit is meant.
+fn is_pinned(between: &[u8], token: &[u8]) -> bool {
+    matches!(between, [.., b'@' | b'#'])
+        && token.len() >= 32
+        && token.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether a mask stands right before these bytes, which end at `end`, or behind them.

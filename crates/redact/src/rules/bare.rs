@@ -48,10 +48,38 @@ pub(super) fn look(behind: &[u8], ahead: TextAhead<'_>) -> Result<Vec<Range<usiz
     let end = ahead.run(0, ByteClass::Drawn)?;
     let line = line_of(behind);
     let other = !found.is_empty()
-        && (touches_mask(behind, ahead, end)?
+        && (is_alphabet(ahead.slice(0..end))
+            || ends_public_block(ahead, end)?
+            || touches_mask(behind, ahead, end)?
             || is_of_a_hash(line)
             || is_public(line) && PrefixedKey::of(ahead.slice(0..end)).words == 0);
     Ok(if other { Vec::new() } else { found })
+}
+
+/// `[0123456789abcdef…]`: all digits in their order are a set to choose from.
+fn is_alphabet(run: &[u8]) -> bool {
+    run.windows(10).any(|part| part == b"0123456789")
+}
+
+/// Whether this is the last line of a certificate or of a public key in PEM.
+fn ends_public_block(ahead: TextAhead<'_>, end: usize) -> Result<bool, NeedMore> {
+    let end = ahead.short_run(end, 2, |byte| byte == b'=')?;
+    // Also within a comment.
+    let next = ahead.short_run(end, 64, |byte| {
+        byte.is_ascii_whitespace() || b"/!#*".contains(&byte)
+    })?;
+    const ENDS: [&str; 4] = [
+        "-----END CERTIFICATE",
+        "-----END PUBLIC KEY",
+        "-----END X509 CRL",
+        "-----END TRUSTED CERTIFICATE",
+    ];
+    for title in ENDS {
+        if ahead.is(next, title)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether the line says of what follows that everybody may have it: half of a pair of keys, a

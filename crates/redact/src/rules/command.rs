@@ -100,7 +100,21 @@ pub(super) fn password_option(
     } else {
         from
     };
+    if option.text.ends_with("by ") || option.text.ends_with("BY ") {
+        let quoted = ahead.at(start)?;
+        if !is_identified(behind) || quoted == Some(b'`') {
+            return Ok(None);
+        }
+    }
     value_at(ahead, start)
+}
+
+/// `CREATE USER x IDENTIFIED BY`, and no prose about what something is identified by.
+fn is_identified(behind: &[u8]) -> bool {
+    const WORD: &[u8] = b"identifi";
+    let from = behind.len().saturating_sub(WORD.len());
+    behind[from..].eq_ignore_ascii_case(WORD)
+        && mentions(line_of(behind), &["user ", "role ", "grant ", "to "])
 }
 
 /// `curl -u user:password`, `--user user:password`, `smbclient -U user%password`.
@@ -162,7 +176,11 @@ pub(super) fn pgpass(behind: &[u8], ahead: TextAhead<'_>) -> RuleMatch {
     }
     let end = ahead.run(at + 1, ByteClass::Line)?;
     let value = ahead.slice(at + 1..end).trim_ascii_end();
-    let fits = value.len() >= 4 && !value.contains(&b' ') && !is_placeholder(value);
+    // A line of /etc/shadow or of another table has more fields.
+    let goes_on = value
+        .split(|byte| *byte == b'\\')
+        .any(|part| part.get(1..).is_some_and(|rest| rest.contains(&b':')));
+    let fits = value.len() >= 4 && !value.contains(&b' ') && !goes_on && !is_placeholder(value);
     Ok(fits.then_some(at + 1..at + 1 + value.len()))
 }
 

@@ -133,6 +133,11 @@ impl RuleTriggers {
         for start in ["pw:", "pw=", "pw "] {
             table.add(start_of(start), SecretRule::Assignment("pw"));
         }
+        for start in [
+            "pat:", "pat=", "pat_", "pat-", "pat\"", "pat'", "pat ", "pat<",
+        ] {
+            table.add(start_of(start), SecretRule::Assignment("pat"));
+        }
         for path in &platform::WEBHOOK_PATHS {
             table.add(start_of(path), SecretRule::WebhookPath(path));
         }

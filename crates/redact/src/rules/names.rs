@@ -291,6 +291,11 @@ impl<'a> ValueName<'a> {
     }
 
     pub(super) fn tells(&self, word: &str) -> bool {
+        // `Access-Control-Allow-Credentials` says whether, and not which.
+        let allows = self.before.get(..15);
+        if allows.is_some_and(|start| start.eq_ignore_ascii_case(b"access-control-")) {
+            return false;
+        }
         // `CharacterKind::Secret => …` is a case of something.
         if self.behind.ends_with(b"::") {
             return false;
@@ -313,6 +318,7 @@ impl<'a> ValueName<'a> {
             }
             "pass" | "psk" | "pwd" | "pw" => self.starts_part(),
             "sig" | "signature" => self.follows_query_mark() || self.is_amz(),
+            "pat" => false,
             _ => true,
         }
     }
@@ -325,9 +331,9 @@ impl<'a> ValueName<'a> {
             || is_named_in(self.before)
     }
 
-    /// Only `key`: many things have one, and few of them are secret.
+    /// Only `key` or `pat`: many things are called so, and few of them are secret.
     pub(super) fn is_mere_key(&self, word: &str) -> bool {
-        word == "key" && self.starts_part() && !self.tells(word)
+        matches!(word, "key" | "pat") && self.starts_part() && !self.tells(word)
     }
 
     /// `api` in `openai_api_key`, `openaiApiKey` and `apikey`.

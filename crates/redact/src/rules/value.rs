@@ -44,6 +44,7 @@ pub(super) fn is_secret(value: &[u8], style: ValueStyle, claim: NameClaim) -> bo
         || is_address(value)
         || is_code_number(value)
         || is_folder(value)
+        || is_page(value)
     {
         return false;
     }
@@ -88,6 +89,22 @@ pub(super) fn is_secret(value: &[u8], style: ValueStyle, claim: NameClaim) -> bo
                     && (claim == NameClaim::Password || !is_identifier(value))
         }
     }
+}
+
+/// `readpassphrase.3bsd`: a page of a manual.
+fn is_page(value: &[u8]) -> bool {
+    let Some(dot) = value.iter().rposition(|byte| *byte == b'.') else {
+        return false;
+    };
+    let (name, section) = (&value[..dot], &value[dot + 1..]);
+    let plain = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-');
+    name.len() >= 2
+        && name.iter().all(plain)
+        && section.len() <= 4
+        && section
+            .first()
+            .is_some_and(|byte| (b'1'..=b'9').contains(byte))
+        && section[1..].iter().all(u8::is_ascii_lowercase)
 }
 
 /// `0x80041064`, `0x80000000i32` and `-2147483648i32`: a number of a program, too short for a key.

@@ -121,8 +121,11 @@ fn system(host: &NativeHost, spec: &SandboxSpec) -> Result<SystemRoot, BackendEr
             etc: host.etc.clone(),
         }),
         SystemView::Rootfs(folder) => {
-            let folder = std::fs::canonicalize(folder)
-                .map_err(|source| BackendError::failed("find the root file system", source))?;
+            let found = std::fs::canonicalize(folder);
+            let folder = found.map_err(|error| BackendError::Refused {
+                what: format!("the root file system {}", folder.display()),
+                why: format!("it cannot be found ({error})"),
+            })?;
             if super::native::overlaps(&folder, &host.config.state) {
                 return Err(BackendError::Refused {
                     what: format!("the root file system {}", folder.display()),

@@ -146,7 +146,7 @@ async fn greet(
     command.stdin = CommandInput::Open;
     command.timeout = Some(LONGEST_START);
     let cleared = judging::cleared(config, BackendKind::Native, command, false);
-    let cleared = cleared.map_err(|failure| failure.to_string())?;
+    let (cleared, _) = cleared.map_err(|failure| failure.to_string())?;
     let running = sandbox.start(cleared).await;
     let mut running = running.map_err(|error| error.to_string())?;
     let stdin = running.stdin();

@@ -136,7 +136,14 @@ fn compare(
 }
 
 fn unreadable(error: &io::Error) -> String {
-    format!("it cannot be read: {error}")
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    // What the reader of archives says of other files quotes them.
+    match error.kind() {
+        InvalidData | InvalidInput | Other | UnexpectedEof => {
+            "it is no backup, or a damaged one".to_owned()
+        }
+        _ => format!("it cannot be read: {error}"),
+    }
 }
 
 /// Counts and sums up what is read through it.

@@ -357,7 +357,11 @@ fn in_use(home: &HomeFolder, error: &LockError) -> CommandFailure {
 
 fn no_backup(file: &Path, why: &str) -> CommandFailure {
     CommandFailure::new(
-        format!("{} is not restored: {why}", file.display()),
+        format!(
+            "{} is not restored: {}",
+            file.display(),
+            output::printable(why)
+        ),
         "use another copy of it; nothing was changed",
     )
 }

@@ -3,43 +3,92 @@
 //! In a sandbox the operator's word is enough. On `local` and `ssh` the floor holds as it does for a
 //! chat, and what is dangerous waits for a yes: at the keyboard, or by `--yes` where nobody sits.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 
 use hermetic_app as app;
 use hermetic_config::Config;
 use hermetic_policy::{
-    AnswerScope, ApprovalQuestion, Cleared, CommandApproval, PolicyRefusal, RefusedBy, Verdict,
+    AnswerScope, ApprovalQuestion, Cleared, CommandApproval, JudgementContext, Policy,
+    PolicyRefusal, RefusedBy, Verdict,
 };
-use hermetic_types::{BackendKind, Boundary, Command};
+use hermetic_types::{BackendKind, Boundary, Command, CommandInput};
 use rustix::termios::{QueueSelector, tcflush};
 
 use crate::by_hand;
 use crate::failure::CommandFailure;
 use crate::output::printable;
 
+/// How much of a script in a pipe is read before it runs. What comes after it is not looked at.
+const MOST_READ_AHEAD: u64 = 1 << 20;
+
+/// What was read from standard input to judge it, and belongs to the command.
+#[derive(Default)]
+pub(in crate::commands) struct ReadAhead(pub(in crate::commands) Vec<u8>);
+
 pub(in crate::commands) fn cleared(
     config: &Config,
     kind: BackendKind,
     command: Command,
     yes: bool,
-) -> Result<Cleared, CommandFailure> {
+) -> Result<(Cleared, ReadAhead), CommandFailure> {
     if app::boundary(kind) == Boundary::Sealed {
-        return Ok(Cleared::typed_by_operator(command));
+        return Ok((Cleared::typed_by_operator(command), ReadAhead::default()));
     }
     let keyboard = io::stdin().is_terminal();
     let context = app::context(config, kind);
-    match app::policy(config).judge_typed(command, &context, keyboard) {
-        Verdict::Run(cleared) => Ok(cleared),
+    let policy = app::policy(config);
+    match policy.judge_typed(command, &context, keyboard) {
+        Verdict::Run(cleared) => Ok((cleared, ReadAhead::default())),
         Verdict::Refuse(refusal) => Err(refused(&refusal, kind)),
         Verdict::Ask(question) => {
             // What the agent started is nobody at a keyboard, whatever it says.
             by_hand::or_refuse(config)?;
-            if yes || keyboard && io::stderr().is_terminal() && confirmed(&question)? {
-                allowed(question)
-            } else {
-                Err(not_allowed(&question, kind))
+            let is_allowed = yes || keyboard && io::stderr().is_terminal() && confirmed(&question)?;
+            if !is_allowed {
+                return Err(not_allowed(&question, kind));
             }
+            let read = match keyboard || !is_asked_for_its_input(&policy, &question, &context) {
+                true => ReadAhead::default(),
+                false => read_ahead(&policy, &question, &context, kind)?,
+            };
+            Ok((allowed(question)?, read))
         }
+    }
+}
+
+/// Whether what is piped in is a part of what the question is about: `… | hermetic exec -- sh`.
+fn is_asked_for_its_input(
+    policy: &Policy,
+    question: &ApprovalQuestion,
+    context: &JudgementContext,
+) -> bool {
+    let mut alone = question.command().clone();
+    alone.stdin = CommandInput::Empty;
+    match policy.judge_typed(alone, context, false) {
+        Verdict::Run(_) => true,
+        Verdict::Ask(other) => other.reasons() != question.reasons(),
+        Verdict::Refuse(_) => false,
+    }
+}
+
+/// A yes to a script that nobody has read is none to the floor: what the pipe brings is judged as well.
+fn read_ahead(
+    policy: &Policy,
+    question: &ApprovalQuestion,
+    context: &JudgementContext,
+    kind: BackendKind,
+) -> Result<ReadAhead, CommandFailure> {
+    let mut bytes = Vec::new();
+    io::stdin()
+        .lock()
+        .take(MOST_READ_AHEAD)
+        .read_to_end(&mut bytes)
+        .map_err(|error| CommandFailure::caused(&error, "look at what is piped in"))?;
+    let mut whole = question.command().clone();
+    whole.stdin = CommandInput::Bytes(bytes.clone());
+    match policy.judge_typed(whole, context, false) {
+        Verdict::Refuse(refusal) => Err(refused(&refusal, kind)),
+        Verdict::Run(_) | Verdict::Ask(_) => Ok(ReadAhead(bytes)),
     }
 }
 

@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::warn;
 
+use super::judging::ReadAhead;
 use super::terminal::RawTerminal;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
@@ -24,7 +25,7 @@ const CHUNK: usize = 64 << 10;
 
 pub(in crate::commands) async fn run(
     sandbox: &Sandbox,
-    command: Cleared,
+    (command, read): (Cleared, ReadAhead),
     tty: bool,
 ) -> Result<ExitReason, CommandFailure> {
     let raw = (tty && std::io::stdin().is_terminal())
@@ -34,7 +35,7 @@ pub(in crate::commands) async fn run(
         Ok(running) => running,
         Err(error) => return not_started(&error),
     };
-    let input = tokio::spawn(feed(running.stdin()));
+    let input = tokio::spawn(feed(running.stdin(), read));
     let ended = follow(running, sandbox.kind()).await;
     input.abort();
     // Before anybody says how it ended: on a raw terminal a line begins where the last one stopped.
@@ -42,8 +43,13 @@ pub(in crate::commands) async fn run(
     ended
 }
 
-/// Our stdin into the command's. Ends with either.
-async fn feed(stdin: hermetic_warden::client::StdinStream) {
+/// What was read of our stdin and then the rest of it, into the command's. Ends with either.
+async fn feed(stdin: hermetic_warden::client::StdinStream, ReadAhead(read): ReadAhead) {
+    for chunk in read.chunks(CHUNK) {
+        if stdin.write(chunk).await.is_err() {
+            return;
+        }
+    }
     let mut ours = tokio::io::stdin();
     let mut buffer = vec![0; CHUNK];
     while let Ok(length @ 1..) = ours.read(&mut buffer).await {

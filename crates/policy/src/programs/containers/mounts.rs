@@ -1,6 +1,6 @@
 //! What of the host a container is shown.
 
-use crate::effective::ReducedCommand;
+use crate::effective::{ReducedCommand, base_name};
 use crate::text::ExpandedText;
 
 pub(super) fn mounts(command: &ReducedCommand) -> Vec<String> {
@@ -34,15 +34,38 @@ pub(crate) fn as_on_the_host(
     words: &[ExpandedText],
 ) -> Vec<ExpandedText> {
     let mounted = mounted(command);
+    let from = folder_of(command, words);
     words
         .iter()
-        .map(|word| {
-            let s = mounted.iter().fold(word.s.clone(), |s, (outside, inside)| {
-                renamed(&s, inside, outside)
-            });
+        .enumerate()
+        .map(|(at, word)| {
+            let given = match &from {
+                Some(folder) if at > 0 && !word.s.starts_with(['-', '/']) => {
+                    format!("{}/{}", folder.trim_end_matches('/'), word.s)
+                }
+                _ => word.s.clone(),
+            };
+            let s = mounted
+                .iter()
+                .fold(given, |s, (outside, inside)| renamed(&s, inside, outside));
             ExpandedText { s, ..word.clone() }
         })
         .collect()
+}
+
+/// Where a program inside that works on files starts, if it is told: `-w /m rm -rf etc`.
+fn folder_of(command: &ReducedCommand, words: &[ExpandedText]) -> Option<String> {
+    let program = words.first().map(|word| base_name(&word.s))?;
+    if !matches!(
+        program,
+        "rm" | "mv" | "chmod" | "chown" | "find" | "shred" | "unlink"
+    ) {
+        return None;
+    }
+    let folder = ["-w", "--workdir"]
+        .iter()
+        .find_map(|flag| command.values_of(flag).pop())?;
+    folder.starts_with('/').then_some(folder)
 }
 
 /// Pairs of folders: outside, inside.

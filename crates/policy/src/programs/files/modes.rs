@@ -37,7 +37,10 @@ pub(super) fn modes(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             } else {
                 HarmFinding::dangerous(category, reason)
             });
-        } else if place == PathLoss::Root && program == "chmod" && shuts(mode) {
+        } else if program == "chmod"
+            && shuts(mode)
+            && (place == PathLoss::Root || place == PathLoss::System && is_core(&target.s, judge))
+        {
             findings.push(HarmFinding::floor(
                 HarmCategory::SystemFile,
                 format!("shuts everybody out of {}", target.shown()),
@@ -146,7 +149,7 @@ fn is_shared(target: &str, judge: &ProgramJudge<'_>) -> bool {
 }
 
 /// Without its modes and owners here, nobody logs in and nothing starts.
-fn is_core(target: &str, judge: &ProgramJudge<'_>) -> bool {
+pub(super) fn is_core(target: &str, judge: &ProgramJudge<'_>) -> bool {
     const CORE: &[&str] = &[
         "/etc",
         "/usr",

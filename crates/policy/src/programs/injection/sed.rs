@@ -9,9 +9,22 @@ pub(super) fn runs(command: &ReducedCommand) -> bool {
     if scripts.is_empty() {
         scripts.push(command.operand(0).to_owned());
     }
-    scripts
-        .iter()
-        .any(|script| script.split([';', '\n', '{', '}']).any(step_runs))
+    scripts.iter().any(|script| {
+        replaces_and_runs(script) || script.split([';', '\n', '{', '}']).any(step_runs)
+    })
+}
+
+/// `s/.*/rm -rf \/x/e`: what is put in is run, whatever separators its slashes hide.
+fn replaces_and_runs(script: &str) -> bool {
+    let Some(mark) = script
+        .strip_prefix('s')
+        .and_then(|rest| rest.chars().next())
+    else {
+        return false;
+    };
+    let flags = script.rsplit(mark).next().unwrap_or_default();
+    let known = |c: char| "gpeiIM0123456789".contains(c);
+    mark.is_ascii_punctuation() && flags.contains('e') && flags.chars().all(known)
 }
 
 fn step_runs(step: &str) -> bool {

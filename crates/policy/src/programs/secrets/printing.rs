@@ -82,7 +82,14 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
                         "get-parameter" | "get-parameters" | "get-parameters-by-path"
                     )
                     | ("configure", "export-credentials" | "get")
-                    | ("sts", "get-session-token" | "get-federation-token")
+                    | (
+                        "sts",
+                        "get-session-token"
+                            | "get-federation-token"
+                            | "assume-role"
+                            | "assume-role-with-web-identity"
+                            | "assume-role-with-saml"
+                    )
                     | (
                         "ecr" | "ecr-public",
                         "get-login-password" | "get-authorization-token"
@@ -115,6 +122,7 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
                 || second == "credential" && third == "show"
                 || matches!(third, "list" | "list-keys")
                     && (second.contains("key") || words.contains(&"keys"))
+                || words.contains(&"keys") && words.last() == Some(&"list")
                 || words
                     .iter()
                     .any(|word| matches!(*word, "list-keys" | "show-connection-string"))

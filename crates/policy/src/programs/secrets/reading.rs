@@ -124,6 +124,7 @@ pub(super) fn loaded(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<
             }
             files
         }
+        "kubectl" | "oc" if command.operand(0) == "cp" => words().skip(1).collect(),
         "kubectl" | "helm" => valued(&["-f", "--filename", "--from-file", "--from-env-file"]),
         _ => mentioned(command),
     };
@@ -211,11 +212,12 @@ fn mentioned(command: &ReducedCommand) -> Vec<String> {
         .collect()
 }
 
-/// What `--exclude` and zip's `-x` name stays where it is.
+/// What `--exclude` and zip's `-x` name stays where it is. To other tools `-x` means something else.
 pub(super) fn left_out(command: &ReducedCommand, text: &ExpandedText) -> bool {
     let args = command.args();
+    let excludes = matches!(command.program(), "zip" | "diff" | "7z" | "unzip");
     args.windows(2).any(|pair| {
         std::ptr::eq(&raw const pair[1], text)
-            && (pair[0].s.starts_with("--exclude") || pair[0].s == "-x")
+            && (pair[0].s.starts_with("--exclude") || excludes && pair[0].s == "-x")
     })
 }

@@ -50,6 +50,18 @@ impl ScriptWalker<'_> {
         if vocabulary::evaluates(name) && (call.called || matches!(language, "perl" | "ruby")) {
             return self.evaluated(call);
         }
+        // What comes after it starts there.
+        if let ("chdir", Some(CodeToken::Text(path))) = (name, call.inner.first())
+            && path.starts_with('/')
+        {
+            self.cwd = Some(path.clone());
+        }
+        if let ("truncate" | "truncateSync", Some(CodeToken::Text(path))) =
+            (name, call.inner.first())
+        {
+            let words = ["truncate", "-s", "0", path.as_str()];
+            self.amounts_to(words.map(ExpandedText::known).into());
+        }
         self.deletes(call);
         self.moves(call);
     }
@@ -85,7 +97,12 @@ impl ScriptWalker<'_> {
             }
             Some(CodeToken::Mark('[')) => {
                 let words = list_of_strings(&call.inner[1..]);
-                if !words.is_empty() {
+                // `["726d"].pack("H*")`
+                if language == "ruby" && names(call.inner, 12).any(|name| name == "pack") {
+                    let what = "decodes a command and runs it";
+                    self.found_in_code(HarmCategory::Disguise, what, language);
+                    self.decoded(call.inner, language);
+                } else if !words.is_empty() {
                     self.amounts_to(words.into_iter().map(ExpandedText::known).collect());
                 }
             }
@@ -103,6 +120,7 @@ impl ScriptWalker<'_> {
                 } else if names(call.inner, 12).any(vocabulary::decodes) {
                     let what = "decodes a command and runs it";
                     self.found_in_code(HarmCategory::Disguise, what, language);
+                    self.decoded(call.inner, language);
                 }
             }
             _ => {}

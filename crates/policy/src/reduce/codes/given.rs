@@ -75,6 +75,7 @@ pub(super) fn code_of(command: &ReducedCommand, language: &str) -> Option<Interp
         }
         if let Some(code) = s
             .strip_prefix("--eval=")
+            .or_else(|| s.strip_prefix("--eval:"))
             .or_else(|| s.strip_prefix("--print="))
         {
             return Some(InterpreterInput::Code(ExpandedText::known(code)));

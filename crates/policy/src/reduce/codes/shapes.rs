@@ -4,6 +4,7 @@ use super::super::ScriptWalker;
 use super::super::literals::CodeToken;
 use super::{names, vocabulary};
 use crate::finding::{HarmCategory, HarmFinding};
+use crate::text::ByteFlow;
 
 /// What the words of a piece of code say taken together.
 struct CodeWords<'t> {
@@ -61,6 +62,16 @@ impl ScriptWalker<'_> {
             self.found_in_code(HarmCategory::RemoteCode, "runs what it downloads", language);
         }
         if words.hides_a_call() {
+            // Whatever it calls is given one of these.
+            let texts = words.tokens.iter().filter_map(|token| match token {
+                CodeToken::Text(text) if text.contains(' ') && text.len() < 2_000 => {
+                    Some(text.clone())
+                }
+                _ => None,
+            });
+            for text in texts.take(4).collect::<Vec<_>>() {
+                self.run_text(&text, language, &ByteFlow::default());
+            }
             let what = "hides which function it calls";
             self.found_in_code(HarmCategory::Disguise, what, language);
         }
@@ -168,8 +179,16 @@ impl CodeWords<'_> {
         if each && (self.has("kill") || self.has("terminate")) && !self.has("if") {
             return true;
         }
+        // Every number that `/proc` lists.
+        let lists = ["listdir", "readdirSync", "glob", "scandir"];
+        let of_proc = self.says_one_of(&["'/proc'", "\"/proc\""]);
+        if self.has("kill") && of_proc && lists.iter().any(|name| self.has(name)) {
+            return true;
+        }
         self.has("kill")
             && self.says_one_of(&[
+                "kill(1,",
+                "kill(1)",
                 "kill(-1",
                 "kill 9, -1",
                 "kill -9, -1",

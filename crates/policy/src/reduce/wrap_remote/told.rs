@@ -67,11 +67,67 @@ fn archiver(command: &ReducedCommand) -> Vec<String> {
 /// `git -c alias.x='!cmd' x`.
 fn aliases(command: &ReducedCommand) -> Vec<String> {
     let settings = command.args().windows(2).filter(|pair| pair[0].s == "-c");
-    settings
+    let passing = settings
         .filter_map(|pair| pair[1].s.split_once("=!"))
         .filter(|(name, _)| name.starts_with("alias."))
-        .map(|(_, text)| text.to_owned())
-        .collect()
+        .map(|(_, text)| text.to_owned());
+    // `git config alias.x '!cmd'` is run later.
+    let kept = command
+        .args()
+        .windows(2)
+        .filter(|pair| pair[0].s.starts_with("alias."));
+    let kept = kept.filter_map(|pair| pair[1].s.strip_prefix('!').map(str::to_owned));
+    passing.chain(kept).collect()
+}
+
+/// What a file starts some day: the lines of a table of jobs, what a unit executes, a script of a shell.
+pub(in crate::reduce) fn written_for_later(path: &str, text: &str) -> Vec<String> {
+    let name = crate::effective::base_name(path);
+    let table = path.starts_with("/etc/cron.d/")
+        || path == "/etc/crontab"
+        || path.starts_with("/var/spool/cron");
+    if table {
+        let user = !path.starts_with("/var/spool/cron");
+        return jobs(text)
+            .into_iter()
+            .map(|job| match job.split_once(char::is_whitespace) {
+                Some((_, job)) if user => job.trim_start().to_owned(),
+                _ => job,
+            })
+            .take(MOST)
+            .collect();
+    }
+    if name.ends_with(".service") {
+        return text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("Exec")?.split_once('='))
+            .map(|(_, started)| {
+                started
+                    .trim_start_matches(['-', '@', '+', '!', ':'])
+                    .to_owned()
+            })
+            .take(MOST)
+            .collect();
+    }
+    let script = path.starts_with("/etc/cron.")
+        || path.starts_with("/etc/profile")
+        || path.contains("/.git/hooks/")
+        || matches!(
+            name,
+            ".bashrc"
+                | ".zshrc"
+                | ".profile"
+                | ".bash_profile"
+                | ".zprofile"
+                | ".bash_login"
+                | "rc.local"
+                | "bash.bashrc"
+        );
+    if script {
+        vec![text.to_owned()]
+    } else {
+        Vec::new()
+    }
 }
 
 /// Lines that begin as a way out of a prompt.
@@ -110,9 +166,12 @@ fn emacs(command: &ReducedCommand) -> Vec<String> {
 
 /// The commands of a table of jobs that comes by standard input.
 fn schedule(command: &ReducedCommand) -> Vec<String> {
+    jobs(command.input.known.as_deref().unwrap_or_default())
+}
+
+fn jobs(table: &str) -> Vec<String> {
     const FIELDS: usize = 5;
-    let typed = command.input.known.as_deref().unwrap_or_default();
-    typed
+    table
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
