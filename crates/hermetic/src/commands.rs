@@ -16,9 +16,9 @@ mod doctor;
 mod egress;
 mod exec;
 mod gateway;
-mod man;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
+mod man;
 #[cfg(feature = "matrix")]
 mod matrix;
 mod mcp;

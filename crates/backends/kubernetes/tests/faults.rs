@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use hermetic_sandbox::{Backend, BackendError, LayerState, SystemView};
+use hermetic_sandbox::{Backend, BackendError, DroppedLink, LayerState, SystemView};
 use serde_json::json;
 
-use crate::lab::{distant, finish, greet, sh, stories, until};
+use crate::lab::{Lab, distant, finish, greet, sh, stories, until};
 use crate::server::{Fault, NAMESPACE, NO_IMAGE};
 
 fn said(error: BackendError) -> (String, String) {
@@ -15,8 +15,21 @@ fn said(error: BackendError) -> (String, String) {
     }
 }
 
-const COUNTS: &str = "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.2; done";
+const COUNTS: &str = "touch begun; for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.2; done";
 const COUNTED: &[u8] = b"1\n2\n3\n4\n5\n6\n7\n8\n";
+
+/// The command made its mark in the only pod there is.
+async fn until_begun(lab: &Lab) {
+    let pod = lab.server.objects("pods").remove(0);
+    let pod = lab
+        .server
+        .cluster
+        .path("pods", pod["metadata"]["uid"].as_str().unwrap());
+    until("the command runs", async || {
+        pod.join("volumes/files/begun").exists()
+    })
+    .await;
+}
 
 stories! {
     async fn errors_that_pass_are_asked_again(lab: &Lab) {
@@ -156,13 +169,12 @@ stories! {
         let spec = lab.spec();
         let sandbox = distant(&lab.kube, lab.create(&spec).await);
         let cut = async {
-            until("it runs", async || lab.server.count("GET /api/v1/namespaces/boxes/pods/") > 2).await;
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            until_begun(lab).await;
             lab.server.cut_links();
         };
         // The API server calls the end of the exec a success. It is none.
         let (finished, ()) = tokio::join!(finish(&sandbox, COUNTS), cut);
-        assert_eq!(finished.code(), 0);
+        assert_eq!((finished.code(), finished.dropped), (0, Some(DroppedLink::PickedUp)));
         assert_eq!(finished.stdout.into_bytes(), COUNTED);
         lab.kube.destroy(&spec.id).await.unwrap();
     }
@@ -171,7 +183,7 @@ stories! {
         let spec = lab.spec();
         let sandbox = distant(&lab.kube, lab.create(&spec).await);
         let restart = async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            until_begun(lab).await;
             lab.server.be_away(true);
             let before = lab.server.count("GET");
             until("it is asked in vain", async || lab.server.count("GET") > before).await;
@@ -195,7 +207,7 @@ stories! {
         let spec = lab.spec();
         let sandbox = distant(&lab.kube, lab.create(&spec).await);
         let evict = async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            until_begun(lab).await;
             let pod = lab.server.objects("pods").remove(0);
             let text = |key: &str| pod["metadata"][key].as_str().unwrap().to_owned();
             let at = (text("name"), text("uid"));
@@ -203,7 +215,7 @@ stories! {
                 pod["metadata"]["annotations"]["test-evict"] = "yes".into();
             });
         };
-        let (finished, ()) = tokio::join!(finish(&sandbox, "echo ready; sleep 600"), evict);
+        let (finished, ()) = tokio::join!(finish(&sandbox, "touch begun; sleep 600"), evict);
         assert!(finished.dropped.is_some(), "{finished:?}");
         let gone = lab.kube.connect(&spec.id).await;
         assert!(matches!(gone, Err(BackendError::NoSuchSandbox { .. })), "{gone:?}");

@@ -111,7 +111,12 @@ impl Lab {
 
     /// The same installation after a restart, or with other options.
     pub(crate) fn with(&self, change: impl FnOnce(&mut KubernetesConfig)) -> KubernetesBackend {
-        open(&self.server.url, &self.installation, self.home.path(), change)
+        open(
+            &self.server.url,
+            &self.installation,
+            self.home.path(),
+            change,
+        )
     }
 
     pub(crate) fn spec(&self) -> SandboxSpec {

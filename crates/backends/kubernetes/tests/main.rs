@@ -9,6 +9,7 @@
 
 mod conformance;
 mod faults;
+mod front;
 mod lab;
 mod life;
 mod seal;

@@ -40,10 +40,7 @@ struct ManifestArgs {
 
 const DEFAULT_NAMESPACE: &str = "hermetic-sandboxes";
 
-pub(crate) fn run(
-    cli: &CommandLine,
-    args: &KubernetesArgs,
-) -> Result<ExitReason, CommandFailure> {
+pub(crate) fn run(cli: &CommandLine, args: &KubernetesArgs) -> Result<ExitReason, CommandFailure> {
     let KubernetesCommand::Manifest(args) = &args.command;
     let namespace = match &args.namespace {
         Some(namespace) => namespace.clone(),

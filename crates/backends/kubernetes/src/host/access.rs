@@ -92,10 +92,16 @@ impl ClusterAccess {
 
     fn of(facts: ContextFacts, namespace: Option<String>) -> Result<Self, AccessError> {
         let wrong = |why: &str| {
-            AccessError::new(format!("the server of {} makes no sense: {why}", facts.name))
-                .help("it should look like https://10.0.0.1:6443")
+            AccessError::new(format!(
+                "the server of {} makes no sense: {why}",
+                facts.name
+            ))
+            .help("it should look like https://10.0.0.1:6443")
         };
-        let mut base: Url = facts.server.parse().map_err(|_| wrong("it is no address"))?;
+        let mut base: Url = facts
+            .server
+            .parse()
+            .map_err(|_| wrong("it is no address"))?;
         match base.scheme() {
             "https" => {}
             "http" if is_loopback(&base) => {}
@@ -121,13 +127,19 @@ impl ClusterAccess {
                 .ok()
                 .filter(|certificates| !certificates.is_empty());
             let certificates = certificates.ok_or_else(|| {
-                AccessError::new(format!("the certificate authority of {} is not PEM", facts.name))
+                AccessError::new(format!(
+                    "the certificate authority of {} is not PEM",
+                    facts.name
+                ))
             })?;
             client = client.tls_certs_only(certificates);
         }
         if let Some(identity) = &facts.identity {
             let identity = Identity::from_pem(identity.expose().as_bytes()).map_err(|_| {
-                AccessError::new(format!("the client certificate of {} cannot be used", facts.name))
+                AccessError::new(format!(
+                    "the client certificate of {} cannot be used",
+                    facts.name
+                ))
             })?;
             client = client.identity(identity);
         }
@@ -141,11 +153,12 @@ impl ClusterAccess {
                 .help("write the server's IP address, or a name that its certificate has"));
             };
             client = client.resolve(name, SocketAddr::new(address, port));
-            base.set_host(Some(name)).map_err(|_| wrong("its tls-server-name is no name"))?;
+            base.set_host(Some(name))
+                .map_err(|_| wrong("its tls-server-name is no name"))?;
         }
-        let client = client.build().map_err(|error| {
-            AccessError::new(format!("no client for {}: {error}", facts.name))
-        })?;
+        let client = client
+            .build()
+            .map_err(|error| AccessError::new(format!("no client for {}: {error}", facts.name)))?;
         Ok(Self {
             client,
             base,
@@ -183,7 +196,11 @@ fn own_cluster(account: &Path) -> Result<Option<ContextFacts>, AccessError> {
     let authority = account.join("ca.crt");
     let pem = std::fs::read(&authority).map_err(|error| AccessError::file(&authority, &error))?;
     let namespace = std::fs::read_to_string(account.join("namespace")).ok();
-    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host
+    };
     Ok(Some(ContextFacts {
         name: "the cluster this runs in".to_owned(),
         server: format!("https://{host}:{port}"),
@@ -231,7 +248,11 @@ mod tests {
 
     #[test]
     fn a_token_goes_nowhere_in_clear() {
-        for good in ["https://k.example:6443", "http://127.0.0.1:8001", "http://[::1]:1"] {
+        for good in [
+            "https://k.example:6443",
+            "http://127.0.0.1:8001",
+            "http://[::1]:1",
+        ] {
             assert!(ClusterAccess::of(facts(good), None).is_ok(), "{good}");
         }
         for bad in ["http://k.example:8001", "k.example", "ftp://127.0.0.1", ""] {

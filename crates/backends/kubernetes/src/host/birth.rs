@@ -142,7 +142,10 @@ async fn bear(
         Err(failed) => {
             // The claim was made for this start, and this start alone knows of it.
             let leaves_rest = failed.leaves_rest || spec.persistence == SandboxPersistence::Kept;
-            return Err(FailedStart { leaves_rest, ..failed });
+            return Err(FailedStart {
+                leaves_rest,
+                ..failed
+            });
         }
     };
     let rest = |error| FailedStart {
@@ -150,9 +153,13 @@ async fn bear(
         leaves_rest: true,
     };
     let deadline = Instant::now() + host.config.timeouts.start;
-    let pod = wait_for_pod(host, spec, &job, deadline).await.map_err(rest)?;
+    let pod = wait_for_pod(host, spec, &job, deadline)
+        .await
+        .map_err(rest)?;
     check_unchanged(&pod, host).map_err(rest)?;
-    let link = bring_up(host, name_of(&pod), deadline).await.map_err(rest)?;
+    let link = bring_up(host, name_of(&pod), deadline)
+        .await
+        .map_err(rest)?;
     host.mark_answered(&spec.id);
     Ok(link)
 }
@@ -217,10 +224,16 @@ async fn wait_for_pod(
     let begun = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
-        let pods = host.pods_of(&spec.id).await.map_err(|trouble| trouble.at(step))?;
+        let pods = host
+            .pods_of(&spec.id)
+            .await
+            .map_err(|trouble| trouble.at(step))?;
         let own = pods.into_iter().find(|pod| {
             let owners = pod["metadata"]["ownerReferences"].as_array();
-            owners.into_iter().flatten().any(|owner| owner["uid"] == uid_of(job))
+            owners
+                .into_iter()
+                .flatten()
+                .any(|owner| owner["uid"] == uid_of(job))
         });
         if let Some(pod) = own {
             return Ok(pod);
@@ -241,9 +254,15 @@ async fn wait_for_pod(
 /// What an admission or a quota says, which only an event tells where a Job makes the pod.
 async fn why_no_pod(host: &KubernetesState, job: &Value) -> Option<String> {
     let wanted = format!("involvedObject.uid={}", uid_of(job));
-    let events = host.cluster.list(ObjectKind::Event, ("fieldSelector", &wanted)).await;
+    let events = host
+        .cluster
+        .list(ObjectKind::Event, ("fieldSelector", &wanted))
+        .await;
     let events = events.ok()?;
-    let failed = events.iter().rev().find(|event| event["reason"] == "FailedCreate")?;
+    let failed = events
+        .iter()
+        .rev()
+        .find(|event| event["reason"] == "FailedCreate")?;
     Some(one_line(failed["message"].as_str()?))
 }
 
@@ -260,9 +279,10 @@ fn check_unchanged(pod: &Value, host: &KubernetesState) -> Result<(), BackendErr
     };
     let given = |key: &str| !matches!(spec[key], Value::Null | Value::Bool(false));
     let is_empty = |key: &str| spec[key].as_array().is_none_or(Vec::is_empty);
-    let changed = if names(&spec["containers"]) != [shape::PLACE, shape::SANDBOX] {
-        Some("it has containers that were not asked for")
-    } else if !is_empty("initContainers") || !is_empty("ephemeralContainers") {
+    let changed = if names(&spec["containers"]) != [shape::PLACE, shape::SANDBOX]
+        || !is_empty("initContainers")
+        || !is_empty("ephemeralContainers")
+    {
         Some("it has containers that were not asked for")
     } else if names(&spec["volumes"]) != ["bin", "files", "run"] {
         Some("it has volumes that were not asked for")
@@ -312,7 +332,10 @@ async fn bring_up(
                 Err(trouble) => trouble,
             }
         };
-        if matches!(trouble, ClusterTrouble::Forbidden { .. } | ClusterTrouble::Access(_)) {
+        if matches!(
+            trouble,
+            ClusterTrouble::Forbidden { .. } | ClusterTrouble::Access(_)
+        ) {
             return Err(trouble.at("exec in the sandbox's pod"));
         }
         let url = host.cluster.url(ObjectKind::Pod, &[pod]);

@@ -59,7 +59,12 @@ impl ClusterClient {
     pub(crate) fn url(&self, kind: ObjectKind, rest: &[&str]) -> Url {
         let (group, plural) = kind.path();
         let namespaced = ["namespaces", self.access.namespace(), plural];
-        let words: Vec<_> = group.iter().chain(&namespaced).chain(rest).copied().collect();
+        let words: Vec<_> = group
+            .iter()
+            .chain(&namespaced)
+            .chain(rest)
+            .copied()
+            .collect();
         self.at(&words)
     }
 
@@ -150,7 +155,9 @@ impl ClusterClient {
                 self.access.credential.forget().await;
                 continue;
             }
-            let pause = advised.unwrap_or(wait).clamp(FIRST_RETRY, LONGEST_ADVISED_RETRY);
+            let pause = advised
+                .unwrap_or(wait)
+                .clamp(FIRST_RETRY, LONGEST_ADVISED_RETRY);
             if !trouble.passes(freely) || Instant::now() + pause > deadline {
                 return Err(trouble);
             }
@@ -174,7 +181,10 @@ impl ClusterClient {
         if let Some(body) = body {
             request = request.json(body);
         }
-        let response = self.send(request).await.map_err(|trouble| (trouble, None))?;
+        let response = self
+            .send(request)
+            .await
+            .map_err(|trouble| (trouble, None))?;
         let status = response.status();
         let advised = retry_after(&response);
         let body = read(response).await.map_err(|trouble| (trouble, None))?;
@@ -212,7 +222,10 @@ impl ClusterClient {
 }
 
 fn retry_after(response: &Response) -> Option<Duration> {
-    let retried = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
+    let retried = [
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::SERVICE_UNAVAILABLE,
+    ];
     let said = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
     let seconds = said.trim().parse().ok().map(Duration::from_secs);
     seconds.filter(|_| retried.contains(&response.status()))

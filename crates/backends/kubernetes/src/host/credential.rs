@@ -76,7 +76,10 @@ impl CredentialProgram {
     pub(super) fn of(folder: &Path, exec: &Value, context: &str) -> Result<Self, AccessError> {
         let command = exec["command"].as_str().unwrap_or_default();
         let version = exec["apiVersion"].as_str().unwrap_or_default();
-        let known = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
+        let known = [
+            "client.authentication.k8s.io/v1",
+            "client.authentication.k8s.io/v1beta1",
+        ];
         if command.is_empty() || !known.contains(&version) {
             return Err(AccessError::new(format!(
                 "the credential program of context {context} is of a kind that is not known ({version})"
@@ -96,7 +99,10 @@ impl CredentialProgram {
         };
         let env = exec["env"].as_array().into_iter().flatten();
         let env = env.filter_map(|entry| {
-            Some((entry["name"].as_str()?.to_owned(), entry["value"].as_str()?.to_owned()))
+            Some((
+                entry["name"].as_str()?.to_owned(),
+                entry["value"].as_str()?.to_owned(),
+            ))
         });
         Ok(Self {
             program,
@@ -136,14 +142,20 @@ impl CredentialProgram {
             Ok(Ok(output)) => output,
             Ok(Err(error)) => {
                 let hint = self.hint.clone();
-                return Err(AccessError::new(format!("{name} cannot be started: {error}"))
-                    .help(hint.unwrap_or_else(|| {
-                        "install it, or use a kubeconfig with a token or a certificate".to_owned()
-                    })));
+                return Err(
+                    AccessError::new(format!("{name} cannot be started: {error}")).help(
+                        hint.unwrap_or_else(|| {
+                            "install it, or use a kubeconfig with a token or a certificate"
+                                .to_owned()
+                        }),
+                    ),
+                );
             }
             Err(_) => {
-                return Err(AccessError::new(format!("{name} said nothing for half a minute"))
-                    .help("log in by hand once; it may be asking something"));
+                return Err(
+                    AccessError::new(format!("{name} said nothing for half a minute"))
+                        .help("log in by hand once; it may be asking something"),
+                );
             }
         };
         if !output.status.success() {
@@ -155,8 +167,13 @@ impl CredentialProgram {
         }
         let answer: Result<ExecCredential, _> = serde_json::from_slice(&output.stdout);
         match answer.ok().and_then(|answer| answer.status) {
-            Some(ExecStatus { token: Some(token), .. }) if !token.is_empty() => Ok(token),
-            Some(ExecStatus { client_certificate_data: Some(_), .. }) => Err(AccessError::new(format!(
+            Some(ExecStatus {
+                token: Some(token), ..
+            }) if !token.is_empty() => Ok(token),
+            Some(ExecStatus {
+                client_certificate_data: Some(_),
+                ..
+            }) => Err(AccessError::new(format!(
                 "{name} gives a client certificate, which is supported only in the kubeconfig itself"
             ))),
             _ => Err(AccessError::new(format!("{name} gave no token"))),
@@ -216,9 +233,15 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_fails_is_named_with_its_words_and_not_its_output() {
         let folder = tempfile::tempdir().unwrap();
-        let program = program(folder.path(), "echo as-secret; echo 'please log in' >&2; exit 1");
+        let program = program(
+            folder.path(),
+            "echo as-secret; echo 'please log in' >&2; exit 1",
+        );
         let error = program.ask().await.unwrap_err().to_string();
-        assert!(error.contains("please log in") && !error.contains("as-secret"), "{error}");
+        assert!(
+            error.contains("please log in") && !error.contains("as-secret"),
+            "{error}"
+        );
     }
 
     #[tokio::test]

@@ -60,7 +60,10 @@ async fn until_gone(
     let mut pause = FIRST_CHECK;
     let mut told = String::new();
     loop {
-        let found = host.named(kind, id).await.map_err(|trouble| trouble.at(STEP))?;
+        let found = host
+            .named(kind, id)
+            .await
+            .map_err(|trouble| trouble.at(STEP))?;
         let Some((object, _)) = found else {
             return Ok(());
         };

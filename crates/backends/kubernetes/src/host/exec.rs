@@ -71,7 +71,11 @@ impl ExecStream {
         container: &str,
         words: &[String],
     ) -> Result<Self, ClusterTrouble> {
-        let begun = timeout(UPGRADE_TIMEOUT, Self::upgrade(cluster, pod, container, words)).await;
+        let begun = timeout(
+            UPGRADE_TIMEOUT,
+            Self::upgrade(cluster, pod, container, words),
+        )
+        .await;
         begun.unwrap_or_else(|_| Err(ClusterTrouble::lost("the exec was not answered")))
     }
 
@@ -110,7 +114,12 @@ impl ExecStream {
             }
             return Err(trouble);
         }
-        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let header = |name| {
+            response
+                .headers()
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+        };
         let accepted = header(SEC_WEBSOCKET_ACCEPT) == Some(&*derive_accept_key(key.as_bytes()));
         let spoken = header(SEC_WEBSOCKET_PROTOCOL).unwrap_or_default();
         if !accepted || !PROTOCOLS.split(", ").any(|known| known == spoken) {
@@ -118,9 +127,10 @@ impl ExecStream {
                 said: format!("an exec of a kind that is not known ({})", one_line(spoken)),
             });
         }
-        let stream = response.upgrade().await.map_err(|error| {
-            ClusterTrouble::lost(error.without_url().to_string())
-        })?;
+        let stream = response
+            .upgrade()
+            .await
+            .map_err(|error| ClusterTrouble::lost(error.without_url().to_string()))?;
         let bounds = WebSocketConfig::default()
             .read_buffer_size(BUFFER)
             .write_buffer_size(0)
@@ -170,7 +180,9 @@ impl ExecSource {
         loop {
             let mut bytes = match self.stream.next().await {
                 Some(Ok(Message::Binary(bytes))) => bytes,
-                Some(Ok(Message::Pong(_) | Message::Ping(_))) => return ExecEvent::Out(Bytes::new()),
+                Some(Ok(Message::Pong(_) | Message::Ping(_))) => {
+                    return ExecEvent::Out(Bytes::new());
+                }
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return ExecEvent::Ended,
                 Some(Ok(_)) => continue,
             };

@@ -21,7 +21,11 @@ impl KubernetesState {
         kind: ObjectKind,
         id: &SandboxId,
     ) -> Result<Option<(Value, OwnedObject)>, ClusterTrouble> {
-        match self.cluster.get(self.cluster.url(kind, &[&label::name(id)])).await {
+        match self
+            .cluster
+            .get(self.cluster.url(kind, &[&label::name(id)]))
+            .await
+        {
             Ok(found) => {
                 let owned = OwnedObject::read(&found, &self.config.installation);
                 let owned = owned.filter(|owned| owned.id == *id);
@@ -52,8 +56,9 @@ impl KubernetesState {
             let claims = self.of_ours(ObjectKind::Claim, None).await?;
             Ok((jobs, pods, claims))
         };
-        let (jobs, pods, claims) =
-            listed.await.map_err(|trouble: ClusterTrouble| trouble.at("list the sandboxes"))?;
+        let (jobs, pods, claims) = listed
+            .await
+            .map_err(|trouble: ClusterTrouble| trouble.at("list the sandboxes"))?;
         let mut found = BTreeMap::new();
         for owned in claims.iter().filter_map(|claim| self.ours(claim)) {
             found.insert(owned.id.clone(), of(owned, FoundState::Stopped));
@@ -65,7 +70,9 @@ impl KubernetesState {
             }
         }
         for job in &jobs {
-            let Some(owned) = self.ours(job) else { continue };
+            let Some(owned) = self.ours(job) else {
+                continue;
+            };
             let pod = of_sandbox.remove(&owned.id);
             let state = self.state(job, pod, &owned);
             found.insert(owned.id.clone(), of(owned, state));

@@ -52,8 +52,9 @@ impl Kubeconfig {
             current.find_map(|name| name.as_str().filter(|name| !name.is_empty()))
         };
         let name = wanted.or_else(current).ok_or_else(|| {
-            AccessError::new("the kubeconfig names no current context")
-                .help("write terminal.kubernetes_context, or choose one: kubectl config use-context")
+            AccessError::new("the kubeconfig names no current context").help(
+                "write terminal.kubernetes_context, or choose one: kubectl config use-context",
+            )
         })?;
         let (_, context) = self.named("contexts", "context", name)?;
         let part = |key: &str| {
@@ -90,8 +91,8 @@ impl Kubeconfig {
 
     fn named(&self, list: &str, kind: &str, name: &str) -> Result<(&Path, &Value), AccessError> {
         for (path, file) in &self.files {
-            let entries = file[list].as_array().into_iter().flatten();
-            for entry in entries.filter(|entry| entry["name"].as_str() == Some(name)) {
+            let mut entries = file[list].as_array().into_iter().flatten();
+            if let Some(entry) = entries.find(|entry| entry["name"].as_str() == Some(name)) {
                 return Ok((path.parent().unwrap_or(Path::new("/")), &entry[kind]));
             }
         }
@@ -121,7 +122,10 @@ fn user_facts(
 ) -> Result<(CredentialSource, Option<Secret>), AccessError> {
     for (key, instead) in [
         ("username", "a token or a client certificate"),
-        ("auth-provider", "an exec credential plugin, as newer kubeconfigs have"),
+        (
+            "auth-provider",
+            "an exec credential plugin, as newer kubeconfigs have",
+        ),
         ("as", "an account that needs no impersonation"),
     ] {
         if !user[key].is_null() {
@@ -138,7 +142,9 @@ fn user_facts(
             certificate.push(b'\n');
             certificate.extend(key);
             let pem = String::from_utf8(certificate).map_err(|_| {
-                AccessError::new(format!("the client certificate of context {context} is not PEM"))
+                AccessError::new(format!(
+                    "the client certificate of context {context} is not PEM"
+                ))
             })?;
             Some(Secret::new(pem))
         }
@@ -213,10 +219,15 @@ users:
     #[test]
     fn the_current_context_or_the_one_that_is_asked_for() {
         let one = of(TWO).context(None).unwrap();
-        assert_eq!((one.name.as_str(), one.server.as_str()), ("one", "https://10.0.0.1:6443"));
+        assert_eq!(
+            (one.name.as_str(), one.server.as_str()),
+            ("one", "https://10.0.0.1:6443")
+        );
         assert_eq!(one.namespace.as_deref(), Some("bots"));
         assert_eq!(one.authority.as_deref(), Some(&b"---\n"[..]));
-        assert!(matches!(one.credential, CredentialSource::Token(token) if token.expose() == "abc"));
+        assert!(
+            matches!(one.credential, CredentialSource::Token(token) if token.expose() == "abc")
+        );
         let two = of(TWO).context(Some("two")).unwrap();
         let folder = Path::new("/home/a/.kube/tokens/v");
         assert!(matches!(two.credential, CredentialSource::File(path) if path == folder));

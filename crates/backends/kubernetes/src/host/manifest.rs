@@ -105,7 +105,10 @@ mod tests {
 
     fn documents(text: &str) -> Vec<serde_json::Value> {
         let documents = text.split("\n---\n").map(yaml::parse);
-        documents.map(Result::unwrap).filter(|one| !one.is_null()).collect()
+        documents
+            .map(Result::unwrap)
+            .filter(|one| !one.is_null())
+            .collect()
     }
 
     #[test]
@@ -123,7 +126,9 @@ mod tests {
             assert_eq!(of("StatefulSet"), usize::from(gateway.is_some()));
             assert!(of("NetworkPolicy") >= 1);
             for document in &documents {
-                assert!(document["apiVersion"].is_string() && document["metadata"]["name"].is_string());
+                assert!(
+                    document["apiVersion"].is_string() && document["metadata"]["name"].is_string()
+                );
             }
         }
     }
@@ -131,7 +136,10 @@ mod tests {
     #[test]
     fn the_role_is_what_is_asked_for_and_no_secret() {
         let text = sandboxes("boxes", "boxes");
-        let role = documents(&text).into_iter().find(|one| one["kind"] == "Role").unwrap();
+        let role = documents(&text)
+            .into_iter()
+            .find(|one| one["kind"] == "Role")
+            .unwrap();
         let rules = role["rules"].as_array().unwrap();
         assert_eq!(rules.len(), RIGHTS.len());
         for forbidden in ["secrets", "nodes", "pods/log", "\"*\"", "'*'"] {

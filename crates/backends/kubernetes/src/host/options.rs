@@ -48,7 +48,9 @@ pub enum PodOptionsError {
     Risk(String),
     #[error("terminal.kubernetes_node_selector has {0:?}, which is not name=value")]
     Selector(String),
-    #[error("terminal.kubernetes_tolerations has {0:?}, which is not name, name=value or either with :effect")]
+    #[error(
+        "terminal.kubernetes_tolerations has {0:?}, which is not name, name=value or either with :effect"
+    )]
     Toleration(String),
 }
 
@@ -175,7 +177,8 @@ mod tests {
 
     #[test]
     fn taints_are_tolerated_as_they_are_written() {
-        let parsed = PodOptions::tolerations(&texts(&["a=b:NoSchedule", "c:NoExecute", "d", "e=f"]));
+        let parsed =
+            PodOptions::tolerations(&texts(&["a=b:NoSchedule", "c:NoExecute", "d", "e=f"]));
         assert_eq!(
             parsed.unwrap(),
             [
@@ -186,14 +189,21 @@ mod tests {
             ]
         );
         for wrong in ["", "=b", "a:Sometimes", ":NoSchedule"] {
-            assert!(PodOptions::tolerations(&texts(&[wrong])).is_err(), "{wrong}");
+            assert!(
+                PodOptions::tolerations(&texts(&[wrong])).is_err(),
+                "{wrong}"
+            );
         }
     }
 
     #[test]
     fn what_is_misspelt_is_an_error_with_the_known_names() {
         let error = PodOptions::accepted(&texts(&["routes"])).unwrap_err();
-        assert!(error.remedy().contains("route, dns, api"), "{}", error.remedy());
+        assert!(
+            error.remedy().contains("route, dns, api"),
+            "{}",
+            error.remedy()
+        );
         assert!(PodOptions::node_selector(&texts(&["pool"])).is_err());
         let parsed = PodOptions::node_selector(&texts(&["a.b/c=d"])).unwrap();
         assert_eq!(parsed["a.b/c"], "d");

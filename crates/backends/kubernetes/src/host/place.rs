@@ -1,5 +1,7 @@
 //! The warden, placed without a registry: its bytes come in by an exec and are checked inside.
 
+use std::sync::OnceLock;
+
 use hermetic_sandbox::BackendError;
 use sha2::{Digest, Sha256};
 use tokio::time::{Duration, timeout};
@@ -17,19 +19,26 @@ const PLACE_TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(crate) struct WardenProgram {
     bytes: &'static [u8],
-    sum: String,
+    /// Worked out when it is first placed: most who open a backend place nothing.
+    sum: OnceLock<String>,
 }
 
 impl WardenProgram {
     pub(crate) fn new(bytes: &'static [u8]) -> Self {
-        let digest = Sha256::digest(bytes);
-        let sum = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sum = OnceLock::new();
         Self { bytes, sum }
+    }
+
+    fn sum(&self) -> &str {
+        self.sum.get_or_init(|| {
+            let digest = Sha256::digest(self.bytes);
+            digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        })
     }
 
     /// Under a name of its own first: what has the program's name is whole.
     fn script(&self) -> String {
-        let (size, sum) = (self.bytes.len(), &self.sum);
+        let (size, sum) = (self.bytes.len(), self.sum());
         format!(
             "set -e; umask 022; part={BIN}/.part.$$; head -c {size} > $part; \
              sum=$(sha256sum < $part); [ \"${{sum%% *}}\" = {sum} ] || {{ rm -f $part; \
@@ -58,7 +67,7 @@ impl WardenProgram {
         };
         let said = async {
             let mut said = Vec::new();
-            let wanted = format!("placed {}", self.sum);
+            let wanted = format!("placed {}", self.sum());
             loop {
                 match source.next().await {
                     ExecEvent::Out(bytes) => said.extend_from_slice(&bytes),

@@ -31,7 +31,10 @@ async fn layers(host: &KubernetesState) -> Vec<SealLayer> {
     let cluster = match cluster(host).await {
         Ok(layer) => layer,
         Err(trouble) => {
-            return vec![SealLayer::broken("cluster", &trouble.at("tell about itself"))];
+            return vec![SealLayer::broken(
+                "cluster",
+                &trouble.at("tell about itself"),
+            )];
         }
     };
     let options = &host.config.options;
@@ -56,7 +59,9 @@ async fn layers(host: &KubernetesState) -> Vec<SealLayer> {
         SealLayer::active("open files limit", "set on the warden, which hands it on"),
         SealLayer::weaker(
             "disk limit",
-            format!("a pod over it is evicted, a minute or two late; kept: {files}; inodes are not bounded"),
+            format!(
+                "a pod over it is evicted, a minute or two late; kept: {files}; inodes are not bounded"
+            ),
             "give nodes of sandboxes a disk of their own",
         ),
         SealLayer::active(
@@ -71,9 +76,15 @@ async fn layers(host: &KubernetesState) -> Vec<SealLayer> {
 
 async fn cluster(host: &KubernetesState) -> Result<SealLayer, ClusterTrouble> {
     let version = host.cluster.get(host.cluster.at(&["version"])).await?;
-    let version = version["gitVersion"].as_str().unwrap_or("of an unknown version");
+    let version = version["gitVersion"]
+        .as_str()
+        .unwrap_or("of an unknown version");
     let access = &host.config.access;
-    let detail = format!("{}: {version}, namespace {}", access.name, access.namespace());
+    let detail = format!(
+        "{}: {version}, namespace {}",
+        access.name,
+        access.namespace()
+    );
     Ok(SealLayer::active("cluster", detail))
 }
 
@@ -114,7 +125,12 @@ async fn may(
             "subresource": part, "verb": verb,
         }},
     });
-    let words = ["apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"];
+    let words = [
+        "apis",
+        "authorization.k8s.io",
+        "v1",
+        "selfsubjectaccessreviews",
+    ];
     let answer = host.cluster.post(host.cluster.at(&words), &review).await?;
     Ok(answer["status"]["allowed"] == true)
 }
@@ -147,7 +163,9 @@ async fn standard(host: &KubernetesState) -> SealLayer {
         },
         Err(trouble) => SealLayer::weaker(
             NAME,
-            format!("our pods keep `restricted`; what the namespace enforces is not known: {trouble}"),
+            format!(
+                "our pods keep `restricted`; what the namespace enforces is not known: {trouble}"
+            ),
             MANIFEST,
         ),
     }
@@ -158,7 +176,10 @@ async fn network(host: &KubernetesState) -> SealLayer {
     const NAME: &str = "network";
     let options = &host.config.options;
     let accepted = &options.accepted;
-    let listed = host.cluster.list(ObjectKind::NetworkPolicy, ("limit", "500")).await;
+    let listed = host
+        .cluster
+        .list(ObjectKind::NetworkPolicy, ("labelSelector", ""))
+        .await;
     let policy = match listed {
         Ok(policies) if policies.iter().any(denies_all) => "a policy denies ours everything",
         Ok(policies) if policies.is_empty() => "the namespace has no NetworkPolicy",
@@ -201,12 +222,16 @@ fn denies_all(policy: &Value) -> bool {
     let labels = spec["podSelector"]["matchLabels"].as_object();
     let ours = ("app.kubernetes.io/name", "hermetic-sandbox");
     let selects = labels.is_none_or(|labels| {
-        labels.iter().all(|(name, value)| (name.as_str(), value.as_str()) == (ours.0, Some(ours.1)))
+        labels
+            .iter()
+            .all(|(name, value)| (name.as_str(), value.as_str()) == (ours.0, Some(ours.1)))
     });
     let expressions = spec["podSelector"]["matchExpressions"].as_array();
     let types = spec["policyTypes"].as_array().into_iter().flatten();
     let is_about_egress = types.into_iter().any(|kind| kind == "Egress");
-    let lets_out = spec["egress"].as_array().is_some_and(|rules| !rules.is_empty());
+    let lets_out = spec["egress"]
+        .as_array()
+        .is_some_and(|rules| !rules.is_empty());
     selects && expressions.is_none_or(Vec::is_empty) && is_about_egress && !lets_out
 }
 
@@ -217,7 +242,8 @@ fn isolation(host: &KubernetesState) -> SealLayer {
     } else {
         "a user namespace of its own"
     };
-    let base = format!("no privilege, no capability, the runtime's and our own system calls, {users}");
+    let base =
+        format!("no privilege, no capability, the runtime's and our own system calls, {users}");
     match &options.runtime_class {
         Some(class) => SealLayer::active("isolation", format!("runtime class {class}; {base}")),
         None => SealLayer::weaker(
@@ -240,9 +266,10 @@ fn processes(host: &KubernetesState) -> SealLayer {
         Some(_) => SealLayer {
             name: NAME,
             state: LayerState::Missing,
-            detail: "terminal.kubernetes_user has all sandboxes share one user, whose processes cannot \
+            detail:
+                "terminal.kubernetes_user has all sandboxes share one user, whose processes cannot \
                      be bounded for each; the kubelet may (podPidsLimit)"
-                .to_owned(),
+                    .to_owned(),
             remedy: Some("leave terminal.kubernetes_user out, or set podPidsLimit".to_owned()),
         },
     }

@@ -52,7 +52,8 @@ pub(crate) fn outlook(pod: &Value) -> PodOutlook {
             return PodOutlook::Over(cannot_start(waiting, &state["waiting"]["message"]));
         }
         let ended = &state["terminated"];
-        if !ended.is_null() && !(name == shape::PLACE && ended["exitCode"] == 0) {
+        let is_done = name == shape::PLACE && ended["exitCode"] == 0;
+        if !ended.is_null() && !is_done {
             return PodOutlook::Over(ending(pod, ended));
         }
     }
@@ -68,13 +69,18 @@ pub(crate) fn outlook(pod: &Value) -> PodOutlook {
 
 fn unscheduled(pod: &Value) -> Option<String> {
     let conditions = pod["status"]["conditions"].as_array()?;
-    let scheduled = conditions.iter().find(|one| one["type"] == "PodScheduled")?;
+    let scheduled = conditions
+        .iter()
+        .find(|one| one["type"] == "PodScheduled")?;
     (scheduled["status"] == "False").then(|| words(&scheduled["message"]))
 }
 
 fn cannot_start(reason: &str, message: &Value) -> BackendError {
     BackendError::Unavailable {
-        what: format!("the cluster cannot start the sandbox: {reason}: {}", words(message)),
+        what: format!(
+            "the cluster cannot start the sandbox: {reason}: {}",
+            words(message)
+        ),
         remedy: "name an image that its nodes can pull and that has /bin/sh \
                  (terminal.kubernetes_image, kubernetes_image_pull_secrets)"
             .to_owned(),
@@ -86,10 +92,11 @@ fn ending(pod: &Value, ended: &Value) -> BackendError {
     if ended["exitCode"] == REACHES {
         return BackendError::Unavailable {
             what: format!("a sandbox that is not sealed is no sandbox: {said}"),
-            remedy: "give the pods a runtime class without a network, or deny it by a NetworkPolicy \
+            remedy:
+                "give the pods a runtime class without a network, or deny it by a NetworkPolicy \
                      that the cluster enforces; what is left and accepted is named in \
                      terminal.kubernetes_accept_risks (docs/guides/kubernetes.md)"
-                .to_owned(),
+                    .to_owned(),
         };
     }
     let of_pod = |part: &str| words(&pod["status"][part]);
@@ -146,27 +153,41 @@ mod tests {
         let passes = pod(&waiting("ContainerCreating"), &waiting("PodInitializing"));
         assert!(matches!(outlook(&passes), PodOutlook::Starting(None)));
         let lasting = pod(&waiting("ContainerCreating"), &waiting("ImagePullBackOff"));
-        assert!(matches!(outlook(&lasting), PodOutlook::Over(error) if error.to_string().contains("why not")));
+        assert!(
+            matches!(outlook(&lasting), PodOutlook::Over(error) if error.to_string().contains("why not"))
+        );
         let nowhere = json!({"status": {"phase": "Pending", "conditions": [
             {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]}});
-        assert!(matches!(outlook(&nowhere), PodOutlook::Starting(Some(why)) if why.contains("0/3")));
+        assert!(
+            matches!(outlook(&nowhere), PodOutlook::Starting(Some(why)) if why.contains("0/3"))
+        );
     }
 
     #[test]
     fn the_end_of_the_container_that_only_waits_is_no_end() {
-        let placed = pod(&json!({"running": {}}), &json!({"terminated": {"exitCode": 0}}));
+        let placed = pod(
+            &json!({"running": {}}),
+            &json!({"terminated": {"exitCode": 0}}),
+        );
         assert!(is_placed(&placed));
         assert!(matches!(outlook(&placed), PodOutlook::Running));
-        let failed = pod(&json!({"running": {}}), &json!({"terminated": {"exitCode": 69}}));
+        let failed = pod(
+            &json!({"running": {}}),
+            &json!({"terminated": {"exitCode": 69}}),
+        );
         assert!(!is_placed(&failed) && matches!(outlook(&failed), PodOutlook::Over(_)));
     }
 
     #[test]
     fn an_eviction_is_told_in_the_clusters_words() {
-        let evicted = json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "low on disk"}});
+        let evicted =
+            json!({"status": {"phase": "Failed", "reason": "Evicted", "message": "low on disk"}});
         let PodOutlook::Over(error) = outlook(&evicted) else {
             panic!("it is over");
         };
-        assert!(error.with_causes().contains("Evicted, low on disk"), "{error:?}");
+        assert!(
+            error.with_causes().contains("Evicted, low on disk"),
+            "{error:?}"
+        );
     }
 }

@@ -74,7 +74,12 @@ pub(crate) fn check(spec: &SandboxSpec) -> Result<&str, BackendError> {
 }
 
 /// The Job, whose one pod is the sandbox. It is what the cluster itself clears away.
-pub(crate) fn job(config: &KubernetesConfig, spec: &SandboxSpec, image: &str, start: &str) -> Value {
+pub(crate) fn job(
+    config: &KubernetesConfig,
+    spec: &SandboxSpec,
+    image: &str,
+    start: &str,
+) -> Value {
     let labels = label::labels(spec);
     let annotations = label::annotations(spec, start);
     let deadline = config.options.deadline.as_secs().max(1);
@@ -221,12 +226,13 @@ fn sandbox(config: &KubernetesConfig, spec: &SandboxSpec, image: &str) -> Value 
 
 /// Waits beside the sandbox until the warden lies there, and ends.
 fn place(image: &str) -> Value {
-    let small = json!({"cpu": "100m", "memory": "64Mi", "ephemeral-storage": BIN_BYTES.to_string()});
+    let small =
+        json!({"cpu": "100m", "memory": "64Mi", "ephemeral-storage": BIN_BYTES.to_string()});
     json!({
         "name": PLACE,
         "image": image,
         // It stays a moment longer, so that the exec which placed the program can say so.
-        "command": ["/bin/sh", "-c", format!("{} sleep 1", wait())],
+        "command": ["/bin/sh", "-c", format!("{} sleep 0.2 2>/dev/null || sleep 1", wait())],
         "workingDir": BIN,
         "env": [{"name": "HOME", "value": BIN}],
         "securityContext": container_security(),
@@ -277,10 +283,18 @@ fn entry(config: &KubernetesConfig, spec: &SandboxSpec) -> String {
     for risk in &config.options.accepted {
         words += &format!(" --accept {risk}");
     }
-    if let Some(api) = config.access.address().filter(|api| !api.ip().is_loopback()) {
+    if let Some(api) = config
+        .access
+        .address()
+        .filter(|api| !api.ip().is_loopback())
+    {
         words += &format!(" --api {api}");
     }
-    for name in spec.env.keys().filter(|name| name.starts_with("KUBERNETES_")) {
+    for name in spec
+        .env
+        .keys()
+        .filter(|name| name.starts_with("KUBERNETES_"))
+    {
         words += &format!(" --keep {name}");
     }
     format!(
@@ -294,9 +308,11 @@ fn entry(config: &KubernetesConfig, spec: &SandboxSpec) -> String {
 pub(crate) fn connect() -> Vec<String> {
     let leash = LEASH.as_secs().to_string();
     let warden = format!("{BIN}/warden");
-    [&warden, "connect", "--wait", "30", "--leash", &leash, SOCKET]
-        .map(str::to_owned)
-        .to_vec()
+    [
+        &warden, "connect", "--wait", "30", "--leash", &leash, SOCKET,
+    ]
+    .map(str::to_owned)
+    .to_vec()
 }
 
 /// A user that no other pod of the node has: processes are counted for each user of a node.

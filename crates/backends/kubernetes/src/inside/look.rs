@@ -100,7 +100,9 @@ impl Surroundings {
                 continue;
             };
             found.interfaces.insert((*name).to_owned());
-            let gateway = fields.get(4).and_then(|hex| u128::from_str_radix(hex, 16).ok());
+            let gateway = fields
+                .get(4)
+                .and_then(|hex| u128::from_str_radix(hex, 16).ok());
             if let Some(gateway) = gateway.filter(|gateway| *gateway != 0) {
                 found.knock_at_node(IpAddr::from(Ipv6Addr::from(gateway)));
             }
@@ -196,7 +198,10 @@ mod tests {
     #[test]
     fn routes_of_both_families_are_seen_and_the_gateway_is_knocked_at() {
         let found = Surroundings::of(ROUTES, ROUTES6, "");
-        assert_eq!(found.interfaces.iter().collect::<Vec<_>>(), ["eth0", "eth1"]);
+        assert_eq!(
+            found.interfaces.iter().collect::<Vec<_>>(),
+            ["eth0", "eth1"]
+        );
         assert!(at(&found, NODE).contains(&"192.168.1.1:10250".to_owned()));
     }
 

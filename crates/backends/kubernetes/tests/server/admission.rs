@@ -57,19 +57,34 @@ pub(crate) fn refusal(cluster: &Cluster, namespace: &str, spec: &Value) -> Optio
         }
     }
     for volume in spec["volumes"].as_array().into_iter().flatten() {
-        let kinds = volume.as_object().unwrap().keys().filter(|key| *key != "name");
+        let kinds = volume
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| *key != "name");
         for kind in kinds.filter(|kind| !VOLUMES.contains(&kind.as_str())) {
             broken.push(format!("restricted volume types (volume uses \"{kind}\")"));
         }
     }
     let lists = ["containers", "initContainers", "ephemeralContainers"];
-    let containers = lists.iter().filter_map(|list| spec[list].as_array()).flatten();
+    let containers = lists
+        .iter()
+        .filter_map(|list| spec[list].as_array())
+        .flatten();
     for container in containers {
         let own = &container["securityContext"];
-        let either = |key: &str| if own[key].is_null() { &of_pod[key] } else { &own[key] };
+        let either = |key: &str| {
+            if own[key].is_null() {
+                &of_pod[key]
+            } else {
+                &own[key]
+            }
+        };
         let name = &container["name"];
         if own["allowPrivilegeEscalation"] != false {
-            broken.push(format!("allowPrivilegeEscalation != false (container {name})"));
+            broken.push(format!(
+                "allowPrivilegeEscalation != false (container {name})"
+            ));
         }
         if own["privileged"] == true {
             broken.push(format!("privileged (container {name})"));

@@ -18,14 +18,32 @@ use super::{Cluster, admission, controllers, exec, watch_events};
 const RESOURCES: [(&str, &str, &str, &str, bool); 10] = [
     ("v1", "namespaces", "Namespace", "ns", false),
     ("v1", "pods", "Pod", "po", true),
-    ("v1", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", true),
+    (
+        "v1",
+        "persistentvolumeclaims",
+        "PersistentVolumeClaim",
+        "pvc",
+        true,
+    ),
     ("v1", "events", "Event", "ev", true),
     ("v1", "serviceaccounts", "ServiceAccount", "sa", true),
     ("v1", "resourcequotas", "ResourceQuota", "quota", true),
     ("batch/v1", "jobs", "Job", "", true),
-    ("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", "netpol", true),
+    (
+        "networking.k8s.io/v1",
+        "networkpolicies",
+        "NetworkPolicy",
+        "netpol",
+        true,
+    ),
     ("rbac.authorization.k8s.io/v1", "roles", "Role", "", true),
-    ("rbac.authorization.k8s.io/v1", "rolebindings", "RoleBinding", "", true),
+    (
+        "rbac.authorization.k8s.io/v1",
+        "rolebindings",
+        "RoleBinding",
+        "",
+        true,
+    ),
 ];
 
 /// A request, taken apart.
@@ -42,7 +60,9 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn value(&self, name: &str) -> &str {
         let mut pairs = self.query.iter();
-        pairs.find(|(key, _)| key == name).map_or("", |(_, value)| value)
+        pairs
+            .find(|(key, _)| key == name)
+            .map_or("", |(_, value)| value)
     }
 
     /// As Go reads a flag: other clients write `1` or `True`.
@@ -50,7 +70,9 @@ impl Asked {
         ["1", "t", "true"].contains(&self.value(name).to_lowercase().as_str())
     }
 
-    fn kind(&self) -> Option<&'static (&'static str, &'static str, &'static str, &'static str, bool)> {
+    fn kind(
+        &self,
+    ) -> Option<&'static (&'static str, &'static str, &'static str, &'static str, bool)> {
         let mut known = RESOURCES.iter();
         known.find(|known| known.0 == self.group && known.1 == self.plural)
     }
@@ -65,7 +87,11 @@ pub(crate) async fn answer(cluster: Arc<Cluster>, request: Request) -> Response 
     };
     if *cluster.away.borrow() {
         // As when nobody listens: a connection that says nothing of use.
-        return failure(503, "ServiceUnavailable", "the server is currently unable to handle the request");
+        return failure(
+            503,
+            "ServiceUnavailable",
+            "the server is currently unable to handle the request",
+        );
     }
     let bearer = request.headers().get(header::AUTHORIZATION);
     let bearer = bearer.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
@@ -94,14 +120,24 @@ fn planned(status: u16) -> Response {
 async fn serve(cluster: Arc<Cluster>, request: Request) -> Response {
     let url = format!("http://server{}", request.uri());
     let url: reqwest::Url = url.parse().unwrap();
-    let parts: Vec<_> = url.path_segments().unwrap().filter(|part| !part.is_empty()).collect();
+    let parts: Vec<_> = url
+        .path_segments()
+        .unwrap()
+        .filter(|part| !part.is_empty())
+        .collect();
     let (group, rest) = match parts.as_slice() {
         ["version"] => return version(),
         ["api"] => return Json(json!({"kind": "APIVersions", "versions": ["v1"]})).into_response(),
         ["apis"] => return groups(),
         ["api", "v1", rest @ ..] => ("v1".to_owned(), rest),
         ["apis", group, version, rest @ ..] => (format!("{group}/{version}"), rest),
-        _ => return failure(404, "NotFound", "the server could not find the requested resource"),
+        _ => {
+            return failure(
+                404,
+                "NotFound",
+                "the server could not find the requested resource",
+            );
+        }
     };
     let of = |part: Option<&&str>| part.map(|part| (*part).to_owned());
     let (namespace, rest) = match rest {
@@ -130,7 +166,11 @@ async fn serve(cluster: Arc<Cluster>, request: Request) -> Response {
         return review(&cluster, body);
     }
     if asked.kind().is_none() || asked.part.is_some() {
-        return failure(404, "NotFound", "the server could not find the requested resource");
+        return failure(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        );
     }
     act(&cluster, &asked, body)
 }
@@ -152,7 +192,8 @@ fn act(cluster: &Arc<Cluster>, asked: &Asked, body: Value) -> Response {
             }
         }
         ("PUT" | "PATCH", Some(name)) => {
-            let Some(mut object) = cluster.world().get(&asked.plural, &asked.namespace, name) else {
+            let Some(mut object) = cluster.world().get(&asked.plural, &asked.namespace, name)
+            else {
                 return not_found(asked, name);
             };
             let sent = &body["metadata"]["resourceVersion"];
@@ -162,7 +203,11 @@ fn act(cluster: &Arc<Cluster>, asked: &Asked, body: Value) -> Response {
             merge(&mut object, &body);
             Json(cluster.put(&asked.plural, &asked.namespace, object)).into_response()
         }
-        _ => failure(405, "MethodNotAllowed", "the server does not allow this method"),
+        _ => failure(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method",
+        ),
     }
 }
 
@@ -185,19 +230,36 @@ fn create(cluster: &Arc<Cluster>, asked: &Asked, mut body: Value) -> Response {
     body["apiVersion"] = (*group).into();
     body["kind"] = (*kind).into();
     if body["metadata"]["name"].is_null() {
-        let prefix = body["metadata"]["generateName"].as_str().unwrap_or_default().to_owned();
+        let prefix = body["metadata"]["generateName"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         body["metadata"]["name"] = format!("{prefix}{}", controllers::suffix()).into();
     }
-    let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let name = body["metadata"]["name"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     if asked.plural == "pods" {
         admission::mutate(cluster, &mut body);
         if let Some(why) = admission::refusal(cluster, &asked.namespace, &body["spec"]) {
-            return failure(403, "Forbidden", &format!("pods \"{name}\" is forbidden: {why}"));
+            return failure(
+                403,
+                "Forbidden",
+                &format!("pods \"{name}\" is forbidden: {why}"),
+            );
         }
     }
-    if cluster.world().get(plural, &asked.namespace, &name).is_some() {
+    if cluster
+        .world()
+        .get(plural, &asked.namespace, &name)
+        .is_some()
+    {
         let why = format!("{plural} \"{name}\" already exists");
         return failure(409, "AlreadyExists", &why);
+    }
+    if asked.plural == "pods" {
+        body["status"] = json!({"phase": "Pending"});
     }
     let made = cluster.put(plural, &asked.namespace, body);
     controllers::created(cluster, plural, &made);
@@ -207,7 +269,11 @@ fn create(cluster: &Arc<Cluster>, asked: &Asked, mut body: Value) -> Response {
 fn delete(cluster: &Arc<Cluster>, asked: &Asked, object: &Value, options: &Value) -> Response {
     let wanted = &options["preconditions"]["uid"];
     if !wanted.is_null() && *wanted != object["metadata"]["uid"] {
-        return failure(409, "Conflict", "the UID in the precondition does not match");
+        return failure(
+            409,
+            "Conflict",
+            "the UID in the precondition does not match",
+        );
     }
     controllers::delete(cluster, &asked.plural, object);
     Json(object.clone()).into_response()
@@ -220,7 +286,11 @@ fn list(cluster: &Cluster, asked: &Asked) -> Response {
     let version = world.version();
     drop(world);
     objects.retain(|object| {
-        is_selected(object, asked.value("labelSelector"), asked.value("fieldSelector"))
+        is_selected(
+            object,
+            asked.value("labelSelector"),
+            asked.value("fieldSelector"),
+        )
     });
     let habits = cluster.habits();
     let begun: usize = asked.value("continue").parse().unwrap_or(0);
@@ -229,9 +299,17 @@ fn list(cluster: &Cluster, asked: &Asked) -> Response {
         cluster.habits().lists_expire = false;
         return failure(410, "Expired", "The provided continue parameter is too old");
     }
-    let most = asked.value("limit").parse().unwrap_or(usize::MAX).min(habits.page);
+    let most = asked
+        .value("limit")
+        .parse()
+        .unwrap_or(usize::MAX)
+        .min(habits.page);
     let end = begun.saturating_add(most).min(objects.len());
-    let next = if end < objects.len() { end.to_string() } else { String::new() };
+    let next = if end < objects.len() {
+        end.to_string()
+    } else {
+        String::new()
+    };
     let page = objects.get(begun..end).unwrap_or_default();
     let meta = json!({"resourceVersion": version.to_string(), "continue": next});
     Json(json!({
@@ -248,10 +326,17 @@ fn denied(cluster: &Cluster, asked: &Asked) -> Option<Response> {
         ("DELETE", _) => "delete",
         _ => "update",
     };
-    let part = asked.part.as_ref().map(|part| format!("/{part}")).unwrap_or_default();
+    let part = asked
+        .part
+        .as_ref()
+        .map(|part| format!("/{part}"))
+        .unwrap_or_default();
     let right = format!("{verb} {}{part}", asked.plural);
     cluster.habits().denied.contains(&right).then(|| {
-        let why = format!("User \"tester\" cannot {right} in the namespace \"{}\"", asked.namespace);
+        let why = format!(
+            "User \"tester\" cannot {right} in the namespace \"{}\"",
+            asked.namespace
+        );
         failure(403, "Forbidden", &why)
     })
 }
@@ -270,7 +355,11 @@ fn review(cluster: &Cluster, mut body: Value) -> Response {
 }
 
 fn not_found(asked: &Asked, name: &str) -> Response {
-    failure(404, "NotFound", &format!("{} \"{name}\" not found", asked.plural))
+    failure(
+        404,
+        "NotFound",
+        &format!("{} \"{name}\" not found", asked.plural),
+    )
 }
 
 pub(crate) fn failure(code: u16, reason: &str, message: &str) -> Response {
@@ -294,9 +383,12 @@ fn groups() -> Response {
     for (group, ..) in RESOURCES.iter().filter(|known| known.0.contains('/')) {
         let (name, version) = group.split_once('/').unwrap();
         let version = json!({"groupVersion": group, "version": version});
-        groups.insert(name, json!({
-            "name": name, "versions": [version], "preferredVersion": version,
-        }));
+        groups.insert(
+            name,
+            json!({
+                "name": name, "versions": [version], "preferredVersion": version,
+            }),
+        );
     }
     let groups: Vec<_> = groups.into_values().collect();
     Json(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})).into_response()
@@ -306,8 +398,13 @@ fn resources(group: &str) -> Response {
     let of_group = RESOURCES.iter().filter(|known| known.0 == group);
     let list: Vec<_> = of_group
         .map(|(_, plural, kind, short, namespaced)| {
-            let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
-            let short: Vec<_> = Some(short).filter(|short| !short.is_empty()).into_iter().collect();
+            let verbs = [
+                "create", "delete", "get", "list", "patch", "update", "watch",
+            ];
+            let short: Vec<_> = Some(short)
+                .filter(|short| !short.is_empty())
+                .into_iter()
+                .collect();
             json!({
                 "name": plural, "singularName": kind.to_lowercase(), "namespaced": namespaced,
                 "kind": kind, "verbs": verbs, "shortNames": short,

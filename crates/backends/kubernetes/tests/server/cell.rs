@@ -46,9 +46,10 @@ root=$1; up=$2; user=$3; workdir=$4; network=$5; shift 5
 for name in bin sbin lib lib32 lib64; do
   [ ! -L /$name ] || ln -sfn usr/$name $root/$name
 done
-for name in passwd group hosts nsswitch.conf ld.so.cache alternatives; do
-  [ ! -e /etc/$name ] || [ -e $root/etc/$name ] || cp -RP --preserve=mode /etc/$name $root/etc/
+for name in passwd group hosts nsswitch.conf ld.so.cache; do
+  [ ! -e /etc/$name ] || { : > $root/etc/$name; mount --bind /etc/$name $root/etc/$name; }
 done
+[ ! -e /etc/alternatives ] || { mkdir -p $root/etc/alternatives; mount --bind /etc/alternatives $root/etc/alternatives; }
 echo 'nameserver 127.0.0.1' > $root/etc/resolv.conf
 mount --rbind /usr $root/usr
 mount -o remount,bind,ro $root/usr
@@ -220,7 +221,9 @@ async fn wait(
     let status = child.wait().await.unwrap();
     // Its last words are there before its end is.
     let _ = tokio::time::timeout(Duration::from_secs(1), hearing).await;
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    let code = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     tell.send_replace(Some(code));
 }
 

@@ -16,7 +16,12 @@ pub(crate) fn suffix() -> String {
 }
 
 pub(crate) fn names(object: &Value) -> (String, String, String) {
-    let of = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+    let of = |key: &str| {
+        object["metadata"][key]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
     (of("namespace"), of("name"), of("uid"))
 }
 
@@ -50,8 +55,13 @@ pub(crate) fn delete(cluster: &Arc<Cluster>, plural: &str, object: &Value) {
         }
         "persistentvolumeclaims" => {
             let used = cluster.world().all("pods", &namespace).iter().any(|pod| {
-                let volumes = pod["spec"]["volumes"].as_array().cloned().unwrap_or_default();
-                volumes.iter().any(|one| one["persistentVolumeClaim"]["claimName"] == *name)
+                let volumes = pod["spec"]["volumes"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default();
+                volumes
+                    .iter()
+                    .any(|one| one["persistentVolumeClaim"]["claimName"] == *name)
             });
             cluster.change(plural, at, |claim| {
                 claim["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
@@ -140,6 +150,7 @@ fn make_pod(cluster: &Arc<Cluster>, job: &Value) {
         cluster.put("events", &namespace, event);
         return;
     }
+    pod["status"] = json!({"phase": "Pending"});
     let made = cluster.put("pods", &namespace, pod);
     created(cluster, "pods", &made);
 }

@@ -32,10 +32,18 @@ pub(crate) fn upgrade(cluster: &Arc<Cluster>, asked: &Asked, mut request: Reques
         return failure(404, "NotFound", &format!("pods \"{name}\" not found"));
     };
     if pod["spec"]["nodeName"].is_null() {
-        return failure(400, "BadRequest", &format!("pod {name} does not have a host assigned"));
+        return failure(
+            400,
+            "BadRequest",
+            &format!("pod {name} does not have a host assigned"),
+        );
     }
     let Some(protocol) = protocol(cluster, request.headers()) else {
-        return failure(400, "BadRequest", "you must specify a protocol that is known");
+        return failure(
+            400,
+            "BadRequest",
+            "you must specify a protocol that is known",
+        );
     };
     let key = request.headers().get(header::SEC_WEBSOCKET_KEY).unwrap();
     let accept = derive_accept_key(key.as_bytes());
@@ -47,8 +55,14 @@ pub(crate) fn upgrade(cluster: &Arc<Cluster>, asked: &Asked, mut request: Reques
     let cluster = Arc::clone(cluster);
     tokio::spawn(async move {
         let Ok(stream) = upgrade.await else { return };
-        let socket = WebSocketStream::from_raw_socket(TokioIo::new(stream), Role::Server, None).await;
-        let cell = cluster.cells.lock().unwrap().get(&(uid, container.clone())).cloned();
+        let socket =
+            WebSocketStream::from_raw_socket(TokioIo::new(stream), Role::Server, None).await;
+        let cell = cluster
+            .cells
+            .lock()
+            .unwrap()
+            .get(&(uid, container.clone()))
+            .cloned();
         carry(&cluster, socket, cell, &container, &words).await;
     });
     Response::builder()

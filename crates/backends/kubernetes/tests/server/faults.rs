@@ -19,16 +19,26 @@ pub(crate) enum Moment {
 impl Fault {
     pub(crate) fn before(request: &'static str, status: u16) -> Self {
         let moment = Moment::Before;
-        Self { request, status, moment }
+        Self {
+            request,
+            status,
+            moment,
+        }
     }
 
     pub(crate) fn after(request: &'static str, status: u16) -> Self {
         let moment = Moment::After;
-        Self { request, status, moment }
+        Self {
+            request,
+            status,
+            moment,
+        }
     }
 }
 
 pub(crate) fn take(faults: &mut Vec<Fault>, request: &str) -> Option<Fault> {
-    let at = faults.iter().position(|fault| request.starts_with(fault.request))?;
+    let at = faults
+        .iter()
+        .position(|fault| request.starts_with(fault.request))?;
     Some(faults.remove(at))
 }

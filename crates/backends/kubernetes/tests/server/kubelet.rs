@@ -26,7 +26,9 @@ struct PodEnd {
 pub(crate) async fn run(cluster: Arc<Cluster>, pod: Value) {
     let (namespace, name, uid) = names(&pod);
     let say = |status: Value| {
-        cluster.change("pods", (&namespace, &name, &uid), |pod| pod["status"] = status);
+        cluster.change("pods", (&namespace, &name, &uid), |pod| {
+            pod["status"] = status
+        });
     };
     while cluster.habits().full {
         say(json!({"phase": "Pending", "conditions": [{
@@ -43,7 +45,8 @@ pub(crate) async fn run(cluster: Arc<Cluster>, pod: Value) {
         pod["status"] = json!({"phase": "Pending"});
     });
     if pod["spec"]["containers"][0]["image"] == NO_IMAGE {
-        let waiting = json!({"waiting": {"reason": "ImagePullBackOff", "message": "manifest unknown"}});
+        let waiting =
+            json!({"waiting": {"reason": "ImagePullBackOff", "message": "manifest unknown"}});
         let of = |name: &str| json!({"name": name, "state": waiting});
         say(json!({"phase": "Pending", "containerStatuses": [of("sandbox"), of("place")]}));
         while !is_leaving(&cluster, &pod) {
@@ -81,32 +84,56 @@ pub(crate) async fn run(cluster: Arc<Cluster>, pod: Value) {
 async fn tend(cluster: &Cluster, pod: &Value, cells: &BTreeMap<String, Arc<Cell>>) -> PodEnd {
     let (namespace, name, uid) = names(pod);
     let begun = Instant::now();
-    let deadline = pod["spec"]["activeDeadlineSeconds"].as_u64().unwrap_or(u64::MAX);
+    let deadline = pod["spec"]["activeDeadlineSeconds"]
+        .as_u64()
+        .unwrap_or(u64::MAX);
     let mut said = Value::Null;
     loop {
         if is_leaving(cluster, pod) {
-            let grace = pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap_or(30);
+            let grace = pod["spec"]["terminationGracePeriodSeconds"]
+                .as_u64()
+                .unwrap_or(30);
             end_politely(cells, Duration::from_secs(grace)).await;
-            return PodEnd { phase: "Failed", reason: None };
+            return PodEnd {
+                phase: "Failed",
+                reason: None,
+            };
         }
         if begun.elapsed().as_secs() >= deadline {
-            let why = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
-            return PodEnd { phase: "Failed", reason: Some(why) };
+            let why = (
+                "DeadlineExceeded",
+                "Pod was active on the node longer than the specified deadline",
+            );
+            return PodEnd {
+                phase: "Failed",
+                reason: Some(why),
+            };
         }
         if cells.values().all(|cell| cell.exit().is_some()) {
             let good = cells.values().all(|cell| cell.exit() == Some(0));
             let phase = if good { "Succeeded" } else { "Failed" };
-            return PodEnd { phase, reason: None };
+            return PodEnd {
+                phase,
+                reason: None,
+            };
         }
         let evicted = cluster.world().get("pods", &namespace, &name);
         if evicted.is_some_and(|pod| pod["metadata"]["annotations"]["test-evict"] == "yes") {
-            let why = ("Evicted", "The node was low on resource: ephemeral-storage.");
-            return PodEnd { phase: "Failed", reason: Some(why) };
+            let why = (
+                "Evicted",
+                "The node was low on resource: ephemeral-storage.",
+            );
+            return PodEnd {
+                phase: "Failed",
+                reason: Some(why),
+            };
         }
         if begun.elapsed() > STATUS_LAG {
             let now = status(cells, "Running");
             if now != said {
-                cluster.change("pods", (&namespace, &name, &uid), |pod| pod["status"] = now.clone());
+                cluster.change("pods", (&namespace, &name, &uid), |pod| {
+                    pod["status"] = now.clone()
+                });
                 said = now;
             }
         }
@@ -130,7 +157,11 @@ fn status(cells: &BTreeMap<String, Arc<Cell>>, phase: &str) -> Value {
         .map(|(name, cell)| match cell.exit() {
             None => json!({"name": name, "ready": true, "state": {"running": {}}}),
             Some(code) => {
-                let message = if code == 0 { String::new() } else { cell.last_words() };
+                let message = if code == 0 {
+                    String::new()
+                } else {
+                    cell.last_words()
+                };
                 let reason = if code == 0 { "Completed" } else { "Error" };
                 let ended = json!({"exitCode": code, "reason": reason, "message": message});
                 json!({"name": name, "ready": false, "state": {"terminated": ended}})
@@ -150,14 +181,20 @@ fn is_leaving(cluster: &Cluster, pod: &Value) -> bool {
 
 fn forget(cluster: &Cluster, pod: &Value) {
     let (namespace, name, uid) = names(pod);
-    cluster.cells.lock().unwrap().retain(|(of, _), _| *of != uid);
+    cluster
+        .cells
+        .lock()
+        .unwrap()
+        .retain(|(of, _), _| *of != uid);
     let _ = fs::remove_dir_all(cluster.path("pods", &uid));
     cluster.remove("pods", &namespace, &name);
     // A claim that waited for this pod goes now.
     for claim in cluster.world().all("persistentvolumeclaims", &namespace) {
         if !claim["metadata"]["deletionTimestamp"].is_null() {
             let (_, name, uid) = names(&claim);
-            let version = cluster.world().remove("persistentvolumeclaims", &namespace, &name);
+            let version = cluster
+                .world()
+                .remove("persistentvolumeclaims", &namespace, &name);
             cluster.newest.send_replace(version);
             let _ = fs::remove_dir_all(cluster.path("claims", &uid));
         }
@@ -168,11 +205,15 @@ fn order(cluster: &Cluster, pod: &Value, container: &Value) -> Order {
     let (namespace, _, uid) = names(pod);
     let name = container["name"].as_str().unwrap();
     let base = cluster.path("pods", &uid);
-    let user = pod["spec"]["securityContext"]["runAsUser"].as_u64().unwrap();
+    let user = pod["spec"]["securityContext"]["runAsUser"]
+        .as_u64()
+        .unwrap();
     let user = u32::try_from(user).unwrap();
     let texts = |list: &Value| -> Vec<String> {
         let items = list.as_array().into_iter().flatten();
-        items.map(|item| item.as_str().unwrap().to_owned()).collect()
+        items
+            .map(|item| item.as_str().unwrap().to_owned())
+            .collect()
     };
     let mounts = container["volumeMounts"].as_array().into_iter().flatten();
     let mounts = mounts.map(|mount| VolumeMount {
@@ -182,7 +223,10 @@ fn order(cluster: &Cluster, pod: &Value, container: &Value) -> Order {
     });
     // As every cluster has it, whatever the pod asks for.
     let mut env: BTreeMap<_, _> = [
-        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+        (
+            "PATH",
+            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        ),
         ("KUBERNETES_SERVICE_HOST", "10.96.0.1"),
         ("KUBERNETES_SERVICE_PORT", "443"),
         ("KUBERNETES_PORT_443_TCP_ADDR", "10.96.0.1"),
@@ -190,7 +234,10 @@ fn order(cluster: &Cluster, pod: &Value, container: &Value) -> Order {
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
     for entry in container["env"].as_array().into_iter().flatten() {
-        let value = entry["value"].as_str().unwrap_or_default().replace("$$", "$");
+        let value = entry["value"]
+            .as_str()
+            .unwrap_or_default()
+            .replace("$$", "$");
         env.insert(entry["name"].as_str().unwrap().to_owned(), value);
     }
     Order {
@@ -213,7 +260,10 @@ fn volume(
     user: u32,
 ) -> PathBuf {
     let volumes = pod["spec"]["volumes"].as_array().unwrap();
-    let volume = volumes.iter().find(|volume| volume["name"] == *name).unwrap();
+    let volume = volumes
+        .iter()
+        .find(|volume| volume["name"] == *name)
+        .unwrap();
     let place = match volume["persistentVolumeClaim"]["claimName"].as_str() {
         Some(claim) => {
             let claims = "persistentvolumeclaims";

@@ -91,7 +91,11 @@ impl Watching {
     fn fresh(&mut self) -> Vec<u8> {
         let world = self.cluster.world();
         let mut text = Vec::new();
-        for event in world.events.iter().filter(|event| event.version > self.seen) {
+        for event in world
+            .events
+            .iter()
+            .filter(|event| event.version > self.seen)
+        {
             let here = event.plural == self.plural
                 && (self.namespace.is_empty() || event.namespace == self.namespace);
             if here && is_selected(&event.object, &self.labels, &self.fields) {
