@@ -15,7 +15,8 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 
 use super::Cluster;
 use super::answer::{Asked, failure};
@@ -24,6 +25,7 @@ use super::cell::Cell;
 type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 
 const CLOSE: u8 = 255;
+const STDOUT: u8 = 1;
 const STATUS: u8 = 3;
 
 pub(crate) fn upgrade(cluster: &Arc<Cluster>, asked: &Asked, mut request: Request) -> Response {
@@ -95,10 +97,8 @@ async fn carry(
     container: &str,
     words: &[String],
 ) {
-    // As the real one: the streams are there before anything is in them.
-    for channel in 0..=2 {
-        let _ = socket.send(Message::Binary(vec![channel].into())).await;
-    }
+    // As the real one: an empty message says that the streams are there.
+    let _ = socket.send(Message::Binary(vec![STDOUT].into())).await;
     let running = cell.filter(|cell| cell.exit().is_none());
     let child = running.and_then(|cell| cell.exec(words).ok());
     let Some(child) = child else {
@@ -195,5 +195,10 @@ async fn end(socket: &mut Socket, status: &Value) {
     let mut bytes = vec![STATUS];
     bytes.extend_from_slice(status.to_string().as_bytes());
     let _ = socket.send(Message::Binary(bytes.into())).await;
-    let _ = socket.close(None).await;
+    // Anything but a normal closure is an error to other people's clients.
+    let closure = CloseFrame {
+        code: CloseCode::Normal,
+        reason: "".into(),
+    };
+    let _ = socket.close(Some(closure)).await;
 }

@@ -27,7 +27,7 @@ pub(crate) async fn run(cluster: Arc<Cluster>, pod: Value) {
     let (namespace, name, uid) = names(&pod);
     let say = |status: Value| {
         cluster.change("pods", (&namespace, &name, &uid), |pod| {
-            pod["status"] = status
+            pod["status"] = status;
         });
     };
     while cluster.habits().full {
@@ -132,7 +132,7 @@ async fn tend(cluster: &Cluster, pod: &Value, cells: &BTreeMap<String, Arc<Cell>
             let now = status(cells, "Running");
             if now != said {
                 cluster.change("pods", (&namespace, &name, &uid), |pod| {
-                    pod["status"] = now.clone()
+                    pod["status"] = now.clone();
                 });
                 said = now;
             }
@@ -154,18 +154,21 @@ async fn end_politely(cells: &BTreeMap<String, Arc<Cell>>, grace: Duration) {
 fn status(cells: &BTreeMap<String, Arc<Cell>>, phase: &str) -> Value {
     let statuses: Vec<_> = cells
         .iter()
-        .map(|(name, cell)| match cell.exit() {
-            None => json!({"name": name, "ready": true, "state": {"running": {}}}),
-            Some(code) => {
-                let message = if code == 0 {
-                    String::new()
-                } else {
-                    cell.last_words()
-                };
-                let reason = if code == 0 { "Completed" } else { "Error" };
-                let ended = json!({"exitCode": code, "reason": reason, "message": message});
-                json!({"name": name, "ready": false, "state": {"terminated": ended}})
-            }
+        .map(|(name, cell)| {
+            let state = match cell.exit() {
+                None => json!({"running": {}}),
+                Some(0) => json!({"terminated": {"exitCode": 0, "reason": "Completed"}}),
+                Some(code) => {
+                    let message = cell.last_words();
+                    json!({"terminated": {"exitCode": code, "reason": "Error", "message": message}})
+                }
+            };
+            let runs = cell.exit().is_none();
+            // Other people's clients want all that has to be there.
+            json!({
+                "name": name, "ready": runs, "started": runs, "state": state, "restartCount": 0,
+                "image": "debian:12", "imageID": "", "lastState": {},
+            })
         })
         .collect();
     json!({"phase": phase, "containerStatuses": statuses, "podIP": "10.0.0.7"})
