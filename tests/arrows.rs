@@ -60,10 +60,18 @@ const NEIGHBOURS: [(&str, &str, &str); 4] = [
 /// Crates outside the layers, and all of ours that each may depend on.
 const APART: [(&str, &[&str]); 4] = [
     // The static program: the warden, the search, the attack, the native cage and the far sides of
-    // ssh and Daytona in one file.
+    // ssh, Daytona and Kubernetes in one file.
     (
         "inside",
-        &["daytona", "warden", "native", "search", "attack", "ssh"],
+        &[
+            "daytona",
+            "kubernetes",
+            "warden",
+            "native",
+            "search",
+            "attack",
+            "ssh",
+        ],
     ),
     // Stands in for the world in tests of everything up to the gateway.
     (
@@ -303,6 +311,7 @@ fn backends_named_elsewhere(workspace: &Workspace) -> Vec<String> {
         "ssh",
         "modal",
         "daytona",
+        "kubernetes",
         "singularity",
     ];
     let is_backend = |name: &str| {

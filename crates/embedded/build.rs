@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages the program is made of; a change in one builds it again.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "inside",
     "attack",
     "search",
@@ -16,6 +16,7 @@ const SOURCES: [&str; 10] = [
     "types",
     "backends/daytona/src/frame.rs",
     "backends/daytona/src/inside.rs",
+    "backends/kubernetes/src/inside",
     "backends/native",
     "backends/ssh/src",
     "../Cargo.lock",

@@ -34,6 +34,7 @@ pub(crate) enum NeedGroup {
     Synapse,
     Browser,
     Prometheus,
+    Kubectl,
     Postgres,
     Vm,
 }
@@ -47,10 +48,10 @@ pub(crate) enum PackageWeight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [MachineNeed; 25] = {
+const NEEDS: [MachineNeed; 26] = {
     use NeedGroup::{
-        Base, Browser, Docker, Node, Podman, Postgres, Prometheus, Python, Singularity, Squid, Ssh,
-        Synapse, Vm,
+        Base, Browser, Docker, Kubectl, Node, Podman, Postgres, Prometheus, Python, Singularity,
+        Squid, Ssh, Synapse, Vm,
     };
     use PackageWeight::{Heavy, Light};
     const fn need(
@@ -157,6 +158,13 @@ const NEEDS: [MachineNeed; 25] = {
             "the dashboard in a browser",
         ),
         need(
+            Kubectl,
+            "kubernetes-client",
+            "kubectl",
+            Light,
+            "the cluster that the kubernetes backend is tested against",
+        ),
+        need(
             Prometheus,
             "prometheus",
             "promtool",
@@ -250,7 +258,7 @@ pub(crate) fn provide(parts: &[NeedGroup], may_install: bool) -> Vec<LackingNeed
 }
 
 impl NeedGroup {
-    const NAMED: [(Self, &'static str); 13] = [
+    const NAMED: [(Self, &'static str); 14] = [
         (Self::Base, "base"),
         (Self::Docker, "docker"),
         (Self::Podman, "podman"),
@@ -262,6 +270,7 @@ impl NeedGroup {
         (Self::Synapse, "synapse"),
         (Self::Browser, "browser"),
         (Self::Prometheus, "prometheus"),
+        (Self::Kubectl, "kubectl"),
         (Self::Postgres, "postgres"),
         (Self::Vm, "vm"),
     ];

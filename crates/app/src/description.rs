@@ -18,6 +18,8 @@ pub fn description(kind: BackendKind) -> BackendDescription {
         BackendKind::Ssh => SshBackend::DESCRIPTION,
         BackendKind::Modal => ModalBackend::DESCRIPTION,
         BackendKind::Daytona => DaytonaBackend::DESCRIPTION,
+        // Also said by a build without it, so that a ledger that names it can be read.
+        BackendKind::Kubernetes => BackendDescription::sealed(kind),
         BackendKind::Local => LocalBackend::DESCRIPTION,
     }
 }

@@ -46,6 +46,7 @@ fn program_backend(backend: BackendKind) -> ProgramBackend {
         )),
         BackendKind::Modal => far("machines of Modal"),
         BackendKind::Daytona => far("machines of Daytona"),
+        BackendKind::Kubernetes => far("nodes of a cluster"),
         BackendKind::Local | BackendKind::Ssh => far("another machine"),
     }
 }

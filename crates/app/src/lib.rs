@@ -23,6 +23,8 @@ mod installation;
 mod installed_agents;
 mod keyboard;
 mod kit;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 mod mcp_servers;
 mod memory;
 mod modal;
@@ -77,6 +79,8 @@ pub use description::{boundary, description};
 pub use egress::{gate, gate_for, journal, rule_book, rules_text};
 pub use failure::AppFailure;
 pub use gateway::gateway;
+#[cfg(feature = "kubernetes")]
+pub use hermetic_kubernetes::{ManifestOptions, manifest as kubernetes_manifest};
 pub use hermetic_native::PendingHeadStart;
 pub use installation::{installation, known_installation};
 pub use installed_agents::{agent_folder, agent_programs};
@@ -162,7 +166,19 @@ fn timed_backend(
         BackendKind::Ssh => ssh::ssh(config, installation),
         BackendKind::Singularity => singularity::singularity(config, installation, caller),
         BackendKind::Modal => modal::modal(config, installation, caller, clock),
+        #[cfg(feature = "kubernetes")]
+        BackendKind::Kubernetes => kubernetes::kubernetes(config, installation, caller),
+        #[cfg(not(feature = "kubernetes"))]
+        BackendKind::Kubernetes => Err(without_kubernetes()),
     }
+}
+
+#[cfg(not(feature = "kubernetes"))]
+fn without_kubernetes() -> AppFailure {
+    AppFailure::new(
+        "this program was built without the kubernetes backend",
+        "use one that has it: cargo build --features kubernetes",
+    )
 }
 
 /// Begins to open the native backend of a home whose configuration is not read yet, for one who will create a

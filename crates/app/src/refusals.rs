@@ -70,6 +70,10 @@ fn backend(config: &Config, kind: BackendKind) -> Result<(), AppFailure> {
         BackendKind::Docker => docker::check(config),
         BackendKind::Modal => modal::check(config),
         BackendKind::Daytona => daytona::key(config).map(drop),
+        #[cfg(feature = "kubernetes")]
+        BackendKind::Kubernetes => super::kubernetes::check(config),
+        #[cfg(not(feature = "kubernetes"))]
+        BackendKind::Kubernetes => Err(super::without_kubernetes()),
         // Where the host is missing, the choice of the backend was refused already.
         BackendKind::Ssh | BackendKind::Singularity | BackendKind::Local => Ok(()),
     }

@@ -83,7 +83,7 @@ async fn can_go_on(
                 "{left} sandboxes of this installation are at {} (machine and home), where this gateway cannot reach them",
                 state.host
             ),
-            "start it there, or have sandboxes on a backend that every machine reaches (ssh, modal, daytona); \
+            "start it there, or have sandboxes on a backend that every machine reaches (ssh, modal, daytona, kubernetes); \
              `hermetic sandbox destroy` there removes what is there",
         )),
     }

@@ -136,6 +136,7 @@ pub fn terminal_image(config: &Config, backend: BackendKind) -> Option<String> {
             .or_else(|| Some(format!("docker://{}", terminal.docker.image))),
         BackendKind::Modal => terminal.modal_image.clone(),
         BackendKind::Daytona => terminal.daytona_image.clone(),
+        BackendKind::Kubernetes => terminal.kubernetes_image.clone(),
         BackendKind::Native | BackendKind::Ssh | BackendKind::Local => return None,
     };
     own.or_else(|| Some(terminal.docker.image.clone()))

@@ -283,6 +283,7 @@ const BACKENDS: ValueShape = ValueShape::OneOf(&[
     "ssh",
     "modal",
     "daytona",
+    "kubernetes",
     "local",
 ]);
 

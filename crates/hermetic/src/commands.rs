@@ -16,6 +16,8 @@ mod doctor;
 mod egress;
 mod exec;
 mod gateway;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 mod man;
 #[cfg(feature = "matrix")]
 mod matrix;
@@ -63,6 +65,9 @@ pub(crate) enum TopCommand {
     Agents(agents::AgentsArgs),
     /// Check whether this machine can run sandboxes, and how well they are sealed
     Doctor(doctor::DoctorArgs),
+    /// Print what a Kubernetes cluster is given before the first sandbox
+    #[cfg(feature = "kubernetes")]
+    Kubernetes(kubernetes::KubernetesArgs),
     /// Show the device by which people know this bot in encrypted rooms of Matrix
     #[cfg(feature = "matrix")]
     Matrix(matrix::MatrixArgs),
@@ -135,6 +140,8 @@ pub(crate) fn run(cli: &CommandLine) -> Result<ExitReason, CommandFailure> {
         TopCommand::Models(args) => models::run(cli, args),
         TopCommand::Agents(args) => agents::run(cli, args),
         TopCommand::Doctor(args) => doctor::run(cli, args),
+        #[cfg(feature = "kubernetes")]
+        TopCommand::Kubernetes(args) => kubernetes::run(cli, args),
         #[cfg(feature = "matrix")]
         TopCommand::Matrix(args) => matrix::run(cli, args),
         TopCommand::Mcp(args) => mcp::run(cli, args),

@@ -4,8 +4,9 @@
 //! around itself and then becomes its warden, `sealed serve` is a warden in somebody else's container
 //! that allows the same system calls as a cage, `search` looks through files for one, `attack` tries
 //! to get out, `remote` looks after the wardens of a host that is reached by ssh, `terminal` is a
-//! bridge for who has nothing but a terminal. They share a program so that one file is embedded,
-//! placed and measured, and so that a native sandbox starts with one small exec.
+//! bridge for who has nothing but a terminal, `pod` looks around in a pod and becomes its warden. They
+//! share a program so that one file is embedded, placed and measured, and so that a native sandbox
+//! starts with one small exec.
 
 #![forbid(unsafe_code)]
 
@@ -41,6 +42,7 @@ fn play(mut words: impl Iterator<Item = OsString>) -> ExitCode {
         Some(hermetic_attack::ROLE) => hermetic_attack::main(words, hermetic_native::cage::knock),
         Some("remote") => hermetic_ssh::remote::main(words),
         Some("terminal") => hermetic_daytona::inside::main(words),
+        Some("pod") => hermetic_kubernetes::inside::main(words),
         Some("cage") => hermetic_native::cage::main(words),
         _ => ExitCode::from(USAGE),
     }

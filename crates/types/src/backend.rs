@@ -15,6 +15,7 @@ pub enum BackendKind {
     Ssh,
     Modal,
     Daytona,
+    Kubernetes,
     Local,
 }
 
@@ -42,13 +43,14 @@ pub struct UnknownBackend {
 }
 
 impl BackendKind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Native,
         Self::Docker,
         Self::Singularity,
         Self::Ssh,
         Self::Modal,
         Self::Daytona,
+        Self::Kubernetes,
         Self::Local,
     ];
 
@@ -60,11 +62,12 @@ impl BackendKind {
             Self::Ssh => "ssh",
             Self::Modal => "modal",
             Self::Daytona => "daytona",
+            Self::Kubernetes => "kubernetes",
             Self::Local => "local",
         }
     }
 
-    pub fn names() -> [&'static str; 7] {
+    pub fn names() -> [&'static str; 8] {
         Self::ALL.map(Self::name)
     }
 }

@@ -13,6 +13,7 @@ pub(super) fn keys() -> Vec<SchemaKey> {
     let mut keys = common();
     keys.extend(docker());
     keys.extend(elsewhere());
+    keys.extend(kubernetes());
     keys.extend(native());
     keys
 }
@@ -356,6 +357,96 @@ fn elsewhere() -> Vec<SchemaKey> {
             "keep one shell for each conversation (local)",
         )
         .mirrored_by("TERMINAL_LOCAL_PERSISTENT"),
+    ]
+}
+
+fn kubernetes() -> Vec<SchemaKey> {
+    let text = |path, what| key(path, ValueShape::Text, "", what);
+    vec![
+        text(
+            "terminal.kubernetes_image",
+            "image of a pod; docker_image if not written",
+        ),
+        text(
+            "terminal.kubernetes_kubeconfig",
+            "kubeconfig file; else KUBECONFIG, the cluster this runs in, or ~/.kube/config",
+        ),
+        text(
+            "terminal.kubernetes_context",
+            "context of the kubeconfig; its current one if not written",
+        ),
+        text(
+            "terminal.kubernetes_namespace",
+            "namespace of sandboxes; the context's own if not written",
+        ),
+        text(
+            "terminal.kubernetes_runtime_class",
+            "runtime class of pods, as gVisor's or Kata's",
+        ),
+        key(
+            "terminal.kubernetes_node_selector",
+            TEXTS,
+            "[]",
+            "labels of nodes that sandboxes run on, each `name=value`",
+        ),
+        key(
+            "terminal.kubernetes_tolerations",
+            TEXTS,
+            "[]",
+            "taints that pods tolerate, as `name=value:NoSchedule`",
+        ),
+        key(
+            "terminal.kubernetes_image_pull_secrets",
+            TEXTS,
+            "[]",
+            "secrets of the namespace by which nodes pull the image",
+        ),
+        text(
+            "terminal.kubernetes_request_cpu",
+            "CPU that a node keeps free for a sandbox; 100m if not written",
+        ),
+        text(
+            "terminal.kubernetes_request_memory",
+            "memory that a node keeps free for a sandbox; 256 MiB if not written",
+        ),
+        text(
+            "terminal.kubernetes_ephemeral_storage",
+            "disk that a node keeps free for a sandbox; 64 MiB if not written",
+        ),
+        text(
+            "terminal.kubernetes_storage_class",
+            "storage class of kept files; the cluster's default if not written",
+        ),
+        key(
+            "terminal.kubernetes_volume_size",
+            ValueShape::Text,
+            "5Gi",
+            "size of the volume that keeps a sandbox's files",
+        ),
+        key(
+            "terminal.kubernetes_deadline",
+            seconds(YEAR),
+            "86400",
+            "seconds after which a pod ends however much it is used",
+        ),
+        key(
+            "terminal.kubernetes_user",
+            count(1, (1 << 31) - 1),
+            "",
+            "user id of all pods, where the cluster wants that; one for each if not written",
+        ),
+        key(
+            "terminal.kubernetes_host_users",
+            ValueShape::Flag,
+            "true",
+            "false: each pod in a user namespace",
+        ),
+        key(
+            "terminal.kubernetes_accept_risks",
+            TEXTS,
+            "[]",
+            "what a pod may reach past the proxy: route, dns, api, metadata, node",
+        ),
     ]
 }
 

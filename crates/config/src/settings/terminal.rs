@@ -39,6 +39,8 @@ pub struct TerminalConfig {
     pub modal: ModalTerminal,
     pub daytona_image: Option<String>,
     pub daytona: DaytonaTerminal,
+    pub kubernetes_image: Option<String>,
+    pub kubernetes: KubernetesTerminal,
     pub ssh: SshTerminal,
     pub native: NativeTerminal,
     pub sudo_password: Option<Secret>,
@@ -50,6 +52,28 @@ pub struct DaytonaTerminal {
     pub api_url: String,
     pub target: Option<String>,
     pub organization: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct KubernetesTerminal {
+    pub kubeconfig: Option<PathBuf>,
+    pub context: Option<String>,
+    pub namespace: Option<String>,
+    pub runtime_class: Option<String>,
+    /// Each `name=value`.
+    pub node_selector: Vec<String>,
+    /// As taints are written.
+    pub tolerations: Vec<String>,
+    pub image_pull_secrets: Vec<String>,
+    pub request_cpu: Option<String>,
+    pub request_memory: Option<String>,
+    pub request_storage: Option<String>,
+    pub storage_class: Option<String>,
+    pub volume_size: String,
+    pub deadline: Duration,
+    pub user: Option<u32>,
+    pub host_users: bool,
+    pub accept_risks: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -155,6 +179,8 @@ impl TerminalConfig {
                 target: pick.maybe_text("terminal.daytona_target"),
                 organization: pick.maybe_text("terminal.daytona_organization"),
             },
+            kubernetes_image: pick.maybe_text("terminal.kubernetes_image"),
+            kubernetes: kubernetes(pick),
             ssh: SshTerminal {
                 host: pick.maybe_text("terminal.ssh_host"),
                 user: pick.maybe_text("terminal.ssh_user"),
@@ -199,6 +225,27 @@ fn docker(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> Docker
         orphan_reaper: pick.flag("terminal.docker_orphan_reaper"),
         runtime: pick.maybe_text("terminal.docker_runtime"),
         program: pick.maybe_path("HERMES_DOCKER_BINARY"),
+    }
+}
+
+fn kubernetes(pick: &SettingPicker<'_>) -> KubernetesTerminal {
+    KubernetesTerminal {
+        kubeconfig: pick.maybe_path("terminal.kubernetes_kubeconfig"),
+        context: pick.maybe_text("terminal.kubernetes_context"),
+        namespace: pick.maybe_text("terminal.kubernetes_namespace"),
+        runtime_class: pick.maybe_text("terminal.kubernetes_runtime_class"),
+        node_selector: pick.texts("terminal.kubernetes_node_selector"),
+        tolerations: pick.texts("terminal.kubernetes_tolerations"),
+        image_pull_secrets: pick.texts("terminal.kubernetes_image_pull_secrets"),
+        request_cpu: pick.maybe_text("terminal.kubernetes_request_cpu"),
+        request_memory: pick.maybe_text("terminal.kubernetes_request_memory"),
+        request_storage: pick.maybe_text("terminal.kubernetes_ephemeral_storage"),
+        storage_class: pick.maybe_text("terminal.kubernetes_storage_class"),
+        volume_size: pick.text("terminal.kubernetes_volume_size"),
+        deadline: pick.seconds("terminal.kubernetes_deadline"),
+        user: pick.maybe_count("terminal.kubernetes_user"),
+        host_users: pick.flag("terminal.kubernetes_host_users"),
+        accept_risks: pick.texts("terminal.kubernetes_accept_risks"),
     }
 }
 

@@ -77,6 +77,7 @@ fn a_sealed_terminal_backend_serves_chats_too() {
         ("singularity", BackendKind::Singularity),
         ("modal", BackendKind::Modal),
         ("daytona", BackendKind::Daytona),
+        ("kubernetes", BackendKind::Kubernetes),
     ] {
         assert_eq!(backend(&format!("terminal: {{backend: {name}}}\n")), kind);
     }

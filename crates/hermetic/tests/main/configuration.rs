@@ -71,7 +71,7 @@ fn check_reports_all_errors_and_ends_with_78() {
      2 |   terminal_backend: docer
        |                     ^^^^^
       = key: gateway.terminal_backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
       = did you mean docker?
 
     error: -1 is too small

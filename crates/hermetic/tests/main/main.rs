@@ -27,6 +27,10 @@ mod gateway;
 mod git_ssh;
 mod half_open;
 mod hermetic;
+mod kubernetes;
+#[path = "../../../backends/kubernetes/tests/server/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "its own tests use the rest")]
+mod kubernetes_cluster;
 mod mcp;
 mod memory;
 mod migrate;

@@ -84,7 +84,7 @@ fn many_at_once() {
      2 |   backend: docer
        |            ^^^^^
       = key: terminal.backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
       = did you mean docker?
 
     error: expected a whole number, found `soon`

@@ -54,7 +54,7 @@ fn a_list_where_a_word_belongs() {
      2 |   backend: [docker, native]
        |            ^
       = key: terminal.backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
     ");
 }
 
@@ -68,7 +68,7 @@ fn a_map_where_a_word_belongs() {
      3 |     docker: true
        |     ^
       = key: gateway.terminal_backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
     ");
 }
 

@@ -12,7 +12,7 @@ fn an_unknown_backend() {
      2 |   terminal_backend: docer
        |                     ^^^^^
       = key: gateway.terminal_backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
       = did you mean docker?
     ");
 }
@@ -27,7 +27,7 @@ fn an_unknown_terminal_backend() {
      2 |   backend: podman
        |            ^^^^^^
       = key: terminal.backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
     ");
 }
 

@@ -66,7 +66,7 @@ fn a_variable_with_a_bad_backend() {
     error: unknown value `dokcer`
       --> the variable TERMINAL_ENV
       = key: terminal.backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
       = did you mean docker?
     ");
 }

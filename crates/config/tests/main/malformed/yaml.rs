@@ -172,7 +172,7 @@ fn crlf_lines() {
      2 |   backend: docer
        |            ^^^^^
       = key: terminal.backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
       = did you mean docker?
     ");
 }
@@ -187,7 +187,7 @@ fn a_byte_order_mark() {
      2 |   backend: docer
        |            ^^^^^
       = key: terminal.backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
       = did you mean docker?
     ");
 }
@@ -202,7 +202,7 @@ fn wide_characters_before_the_mistake() {
      1 | terminal: {cwd: 'größe', backend: docer}
        |                                   ^^^^^
       = key: terminal.backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
       = did you mean docker?
     ");
 }
@@ -241,7 +241,7 @@ fn nul_and_escape_characters() {
      2 |   backend: "do\u001b[31mcker"
        |            ^^^^^^^^^^^^^^^^^^
       = key: terminal.backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
     "#);
 }
 
@@ -271,7 +271,7 @@ fn the_same_key_twice_hides_no_other_mistake() {
      4 |   backend: docer
        |            ^^^^^
       = key: terminal.backend
-      = known: native, docker, singularity, ssh, modal, daytona, local
+      = known: native, docker, singularity, ssh, modal, daytona, kubernetes, local
       = did you mean docker?
     ");
 }

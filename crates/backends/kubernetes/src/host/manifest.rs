@@ -1,0 +1,149 @@
+//! What a cluster is given before the first sandbox: a namespace, rights, a policy, and the gateway itself.
+
+/// One kind of object, and what is done with it.
+pub(crate) struct ClusterRight {
+    pub(crate) group: &'static str,
+    pub(crate) resource: &'static str,
+    pub(crate) verbs: &'static [&'static str],
+    /// Without it nothing works. Others make errors and `doctor` say more.
+    pub(crate) needed: bool,
+}
+
+/// All that is asked of the cluster, in the namespace of the sandboxes.
+pub(crate) const RIGHTS: [ClusterRight; 7] = [
+    ClusterRight {
+        group: "batch",
+        resource: "jobs",
+        verbs: &["create", "get", "list", "delete"],
+        needed: true,
+    },
+    ClusterRight {
+        group: "",
+        resource: "pods",
+        verbs: &["get", "list", "delete"],
+        needed: true,
+    },
+    ClusterRight {
+        group: "",
+        resource: "pods/exec",
+        // A websocket is asked for by GET, and counts as both.
+        verbs: &["create", "get"],
+        needed: true,
+    },
+    ClusterRight {
+        group: "",
+        resource: "persistentvolumeclaims",
+        verbs: &["create", "get", "list", "delete"],
+        needed: true,
+    },
+    ClusterRight {
+        group: "",
+        resource: "events",
+        verbs: &["list"],
+        needed: false,
+    },
+    ClusterRight {
+        group: "",
+        resource: "namespaces",
+        verbs: &["get"],
+        needed: false,
+    },
+    ClusterRight {
+        group: "networking.k8s.io",
+        resource: "networkpolicies",
+        verbs: &["list"],
+        needed: false,
+    },
+];
+
+/// What a manifest is made for.
+#[derive(Clone, Debug)]
+pub struct ManifestOptions {
+    /// Where sandboxes live.
+    pub namespace: String,
+    /// Where the gateway lives; none where it is not to be in this cluster.
+    pub gateway: Option<String>,
+    /// The gateway's image.
+    pub image: String,
+}
+
+/// YAML for `kubectl apply -f -`.
+pub fn manifest(options: &ManifestOptions) -> String {
+    let account = options.gateway.as_deref().unwrap_or(&options.namespace);
+    let mut text = sandboxes(&options.namespace, account);
+    text.push_str(match options.gateway {
+        Some(_) => include_str!("gateway.yaml"),
+        None => include_str!("account.yaml"),
+    });
+    text.replace("@GATEWAY@", account)
+        .replace("@SANDBOXES@", &options.namespace)
+        .replace("@IMAGE@", &options.image)
+}
+
+fn sandboxes(namespace: &str, account: &str) -> String {
+    let rules: String = RIGHTS
+        .iter()
+        .map(|right| {
+            format!(
+                "- apiGroups: [\"{}\"]\n  resources: [{}]\n  verbs: [{}]\n",
+                right.group,
+                right.resource,
+                right.verbs.join(", ")
+            )
+        })
+        .collect();
+    include_str!("sandboxes.yaml")
+        .replace("@RULES@\n", &rules)
+        .replace("@ACCOUNT@", account)
+        .replace("@SANDBOXES@", namespace)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::yaml;
+
+    fn documents(text: &str) -> Vec<serde_json::Value> {
+        let documents = text.split("\n---\n").map(yaml::parse);
+        documents
+            .map(Result::unwrap)
+            .filter(|one| !one.is_null())
+            .collect()
+    }
+
+    #[test]
+    fn every_document_can_be_read_and_nothing_is_left_to_fill_in() {
+        for gateway in [None, Some("bots".to_owned())] {
+            let text = manifest(&ManifestOptions {
+                namespace: "boxes".to_owned(),
+                gateway: gateway.clone(),
+                image: "registry.example/hermetic:1".to_owned(),
+            });
+            assert!(!text.contains('@'), "{text}");
+            let documents = documents(&text);
+            let of = |kind: &str| documents.iter().filter(|one| one["kind"] == kind).count();
+            assert_eq!((of("Role"), of("RoleBinding")), (1, 1));
+            assert_eq!(of("StatefulSet"), usize::from(gateway.is_some()));
+            assert!(of("NetworkPolicy") >= 1);
+            for document in &documents {
+                assert!(
+                    document["apiVersion"].is_string() && document["metadata"]["name"].is_string()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_role_is_what_is_asked_for_and_no_secret() {
+        let text = sandboxes("boxes", "boxes");
+        let role = documents(&text)
+            .into_iter()
+            .find(|one| one["kind"] == "Role")
+            .unwrap();
+        let rules = role["rules"].as_array().unwrap();
+        assert_eq!(rules.len(), RIGHTS.len());
+        for forbidden in ["secrets", "nodes", "pods/log", "\"*\"", "'*'"] {
+            assert!(!text.contains(forbidden), "{forbidden}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The kubernetes backend against a cluster of our own, which other people's clients drive too.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking and skips by saying so"
+)]
+
+mod conformance;
+mod faults;
+mod front;
+mod lab;
+mod life;
+mod seal;
+mod server;
+mod vendor;
