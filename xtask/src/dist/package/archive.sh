@@ -15,8 +15,8 @@ for who in root ada; do
     said "exec as $who: $out"
 done
 # Everything it made is in the home, and the program goes as it came.
-rm /usr/local/bin/hermetic
+rm -r /dist /usr/local/bin/hermetic
 userdel ada
-left=$(find / -xdev -iname '*hermetic*' -not -path '/proc/*' -not -path '/tmp/*' -not -path '/dist/*' -not -name hermetic.deb)
+left=$(find / -xdev -iname '*hermetic*' -not -path '/proc/*' -not -path '/tmp/*' -not -name hermetic.deb)
 [ -z "$left" ] || wrong "left behind: $left"
 said "removed, it leaves nothing outside of the homes"
