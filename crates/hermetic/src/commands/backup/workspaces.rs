@@ -117,8 +117,7 @@ async fn pack(
     match row.state {
         RowState::Running => {
             let sandbox = reach(row).await;
-            let sandbox =
-                sandbox.map_err(|failure| PackError::LeftOut(failure.to_string()))?;
+            let sandbox = sandbox.map_err(|failure| PackError::LeftOut(failure.to_string()))?;
             packed(&sandbox, &spec, spool).await
         }
         RowState::Stopped => woken(row, &spec, ledger, spool).await,
