@@ -33,7 +33,8 @@ The project's chores.
       Makes what is released into target/dist: program, archive, package, container image, what it
       is made of, and the sums. The program runs on Debian 11, Ubuntu 20.04 and everything later.
       Machines: x86_64, aarch64; without one, this machine's own.
-      --check also installs, uses, removes and purges the package in clean systems (root only).
+      --check also tries it (root only): archive and package are installed, used, removed and purged
+      in clean systems, the container image is loaded, used and removed in an engine.
       --profile dev packs a debug build, to try the packing.
   cargo xtask pictures [PROGRAM]
       Makes the pictures of the documentation from what the program says here and now: one that is

@@ -48,7 +48,7 @@ pub(crate) enum PackageWeight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [MachineNeed; 26] = {
+const NEEDS: [MachineNeed; 28] = {
     use NeedGroup::{
         Base, Browser, Docker, Kubectl, Node, Podman, Postgres, Prometheus, Python, Singularity,
         Squid, Ssh, Synapse, Vm,
@@ -106,6 +106,15 @@ const NEEDS: [MachineNeed; 26] = {
         // Newer releases ship the client apart from the engine.
         need(Docker, "docker-cli", "docker", Light, "the docker backend"),
         need(Podman, "podman", "podman", Heavy, "the docker backend"),
+        need(Podman, "uidmap", "newuidmap", Light, "engines without root"),
+        // Docker's daemon as a plain user.
+        need(
+            Podman,
+            "rootlesskit",
+            "rootlesskit",
+            Light,
+            "engines without root",
+        ),
         need(Docker, "mmdebstrap", "mmdebstrap", Light, "the test image"),
         need(
             Singularity,

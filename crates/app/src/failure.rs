@@ -56,6 +56,18 @@ impl AppFailure {
         Self::new(what, remedy)
     }
 
+    /// The same for something that speaks TLS, or what lies behind it: a small system may trust nobody at all,
+    /// and then no setting helps.
+    pub(crate) fn of_client(self) -> Self {
+        match hermetic_egress::has_authorities() {
+            true => self,
+            false => Self::new(
+                "this machine has no certificates of authorities, so nothing can be asked by https",
+                "apt-get install ca-certificates, or name a file of them in SSL_CERT_FILE",
+            ),
+        }
+    }
+
     /// The same, and what it happened to.
     pub fn during(self, doing: impl fmt::Display) -> Self {
         match self {

@@ -205,7 +205,8 @@ pub(crate) fn accounts(
 ) -> Result<Vec<ChatAccount>, AppFailure> {
     let mut accounts = Vec::new();
     for spoken in PLATFORMS {
-        accounts.extend((spoken.accounts)(config, around)?);
+        let read = (spoken.accounts)(config, around);
+        accounts.extend(read.map_err(AppFailure::of_client)?);
     }
     Ok(accounts)
 }
@@ -218,7 +219,7 @@ pub(crate) fn refusals(config: &Config) -> Vec<AppFailure> {
     for spoken in PLATFORMS {
         match (spoken.accounts)(config, &around) {
             Ok(read) => accounts.extend(read),
-            Err(refusal) => refusals.push(refusal),
+            Err(refusal) => refusals.push(refusal.of_client()),
         }
     }
     if refusals.is_empty() {

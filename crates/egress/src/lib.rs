@@ -54,7 +54,7 @@ pub use client::{EgressClient, EgressClientError, EgressStream};
 pub use conversation::{ConversationEgress, RefusedHost};
 pub use credential::{
     CaError, CertificateAuthority, Credential, CredentialScheme, InvalidCredential, TrustRoots,
-    TrustRootsError, trust_bundle,
+    TrustRootsError, has_authorities, trust_bundle,
 };
 pub use egress::{CertificateBundle, CredentialGrant, Egress, EgressRules, ReachSummary};
 pub use env::{CertificateTrust, sandbox_env};

@@ -26,16 +26,7 @@ fn main() -> ExitCode {
 fn play(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let role = words.next();
     match role.as_deref().and_then(|word| word.to_str()) {
-        // Before a word of the command line is obeyed: whatever this becomes, it is under the
-        // filter.
-        Some("sealed") => match hermetic_native::cage::filter_calls() {
-            Ok(()) if words.next().is_some_and(|word| word == "serve") => {
-                hermetic_warden::serve::main(words)
-            }
-            Ok(()) => ExitCode::from(USAGE),
-            // Whoever started this reads what it said where it should have answered.
-            Err(_) => ExitCode::from(NO_PERMISSION),
-        },
+        Some("sealed") => sealed(words),
         Some("serve") => hermetic_warden::serve::main(words),
         Some("connect") => hermetic_warden::connect::main(words),
         Some(hermetic_search::ROLE) => hermetic_search::main(words),
@@ -45,5 +36,31 @@ fn play(mut words: impl Iterator<Item = OsString>) -> ExitCode {
         Some("pod") => hermetic_kubernetes::inside::main(words),
         Some("cage") => hermetic_native::cage::main(words),
         _ => ExitCode::from(USAGE),
+    }
+}
+
+/// `sealed [--limits FILES:BYTES] serve …`. An engine that leaves its limits out has them kept from here.
+fn sealed(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let mut word = words.next();
+    if word.as_ref().is_some_and(|word| word == "--limits") {
+        let limits = words.next();
+        let limits = limits
+            .as_ref()
+            .and_then(|text| text.to_str()?.split_once(':'));
+        let limits =
+            limits.and_then(|(files, bytes)| Some((files.parse().ok()?, bytes.parse().ok()?)));
+        let Some((files, bytes)) = limits else {
+            return ExitCode::from(USAGE);
+        };
+        if hermetic_native::cage::limit_files(files, bytes).is_err() {
+            return ExitCode::from(NO_PERMISSION);
+        }
+        word = words.next();
+    }
+    match hermetic_native::cage::filter_calls() {
+        Ok(()) if word.is_some_and(|word| word == "serve") => hermetic_warden::serve::main(words),
+        Ok(()) => ExitCode::from(USAGE),
+        // Whoever started this reads what it said where it should have answered.
+        Err(_) => ExitCode::from(NO_PERMISSION),
     }
 }

@@ -44,6 +44,10 @@ pub enum OwnProgram {
     KeepWorkspace(WorkspaceCopy),
     /// Puts that copy back, and what is there now aside.
     BringBackWorkspace(WorkspaceCopy),
+    /// Writes the files that the sandbox keeps, as an archive.
+    PackFiles,
+    /// Puts the files of such an archive, from its standard input, where they were.
+    UnpackFiles,
     /// Writes more than a mebibyte into the workspace, in two files: a limit on one is none on their sum.
     OverfillWorkspace,
 }
@@ -86,6 +90,8 @@ const SYNTAX: Duration = Duration::from_secs(5);
 /// Long for what is bounded in size.
 const COPY: Duration = Duration::from_secs(30);
 const ATTACK: Duration = Duration::from_secs(120);
+/// For as much as a sandbox may keep, over a slow link.
+const PACKING: Duration = Duration::from_secs(4 * 3600);
 /// A machine that swaps takes long over a millisecond's work.
 const TRIAL: Duration = Duration::from_secs(20);
 /// Just long enough for the processes to hide.
@@ -131,6 +137,12 @@ impl OwnProgram {
             }
             Self::BringBackWorkspace(copy) => {
                 copy.command(include_str!("own_program/bring_back_workspace.sh"))
+            }
+            Self::PackFiles => sh(include_str!("own_program/pack_files.sh"), PACKING),
+            Self::UnpackFiles => {
+                let mut command = sh(include_str!("own_program/unpack_files.sh"), PACKING);
+                command.stdin = CommandInput::Open;
+                command
             }
             Self::UseWorkspace => sh(
                 "cd /workspace && echo done >trial && cat trial && rm trial && cd \"$HOME\"",

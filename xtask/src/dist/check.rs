@@ -1,4 +1,4 @@
-//! The package in clean systems: installed, used, removed, purged.
+//! What was made, tried: the archive and the package in clean systems, the container image in an engine.
 //!
 //! A system is a root file system of a release, in namespaces of its own and without a network. It is entered
 //! as a container is, not by `chroot`, inside which nobody may make a user namespace.
@@ -7,6 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::platform::DistTarget;
+use super::{DistRelease, SUMS};
+use crate::engine::LabEngine;
 use crate::failure::ChoreFailure;
 use crate::{leftovers, machine, program, say};
 
@@ -17,9 +20,12 @@ const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie"];
 const PACKAGES: &str = "apparmor,systemd";
 
 const ENTER: &str = include_str!("package/enter.sh");
-const STORY: &str = include_str!("package/check.sh");
+const ARCHIVE: &str = include_str!("package/archive.sh");
+const PACKAGE: &str = include_str!("package/check.sh");
+const IMAGE: &str = include_str!("package/image.sh");
 
-pub(crate) fn run(package: &Path, version: &str) -> Result<(), ChoreFailure> {
+/// Said before anything is built that could then not be tried.
+pub(super) fn can_be_done() -> Result<(), ChoreFailure> {
     if !machine::is_root() {
         return Err(ChoreFailure::Lacking {
             what: "only root can install a package in a clean system".to_owned(),
@@ -32,12 +38,45 @@ pub(crate) fn run(package: &Path, version: &str) -> Result<(), ChoreFailure> {
             remedy: "apt-get install mmdebstrap".to_owned(),
         });
     }
-    for suite in SUITES {
-        say::step(&format!("The package in a clean {suite}"));
-        let system = CleanSystem::unpack(suite)?;
-        system.tell(package, version)?;
-    }
     Ok(())
+}
+
+pub(super) fn run(release: &DistRelease) -> Result<(), ChoreFailure> {
+    let target = DistTarget::host()?;
+    for suite in SUITES {
+        say::step(&format!("The archive and the package in a clean {suite}"));
+        let system = CleanSystem::unpack(suite)?;
+        system.bring(release, target)?;
+        system.tell("the archive", ARCHIVE, &release.version)?;
+        system.tell("the package", PACKAGE, &release.version)?;
+    }
+    say::step("The container image in an engine");
+    let image = release.image(target).with_extension("tar.gz");
+    match image.is_file() {
+        true => try_image(&image, &release.version),
+        false => {
+            say::note("SKIPPED: none was made");
+            Ok(())
+        }
+    }
+}
+
+fn try_image(image: &Path, version: &str) -> Result<(), ChoreFailure> {
+    let engine = LabEngine::reach()?;
+    let mut story = Command::new("sh");
+    story.env("DOCKER_HOST", engine.host());
+    story.args(["-euc", IMAGE, "sh", version]).arg(image);
+    told("the story of the container image", &mut story)
+}
+
+/// Not shown as a line: it would be the whole story.
+fn told(line: &str, story: &mut Command) -> Result<(), ChoreFailure> {
+    let line = line.to_owned();
+    match story.stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(ChoreFailure::Ended { line, status }),
+        Err(source) => Err(ChoreFailure::Start { line, source }),
+    }
 }
 
 /// A root file system that nobody has used, gone with us.
@@ -86,9 +125,26 @@ impl CleanSystem {
         Ok(tar)
     }
 
-    fn tell(&self, package: &Path, version: &str) -> Result<(), ChoreFailure> {
-        let inside = self.root.join("hermetic.deb");
-        fs::copy(package, &inside).map_err(ChoreFailure::file("copy the package"))?;
+    /// The package, and beside it what `install.sh` installs from.
+    fn bring(&self, release: &DistRelease, target: DistTarget) -> Result<(), ChoreFailure> {
+        let folder = self.root.join("dist");
+        fs::create_dir(&folder).map_err(ChoreFailure::file("make a folder for the release"))?;
+        let bring = |from: &Path, to: &Path| {
+            let copied = fs::copy(from, to).map(drop);
+            copied.map_err(ChoreFailure::file(format!("copy {}", from.display())))
+        };
+        let archive = release.archive(target).with_extension("tar.gz");
+        for from in [
+            &archive,
+            &release.folder.join(SUMS),
+            &release.folder.join("install.sh"),
+        ] {
+            bring(from, &folder.join(from.file_name().unwrap_or_default()))?;
+        }
+        bring(&release.package(target), &self.root.join("hermetic.deb"))
+    }
+
+    fn tell(&self, of: &str, story: &str, version: &str) -> Result<(), ChoreFailure> {
         let mut enter = Command::new("unshare");
         enter.args([
             "--mount",
@@ -100,15 +156,8 @@ impl CleanSystem {
         ]);
         enter.args(["--propagation", "private", "sh", "-euc", ENTER, "sh"]);
         enter.arg(&self.root);
-        enter.args(["sh", "-euc", STORY, "sh", version]);
-        // Not shown as a line: it would be the whole story.
-        let status = enter.stdin(Stdio::null()).status();
-        let line = "the story of the package".to_owned();
-        match status {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(ChoreFailure::Ended { line, status }),
-            Err(source) => Err(ChoreFailure::Start { line, source }),
-        }
+        enter.args(["sh", "-euc", story, "sh", version]);
+        told(&format!("the story of {of}"), &mut enter)
     }
 }
 

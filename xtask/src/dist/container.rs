@@ -56,11 +56,7 @@ pub(crate) fn make(
         manifest_text(release, &name, &sums),
     )
     .map_err(ChoreFailure::file("write the image's manifest"))?;
-    let file = release.folder.join(format!(
-        "hermetic-{}-{}.image.tar",
-        release.version,
-        target.name()
-    ));
+    let file = release.image(target);
     let mut pack = tar(release);
     pack.arg("-cf").arg(&file).arg("-C").arg(&image);
     program::show(pack.args(["manifest.json", &name]).args(&sums))?;

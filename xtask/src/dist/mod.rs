@@ -44,6 +44,9 @@ pub(crate) fn run(options: &DistOptions) -> Result<(), ChoreFailure> {
     for target in &targets {
         BuiltProgram::can_be_built(*target)?;
     }
+    if options.check {
+        check::can_be_done()?;
+    }
     let release = DistRelease::of_tree(options.profile)?;
     for target in &targets {
         make(&release, *target, options)?;
@@ -53,14 +56,20 @@ pub(crate) fn run(options: &DistOptions) -> Result<(), ChoreFailure> {
         .map_err(ChoreFailure::file("copy install.sh"))?;
     let files = release.write_sums()?;
     if options.check {
-        let package = release.package(DistTarget::host()?);
-        check::run(&package, &release.version)?;
+        check::run(&release)?;
     }
     say::end(&format!(
         "{} files in {}; {SUMS} has their sums",
-        files,
+        files.len(),
         release.folder.display()
     ));
+    for file in &files {
+        let bytes = fs::metadata(file)
+            .map_err(ChoreFailure::file("look at a file"))?
+            .len();
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        say::plain(&sized(bytes, &name));
+    }
     Ok(())
 }
 
@@ -121,7 +130,7 @@ fn archive(
     for (shell, _) in papers::COMPLETIONS {
         into(&papers.completion(shell), &format!("completions/{shell}"))?;
     }
-    let file = release.folder.join(format!("{name}.tar"));
+    let file = release.archive(target);
     let mut pack = container::tar(release);
     pack.args(["--mode=u=rwX,go=rX", "-cf"]).arg(&file);
     program::show(pack.arg("-C").arg(work).arg(&name))?;
@@ -176,13 +185,25 @@ impl DistRelease {
         })
     }
 
+    /// Before it is compressed.
+    fn archive(&self, target: DistTarget) -> PathBuf {
+        let name = format!("hermetic-{}-{}.tar", self.version, target.name());
+        self.folder.join(name)
+    }
+
+    /// Before it is compressed.
+    fn image(&self, target: DistTarget) -> PathBuf {
+        let name = format!("hermetic-{}-{}.image.tar", self.version, target.name());
+        self.folder.join(name)
+    }
+
     fn package(&self, target: DistTarget) -> PathBuf {
         let name = format!("hermetic_{}_{}.deb", self.version, target.debian());
         self.folder.join(name)
     }
 
-    /// Of every file, in the form that `sha256sum --check` reads. Returns their number.
-    fn write_sums(&self) -> Result<usize, ChoreFailure> {
+    /// Of every file, in the form that `sha256sum --check` reads. Returns them.
+    fn write_sums(&self) -> Result<Vec<PathBuf>, ChoreFailure> {
         let files = papers::files(&self.folder)?;
         let mut text = String::new();
         for file in &files {
@@ -190,8 +211,14 @@ impl DistRelease {
             text.push_str(&format!("{}  {name}\n", sum(file)?));
         }
         fs::write(self.folder.join(SUMS), text).map_err(ChoreFailure::file("write the sums"))?;
-        Ok(files.len())
+        Ok(files)
     }
+}
+
+/// A file as a person is told of it.
+fn sized(bytes: u64, name: &str) -> String {
+    let megabytes = bytes as f64 / 1e6;
+    format!("    {megabytes:>7.1} MB  {name}")
 }
 
 /// The version of the workspace.
@@ -243,6 +270,12 @@ mod installer;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_named_with_its_size() {
+        assert_eq!(sized(12_345_678, "a.deb"), "       12.3 MB  a.deb");
+        assert_eq!(sized(999, "SUMS"), "        0.0 MB  SUMS");
+    }
 
     #[test]
     fn the_version_is_the_workspaces() {

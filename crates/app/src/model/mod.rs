@@ -172,7 +172,7 @@ impl ConfiguredModel {
     /// The model itself.
     pub fn connect(self, clock: SharedClock) -> Result<ModelEndpoint, AppFailure> {
         ModelEndpoint::new(self.settings, clock).map_err(|error| {
-            AppFailure::caused(&error, "look at model.base_url and the provider's key")
+            AppFailure::caused(&error, "look at model.base_url and the provider's key").of_client()
         })
     }
 }

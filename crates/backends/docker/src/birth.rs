@@ -58,8 +58,9 @@ async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
     let image = image_of(spec)?;
     host.check_mounts(spec)?;
     let docker = host.engine.docker().await?;
-    let picture = image::provide(host, docker, image).await?;
     let facts = host.facts().await?;
+    host.check_engine(&facts)?;
+    let picture = image::provide(host, docker, image).await?;
     let options = &host.config.options;
     let whose = shape::whose_of(options, spec, &picture, &facts);
     // Everything that can take minutes comes before the container is made: one that waits for a
@@ -68,6 +69,10 @@ async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
     let body = shape::shape(options, spec, &layered, &picture, &facts)?;
     loop {
         let key = make(host, docker, &spec.id, body.clone()).await?;
+        if let Err(refused) = host.check_limits(docker, &key, &facts).await {
+            death::clear(host, &spec.id).await;
+            return Err(refused);
+        }
         match bring_up(docker, &key).await {
             Ok(link) => {
                 host.watch_over(&spec.id, &LayerBounds::of(&spec.limits));
@@ -113,6 +118,10 @@ async fn resume(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
     let link = if found.is_running {
         reach().await?
     } else {
+        // It may be of a time when the risk was accepted.
+        let facts = host.facts().await?;
+        host.check_engine(&facts)?;
+        host.check_limits(docker, &found.key, &facts).await?;
         let whose = user::whose(found.user.as_deref());
         // Before the start, and each time: a sandbox that was stopped by an older version of this
         // program has that one's warden.

@@ -9,6 +9,7 @@ use hermetic_sandbox::BackendError;
 use tokio::sync::OnceCell;
 
 use crate::address::EngineAddress;
+use crate::rights::EngineRights;
 use crate::ssh;
 
 /// For what takes the engine long: making, starting, removing.
@@ -31,6 +32,10 @@ pub(crate) struct EngineFacts {
     pub(crate) may_size: bool,
     /// Numbers of users inside are others outside, and only a range of them is mapped.
     pub(crate) maps_users: bool,
+    /// Whoever runs the engine is root inside, and nobody else is anybody outside.
+    pub(crate) is_rootless: bool,
+    /// Limits that it leaves out, whatever it is asked for and whatever it says it made.
+    pub(crate) dropped_limits: Vec<&'static str>,
 }
 
 impl DockerEngine {
@@ -68,7 +73,7 @@ impl DockerEngine {
         self.facts
             .get_or_try_init(async || {
                 let info = self.brisk().await?.info().await;
-                info.map(|info| EngineFacts::of(&info))
+                info.map(|info| EngineFacts::of(&info, EngineRights::of(&info, &self.address)))
                     .map_err(|error| self.trouble("ask the engine about itself", error))
             })
             .await
@@ -111,7 +116,9 @@ impl DockerEngine {
                 "let this user use the socket: usermod -aG docker, or a rootless engine".to_owned()
             }
             EngineAddress::Socket(_) => {
-                "start it (systemctl start docker), or name another in DOCKER_HOST".to_owned()
+                "start it (systemctl start docker; one without root: systemctl --user start podman.socket, or \
+                 docker), or name another in DOCKER_HOST"
+                    .to_owned()
             }
             EngineAddress::Ssh(host) => format!(
                 "`ssh {} docker version` has to work without a question",
@@ -125,7 +132,7 @@ impl DockerEngine {
 }
 
 impl EngineFacts {
-    fn of(info: &SystemInfo) -> Self {
+    fn of(info: &SystemInfo, rights: EngineRights) -> Self {
         let backing = info.driver_status.iter().flatten().find(|pair| {
             pair.first()
                 .is_some_and(|name| name == "Backing Filesystem")
@@ -133,8 +140,9 @@ impl EngineFacts {
         let on_xfs = backing.is_some_and(|pair| pair.get(1).is_some_and(|value| value == "xfs"));
         let mut options = info.security_options.iter().flatten();
         Self {
-            maps_users: options
-                .any(|name| name.starts_with("name=userns") || name.starts_with("name=rootless")),
+            maps_users: rights.is_rootless || options.any(|name| name.starts_with("name=userns")),
+            is_rootless: rights.is_rootless,
+            dropped_limits: rights.dropped(info),
             cpus: info.ncpu,
             may_size: match info.driver.as_deref() {
                 Some("overlay2" | "overlay") => on_xfs,

@@ -1,8 +1,6 @@
 //! What this engine has to offer, told by asking it and, where the image is there, by trying.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +18,7 @@ use crate::death;
 use crate::docker::DockerState;
 use crate::image;
 use crate::image::ImageFacts;
+use crate::rights::EngineRights;
 use crate::shape::ContainerSeal;
 use crate::user::{ContainerUser, whose};
 
@@ -34,24 +33,32 @@ pub(crate) async fn examine(host: &Arc<DockerState>) -> BackendReadiness {
     };
     let mut layers = vec![engine(host, &info), connection(host)];
     layers.extend(runtime(host, &info));
-    layers.push(trial(host).await);
+    let rights = EngineRights::of(&info, &host.config.address);
+    let limits = rights.layers(&info, host.goes_without_limits());
+    layers.push(match limits.iter().any(is_required) {
+        // It would be refused for them, and say the same once more.
+        true => SealLayer {
+            name: "image",
+            state: LayerState::Missing,
+            detail: "not tried: no container is made without limits".to_owned(),
+            remedy: None,
+        },
+        false => trial(host).await,
+    });
     layers.push(network(host));
     layers.push(SealLayer::active(
         "capabilities",
         "none in any set, no-new-privileges",
     ));
     layers.push(seccomp(&info));
-    layers.push(identity(host, &info).await);
-    let rights = EngineRights::of(&info, owner(host));
-    layers.extend([
-        rights.limit("process limit", info.pids_limit),
-        rights.limit("memory limit", info.memory_limit),
-        rights.limit("swap limit", info.swap_limit),
-        rights.limit("cpu limit", info.cpu_cfs_quota),
-        disk(host).await,
-        files(host),
-    ]);
+    layers.push(identity(host, &info, rights).await);
+    layers.extend(limits);
+    layers.extend([disk(host).await, files(host)]);
     BackendReadiness { layers }
+}
+
+fn is_required(layer: &SealLayer) -> bool {
+    layer.state == LayerState::Required
 }
 
 async fn ask(host: &DockerState) -> Result<SystemInfo, BackendError> {
@@ -67,10 +74,9 @@ fn engine(host: &DockerState, info: &SystemInfo) -> SealLayer {
         .server_version
         .as_deref()
         .unwrap_or("of unknown version");
-    let rootless = if says_rootless(info) {
-        ", without root"
-    } else {
-        ""
+    let rootless = match EngineRights::of(info, &host.config.address).is_rootless {
+        true => ", without root",
+        false => "",
     };
     let detail = format!("{version} at {}{rootless}", host.config.address);
     if info
@@ -233,7 +239,7 @@ fn seccomp(info: &SystemInfo) -> SealLayer {
     }
 }
 
-async fn identity(host: &DockerState, info: &SystemInfo) -> SealLayer {
+async fn identity(host: &DockerState, info: &SystemInfo, rights: EngineRights) -> SealLayer {
     let options: Vec<&str> = info
         .security_options
         .iter()
@@ -244,7 +250,7 @@ async fn identity(host: &DockerState, info: &SystemInfo) -> SealLayer {
     if has("name=userns") {
         return SealLayer::active("identity", "root inside is nobody outside (userns-remap)");
     }
-    if has("name=rootless") {
+    if rights.is_rootless {
         return SealLayer::active("identity", "the engine itself is not root");
     }
     let picture = picture(host).await;
@@ -293,70 +299,6 @@ async fn picture(host: &DockerState) -> Option<ImageFacts> {
     image::look(host, docker, &host.config.image).await.ok()?
 }
 
-/// The user who owns the engine's socket, where it is a socket of this machine.
-fn owner(host: &DockerState) -> Option<u32> {
-    let socket = host.config.address.socket()?;
-    Some(fs::metadata(socket).ok()?.uid())
-}
-
-fn says_rootless(info: &SystemInfo) -> bool {
-    let mut options = info.security_options.iter().flatten();
-    options.any(|option| option.starts_with("name=rootless"))
-}
-
-/// Whether an engine runs without root, and what of its limits that leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct EngineRights {
-    is_rootless: bool,
-    /// Whether it drops limits that it says it keeps, or has no cgroups at all.
-    leaves_limits_out: bool,
-}
-
-impl EngineRights {
-    /// Docker says that it runs without root. Podman says so in some versions only; whose engine it is shows in
-    /// the owner of its socket. With cgroups of version 1 it says that it keeps limits and leaves them out
-    /// without a word, and Docker has no driver of cgroups then.
-    fn of(info: &SystemInfo, socket_owner: Option<u32>) -> Self {
-        let is_rootless = says_rootless(info) || socket_owner.is_some_and(|owner| owner != 0);
-        let is = |value: Option<String>, wanted: &str| value.as_deref() == Some(wanted);
-        let first = is(info.cgroup_version.map(|version| version.to_string()), "1");
-        let none = is(info.cgroup_driver.map(|driver| driver.to_string()), "none");
-        Self {
-            is_rootless,
-            leaves_limits_out: is_rootless && (first || none),
-        }
-    }
-
-    fn limit(self, name: &'static str, claimed: Option<bool>) -> SealLayer {
-        let (detail, remedy) = match (self.leaves_limits_out, claimed, self.is_rootless) {
-            (true, _, _) => (
-                "not kept: an engine without root has no cgroups of its own here",
-                "cgroup version 2 (systemd.unified_cgroup_hierarchy=1 on the kernel's command line) and `[Service]` \
-                 with `Delegate=cpu cpuset io memory pids` in /etc/systemd/system/user@.service.d/delegate.conf",
-            ),
-            (false, Some(false), true) => (
-                "not kept: the controller is not handed down to the engine's user",
-                "`[Service]` with `Delegate=cpu cpuset io memory pids` in \
-                 /etc/systemd/system/user@.service.d/delegate.conf, then log in anew",
-            ),
-            (false, Some(false), false) => (
-                "the engine's host cannot keep it",
-                "switch the cgroup controller on, on the engine's host",
-            ),
-            // Podman does not say; it refuses a container whose limit it cannot keep.
-            (false, Some(true) | None, _) => {
-                return SealLayer::active(name, "kept by the engine's cgroups");
-            }
-        };
-        SealLayer {
-            name,
-            state: LayerState::Missing,
-            detail: detail.to_owned(),
-            remedy: Some(remedy.to_owned()),
-        }
-    }
-}
-
 async fn disk(host: &DockerState) -> SealLayer {
     if host.facts().await.is_ok_and(|facts| facts.may_size) {
         return SealLayer::active("disk limit", "kept by the engine's storage");
@@ -391,48 +333,5 @@ fn files(host: &DockerState) -> SealLayer {
         }
         .to_owned(),
         remedy: Some("docker_read_only, which leaves only bounded folders to write to".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn rights(info: serde_json::Value, owner: Option<u32>) -> EngineRights {
-        EngineRights::of(&serde_json::from_value(info).unwrap(), owner)
-    }
-
-    #[test]
-    fn an_engine_without_root_is_known_and_says_which_limits_do_not_hold() {
-        let docker = json!({"SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"],
-            "CgroupDriver": "none", "CgroupVersion": "1", "MemoryLimit": true});
-        let found = rights(docker, Some(1000));
-        assert!(found.is_rootless && found.leaves_limits_out);
-        let layer = found.limit("memory limit", Some(true));
-        assert_eq!(layer.state, LayerState::Missing);
-        assert!(layer.remedy.unwrap().contains("delegate.conf"));
-
-        // Podman does not say so, and claims what it does not keep.
-        let podman = json!({"CgroupDriver": "cgroupfs", "CgroupVersion": "1", "MemoryLimit": true});
-        assert!(rights(podman.clone(), Some(1000)).leaves_limits_out);
-        assert!(!rights(podman, Some(0)).leaves_limits_out);
-
-        let delegated = json!({"SecurityOptions": ["name=rootless"], "CgroupDriver": "systemd",
-            "CgroupVersion": "2"});
-        let found = rights(delegated, Some(1000));
-        assert!(found.is_rootless && !found.leaves_limits_out);
-        assert_eq!(
-            found.limit("memory limit", Some(true)).state,
-            LayerState::Active
-        );
-        let cpu = found.limit("cpu limit", Some(false));
-        assert!(cpu.detail.contains("not handed down"), "{}", cpu.detail);
-        let root = rights(
-            json!({"CgroupDriver": "systemd", "CgroupVersion": "2"}),
-            Some(0),
-        );
-        assert!(!root.is_rootless);
     }
 }

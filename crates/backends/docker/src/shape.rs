@@ -80,7 +80,7 @@ pub(crate) fn shape(
         user: options.user.name(&spec.id, picture, facts),
         env: Some(env(options, spec, picture)?),
         entrypoint: Some(vec![archive::WARDEN.to_owned()]),
-        cmd: Some(serve(spec)),
+        cmd: Some(serve(spec, facts)),
         // The first link. Whose end closes stdin, also when it is killed.
         open_stdin: Some(true),
         stdin_once: Some(true),
@@ -132,24 +132,28 @@ fn check(options: &ContainerOptions, spec: &SandboxSpec) -> Result<(), BackendEr
     Ok(())
 }
 
-fn serve(spec: &SandboxSpec) -> Vec<String> {
+fn serve(spec: &SandboxSpec, facts: &EngineFacts) -> Vec<String> {
     let alone = match spec.lifeline {
         SandboxLifeline::Ledger => spec.lifetime,
         // It ends with its creator's link; this is for one who died before he had one.
         SandboxLifeline::Creator => spec.lifetime.min(DOCKER_CREATOR_TIMEOUT),
     };
     let lifetime = alone.as_secs().to_string();
-    let mut words: Vec<String> = [
-        "sealed",
+    let mut words = vec!["sealed".to_owned()];
+    // Podman without root forgets the limits of processes that it was asked for, and says nothing.
+    if facts.is_rootless {
+        let (files, bytes) = (spec.limits.open_files, spec.limits.disk_bytes);
+        words.extend(["--limits".to_owned(), format!("{files}:{bytes}")]);
+    }
+    let rest = [
         "serve",
         "--listen",
         archive::SOCKET,
         "--stdio",
         "--lifetime",
         &lifetime,
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    ];
+    words.extend(rest.map(str::to_owned));
     if spec.lifeline == SandboxLifeline::Creator {
         words.push("--tied".to_owned());
     }

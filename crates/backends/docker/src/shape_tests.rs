@@ -24,6 +24,7 @@ fn made(options: &ContainerOptions, spec: &SandboxSpec) -> ContainerCreateBody {
         cpus: Some(2),
         may_size: false,
         maps_users: false,
+        ..EngineFacts::default()
     };
     shape(options, spec, "debian", &ImageFacts::default(), &facts).unwrap()
 }

@@ -68,6 +68,8 @@ impl ContainerUser {
                 };
                 Some(format!("{number}:{number}"))
             }
+            // Root inside is whoever runs the engine, and every other number is nobody's outside.
+            Self::Host { .. } if facts.is_rootless => Some("0:0".to_owned()),
             Self::Host { uid, gid } => Some(format!("{uid}:{gid}")),
             Self::Named(name) => Some(name.clone()),
         }
@@ -181,6 +183,23 @@ mod tests {
         };
         let name = ContainerUser::NeverRoot.name(&SandboxId::random(), &picture(None), &facts);
         assert_eq!(name.as_deref(), Some("1000:1000"));
+    }
+
+    #[test]
+    fn whoever_runs_an_engine_without_root_is_root_inside() {
+        let host = ContainerUser::Host {
+            uid: 1000,
+            gid: 100,
+        };
+        let name = |is_rootless| {
+            let facts = EngineFacts {
+                is_rootless,
+                ..EngineFacts::default()
+            };
+            host.name(&SandboxId::random(), &picture(None), &facts)
+        };
+        assert_eq!(name(false).as_deref(), Some("1000:100"));
+        assert_eq!(name(true).as_deref(), Some("0:0"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use hermetic_types::InstallationId;
 
 use hermetic_docker::ContainerUser;
 
-use crate::lab::{image, open, skip};
+use crate::lab::{image, keeps_limits, open, skip};
 
 hermetic_sandbox::conformance!(candidate(ContainerUser::Image).await);
 
@@ -34,7 +34,7 @@ async fn candidate(user: ContainerUser) -> Option<BackendCandidate> {
         })),
         installation,
         system: SystemView::Image(image()),
-        keeps_limits: true,
+        keeps_limits: keeps_limits(),
         is_sealed: true,
         resumes: true,
         holds: Box::new(()),

@@ -52,6 +52,22 @@ pub(crate) async fn skip() -> Option<String> {
     reached.err().map(|error| error.to_string())
 }
 
+/// Set where the engine keeps no limits, and that is taken as it is.
+pub(crate) const WITHOUT_LIMITS: &str = "HERMETIC_TEST_WITHOUT_LIMITS";
+
+pub(crate) fn keeps_limits() -> bool {
+    std::env::var_os(WITHOUT_LIMITS).is_none()
+}
+
+/// Whether the engine of these stories is not root, which is seen by who tells them.
+pub(crate) fn is_rootless() -> bool {
+    let host = std::env::var("DOCKER_HOST").unwrap_or_default();
+    let socket = host.strip_prefix("unix://").unwrap_or_default();
+    let owner =
+        std::fs::metadata(socket).map(|socket| std::os::unix::fs::MetadataExt::uid(&socket));
+    owner.is_ok_and(|owner| owner != 0)
+}
+
 pub(crate) fn image() -> String {
     std::env::var("HERMETIC_TEST_IMAGE").unwrap_or_default()
 }
@@ -67,7 +83,11 @@ pub(crate) fn open(
         authority: None,
         image: image(),
         own: Vec::new(),
-        accepted: Vec::new(),
+        accepted: if keeps_limits() {
+            Vec::new()
+        } else {
+            vec!["limits".to_owned()]
+        },
         options: ContainerOptions::default(),
         client_folder: None,
         tell: PullListener::default(),

@@ -17,4 +17,5 @@ mod live_use;
 mod moments;
 mod podman;
 mod retold;
+mod rootless;
 mod seal;

@@ -204,7 +204,7 @@ fn docker() -> Vec<SchemaKey> {
             "terminal.docker_accept_risks",
             TEXTS,
             "",
-            "flags of docker_extra_args and folders of docker_volumes that are let through although they weaken the seal",
+            "flags of docker_extra_args and folders of docker_volumes that are let through although they weaken the seal; `limits` for an engine that keeps none",
         ),
         key(
             "terminal.docker_run_as_host_user",

@@ -27,7 +27,7 @@ pub(crate) use frames::{FrameRedactor, UnsearchableFrames};
 pub(crate) use guesses::{GuessCounter, SharedParts};
 pub(crate) use paths::CredentialPaths;
 pub(crate) use redactor::{CredentialRedactor, SearchedSecret};
-pub use roots::{TrustRoots, TrustRootsError, trust_bundle};
+pub use roots::{TrustRoots, TrustRootsError, has_authorities, trust_bundle};
 
 pub(crate) use spellings::SecretSpellings;
 

@@ -29,6 +29,11 @@ pub enum TrustRootsError {
     Tls(#[from] rustls::Error),
 }
 
+/// Whether this machine believes anybody: a small system may have no certificates of authorities.
+pub fn has_authorities() -> bool {
+    !rustls_native_certs::load_native_certs().certs.is_empty()
+}
+
 /// Everything this machine believes and `authority`, as one file for sandboxes.
 pub fn trust_bundle(authority: &CertificateAuthority) -> String {
     let mut text = authority.certificate().to_owned();

@@ -1,9 +1,11 @@
 //! `hermetic backup`: an installation in one file, while it runs.
 
 mod archive;
+mod bring_back;
 mod manifest;
 mod new_file;
 pub(crate) mod restore;
+mod workspaces;
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -19,8 +21,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::archive::ArchiveWriter;
-use self::manifest::{BackupManifest, FILES, FORM, FilePlace};
+use self::manifest::{BackupManifest, FILES, FORM, FORM_WITHOUT_WORKSPACES, FilePlace};
 use self::new_file::{NewFile, folder_of};
+use self::workspaces::PackedWorkspaces;
 use super::{load, on_this_thread};
 use crate::by_hand;
 use crate::cli::CommandLine;
@@ -34,18 +37,24 @@ use crate::regular_file;
 #[command(after_help = "\
 The file holds the configuration, .env, the store (conversations, pairings, approvals), the audit record
 with its key, the rules and the certificate authority of egress. It holds secrets and can be read by its
-owner only. Files in sandboxes are not in it.
+owner only. Files in sandboxes are in it with --workspaces: those that are kept, of sandboxes on this
+machine. One that is stopped is woken for it.
 
-A gateway that runs goes on meanwhile. The file has its name only when it is whole.
+A gateway that runs goes on meanwhile. The file has its name only when it is whole. A file in a sandbox that
+is written to at that moment may be half old, half new, and is named.
 
 Examples:
   hermetic backup
+  hermetic backup --workspaces /mnt/backups/
   hermetic backup /mnt/backups/
   hermetic restore hermetic-20260101-040000.tar")]
 pub(crate) struct BackupArgs {
     /// Write this file, or one with the date in its name into this folder
     #[arg(value_name = "FILE")]
     to: Option<PathBuf>,
+    /// Also pack the files that sandboxes keep
+    #[arg(long)]
+    workspaces: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -83,7 +92,7 @@ pub(crate) fn run(cli: &CommandLine, args: &BackupArgs) -> Result<ExitReason, Co
     refuse_root_for_another(config.home())?;
     on_this_thread(async {
         let to = target(args.to.as_deref());
-        let (manifest, last) = back_up(&config, &to).await?;
+        let (manifest, last) = back_up(&config, &to, args.workspaces).await?;
         if args.json {
             output::print_json(
                 &json!({"file": last.file, "bytes": last.bytes, "manifest": manifest}),
@@ -102,10 +111,39 @@ pub(crate) fn run(cli: &CommandLine, args: &BackupArgs) -> Result<ExitReason, Co
                 path.display()
             ));
         }
+        text.push_str(&told_of_workspaces(&manifest, args.workspaces));
         text.push_str("it holds secrets: keep it as you keep .env\n");
         output::print(&text)?;
         Ok(ExitReason::Ok)
     })
+}
+
+fn told_of_workspaces(manifest: &BackupManifest, wanted: bool) -> String {
+    if !wanted {
+        return "files in sandboxes are not in it: --workspaces packs them\n".to_owned();
+    }
+    let mut text = String::new();
+    for packed in &manifest.workspaces {
+        text.push_str(&format!(
+            "files of {}: {}\n",
+            output::printable(&packed.conversation),
+            output::size(packed.bytes)
+        ));
+        if let Some(doubt) = &packed.doubt {
+            text.push_str(&format!("  not all as they were: {doubt}\n"));
+        }
+    }
+    for left_out in &manifest.workspaces_left_out {
+        text.push_str(&format!(
+            "files of {} are NOT in it: {}\n",
+            output::printable(&left_out.conversation),
+            left_out.why
+        ));
+    }
+    if text.is_empty() {
+        text.push_str("no sandbox keeps files\n");
+    }
+    text
 }
 
 /// A file by its date where only a folder is named, or nothing.
@@ -122,6 +160,7 @@ fn target(named: Option<&Path>) -> PathBuf {
 async fn back_up(
     config: &Config,
     to: &Path,
+    with_workspaces: bool,
 ) -> Result<(BackupManifest, LastBackup), CommandFailure> {
     let home = config.home();
     // An archive without its rows would be found out when it is needed.
@@ -141,8 +180,16 @@ async fn back_up(
     let mut archive = ArchiveWriter::new(io::BufWriter::new(new.file()));
     let store_version = add_store(&mut archive, &state, (to, &installation)).await?;
     let left_out = add_files(&mut archive, config).map_err(|error| failed(&error))?;
+    let place = (to, &installation);
+    let files = match with_workspaces {
+        true => workspaces::add(&mut archive, config, place).await?,
+        false => PackedWorkspaces::default(),
+    };
     let manifest = BackupManifest {
-        form: FORM,
+        form: match files.packed.is_empty() {
+            true => FORM_WITHOUT_WORKSPACES,
+            false => FORM,
+        },
         program: env!("CARGO_PKG_VERSION").to_owned(),
         made_at: now(),
         home: fs::canonicalize(home.root()).unwrap_or_else(|_| home.root().to_owned()),
@@ -150,6 +197,8 @@ async fn back_up(
         store_version: store_version.0,
         files: archive.files().to_vec(),
         left_out,
+        workspaces: files.packed,
+        workspaces_left_out: files.left_out,
     };
     let written = archive.finish(&manifest).and_then(|buffered| {
         let whole = buffered.into_inner();

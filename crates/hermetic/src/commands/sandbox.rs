@@ -2,7 +2,7 @@
 
 mod copy;
 mod exec;
-mod rows;
+pub(super) mod rows;
 
 use std::fmt::Write as _;
 
@@ -239,7 +239,7 @@ fn living(row: &SandboxRow) -> Result<&SandboxRow, CommandFailure> {
     }
 }
 
-async fn reach(row: &SandboxRow) -> Result<Sandbox, CommandFailure> {
+pub(super) async fn reach(row: &SandboxRow) -> Result<Sandbox, CommandFailure> {
     let backend = row.backend()?;
     let link = backend.connect(&row.id).await?;
     Sandbox::greet(&row.id, backend.description(), link)

@@ -205,6 +205,8 @@ fn an_archive_cannot_write_outside_of_a_home() {
         "/tmp/escaped",
         "home/.bashrc",
         "state/gateway.lock",
+        "workspaces/../escaped.tar",
+        "workspaces/0123.tar",
     ] {
         let file = folder.path().join("hostile.tar");
         let mut tar = tar_of(name, b"x");
@@ -386,4 +388,117 @@ async fn a_conversation_goes_on_from_a_backup_that_was_made_while_it_ran() {
     lab.ask(ALICE, "what bird was it?").await;
     let asked = lab.asked().pop().unwrap();
     assert!(asked.contains("heron"), "{asked}");
+}
+
+/// What is in a workspace, in words that are the same wherever it is.
+const LOOK: &str = "cd /workspace && find . | sort && cat note deep/er/data && readlink way-out && stat -c %a tool && \
+     cat ~/kept && find /workspace ~ -newermt 2001-01-01 -name old";
+const FILL: &str = "cd /workspace && mkdir -p deep/er && echo one > note && seq 200000 > deep/er/data && \
+     ln -s /etc/hostname way-out && echo '#!/bin/sh' > tool && chmod 750 tool && echo home > ~/kept && \
+     echo x > ./-odd && touch -d 2000-01-01 old && mkdir .hermetic-undo && echo no > .hermetic-undo/copy";
+
+#[test]
+fn files_of_sandboxes_go_along_and_come_back() {
+    let one = used_home();
+    if !one.has_sandboxes("files_of_sandboxes_go_along_and_come_back") {
+        return;
+    }
+    let inside = |home: &Hermetic, session: &str, script: &str| {
+        let ended = home.run(&["exec", "--session", session, "--", "sh", "-c", script]);
+        assert_eq!(ended.code, 0, "{session}: {}", ended.err);
+        ended.out
+    };
+    for session in ["living", "stopped"] {
+        inside(&one, session, FILL);
+    }
+    assert_eq!(one.run(&["sandbox", "stop", "stopped"]).code, 0);
+    let wanted =
+        inside(&one, "living", "rm -r .hermetic-undo; true") + &inside(&one, "living", LOOK);
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backup.tar");
+    let file = file.to_str().unwrap();
+    let ended = one.run(&["backup", "--workspaces", file]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    for session in ["cli:living: 1", "cli:stopped: 1"] {
+        assert!(
+            ended.out.contains(&format!("files of {session}")),
+            "{}",
+            ended.out
+        );
+    }
+    assert!(!ended.out.contains("NOT"), "{}", ended.out);
+    assert_eq!(names_in(folder.path()), ["backup.tar"]);
+    // One that was woken sleeps again, and the other was left alone.
+    let states = |home: &Hermetic| {
+        let rows = home.run(&["sandbox", "list", "--json"]).json();
+        let mut rows: Vec<_> = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| format!("{} {}", row["conversation"], row["state"]).replace('"', ""))
+            .collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(states(&one), ["cli:living running", "cli:stopped stopped"]);
+    let ended = one.run(&["restore", "--check", file]);
+    assert!(ended.out.contains("those of 2 sandboxes"), "{}", ended.out);
+
+    // Another home, whose sandboxes have names of their own.
+    let other = Hermetic::new();
+    let ended = other.run(&["restore", "--copy", file]);
+    assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+    assert_eq!(
+        states(&other),
+        ["cli:living stopped", "cli:stopped stopped"]
+    );
+    for session in ["living", "stopped"] {
+        assert_eq!(inside(&other, session, LOOK), wanted, "{session}");
+    }
+    // Once more changes nothing: what is there may be newer.
+    inside(&other, "living", "echo newer > note");
+    let ended = other.run(&["restore", "--workspaces", file]);
+    assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("stays as it is"), "{}", ended.out);
+    assert_eq!(inside(&other, "living", "cat note"), "newer\n");
+    // And what was destroyed is had again from the backup, if its conversation is still known.
+    for home in [&one, &other] {
+        assert_eq!(home.run(&["sandbox", "prune", "--stopped"]).code, 0);
+        let destroyed = home.run(&["sandbox", "destroy", "living"]);
+        assert_eq!(destroyed.code, 0, "{}", destroyed.err);
+    }
+    let ended = other.run(&["restore", "--workspaces", file]);
+    assert_eq!(ended.code, 1, "{}", ended.out);
+    assert!(
+        ended
+            .out
+            .contains("NOT back: its conversation is not in the store"),
+        "{}",
+        ended.out
+    );
+    assert!(
+        ended.err.contains("hermetic restore --workspaces"),
+        "{}",
+        ended.err
+    );
+}
+
+#[test]
+fn without_being_asked_for_files_of_sandboxes_are_named_as_missing() {
+    let one = used_home();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backup.tar");
+    let ended = one.run(&["backup", file.to_str().unwrap()]);
+    assert!(
+        ended.out.contains("not in it: --workspaces packs them"),
+        "{}",
+        ended.out
+    );
+    // As every program before wrote and reads it.
+    let said = one
+        .run(&["restore", "--check", "--json", file.to_str().unwrap()])
+        .json();
+    assert_eq!(said["form"], 1);
+    assert!(said.get("workspaces").is_none(), "{said}");
 }

@@ -25,3 +25,31 @@ fn everything_holds_and_nothing_is_left() {
     assert_eq!(ended.code, 0, "{}", ended.err);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+/// As on a system as small as a container's.
+#[test]
+fn without_certificates_of_authorities_that_is_what_is_said() {
+    let small = |home: Hermetic| {
+        home.variable("SSL_CERT_FILE", "/nonexistent")
+            .variable("SSL_CERT_DIR", "/nonexistent")
+    };
+    let bot = "telegram: {token: '1:a'}\n";
+    for (home, command) in [
+        (Hermetic::new(), "demo"),
+        (Hermetic::with(bot), "gateway run"),
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let ended = small(home).run(&words);
+        assert_ne!(ended.code, 0, "{command}");
+        assert!(
+            ended.err.contains("no certificates of authorities"),
+            "{command}: {}",
+            ended.err
+        );
+        assert!(
+            ended.err.contains("apt-get install ca-certificates"),
+            "{command}: {}",
+            ended.err
+        );
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use crate::hermetic::Hermetic;
 
@@ -38,7 +39,6 @@ fn everything_holds_in_a_sandbox_that_is_attacked() {
 /// The program that attacks, run where there is no seal at all: it has to notice.
 #[test]
 fn it_notices_where_nothing_holds() {
-    use std::process::Command;
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("warden");
     std::fs::write(&program, hermetic_embedded::WARDEN).unwrap();
@@ -116,4 +116,37 @@ fn planted_weaknesses_are_found_on_this_machine() {
     let said = hermetic.run(&["doctor", "--production"]).out;
     assert!(!said.contains("WEAK    backups"), "{said}");
     assert!(!said.contains("WEAK    modes"), "{said}");
+}
+
+/// In a user namespace of the test's own, whose switch is off as a hardened host's is.
+#[test]
+fn a_machine_without_user_namespaces_is_told_which_switch_it_is() {
+    let hermetic = Hermetic::new();
+    let program = hermetic.command(&[]);
+    let script = "echo 0 >/proc/sys/user/max_user_namespaces || exit 99; \
+        exec setpriv --ambient-caps=-all --inh-caps=-all \"$@\"";
+    let mut off = Command::new("unshare");
+    off.args([
+        "--user",
+        "--map-user=1000",
+        "--map-group=1000",
+        "--keep-caps",
+    ])
+    .args(["sh", "-c", script, "sh"])
+    .arg(program.get_program())
+    .args(["doctor", "--backend", "native"])
+    .env("HERMES_HOME", hermetic.path(""));
+    let ended = off.output().unwrap();
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    if ended.status.code() == Some(99) || errors.contains("unshare:") {
+        eprintln!("SKIP: a_machine_without_user_namespaces_is_told_which_switch_it_is: {errors}");
+        return;
+    }
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert_eq!(ended.status.code(), Some(1), "{said}{errors}");
+    assert!(said.contains("MISSING namespaces"), "{said}");
+    assert!(
+        said.contains("sysctl -w user.max_user_namespaces=15000"),
+        "{said}"
+    );
 }

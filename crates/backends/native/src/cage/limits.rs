@@ -118,6 +118,13 @@ pub(crate) fn apply(bounds: &ProcessBounds) -> Result<(), StepFailure> {
     }
 }
 
+/// What each process of a container may hold and write.
+pub(crate) fn files(open: u64, bytes: u64) -> Result<(), StepFailure> {
+    limit(Resource::Core, 0)?;
+    limit(Resource::Nofile, open)?;
+    limit(Resource::Fsize, bytes)
+}
+
 /// Only ever down: raising a hard limit takes a capability that even root may lack.
 fn limit(resource: Resource, wanted: u64) -> Result<(), StepFailure> {
     let bound = getrlimit(resource)

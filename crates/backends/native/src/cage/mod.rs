@@ -96,6 +96,12 @@ pub fn filter_calls() -> Result<(), io::Error> {
     syscalls::filter(allowance).map_err(StepFailure::into_error)
 }
 
+/// Bounds the number and the size of files that a process of somebody else's cage, and whatever it starts, may
+/// open and write, and leaves no core behind.
+pub fn limit_files(open: u64, bytes: u64) -> Result<(), io::Error> {
+    limits::files(open, bytes).map_err(StepFailure::into_error)
+}
+
 /// The descriptors that come with the plan.
 struct PassedDescriptors {
     listener: OwnedFd,

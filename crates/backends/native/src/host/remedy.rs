@@ -26,11 +26,12 @@ pub(super) fn explain(step: &str, errno: i32) -> BackendError {
     let remedy = match step {
         _ if !forbidden => None,
         "make the namespaces" | "make the user namespace" => Some(machine.namespaces_remedy()),
-        "mount /proc" => Some(
-            "/proc is partly covered here, as in a container: start that container with \
-             --security-opt systempaths=unconfined"
+        "mount /proc" => Some(match machine.container {
+            Some(container) => container.remedy(),
+            None => "/proc is partly covered here, as in a container: start that container with \
+                     --security-opt systempaths=unconfined"
                 .to_owned(),
-        ),
+        }),
         "load the system call filter" => {
             Some("use a kernel built with CONFIG_SECCOMP_FILTER".to_owned())
         }

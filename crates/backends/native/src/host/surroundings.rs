@@ -35,6 +35,8 @@ pub(super) enum ContainerKind {
     Docker,
     Podman,
     Kubernetes,
+    /// LXC by itself, or under Proxmox, Incus or LXD.
+    Lxc,
 }
 
 impl MachineSurroundings {
@@ -50,6 +52,7 @@ impl MachineSurroundings {
             Some(text.trim().to_owned())
         };
         let is = |name: &str, value: &str| read(name).as_deref() == Some(value);
+        let is_there = |names: &[&str]| names.iter().any(|name| root.join(name).exists());
         let release = read("proc/sys/kernel/osrelease").unwrap_or_default();
         let lower = release.to_ascii_lowercase();
         let container = if root
@@ -62,6 +65,10 @@ impl MachineSurroundings {
             Some(ContainerKind::Podman)
         } else if root.join(".dockerenv").exists() {
             Some(ContainerKind::Docker)
+        } else if is("run/systemd/container", "lxc")
+            || is_there(&["dev/incus/sock", "dev/lxd/sock"])
+        {
+            Some(ContainerKind::Lxc)
         } else {
             None
         };
@@ -87,14 +94,22 @@ impl MachineSurroundings {
 
     /// Who forbids namespaces here, and the one thing that mends it.
     pub(super) fn namespaces_remedy(&self) -> String {
-        if let Some(container) = self.container {
-            return container.remedy();
-        }
-        if self.has_no_namespaces {
-            return kept("user.max_user_namespaces", "15000");
-        }
-        if self.is_clone_off {
-            return kept("kernel.unprivileged_userns_clone", "1");
+        let switch = match (self.has_no_namespaces, self.is_clone_off) {
+            (true, _) => Some(kept("user.max_user_namespaces", "15000")),
+            (_, true) => Some(kept("kernel.unprivileged_userns_clone", "1")),
+            _ => None,
+        };
+        match (self.container, switch) {
+            // Nobody inside can set it, and no option of the container goes around it.
+            (Some(container), Some(switch)) => {
+                return format!(
+                    "on the host of this container: {switch}; then {}",
+                    container.remedy()
+                );
+            }
+            (Some(container), None) => return container.remedy(),
+            (None, Some(switch)) => return switch,
+            (None, None) => {}
         }
         if let Some(remedy) = self.profile_remedy() {
             return remedy;
@@ -174,7 +189,7 @@ fn kept(switch: &str, value: &str) -> String {
 
 impl ContainerKind {
     /// What lets a sandbox be made inside this one.
-    fn remedy(self) -> String {
+    pub(super) fn remedy(self) -> String {
         match self {
             Self::Docker => {
                 "start this container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
@@ -187,6 +202,11 @@ impl ContainerKind {
                 "in the pod's securityContext: seccompProfile: {type: Unconfined}, appArmorProfile: {type: \
                  Unconfined} and procMount: Unmasked with hostUsers: false"
             }
+            Self::Lxc => {
+                "allow nesting in this container: `features: nesting=1` in Proxmox, `incus config set NAME \
+                 security.nesting=true` (or `lxc config set`), `lxc.include = /usr/share/lxc/config/nesting.conf` \
+                 elsewhere, then start it anew"
+            }
         }
         .to_owned()
     }
@@ -198,6 +218,7 @@ impl fmt::Display for ContainerKind {
             Self::Docker => "a Docker container",
             Self::Podman => "a Podman container",
             Self::Kubernetes => "a pod of Kubernetes",
+            Self::Lxc => "a container of LXC",
         })
     }
 }

@@ -80,18 +80,28 @@ fn a_hardened_container_is_told_apart_by_its_engine() {
             ContainerKind::Kubernetes,
             "seccompProfile",
         ),
+        ("dev/incus/sock", ContainerKind::Lxc, "nesting=true"),
     ] {
-        // A switch that is off as well belongs to the host, where nobody inside can set it.
-        let found = machine(&[
-            (mark, ""),
-            filtered,
-            ("proc/sys/user/max_user_namespaces", "0"),
-        ]);
+        let found = machine(&[(mark, ""), filtered]);
         assert_eq!(found.container, Some(kind));
         assert!(found.namespaces_remedy().contains(word), "{found:?}");
+        assert!(!found.namespaces_remedy().contains("sysctl"), "{found:?}");
+        // A switch that is off as well belongs to the host, where nobody inside can set it.
+        let switched_off = machine(&[(mark, ""), ("proc/sys/user/max_user_namespaces", "0")]);
+        let remedy = switched_off.namespaces_remedy();
+        assert!(
+            remedy.starts_with("on the host of this container"),
+            "{remedy}"
+        );
+        assert!(
+            remedy.contains("user.max_user_namespaces=15000") && remedy.contains(word),
+            "{remedy}"
+        );
         assert!(found.to_string().contains(&kind.to_string()), "{found}");
         assert!(found.to_string().contains("filter"), "{found}");
     }
+    let proxmox = machine(&[("run/systemd/container", "lxc\n")]);
+    assert!(proxmox.namespaces_remedy().contains("nesting=1"));
     let service = machine(&[filtered]);
     assert!(service.namespaces_remedy().contains("RestrictNamespaces="));
     let plain = machine(&[("proc/self/status", "Seccomp:\t0\n")]);

@@ -86,7 +86,8 @@ pub(super) fn read(
             // Nobody reads what was put behind it.
             return compare(&name, &mut entry, &seen);
         }
-        if manifest::place_of(&name).is_none() || seen.iter().any(|file| file.name == name) {
+        let is_known = manifest::place_of(&name).is_some() || manifest::is_workspace(&name);
+        if !is_known || seen.iter().any(|file| file.name == name) {
             return Err(format!("{name} in it is no file of a backup"));
         }
         let mut summed = SummedFile::new(&mut entry);
@@ -174,6 +175,19 @@ impl<R: Read> Read for SummedFile<R> {
         self.bytes += read as u64;
         Ok(read)
     }
+}
+
+/// The beginning and the length of one file in an archive that was read and found whole.
+pub(super) fn place_in(archive: &mut File, wanted: &str) -> io::Result<Option<(u64, u64)>> {
+    archive.rewind()?;
+    let mut tar = tar::Archive::new(archive);
+    for entry in tar.entries_with_seek()? {
+        let entry = entry?;
+        if entry.path()?.to_str() == Some(wanted) {
+            return Ok(Some((entry.raw_file_position(), entry.size())));
+        }
+    }
+    Ok(None)
 }
 
 /// Opens an archive to be read twice.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use hermetic_types::SandboxId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -20,10 +21,13 @@ pub(super) fn sum(digest: impl AsRef<[u8]>) -> String {
 }
 
 /// Archives of a later form are refused.
-pub(super) const FORM: u32 = 1;
+pub(super) const FORM: u32 = 2;
 
-/// No manifest is longer.
-pub(super) const LONGEST: u64 = 1 << 20;
+/// Without files of sandboxes it is as the first program wrote it, and is read by it.
+pub(super) const FORM_WITHOUT_WORKSPACES: u32 = 1;
+
+/// No manifest is longer, though it names every sandbox.
+pub(super) const LONGEST: u64 = 16 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BackupManifest {
@@ -40,6 +44,31 @@ pub(crate) struct BackupManifest {
     pub(crate) files: Vec<PackedFile>,
     /// Files of the installation that lie elsewhere and are not in it.
     pub(crate) left_out: Vec<PathBuf>,
+    /// Sandboxes whose kept files are in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) workspaces: Vec<PackedWorkspace>,
+    /// Sandboxes whose kept files were wanted and are not in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) workspaces_left_out: Vec<LeftOutWorkspace>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PackedWorkspace {
+    pub(crate) sandbox: SandboxId,
+    pub(crate) conversation: String,
+    pub(crate) backend: String,
+    pub(crate) bytes: u64,
+    /// Something changed while it was read, or could not be read: what the packing said first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) doubt: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LeftOutWorkspace {
+    pub(crate) sandbox: SandboxId,
+    pub(crate) conversation: String,
+    pub(crate) backend: String,
+    pub(crate) why: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +99,18 @@ pub(super) const STORE: &str = "state/state.db";
 pub(super) const RECORD: &str = "state/audit.jsonl";
 pub(super) const RECORD_KEY: &str = "state/audit.key";
 pub(super) const RECORD_HEAD: &str = "state/audit.head";
+
+/// The name under which a sandbox's files are packed.
+pub(super) fn workspace_name(sandbox: &SandboxId) -> String {
+    format!("workspaces/{sandbox}.tar")
+}
+
+/// Whether a name is one of those: what is in such a file is looked at in a sandbox only.
+pub(super) fn is_workspace(name: &str) -> bool {
+    let id = name.strip_prefix("workspaces/");
+    let id = id.and_then(|name| name.strip_suffix(".tar"));
+    id.is_some_and(|id| id.parse::<SandboxId>().is_ok())
+}
 
 /// Where a file of an installation belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

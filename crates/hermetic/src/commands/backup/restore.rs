@@ -15,7 +15,8 @@ use hermetic_types::{InstallationId, SystemClock};
 use serde_json::json;
 
 use super::archive;
-use super::manifest::{BackupManifest, FilePlace, place_of};
+use super::bring_back::{self, BringBackOutcome, BroughtBack};
+use super::manifest::{BackupManifest, FilePlace, is_workspace, place_of};
 use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::commands::{inputs_of_new_home, on_this_thread};
@@ -27,7 +28,8 @@ use crate::ownership::refuse_root_for_another;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Nothing is deleted: with --replace, what is there is moved aside and named.
+Nothing is deleted: with --replace, what is there is moved aside and named. Files of sandboxes that are in the
+backup are put into new sandboxes of the same conversations.
 
 Examples:
   hermetic restore hermetic-20260101-040000.tar
@@ -45,6 +47,9 @@ pub(crate) struct RestoreArgs {
     /// Make an installation of its own, beside the original on this machine
     #[arg(long)]
     copy: bool,
+    /// Only put files into sandboxes, in a home that is restored already
+    #[arg(long, conflicts_with_all = ["check", "replace", "copy"])]
+    workspaces: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -66,21 +71,48 @@ pub(crate) fn run(cli: &CommandLine, args: &RestoreArgs) -> Result<ExitReason, C
     by_hand::or_refuse_in(&home)?;
     refuse_root_for_another(&home)?;
     on_this_thread(async {
-        is_apart(&manifest, &home, args)?;
-        let moved = put_back(&mut file, &manifest, &home, args).await?;
-        report(&manifest, &home, &moved, args)?;
-        Ok(ExitReason::Ok)
+        let moved = match args.workspaces {
+            true => MovedAside::new(),
+            false => {
+                is_apart(&manifest, &home, args)?;
+                put_back(&mut file, &manifest, &home, args).await?
+            }
+        };
+        let brought = bring_back::into_home(cli, &mut file, &manifest).await;
+        let brought = brought.map_err(|failure| not_filled(&failure.to_string(), args))?;
+        report(&manifest, &home, (&moved, &brought), args)?;
+        let failed = brought
+            .iter()
+            .filter(|one| matches!(one.outcome, BringBackOutcome::Failed(_)));
+        match failed.count() {
+            0 => Ok(ExitReason::Ok),
+            failed => Err(not_filled(
+                &format!("{failed} of {} failed", brought.len()),
+                args,
+            )),
+        }
     })
+}
+
+fn not_filled(why: &str, args: &RestoreArgs) -> CommandFailure {
+    CommandFailure::new(
+        format!("the home is restored, and not all files of its sandboxes are: {why}"),
+        format!(
+            "mend that (`hermetic doctor`), then: hermetic restore --workspaces {}",
+            args.file.display()
+        ),
+    )
 }
 
 fn checked(manifest: &BackupManifest, args: &RestoreArgs) -> Result<ExitReason, CommandFailure> {
     match args.json {
         true => output::print_json(manifest)?,
         false => output::print(&format!(
-            "{} is whole: {} files of {}, made by version {}\n",
+            "{} is whole: {} files of {}, with those of {} sandboxes, made by version {}\n",
             args.file.display(),
             manifest.files.len(),
             manifest.home.display(),
+            manifest.workspaces.len(),
             manifest.program
         ))?,
     }
@@ -236,6 +268,10 @@ impl RestoreStage {
 
     fn take_out(&self, file: &mut File, args: &RestoreArgs) -> Result<(), CommandFailure> {
         let taken = archive::read(file, |name, bytes| {
+            // Put into sandboxes when the home is there.
+            if is_workspace(name) {
+                return io::copy(bytes, &mut io::sink()).map(drop);
+            }
             let path = match place_of(name) {
                 Some(FilePlace::Home(name)) => self.home().join(name),
                 Some(FilePlace::State(name)) => self.state().join(name),
@@ -345,7 +381,7 @@ impl Drop for UndoableMoves {
     }
 }
 
-fn in_use(home: &HomeFolder, error: &LockError) -> CommandFailure {
+pub(super) fn in_use(home: &HomeFolder, error: &LockError) -> CommandFailure {
     match error {
         LockError::Taken { .. } => CommandFailure::new(
             format!("a gateway runs in {}", home.root().display()),
@@ -369,21 +405,26 @@ fn no_backup(file: &Path, why: &str) -> CommandFailure {
 fn report(
     manifest: &BackupManifest,
     home: &HomeFolder,
-    moved: &MovedAside,
+    (moved, brought): (&MovedAside, &[BroughtBack]),
     args: &RestoreArgs,
 ) -> Result<(), CommandFailure> {
     if args.json {
         return output::print_json(&json!({
             "home": home.root(),
             "moved_aside": moved,
+            "workspaces": brought,
             "manifest": manifest,
         }));
     }
-    let mut text = format!(
-        "restored {} files into {}\n",
-        manifest.files.len(),
-        home.root().display()
-    );
+    let mut text = String::new();
+    if !args.workspaces {
+        let files = manifest
+            .files
+            .len()
+            .saturating_sub(manifest.workspaces.len());
+        let home = home.root().display();
+        text.push_str(&format!("restored {files} files into {home}\n"));
+    }
     for path in moved {
         text.push_str(&format!("what was there is {} now\n", path.display()));
     }
@@ -393,9 +434,21 @@ fn report(
             path.display()
         ));
     }
+    for one in brought {
+        text.push_str(&one.line());
+    }
+    for left_out in &manifest.workspaces_left_out {
+        text.push_str(&format!(
+            "files of {} were not in it: {}\n",
+            output::printable(&left_out.conversation),
+            output::printable(&left_out.why)
+        ));
+    }
+    if brought.is_empty() {
+        text.push_str("files in sandboxes were not in it; conversations go on in new ones\n");
+    }
     text.push_str(
-        "files in sandboxes were not in it; conversations go on in new ones\n\
-         next: `hermetic doctor`, then `hermetic gateway run`; stop the original first if it still runs \
+        "next: `hermetic doctor`, then `hermetic gateway run`; stop the original first if it still runs \
          elsewhere\n",
     );
     output::print(&text)

@@ -14,25 +14,25 @@ use crate::failure::CommandFailure;
 use crate::output::{BOLD, size};
 
 #[derive(Debug, Serialize)]
-pub(super) struct SandboxRow {
-    pub(super) id: SandboxId,
-    pub(super) conversation: Option<ConversationKey>,
+pub(in crate::commands) struct SandboxRow {
+    pub(in crate::commands) id: SandboxId,
+    pub(in crate::commands) conversation: Option<ConversationKey>,
     #[serde(rename = "backend")]
-    pub(super) kind: BackendKind,
+    pub(in crate::commands) kind: BackendKind,
     /// Absent where it cannot be opened here and now.
     #[serde(skip)]
     backend: Option<Arc<dyn Backend>>,
-    pub(super) state: RowState,
+    pub(in crate::commands) state: RowState,
     /// What the ledger says; absent for one it does not know.
-    pub(super) ledger: Option<LedgerEntry>,
+    pub(in crate::commands) ledger: Option<LedgerEntry>,
     /// What its files take on this machine's disk, where that can be counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) disk_bytes: Option<u64>,
+    pub(in crate::commands) disk_bytes: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum RowState {
+pub(in crate::commands) enum RowState {
     Running,
     Stopped,
     /// Being made or unmade at this moment.
@@ -46,7 +46,7 @@ pub(super) enum RowState {
 
 impl SandboxRow {
     /// Where it is, to act on it there.
-    pub(super) fn backend(&self) -> Result<&Arc<dyn Backend>, CommandFailure> {
+    pub(in crate::commands) fn backend(&self) -> Result<&Arc<dyn Backend>, CommandFailure> {
         self.backend.as_ref().ok_or_else(|| {
             let kind = self.kind;
             CommandFailure::new(
@@ -66,14 +66,14 @@ impl SandboxRow {
     }
 
     /// Whether it was made to outlive a stop.
-    fn keeps_files(&self) -> bool {
+    pub(in crate::commands) fn keeps_files(&self) -> bool {
         let spec = self.ledger.as_ref().map(|entry| entry.spec.as_str());
         let spec = spec.and_then(|spec| serde_json::from_str::<SandboxSpec>(spec).ok());
         spec.is_some_and(|spec| spec.persistence == SandboxPersistence::Kept)
     }
 
     /// What `prune` may take: nothing a conversation still counts on.
-    pub(super) fn is_rubbish(&self, stopped: bool) -> bool {
+    pub(in crate::commands) fn is_rubbish(&self, stopped: bool) -> bool {
         match self.state {
             RowState::Running | RowState::Busy | RowState::Unknown => false,
             RowState::Stopped => stopped,
@@ -85,7 +85,7 @@ impl SandboxRow {
 }
 
 impl RowState {
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::commands) fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Stopped => "stopped",
@@ -97,7 +97,7 @@ impl RowState {
     }
 }
 
-pub(super) async fn gather(
+pub(in crate::commands) async fn gather(
     backends: &[Arc<dyn Backend>],
     ledger: &SandboxLedger,
 ) -> Result<Vec<SandboxRow>, CommandFailure> {
@@ -167,7 +167,7 @@ pub(super) async fn gather(
 }
 
 /// The same with what each takes on the disk, which takes a walk through its files.
-pub(super) async fn with_sizes(mut rows: Vec<SandboxRow>) -> Vec<SandboxRow> {
+pub(in crate::commands) async fn with_sizes(mut rows: Vec<SandboxRow>) -> Vec<SandboxRow> {
     let mut asked: Vec<(Arc<dyn Backend>, Vec<SandboxId>)> = Vec::new();
     for row in &rows {
         let Some(backend) = &row.backend else {
@@ -193,7 +193,7 @@ pub(super) async fn with_sizes(mut rows: Vec<SandboxRow>) -> Vec<SandboxRow> {
 
 /// The one that is meant by an id, the beginning of one, the name of a session or the end of a
 /// conversation's key. Where two could be meant, neither is.
-pub(super) fn find<'a>(
+pub(in crate::commands) fn find<'a>(
     rows: &'a [SandboxRow],
     meant: &str,
 ) -> Result<&'a SandboxRow, CommandFailure> {
@@ -225,7 +225,7 @@ pub(super) fn find<'a>(
     }
 }
 
-pub(super) fn table(rows: &[SandboxRow], now: Timestamp) -> String {
+pub(in crate::commands) fn table(rows: &[SandboxRow], now: Timestamp) -> String {
     if rows.is_empty() {
         return "No sandboxes.\n".to_owned();
     }
