@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
+use super::MAX_STREAMS;
+
 /// What one link may hold at most: many times what callers leave unread.
 const LINK: usize = 16 << 20;
 /// What every link may hold, whatever others hold: the longest answer fits in, so that nobody is held up
@@ -55,8 +57,11 @@ impl Default for FramePosition {
 /// Version, type, two of flags, four of stream, four of length.
 const HEADER: usize = 12;
 const DATA: u8 = 0;
+const WINDOW_UPDATE: u8 = 1;
 /// The flag by which a stream begins.
 const SYN: u8 = 1;
+/// The flag by which it is reset.
+const RST: u8 = 8;
 
 /// One stream's part; what is left of it is given up when dropped.
 #[derive(Debug)]
@@ -152,7 +157,11 @@ impl ReceiveState {
         let [_, kind, _, flags, a, b, c, d, length @ ..] = header;
         let stream = u32::from_be_bytes([a, b, c, d]);
         let left = u32::from_be_bytes(length) as usize;
-        if flags & SYN != 0 {
+        // Only what begins a stream for yamux too: any other stream never comes to anybody here, and
+        // what is noted for it would stay noted. Where yamux has all the streams it takes, it ends
+        // the link.
+        let begins = matches!(kind, DATA | WINDOW_UPDATE) && flags & (SYN | RST) == SYN;
+        if begins && self.streams.len() < MAX_STREAMS {
             // Before anybody here knows of it: its first bytes may come with its first frame.
             self.streams.entry(stream).or_default();
         }
@@ -261,6 +270,39 @@ mod tests {
         // All but the beginning of the frame that was cut in the middle.
         let rest = received.state().held;
         assert!(rest < WINDOW, "{rest} bytes are held for nobody");
+    }
+
+    /// yamux makes a stream of none of these, so nobody ever drops one.
+    #[tokio::test(start_paused = true)]
+    async fn streams_that_never_begin_are_not_noted() {
+        const PING: u8 = 2;
+        let (ours, mut theirs) = tokio::io::duplex(64 << 10);
+        let (opener, driver) = over(ours, LinkSide::Gateway);
+        let received = Arc::clone(driver.received());
+        let driving = tokio::spawn(driver.run(|_| {}));
+        for number in 1..=2000_u32 {
+            let mut bytes = frame(number * 2, SYN | RST, &[7; 10]);
+            for (kind, flags) in [(WINDOW_UPDATE, SYN | RST), (PING, SYN)] {
+                bytes.extend([0, kind, 0, flags]);
+                bytes.extend((number * 2).to_be_bytes());
+                bytes.extend([0; 4]);
+            }
+            theirs.write_all(&bytes).await.unwrap();
+        }
+        // Whatever was sent is read before the link is seen to end.
+        drop((theirs, opener));
+        let _ = driving.await.unwrap();
+        assert_eq!(received.state().streams.len(), 0);
+        assert_eq!(received.state().held, 0);
+    }
+
+    #[test]
+    fn a_link_notes_no_more_streams_than_yamux_takes() {
+        let received = ReceiveBudget::default();
+        for number in 1..=5000_u32 {
+            received.note(&frame(number * 2, SYN, &[]));
+        }
+        assert_eq!(received.state().streams.len(), MAX_STREAMS);
     }
 
     /// Links that take whatever they are given, in turn, until none is read any more.
