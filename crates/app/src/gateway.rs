@@ -14,8 +14,8 @@ use hermetic_config::{
 use hermetic_egress::{Egress, EgressMetrics, OutgoingBudget};
 use hermetic_gateway::{
     BusyMode, DayLimits, DelegationSettings, GatewayMetrics, GatewayParts, GatewaySettings,
-    LeasedBackend, LeasedChat, ResetSettings, ServicePrices, SpendingLimits, StandByTerms, StoredAdapterState,
-    StreamingSettings, ToolProgress, VoiceNotes,
+    LeasedBackend, LeasedChat, ResetSettings, ServicePrices, SpendingLimits, StandByTerms,
+    StoredAdapterState, StreamingSettings, ToolProgress, VoiceNotes,
 };
 use hermetic_redact::Redactor;
 use hermetic_sandbox::Backend;
