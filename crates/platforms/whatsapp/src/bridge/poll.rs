@@ -77,9 +77,7 @@ impl<'a> BridgePoller<'a> {
                             self.waiting.push_back(polled);
                             // Whoever could not store it is not asked again at full speed, and
                             // whoever stops does not wait for that.
-                            if stop.run_until_cancelled(sleep(pause)).await.is_none() {
-                                return None;
-                            }
+                            stop.run_until_cancelled(sleep(pause)).await?;
                         }
                     }
                 }
