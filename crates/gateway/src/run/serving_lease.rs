@@ -352,6 +352,11 @@ async fn keep(
     let mut next = BEAT;
     let loss = loop {
         sleep(next.min(lease.left())).await;
+        // Also where nobody took it meanwhile: an answer that comes at this very moment would revive a holder whose
+        // every act was refused a moment ago.
+        if lease.left().is_zero() {
+            break LeaseLoss::Silent;
+        }
         let sent = Moment::now();
         match timeout(lease.left(), rows.renew(&held)).await {
             Ok(Ok(true)) => {
@@ -369,9 +374,6 @@ async fn keep(
                 next = BEAT_AGAIN;
             }
             Err(_) => {}
-        }
-        if lease.left().is_zero() {
-            break LeaseLoss::Silent;
         }
     };
     lease.lose();
