@@ -354,8 +354,8 @@ async fn keep(
     let mut next = BEAT;
     let loss = loop {
         sleep(next.min(lease.left())).await;
-        // Before it is tried once more: others were promised that a silent holder has ended by now, and an
-        // answer that is quicker than the timer would have it go on.
+        // Also where nobody took it meanwhile: an answer that comes at this very moment would revive a holder whose
+        // every act was refused a moment ago.
         if lease.left().is_zero() {
             break LeaseLoss::Silent;
         }
