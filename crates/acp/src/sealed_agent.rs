@@ -108,13 +108,10 @@ impl SealedAgent<'_> {
             origin,
         } = ready;
         let mut usage = TokenUsage::default();
-        let unset = match stop
+        let unset = stop
             .run_until_cancelled(agent.session.set(&self.settings()))
             .await
-        {
-            Some(unset) => unset,
-            None => Vec::new(),
-        };
+            .unwrap_or_default();
         self.agents
             .note_offers(self.tools.conversation(), &agent.session);
         let worked = self
@@ -334,9 +331,17 @@ impl SealedAgent<'_> {
     }
 
     async fn write_files(&self, sandbox: &Held) -> Result<(), String> {
+        if self.program.files.is_empty() {
+            return Ok(());
+        }
+        // Each image has its own.
+        let home = sandbox
+            .resolve("~")
+            .await
+            .map_err(|error| not_started(format!("its home could not be found: {error}")))?;
         for file in &self.program.files {
             let path = file.path.to_string_lossy();
-            let mut write = WriteRequest::new(PathAt::beneath(self.tools.home(), path.as_ref()));
+            let mut write = WriteRequest::new(PathAt::beneath(home.path.clone(), path.as_ref()));
             write.parents = true;
             let written = async {
                 let mut open = sandbox.warden().write_file(write).await?;

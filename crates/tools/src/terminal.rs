@@ -177,10 +177,6 @@ impl TerminalTool {
         settle(verdict, decided, ask, stop).await
     }
 
-    pub(crate) fn home(&self) -> &str {
-        &self.settings.context.home
-    }
-
     /// Lets a program of the operator's configuration through, unless the operator forbade it. Its
     /// environment is not for the record.
     pub(crate) async fn clear_configured(

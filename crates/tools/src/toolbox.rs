@@ -111,11 +111,6 @@ impl ConversationTools<'_> {
         self.workplace.conversation()
     }
 
-    /// The home folder, as seen inside.
-    pub fn home(&self) -> &str {
-        self.kit.terminal.home()
-    }
-
     /// A program that the operator's configuration names, cleared and recorded; why not, in words.
     pub async fn clear_configured(&self, command: Command) -> Result<Cleared, String> {
         // Nobody is asked, so there is nothing to stop.
