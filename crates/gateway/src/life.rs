@@ -336,7 +336,7 @@ impl Gateway {
         let live = LiveReply::new(&self.redactor, progress);
         let answerer = self.answerer(message).await?;
         let asks_our_model = matches!(answerer, Answerer::Own(_));
-        let turn = session.take_turn(answerer, control, &live);
+        let turn = Box::pin(session.take_turn(answerer, control, &live));
         let answered = self.stream_while(message, &live, turn).await;
         if asks_our_model {
             self.note_model(answered.as_ref().err());

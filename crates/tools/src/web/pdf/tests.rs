@@ -113,28 +113,28 @@ fn what_has_no_text_says_why() {
 #[test]
 fn whatever_the_bytes_are_it_ends() {
     let whole = document();
-    for end in (0..whole.len()).step_by(7) {
+    for end in (0..whole.len()).step_by(29) {
         let _ = text_of(&whole[..end]);
     }
-    for at in (0..whole.len()).step_by(3) {
+    for at in (0..whole.len()).step_by(13) {
         let mut bent = whole.clone();
         bent[at] = bent[at].wrapping_add(37);
         let _ = text_of(&bent);
     }
     // Many packed objects that are all the same large one.
-    let heads: String = (1..5000).map(|number| format!("{number} 0 ")).collect();
+    let heads: String = (1..500).map(|number| format!("{number} 0 ")).collect();
     let mut objects = heads.into_bytes();
     let first = objects.len();
     objects.extend(b"[0 ".repeat(20));
-    objects.extend(b"1 ".repeat(50_000));
+    objects.extend(b"1 ".repeat(5_000));
     let mut file = b"%PDF-1.6\n".to_vec();
-    let dictionary = format!("/Type /ObjStm /N 4999 /First {first} /Filter /FlateDecode");
+    let dictionary = format!("/Type /ObjStm /N 499 /First {first} /Filter /FlateDecode");
     file.extend(stream(9000, &dictionary, &packed(&objects)));
     assert!(text_of(&file).is_err());
     // Fonts whose codes are all named by a few bytes.
     let mut file =
         b"%PDF-1.5\n1 0 obj << /Type /Page /Contents 2 0 R /Resources << /Font << ".to_vec();
-    let each = |write: fn(u32) -> String| (10..400).map(write).collect::<String>().into_bytes();
+    let each = |write: fn(u32) -> String| (10..60).map(write).collect::<String>().into_bytes();
     file.extend(each(|number| format!("/F{number} {number} 0 R ")));
     file.extend(b">> >> >> endobj\n");
     file.extend(each(|number| {
@@ -149,7 +149,7 @@ fn whatever_the_bytes_are_it_ends() {
     file.extend(stream(3, "", all));
     let _ = text_of(&file);
     // One that unpacks to much, painted again and again.
-    let bomb = packed(&b"/X Do ".repeat(1 << 20));
+    let bomb = packed(&b"/X Do ".repeat(1 << 15));
     let mut file = b"%PDF-1.5\n1 0 obj << /Type /Page /Contents 2 0 R /Resources << /XObject << /X 2 0 R >> >> >> endobj\n".to_vec();
     file.extend(stream(2, "/Subtype /Form /Filter /FlateDecode", &bomb));
     assert!(text_of(&file).is_err());
