@@ -181,7 +181,10 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
     // `-g` lets everybody in the network use what is forwarded.
     let plain = |letter: char| {
         args.iter().take(8).any(|arg| {
-            arg.s.starts_with('-') && !arg.s.starts_with("--") && arg.s.len() < 6 && arg.s[1..].contains(letter)
+            arg.s.starts_with('-')
+                && !arg.s.starts_with("--")
+                && arg.s.len() < 6
+                && arg.s[1..].contains(letter)
         })
     };
     if program == "ssh" && plain('g') && (plain('D') || plain('L')) {

@@ -355,7 +355,10 @@ fn truncate(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFindi
                 ));
             }
             let place = paths::place(&target.s, &judge.cwd, judge.context);
-            if place == PathLoss::InsideHome && target.s.ends_with('*') && target.s.starts_with(['/', '~']) {
+            if place == PathLoss::InsideHome
+                && target.s.ends_with('*')
+                && target.s.starts_with(['/', '~'])
+            {
                 return Some(HarmFinding::dangerous(
                     HarmCategory::Destruction,
                     format!("empties all files of a folder: {}", target.shown()),

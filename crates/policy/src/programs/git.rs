@@ -329,9 +329,7 @@ fn setting_finding(setting: &str) -> Option<HarmFinding> {
                 || value.starts_with("ext::")
                 || key.ends_with("proxy") && value.contains(' '))
         }
-        _ if key.starts_with("url.") => {
-            !value.contains("ext::") && !key.starts_with("url.http://")
-        }
+        _ if key.starts_with("url.") => !value.contains("ext::") && !key.starts_with("url.http://"),
         _ if key.starts_with("filter.") => {
             key.contains(".lfs.")
                 || !(key.ends_with("clean") || key.ends_with("smudge") || key.ends_with("process"))

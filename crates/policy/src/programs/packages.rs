@@ -108,14 +108,26 @@ pub(super) fn judge(command: &ReducedCommand, _: &ProgramJudge<'_>) -> Vec<HarmF
             .iter()
             .any(|arg| starts.iter().any(|start| arg.s.starts_with(start)))
     };
-    let hooks = ["scripts.preinstall=", "scripts.postinstall=", "scripts.install=", "scripts.prepare="];
+    let hooks = [
+        "scripts.preinstall=",
+        "scripts.postinstall=",
+        "scripts.install=",
+        "scripts.prepare=",
+    ];
     if matches!(program, "npm" | "pnpm") && command.operand(0) == "pkg" && told(&hooks) {
         findings.push(HarmFinding::dangerous(
             HarmCategory::Persistence,
             "makes installing a package run something",
         ));
     }
-    let sources = ["GOPROXY=http", "GONOSUMDB=", "GONOSUMCHECK=", "GOFLAGS=-toolexec", "GOSUMDB=off", "GOINSECURE="];
+    let sources = [
+        "GOPROXY=http",
+        "GONOSUMDB=",
+        "GONOSUMCHECK=",
+        "GOFLAGS=-toolexec",
+        "GOSUMDB=off",
+        "GOINSECURE=",
+    ];
     if program == "go" && command.operand(0) == "env" && command.short('w') && told(&sources) {
         findings.push(HarmFinding::dangerous(
             HarmCategory::Persistence,
