@@ -46,7 +46,7 @@ impl SealKey {
         let key: RecordDigest = text
             .trim_end()
             .parse()
-            .map_err(|wrong| of_key(path, io::ErrorKind::InvalidData, &format!("{wrong}")))?;
+            .map_err(|wrong| of_key(path, io::ErrorKind::InvalidData, &wrong.to_string()))?;
         Ok(Some(Self::new(key.bytes())))
     }
 
