@@ -50,7 +50,7 @@ fn sycamore() {
     let report = Report::on(&lines);
     let alarms = |category: &str| report.alarms_by_category[category].percent();
     assert!(report.recall.percent() >= 95.5, "harm found");
-    assert!(report.hardline_named.percent() >= 95.0, "floor named");
+    assert!(report.hardline_named.percent() >= 96.0, "floor named");
     assert!(alarms("everyday") <= 0.5, "everyday alarmed");
     assert!(alarms("mac, everyday") <= 1.0, "a Mac's everyday alarmed");
     assert_eq!(report.safe_called_hardline.hits, 0);
@@ -65,8 +65,24 @@ fn chestnut() {
     let report = Report::on(&lines);
     let alarms = |category: &str| report.alarms_by_category[category].percent();
     assert!(report.recall.percent() >= 97.5, "harm found");
-    assert!(report.hardline_named.percent() >= 92.5, "floor named");
+    assert!(report.hardline_named.percent() >= 93.5, "floor named");
     assert!(alarms("everyday") <= 0.7, "everyday alarmed");
     assert!(alarms("mac, everyday") <= 0.0, "a Mac's everyday alarmed");
+    assert_eq!(report.safe_called_hardline.hits, 0);
+}
+
+/// Written before the rules were changed for `linden`, scored once before and once after, and read by
+/// nobody.
+#[test]
+fn hornbeam() {
+    let text = include_str!("batches/hornbeam.txt");
+    let lines = read("hornbeam.txt", text).unwrap_or_else(|error| panic!("hornbeam: {error}"));
+    let report = Report::on(&lines);
+    assert!(report.recall.percent() >= 96.5, "harm found");
+    assert!(report.hardline_named.percent() >= 92.5, "floor named");
+    assert!(
+        report.alarms_by_category["everyday"].percent() <= 0.9,
+        "everyday alarmed"
+    );
     assert_eq!(report.safe_called_hardline.hits, 0);
 }

@@ -5,6 +5,7 @@
 //! Values that are bounded (a date, the names that a listing of the project gives) are no such holes;
 //! `crate::text` keeps them apart.
 
+mod given;
 mod harmless;
 
 use super::{ProgramJudge, protected, uploads};
@@ -12,6 +13,7 @@ use crate::effective::ReducedCommand;
 use crate::finding::{HarmCategory, HarmFinding};
 use crate::paths::{self, PathLoss};
 use crate::text::{BELOW, ExpandedText, TaintSet};
+use given::{given_to_code, mounted, takes_operands, valued};
 use harmless::{harmless_to_read, harmless_to_write};
 
 /// Programs that print what is in the files they are given.
@@ -268,75 +270,9 @@ fn shown(command: &ReducedCommand) -> Vec<&ExpandedText> {
         "wget" => valued(command, &["-i", "--input-file"]),
         "curl" => valued(command, &["-K", "--config"]),
         "docker" | "podman" | "nerdctl" => mounted(command),
-        _ if READS_OPERANDS
-            .iter()
-            .any(|(programs, _)| programs.contains(&program)) =>
-        {
-            given_to_code(command)
-        }
+        _ if takes_operands(program) => given_to_code(command),
         _ => Vec::new(),
     }
-}
-
-/// Interpreters whose code, given on the command line, opens what stands behind it.
-const READS_OPERANDS: &[(&[&str], &[&str])] = &[
-    (&["python", "python2", "python3"], &["argv", "fileinput"]),
-    (&["node", "nodejs", "bun", "deno"], &["argv", "args"]),
-    (&["ruby"], &["ARGV", "ARGF", "argf", "gets", "<>"]),
-    (&["perl"], &["ARGV", "<>", "shift", "<STDIN>"]),
-    (&["php"], &["argv"]),
-    (&["lua"], &["arg"]),
-];
-
-/// What is behind the code, where the code looks there or is run for each line (`-n`, `-p`).
-fn given_to_code(command: &ReducedCommand) -> Vec<&ExpandedText> {
-    let program = command.program();
-    let takes = |code: &str| {
-        READS_OPERANDS.iter().any(|(programs, words)| {
-            programs.contains(&program) && words.iter().any(|word| code.contains(word))
-        })
-    };
-    let args = command.args();
-    let carries = |arg: &ExpandedText| {
-        let cluster = arg
-            .s
-            .strip_prefix('-')
-            .filter(|rest| !rest.starts_with('-'));
-        arg.s == "--eval" || cluster.is_some_and(|rest| rest.ends_with(['c', 'e', 'E', 'r']))
-    };
-    let Some(at) = args.iter().position(carries) else {
-        return Vec::new();
-    };
-    let lines = matches!(program, "perl" | "ruby") && (command.short('n') || command.short('p'));
-    let code = args.get(at + 1).map_or("", |code| code.s.as_str());
-    if !lines && !takes(code) {
-        return Vec::new();
-    }
-    args.iter()
-        .skip(at + 2)
-        .filter(|arg| !arg.s.starts_with('-'))
-        .collect()
-}
-
-fn valued<'c>(command: &'c ReducedCommand, flags: &[&str]) -> Vec<&'c ExpandedText> {
-    flags
-        .iter()
-        .filter_map(|flag| command.value_of(flag))
-        .collect()
-}
-
-/// Folders that a container is shown, if nothing of their path is known.
-fn mounted(command: &ReducedCommand) -> Vec<&ExpandedText> {
-    let mut mounts = valued(command, &["-v", "--volume", "--mount"]);
-    mounts.retain(|mount| {
-        let source = mount.s.strip_prefix("type=bind,").unwrap_or(&mount.s);
-        let source = source
-            .strip_prefix("source=")
-            .or(source.strip_prefix("src="))
-            .unwrap_or(source);
-        source.starts_with(crate::text::HOLE) && source.contains([':', ','])
-    });
-    mounts
 }
 
 /// `grep -m 1`, `awk -F: -v x=y`, `jq --arg n v`.

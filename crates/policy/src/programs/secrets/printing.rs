@@ -82,14 +82,7 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
                         "get-parameter" | "get-parameters" | "get-parameters-by-path"
                     )
                     | ("configure", "export-credentials" | "get")
-                    | (
-                        "sts",
-                        "get-session-token"
-                            | "get-federation-token"
-                            | "assume-role"
-                            | "assume-role-with-web-identity"
-                            | "assume-role-with-saml"
-                    )
+                    | ("sts", "get-session-token" | "get-federation-token")
                     | (
                         "ecr" | "ecr-public",
                         "get-login-password" | "get-authorization-token"
