@@ -48,7 +48,7 @@ stories! {
             .await
             .unwrap();
         assert!(said(&played).contains("all of it worked"), "{}", said(&played));
-        assert!(lab.server.count("GET /api/v1/namespaces/boxes/pods?") > 2);
+        assert!(lab.server.count("GET /api/v1/namespaces/boxes/pods") > 2);
     }
 
     async fn kubectl_drives_the_same_cluster_and_ours_is_seen_there(lab: &Lab) {

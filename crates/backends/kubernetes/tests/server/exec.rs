@@ -131,7 +131,8 @@ async fn join(cluster: &Cluster, mut socket: Socket, mut child: Child) {
                 }
             },
             message = socket.next() => match message {
-                Some(Ok(Message::Binary(bytes))) => match bytes.split_first() {
+                // The Python client sends words as text.
+                Some(Ok(message @ (Message::Binary(_) | Message::Text(_)))) => match message.into_data().split_first() {
                     Some((0, data)) => {
                         if let Some(open) = &mut stdin && open.write_all(data).await.is_err() {
                             stdin = None;
