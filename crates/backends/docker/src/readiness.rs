@@ -251,7 +251,10 @@ async fn identity(host: &DockerState, info: &SystemInfo, rights: EngineRights) -
         return SealLayer::active("identity", "root inside is nobody outside (userns-remap)");
     }
     if rights.is_rootless {
-        return SealLayer::active("identity", "the engine itself is not root");
+        return SealLayer::active(
+            "identity",
+            "the engine itself is not root: root inside is its user outside",
+        );
     }
     let picture = picture(host).await;
     let of_image = picture.as_ref().and_then(|picture| picture.user.as_deref());

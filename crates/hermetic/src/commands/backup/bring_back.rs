@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
 
-use hermetic_app as app;
+use hermetic_app::{self as app, BackendCaller};
 use hermetic_config::Config;
 use hermetic_policy::{Cleared, OwnProgram};
 use hermetic_sandbox::{Backend, Sandbox, SandboxSpec};
-use hermetic_store::{LedgerState, SandboxLedger};
+use hermetic_store::{LedgerEntry, LedgerState, SandboxLedger};
 use hermetic_types::{Clock as _, InstallationId, SystemClock};
 use hermetic_warden::client::{RunEvent, StdinStream};
 use serde::Serialize;
@@ -80,12 +80,11 @@ async fn bring_back(
     config: &Config,
 ) -> Result<Vec<BroughtBack>, CommandFailure> {
     let installation = app::installation(config.home())?;
-    let backends = app::all_backends(config, &installation);
     let ledger = app::store(config).await?.ledger();
     let mut done = Vec::new();
     for workspace in &manifest.workspaces {
         let home = WorkspaceHome {
-            backends: &backends,
+            config,
             ledger: &ledger,
             installation: &installation,
         };
@@ -100,7 +99,7 @@ async fn bring_back(
 
 /// Where sandboxes of a restored home are made.
 struct WorkspaceHome<'a> {
-    backends: &'a [Arc<dyn Backend>],
+    config: &'a Config,
     ledger: &'a SandboxLedger,
     installation: &'a InstallationId,
 }
@@ -116,6 +115,16 @@ fn said(error: &dyn std::error::Error) -> String {
 }
 
 impl WorkspaceHome<'_> {
+    /// As whoever made it had it: in a container the two are other users.
+    fn backend(&self, entry: &LedgerEntry) -> Result<Arc<dyn Backend>, String> {
+        let caller = match entry.conversation.as_str().starts_with("cli:") {
+            true => BackendCaller::CommandLine(output::progress),
+            false => BackendCaller::Chats,
+        };
+        app::backend(self.config, self.installation, entry.backend, caller)
+            .map_err(|failure| printable(&failure.to_string()))
+    }
+
     async fn fill(
         &self,
         workspace: &PackedWorkspace,
@@ -126,12 +135,7 @@ impl WorkspaceHome<'_> {
         let entry = entry.ok_or("its conversation is not in the store any more")?;
         let mut spec: SandboxSpec =
             serde_json::from_str(&entry.spec).map_err(|_| "nobody knows how it was made")?;
-        let backend = self
-            .backends
-            .iter()
-            .find(|backend| backend.kind() == entry.backend);
-        let backend =
-            backend.ok_or_else(|| format!("the {} backend cannot be opened", entry.backend))?;
+        let backend = self.backend(&entry)?;
         let there = backend.list().await.map_err(|error| error.with_causes())?;
         if there.iter().any(|found| &found.id == id) {
             return Ok(BringBackOutcome::Stays);
