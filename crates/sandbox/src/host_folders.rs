@@ -1,6 +1,6 @@
 //! Folders of the host that nobody shows a sandbox by accident.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 /// Whoever can write below one of these owns the machine.
 const SYSTEM: [&str; 11] = [
@@ -87,6 +87,18 @@ pub fn is_installed_program(source: &Path, state: &Path) -> bool {
     )
 }
 
+/// Whether somebody who can write in `folder` can put something else, such as a link to `/etc`, where
+/// `source` leads. `real` follows links. It is asked of each part of the way and not of its end alone: what
+/// lies there may have been exchanged already.
+pub fn can_be_exchanged(source: &Path, folder: &Path, real: impl Fn(&Path) -> PathBuf) -> bool {
+    let real_folder = real(folder);
+    // The folder itself stays in its place: nobody inside can write above it.
+    let above = source.ancestors().skip(1);
+    above
+        .into_iter()
+        .any(|part| part.starts_with(folder) || real(part).starts_with(&real_folder))
+}
+
 /// Whether the path leads to or through that relative one, at any depth.
 fn is_part(path: &Path, part: &str) -> bool {
     let parts: Vec<_> = path.components().collect();
@@ -160,6 +172,35 @@ mod tests {
         ] {
             assert!(!shown(path), "{path}");
         }
+    }
+
+    #[test]
+    fn what_lies_in_a_writable_folder_can_be_exchanged() {
+        let real = |path: &Path| {
+            let mut known = path.ancestors();
+            let found = known.find_map(|part| {
+                let real = part.canonicalize().ok()?;
+                Some(real.join(path.strip_prefix(part).ok()?))
+            });
+            found.unwrap_or_else(|| path.to_owned())
+        };
+        let host = tempfile::tempdir().unwrap();
+        let at = |path: &str| host.path().join(path);
+        std::fs::create_dir_all(at("out/data")).unwrap();
+        std::fs::create_dir_all(at("beside")).unwrap();
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, at(name)).unwrap();
+        link("out", "way");
+        let is = |source: &str| can_be_exchanged(&at(source), &at("out"), real);
+        for source in ["out/data", "out/data/deep", "out/none", "way/data"] {
+            assert!(is(source), "{source}");
+        }
+        for source in ["out", "way", "beside", "beside/out", "output"] {
+            assert!(!is(source), "{source}");
+        }
+        // Done already.
+        std::fs::remove_dir(at("out/data")).unwrap();
+        link("/etc", "out/data");
+        assert!(is("out/data") && is("way/data") && is("way/data/cron.d"));
     }
 
     #[test]

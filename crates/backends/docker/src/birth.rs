@@ -37,6 +37,7 @@ pub(crate) async fn start(
     spec: &SandboxSpec,
     start: ContainerStart,
 ) -> Result<WardenLink, BackendError> {
+    host.check_mounts(spec)?;
     let (making, unwanted) = (Arc::clone(host), Arc::clone(host));
     let (wanted, id) = (spec.clone(), spec.id.clone());
     let make = async move {
@@ -56,7 +57,6 @@ pub(crate) async fn start(
 
 async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLink, BackendError> {
     let image = image_of(spec)?;
-    host.check_mounts(spec)?;
     let docker = host.engine.docker().await?;
     let picture = image::provide(host, docker, image).await?;
     let facts = host.facts().await?;
