@@ -17,6 +17,30 @@ const SYSTEM: [&str; 11] = [
     "/var/spool",
 ];
 
+/// Sockets that act for whoever reaches them, and what engines keep: also to read, as a socket is written to
+/// through a read-only mount, and images hold their secrets.
+const CONTROL: [(&str, &str); 12] = [
+    (
+        "/run/user",
+        "whoever reaches a user's bus or engine there acts as that user",
+    ),
+    (
+        "/run/dbus",
+        "whoever reaches the system's bus has its services act",
+    ),
+    ("/run/docker.sock", ENGINE),
+    ("/run/docker", ENGINE),
+    ("/run/podman", ENGINE),
+    ("/run/containerd", ENGINE),
+    ("/run/crio", ENGINE),
+    ("/run/cri-dockerd.sock", ENGINE),
+    ("/run/k3s", ENGINE),
+    ("/var/lib/docker", ENGINE),
+    ("/var/lib/containerd", ENGINE),
+    ("/var/lib/containers", ENGINE),
+];
+const ENGINE: &str = "whoever reaches an engine owns its host";
+
 /// What people keep keys in, wherever their home is.
 const KEYS: [&str; 11] = [
     ".aws",
@@ -56,6 +80,17 @@ pub fn risk_of_showing(path: &Path, writable: bool) -> Option<&'static str> {
     }
     if matches!(path.to_str(), Some("/etc/shadow" | "/etc/gshadow")) {
         return Some("it holds passwords");
+    }
+    // An old name of the same folder, on every system that has it.
+    let path = &match path.strip_prefix("/var/run") {
+        Ok(rest) => Path::new("/run").join(rest),
+        Err(_) => path.to_owned(),
+    };
+    let control = CONTROL
+        .iter()
+        .find(|(place, _)| path.starts_with(place) || Path::new(place).starts_with(path));
+    if let Some((_, why)) = control {
+        return Some(why);
     }
     if is_home(path) {
         return Some("it is somebody's whole home, with keys and start-up files");
@@ -151,6 +186,32 @@ mod tests {
             "/x/.aws",
         ] {
             assert!(risk_of_showing(Path::new(path), false).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_acts_for_others_is_one_even_read_only() {
+        for path in [
+            "/run",
+            "/run/",
+            "/var",
+            "/var/run",
+            "/run/user",
+            "/run/user/1000",
+            "/run/user/1000/bus",
+            "/run/user/1000/docker.sock",
+            "/var/run/user/1000/podman/podman.sock",
+            "/run/dbus/system_bus_socket",
+            "/run/crio/crio.sock",
+            "/run/containerd",
+            "/var/lib",
+            "/var/lib/docker/volumes/data",
+            "/var/lib/containers",
+        ] {
+            assert!(risk_of_showing(Path::new(path), false).is_some(), "{path}");
+        }
+        for path in ["/run/app", "/run/postgresql", "/var/lib/app", "/var/log"] {
+            assert_eq!(risk_of_showing(Path::new(path), false), None, "{path}");
         }
     }
 
