@@ -65,9 +65,9 @@ async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
     // Everything that can take minutes comes before the container is made: one that waits for a
     // pull would be taken for a dead create.
     let layered = layer::provide(host, docker, image, &picture, whose).await?;
-    let body = shape::shape(options, spec, &layered, &picture, &facts)?;
+    let mut body = shape::shape(options, spec, &layered, &picture, &facts)?;
     loop {
-        let key = make(host, docker, &spec.id, body.clone()).await?;
+        let key = make(host, docker, &spec.id, &mut body).await?;
         match bring_up(docker, &key).await {
             Ok(link) => {
                 host.watch_over(&spec.id, &LayerBounds::of(&spec.limits));
@@ -76,7 +76,7 @@ async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
             Err((step, error)) => {
                 // The name has to be free before another with it can be made.
                 death::clear(host, &spec.id).await;
-                if !host.lacks.learn_at_start(&error) {
+                if !host.lacks.learn_at_start(&body, &error) {
                     return Err(host.engine.trouble(step, error));
                 }
             }
@@ -138,12 +138,12 @@ async fn resume(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
     Ok(link)
 }
 
-/// The container, not started.
+/// The container, not started. `body` is left as what was sent.
 async fn make(
     host: &DockerState,
     docker: &Docker,
     id: &SandboxId,
-    mut body: ContainerCreateBody,
+    body: &mut ContainerCreateBody,
 ) -> Result<String, BackendError> {
     let options = || {
         let name = label::name(id);
@@ -151,10 +151,10 @@ async fn make(
     };
     let made = loop {
         // At each turn, as what was learnt from the last refusal is left out of the next request.
-        host.lacks.adapt(&mut body);
+        host.lacks.adapt(body);
         let made = docker.create_container(options(), body.clone()).await;
         match &made {
-            Err(refusal) if host.lacks.learn(&body, refusal) => {}
+            Err(refusal) if host.lacks.learn(body, refusal) => {}
             _ => break made,
         }
     };
