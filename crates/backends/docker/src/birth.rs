@@ -24,7 +24,7 @@ use crate::layer;
 use crate::link;
 use crate::shape;
 use crate::user;
-use crate::watch::LayerBounds;
+use crate::watch::{LayerBounds, WatchStart};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContainerStart {
@@ -70,7 +70,8 @@ async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
         let key = make(host, docker, &spec.id, &mut body).await?;
         match bring_up(docker, &key).await {
             Ok(link) => {
-                host.watch_over(&spec.id, &LayerBounds::of(&spec.limits));
+                let bounds = LayerBounds::of(&spec.limits);
+                host.watch_over(&spec.id, &bounds, WatchStart::Started);
                 return Ok(link);
             }
             Err((step, error)) => {
@@ -134,8 +135,16 @@ async fn resume(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
             reach().await?
         }
     };
-    host.watch_over(&spec.id, &LayerBounds::of(&spec.limits));
+    let (bounds, start) = (LayerBounds::of(&spec.limits), watch_start(found.is_running));
+    host.watch_over(&spec.id, &bounds, start);
     Ok(link)
+}
+
+fn watch_start(was_running: bool) -> WatchStart {
+    match was_running {
+        true => WatchStart::Found,
+        false => WatchStart::Started,
+    }
 }
 
 /// The container, not started. `body` is left as what was sent.

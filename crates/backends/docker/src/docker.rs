@@ -29,7 +29,7 @@ use crate::live_use;
 use crate::readiness;
 use crate::shape::{self, ContainerOptions};
 use crate::volume::{self, ContainerVolume, VolumeError};
-use crate::watch::{LimitEnd, LimitWatch};
+use crate::watch::{LimitEnd, LimitWatch, WatchStart};
 
 #[derive(Clone, Debug)]
 pub struct DockerConfig {
@@ -117,7 +117,8 @@ impl Backend for DockerBackend {
             let found = found
                 .filter(|found| found.is_running)
                 .ok_or_else(|| missing(id))?;
-            self.0.watch_over(id, &found.owned.bounds());
+            self.0
+                .watch_over(id, &found.owned.bounds(), WatchStart::Found);
             let docker = self.0.engine.docker().await?;
             link::reach(docker, &found.key)
                 .await
