@@ -112,6 +112,47 @@ async fn a_detached_run_is_picked_up_by_the_next_link() {
 }
 
 #[tokio::test]
+async fn of_two_who_pick_up_a_run_at_once_the_later_one_has_it() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let go = lab.path("go");
+    let mut request = sh(&format!(
+        "head -c 400000 /dev/zero; until [ -e {0} ]; do sleep 0.01; done; echo late",
+        go.display()
+    ));
+    request.detach = true;
+    let id = request.id.clone();
+    let mut running = warden.run(request).await.unwrap();
+    let mut seen = 0;
+    while seen < 400_000 {
+        if let Some(RunEvent::Out(bytes)) = running.next().await.unwrap() {
+            seen += bytes.len();
+        }
+    }
+    // What is kept is more than a stream takes unread, so this one is being given it until he reads.
+    let mut earlier = warden.attach(id.clone(), 0).await.unwrap();
+    assert!(matches!(
+        earlier.next().await.unwrap(),
+        Some(RunEvent::Started { .. })
+    ));
+    let mut later = warden.attach(id, 0).await.unwrap();
+    let mut seen = 0;
+    while seen < 400_000 {
+        match later.next().await.unwrap().unwrap() {
+            RunEvent::Out(bytes) => seen += bytes.len() as u64,
+            RunEvent::Skipped(count) => seen += count,
+            _ => {}
+        }
+    }
+    match told(earlier).await {
+        Err(WardenCallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::Superseded),
+        other => panic!("{other:?}"),
+    }
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(told(later).await.unwrap().out, b"late\n");
+}
+
+#[tokio::test]
 async fn connections_made_inside_come_out_here() {
     let lab = Lab::new().await;
     let warden = lab.warden().await;
