@@ -55,7 +55,7 @@ enum SandboxCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show what ran in it lately; with the id of a run, the output of that run
+    /// Show what ran in it lately; with the id of a run, what is kept of its output by now
     Logs {
         #[arg(value_name = "SANDBOX")]
         id: String,
@@ -207,16 +207,15 @@ async fn logs(row: &SandboxRow, run: Option<&RunId>, json: bool) -> Result<(), C
             output::print(&text)
         };
     };
-    let mut running = sandbox.warden().attach(run.clone(), 0).await?;
+    // Looked at and not picked up: that would take the run from the gateway, and end it with us.
     let mut told = Vec::new();
-    while let Some(event) = running.next().await? {
+    for event in sandbox.warden().look(run.clone(), 0).await? {
         match event {
             RunEvent::Out(bytes) | RunEvent::Err(bytes) => told.extend_from_slice(&bytes),
             RunEvent::Skipped(lost) => {
                 told.extend_from_slice(format!("\n[{lost} bytes not kept]\n").as_bytes());
             }
-            RunEvent::Started { .. } => {}
-            RunEvent::Ended(_) => break,
+            RunEvent::Started { .. } | RunEvent::Ended(_) => {}
         }
     }
     // A sandbox's bytes go to a person's terminal: no escape sequence of its may act there.

@@ -68,6 +68,26 @@ pub(crate) async fn attach(warden: &Rc<WardenState>, mut call: OpenCall, request
     obey(&run, &mut call).await;
 }
 
+/// What is kept of a run's output by now. Whoever has the run keeps it.
+pub(crate) async fn look(warden: &Rc<WardenState>, call: OpenCall, request: &AttachRequest) {
+    let Some(run) = warden.runs.find(&request.id) else {
+        return call.fail(&no_such_run(&request.id)).await;
+    };
+    if !run.detach {
+        return call
+            .fail(&WardenFailure {
+                kind: FailureKind::Refused,
+                errno: None,
+                text: "its output goes to whoever started it and is not kept".into(),
+            })
+            .await;
+    }
+    let (replay, _) = run.kept_from(request.from);
+    if pump::replay(&call.stream, replay).await {
+        call.reply(&WardenReply::Done).await;
+    }
+}
+
 /// Ends a run and everything below it; in a shell, the command and what it started.
 pub(crate) async fn kill(
     warden: &Rc<WardenState>,
