@@ -51,34 +51,14 @@ pub(crate) enum LockError {
 
 impl GatewayLock {
     pub(crate) fn take(home: &HomeFolder) -> Result<Self, LockError> {
+        let file = lock(home)?;
         let folder = home.state();
-        let refused = |path: &Path, source| LockError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        make_folder(&folder).map_err(|error| refused(&folder, error))?;
-        let path = folder.join("gateway.lock");
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| refused(&path, error))?;
-        match lock_patiently(&file) {
-            Ok(()) => {
-                // What the last one said does not describe this one.
-                let _ = fs::remove_file(folder.join(DESCRIPTION));
-                Ok(Self {
-                    _file: file,
-                    folder,
-                })
-            }
-            Err(TryLockError::WouldBlock) => Err(LockError::Taken {
-                pid: described(&folder).map(|state| state.pid),
-            }),
-            Err(TryLockError::Error(error)) => Err(refused(&path, error)),
-        }
+        // What the last one said does not describe this one.
+        let _ = fs::remove_file(folder.join(DESCRIPTION));
+        Ok(Self {
+            _file: file,
+            folder,
+        })
     }
 
     pub(crate) fn describe(&self, state: &GatewayState) -> io::Result<()> {
@@ -112,6 +92,43 @@ impl Drop for GatewayLock {
 
 const DESCRIPTION: &str = "gateway_state.json";
 const PID: &str = "gateway.pid";
+
+/// As long as it lives no gateway of this home runs or begins. For who does by hand what a gateway does by
+/// itself: to look whether one runs would not keep it from beginning a moment later.
+#[derive(Debug)]
+pub(crate) struct NoGateway {
+    _file: File,
+}
+
+impl NoGateway {
+    pub(crate) fn hold(home: &HomeFolder) -> Result<Self, LockError> {
+        lock(home).map(|file| Self { _file: file })
+    }
+}
+
+fn lock(home: &HomeFolder) -> Result<File, LockError> {
+    let folder = home.state();
+    let refused = |path: &Path, source| LockError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    make_folder(&folder).map_err(|error| refused(&folder, error))?;
+    let path = folder.join("gateway.lock");
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|error| refused(&path, error))?;
+    match lock_patiently(&file) {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LockError::Taken {
+            pid: described(&folder).map(|state| state.pid),
+        }),
+        Err(TryLockError::Error(error)) => Err(refused(&path, error)),
+    }
+}
 
 /// Only for who owns the home.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
@@ -187,6 +204,25 @@ mod tests {
             "what an earlier one said is not believed"
         );
         drop(next);
+    }
+
+    #[test]
+    fn no_gateway_begins_while_somebody_keeps_it_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = HomeFolder::at(folder.path());
+        let lock = GatewayLock::take(&home).unwrap();
+        lock.describe(&state(4711)).unwrap();
+        assert!(matches!(
+            NoGateway::hold(&home),
+            Err(LockError::Taken { pid: Some(4711) })
+        ));
+        drop(lock);
+        let held = NoGateway::hold(&home).unwrap();
+        assert!(GatewayLock::take(&home).is_err());
+        drop(held);
+        // What the last one said of itself is there still.
+        assert!(matches!(look(&home), ObservedGateway::Stopped(Some(_))));
+        GatewayLock::take(&home).unwrap();
     }
 
     #[test]

@@ -70,10 +70,11 @@ pub(crate) async fn follow(
             Err(error) => return Err(error),
         }
         tracing::warn!(%sandbox, "the link dropped while a command ran");
-        match reach(way_back, sandbox, stop).await {
-            ReachOutcome::Warden(warden) => {
-                // From the byte that was seen last, so that nothing is told twice.
-                running = warden.attach(run.clone(), gathered.seen()).await?;
+        // From the byte that was seen last, so that nothing is told twice.
+        let wanted = (&run, gathered.seen());
+        match reach(way_back, sandbox, wanted, stop).await? {
+            ReachOutcome::Running(warden, again) => {
+                running = again;
                 guard.warden = warden;
                 dropped = Some(DroppedLink::PickedUp);
             }
@@ -88,31 +89,39 @@ pub(crate) async fn follow(
 }
 
 enum ReachOutcome {
-    Warden(Warden),
+    Running(Warden, RunningCommand),
     Nobody(DroppedLink),
 }
 
 async fn reach(
     way_back: &Arc<dyn Backend>,
     sandbox: &SandboxId,
+    (run, seen): (&RunId, u64),
     stop: &CancellationToken,
-) -> ReachOutcome {
+) -> Result<ReachOutcome, WardenCallError> {
     let deadline = Instant::now() + UNREACHABLE_TIMEOUT;
     let mut wait = FIRST_REACH_WAIT;
     loop {
         match way_back.connect(sandbox).await {
             Ok(link) => match Warden::greet(link.into_stream(), GREETING).await {
-                Ok(warden) => return ReachOutcome::Warden(warden),
+                Ok(warden) => match warden.attach(run.clone(), seen).await {
+                    Ok(running) => return Ok(ReachOutcome::Running(warden, running)),
+                    // Dropped again: that is no other end than the first drop was.
+                    Err(WardenCallError::LinkLost) => {
+                        tracing::debug!(%sandbox, "the link dropped again");
+                    }
+                    Err(error) => return Err(error),
+                },
                 Err(error) => tracing::debug!(%sandbox, %error, "not there yet"),
             },
             Err(BackendError::NoSuchSandbox { .. }) => {
-                return ReachOutcome::Nobody(DroppedLink::Lost);
+                return Ok(ReachOutcome::Nobody(DroppedLink::Lost));
             }
             Err(error) => tracing::debug!(%sandbox, %error, "not there yet"),
         }
         // Who wants it stopped is told at once that nothing can be done from here.
         if stop.is_cancelled() || Instant::now() >= deadline {
-            return ReachOutcome::Nobody(DroppedLink::StillRunning);
+            return Ok(ReachOutcome::Nobody(DroppedLink::StillRunning));
         }
         tokio::select! {
             () = sleep(wait) => {}
@@ -147,5 +156,117 @@ impl Drop for EndsWhenDropped {
             let warden = self.warden.clone();
             runtime.spawn(async move { warden.kill(KillRequest::Run(run)).await });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use hermetic_types::{BackendDescription, BackendKind};
+    use hermetic_warden::protocol::{RunRequest, WardenRequest, hello};
+    use hermetic_warden::stand_in::{StandInCaller, play};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+    use crate::{BackendReadiness, FoundSandbox, SandboxSpec, WardenLink};
+
+    /// Reached over a link that drops at once the first time, and holds the second time.
+    #[derive(Debug, Default)]
+    struct BadWay(AtomicUsize);
+
+    /// Says nothing of a command before it is attached to, and then that it ended.
+    fn far(stream: DuplexStream) -> impl Future<Output = ()> {
+        let answer = |request, caller: StandInCaller| -> BoxFuture<'static, ()> {
+            async move {
+                match request {
+                    WardenRequest::Attach(_) => caller.voice().ended(&unknown_end()).await,
+                    _ => std::future::pending().await,
+                }
+            }
+            .boxed()
+        };
+        play(stream, Arc::new(answer))
+    }
+
+    impl Backend for BadWay {
+        fn description(&self) -> BackendDescription {
+            BackendDescription::sealed(BackendKind::Ssh)
+        }
+
+        fn connect<'a>(
+            &'a self,
+            _id: &'a SandboxId,
+        ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+            let (ours, mut theirs) = duplex(1 << 16);
+            if self.0.fetch_add(1, Ordering::Relaxed) > 0 {
+                tokio::spawn(far(theirs));
+            } else {
+                tokio::spawn(async move {
+                    let mut said = [0; hello::LENGTH];
+                    theirs.read_exact(&mut said).await.unwrap();
+                    theirs.write_all(&hello::hello()).await.unwrap();
+                });
+            }
+            async { Ok(WardenLink::new(ours)) }.boxed()
+        }
+
+        fn readiness(&self) -> BoxFuture<'_, BackendReadiness> {
+            unreachable!("nobody asks")
+        }
+
+        fn create<'a>(
+            &'a self,
+            _spec: &'a SandboxSpec,
+        ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+            unreachable!("it is there")
+        }
+
+        fn stop<'a>(&'a self, _id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+            unreachable!("it goes on")
+        }
+
+        fn resume<'a>(
+            &'a self,
+            _spec: &'a SandboxSpec,
+        ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
+            unreachable!("it goes on")
+        }
+
+        fn destroy<'a>(&'a self, _id: &'a SandboxId) -> BoxFuture<'a, Result<(), BackendError>> {
+            unreachable!("it goes on")
+        }
+
+        fn list(&self) -> BoxFuture<'_, Result<Vec<FoundSandbox>, BackendError>> {
+            unreachable!("nobody asks")
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_that_drops_again_while_the_command_is_picked_up_is_one_more_drop() {
+        let (ours, theirs) = duplex(1 << 16);
+        let first = tokio::spawn(far(theirs));
+        let warden = Warden::greet(ours, GREETING).await.unwrap();
+        let mut request = RunRequest::new(["true"]);
+        request.detach = true;
+        let run = request.id.clone();
+        let running = warden.run(request).await.unwrap();
+        first.abort();
+        let way = Arc::new(BadWay::default());
+        let way_back: Arc<dyn Backend> = Arc::clone(&way) as _;
+        let finished = follow(
+            &way_back,
+            &SandboxId::random(),
+            warden,
+            (run, running),
+            OutputTerms::kept(100),
+            &CancellationToken::new(),
+        )
+        .await
+        .unwrap();
+        assert_eq!(finished.dropped, Some(DroppedLink::PickedUp));
+        assert_eq!(way.0.load(Ordering::Relaxed), 2);
     }
 }

@@ -35,7 +35,7 @@ pub use backend::{
 pub use finished::{DroppedLink, FinishedCommand, OutputTerms, gather};
 pub use hermetic_policy::OwnProgram;
 pub use hermetic_warden::client::GreetError;
-pub use host_folders::{is_installed_program, risk_of_showing};
+pub use host_folders::{can_be_exchanged, is_installed_program, risk_of_showing};
 pub use launch::launch;
 pub use live_use::{LiveUse, SandboxProcess};
 pub use output::{HeadTail, OutputListener, OutputStream};

@@ -166,6 +166,39 @@ async fn a_restart_finds_what_runs_and_tells_what_ended_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_somebody_else_picked_up_is_not_lost() {
+    let test = "a_process_that_somebody_else_picked_up_is_not_lost";
+    let Some(lab) = Lab::open(test).await else {
+        return;
+    };
+    let id = lab
+        .starts("echo before; read -r line; echo \"after $line\"; read -r line")
+        .await;
+    lab.until("it has begun", async || {
+        lab.process("poll", &id).await["output_preview"] == "before"
+    })
+    .await;
+    let sandbox = lab.room.sandbox();
+    let warden = sandbox.warden();
+    let runs = warden.runs().await.unwrap();
+    let run = runs.iter().find(|run| run.detached).unwrap();
+    let mut taken = warden.attach(run.id.clone(), 0).await.unwrap();
+    // Until it is taken away from us in turn.
+    while let Ok(Some(_)) = taken.next().await {}
+    lab.until("it can be written to again", async || {
+        let submit = json!({"action": "submit", "session_id": id, "data": "all"});
+        lab.call("process", submit).await["status"] == "ok"
+    })
+    .await;
+    lab.until("it goes on", async || {
+        lab.process("poll", &id).await["output_preview"] == "before\nafter all"
+    })
+    .await;
+    assert_eq!(lab.process("poll", &id).await["status"], "running");
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_that_goes_takes_its_processes_along_and_says_so() {
     let test = "a_sandbox_that_goes_takes_its_processes_along_and_says_so";
     let Some(lab) = Lab::open(test).await else {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hermetic_warden::client::{GreetError, RunEvent, Warden, WardenCallError};
 use hermetic_warden::protocol::frame::{FrameKind, header};
-use hermetic_warden::protocol::{ExitState, FailureKind, ListenEndpoint, hello};
+use hermetic_warden::protocol::{ExitState, FailureKind, ListenEndpoint, StdinMode, hello};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -109,6 +109,92 @@ async fn a_detached_run_is_picked_up_by_the_next_link() {
         Err(WardenCallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::NoSuchRun),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn of_two_who_pick_up_a_run_at_once_the_later_one_has_it() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let go = lab.path("go");
+    let mut request = sh(&format!(
+        "head -c 400000 /dev/zero; until [ -e {0} ]; do sleep 0.01; done; echo late",
+        go.display()
+    ));
+    request.detach = true;
+    let id = request.id.clone();
+    let mut running = warden.run(request).await.unwrap();
+    let mut seen = 0;
+    while seen < 400_000 {
+        if let Some(RunEvent::Out(bytes)) = running.next().await.unwrap() {
+            seen += bytes.len();
+        }
+    }
+    // What is kept is more than a stream takes unread, so this one is being given it until he reads.
+    let mut earlier = warden.attach(id.clone(), 0).await.unwrap();
+    assert!(matches!(
+        earlier.next().await.unwrap(),
+        Some(RunEvent::Started { .. })
+    ));
+    let mut later = warden.attach(id, 0).await.unwrap();
+    let mut seen = 0;
+    while seen < 400_000 {
+        match later.next().await.unwrap().unwrap() {
+            RunEvent::Out(bytes) => seen += bytes.len() as u64,
+            RunEvent::Skipped(count) => seen += count,
+            _ => {}
+        }
+    }
+    match told(earlier).await {
+        Err(WardenCallError::Failed(failure)) => assert_eq!(failure.kind, FailureKind::Superseded),
+        other => panic!("{other:?}"),
+    }
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(told(later).await.unwrap().out, b"late\n");
+}
+
+#[tokio::test]
+async fn a_look_at_a_run_takes_it_from_nobody() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let go = lab.path("go");
+    let mut request = sh(&format!(
+        "echo early; until [ -e {0} ]; do sleep 0.01; done; echo late; exit 9",
+        go.display()
+    ));
+    request.detach = true;
+    let id = request.id.clone();
+    let mut running = warden.run(request).await.unwrap();
+    while !matches!(running.next().await.unwrap().unwrap(), RunEvent::Out(_)) {}
+
+    let other = lab.warden().await;
+    let seen = other.look(id.clone(), 0).await.unwrap();
+    assert_eq!(seen, [RunEvent::Out("early\n".into())]);
+    assert_eq!(other.look(id.clone(), 6).await.unwrap(), []);
+    other.close();
+    std::fs::write(&go, "").unwrap();
+    let told = told(running).await.unwrap();
+    assert_eq!(told.ended.status, ExitState::Exited(9));
+    assert_eq!(told.out, b"late\n");
+
+    // Of one that is not detached nothing is kept, and it does not end by being looked at.
+    let mut request = sh("echo up; read -r line; echo \"got $line\"");
+    request.stdin = StdinMode::Open;
+    let id = request.id.clone();
+    let mut running = warden.run(request).await.unwrap();
+    while !matches!(running.next().await.unwrap().unwrap(), RunEvent::Out(_)) {}
+    for (id, kind) in [
+        (id, FailureKind::Refused),
+        ("nobody".parse().unwrap(), FailureKind::NoSuchRun),
+    ] {
+        match lab.warden().await.look(id, 0).await {
+            Err(WardenCallError::Failed(failure)) => assert_eq!(failure.kind, kind),
+            other => panic!("{other:?}"),
+        }
+    }
+    let stdin = running.stdin();
+    stdin.write(b"it\n").await.unwrap();
+    let told = crate::lab::told(running).await.unwrap();
+    assert_eq!(told.out, b"got it\n");
 }
 
 #[tokio::test]

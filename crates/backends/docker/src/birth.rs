@@ -24,7 +24,7 @@ use crate::layer;
 use crate::link;
 use crate::shape;
 use crate::user;
-use crate::watch::LayerBounds;
+use crate::watch::{LayerBounds, WatchStart};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContainerStart {
@@ -37,6 +37,7 @@ pub(crate) async fn start(
     spec: &SandboxSpec,
     start: ContainerStart,
 ) -> Result<WardenLink, BackendError> {
+    host.check_mounts(spec)?;
     let (making, unwanted) = (Arc::clone(host), Arc::clone(host));
     let (wanted, id) = (spec.clone(), spec.id.clone());
     let make = async move {
@@ -56,7 +57,6 @@ pub(crate) async fn start(
 
 async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLink, BackendError> {
     let image = image_of(spec)?;
-    host.check_mounts(spec)?;
     let docker = host.engine.docker().await?;
     let facts = host.facts().await?;
     host.check_engine(&facts)?;
@@ -66,22 +66,23 @@ async fn create(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
     // Everything that can take minutes comes before the container is made: one that waits for a
     // pull would be taken for a dead create.
     let layered = layer::provide(host, docker, image, &picture, whose).await?;
-    let body = shape::shape(options, spec, &layered, &picture, &facts)?;
+    let mut body = shape::shape(options, spec, &layered, &picture, &facts)?;
     loop {
-        let key = make(host, docker, &spec.id, body.clone()).await?;
+        let key = make(host, docker, &spec.id, &mut body).await?;
         if let Err(refused) = host.check_limits(docker, &key, &facts).await {
             death::clear(host, &spec.id).await;
             return Err(refused);
         }
         match bring_up(docker, &key).await {
             Ok(link) => {
-                host.watch_over(&spec.id, &LayerBounds::of(&spec.limits));
+                let bounds = LayerBounds::of(&spec.limits);
+                host.watch_over(&spec.id, &bounds, WatchStart::Started);
                 return Ok(link);
             }
             Err((step, error)) => {
                 // The name has to be free before another with it can be made.
                 death::clear(host, &spec.id).await;
-                if !host.lacks.learn_at_start(&error) {
+                if !host.lacks.learn_at_start(&body, &error) {
                     return Err(host.engine.trouble(step, error));
                 }
             }
@@ -143,16 +144,24 @@ async fn resume(host: &Arc<DockerState>, spec: &SandboxSpec) -> Result<WardenLin
             reach().await?
         }
     };
-    host.watch_over(&spec.id, &LayerBounds::of(&spec.limits));
+    let (bounds, start) = (LayerBounds::of(&spec.limits), watch_start(found.is_running));
+    host.watch_over(&spec.id, &bounds, start);
     Ok(link)
 }
 
-/// The container, not started.
+fn watch_start(was_running: bool) -> WatchStart {
+    match was_running {
+        true => WatchStart::Found,
+        false => WatchStart::Started,
+    }
+}
+
+/// The container, not started. `body` is left as what was sent.
 async fn make(
     host: &DockerState,
     docker: &Docker,
     id: &SandboxId,
-    mut body: ContainerCreateBody,
+    body: &mut ContainerCreateBody,
 ) -> Result<String, BackendError> {
     let options = || {
         let name = label::name(id);
@@ -160,10 +169,10 @@ async fn make(
     };
     let made = loop {
         // At each turn, as what was learnt from the last refusal is left out of the next request.
-        host.lacks.adapt(&mut body);
+        host.lacks.adapt(body);
         let made = docker.create_container(options(), body.clone()).await;
         match &made {
-            Err(refusal) if host.lacks.learn(&body, refusal) => {}
+            Err(refusal) if host.lacks.learn(body, refusal) => {}
             _ => break made,
         }
     };

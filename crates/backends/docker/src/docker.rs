@@ -28,8 +28,8 @@ use crate::link;
 use crate::live_use;
 use crate::readiness;
 use crate::shape::{self, ContainerOptions};
-use crate::volume::{ContainerVolume, VolumeError};
-use crate::watch::{LimitEnd, LimitWatch};
+use crate::volume::{self, ContainerVolume, VolumeError};
+use crate::watch::{LimitEnd, LimitWatch, WatchStart};
 
 #[derive(Clone, Debug)]
 pub struct DockerConfig {
@@ -80,9 +80,7 @@ impl DockerBackend {
             lacks: EngineLacks::default(),
             config,
         };
-        for volume in &host.config.options.volumes {
-            host.check_volume(volume)?;
-        }
+        host.check_volumes(&host.config.options.volumes)?;
         Ok(Self(Arc::new(host)))
     }
 
@@ -119,7 +117,8 @@ impl Backend for DockerBackend {
             let found = found
                 .filter(|found| found.is_running)
                 .ok_or_else(|| missing(id))?;
-            self.0.watch_over(id, &found.owned.bounds());
+            self.0
+                .watch_over(id, &found.owned.bounds(), WatchStart::Found);
             let docker = self.0.engine.docker().await?;
             link::reach(docker, &found.key)
                 .await
@@ -193,7 +192,10 @@ impl DockerState {
         Ok(facts)
     }
 
+    /// At each start and not once: the engine follows links each time, and whatever can write to a
+    /// folder may have put another one there since.
     pub(crate) fn check_mounts(&self, spec: &SandboxSpec) -> Result<(), BackendError> {
+        let mut shown = self.config.options.volumes.clone();
         for mount in &spec.mounts {
             if !self.config.address.is_near() {
                 return Err(BackendError::Refused {
@@ -202,18 +204,19 @@ impl DockerState {
                         .to_owned(),
                 });
             }
-            let volume = shape::volume_of(mount).map_err(|error| refused(&error))?;
-            self.check_volume(&volume)?;
+            shown.push(shape::volume_of(mount).map_err(|error| refused(&error))?);
         }
-        Ok(())
+        self.check_volumes(&shown)
     }
 
-    fn check_volume(&self, volume: &ContainerVolume) -> Result<(), BackendError> {
+    fn check_volumes(&self, volumes: &[ContainerVolume]) -> Result<(), BackendError> {
         let mut own = self.config.own.clone();
         own.extend(self.config.address.socket().map(PathBuf::from));
-        let near = self.config.address.is_near();
-        volume
-            .check(&own, near, &self.config.accepted)
+        let (near, accepted) = (self.config.address.is_near(), &self.config.accepted);
+        volumes
+            .iter()
+            .try_for_each(|volume| volume.check(&own, near, accepted))
+            .and_then(|()| volume::check_together(volumes, near, accepted))
             .map_err(|error| refused(&error))
     }
 }
@@ -232,7 +235,7 @@ pub(crate) fn missing(id: &SandboxId) -> BackendError {
 
 fn refused(error: &VolumeError) -> BackendError {
     let remedy = match error {
-        VolumeError::Danger { folder, .. } => {
+        VolumeError::Danger { folder, .. } | VolumeError::Exchangeable { folder, .. } => {
             format!("; to take the risk, add {folder:?} to terminal.docker_accept_risks")
         }
         VolumeError::Malformed { .. } | VolumeError::Option { .. } => String::new(),

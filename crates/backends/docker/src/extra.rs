@@ -7,6 +7,9 @@
 use bollard::models::ContainerCreateBody;
 use thiserror::Error;
 
+use crate::archive::ContainerUserKind;
+use crate::user::whose;
+
 mod apply;
 
 /// Flags that were judged, in their order.
@@ -163,7 +166,13 @@ const FLAGS: [(&[&str], DockerFlag, FlagJudgement); 33] = {
             DockerFlag::Ulimit,
             Weakens("it can lift a bound"),
         ),
-        (&["--user", "-u"], DockerFlag::User, Harmless),
+        (
+            &["--user", "-u"],
+            DockerFlag::User,
+            Weakens(
+                "root inside is root outside, and terminal.docker_user keeps a container from it",
+            ),
+        ),
         (&["--userns"], DockerFlag::Userns, Weakens(HOST_SPACE)),
         (&["--uts"], DockerFlag::Uts, Weakens(HOST_SPACE)),
         (&["--workdir", "-w"], DockerFlag::Workdir, Harmless),
@@ -278,6 +287,12 @@ fn find(name: &str) -> Result<(DockerFlag, FlagJudgement), ExtraError> {
     })
 }
 
+/// Whether the user is not root, as far as the words tell. The engine reads numbers with a sign too.
+fn is_somebody(user: &str) -> bool {
+    let plain = !user.starts_with(['+', '-']);
+    plain && whose(Some(user)) == ContainerUserKind::SomebodyElse
+}
+
 /// Values of a dangerous flag that only ask for what holds anyway.
 fn is_no_risk(flag: DockerFlag, value: &str) -> bool {
     match flag {
@@ -285,6 +300,7 @@ fn is_no_risk(flag: DockerFlag, value: &str) -> bool {
         DockerFlag::Network => value == "none",
         DockerFlag::Ipc => matches!(value, "private" | "none"),
         DockerFlag::Privileged => value == "false",
+        DockerFlag::User => is_somebody(value),
         _ => false,
     }
 }
@@ -319,6 +335,9 @@ mod tests {
                 "--security-opt",
                 "no-new-privileges",
                 "--network=none",
+                "--user=1000:0",
+                "-u",
+                "agent",
             ],
             &[],
         )
@@ -353,6 +372,11 @@ mod tests {
             &["--ulimit", "nofile=1000000"],
             &["--gpus", "all"],
             &["--device-cgroup-rule=a *:* rwm"],
+            &["--user", "0"],
+            &["--user=root"],
+            &["--user=00:1000"],
+            &["--user=+0"],
+            &["-u", ":5"],
         ] {
             let refused = parse(words, &[]);
             assert!(

@@ -26,24 +26,39 @@ impl EngineLacks {
             return false;
         };
         let host = asked.host_config.as_ref();
-        // Only if it was asked for: several creates may be refused at once, and each of them has to
-        // try again without it.
+        // By what was asked for, here and below: several creates may be refused at once, and each of
+        // them has to try again without it.
         if host.is_some_and(|host| host.storage_opt.is_some())
             && (message.contains("storage-opt") || message.contains("quota"))
         {
             self.sizes.store(true, Ordering::Relaxed);
             return true;
         }
-        message.contains(INODES) && !self.inodes.swap(true, Ordering::Relaxed)
+        let mounts = host.and_then(|host| host.tmpfs.as_ref());
+        let asked_for_inodes =
+            mounts.is_some_and(|mounts| mounts.values().any(|options| options.contains(INODES)));
+        if asked_for_inodes && message.contains(INODES) {
+            self.inodes.store(true, Ordering::Relaxed);
+            return true;
+        }
+        false
     }
 
     /// Whether a container did not start for something that can be asked for differently.
-    pub(crate) fn learn_at_start(&self, refusal: &Error) -> bool {
+    pub(crate) fn learn_at_start(&self, asked: &ContainerCreateBody, refusal: &Error) -> bool {
         let Error::DockerResponseServerError { message, .. } = refusal else {
             return false;
         };
         let of_processes = TOO_MANY.iter().any(|words| message.contains(words));
-        of_processes && !self.processes.swap(true, Ordering::Relaxed)
+        let bounded = asked
+            .host_config
+            .as_ref()
+            .is_some_and(|host| bounds_processes(host.ulimits.as_deref().unwrap_or_default()));
+        if of_processes && !bounded {
+            self.processes.store(true, Ordering::Relaxed);
+            return true;
+        }
+        false
     }
 
     pub(crate) fn adapt(&self, body: &mut ContainerCreateBody) {
@@ -61,10 +76,7 @@ impl EngineLacks {
         }
         if self.processes.load(Ordering::Relaxed) {
             let limits = host.ulimits.get_or_insert_default();
-            if !limits
-                .iter()
-                .any(|one| one.name.as_deref() == Some("nproc"))
-            {
+            if !bounds_processes(limits) {
                 limits.push(ResourcesUlimits {
                     name: Some("nproc".to_owned()),
                     soft: Some(PROCESSES),
@@ -73,6 +85,12 @@ impl EngineLacks {
             }
         }
     }
+}
+
+fn bounds_processes(limits: &[ResourcesUlimits]) -> bool {
+    limits
+        .iter()
+        .any(|one| one.name.as_deref() == Some("nproc"))
 }
 
 const INODES: &str = "nr_inodes";
@@ -112,7 +130,10 @@ mod tests {
 
         let inodes = refusal("unknown mount option \"nr_inodes=9\": invalid mount option");
         assert!(lacks.learn(&body, &inodes));
-        assert!(!lacks.learn(&body, &inodes), "it is not asked for ever");
+        assert!(
+            lacks.learn(&body, &inodes),
+            "another create was refused at the same time"
+        );
         assert!(lacks.learn(
             &body,
             &refusal("--storage-opt is supported only for overlay over xfs")
@@ -120,10 +141,14 @@ mod tests {
         lacks.adapt(&mut body);
         let host = body.host_config.as_ref().unwrap();
         assert_eq!(host.ulimits, None);
+        assert!(!lacks.learn(&body, &inodes), "it is not asked for ever");
         let processes = refusal("error setting rlimit type 6: operation not permitted");
-        assert!(lacks.learn_at_start(&processes) && !lacks.learn_at_start(&processes));
+        for _both in 0..2 {
+            assert!(lacks.learn_at_start(&body, &processes));
+        }
         lacks.adapt(&mut body);
         lacks.adapt(&mut body);
+        assert!(!lacks.learn_at_start(&body, &processes));
         let host = body.host_config.unwrap();
         assert_eq!(host.ulimits.unwrap().len(), 1);
         assert_eq!(host.tmpfs.unwrap()["/tmp"], "rw,size=1,mode=1777");

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use hermetic_sandbox::risk_of_showing;
+use hermetic_sandbox::{can_be_exchanged, risk_of_showing};
 use thiserror::Error;
 
 /// `/host/folder:/inside[:ro]` or `volume:/inside[:ro]`.
@@ -24,6 +24,11 @@ pub enum VolumeError {
     Option { option: String, text: String },
     #[error("{folder} is not shown inside: {why}")]
     Danger { folder: String, why: &'static str },
+    #[error(
+        "{folder} is not shown inside: it lies in {outer}, where a sandbox can put a link to \
+         anywhere in its place"
+    )]
+    Exchangeable { folder: String, outer: String },
 }
 
 /// How a mount is labelled, cached or copied; none of it reaches the host.
@@ -167,6 +172,34 @@ impl ContainerVolume {
     }
 }
 
+/// Whether one of those that a container is shown lies in another one that can be written to.
+pub(crate) fn check_together(
+    volumes: &[ContainerVolume],
+    near: bool,
+    accepted: &[String],
+) -> Result<(), VolumeError> {
+    for volume in volumes {
+        let Some(folder) = volume
+            .folder()
+            .filter(|_| !accepted.contains(&volume.source))
+        else {
+            continue;
+        };
+        let outer = volumes.iter().find(|outer| {
+            let outer_folder = outer.folder().filter(|_| outer.is_writable());
+            outer_folder
+                .is_some_and(|outer| can_be_exchanged(folder, outer, |path| real(path, near)))
+        });
+        if let Some(outer) = outer {
+            return Err(VolumeError::Exchangeable {
+                folder: volume.source.clone(),
+                outer: outer.source.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
 impl fmt::Display for ContainerVolume {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.source, self.target)?;
@@ -274,5 +307,26 @@ mod tests {
             Ok(())
         );
         assert_eq!(volume("named:/p").check(&own, true, &[]), Ok(()));
+    }
+
+    #[test]
+    fn what_a_sandbox_could_exchange_is_not_shown() {
+        let all = |texts: &[&str]| texts.iter().map(|text| volume(text)).collect::<Vec<_>>();
+        let check =
+            |texts: &[&str], accepted: &[String]| check_together(&all(texts), false, accepted);
+        let nested = ["/srv/all:/all", "/srv/all/data:/data:ro"];
+        assert!(matches!(
+            check(&nested, &[]),
+            Err(VolumeError::Exchangeable { .. })
+        ));
+        assert_eq!(check(&nested, &["/srv/all/data".to_owned()]), Ok(()));
+        for fine in [
+            ["/srv/all:/all:ro", "/srv/all/data:/data"],
+            ["/srv/all:/all", "/srv/all:/again"],
+            ["/srv/all:/all", "/srv/allotment:/data"],
+            ["srv:/all", "/srv/all/data:/data"],
+        ] {
+            assert_eq!(check(&fine, &[]), Ok(()), "{fine:?}");
+        }
     }
 }

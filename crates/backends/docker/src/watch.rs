@@ -3,7 +3,7 @@
 //! A look stays good for as long as the room that is left takes to fill, so that a large limit
 //! costs a look a minute and a small one a few in a second.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -47,7 +47,9 @@ pub(crate) struct LimitWatch(Mutex<LimitRound>);
 
 #[derive(Debug, Default)]
 struct LimitRound {
-    watched: HashSet<SandboxId>,
+    /// By which of the watches that were begun.
+    watched: HashMap<SandboxId, u64>,
+    begun: u64,
     ended: HashMap<SandboxId, LimitEnd>,
 }
 
@@ -68,13 +70,42 @@ impl LimitWatch {
         round.ended.insert(id.clone(), ended);
     }
 
-    fn watches(&self, id: &SandboxId) -> bool {
-        self.round().watched.contains(id)
+    /// A new watch, in place of an earlier one. Nothing where one goes on that is good enough.
+    fn begin(&self, id: &SandboxId, start: WatchStart) -> Option<u64> {
+        let mut round = self.round();
+        if start == WatchStart::Found && round.watched.contains_key(id) {
+            return None;
+        }
+        round.begun += 1;
+        let watch = round.begun;
+        round.watched.insert(id.clone(), watch);
+        Some(watch)
+    }
+
+    fn goes_on(&self, id: &SandboxId, watch: u64) -> bool {
+        self.round().watched.get(id) == Some(&watch)
+    }
+
+    /// This watch and no later one: the container may have been started again since it was seen to be gone.
+    fn end(&self, id: &SandboxId, watch: u64) {
+        let mut round = self.round();
+        if round.watched.get(id) == Some(&watch) {
+            round.watched.remove(id);
+        }
     }
 
     fn round(&self) -> MutexGuard<'_, LimitRound> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How a container came to be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchStart {
+    /// It was started just now: a watch over an earlier life of it ends.
+    Started,
+    /// It runs, and may be watched already.
+    Found,
 }
 
 impl LayerBounds {
@@ -88,17 +119,27 @@ impl LayerBounds {
 
 impl DockerState {
     /// Looks after it until it ends or nobody wants that any more.
-    pub(crate) fn watch_over(self: &Arc<Self>, id: &SandboxId, bounds: &LayerBounds) {
+    pub(crate) fn watch_over(
+        self: &Arc<Self>,
+        id: &SandboxId,
+        bounds: &LayerBounds,
+        start: WatchStart,
+    ) {
         // Once for each sandbox: a second task would ask the engine twice as often and know no
         // more.
-        if !self.watch.round().watched.insert(id.clone()) {
+        let Some(watch) = self.watch.begin(id, start) else {
             return;
-        }
+        };
+        let watched = WatchedLife {
+            host: Arc::downgrade(self),
+            id: id.clone(),
+            watch,
+        };
         if let Some(limit) = bounds.bytes {
-            tokio::spawn(look_after(Arc::downgrade(self), id.clone(), limit));
+            tokio::spawn(look_after(watched.clone(), limit));
         }
         if let Some(limit) = bounds.files.filter(|_| self.sees_layers()) {
-            tokio::spawn(count_files(Arc::downgrade(self), id.clone(), limit));
+            tokio::spawn(count_files(watched, limit));
         }
     }
 
@@ -166,17 +207,34 @@ async fn look_for_hidden(found: &OwnedContainer, hidden: &mut HiddenUsage, named
     bytes
 }
 
-async fn look_after(host: Weak<DockerState>, id: SandboxId, limit: u64) {
+/// One life of a container, and the watch over it.
+#[derive(Clone)]
+struct WatchedLife {
+    host: Weak<DockerState>,
+    id: SandboxId,
+    watch: u64,
+}
+
+impl WatchedLife {
+    /// Nothing when the backend is gone, or nobody wants this watch any more.
+    fn wanted(&self) -> Option<Arc<DockerState>> {
+        let host = self.host.upgrade()?;
+        host.watch.goes_on(&self.id, self.watch).then_some(host)
+    }
+}
+
+async fn look_after(life: WatchedLife, limit: u64) {
+    let id = &life.id;
     let mut good_for = lasts(limit, FILL_RATE);
     let mut hidden = HiddenUsage::default();
     loop {
         sleep(good_for).await;
         // Weak, and asked each time: the task ends with its backend, or when nobody wants it any
         // more.
-        let Some(host) = host.upgrade().filter(|host| host.watch.watches(&id)) else {
+        let Some(host) = life.wanted() else {
             return;
         };
-        good_for = match host.weigh(&id, &mut hidden).await {
+        good_for = match host.weigh(id, &mut hidden).await {
             LayerWeight::Bytes(found, bytes) if bytes > limit => {
                 host.end(&found, LimitEnd::DiskLimit).await;
                 // Looked at once more: a kill that failed is tried again.
@@ -184,22 +242,23 @@ async fn look_after(host: Weak<DockerState>, id: SandboxId, limit: u64) {
             }
             LayerWeight::Bytes(_, bytes) => lasts(limit - bytes, FILL_RATE),
             LayerWeight::Unknown => RAREST / 10,
-            LayerWeight::Gone => return host.watch.forget(&id),
+            LayerWeight::Gone => return host.watch.end(id, life.watch),
         };
     }
 }
 
-async fn count_files(host: Weak<DockerState>, id: SandboxId, limit: u64) {
+async fn count_files(life: WatchedLife, limit: u64) {
+    let id = &life.id;
     let mut good_for = lasts(limit, FILE_RATE);
     let mut files = None;
     loop {
         sleep(good_for).await;
-        let Some(host) = host.upgrade().filter(|host| host.watch.watches(&id)) else {
+        let Some(host) = life.wanted() else {
             return;
         };
         let mut known = match files.take() {
             Some(known) => known,
-            None => match host.find(&id, InspectDepth::Quick).await {
+            None => match host.find(id, InspectDepth::Quick).await {
                 Ok(Some(found)) if hidden::is_its_first(found.pid, &found.key) => {
                     match found.layer {
                         Some(layer) => LayerFiles::of(layer),
@@ -223,7 +282,7 @@ async fn count_files(host: Weak<DockerState>, id: SandboxId, limit: u64) {
         if room == 0
             // Looked up again: counting may have taken seconds, in which another life may have
             // begun.
-            && let Ok(Some(found)) = host.find(&id, InspectDepth::Quick).await
+            && let Ok(Some(found)) = host.find(id, InspectDepth::Quick).await
             && found.is_running
         {
             host.end(&found, LimitEnd::FileLimit).await;
@@ -233,4 +292,28 @@ async fn count_files(host: Weak<DockerState>, id: SandboxId, limit: u64) {
 
 fn lasts(room: u64, rate: u64) -> Duration {
     Duration::from_millis(room.saturating_mul(1000) / rate).clamp(OFTENEST, RAREST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_watch_over_an_earlier_life_does_not_end_that_over_the_next() {
+        let (watch, id) = (LimitWatch::default(), SandboxId::random());
+        let first = watch.begin(&id, WatchStart::Started).unwrap();
+        assert_eq!(watch.begin(&id, WatchStart::Found), None);
+        // Seen to be gone, and back before that was noted.
+        let second = watch.begin(&id, WatchStart::Started).unwrap();
+        assert!(!watch.goes_on(&id, first));
+        watch.end(&id, first);
+        assert!(watch.goes_on(&id, second));
+        // The same where it was stopped by us in between.
+        watch.forget(&id);
+        let third = watch.begin(&id, WatchStart::Found).unwrap();
+        watch.end(&id, second);
+        assert!(watch.goes_on(&id, third) && !watch.goes_on(&id, second));
+        watch.end(&id, third);
+        assert!(!watch.goes_on(&id, third));
+    }
 }

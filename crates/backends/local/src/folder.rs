@@ -36,6 +36,13 @@ impl LocalFolder {
         Ok(lock)
     }
 
+    /// Held by whoever brings it back; waited for, as another one of those takes moments.
+    pub(crate) fn lock(&self) -> io::Result<OwnedFd> {
+        let lock = self.open(OFlags::RDONLY)?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        Ok(lock)
+    }
+
     pub(crate) fn is_locked(&self) -> bool {
         self.open(OFlags::RDONLY).is_ok_and(|folder| {
             flock(&folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::AGAIN)

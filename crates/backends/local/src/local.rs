@@ -142,6 +142,12 @@ impl Backend for LocalBackend {
                 if !folder.exists() {
                     return Err(missing(&spec.id));
                 }
+                let _lock = folder
+                    .lock()
+                    .map_err(|source| BackendError::failed("lock the sandbox", source))?;
+                // One that another caller brought back meanwhile, or that never ended: two wardens
+                // would have its commands, and one of them no record.
+                host.end(&spec.id)?;
                 host.start(&spec, &folder)
             })
             .await?;
@@ -216,11 +222,21 @@ impl LocalState {
         let socket = folder
             .listen()
             .map_err(|source| BackendError::failed("make the socket", source))?;
-        let child = self
+        let mut child = self
             .spawn(spec, socket.into())
             .map_err(|source| BackendError::failed("start the warden", source))?;
+        self.write_down(&child, folder).inspect_err(|_| {
+            // By no record would anybody find it again.
+            let _ = child.start_kill();
+        })?;
+        folder
+            .connect()
+            .map_err(|source| BackendError::failed("reach the warden", source))
+    }
+
+    fn write_down(&self, child: &Child, folder: &LocalFolder) -> Result<(), BackendError> {
         // Before there is a link: no command has started yet.
-        self.limit_files(&child)
+        self.limit_files(child)
             .map_err(|source| BackendError::failed("limit the warden's open files", source))?;
         // Dropping the child does not end it: the runtime collects it when it ends by itself.
         child
@@ -228,10 +244,7 @@ impl LocalState {
             .and_then(|pid| ProcessHandle::observe(i32::try_from(pid).ok()?))
             .ok_or_else(|| io::Error::other("the warden ended at once"))
             .and_then(|process| folder.note_life(&process))
-            .map_err(|source| BackendError::failed("write the warden's process down", source))?;
-        folder
-            .connect()
-            .map_err(|source| BackendError::failed("reach the warden", source))
+            .map_err(|source| BackendError::failed("write the warden's process down", source))
     }
 
     fn spawn(&self, spec: &SandboxSpec, socket: OwnedFd) -> io::Result<Child> {

@@ -80,5 +80,15 @@ script -qc 'tty' /dev/null | grep -c /dev/pts/
         let (places, rest) = said.text.split_once('\n').unwrap();
         assert!(places.contains("/workspace") && places.contains("/proc"), "{said:?}");
         assert_eq!(rest.replace("/bin/bash: line 1: /bin/x: Read-only file system\n", ""), "sealed\nwritten\n");
+
+        // Where the image's own link leads, nothing is made on the host.
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(outside.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        std::fs::remove_dir(rootfs.path().join("var")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), rootfs.path().join("var")).unwrap();
+        spec.id = lab.spec().id;
+        let said = lab.run_in(&spec, "echo y > /tmp/y && echo written").await;
+        assert_eq!(said.text, "written\n");
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 }

@@ -92,9 +92,11 @@ impl InstanceMaker {
         format!("hermetic-{}-{id}", self.installation)
     }
 
-    /// True the first time: then a create that failed for this is worth another try.
-    pub(crate) fn knows_no_limits(&self) -> bool {
-        !self.unlimited.swap(true, Ordering::Relaxed)
+    /// Whether a start that failed for its limits is worth another try. Told by what was asked for: several
+    /// may be refused at once, and each of them is.
+    pub(crate) fn knows_no_limits(&self, asked: KeptLimits) -> bool {
+        self.unlimited.store(true, Ordering::Relaxed);
+        asked.memory
     }
 
     fn write(
@@ -186,18 +188,32 @@ mod tests {
         assert_eq!(words, "type=bind,source=/a b,destination=/x,ro");
     }
 
-    #[test]
-    fn a_name_says_whose_it_is() {
-        let one = InstallationId::random();
-        let instances = InstanceMaker {
+    fn instances(installation: &InstallationId) -> InstanceMaker {
+        InstanceMaker {
             runtime: None,
-            installation: one.clone(),
+            installation: installation.clone(),
             list: "/list".into(),
             stage: "/stage".into(),
             scratch: "/scratch".into(),
             cache: "/cache".into(),
             unlimited: AtomicBool::new(false),
-        };
+        }
+    }
+
+    #[test]
+    fn of_two_that_are_refused_for_their_limits_both_are_tried_again() {
+        let instances = instances(&InstallationId::random());
+        let (one, other) = (instances.keeps(), instances.keeps());
+        assert!(instances.knows_no_limits(one));
+        assert!(instances.knows_no_limits(other));
+        let without = instances.keeps();
+        assert!(!instances.knows_no_limits(without), "and only once");
+    }
+
+    #[test]
+    fn a_name_says_whose_it_is() {
+        let one = InstallationId::random();
+        let instances = instances(&one);
         let id = SandboxId::random();
         assert_eq!(instances.name(&id), format!("hermetic-{one}-{id}"));
         assert!(instances.files(&id).ends_with(instances.name(&id)));

@@ -82,9 +82,10 @@ async fn version(runtime: &ApptainerRuntime) -> String {
 /// An instance made, sealed and taken down.
 async fn tried(host: &SingularityState) -> Vec<SealLayer> {
     let spec = trial(host);
+    let asked = host.instances.keeps();
     let mut made = host.native.try_out(&spec).await;
     if let Err(error) = &made
-        && host.learns_from(error)
+        && host.learns_from(error, asked)
     {
         made = host.native.try_out(&spec).await;
     }

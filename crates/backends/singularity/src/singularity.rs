@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hermetic_native::{EndReason, NativeBackend};
+use hermetic_native::{EndReason, KeptLimits, NativeBackend, OuterContainer as _};
 use hermetic_sandbox::{
     Backend, BackendError, BackendReadiness, FoundSandbox, LiveUse, SandboxProcess, SandboxSpec,
     WardenLink,
@@ -127,10 +127,11 @@ impl Backend for SingularityBackend {
     ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         async move {
             self.0.bring(spec).await?;
+            let asked = self.0.instances.keeps();
             match self.0.native.create(spec).await {
                 // Once more, and only once: the failed create has left nothing, and what was learnt
                 // holds for every later one.
-                Err(error) if self.0.learns_from(&error) => self.0.native.create(spec).await,
+                Err(error) if self.0.learns_from(&error, asked) => self.0.native.create(spec).await,
                 other => other,
             }
         }
@@ -151,8 +152,9 @@ impl Backend for SingularityBackend {
     ) -> BoxFuture<'a, Result<WardenLink, BackendError>> {
         async move {
             self.0.bring(spec).await?;
+            let asked = self.0.instances.keeps();
             match self.0.native.resume(spec).await {
-                Err(error) if self.0.learns_from(&error) => self.0.native.resume(spec).await,
+                Err(error) if self.0.learns_from(&error, asked) => self.0.native.resume(spec).await,
                 other => other,
             }
         }
@@ -190,10 +192,10 @@ impl SingularityState {
 
     /// A runtime that cannot limit says so when it is asked to. From then on we do it by our own
     /// means, as on a host that has no cgroups for us.
-    pub(crate) fn learns_from(&self, error: &BackendError) -> bool {
+    pub(crate) fn learns_from(&self, error: &BackendError, asked: KeptLimits) -> bool {
         let about_groups = std::error::Error::source(error)
             .is_some_and(|source| source.to_string().contains("cgroup"));
-        about_groups && self.instances.knows_no_limits()
+        about_groups && self.instances.knows_no_limits(asked)
     }
 }
 

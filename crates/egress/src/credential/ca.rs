@@ -69,6 +69,8 @@ const CA_DAYS: u32 = 3650;
 const LEAF_DAYS: u32 = 14;
 const LEAF_RENEWAL: Duration = Duration::from_secs(7 * 24 * 3600);
 const MOST_LEAVES: usize = 256;
+/// Files that killed starts may have left beside one, before somebody has to look.
+const MOST_LEFT: u32 = 1000;
 
 impl CertificateAuthority {
     /// Reads the authority of this installation, or makes one.
@@ -91,9 +93,7 @@ impl CertificateAuthority {
         let certificate = match fs::read_to_string(&certificate_path) {
             Ok(certificate) => certificate,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let certificate = ca_params(clock.now()).self_signed(&key)?.pem();
-                write_new(&certificate_path, certificate.as_bytes(), 0o644)?;
-                certificate
+                create_certificate(&certificate_path, &key, clock.now())?
             }
             Err(source) => {
                 return Err(CaError::File {
@@ -242,6 +242,22 @@ fn create_key(path: &Path) -> Result<KeyPair, CaError> {
     }
 }
 
+fn create_certificate(path: &Path, key: &KeyPair, now: Timestamp) -> Result<String, CaError> {
+    let certificate = ca_params(now).self_signed(key)?.pem();
+    match write_new(path, certificate.as_bytes(), 0o644) {
+        Ok(()) => Ok(certificate),
+        // Another of us was first, with the same key: sandboxes may have been shown his.
+        Err(CaError::File { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+            fs::read_to_string(path).map_err(|source| CaError::File {
+                act: "read",
+                path: path.to_owned(),
+                source,
+            })
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Whole or not at all: written beside, then linked to a name that must be free.
 fn write_new(path: &Path, contents: &[u8], mode: u32) -> Result<(), CaError> {
     let fail = |source| CaError::File {
@@ -249,13 +265,8 @@ fn write_new(path: &Path, contents: &[u8], mode: u32) -> Result<(), CaError> {
         path: path.to_owned(),
         source,
     };
-    let beside = path.with_extension(format!("new-{}", std::process::id()));
+    let (mut file, beside) = open_beside(path, mode).map_err(fail)?;
     let written = (|| {
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&beside)?;
         file.write_all(contents)?;
         file.sync_all()?;
         // A link and not a rename, which would replace the key of whoever was faster.
@@ -263,6 +274,27 @@ fn write_new(path: &Path, contents: &[u8], mode: u32) -> Result<(), CaError> {
     })();
     let removed = fs::remove_file(&beside);
     written.and(removed).map_err(fail)
+}
+
+/// A new file of ours alone beside `path`.
+fn open_beside(path: &Path, mode: u32) -> io::Result<(fs::File, PathBuf)> {
+    let mut number = 0;
+    loop {
+        let beside = path.with_extension(format!("new-{}-{number}", std::process::id()));
+        let opened = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&beside);
+        match opened {
+            // In a container our number is the same at each start, so one that was killed here left a
+            // file with this name.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MOST_LEFT => {
+                number += 1;
+            }
+            opened => return opened.map(|file| (file, beside)),
+        }
+    }
 }
 
 impl fmt::Debug for CertificateAuthority {

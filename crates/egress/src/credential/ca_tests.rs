@@ -20,6 +20,38 @@ fn it_is_the_same_after_a_restart_and_its_key_is_ours_alone() {
 }
 
 #[test]
+fn of_first_starts_at_once_all_have_the_same_authority() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let barrier = std::sync::Barrier::new(4);
+        let open = || {
+            barrier.wait();
+            CertificateAuthority::open(folder.path(), SystemClock::shared())
+                .map(|authority| authority.certificate().to_owned())
+        };
+        let certificates: Vec<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let first = certificates[0].as_ref().unwrap();
+        for certificate in &certificates {
+            assert_eq!(certificate.as_ref().unwrap(), first);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}
+
+#[test]
+fn what_a_killed_start_left_is_in_nobodys_way() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..3 {
+        let left = format!("egress-ca.new-{}-{number}", std::process::id());
+        fs::write(folder.path().join(left), "").unwrap();
+    }
+    CertificateAuthority::open(folder.path(), SystemClock::shared()).unwrap();
+}
+
+#[test]
 fn a_key_others_can_read_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     CertificateAuthority::open(folder.path(), SystemClock::shared()).unwrap();

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use clap::Subcommand;
 use hermetic_app as app;
+use hermetic_config::HomeFolder;
 use hermetic_sandbox::Sandbox;
 use hermetic_types::{Clock as _, RunId, SystemClock};
 use hermetic_warden::client::RunEvent;
@@ -18,7 +19,7 @@ use super::{load, on_this_thread};
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
-use crate::gateway_state::{ObservedGateway, look};
+use crate::gateway_state::{LockError, NoGateway};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -55,7 +56,7 @@ enum SandboxCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show what ran in it lately; with the id of a run, the output of that run
+    /// Show what ran in it lately; with the id of a run, what is kept of its output by now
     Logs {
         #[arg(value_name = "SANDBOX")]
         id: String,
@@ -99,6 +100,11 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
     let installation = app::installation(config.home())?;
     let backends = app::all_backends(&config, &installation);
     let ledger = app::store(&config).await?.ledger();
+    // Before what there is is looked at, and until it is done.
+    let _no_gateway = match command {
+        SandboxCommand::Prune { .. } => Some(without_gateway(config.home())?),
+        _ => None,
+    };
     let rows = rows::gather(&backends, &ledger).await?;
     match command {
         SandboxCommand::List { json } => {
@@ -151,12 +157,6 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
             }
         }
         SandboxCommand::Prune { stopped, json } => {
-            if matches!(look(config.home()), ObservedGateway::Running(_)) {
-                return Err(CommandFailure::new(
-                    "the gateway is running and keeps house itself",
-                    "stop it first, or destroy a sandbox by its id",
-                ));
-            }
             let mut gone = Vec::new();
             for row in rows.iter().filter(|row| row.is_rubbish(*stopped)) {
                 row.backend()?.destroy(&row.id).await?;
@@ -170,6 +170,19 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
         }
     }
     Ok(ExitReason::Ok)
+}
+
+/// A gateway that began meanwhile would have sandboxes destroyed that it has just taken up.
+fn without_gateway(home: &HomeFolder) -> Result<NoGateway, CommandFailure> {
+    NoGateway::hold(home).map_err(|error| match error {
+        LockError::Taken { .. } => CommandFailure::new(
+            "the gateway is running and keeps house itself",
+            "stop it first, or destroy a sandbox by its id",
+        ),
+        error @ LockError::Io { .. } => {
+            CommandFailure::caused(&error, "run it as the user whose home this is")
+        }
+    })
 }
 
 async fn logs(row: &SandboxRow, run: Option<&RunId>, json: bool) -> Result<(), CommandFailure> {
@@ -207,16 +220,15 @@ async fn logs(row: &SandboxRow, run: Option<&RunId>, json: bool) -> Result<(), C
             output::print(&text)
         };
     };
-    let mut running = sandbox.warden().attach(run.clone(), 0).await?;
+    // Looked at and not picked up: that would take the run from the gateway, and end it with us.
     let mut told = Vec::new();
-    while let Some(event) = running.next().await? {
+    for event in sandbox.warden().look(run.clone(), 0).await? {
         match event {
             RunEvent::Out(bytes) | RunEvent::Err(bytes) => told.extend_from_slice(&bytes),
             RunEvent::Skipped(lost) => {
                 told.extend_from_slice(format!("\n[{lost} bytes not kept]\n").as_bytes());
             }
-            RunEvent::Started { .. } => {}
-            RunEvent::Ended(_) => break,
+            RunEvent::Started { .. } | RunEvent::Ended(_) => {}
         }
     }
     // A sandbox's bytes go to a person's terminal: no escape sequence of its may act there.

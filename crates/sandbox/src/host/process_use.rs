@@ -2,7 +2,9 @@
 //!
 //! Processes come and go while they are counted: one that is not there any more counts for nothing.
 
+use std::collections::HashMap;
 use std::fs;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::SandboxProcess;
@@ -24,6 +26,16 @@ struct ProcessFigures {
 /// The process and all that descend from it. The first process of a sandbox is the reaper of everything in
 /// it, so nothing escapes this.
 pub fn process_tree(first: i32) -> Vec<i32> {
+    if lists_children() {
+        return descend(first, children);
+    }
+    let by_parent = children_by_parent();
+    descend(first, |pid| {
+        by_parent.get(&pid).cloned().unwrap_or_default()
+    })
+}
+
+fn descend(first: i32, children: impl Fn(i32) -> Vec<i32>) -> Vec<i32> {
     let mut tree = vec![first];
     let mut next = 0;
     while next < tree.len() && tree.len() < MOST_COUNTED {
@@ -31,6 +43,38 @@ pub fn process_tree(first: i32) -> Vec<i32> {
         next += 1;
     }
     tree
+}
+
+/// False on a kernel built without `CONFIG_PROC_CHILDREN`, where each process would seem to have none.
+fn lists_children() -> bool {
+    static LISTED: LazyLock<bool> =
+        LazyLock::new(|| fs::exists("/proc/thread-self/children").unwrap_or_default());
+    *LISTED
+}
+
+/// All processes of the machine, by who started them or took them over.
+fn children_by_parent() -> HashMap<i32, Vec<i32>> {
+    let mut all: HashMap<i32, Vec<i32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let Some(pid) = pid else { continue };
+        let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else {
+            continue;
+        };
+        if let Some(parent) = parent(&String::from_utf8_lossy(&stat)) {
+            all.entry(parent).or_default().push(pid);
+        }
+    }
+    all
+}
+
+/// Behind the name: state, then parent.
+fn parent(stat: &str) -> Option<i32> {
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Processor time of these processes and of those they have waited for.
@@ -154,6 +198,29 @@ mod tests {
     fn the_innermost_number_is_the_one_inside() {
         assert_eq!(inner_pid("Name:\tx\nNSpid:\t4711\t33\t2\n"), Some(2));
         assert_eq!(inner_pid("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn a_kernel_that_lists_no_children_tells_by_the_parents() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "sh -c 'echo; read -r line'; true"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Its word comes when its own child is there.
+        let mut said = [0];
+        let mut stdout = child.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut stdout, &mut said).unwrap();
+        let first = child.id().cast_signed();
+        let by_parent = children_by_parent();
+        let tree = descend(first, |pid| {
+            by_parent.get(&pid).cloned().unwrap_or_default()
+        });
+        assert_eq!(tree.len(), 2, "{tree:?}");
+        assert!(by_parent[&std::process::id().cast_signed()].contains(&first));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hermetic_redact::Redacted;
 use hermetic_warden::client::{RunEvent, RunningCommand, WardenCallError};
+use hermetic_warden::protocol::FailureKind;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::BackgroundState;
@@ -115,7 +116,8 @@ async fn follow_link(
             Ok(Some(RunEvent::Ended(ended))) => {
                 return FollowOutcome::End(ProcessEnd::from(&ended));
             }
-            Err(WardenCallError::Failed(_)) => {
+            // Somebody else looks at it just now; it is taken up again like after a broken link.
+            Err(WardenCallError::Failed(failure)) if failure.kind != FailureKind::Superseded => {
                 return FollowOutcome::End(ProcessEnd::Lost(
                     "its sandbox does not know it any more",
                 ));

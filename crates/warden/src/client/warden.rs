@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::listener::greet_relay;
 use super::{
-    FileReader, FileWriter, InsideListener, ProtocolBreach, RelayStream, RunningCommand,
+    FileReader, FileWriter, InsideListener, ProtocolBreach, RelayStream, RunEvent, RunningCommand,
     WardenCallError, pulse,
 };
 use crate::mux::{self, LinkSide, MAX_CALLS, MuxStream, StreamOpener};
@@ -29,6 +29,9 @@ use crate::protocol::{
 
 /// Far more than a link takes to end once its streams have.
 const SETTLING: Duration = Duration::from_millis(200);
+
+/// More than a warden keeps of one run, with what holds it.
+const MAX_LOOK: usize = 1 << 20;
 
 /// A living link to a warden, with the right to run commands. Clones share the link.
 #[derive(Clone, Debug)]
@@ -144,6 +147,32 @@ impl WardenServices {
             .call(&WardenRequest::Attach(AttachRequest { id, from }))
             .await?;
         Ok(RunningCommand::new(call, None))
+    }
+
+    /// What is kept of a detached run's output, as events in their order. Unlike [`Self::attach`] it takes
+    /// the run from nobody.
+    pub async fn look(&self, id: RunId, from: u64) -> Result<Vec<RunEvent>, WardenCallError> {
+        let request = WardenRequest::Look(AttachRequest { id, from });
+        let mut call = self.link.call(&request).await?;
+        let (mut events, mut cost) = (Vec::new(), 0);
+        loop {
+            let frame = call.frame().await?;
+            // An empty frame costs memory too.
+            cost += frame.payload.len() + size_of::<RunEvent>();
+            if cost > MAX_LOOK {
+                return Err(self.link.breach(ProtocolBreach::TooMuchData));
+            }
+            events.push(match frame.kind {
+                FrameKind::Out => RunEvent::Out(frame.payload),
+                FrameKind::Err => RunEvent::Err(frame.payload),
+                FrameKind::Skipped => match decode(&frame.payload, "count") {
+                    Ok(count) => RunEvent::Skipped(count),
+                    Err(malformed) => return Err(self.link.breach(malformed.into())),
+                },
+                FrameKind::Reply => return Ok(events),
+                other => return Err(self.link.breach(ProtocolBreach::Unexpected(other))),
+            });
+        }
     }
 
     /// What runs, and what ended lately.

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-/// The one version we speak. Any change of a frame or a structure raises it.
+/// The one version we speak. Any change of a frame or a structure raises it, but a request that is added at
+/// the end of its list does not: an earlier warden answers that it does not know it, and goes on.
 pub const VERSION: u16 = 3;
 
 pub const LENGTH: usize = 8;

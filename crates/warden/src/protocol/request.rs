@@ -23,6 +23,8 @@ pub enum WardenRequest {
     Remove(PathAt),
     Listen(ListenRequest),
     Info,
+    /// What is kept of a run's output, for somebody who only looks: nobody loses the run to him.
+    Look(AttachRequest),
 }
 
 /// The descriptor on which a command that leads writes the path it ended in.

@@ -89,6 +89,7 @@ async fn dispatch(
         WardenRequest::Remove(at) => call.answer(files::remove(&at)).await,
         WardenRequest::Listen(request) => listen::listen(warden, opener, call, request).await,
         WardenRequest::Info => call.reply(&WardenReply::Info(info(warden))).await,
+        WardenRequest::Look(request) => run::look(warden, call, &request).await,
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) struct KnownRun {
     output: Cell<u64>,
     viewer: RefCell<Option<MuxStream>>,
     viewer_changed: Notify,
+    /// How many have picked it up.
+    picked_up: Cell<u64>,
     pub(crate) end_asked: Notify,
     pub(crate) interrupted: Notify,
     over: RefCell<Option<Result<CommandEnd, WardenFailure>>>,
@@ -75,6 +77,7 @@ impl KnownRun {
             output: Cell::new(0),
             viewer: RefCell::new(Some(viewer)),
             viewer_changed: Notify::new(),
+            picked_up: Cell::new(0),
             end_asked: Notify::new(),
             interrupted: Notify::new(),
             over: RefCell::new(None),
@@ -214,23 +217,28 @@ impl KnownRun {
         }
     }
 
-    /// Takes the place of the caller to come; whoever had it is told.
-    pub(super) fn dismiss_viewer(&self) {
+    /// Takes the place of the caller to come; whoever had it is told. Gives his number among those who came.
+    pub(super) fn dismiss_viewer(&self) -> u64 {
+        let turn = self.picked_up.get() + 1;
+        self.picked_up.set(turn);
         let Some(earlier) = self.viewer.replace(None) else {
-            return;
+            return turn;
         };
         self.viewer_changed.notify_waiters();
         // In a task of its own: the earlier caller may read nothing any more, and the new one does
         // not wait for him.
         spawn_local(async move {
-            let superseded = WardenFailure {
-                kind: FailureKind::Superseded,
-                errno: None,
-                text: "another caller attached to this run".into(),
-            };
-            let _ = earlier.send(FrameKind::Failed, &encode(&superseded)).await;
+            let _ = earlier
+                .send(FrameKind::Failed, &encode(&superseded()))
+                .await;
             let _ = earlier.close().await;
         });
+        turn
+    }
+
+    /// Whether nobody came after the one with this number.
+    pub(super) fn is_latest(&self, turn: u64) -> bool {
+        self.picked_up.get() == turn
     }
 
     pub(super) fn set_viewer(&self, viewer: MuxStream) {
@@ -248,6 +256,15 @@ impl KnownRun {
     /// How it ended, if it has.
     pub(super) fn end(&self) -> Option<Result<CommandEnd, WardenFailure>> {
         self.over.borrow().clone()
+    }
+}
+
+/// What somebody hears whose run another one has now.
+pub(super) fn superseded() -> WardenFailure {
+    WardenFailure {
+        kind: FailureKind::Superseded,
+        errno: None,
+        text: "another caller attached to this run".into(),
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::client::OpenCall;
 use super::command_streams::CommandStreams;
 use super::cwd_report::CwdReport;
-use super::known_run::{KnownRun, RunPlace};
+use super::known_run::{KnownRun, RunPlace, superseded};
 use super::output::OutputSource;
 use super::process_tree::ProcessTree;
 use super::pump::{self, FrameBuffer};
@@ -39,7 +39,7 @@ pub(crate) async fn attach(warden: &Rc<WardenState>, mut call: OpenCall, request
     };
     // First, so that what comes while the replay is sent is kept, and goes to nobody in the middle
     // of it.
-    run.dismiss_viewer();
+    let turn = run.dismiss_viewer();
     if let Some(pid) = run.pid() {
         let _ = call.stream.send(FrameKind::Started, &encode(&pid)).await;
     }
@@ -59,9 +59,33 @@ pub(crate) async fn attach(warden: &Rc<WardenState>, mut call: OpenCall, request
         pump::tell_end(&call.stream, &end).await;
         return;
     }
+    if !run.is_latest(turn) {
+        // Another one came while this one was given what was kept, and may listen already.
+        return call.fail(&superseded()).await;
+    }
     // No wait since the last look at what was kept, so that not a byte can have come in between.
     run.set_viewer(call.stream.clone());
     obey(&run, &mut call).await;
+}
+
+/// What is kept of a run's output by now. Whoever has the run keeps it.
+pub(crate) async fn look(warden: &Rc<WardenState>, call: OpenCall, request: &AttachRequest) {
+    let Some(run) = warden.runs.find(&request.id) else {
+        return call.fail(&no_such_run(&request.id)).await;
+    };
+    if !run.detach {
+        return call
+            .fail(&WardenFailure {
+                kind: FailureKind::Refused,
+                errno: None,
+                text: "its output goes to whoever started it and is not kept".into(),
+            })
+            .await;
+    }
+    let (replay, _) = run.kept_from(request.from);
+    if pump::replay(&call.stream, replay).await {
+        call.reply(&WardenReply::Done).await;
+    }
 }
 
 /// Ends a run and everything below it; in a shell, the command and what it started.

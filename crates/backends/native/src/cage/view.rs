@@ -119,7 +119,8 @@ fn show_rootfs(folder: &Path) -> Result<(), StepFailure> {
         }
     }
     make_dir("sys")?;
-    if !Path::new("var").exists() {
+    // Not by where it leads: until the pivot a link leads into the host.
+    if fs::symlink_metadata("var").is_err() {
         make_dir("var/tmp")?;
     }
     Ok(())
@@ -189,8 +190,9 @@ fn mount_scratch(plan: &CagePlan) -> Result<OwnedFd, StepFailure> {
 
 fn show_scratch(plan: &CagePlan, scratch: &OwnedFd) -> Result<(), StepFailure> {
     for (part, place, mode) in SCRATCH_PLACES {
-        // An image may have a `/var` without a `tmp`, and it is read-only by now.
-        if make_dir(place).is_ok() {
+        // An image may have a `/var` without a `tmp`, and it is read-only by now. Or it is a link, which
+        // would lead into the host until the pivot.
+        if make_place(Path::new(place), true).is_ok() {
             bind_scratch(plan, scratch, part, place, mode)?;
         }
     }

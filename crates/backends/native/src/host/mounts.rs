@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
-use hermetic_sandbox::{BackendError, HostMount, MountMode, is_installed_program};
+use hermetic_sandbox::{
+    BackendError, HostMount, MountMode, can_be_exchanged, is_installed_program,
+};
 
 use super::native::overlaps;
 use crate::plan::BindMount;
@@ -26,7 +28,32 @@ const NEVER: [&str; 9] = [
 /// Places that are the sandbox's own and may not be covered.
 const OWN: [&str; 6] = ["/proc", "/sys", "/dev", "/usr", "/etc", "/tmp"];
 
-pub(super) fn check(mount: &HostMount, state: &Path) -> Result<BindMount, BackendError> {
+pub(super) fn check_all(
+    mounts: &[HostMount],
+    state: &Path,
+) -> Result<Vec<BindMount>, BackendError> {
+    for mount in mounts {
+        let outer = mounts.iter().find(|outer| {
+            outer.mode == MountMode::ReadWrite
+                && can_be_exchanged(&mount.source, &outer.source, |path| {
+                    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+                })
+        });
+        if let Some(outer) = outer {
+            return Err(BackendError::Refused {
+                what: format!("mounting {}", mount.source.display()),
+                why: format!(
+                    "it lies in {}, where a sandbox can put a link to anywhere in its place; mount \
+                     one of the two, or the outer one without :rw",
+                    outer.source.display()
+                ),
+            });
+        }
+    }
+    mounts.iter().map(|mount| check(mount, state)).collect()
+}
+
+fn check(mount: &HostMount, state: &Path) -> Result<BindMount, BackendError> {
     let refuse = |why: &str| BackendError::Refused {
         what: format!("mounting {}", mount.source.display()),
         why: why.to_owned(),
@@ -85,4 +112,41 @@ fn clean(target: &Path) -> Option<PathBuf> {
         .components()
         .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     (plain && target.is_absolute()).then(|| target.components().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sandbox_could_exchange_is_not_mounted() {
+        let host = tempfile::tempdir().unwrap();
+        let mount = |path: &str, mode| {
+            let source = host.path().join(path);
+            fs::create_dir_all(&source).unwrap();
+            HostMount {
+                source,
+                target: format!("/data/{path}").into(),
+                mode,
+            }
+        };
+        let state = Path::new("/nonexistent");
+        let (all, data) = ("all", "all/data");
+        let outer = mount(all, MountMode::ReadWrite);
+        let inner = mount(data, MountMode::ReadOnly);
+        let refused = check_all(&[inner.clone(), outer.clone()], state);
+        assert!(matches!(refused, Err(BackendError::Refused { .. })));
+        // The next sandbox, after the first one did it.
+        fs::remove_dir(&inner.source).unwrap();
+        std::os::unix::fs::symlink("/etc", &inner.source).unwrap();
+        assert!(check_all(&[inner.clone(), outer.clone()], state).is_err());
+        fs::remove_file(&inner.source).unwrap();
+        let fine = [
+            mount(all, MountMode::ReadOnly),
+            mount(data, MountMode::ReadWrite),
+        ];
+        assert_eq!(check_all(&fine, state).unwrap().len(), 2);
+        let twice = [outer.clone(), outer];
+        assert_eq!(check_all(&twice, state).unwrap().len(), 2);
+    }
 }

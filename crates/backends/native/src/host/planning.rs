@@ -50,11 +50,7 @@ pub(super) fn plan(
         },
         scratch: scratch(limits, &files),
         files,
-        binds: spec
-            .mounts
-            .iter()
-            .map(|mount| mounts::check(mount, &host.config.state))
-            .collect::<Result<_, _>>()?,
+        binds: mounts::check_all(&spec.mounts, &host.config.state)?,
         bounds: bounds(spec, host),
         groups,
         env: spec.env.clone(),

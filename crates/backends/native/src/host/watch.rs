@@ -57,8 +57,25 @@ pub(super) struct ResourceWatch(Arc<Mutex<WatchRound>>);
 /// The sandboxes that are watched, and whether the task that walks over them runs.
 #[derive(Debug, Default)]
 struct WatchRound {
-    watched: HashMap<SandboxId, Arc<Mutex<WatchedSandbox>>>,
+    watched: HashMap<SandboxId, WatchEntry>,
     walking: bool,
+}
+
+/// The watch over one life of a sandbox.
+#[derive(Clone, Debug)]
+struct WatchEntry {
+    process: ProcessHandle,
+    sandbox: Arc<Mutex<WatchedSandbox>>,
+}
+
+impl WatchRound {
+    /// This entry and no other: the sandbox may have come back while its earlier life was looked at.
+    fn remove(&mut self, id: &SandboxId, entry: &WatchEntry) {
+        let known = self.watched.get(id);
+        if known.is_some_and(|known| Arc::ptr_eq(&known.sandbox, &entry.sandbox)) {
+            self.watched.remove(id);
+        }
+    }
 }
 
 /// One sandbox that is watched.
@@ -105,20 +122,30 @@ impl ResourceWatch {
         drop(watched);
     }
 
-    fn knows(&self, id: &SandboxId) -> bool {
-        self.round().watched.contains_key(id)
+    /// Whether it watches this life of it, which an earlier one is not.
+    fn knows(&self, id: &SandboxId, process: &ProcessHandle) -> bool {
+        let round = self.round();
+        let known = round.watched.get(id);
+        known.is_some_and(|known| known.process == *process)
     }
 
     /// Must be called within a runtime.
-    fn add(&self, watched: WatchedSandbox) {
+    fn add(&self, process: ProcessHandle, watched: WatchedSandbox) {
         let id = watched.folder.id.clone();
+        let entry = WatchEntry {
+            process,
+            sandbox: Arc::new(Mutex::new(watched)),
+        };
         let mut round = self.round();
-        round.watched.insert(id, Arc::new(Mutex::new(watched)));
+        let earlier = round.watched.insert(id, entry);
         if !round.walking {
             round.walking = true;
             // Weak, so that the task ends with the backend and does not keep it.
             tokio::spawn(walk(Arc::downgrade(&self.0)));
         }
+        drop(round);
+        // After the lock, like in `forget`.
+        drop(earlier);
     }
 
     fn round(&self) -> MutexGuard<'_, WatchRound> {
@@ -135,7 +162,7 @@ impl NativeHost {
         (process, pidfd): (ProcessHandle, OwnedFd),
     ) {
         let (spec, made) = (&record.spec, &record.made);
-        if self.watch.knows(&folder.id) {
+        if self.watch.knows(&folder.id, &process) {
             return;
         }
         let memory = (!self.bounds_memory()).then(|| WatchedMemory {
@@ -159,13 +186,14 @@ impl NativeHost {
             // At once: it may have come back with files.
             next_count: Instant::now(),
         });
-        self.watch.add(WatchedSandbox {
+        let watched = WatchedSandbox {
             folder: folder.clone(),
             pid: process.pid,
             pidfd,
             disk,
             memory,
-        });
+        };
+        self.watch.add(process, watched);
     }
 }
 
@@ -187,20 +215,20 @@ async fn walk(round: Weak<Mutex<WatchRound>>) {
             round
                 .watched
                 .iter()
-                .map(|(id, watched)| (id.clone(), Arc::clone(watched)))
+                .map(|(id, entry)| (id.clone(), entry.clone()))
                 .collect()
         };
         // Counting a tree reads a disk for seconds at times; no thread of the runtime waits for
         // that.
         let looked = tokio::task::spawn_blocking(move || look_at_all(watched)).await;
-        for id in looked.unwrap_or_default() {
-            lock(&round).watched.remove(&id);
+        for (id, entry) in looked.unwrap_or_default() {
+            lock(&round).remove(&id, &entry);
         }
     }
 }
 
 /// Those that are gone, by themselves or by us.
-fn look_at_all(watched: Vec<(SandboxId, Arc<Mutex<WatchedSandbox>>)>) -> Vec<SandboxId> {
+fn look_at_all(watched: Vec<(SandboxId, WatchEntry)>) -> Vec<(SandboxId, WatchEntry)> {
     let shares: Vec<_> = KernelTable::ALL
         .into_iter()
         .filter_map(|table| Some((table, table.share_now()?)))
@@ -208,8 +236,7 @@ fn look_at_all(watched: Vec<(SandboxId, Arc<Mutex<WatchedSandbox>>)>) -> Vec<San
     let count = watched.len();
     watched
         .into_iter()
-        .filter(|(_, watched)| !lock(watched).look(count, &shares))
-        .map(|(id, _)| id)
+        .filter(|(_, entry)| !lock(&entry.sandbox).look(count, &shares))
         .collect()
 }
 
@@ -359,6 +386,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::folder::FilesLayout;
     use super::*;
 
     fn bytes(bytes: u64) -> DiskUsage {
@@ -375,6 +403,30 @@ mod tests {
             blame: UsageBlame::default(),
             next_count: Instant::now(),
         }
+    }
+
+    #[tokio::test]
+    async fn an_earlier_life_is_not_taken_for_the_next_one() {
+        let (ours, other) = (std::process::id().cast_signed(), 1);
+        let folder = tempfile::tempdir().unwrap();
+        let id = SandboxId::random();
+        let process = |pid| ProcessHandle::observe(pid).unwrap();
+        let life = || WatchedSandbox {
+            folder: SandboxFolder::new(folder.path(), &id, FilesLayout::Beside),
+            pid: ours,
+            pidfd: process(ours).open().unwrap(),
+            disk: None,
+            memory: None,
+        };
+        let watch = ResourceWatch::default();
+        watch.add(process(other), life());
+        let earlier = watch.round().watched[&id].clone();
+        assert!(watch.knows(&id, &process(other)));
+        // It ended by itself and came back before anybody looked.
+        assert!(!watch.knows(&id, &process(ours)));
+        watch.add(process(ours), life());
+        watch.round().remove(&id, &earlier);
+        assert!(watch.knows(&id, &process(ours)));
     }
 
     #[test]

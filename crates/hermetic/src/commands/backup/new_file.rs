@@ -10,6 +10,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 /// Readable by its owner only: it holds tokens and keys.
 const MODE: u32 = 0o600;
+/// Files that killed ones of us may have left, before somebody has to look.
+const MOST_LEFT: u32 = 1000;
 
 #[derive(Debug)]
 pub(super) struct NewFile {
@@ -38,15 +40,35 @@ impl NewFile {
                 aside: None,
             });
         }
+        Self::begin_aside(path)
+    }
+
+    /// The same where the file system has no files without a name.
+    fn begin_aside(path: &Path) -> io::Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let aside = path.with_file_name(format!(".{name}.{}", std::process::id()));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(MODE);
-        Ok(Self {
-            file: options.open(&aside)?,
-            path: path.to_owned(),
-            aside: Some(aside),
-        })
+        let mut number = 0;
+        loop {
+            let aside = path.with_file_name(format!(".{name}.{}-{number}", std::process::id()));
+            match options.open(&aside) {
+                // In a container our number is the same at each start, so one that was killed here
+                // left a file with this name.
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists && number < MOST_LEFT =>
+                {
+                    number += 1;
+                }
+                Err(error) => return Err(error),
+                Ok(file) => {
+                    return Ok(Self {
+                        file,
+                        path: path.to_owned(),
+                        aside: Some(aside),
+                    });
+                }
+            }
+        }
     }
 
     pub(super) fn file(&self) -> &File {
@@ -84,5 +106,25 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn what_a_killed_one_left_is_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("backup");
+        let killed = NewFile::begin_aside(&path).unwrap();
+        std::mem::forget(killed);
+        let new = NewFile::begin_aside(&path).unwrap();
+        new.file().write_all(b"whole").unwrap();
+        assert_eq!(new.keep().unwrap(), 5);
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

@@ -90,7 +90,9 @@ impl PlainCommands {
                 true => voice.reply(&WardenReply::Done).await,
                 false => voice.fail(&no_such_run(&id)).await,
             },
-            WardenRequest::Attach(attach) => voice.fail(&no_such_run(&attach.id)).await,
+            WardenRequest::Attach(request) | WardenRequest::Look(request) => {
+                voice.fail(&no_such_run(&request.id)).await;
+            }
             WardenRequest::Runs => voice.reply(&WardenReply::Runs(Vec::new())).await,
             WardenRequest::Info => voice.reply(&WardenReply::Info(self.info())).await,
             _ => {
