@@ -46,7 +46,7 @@ impl SealKey {
         let key: RecordDigest = text
             .trim_end()
             .parse()
-            .map_err(|wrong| of_key(path, io::ErrorKind::InvalidData, &wrong.to_string()))?;
+            .map_err(|wrong: &str| of_key(path, io::ErrorKind::InvalidData, wrong))?;
         Ok(Some(Self::new(key.bytes())))
     }
 
