@@ -201,7 +201,7 @@ impl Database {
                 written.into_iter().flat_map(|one| one.rows).collect()
             }
             Some(beats) => {
-                let rows = beats.run(&statement).await;
+                let rows = Box::pin(beats.run(&statement)).await;
                 let rows = rows.map_err(|error| StoreError::while_doing(doing)(error.into()))?;
                 rows.into_iter().map(DatabaseRow::from).collect::<Vec<_>>()
             }
@@ -258,7 +258,9 @@ impl Database {
                 Ok(rows.into_iter().map(DatabaseRow::from).collect())
             }
             DatabaseReader::Postgres(pool) => {
-                let rows = postgres::read_all(pool, &self.writer, query).await?;
+                // Boxed, so that whoever reads a file does not carry what a server would need: reads are in the
+                // futures of whole pages.
+                let rows = Box::pin(postgres::read_all(pool, &self.writer, query)).await?;
                 Ok(rows.into_iter().map(DatabaseRow::from).collect())
             }
         }
