@@ -15,7 +15,9 @@ const READS_OPERANDS: &[(&[&str], &[&str])] = &[
 
 /// Whether a program is an interpreter of this kind.
 pub(super) fn takes_operands(program: &str) -> bool {
-    READS_OPERANDS.iter().any(|(programs, _)| programs.contains(&program))
+    READS_OPERANDS
+        .iter()
+        .any(|(programs, _)| programs.contains(&program))
 }
 
 /// What is behind the code, where the code looks there or is run for each line (`-n`, `-p`).
