@@ -43,10 +43,10 @@ impl SealKey {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(of_key(path, error.kind(), &error.to_string())),
         };
-        let key: RecordDigest = text
+        let key = text
             .trim_end()
-            .parse()
-            .map_err(|wrong: &str| of_key(path, io::ErrorKind::InvalidData, wrong))?;
+            .parse::<RecordDigest>()
+            .map_err(|wrong| of_key(path, io::ErrorKind::InvalidData, wrong))?;
         Ok(Some(Self::new(key.bytes())))
     }
 
