@@ -157,7 +157,6 @@ impl Drop for PendingRequest {
 }
 
 async fn withdraw(approvals: &ApprovalRegistry, request: &ApprovalRequest) {
-    count(approvals, request, RequestState::Withdrawn);
     let rows = approvals.rows();
     let closed = rows
         .close(&request.id, RequestState::Withdrawn, approvals.now())
@@ -166,9 +165,86 @@ async fn withdraw(approvals: &ApprovalRegistry, request: &ApprovalRequest) {
     if let Err(error) = closed {
         tracing::warn!(request = %request.id, %error, "a question could not be withdrawn");
     }
+    // Somebody may have answered before whoever waited broke off: then that is what it came to.
+    let found = rows.find(&request.id).await.ok().flatten();
+    let settled = found.map(|found| found.state);
+    let settled = settled.filter(|state| *state != RequestState::Pending);
+    count(
+        approvals,
+        request,
+        settled.unwrap_or(RequestState::Withdrawn),
+    );
 }
 
 fn count(approvals: &ApprovalRegistry, request: &ApprovalRequest, state: RequestState) {
     let waited = approvals.now().since(request.asked_at);
     approvals.0.metrics.settled(request, state, waited);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hermetic_audit::AuditLog;
+    use hermetic_redact::{Redactor, RedactorSettings};
+    use hermetic_store::{
+        AnswerOutcome, ApprovalScope, GivenAnswer, NewRequest, Store, StoredSubject,
+    };
+    use hermetic_types::{ConversationKey, SystemClock};
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+    use crate::{Answerer, ApprovalMetrics, ApprovalParts};
+
+    #[tokio::test]
+    async fn a_yes_is_counted_as_one_also_where_whoever_waited_broke_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let store = Store::open(&path, SystemClock::shared()).await.unwrap();
+        let mut registry = Registry::default();
+        let approvals = ApprovalRegistry::new(ApprovalParts {
+            store: &store,
+            audit: Arc::new(AuditLog::open(&folder.path().join("audit.jsonl")).unwrap()),
+            redactor: Redactor::new([], RedactorSettings::default()),
+            timeout: Duration::from_secs(60),
+            reviewer: None,
+            clock: SystemClock::shared(),
+            metrics: ApprovalMetrics::registered(&mut registry),
+        });
+        let now = approvals.now();
+        let question = NewRequest {
+            subject: StoredSubject::Command,
+            conversation: &ConversationKey::new("k"),
+            message: None,
+            what: "rm -rf build",
+            fingerprint: "f",
+            reasons: &[],
+            longest: ApprovalScope::Once,
+            asker: "telegram:7",
+            asked_at: now,
+            expires_at: now.plus(Duration::from_secs(60)),
+        };
+        let asked = approvals.rows().open(&question).await.unwrap();
+        let id = asked.id.clone();
+        let pending = PendingRequest::begin(&approvals, asked, None, false).unwrap();
+        let answerer = Answerer {
+            by: "the operator",
+            via: "test",
+        };
+        let yes = GivenAnswer::Yes(ApprovalScope::Once);
+        let answered = approvals.answer(&id, yes, answerer, None).await;
+        assert!(matches!(answered.unwrap(), AnswerOutcome::First(_)));
+        drop(pending);
+        while approvals.waited().contains_key(&id) {
+            tokio::task::yield_now().await;
+        }
+        let mut counted = String::new();
+        encode(&mut counted, &registry).unwrap();
+        let one = |outcome: &str| {
+            let line = format!("approvals_total{{subject=\"command\",outcome=\"{outcome}\"}} 1");
+            counted.contains(&line)
+        };
+        assert!(one("approved") && !one("withdrawn"), "{counted}");
+    }
 }
