@@ -187,7 +187,9 @@ mod tests {
 
     use hermetic_audit::AuditLog;
     use hermetic_redact::{Redactor, RedactorSettings};
-    use hermetic_store::{ApprovalScope, GivenAnswer, NewRequest, Store, StoredSubject};
+    use hermetic_store::{
+        AnswerOutcome, ApprovalScope, GivenAnswer, NewRequest, Store, StoredSubject,
+    };
     use hermetic_types::{ConversationKey, SystemClock};
     use prometheus_client::encoding::text::encode;
     use prometheus_client::registry::Registry;
@@ -231,7 +233,8 @@ mod tests {
             via: "test",
         };
         let yes = GivenAnswer::Yes(ApprovalScope::Once);
-        approvals.answer(&id, yes, answerer, None).await.unwrap();
+        let answered = approvals.answer(&id, yes, answerer, None).await;
+        assert!(matches!(answered.unwrap(), AnswerOutcome::First(_)));
         drop(pending);
         while approvals.waited().contains_key(&id) {
             tokio::task::yield_now().await;
