@@ -72,16 +72,34 @@ fn covered(line: &str) -> String {
         .filter_map(|at| lower[at..].find([':', '=']).map(|colon| at + colon + 1))
         .min();
     let Some(value) = value else {
-        return line.to_owned();
+        return without_logins(line);
     };
     let (name, secret) = line.split_at(value);
-    let mut text = name.to_owned();
-    text.extend(
-        secret
-            .chars()
-            .map(|c| if c.is_whitespace() { c } else { '*' }),
-    );
-    text
+    without_logins(name) + &starred(secret)
+}
+
+/// `http://user:password@host`, as it may stand in any setting and in lists.
+fn without_logins(line: &str) -> String {
+    const SCHEME: &str = "://";
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some(at) = rest.find(SCHEME) {
+        let (before, address) = rest.split_at(at + SCHEME.len());
+        text.push_str(before);
+        let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | ',');
+        let authority = &address[..address.find(ends).unwrap_or(address.len())];
+        // The last one: a password may have one in it.
+        let login = authority.rfind('@').unwrap_or_default();
+        text.push_str(&starred(&address[..login]));
+        rest = &address[login..];
+    }
+    text + rest
+}
+
+/// As long as before, so that a caret below it stays in its place.
+fn starred(secret: &str) -> String {
+    let star = |c: char| if c.is_whitespace() { c } else { '*' };
+    secret.chars().map(star).collect()
 }
 
 #[cfg(test)]
@@ -108,6 +126,8 @@ mod tests {
             "  token: hunter2",
             "{api_key: hunter2}",
             "OPENAI_API_KEY=hunter2 x",
+            "proxies: [http://one.test, 'https://me:hunter2@two.test/a@b']",
+            "a: http://hunter2@one.test b: socks5://me:x@hunter2@two.test",
         ] {
             let shown = covered(line);
             assert!(!shown.contains("hunter2"), "{shown}");

@@ -64,7 +64,10 @@ impl SettingValue {
             Self::Text(text) => quoted(&without_login(text)),
             Self::Secret(secret) => secret.to_string(),
             Self::Texts(texts) => {
-                let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+                let texts: Vec<String> = texts
+                    .iter()
+                    .map(|text| quoted(&without_login(text)))
+                    .collect();
                 format!("[{}]", texts.join(", "))
             }
             Self::Pairs(pairs) => {
@@ -110,6 +113,7 @@ impl SettingValue {
             Self::Records(records) => records.iter().any(inside),
             Self::Table(table) => table.values().any(inside),
             Self::Text(text) => without_login(text) != *text,
+            Self::Texts(texts) => texts.iter().any(|text| without_login(text) != *text),
             _ => false,
         }
     }
@@ -123,7 +127,7 @@ impl SettingValue {
             Self::Size(bytes) => json!(bytes),
             Self::Text(text) => json!(without_login(text)),
             Self::Secret(secret) => json!(secret.to_string()),
-            Self::Texts(texts) => json!(texts),
+            Self::Texts(texts) => texts.iter().map(|text| without_login(text)).collect(),
             Self::Pairs(pairs) => pairs
                 .iter()
                 .map(|(name, value)| (name.clone(), json!(value.to_string())))
@@ -196,6 +200,10 @@ mod tests {
                 place: None,
             }]),
             SettingValue::Text("socks5://me:hunter2@127.0.0.1:1080/x@y".to_owned()),
+            SettingValue::Texts(vec![
+                "https://one.test".to_owned(),
+                "https://me:hunter2@two.test".to_owned(),
+            ]),
             SettingValue::Tree(json!({"token": "hunter2"})),
         ] {
             assert!(!value.shown().contains("hunter2"), "{}", value.shown());

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use hermetic_store::NewBrowserFile;
 use multer::{Constraints, Multipart, SizeLimit};
 
@@ -40,7 +40,10 @@ impl UploadedForm {
     /// Whether it says that it is no longer than a message without files, which needs no place of its own.
     pub(crate) fn is_small(request: &Request, bounds: ChatBounds) -> bool {
         let (_, announced) = head_of(request.headers());
-        announced.is_some_and(|announced| announced <= bounds.text_bytes as u64 + AROUND)
+        // Beside it a length means nothing: the chunks go on for as long as they come.
+        let in_chunks = request.headers().contains_key(TRANSFER_ENCODING);
+        !in_chunks
+            && announced.is_some_and(|announced| announced <= bounds.text_bytes as u64 + AROUND)
     }
 
     /// Reads a form, and no more of it than a message may hold.
@@ -196,6 +199,10 @@ mod tests {
             small.headers_mut().insert(CONTENT_LENGTH, length.into());
             assert_eq!(UploadedForm::is_small(&small, BOUNDS), is_small);
         }
+        small.headers_mut().insert(CONTENT_LENGTH, 1_u64.into());
+        let chunked = axum::http::HeaderValue::from_static("chunked");
+        small.headers_mut().insert(TRANSFER_ENCODING, chunked);
+        assert!(!UploadedForm::is_small(&small, BOUNDS), "chunks go on");
         let bare = Request::new(Body::from("x"));
         assert!(!UploadedForm::is_one(&bare));
         let read = UploadedForm::read(bare, BOUNDS).await;

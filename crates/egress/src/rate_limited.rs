@@ -27,6 +27,8 @@ struct MinuteWindow {
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// How long a count is kept for an entry that may never come.
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl<R: EgressRecorder> RateLimitedRecorder<R> {
     pub fn new(inner: R, entries_a_minute: u32) -> Self {
@@ -41,8 +43,11 @@ impl<R: EgressRecorder> RateLimitedRecorder<R> {
     fn judge(&self, whose: &ConversationKey, now: Instant) -> Option<u64> {
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let over = |window: &MinuteWindow| now.duration_since(window.since) >= MINUTE;
-        // A window that still owes its count stays, however old it is.
-        windows.retain(|key, window| key == whose || window.left_out > 0 || !over(window));
+        // A window that still owes its count stays, but not for ever: nothing more may come of that
+        // conversation, and there are always new ones.
+        let owes =
+            |window: &MinuteWindow| window.left_out > 0 && now.duration_since(window.since) < DAY;
+        windows.retain(|key, window| key == whose || owes(window) || !over(window));
         let window = windows.entry(whose.clone()).or_insert(MinuteWindow {
             since: now,
             written: 0,
@@ -107,5 +112,21 @@ mod tests {
         assert_eq!(limited.judge(&b, now), Some(0));
         assert_eq!(limited.judge(&a, now + MINUTE), Some(2));
         assert_eq!(limited.judge(&a, now + MINUTE), Some(0));
+    }
+
+    #[test]
+    fn a_conversation_that_ended_in_a_flood_is_forgotten() {
+        let limited = RateLimitedRecorder::new(LogRecorder, 1);
+        let now = Instant::now();
+        for number in 0..100 {
+            let flood = ConversationKey::new(format!("flood {number}"));
+            assert_eq!(limited.judge(&flood, now), Some(0));
+            assert_eq!(limited.judge(&flood, now), None);
+        }
+        let other = ConversationKey::new("other");
+        limited.judge(&other, now + MINUTE);
+        assert_eq!(limited.windows.lock().unwrap().len(), 101);
+        limited.judge(&other, now + DAY);
+        assert_eq!(limited.windows.lock().unwrap().len(), 1);
     }
 }

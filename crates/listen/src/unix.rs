@@ -1,7 +1,7 @@
 //! HTTP/1 on a socket in a folder, for programs of the same account.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,17 +28,34 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Listens on a socket at this path that no other account can open, whatever stood there before.
 ///
-/// It is made under another name and moved: at no time does it stand there with other rights.
+/// It is made in a folder that nobody else can enter, and moved: a socket begins with the rights that the
+/// account gives its files by default, and whoever opened it then would keep what he has.
 pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
-    let aside = path.with_extension("new");
-    match std::fs::remove_file(&aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    let folder = path.with_extension("new");
+    let aside = folder.join("s");
+    clear(&folder, &aside)?;
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let listener = UnixListener::bind(&aside)?;
     std::fs::set_permissions(&aside, std::fs::Permissions::from_mode(0o600))?;
     std::fs::rename(&aside, path)?;
+    std::fs::remove_dir(&folder)?;
     Ok(listener)
+}
+
+/// What one that was killed left.
+fn clear(folder: &Path, aside: &Path) -> io::Result<()> {
+    let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match std::fs::symlink_metadata(folder) {
+        Err(error) if missing(&error) => return Ok(()),
+        Err(error) => return Err(error),
+        // An earlier version made the socket itself under this name.
+        Ok(found) if !found.is_dir() => return std::fs::remove_file(folder),
+        Ok(_) => {}
+    }
+    match std::fs::remove_file(aside) {
+        Err(error) if !missing(&error) => Err(error),
+        _ => std::fs::remove_dir(folder),
+    }
 }
 
 /// Answers until `stop`, so many connections at once; then finishes what is being answered within `grace` and
@@ -102,4 +119,31 @@ async fn answer(stream: UnixStream, routes: Router, stop: CancellationToken) {
         () = stop.cancelled() => serving.as_mut().graceful_shutdown(),
     }
     let _ = serving.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_is_ours_alone_and_what_a_killed_one_left_is_in_nobodys_way() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.sock");
+        let left = home.path().join("a.new");
+        let bind = || bind_private(&path).unwrap();
+        drop(bind());
+        fs::write(&left, "").unwrap();
+        drop(bind());
+        fs::create_dir(&left).unwrap();
+        drop(bind());
+        fs::create_dir(&left).unwrap();
+        fs::write(left.join("s"), "").unwrap();
+        let _listener = bind();
+        let rights = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(rights & 0o777, 0o600);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+        std::os::unix::net::UnixStream::connect(&path).unwrap();
+    }
 }

@@ -25,7 +25,8 @@ pub enum SquidError {
 }
 
 /// Everything that is not public, in Squid's words. The mapped range is left out: to Squid it is all of IPv4,
-/// and a mapped address is judged as the IPv4 address it holds.
+/// and a mapped address is judged as the IPv4 address it holds. Of IPv6 the rest is what was never given out:
+/// all outside of 2000::/3, where an IPv4 address or somebody's own network may be behind any of it.
 const NOT_PUBLIC: &[&str] = &[
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -44,17 +45,26 @@ const NOT_PUBLIC: &[&str] = &[
     "224.0.0.0/4",
     "240.0.0.0/4",
     "::/96",
-    "64:ff9b::/96",
-    "64:ff9b:1::/48",
-    "100::/64",
+    "::ffff:0:0:0/96",
+    "1::/16",
+    "2::/15",
+    "4::/14",
+    "8::/13",
+    "10::/12",
+    "20::/11",
+    "40::/10",
+    "80::/9",
+    "100::/8",
+    "200::/7",
+    "400::/6",
+    "800::/5",
+    "1000::/4",
     "2001::/23",
     "2001:db8::/32",
     "2002::/16",
     "3fff::/20",
-    "fc00::/7",
-    "fe80::/10",
-    "fec0::/10",
-    "ff00::/8",
+    "4000::/2",
+    "8000::/1",
 ];
 
 const HEAD: &str = r"# Written by `hermetic egress squid`. Order matters: the first line that matches decides.
@@ -249,7 +259,44 @@ fn line(text: &mut String, args: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
+    use crate::address::public;
+
+    #[test]
+    fn what_is_not_public_to_us_is_not_to_squid() {
+        let ranges: Vec<ipnet::IpNet> = NOT_PUBLIC.iter().map(|net| net.parse().unwrap()).collect();
+        let denied = |text: &str| {
+            let address: IpAddr = text.parse().unwrap();
+            assert_eq!(
+                ranges.iter().any(|net| net.contains(&address)),
+                public(address).is_err(),
+                "{text}"
+            );
+        };
+        for first in 1..=u16::MAX {
+            denied(&format!("{first:x}::7"));
+        }
+        for text in [
+            "::1",
+            "::127.0.0.1",
+            "::ffff:0:127.0.0.1",
+            "64:ff9b::127.0.0.1",
+            "64:ff9b:1::1",
+            "100::1",
+            "2001:db8::1",
+            "2001:2::1",
+            "2606:4700::1111",
+            "fe80::1",
+            "10.0.0.1",
+            "1.1.1.1",
+            "169.254.169.254",
+            "168.63.129.16",
+        ] {
+            denied(text);
+        }
+    }
 
     #[test]
     fn the_list_closes_the_holes() {

@@ -5,10 +5,10 @@ mod servers;
 
 pub(super) use login::standings;
 
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use hermetic_app::{self as app, BackendCaller};
@@ -207,9 +207,13 @@ fn token(args: &McpArgs) -> Result<Secret, CommandFailure> {
         anstream::eprintln!("token: {token}");
         return Ok(Secret::new(token));
     };
-    match std::fs::read_to_string(path) {
-        Ok(text) if text.trim().len() >= SHORTEST_TOKEN => Ok(Secret::new(text.trim())),
-        Ok(_) => Err(CommandFailure::new(
+    match read_private(path) {
+        Ok(None) => Err(CommandFailure::new(
+            format!("{} can be read by others", path.display()),
+            "chmod 600 it, or remove it and one is made",
+        )),
+        Ok(Some(text)) if text.trim().len() >= SHORTEST_TOKEN => Ok(Secret::new(text.trim())),
+        Ok(Some(_)) => Err(CommandFailure::new(
             format!(
                 "{} holds no token of {SHORTEST_TOKEN} characters",
                 path.display()
@@ -224,6 +228,17 @@ fn token(args: &McpArgs) -> Result<Secret, CommandFailure> {
         }
         Err(error) => Err(CommandFailure::file("read", path, &error)),
     }
+}
+
+/// Nothing where other accounts can read it too. Asked of the file that is open, which nobody exchanges.
+fn read_private(path: &Path) -> io::Result<Option<String>> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.mode() & 0o077 != 0 {
+        return Ok(None);
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(Some(text))
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
@@ -250,4 +265,24 @@ fn stop_on_signal() -> Result<CancellationToken, CommandFailure> {
         told.cancel();
     });
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_token_that_others_can_read_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        write_private(&path, "a token").unwrap();
+        assert_eq!(read_private(&path).unwrap().as_deref(), Some("a token\n"));
+        for mode in [0o640, 0o604] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_private(&path).unwrap(), None, "{mode:o}");
+        }
+    }
 }

@@ -180,8 +180,12 @@ impl WardenState {
     fn end_orphans(&self) {
         let keepers = self.keepers().into_iter().collect();
         let deadline = Instant::now() + std::time::Duration::from_secs(1);
+        let mut pause = std::time::Duration::from_micros(50);
         while tree::sweep(std::process::id(), &keepers) && Instant::now() < deadline {
             while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+            // What was killed needs a processor to end on, which without this would be ours.
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(std::time::Duration::from_millis(10));
         }
     }
 

@@ -125,12 +125,7 @@ impl TurnScreen {
             return;
         }
         page.rest.extend_from_slice(bytes);
-        let whole = match std::str::from_utf8(&page.rest) {
-            Ok(text) => text.len(),
-            Err(error) => error.valid_up_to(),
-        };
-        let text = String::from_utf8_lossy(&page.rest[..whole]).into_owned();
-        page.rest.drain(..whole);
+        let text = take_text(&mut page.rest);
         if text.is_empty() {
             return;
         }
@@ -141,6 +136,28 @@ impl TurnScreen {
     fn page(&self) -> MutexGuard<'_, ScreenPage> {
         self.page.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// All but the beginning of a character whose end is still to come. What no text begins with is replaced.
+fn take_text(rest: &mut Vec<u8>) -> String {
+    let mut text = String::new();
+    let mut taken = 0;
+    for chunk in rest.utf8_chunks() {
+        text.push_str(chunk.valid());
+        taken += chunk.valid().len();
+        let invalid = chunk.invalid();
+        let is_last = taken + invalid.len() == rest.len();
+        // Only the last one can be a character that was cut in the middle.
+        let is_cut =
+            is_last && std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+        if invalid.is_empty() || is_cut {
+            break;
+        }
+        text.push(char::REPLACEMENT_CHARACTER);
+        taken += invalid.len();
+    }
+    rest.drain(..taken);
+    text
 }
 
 impl TurnObserver for TurnScreen {
@@ -209,6 +226,17 @@ mod tests {
             harmless("a\u{1b}]0;title\u{7}b\r\u{9b}2Jc\n"),
             "a]0;titleb2Jc\n"
         );
+    }
+
+    #[test]
+    fn a_broken_byte_holds_nothing_up() {
+        let mut rest = b"\xff\xffabc\xe2\x82".to_vec();
+        assert_eq!(take_text(&mut rest), "\u{fffd}\u{fffd}abc");
+        rest.extend(b"\xac!\xc3\xc3");
+        assert_eq!(take_text(&mut rest), "\u{20ac}!\u{fffd}");
+        rest.extend(b"\xa4");
+        assert_eq!(take_text(&mut rest), "\u{e4}");
+        assert!(rest.is_empty());
     }
 
     #[test]

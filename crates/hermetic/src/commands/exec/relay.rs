@@ -8,7 +8,7 @@ use hermetic_types::BackendKind;
 use hermetic_warden::client::{RunEvent, RunningCommand, WardenCallError};
 use hermetic_warden::protocol::{CommandEnd, CutReason, ExitState, FailureKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::warn;
 
 use super::judging::ReadAhead;
@@ -31,12 +31,14 @@ pub(in crate::commands) async fn run(
     let raw = (tty && std::io::stdin().is_terminal())
         .then(RawTerminal::enter)
         .transpose()?;
+    // Before there is a command: a signal that came in between would end us and not it.
+    let asked_to_end = EndSignals::listen()?;
     let running = match sandbox.start(command).await {
         Ok(running) => running,
         Err(error) => return not_started(&error),
     };
     let input = tokio::spawn(feed(running.stdin(), read));
-    let ended = follow(running, sandbox.kind()).await;
+    let ended = follow(running, asked_to_end, sandbox.kind()).await;
     input.abort();
     // Before anybody says how it ended: on a raw terminal a line begins where the last one stopped.
     drop(raw);
@@ -60,19 +62,33 @@ async fn feed(stdin: hermetic_warden::client::StdinStream, ReadAhead(read): Read
     let _ = stdin.end().await;
 }
 
+/// The signals by which a person ends a command.
+struct EndSignals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl EndSignals {
+    fn listen() -> Result<Self, CommandFailure> {
+        let failed = |error: std::io::Error| CommandFailure::caused(&error, "report this as a bug");
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+            terminate: signal(SignalKind::terminate()).map_err(failed)?,
+        })
+    }
+}
+
 async fn follow(
     mut running: RunningCommand,
+    mut asked_to_end: EndSignals,
     kind: BackendKind,
 ) -> Result<ExitReason, CommandFailure> {
-    let signals = |error: std::io::Error| CommandFailure::caused(&error, "report this as a bug");
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(signals)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(signals)?;
     let (mut out, mut err) = (tokio::io::stdout(), tokio::io::stderr());
     let mut asked = 0;
     loop {
         let event = tokio::select! {
             event = running.next() => event,
-            _ = interrupt.recv() => {
+            _ = asked_to_end.interrupt.recv() => {
                 asked += 1;
                 // Dropping it ends the whole tree; a second request does not wait for politeness.
                 if asked > 1 {
@@ -81,7 +97,7 @@ async fn follow(
                 let _ = running.signal(SIGINT).await;
                 continue;
             }
-            _ = terminate.recv() => return Ok(ExitReason::Passed(TERMINATED)),
+            _ = asked_to_end.terminate.recv() => return Ok(ExitReason::Passed(TERMINATED)),
         };
         let gone = match event {
             Ok(Some(RunEvent::Out(bytes))) => write(&mut out, &bytes).await,
