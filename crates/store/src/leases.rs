@@ -266,7 +266,7 @@ impl LeaseHints {
             return;
         }
         self.0 = None;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
