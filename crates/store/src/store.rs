@@ -33,7 +33,7 @@ impl Store {
         gateway: GatewayId,
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
-        let database = Database::open(path, gateway, clock).await?;
+        let database = Box::pin(Database::open(path, gateway, clock)).await?;
         Ok(Self { database })
     }
 
@@ -43,7 +43,8 @@ impl Store {
         gateway: GatewayId,
         clock: SharedClock,
     ) -> Result<Self, OpenError> {
-        let database = Database::open_postgres(address, gateway, clock).await?;
+        // Boxed, so that whoever opens a file does not carry it.
+        let database = Box::pin(Database::open_postgres(address, gateway, clock)).await?;
         Ok(Self { database })
     }
 

@@ -40,7 +40,7 @@ pub enum DrainOutcome {
 /// What the chats tell.
 #[derive(Debug)]
 enum HeardInChats {
-    Event(ReceivedEvent),
+    Event(Box<ReceivedEvent>),
     /// A platform is lost for good.
     Lost(ReceiveError),
     /// Every platform that is somebody else's has ended.
@@ -59,7 +59,7 @@ fn heard_in<'a>(
     let events = |chats: Vec<&'a Arc<dyn Chat>>| {
         let streams = chats.into_iter().map(|chat| chat.receive(stop.clone()));
         select_all(streams.collect::<Vec<_>>()).map(|heard| match heard {
-            Ok(received) => HeardInChats::Event(received),
+            Ok(received) => HeardInChats::Event(Box::new(received)),
             Err(error) => HeardInChats::Lost(error),
         })
     };

@@ -316,7 +316,7 @@ impl Wait {
 
     /// Says so from time to time.
     async fn is_here(&mut self, rows: &LeaseRows, process: &GatewayProcess) {
-        if self.looks % LOOKS_FOR_A_BEAT == 0
+        if self.looks.is_multiple_of(LOOKS_FOR_A_BEAT)
             && let Err(error) = rows.is_here(process).await
         {
             tracing::debug!(%error, "nobody is told that this gateway stands by");
