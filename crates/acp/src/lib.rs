@@ -25,6 +25,7 @@ mod session;
 mod settings_command;
 mod stream;
 mod supervisor;
+mod turn_prompts;
 mod update;
 mod wire;
 
