@@ -179,6 +179,21 @@ stories! {
         lab.kube.destroy(&spec.id).await.unwrap();
     }
 
+    async fn a_node_that_does_not_know_the_pod_yet_is_asked_again(lab: &Lab) {
+        let spec = lab.spec();
+        let sandbox = distant(&lab.kube, lab.create(&spec).await);
+        let cut = async {
+            until_begun(lab).await;
+            let unknown = Fault::before("GET /api/v1/namespaces/boxes/pods/hermetic-", 404);
+            lab.server.habits().faults.push(unknown);
+            lab.server.cut_links();
+        };
+        let (finished, ()) = tokio::join!(finish(&sandbox, COUNTS), cut);
+        assert_eq!((finished.code(), finished.dropped), (0, Some(DroppedLink::PickedUp)));
+        assert_eq!(finished.stdout.into_bytes(), COUNTED);
+        lab.kube.destroy(&spec.id).await.unwrap();
+    }
+
     async fn an_api_server_that_is_restarted_costs_nothing(lab: &Lab) {
         let spec = lab.spec();
         let sandbox = distant(&lab.kube, lab.create(&spec).await);

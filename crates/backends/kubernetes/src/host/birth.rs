@@ -73,9 +73,18 @@ pub(crate) async fn connect(
             host.mark_answered(id);
             Ok(link)
         }
-        Err(ClusterTrouble::Missing) => Err(missing(id)),
+        // A kubelet that was just started does not know its pods yet: only the cluster says what is gone.
+        Err(ClusterTrouble::Missing) if !is_there(host, id, name_of(pod)).await? => {
+            Err(missing(id))
+        }
         Err(trouble) => Err(trouble.at(step)),
     }
+}
+
+async fn is_there(host: &KubernetesState, id: &SandboxId, pod: &str) -> Result<bool, BackendError> {
+    let pods = host.pods_of(id).await;
+    let pods = pods.map_err(|trouble| trouble.at("reach the sandbox"))?;
+    Ok(pods.iter().any(|found| name_of(found) == pod))
 }
 
 /// Why there is no sandbox, and whether there may be the rest of one.
