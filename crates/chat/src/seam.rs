@@ -55,6 +55,9 @@ pub trait Chat: Send + Sync + fmt::Debug {
     }
 
     /// Everything that happens, until `stop`. One stream at a time.
+    ///
+    /// After `stop` it is polled to its end, for some seconds at most: what an adapter holds that is nowhere else is
+    /// handed out or put away until then.
     fn receive(
         &self,
         stop: CancellationToken,
