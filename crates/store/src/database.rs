@@ -201,7 +201,7 @@ impl Database {
                 written.into_iter().flat_map(|one| one.rows).collect()
             }
             Some(beats) => {
-                let rows = beats.run(&statement).await;
+                let rows = Box::pin(beats.run(&statement)).await;
                 let rows = rows.map_err(|error| StoreError::while_doing(doing)(error.into()))?;
                 rows.into_iter().map(DatabaseRow::from).collect::<Vec<_>>()
             }
@@ -212,7 +212,7 @@ impl Database {
 
     /// Hears what is told on a channel; nothing where nobody can tell.
     pub(crate) async fn listen(&self, channel: &'static str) -> Option<LeaseListener> {
-        self.beats.as_ref()?.listen(channel).await
+        Box::pin(self.beats.as_ref()?.listen(channel)).await
     }
 
     async fn write_all(
@@ -258,7 +258,8 @@ impl Database {
                 Ok(rows.into_iter().map(DatabaseRow::from).collect())
             }
             DatabaseReader::Postgres(pool) => {
-                let rows = postgres::read_all(pool, &self.writer, query).await?;
+                // Boxed so that whoever reads from a file does not carry it.
+                let rows = Box::pin(postgres::read_all(pool, &self.writer, query)).await?;
                 Ok(rows.into_iter().map(DatabaseRow::from).collect())
             }
         }
