@@ -212,7 +212,7 @@ impl Database {
 
     /// Hears what is told on a channel; nothing where nobody can tell.
     pub(crate) async fn listen(&self, channel: &'static str) -> Option<LeaseListener> {
-        self.beats.as_ref()?.listen(channel).await
+        Box::pin(self.beats.as_ref()?.listen(channel)).await
     }
 
     async fn write_all(
