@@ -39,6 +39,7 @@ const GREETED: Reserved = Reserved {
 const REACHED: Reserved = Reserved {
     call: "Sandbox::greet(",
     files: &[
+        "crates/hermetic/src/commands/backup/workspaces.rs",
         "crates/hermetic/src/commands/sandbox.rs",
         "crates/sandbox/src/conformance/crash.rs",
         "crates/sandbox/src/conformance/lab.rs",

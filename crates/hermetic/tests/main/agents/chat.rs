@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use hermetic_acp::AgentPrograms as _;
 use hermetic_agent_programs::{AgentPreset, InstalledPrograms, ProgramBackend};
 use hermetic_testkit::telegram::Call;
-use hermetic_types::Secret;
+use hermetic_types::{Clock as _, Secret, SystemClock};
 use tokio::time::{Instant, sleep};
 
 use super::model::{BEFORE, DONE, Providers, REMEMBERED, RUN, SLEEP, SLEEP_MARK};
@@ -279,9 +279,8 @@ async fn story(lab: &mut Lab, name: &str) {
     lab.terminate();
 }
 
-fn minute() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.unwrap().as_secs() / 60
+fn minute() -> i64 {
+    SystemClock.now().seconds() / 60
 }
 
 fn shown(lab: &Lab) -> String {

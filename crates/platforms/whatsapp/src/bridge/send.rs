@@ -283,7 +283,6 @@ fn bare_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
-    use std::time::SystemTime;
 
     use super::*;
 
@@ -296,13 +295,12 @@ mod tests {
             name("hermetic-lent-01.pdf"),
             name("notes.pdf"),
         );
-        let long_ago = SystemTime::now() - 2 * LONGEST_LOAN;
-        for (path, at) in [
-            (&left, long_ago),
-            (&lent, SystemTime::now()),
-            (&others, long_ago),
-        ] {
-            File::create(path).unwrap().set_modified(at).unwrap();
+        for (path, is_old) in [(&left, true), (&lent, false), (&others, true)] {
+            let file = File::create(path).unwrap();
+            let made = file.metadata().unwrap().modified().unwrap();
+            if is_old {
+                file.set_modified(made - 2 * LONGEST_LOAN).unwrap();
+            }
         }
         let written = LentFile::write(folder.path(), "pdf", b"for Alice").unwrap();
         assert!(!left.exists(), "it would stay for ever");
