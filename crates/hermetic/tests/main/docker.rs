@@ -191,7 +191,7 @@ fn every_backend_says_whether_it_is_there_and_what_to_do() {
     let home = Hermetic::new().variable("DOCKER_HOST", "unix:///nowhere/docker.sock");
     let rows = home.run(&["backends", "--json"]).json();
     let rows = rows.as_array().unwrap();
-    assert_eq!(rows.len(), 7);
+    assert_eq!(rows.len(), 8);
     for row in rows {
         let missing = row["available"] == false;
         assert_eq!(
