@@ -123,6 +123,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
     };
     let (gateway, _) = hermetic.gateway(&[]);
     assert_eq!(told(), "READY=1");
+    assert_eq!(told(), "STATUS=serving");
     gateway.signal(Signal::TERM);
     assert_eq!(told(), "STOPPING=1");
 }
