@@ -216,7 +216,7 @@ impl Gateway {
                 // would otherwise never come to their turn.
                 biased;
                 Some(taken) = accepting.next(), if !accepting.is_empty() => {
-                    self.hand_over_taken(taken);
+                    self.hand_over_taken(taken, stop);
                     if accepting.is_empty() {
                         order.forget();
                     }
@@ -253,7 +253,7 @@ impl Gateway {
             }
         };
         while let Some(taken) = accepting.next().await {
-            self.hand_over_taken(taken);
+            self.hand_over_taken(taken, stop);
         }
         ended
     }
@@ -280,8 +280,10 @@ impl Gateway {
         }
     }
 
-    fn hand_over_taken(self: &Arc<Self>, taken: TakenEvent) {
+    fn hand_over_taken(self: &Arc<Self>, taken: TakenEvent, stop: &CancellationToken) {
         match taken {
+            // Written down, and left to the next start: begun now, it would only be interrupted.
+            TakenEvent::Message(message) if stop.is_cancelled() => drop(message),
             TakenEvent::Message(message) => self.hand_over(*message, self.settings.busy),
             TakenEvent::Deletion(deleted) => self.conversations.withdraw(&deleted, &self.turns),
             TakenEvent::Edit(edited, receipt) => self.hear_edit(*edited, receipt),

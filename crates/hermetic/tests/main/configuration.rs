@@ -89,10 +89,10 @@ fn check_reports_all_errors_and_ends_with_78() {
 #[test]
 fn check_lists_what_is_not_used() {
     let hermetic =
-        Hermetic::with("terminal: {backend: local}\ntts: {provider: edge}\nhooks: {}\nx-mine: 1\n");
+        Hermetic::with("terminal: {backend: local}\nvoice: {auto: true}\nhooks: {}\nx-mine: 1\n");
     insta::assert_snapshot!(hermetic.run(&["config", "check"]).out, @r"
     Features that this configuration asks for and that are not here:
-      tts                                      ~/.hermes/config.yaml:2
+      voice                                    ~/.hermes/config.yaml:2
         = answers are not spoken
 
     Other keys that have no effect here:
