@@ -237,6 +237,7 @@ async fn a_change_of_what_is_being_answered_is_a_correction_and_one_after_the_an
     let asked = lab.asked().remove(1);
     assert!(asked.contains("I changed the message"), "{asked}");
     // Over and done with.
+    lab.all_done().await;
     lab.chat().edits(ALICE, &said, "paint it green");
     lab.chat().all_signed().await;
     assert_eq!(lab.ask(ALICE, "and now?").await, "the next");

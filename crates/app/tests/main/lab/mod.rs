@@ -138,6 +138,14 @@ impl Lab {
         self.model.wait_for(count).await;
     }
 
+    /// Until every message is answered and written down as such, which is a moment after its answer is seen.
+    pub(crate) async fn all_done(&self) {
+        let inbox = self.store().await.inbox();
+        while !inbox.open(RowOwner::AnyGateway).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// The result of the last tool call in this question, as the tool wrote it.
     pub(crate) fn tool_result(&self, question: usize) -> Value {
         let asked = self.model.received().remove(question);
