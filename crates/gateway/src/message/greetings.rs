@@ -26,7 +26,7 @@ const LOOK_FAR_EVERY: Duration = Duration::from_secs(6);
 
 /// The platforms whose trouble was told.
 #[derive(Debug, Default)]
-struct Complaints(BTreeSet<Platform>);
+struct ToldTroubles(BTreeSet<Platform>);
 
 #[derive(Debug, Error)]
 enum GreetError {
@@ -55,7 +55,7 @@ impl Gateway {
         };
         // Until the store works again, the same complaint is made once: for each platform, because others
         // may work meanwhile.
-        let mut complaints = Complaints::default();
+        let mut complaints = ToldTroubles::default();
         loop {
             for platform in &platforms {
                 match self.greet_on(*platform).await {
@@ -104,7 +104,7 @@ impl Gateway {
     }
 }
 
-impl Complaints {
+impl ToldTroubles {
     fn is_new(&mut self, platform: Platform) -> bool {
         self.0.insert(platform)
     }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn trouble_of_one_platform_is_told_once_while_others_work() {
-        let mut complaints = Complaints::default();
+        let mut complaints = ToldTroubles::default();
         assert!(complaints.is_new(Platform::Telegram));
         complaints.settle(Platform::Discord);
         assert!(!complaints.is_new(Platform::Telegram));

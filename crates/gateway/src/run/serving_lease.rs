@@ -58,14 +58,14 @@ pub struct LeaseClock(Arc<Mutex<Renewed>>);
 #[derive(Debug)]
 struct Renewed {
     /// When the last sign of life that was heard had been sent.
-    at: Moment,
+    at: BootMoment,
     lost: bool,
 }
 
 /// By the kernel's clock that stops neither with this process nor while the whole machine sleeps. The runtime's
 /// own does the latter: a laptop that was shut for an hour would believe that it serves.
 #[derive(Clone, Copy, Debug)]
-struct Moment(Duration);
+struct BootMoment(Duration);
 
 /// How somebody stands by.
 pub struct StandByTerms {
@@ -77,12 +77,12 @@ pub struct StandByTerms {
 }
 
 /// What somebody who stands by has seen so far.
-struct Wait {
+struct StandByWait {
     hints: LeaseHints,
     looks: u32,
     beat: LastBeat,
     /// Since when it is the same.
-    since: Moment,
+    since: BootMoment,
 }
 
 /// Why a gateway serves no longer.
@@ -117,15 +117,15 @@ impl ServingLease {
     where
         A: Future<Output = Result<(), R>>,
     {
-        let mut wait: Option<Wait> = None;
+        let mut wait: Option<StandByWait> = None;
         let ended = loop {
             match attempt(&rows, process, &admit, wait.as_mut()).await {
-                Ok(Attempt::Claimed(held, sent)) => {
+                Ok(LeaseAttempt::Claimed(held, sent)) => {
                     let epoch = held.epoch();
                     tracing::info!(epoch, gateway = process.id.as_str(), "serving from now on");
                     return Ok(Self::keep(rows, held, sent, terms.clock));
                 }
-                Ok(Attempt::Held(holder)) if wait.is_none() => {
+                Ok(LeaseAttempt::Held(holder)) if wait.is_none() => {
                     tracing::info!(
                         serving = holder.gateway,
                         version = holder.version,
@@ -133,9 +133,9 @@ impl ServingLease {
                     );
                     rows.join(process).await?;
                     (terms.waits)(&holder);
-                    wait = Some(Wait::begin(&rows, &holder).await);
+                    wait = Some(StandByWait::begin(&rows, &holder).await);
                 }
-                Ok(Attempt::Held(_) | Attempt::Missed) => {}
+                Ok(LeaseAttempt::Held(_) | LeaseAttempt::Missed) => {}
                 // Whoever waits already waits for a database, too.
                 Err(StandByError::Store(error)) if wait.is_some() => {
                     tracing::warn!(%error, "the lease could not be looked at or claimed");
@@ -164,7 +164,7 @@ impl ServingLease {
         Err(ended)
     }
 
-    fn keep(rows: LeaseRows, held: HeldLease, sent: Moment, clock: SharedClock) -> Self {
+    fn keep(rows: LeaseRows, held: HeldLease, sent: BootMoment, clock: SharedClock) -> Self {
         let renewed = Renewed {
             at: sent,
             lost: false,
@@ -237,7 +237,7 @@ impl LeaseClock {
         !renewed.lost && renewed.at.elapsed() < CUT_AFTER
     }
 
-    fn renewed(&self, sent: Moment) {
+    fn renewed(&self, sent: BootMoment) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).at = sent;
     }
 
@@ -253,9 +253,9 @@ impl LeaseClock {
 }
 
 /// One look at the lease, and what came of it.
-enum Attempt {
+enum LeaseAttempt {
     /// Ours, by a claim that was sent then.
-    Claimed(HeldLease, Moment),
+    Claimed(HeldLease, BootMoment),
     Held(LeaseHolder),
     /// Somebody else was faster.
     Missed,
@@ -267,8 +267,8 @@ async fn attempt<R, A>(
     rows: &LeaseRows,
     process: &GatewayProcess,
     admit: &impl Fn(LeaseState) -> A,
-    wait: Option<&mut Wait>,
-) -> Result<Attempt, StandByError<R>>
+    wait: Option<&mut StandByWait>,
+) -> Result<LeaseAttempt, StandByError<R>>
 where
     A: Future<Output = Result<(), R>>,
 {
@@ -288,20 +288,22 @@ where
     if let Some(holder) = holder
         && !may_claim
     {
-        return Ok(Attempt::Held(holder));
+        return Ok(LeaseAttempt::Held(holder));
     }
-    let sent = Moment::now();
+    let sent = BootMoment::now();
     let claimed = rows.claim_from(SERVING, process, silent_since).await?;
-    Ok(claimed.map_or(Attempt::Missed, |held| Attempt::Claimed(held, sent)))
+    Ok(claimed.map_or(LeaseAttempt::Missed, |held| {
+        LeaseAttempt::Claimed(held, sent)
+    }))
 }
 
-impl Wait {
+impl StandByWait {
     async fn begin(rows: &LeaseRows, holder: &LeaseHolder) -> Self {
         Self {
             hints: rows.hints().await,
             looks: 0,
             beat: holder.beat,
-            since: Moment::now(),
+            since: BootMoment::now(),
         }
     }
 
@@ -309,7 +311,7 @@ impl Wait {
     fn silent_since(&mut self, holder: &LeaseHolder) -> Option<LastBeat> {
         if self.beat != holder.beat {
             self.beat = holder.beat;
-            self.since = Moment::now();
+            self.since = BootMoment::now();
         }
         (self.since.elapsed() >= DEAD_AFTER).then_some(self.beat)
     }
@@ -325,7 +327,7 @@ impl Wait {
     }
 }
 
-impl Moment {
+impl BootMoment {
     fn now() -> Self {
         let now = clock_gettime(ClockId::Boottime);
         let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -359,7 +361,7 @@ async fn keep(
         if lease.left().is_zero() {
             break LeaseLoss::Silent;
         }
-        let sent = Moment::now();
+        let sent = BootMoment::now();
         // Not longer than the lease lasts: a renewal that hangs would be awaited while somebody
         // else serves.
         match timeout(lease.left(), rows.renew(&held)).await {

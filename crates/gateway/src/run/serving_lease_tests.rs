@@ -43,8 +43,8 @@ fn terms() -> StandByTerms {
     }
 }
 
-fn ago(by: Duration) -> Moment {
-    Moment(Moment::now().0.checked_sub(by).unwrap())
+fn ago(by: Duration) -> BootMoment {
+    BootMoment(BootMoment::now().0.checked_sub(by).unwrap())
 }
 
 #[tokio::test]

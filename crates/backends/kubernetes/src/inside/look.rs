@@ -41,7 +41,7 @@ const QUESTION: &[u8] =
 
 /// One thing that is open, by the name under which an operator accepts it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Reached {
+pub(super) struct ReachedPlace {
     pub(super) risk: &'static str,
     what: String,
 }
@@ -127,8 +127,8 @@ impl Surroundings {
     }
 
     /// All at once: an address that drops what comes costs a second.
-    pub(super) fn look(&self) -> Vec<Reached> {
-        let routes = self.interfaces.iter().map(|name| Reached {
+    pub(super) fn look(&self) -> Vec<ReachedPlace> {
+        let routes = self.interfaces.iter().map(|name| ReachedPlace {
             risk: ROUTE,
             what: name.clone(),
         });
@@ -142,7 +142,7 @@ impl Surroundings {
             for (risk, place, knock) in knocks {
                 // A knock that could not be made is taken for an answer.
                 if knock.join().unwrap_or(true) {
-                    found.push(Reached {
+                    found.push(ReachedPlace {
                         risk,
                         what: place.to_string(),
                     });
@@ -170,7 +170,7 @@ fn answers_dns(place: SocketAddr) -> Option<usize> {
     socket.recv(&mut [0; 512]).ok()
 }
 
-impl fmt::Display for Reached {
+impl fmt::Display for ReachedPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.risk, self.what)
     }

@@ -27,7 +27,7 @@ const COLLISIONS: u32 = 8;
 const NAMED_LOCKS: i32 = 0x4865_726d;
 
 #[derive(Debug)]
-pub(super) enum Attempt {
+pub(super) enum CommitAttempt {
     Committed(Vec<StatementResult>),
     /// By the statement's own fault; nothing was written.
     Refused(sqlx::Error),
@@ -63,13 +63,13 @@ pub(super) async fn attempt(
     pool: &PgPool,
     statements: &[SqlStatement],
     has_timeline: bool,
-) -> Attempt {
+) -> CommitAttempt {
     let (mut stale, mut collisions) = (WRITERS, COLLISIONS);
     loop {
         let ended = once(pool, statements, has_timeline).await;
         let again = match &ended {
             // Of those that wait in the pool all are gone after the server was restarted.
-            Attempt::Failed(error) => match PostgresFailure::of(error) {
+            CommitAttempt::Failed(error) => match PostgresFailure::of(error) {
                 PostgresFailure::Connection => &mut stale,
                 PostgresFailure::Collision => &mut collisions,
                 PostgresFailure::Statement | PostgresFailure::Server => return ended,
@@ -84,21 +84,21 @@ pub(super) async fn attempt(
 }
 
 /// What became of a commit whose answer was lost.
-pub(super) async fn settle(pool: &PgPool, doubt: Doubt) -> Attempt {
+pub(super) async fn settle(pool: &PgPool, doubt: Doubt) -> CommitAttempt {
     let (timeline, status) = match within(STEP, look_up(pool, &doubt.transaction)).await {
         Ok(found) => found,
-        Err(error) => return Attempt::InDoubt(doubt, error),
+        Err(error) => return CommitAttempt::InDoubt(doubt, error),
     };
     let words = |what: &str| sqlx::Error::Protocol(format!("the connection was lost, and {what}"));
     if timeline != doubt.transaction.timeline {
-        return Attempt::Unknown(words(
+        return CommitAttempt::Unknown(words(
             "another server has taken over: it is not known whether it was written",
         ));
     }
     match status.as_deref() {
-        Some("committed") => Attempt::Committed(doubt.written),
-        Some("aborted") => Attempt::Failed(words("nothing was written")),
-        _ => Attempt::InDoubt(doubt, words("it is not known whether it was written")),
+        Some("committed") => CommitAttempt::Committed(doubt.written),
+        Some("aborted") => CommitAttempt::Failed(words("nothing was written")),
+        _ => CommitAttempt::InDoubt(doubt, words("it is not known whether it was written")),
     }
 }
 
@@ -130,10 +130,10 @@ pub(super) async fn tells_timeline(connection: &mut PgConnection) -> bool {
     within(STEP, asked.execute(connection)).await.is_ok()
 }
 
-async fn once(pool: &PgPool, statements: &[SqlStatement], has_timeline: bool) -> Attempt {
+async fn once(pool: &PgPool, statements: &[SqlStatement], has_timeline: bool) -> CommitAttempt {
     let mut connection = match within(STEP, pool.acquire()).await {
         Ok(connection) => connection,
-        Err(error) => return Attempt::Failed(error),
+        Err(error) => return CommitAttempt::Failed(error),
     };
     // Its number is asked for before anything is written: afterwards there may be nobody left to
     // ask.
@@ -146,34 +146,34 @@ async fn once(pool: &PgPool, statements: &[SqlStatement], has_timeline: bool) ->
         Err(error) => return refused(connection, error).await,
     };
     match within(STEP, plain(&mut connection, "COMMIT")).await {
-        Ok(()) => Attempt::Committed(written),
+        Ok(()) => CommitAttempt::Committed(written),
         Err(error) => {
             // Closed in any case: a connection whose commit failed may be in any state, and the
             // next write must not find out which.
             connection.close_on_drop();
             match PostgresFailure::of(&error) {
                 // Said instead of a commit: there was none.
-                PostgresFailure::Statement => Attempt::Refused(error),
-                PostgresFailure::Collision => Attempt::Failed(error),
+                PostgresFailure::Statement => CommitAttempt::Refused(error),
+                PostgresFailure::Collision => CommitAttempt::Failed(error),
                 PostgresFailure::Connection | PostgresFailure::Server => {
                     let doubt = Doubt {
                         transaction,
                         written,
                     };
-                    Attempt::InDoubt(doubt, error)
+                    CommitAttempt::InDoubt(doubt, error)
                 }
             }
         }
     }
 }
 
-fn failed(mut connection: PoolConnection<Postgres>, error: sqlx::Error) -> Attempt {
+fn failed(mut connection: PoolConnection<Postgres>, error: sqlx::Error) -> CommitAttempt {
     // Only in a new one it is certain that no transaction is open.
     connection.close_on_drop();
-    Attempt::Failed(error)
+    CommitAttempt::Failed(error)
 }
 
-async fn refused(mut connection: PoolConnection<Postgres>, error: sqlx::Error) -> Attempt {
+async fn refused(mut connection: PoolConnection<Postgres>, error: sqlx::Error) -> CommitAttempt {
     let failure = PostgresFailure::of(&error);
     if failure == PostgresFailure::Connection
         || within(STEP, plain(&mut connection, "ROLLBACK"))
@@ -183,8 +183,8 @@ async fn refused(mut connection: PoolConnection<Postgres>, error: sqlx::Error) -
         connection.close_on_drop();
     }
     match failure {
-        PostgresFailure::Statement => Attempt::Refused(error),
-        _ => Attempt::Failed(error),
+        PostgresFailure::Statement => CommitAttempt::Refused(error),
+        _ => CommitAttempt::Failed(error),
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::attempt::{Attempt, Doubt, attempt, settle};
+use super::attempt::{CommitAttempt, Doubt, attempt, settle};
 use super::failure::{in_words, named};
 use super::opening::WRITERS;
 use crate::database::SqlStatement;
@@ -33,7 +33,7 @@ pub(super) struct PostgresCommitter {
     pool: PgPool,
     has_timeline: bool,
     jobs: mpsc::UnboundedReceiver<WriteJob>,
-    under_way: JoinSet<(PendingWrite, Attempt)>,
+    under_way: JoinSet<(PendingWrite, CommitAttempt)>,
     /// To be tried now, before anything new.
     ready: VecDeque<PendingWrite>,
     /// To be tried when the database is tried again.
@@ -139,20 +139,20 @@ impl PostgresCommitter {
         });
     }
 
-    fn ended(&mut self, write: PendingWrite, attempt: Attempt) {
+    fn ended(&mut self, write: PendingWrite, attempt: CommitAttempt) {
         match attempt {
-            Attempt::Committed(written) => {
+            CommitAttempt::Committed(written) => {
                 self.changes.send_modify(|commits| *commits += 1);
                 self.over(write, Ok(written));
                 self.answered();
             }
-            Attempt::Refused(error) => {
+            CommitAttempt::Refused(error) => {
                 self.over(write, Err(named(error)));
                 self.answered();
             }
-            Attempt::Failed(error) => self.failed(write, error),
-            Attempt::InDoubt(doubt, error) => self.in_doubt(write, doubt, error),
-            Attempt::Unknown(error) => self.over(write, Err(named(error))),
+            CommitAttempt::Failed(error) => self.failed(write, error),
+            CommitAttempt::InDoubt(doubt, error) => self.in_doubt(write, doubt, error),
+            CommitAttempt::Unknown(error) => self.over(write, Err(named(error))),
         }
     }
 

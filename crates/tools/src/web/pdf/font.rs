@@ -17,12 +17,12 @@ pub(super) struct PdfFont {
     most_codes: usize,
     /// Bytes of the map that was read.
     map_bytes: usize,
-    fallback: Fallback,
+    fallback: FontFallback,
 }
 
 /// What a code is that nothing was said of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Fallback {
+enum FontFallback {
     #[default]
     Windows,
     Mac,
@@ -44,8 +44,8 @@ impl PdfFont {
             width: if is_composite { 2 } else { 1 },
             most_codes: most_codes.min(MOST_CODES),
             fallback: match is_composite {
-                true => Fallback::Unknown,
-                false => Fallback::Windows,
+                true => FontFallback::Unknown,
+                false => FontFallback::Windows,
             },
             ..Self::default()
         };
@@ -77,11 +77,11 @@ impl PdfFont {
                 .fold(0, |number, byte| number << 8 | u32::from(*byte));
             match (self.named.get(&number), self.fallback) {
                 (Some(named), _) => text.push_str(named),
-                (None, Fallback::Unknown) => unknown += 1,
-                (None, Fallback::Windows) => {
+                (None, FontFallback::Unknown) => unknown += 1,
+                (None, FontFallback::Windows) => {
                     text.push_str(&WINDOWS_1252.decode_without_bom_handling(code).0);
                 }
-                (None, Fallback::Mac) => {
+                (None, FontFallback::Mac) => {
                     text.push_str(&MACINTOSH.decode_without_bom_handling(code).0);
                 }
             }
@@ -121,7 +121,7 @@ impl PdfFont {
 
     fn take_base(&mut self, name: &[u8]) {
         if name == b"MacRomanEncoding" {
-            self.fallback = Fallback::Mac;
+            self.fallback = FontFallback::Mac;
         }
     }
 
@@ -340,7 +340,7 @@ mod tests {
             1 beginbfrange <0000> <ffffffff> 7 endbfrange";
         let mut font = PdfFont {
             most_codes: MOST_CODES,
-            fallback: Fallback::Unknown,
+            fallback: FontFallback::Unknown,
             ..PdfFont::default()
         };
         font.take_map(map);
