@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages the program is made of; a change in one builds it again.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "inside",
     "attack",
     "search",
     "warden",
+    "workspace-copy",
     "types",
     "backends/daytona/src/frame.rs",
     "backends/daytona/src/inside.rs",

@@ -2,8 +2,8 @@
 //!
 //! `serve` is the warden, `connect` bridges a pair of pipes to it, `cage` builds the native sandbox
 //! around itself and then becomes its warden, `sealed serve` is a warden in somebody else's container
-//! that allows the same system calls as a cage, `search` looks through files for one, `attack` tries
-//! to get out, `remote` looks after the wardens of a host that is reached by ssh, `terminal` is a
+//! that allows the same system calls as a cage, `search` looks through files for one, `keep-workspace`
+//! copies them for `/undo`, `attack` tries to get out, `remote` looks after the wardens of a host that is reached by ssh, `terminal` is a
 //! bridge for who has nothing but a terminal, `pod` looks around in a pod and becomes its warden. They
 //! share a program so that one file is embedded, placed and measured, and so that a native sandbox
 //! starts with one small exec.
@@ -30,6 +30,7 @@ fn play(mut words: impl Iterator<Item = OsString>) -> ExitCode {
         Some("serve") => hermetic_warden::serve::main(words),
         Some("connect") => hermetic_warden::connect::main(words),
         Some(hermetic_search::ROLE) => hermetic_search::main(words),
+        Some(hermetic_workspace_copy::ROLE) => hermetic_workspace_copy::main(words),
         Some(hermetic_attack::ROLE) => hermetic_attack::main(words, hermetic_native::cage::knock),
         Some("remote") => hermetic_ssh::remote::main(words),
         Some("terminal") => hermetic_daytona::inside::main(words),
