@@ -23,9 +23,13 @@ pub(crate) struct ReducedCommand {
 }
 
 impl ReducedCommand {
-    /// The program's name without its folder.
+    /// The program's name without its folder, and its whole name where nearly everybody writes a short one.
     pub(crate) fn program(&self) -> &str {
-        self.words.first().map_or("", |word| base_name(&word.s))
+        match self.words.first().map_or("", |word| base_name(&word.s)) {
+            "k" | "kubecolor" => "kubectl",
+            "tf" => "terraform",
+            name => name,
+        }
     }
 
     pub(crate) fn args(&self) -> &[ExpandedText] {

@@ -132,12 +132,8 @@ impl OwnProgram {
                 TRIAL,
             ),
             Self::Reckon => sh("echo $((6 * 7))", TRIAL),
-            Self::KeepWorkspace(copy) => {
-                copy.command(include_str!("own_program/keep_workspace.sh"))
-            }
-            Self::BringBackWorkspace(copy) => {
-                copy.command(include_str!("own_program/bring_back_workspace.sh"))
-            }
+            Self::KeepWorkspace(copy) => inside("keep-workspace", copy.words(), COPY),
+            Self::BringBackWorkspace(copy) => copy.bring_back(),
             Self::PackFiles => sh(include_str!("own_program/pack_files.sh"), PACKING),
             Self::UnpackFiles => {
                 let mut command = sh(include_str!("own_program/unpack_files.sh"), PACKING);
@@ -162,17 +158,29 @@ impl WorkspaceCopy {
     pub const MOST_KILOBYTES: u32 = 64 << 10;
     pub const MOST_ENTRIES: u32 = 5000;
 
+    /// A program, because every turn that may write waits for it: a script takes a dozen processes.
+    fn words(self) -> Vec<Vec<u8>> {
+        let numbers = [
+            self.turn,
+            Self::MOST_KILOBYTES.into(),
+            Self::MOST_ENTRIES.into(),
+        ];
+        let numbers = numbers.map(|number| number.to_string().into_bytes());
+        [self.workspace.into_bytes()]
+            .into_iter()
+            .chain(numbers)
+            .collect()
+    }
+
     /// The script with what varies as its words.
-    fn command(self, script: &'static str) -> Command {
+    fn bring_back(self) -> Command {
         let words = [
             "/bin/sh".to_owned(),
             "-c".to_owned(),
-            script.to_owned(),
+            include_str!("own_program/bring_back_workspace.sh").to_owned(),
             "sh".to_owned(),
             self.workspace,
             self.turn.to_string(),
-            Self::MOST_KILOBYTES.to_string(),
-            Self::MOST_ENTRIES.to_string(),
         ];
         within(COPY, Command::words(words))
     }
@@ -232,8 +240,12 @@ fn escaped(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::fs;
+    use std::os::unix::ffi::OsStringExt as _;
     use std::path::Path;
+
+    use hermetic_workspace_copy::CopyRequest;
 
     use super::*;
     use crate::{Cleared, ClearedGrounds};
@@ -272,8 +284,19 @@ mod tests {
 
     /// Runs one of ours in a folder that stands for a workspace.
     fn run(folder: &Path, program: OwnProgram) -> Option<i32> {
-        let CommandProgram::Words(words) = program.into_command().program else {
-            panic!("words");
+        let words = match program.into_command().program {
+            CommandProgram::Inside { role, words } => {
+                assert_eq!(role, hermetic_workspace_copy::ROLE);
+                let words = words.into_iter().map(OsString::from_vec);
+                let request = CopyRequest::of_words(words).unwrap();
+                return Some(
+                    hermetic_workspace_copy::keep(folder, &request)
+                        .code()
+                        .into(),
+                );
+            }
+            CommandProgram::Words(words) => words,
+            other => panic!("{other:?}"),
         };
         let mut command = std::process::Command::new(&words[0]);
         let ended = command.args(&words[1..]).current_dir(folder).status();

@@ -41,6 +41,7 @@ macro_rules! cases {
 }
 
 cases!(
+    clouds,
     destruction,
     disks_power,
     everyday,

@@ -176,6 +176,22 @@ pub(crate) fn subcommands(command: &ReducedCommand) -> Vec<&str> {
     words
 }
 
+/// The words of a call up to the first option behind it, where only its own values can follow.
+pub(crate) fn call(command: &ReducedCommand) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut args = command.args().iter();
+    while let Some(arg) = args.next() {
+        if !arg.s.starts_with('-') {
+            words.push(arg.s.as_str());
+        } else if !words.is_empty() {
+            break;
+        } else if !arg.s.contains('=') {
+            args.next();
+        }
+    }
+    words
+}
+
 fn words_match(expected: &[&str], command: &ReducedCommand) -> bool {
     if expected.is_empty() {
         return true;

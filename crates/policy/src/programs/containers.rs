@@ -36,7 +36,8 @@ const ACTS: &[HarmfulAct] = &[
         &["image", "rm"],
         HarmCategory::Container,
         "deletes images",
-    ),
+    )
+    .with(&["-f", "--force"]),
     HarmfulAct::new(
         ENGINES,
         &["image", "prune"],
@@ -105,6 +106,23 @@ const ACTS: &[HarmfulAct] = &[
         "stops something in a cluster",
     )
     .with(&["--replicas=0"]),
+    HarmfulAct::new(
+        &["kubectl", "oc"],
+        &["label|annotate"],
+        HarmCategory::Privilege,
+        "changes what a cluster lets its pods do",
+    )
+    .with(&[
+        "pod-security.kubernetes.io/enforce=privileged",
+        "pod-security.kubernetes.io/enforce-",
+        "pod-security.kubernetes.io/enforce=baseline",
+    ]),
+    HarmfulAct::new(
+        &["kubectl", "oc"],
+        &["debug", "node/*|node"],
+        HarmCategory::Privilege,
+        "runs with the rights of a node",
+    ),
     HarmfulAct::new(
         &["kubectl", "oc"],
         &["rollout", "undo"],
@@ -368,6 +386,11 @@ fn privileged(command: &ReducedCommand) -> bool {
             || s.starts_with("--device=/dev/nvme")
             || s == "--security-opt=apparmor=unconfined"
             || s.contains("seccomp=unconfined")
+            || s.contains("apparmor=unconfined")
+            || s.contains("systempaths=unconfined")
+            || s.contains("label=disable")
+            || s.contains("label:disable")
+            || s.contains("no-new-privileges=false")
     }) || command
         .value_of("--cap-add")
         .is_some_and(|cap| cap.s.starts_with("SYS_") || cap.s.eq_ignore_ascii_case("all"))

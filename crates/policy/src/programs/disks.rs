@@ -89,7 +89,37 @@ const ACTS: &[HarmfulAct] = &[
         HarmCategory::Disk,
         "changes a partition table",
     )
-    .unless(&["-l", "--list", "-d", "--dump", "-V", "-J", "--json"]),
+    .unless(&[
+        "-l",
+        "--list",
+        "-d",
+        "--dump",
+        "-V",
+        "-J",
+        "--json",
+        "-s",
+        "--show-size",
+        "-g",
+        "--show-geometry",
+        "-F",
+        "--list-free",
+        "-v",
+        "--version",
+    ]),
+    HarmfulAct::new(
+        &["blockdev"],
+        &[],
+        HarmCategory::Disk,
+        "changes how a disk is used",
+    )
+    .with(&["--setro", "--setrw", "--setra", "--setbsz", "--rereadpt"]),
+    HarmfulAct::new(
+        &["growpart"],
+        &[],
+        HarmCategory::Disk,
+        "changes a partition table",
+    )
+    .unless(&["-N", "--dry-run", "-h"]),
     HarmfulAct::new(
         &["fdisk", "gdisk", "cfdisk", "cgdisk"],
         &[],
@@ -208,7 +238,22 @@ const ACTS: &[HarmfulAct] = &[
         HarmCategory::Disk,
         "changes a partition table",
     )
-    .with(&["mklabel", "mkpart", "rm", "mktable", "resizepart"])
+    .with(&[
+        "mklabel",
+        "mkpart",
+        "mkpartfs",
+        "rm",
+        "mktable",
+        "resizepart",
+        "resize",
+        "move",
+        "name",
+        "set",
+        "toggle",
+        "disk_set",
+        "disk_toggle",
+        "rescue",
+    ])
     .floor(),
     HarmfulAct::new(
         &["swapoff"],
@@ -277,7 +322,24 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
         && !command.short('l');
     let rewrites = program == "sfdisk"
         && ![
-            "-l", "--list", "-d", "--dump", "-V", "-J", "--json", "-n", "--no-act", "--verify",
+            "-l",
+            "--list",
+            "-d",
+            "--dump",
+            "-V",
+            "-J",
+            "--json",
+            "-n",
+            "--no-act",
+            "--verify",
+            "-s",
+            "--show-size",
+            "-g",
+            "--show-geometry",
+            "-F",
+            "--list-free",
+            "-v",
+            "--version",
         ]
         .iter()
         .any(|flag| command.has_arg(flag));

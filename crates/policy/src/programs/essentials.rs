@@ -30,6 +30,8 @@ const ESSENTIAL_FILES: &[&str] = &[
     "/bin/zsh",
 ];
 
+const ACCOUNTS: &[&str] = &["/etc/passwd", "/etc/shadow", "/etc/master.passwd"];
+
 /// Files by how their name begins, in folders that hold libraries and kernels.
 const ESSENTIAL_STARTS: &[&str] = &[
     "ld-linux",
@@ -92,6 +94,12 @@ const ESSENTIAL: &[&str] = &[
     "procd",
     "sudo-base",
     "netbase",
+    "kernel",
+    "kernel-core",
+    "kernel-default",
+    "linux-image-generic",
+    "linux-image-amd64",
+    "linux-image-arm64",
 ];
 
 pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
@@ -255,6 +263,19 @@ fn lost(command: &ReducedCommand) -> Vec<ExpandedText> {
             operands.into_iter().skip(1).filter(|_| all).collect()
         }
         "tee" if command.input.known.as_deref() == Some("") && !command.short('a') => operands,
+        // Accounts without root's are none.
+        "tee"
+            if !command.short('a')
+                && !command.long("--append")
+                && command
+                    .input
+                    .known
+                    .as_deref()
+                    .is_some_and(|text| !text.contains("root:")) =>
+        {
+            let accounts = |text: &ExpandedText| ACCOUNTS.contains(&text.s.as_str());
+            operands.into_iter().filter(accounts).collect()
+        }
         "tee" if command.reads.iter().any(|file| file.s == "/dev/null") => operands,
         "cat" if operands.iter().all(|text| text.s == "/dev/null") && !operands.is_empty() => {
             emptied()

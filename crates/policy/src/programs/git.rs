@@ -121,16 +121,18 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
         }
         "branch"
             if has(&["-D"])
-                || (short('d') && short('f'))
-                || has(&["--delete"]) && has(&["--force"]) =>
+                || (short('d') || has(&["--delete"])) && (short('f') || has(&["--force"])) =>
         {
             findings.push(lose("deletes a branch"));
         }
         "checkout" | "restore" | "switch" => {
-            let all = has(&["."]) || has(&[":/"]) || has(&["*"]);
-            if all && verb != "switch" && !has(&["--staged", "-S"])
+            let all = has(&[".", "./", ":/", "*", "./*", ":(top)", "-a"]);
+            // What is only staged comes back from the work tree, unless that is overwritten as well.
+            let staged = has(&["--staged", "-S"]) && !has(&["--worktree", "-W"]);
+            let forced = short('f') || has(&["--force"]);
+            if all && verb != "switch" && !staged
                 || has(&["--discard-changes"])
-                || (short('f') && verb != "restore" && rest.len() < 3 && !has(&["-b"]))
+                || (forced && verb != "restore" && rest.len() < 3 && !has(&["-b"]))
             {
                 findings.push(lose("throws away changes"));
             }
@@ -154,14 +156,22 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
         "filter-branch" | "filter-repo" | "replace" => {
             findings.push(lose("rewrites history"));
         }
-        "update-ref" if has(&["-d", "--stdin"]) => findings.push(lose("deletes a reference")),
+        "update-ref" if has(&["-d", "--delete", "--stdin"]) => {
+            findings.push(lose("deletes a reference"));
+        }
         "worktree" if has(&["remove"]) && (short('f') || has(&["--force"])) => {
             findings.push(lose("deletes a work tree"));
         }
-        "rm" if short('r') && (has(&["."]) || has(&["*"])) => {
+        "rm" if has(&[".", "./", "*", ":/", ".."])
+            && (short('r') || has(&["*"]))
+            && !has(&["--cached"]) =>
+        {
             findings.push(lose("deletes all files"));
         }
         "submodule" if has(&["foreach"]) => {}
+        "submodule" if has(&["deinit"]) && (short('f') || has(&["--force", "--all"])) => {
+            findings.push(lose("deletes the work trees of submodules"));
+        }
         "config" => {
             let mut words = rest.iter().filter(|arg| !arg.starts_with('-'));
             let first = words.next().cloned().unwrap_or_default();
@@ -398,6 +408,12 @@ fn other_tools(command: &ReducedCommand) -> Vec<HarmFinding> {
         super::HarmfulAct::new(
             &["gh"],
             &["secret|ssh-key|variable", "set|add"],
+            HarmCategory::Persistence,
+            "changes who may do what on the forge",
+        ),
+        super::HarmfulAct::new(
+            &["gh", "glab"],
+            &["repo", "deploy-key|autolink", "add|create|delete"],
             HarmCategory::Persistence,
             "changes who may do what on the forge",
         ),

@@ -7,6 +7,7 @@ mod acts;
 mod applescript;
 mod attack;
 pub(crate) mod cloud;
+mod cloud_rights;
 pub(crate) mod containers;
 pub(crate) mod databases;
 mod disks;
@@ -69,6 +70,7 @@ const FAMILIES: &[Family] = &[
     git::judge,
     containers::judge,
     cloud::judge,
+    cloud_rights::judge,
     databases::judge,
     remote_deletes::judge,
     packages::judge,

@@ -70,7 +70,9 @@ const SENDERS: &[&str] = &[
 pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<HarmFinding> {
     let mut findings = Vec::new();
     let program = command.program();
-    let sends = SENDERS.contains(&program);
+    // Its other tools work on files, however much they say about keys.
+    let talks = program != "openssl" || command.operand(0) == "s_client";
+    let sends = SENDERS.contains(&program) && talks;
     let to_network = command.writes.iter().any(|file| network_file(&file.s));
     let mut taint = command.input.taint;
     for word in command
@@ -236,7 +238,29 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             "asks the cloud for this machine's credentials",
         ));
     }
+    if matches!(program, "curl" | "wget" | "http" | "https" | "xh")
+        && command
+            .args()
+            .iter()
+            .any(|arg| holds_cluster_secrets(&arg.s))
+    {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::SecretRead,
+            "reads the secrets of a cluster",
+        ));
+    }
     findings
+}
+
+/// The interface of a cluster, asked for its secrets, or a node asked to run something.
+fn holds_cluster_secrets(address: &str) -> bool {
+    let path = address.split(['?', '#']).next().unwrap_or_default();
+    let secrets = path.contains("/api/v1/") && path.split('/').any(|part| part == "secrets");
+    let node = path.contains(":10250/")
+        && ["/run/", "/exec/", "/attach/", "/portForward/"]
+            .iter()
+            .any(|call| path.contains(call));
+    secrets || node || path.contains(":2379/v2/keys") || path.contains("/v3/kv/range")
 }
 
 fn is_everything(path: &str, judge: &ProgramJudge<'_>) -> bool {

@@ -128,7 +128,7 @@ const ACTS: &[HarmfulAct] = &[
     HarmfulAct::new(&["multipath", "losetup"], &[], HarmCategory::Disk, "takes disks away").with(&["-F", "-D"]),
     HarmfulAct::new(&["btrfs"], &["subvolume|sub|su", "delete|del"], HarmCategory::Disk, "deletes the whole system or every home").with(&["/", "/home", "/@", "/@home", "/root", "/var"]).floor(),
     HarmfulAct::new(&["e2image"], &[], HarmCategory::Disk, "overwrites a filesystem").with(&["-I"]).floor(),
-    HarmfulAct::new(&["sgdisk"], &[], HarmCategory::Disk, "overwrites a partition table").with(&["-R", "--replicate", "-l", "--load-backup", "-n", "--new", "-t", "--typecode", "-c", "--change-name", "-G"]).unless(&["-p", "--print", "-i", "--info", "-v", "--verify"]).floor(),
+    HarmfulAct::new(&["sgdisk"], &[], HarmCategory::Disk, "overwrites a partition table").with(&["-R", "--replicate", "-l", "--load-backup", "-n", "--new", "-t", "--typecode", "-c", "--change-name", "-G", "--randomize-guids", "-U", "--disk-guid", "-u", "--partition-guid", "-e", "--move-second-header", "-s", "--sort", "-g", "--mbrtogpt", "-m", "--gpttombr", "--hybrid", "-r", "--transpose", "-A", "--attributes", "-N", "--largest-new"]).unless(&["-p", "--print", "-i", "--info", "-v", "--verify", "--help", "-P", "--pretend"]).floor(),
     HarmfulAct::new(&["debugfs"], &[], HarmCategory::Disk, "breaks a filesystem").with(&["clri", "kill_file", "zap_block"]).floor(),
     HarmfulAct::new(&["blkzone"], &["reset|finish"], HarmCategory::Disk, "erases a disk").floor(),
     HarmfulAct::new(&["sedutil-cli", "sedutil"], &[], HarmCategory::Disk, "erases a disk").with(&["--revertTPer", "--PSIDrevert", "--PSIDrevertAdminSP", "--yesIreallywanttoERASEALLmydatausingthePSID", "--revertNoErase", "--initialSetup", "--revertPer"]).floor(),
@@ -169,7 +169,13 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             .args()
             .iter()
             .any(|arg| paths::is_disk(&arg.s) && arg.s.starts_with("/dev/"));
-    if packs {
+    if copies_from_disk(command) && command.operands().any(|text| paths::is_disk(&text.s)) {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Disk,
+            "copies a whole disk",
+        ));
+    }
+    if packs && !copies_from_disk(command) {
         findings.push(HarmFinding::floor(
             HarmCategory::Disk,
             "writes an archive onto a disk",
@@ -192,10 +198,11 @@ pub(super) fn judge(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             "-n" | "-nv" | "--dry-run" | "--no-act" | "-N" | "-h" | "-V"
         )
     });
-    let copies_out = command
-        .args()
-        .iter()
-        .any(|arg| arg.s.starts_with("of=") && !on_disk(&arg.s[3..]));
+    let copies_out = copies_from_disk(command)
+        || command
+            .args()
+            .iter()
+            .any(|arg| arg.s.starts_with("of=") && !on_disk(&arg.s[3..]));
     if !named || trial || copies_out || command.has_arg("--help") || command.has_arg("--version") {
         return findings;
     }
@@ -247,6 +254,16 @@ fn overwrites(command: &ReducedCommand, on_disk: &dyn Fn(&str) -> bool) -> bool 
     };
     let fed = command.input.present && operands.len() <= 2;
     made || says(&program) || told || output || copied || fed
+}
+
+/// `dump -0f where /dev/sda1` reads the disk that it names last.
+fn copies_from_disk(command: &ReducedCommand) -> bool {
+    let args = command.args();
+    let file = args
+        .iter()
+        .position(|arg| arg.s.starts_with('-') && arg.s.ends_with('f'))
+        .and_then(|at| args.get(at + 1));
+    command.program() == "dump" && file.is_some_and(|file| !paths::is_disk(&file.s))
 }
 
 /// `parted /dev/sda <<< 'mklabel gpt'`.

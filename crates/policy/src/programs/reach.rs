@@ -122,6 +122,10 @@ pub(super) fn written(command: &ReducedCommand) -> Vec<ExpandedText> {
         for option in row.files {
             targets.extend(values(command, option).into_iter().map(ExpandedText::known));
         }
+        // Where an archive is made, `-C` is where its files come from.
+        if packs(command) {
+            continue;
+        }
         for option in row.folders {
             targets.extend(values(command, option).iter().map(|folder| inside(folder)));
         }
@@ -287,6 +291,16 @@ fn after_word(command: &ReducedCommand, word: &str, places: usize) -> Option<Exp
     let args = command.args();
     let at = args.iter().position(|arg| arg.s == word)?;
     args.get(at + places).cloned()
+}
+
+/// Whether an archive is made or only looked into.
+fn packs(command: &ReducedCommand) -> bool {
+    let first = command.operand_or_flag();
+    let bundle = first.trim_start_matches('-');
+    matches!(command.program(), "tar" | "gtar" | "bsdtar")
+        && !first.starts_with("--")
+        && bundle.starts_with(['c', 't', 'r', 'u'])
+        && !bundle.contains('x')
 }
 
 /// Archives are laid out where one stands.

@@ -82,6 +82,11 @@ impl ScriptWalker<'_> {
                 HarmCategory::ForkBomb,
                 "starts things in the background without end (fork bomb)",
             ));
+        } else if makes_without_end(condition, body) {
+            self.find(HarmFinding::dangerous(
+                HarmCategory::Process,
+                "makes files without end and without a pause",
+            ));
         }
         self.leavable(|walker| walker.rounds(condition, body, input))
     }
@@ -138,7 +143,44 @@ impl ScriptWalker<'_> {
 
 /// `while true; do cmd & done`: nothing in it waits, and nothing ends it.
 fn starts_without_end(condition: &ShellScript, body: &ShellScript) -> bool {
-    let endless = match condition.pipelines.as_slice() {
+    is_endless(condition)
+        && !body.pipelines.is_empty()
+        && body.pipelines.iter().all(leaves_something_behind)
+}
+
+/// `while true; do mkdir x; cd x; done`: each round leaves a little more, and there is no last one.
+fn makes_without_end(condition: &ShellScript, body: &ShellScript) -> bool {
+    const MAKES: &[&str] = &[
+        "mkdir",
+        "touch",
+        "mktemp",
+        "fallocate",
+        "truncate",
+        "mkfifo",
+        "ln",
+        "cp",
+        "dd",
+        "tee",
+    ];
+    const PASSES: &[&str] = &[
+        "cd", "pushd", ":", "true", "echo", "printf", "cat", "let", "head",
+    ];
+    let mut makes = false;
+    let only_that = body.pipelines.iter().all(|pipeline| {
+        pipeline.stages.iter().all(|stage| {
+            let NodeKind::Simple(simple) = &stage.kind else {
+                return false;
+            };
+            let name = simple.words.first().and_then(ShellWord::as_plain);
+            makes |= name.is_some_and(|name| MAKES.contains(&name));
+            name.is_none_or(|name| MAKES.contains(&name) || PASSES.contains(&name))
+        })
+    });
+    is_endless(condition) && only_that && makes
+}
+
+fn is_endless(condition: &ShellScript) -> bool {
+    match condition.pipelines.as_slice() {
         [] => true,
         [only] => match only.stages.as_slice() {
             [
@@ -153,8 +195,7 @@ fn starts_without_end(condition: &ShellScript, body: &ShellScript) -> bool {
             _ => false,
         },
         _ => false,
-    };
-    endless && !body.pipelines.is_empty() && body.pipelines.iter().all(leaves_something_behind)
+    }
 }
 
 /// `cmd &`, and `(cmd &)`.

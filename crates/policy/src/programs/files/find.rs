@@ -29,21 +29,23 @@ pub(super) fn find(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<Ha
     if removes {
         let search = FileSearch::of(command.args());
         let (narrowed, by_age) = (search.narrow, search.by_age);
-        let leftovers = args
+        // By a name that says something it is as narrow as `rm *.txt`, and `-empty` loses nothing.
+        let named: Vec<&str> = args
             .windows(2)
-            .any(|pair| matches!(pair[0], "-name" | "-iname" | "-path"))
-            && args
-                .windows(2)
-                .filter(|pair| matches!(pair[0], "-name" | "-iname"))
-                .all(|pair| LEFTOVERS.contains(&pair[1]))
-            || args.contains(&"-empty");
+            .filter(|pair| matches!(pair[0], "-name" | "-iname"))
+            .map(|pair| pair[1])
+            .collect();
+        let either = args.iter().any(|arg| matches!(*arg, "!" | "-not"));
+        let leftovers =
+            !named.is_empty() && !either && named.iter().all(|name| says_something(name))
+                || args.contains(&"-empty");
         let here = ExpandedText::known(".");
-        let places = if places.is_empty() {
+        let looked = if places.is_empty() {
             vec![&here]
         } else {
-            places
+            places.clone()
         };
-        for place in places {
+        for place in &looked {
             let found = paths::place(&place.s, &judge.cwd, judge.context);
             let own = matches!(
                 found,
@@ -74,6 +76,38 @@ pub(super) fn find(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<Ha
             });
         }
     }
+    // Whoever encrypts what others keep wants something for the key.
+    let encrypts = args.windows(3).any(|words| {
+        matches!(words[0], "-exec" | "-execdir")
+            && match base_name(words[1]) {
+                "gpg" | "gpg2" => matches!(
+                    words[2],
+                    "-c" | "--symmetric" | "-e" | "--encrypt" | "--batch" | "--yes" | "-r"
+                ),
+                "openssl" => words[2] == "enc",
+                "age" | "ccrypt" | "ccencrypt" | "mcrypt" | "aescrypt" => true,
+                "7z" | "7za" | "zip" => {
+                    args.iter().any(|arg| arg.starts_with("-p") || *arg == "-P")
+                }
+                _ => false,
+            }
+    });
+    let others = places.iter().any(|place| {
+        !matches!(
+            paths::place(&place.s, &judge.cwd, judge.context),
+            PathLoss::Workspace
+                | PathLoss::InsideWorkspace
+                | PathLoss::Artefact
+                | PathLoss::Temporary
+                | PathLoss::InsideTemporary
+        )
+    });
+    if encrypts && others {
+        findings.push(HarmFinding::dangerous(
+            HarmCategory::Destruction,
+            "encrypts every file that it finds",
+        ));
+    }
     for flag in ["-fprintf", "-fprint", "-fls", "-fprint0"] {
         if let Some(file) = command.value_of(flag) {
             let protected = paths::protected(&file.s, &judge.cwd, judge.context);
@@ -83,4 +117,15 @@ pub(super) fn find(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<Ha
         }
     }
     findings
+}
+
+/// Whether a pattern names a kind of file rather than any.
+fn says_something(pattern: &str) -> bool {
+    const LITERAL: usize = 3;
+    let literal = pattern
+        .bytes()
+        .filter(|b| b.is_ascii_alphanumeric() || b"._-~".contains(b))
+        .count();
+    let open = pattern.contains(crate::text::is_hole) || pattern.contains('[');
+    LEFTOVERS.contains(&pattern) || literal >= LITERAL && !open
 }

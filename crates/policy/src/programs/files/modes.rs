@@ -92,12 +92,7 @@ pub(super) fn modes(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
             "gives a whole folder to root",
         ));
     }
-    if program == "chattr"
-        && command
-            .args()
-            .iter()
-            .any(|arg| matches!(arg.s.as_str(), "-i" | "-a" | "+i" | "-ia"))
-    {
+    if program == "chattr" && command.args().iter().any(|arg| is_lock(&arg.s)) {
         findings.push(HarmFinding::dangerous(
             HarmCategory::SecurityTool,
             "changes what may not be changed (chattr)",
@@ -116,6 +111,15 @@ pub(super) fn modes(command: &ReducedCommand, judge: &ProgramJudge<'_>) -> Vec<H
         ));
     }
     findings
+}
+
+/// `+i`, `-ia`, `=a`: what keeps a file from being changed, or only lets it grow.
+fn is_lock(flags: &str) -> bool {
+    flags.len() < 8
+        && flags.starts_with(['+', '-', '='])
+        && !flags.starts_with("--")
+        && !matches!(flags, "-R" | "-V" | "-f" | "-v" | "-p")
+        && flags.contains(['i', 'a'])
 }
 
 /// A mode with which nobody enters a folder.

@@ -66,7 +66,10 @@ pub(crate) fn prints(command: &ReducedCommand) -> bool {
         "terraform" | "tofu" => {
             first == "state" && second == "pull" || first == "output" && names_secret(second)
         }
-        "openssl" => first == "pkcs12" && (command.has_arg("-nodes") || command.has_arg("-noenc")),
+        "openssl" => {
+            let open = command.has_arg("-nodes") || command.has_arg("-noenc");
+            first == "pkcs12" && open && !command.has_arg("-nokeys")
+        }
         "op" => matches!(first, "read") || (first == "item" && second == "get"),
         "bw" => matches!(first, "get" | "export" | "list"),
         "chezmoi" => first == "decrypt",
