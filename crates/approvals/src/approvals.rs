@@ -109,6 +109,11 @@ impl ApprovalRegistry {
         }))
     }
 
+    /// The record that all of it goes into.
+    pub fn audit(&self) -> &Arc<AuditLog> {
+        &self.0.audit
+    }
+
     pub fn timeout(&self) -> Duration {
         self.0.timeout
     }

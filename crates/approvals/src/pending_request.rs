@@ -161,7 +161,7 @@ async fn withdraw(approvals: &ApprovalRegistry, request: &ApprovalRequest) {
     let closed = rows
         .close(&request.id, RequestState::Withdrawn, approvals.now())
         .await;
-    // It is recorded when the house is tidied.
+    // It is recorded by the next round that tidies up.
     if let Err(error) = closed {
         tracing::warn!(request = %request.id, %error, "a question could not be withdrawn");
     }

@@ -78,6 +78,7 @@ pub enum LineProblem {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileStamp(Option<(u64, u64, i64, i64)>);
 
+/// It is read whole; what a person writes in it is some kilobytes.
 const MOST_BOOK_BYTES: u64 = 1 << 20;
 
 const HEAD: &str = "\

@@ -36,6 +36,7 @@ pub struct JournalTail {
     rest: Vec<u8>,
 }
 
+/// A file of this size is put by in the place of the one before it, so that there are two at the most.
 const MOST_JOURNAL_BYTES: u64 = 16 << 20;
 /// Longer lines are not ours: a host name ends at 253 characters.
 const LONGEST_JOURNAL_LINE: u64 = 64 << 10;

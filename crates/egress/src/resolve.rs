@@ -105,6 +105,7 @@ pub struct SystemResolver {
     at_once: Arc<Semaphore>,
 }
 
+/// Each holds a thread for as long as a name server is silent, of the 512 that everybody shares.
 const LOOKUPS_AT_ONCE: usize = 256;
 
 impl Default for SystemResolver {

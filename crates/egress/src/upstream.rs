@@ -229,6 +229,7 @@ impl UpstreamRoute {
         stream: &mut PeekedStream,
         limits: &EgressLimits,
     ) -> Result<u16, UpstreamError> {
+        // `102 Processing` and its like: a proxy could send those for ever.
         const MOST_INTERIM: usize = 8;
         let not_http = || UpstreamError::NotHttp {
             proxy: self.to_string(),

@@ -40,12 +40,12 @@ impl ConnectionBounds {
 #[derive(Debug)]
 pub struct ConnectionTable {
     bounds: ConnectionBounds,
-    state: Mutex<TableState>,
+    state: Mutex<OpenConnections>,
 }
 
 /// The open connections and what they hold.
 #[derive(Debug, Default)]
-struct TableState {
+struct OpenConnections {
     next: u64,
     open: HashMap<u64, TableEntry>,
     body_bytes: usize,
@@ -148,12 +148,12 @@ impl ConnectionTable {
         self.state().cut_idlest(|_| true).is_ok()
     }
 
-    fn state(&self) -> MutexGuard<'_, TableState> {
+    fn state(&self) -> MutexGuard<'_, OpenConnections> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl TableState {
+impl OpenConnections {
     /// Cuts whoever has waited longest without a whole request, among those of the address that has most
     /// of them: one address cannot push out another's only connection.
     fn cut_idlest(&mut self, eligible: impl Fn(&TableEntry) -> bool) -> Result<(), TableFull> {
@@ -199,7 +199,7 @@ impl TrackedConnection {
     /// The answer is through.
     pub fn answered(&self) {
         let mut state = self.table.state();
-        let TableState {
+        let OpenConnections {
             open, body_bytes, ..
         } = &mut *state;
         if let Some(entry) = open.get_mut(&self.id) {

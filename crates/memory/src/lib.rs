@@ -24,7 +24,7 @@ pub use memories::{Memories, MemoryError, MemorySettings, MemorySnapshot, Memory
 pub use operations::{BadOperation, MemoryChange, MemoryOperation};
 pub use owner::{MemoryOwner, MemoryTarget};
 pub use project_notes::ProjectNotes;
-pub use query::SearchQuery;
+pub use query::LookBackQuery;
 pub use skills::{
     DraftError, DraftedFile, SkillCatalog, SkillDraft, SkillDrafts, SkillFiles, SkillSettings,
     SkillSummary, command_name,

@@ -2,17 +2,17 @@
 
 /// Alternatives, of which one has to fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SearchQuery(Vec<Alternative>);
+pub struct LookBackQuery(Vec<QueryAlternative>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Alternative {
-    wanted: Vec<Term>,
-    unwanted: Vec<Term>,
+struct QueryAlternative {
+    wanted: Vec<QueryTerm>,
+    unwanted: Vec<QueryTerm>,
 }
 
 /// Words that follow one another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Term {
+struct QueryTerm {
     words: Vec<String>,
     /// Whether the last word is only a beginning.
     prefix: bool,
@@ -22,15 +22,15 @@ struct Term {
 const MOST_TERMS: usize = 32;
 const LONGEST_QUERY: usize = 1000;
 
-impl SearchQuery {
+impl LookBackQuery {
     /// `None` where there is nothing to look for.
     pub fn parse(text: &str) -> Option<Self> {
         let text: String = text.chars().take(LONGEST_QUERY).collect();
-        let mut alternatives = vec![Alternative::default()];
+        let mut alternatives = vec![QueryAlternative::default()];
         let mut negated = false;
         for (piece, quoted) in pieces(&text).into_iter().take(MOST_TERMS) {
             match piece.as_str() {
-                "OR" if !quoted => alternatives.push(Alternative::default()),
+                "OR" if !quoted => alternatives.push(QueryAlternative::default()),
                 "AND" if !quoted => {}
                 "NOT" if !quoted => negated = true,
                 _ => {
@@ -42,7 +42,7 @@ impl SearchQuery {
                             true => &mut last.unwanted,
                             false => &mut last.wanted,
                         };
-                        list.push(Term { words, prefix });
+                        list.push(QueryTerm { words, prefix });
                     }
                 }
             }
@@ -55,7 +55,7 @@ impl SearchQuery {
     pub fn matches(&self, text: &str) -> Option<usize> {
         let words = words(text);
         let fits = self.0.iter().filter_map(|alternative| {
-            let has = |term: &Term| term.positions(&words).count();
+            let has = |term: &QueryTerm| term.positions(&words).count();
             if alternative.unwanted.iter().any(|term| has(term) > 0) {
                 return None;
             }
@@ -90,7 +90,7 @@ impl SearchQuery {
     }
 }
 
-impl Term {
+impl QueryTerm {
     fn positions(&self, words: &[String]) -> impl Iterator<Item = usize> {
         let windows = words.windows(self.words.len()).enumerate();
         let fits = |window: &[String]| {
@@ -149,17 +149,17 @@ mod tests {
             ("äpfel", Some(1)),
             ("docker-networking", Some(1)),
         ] {
-            let parsed = SearchQuery::parse(query).unwrap();
+            let parsed = LookBackQuery::parse(query).unwrap();
             assert_eq!(parsed.matches(text), count, "{query}");
         }
         for nothing in ["", "  ", "\"\"", "OR", "NOT x", "***", "%"] {
-            assert_eq!(SearchQuery::parse(nothing), None, "{nothing}");
+            assert_eq!(LookBackQuery::parse(nothing), None, "{nothing}");
         }
     }
 
     #[test]
     fn an_excerpt_is_short_and_shows_what_was_found() {
-        let query = SearchQuery::parse("needle").unwrap();
+        let query = LookBackQuery::parse("needle").unwrap();
         let text = format!("{}needle{}", "İä ".repeat(500), " ö".repeat(500));
         let excerpt = query.excerpt(&text, 60);
         assert!(excerpt.chars().count() <= 62, "{excerpt}");

@@ -99,9 +99,9 @@ fn is_between_words(character: char) -> bool {
 }
 
 /// A kind, the narrowest scope that looks for it, and its words: of each place, one of these.
-type Sequence = (&'static str, ScanScope, &'static [&'static [&'static str]]);
+type WordSequence = (&'static str, ScanScope, &'static [&'static [&'static str]]);
 
-const SEQUENCES: &[Sequence] = &[
+const SEQUENCES: &[WordSequence] = &[
     (
         "prompt_injection",
         ScanScope::Context,

@@ -116,6 +116,24 @@ impl ProtectedResource {
     }
 }
 
+impl ProtectedResource {
+    /// Whether a document of that issuer is the one of the authority that was asked for.
+    fn is_issuer(&self, issuer: &str, rule: AddressRule) -> Result<bool, LoginError> {
+        Ok(match self.kind {
+            ResourceKind::Described => {
+                issuer.trim_end_matches('/') == self.issuer.as_str().trim_end_matches('/')
+            }
+            // Nobody named it, so it can be no other than the server itself.
+            ResourceKind::OwnAuthority => {
+                let said = rule.check("its issuer", issuer)?;
+                // It is printed at a terminal as it was written.
+                let is_legible = issuer.bytes().all(|byte| byte.is_ascii_graphic());
+                is_legible && said.origin() == self.issuer.origin()
+            }
+        })
+    }
+}
+
 impl AuthorityMetadata {
     pub(crate) async fn of(
         client: &AuthorityRoute,
@@ -143,19 +161,7 @@ impl AuthorityMetadata {
             what,
         };
         let issuer = text(document, "issuer").ok_or_else(|| missing("its issuer"))?;
-        let is_same = match resource.kind {
-            ResourceKind::Described => {
-                issuer.trim_end_matches('/') == resource.issuer.as_str().trim_end_matches('/')
-            }
-            // Nobody named it, so it can be no other than the server itself.
-            ResourceKind::OwnAuthority => {
-                let said = rule.check("its issuer", &issuer)?;
-                // It is printed at a terminal as it was written.
-                let is_legible = issuer.bytes().all(|byte| byte.is_ascii_graphic());
-                is_legible && said.origin() == resource.issuer.origin()
-            }
-        };
-        if !is_same {
+        if !resource.is_issuer(&issuer, rule)? {
             return Err(LoginError::OtherIssuer {
                 address: shown(address),
                 said: legible(&issuer),

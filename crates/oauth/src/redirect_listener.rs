@@ -30,7 +30,7 @@ pub struct RedirectListener {
 }
 
 /// One request that holds an answer, and where it is replied to.
-struct Callback {
+struct RedirectedAnswer {
     query: String,
     stream: TcpStream,
 }
@@ -66,7 +66,7 @@ impl RedirectListener {
         // Dropped with the wait, and with it every connection that is still open.
         let mut connections = JoinSet::new();
         loop {
-            let callback: Callback = tokio::select! {
+            let callback: RedirectedAnswer = tokio::select! {
                 Some(callback) = callbacks.recv() => callback,
                 Some(_) = connections.join_next() => continue,
                 accepted = accept(&self.listener, &places) => {
@@ -112,7 +112,7 @@ async fn accept(
 }
 
 /// The query of `GET /callback?…`. Everything else is turned away here.
-async fn read(mut stream: TcpStream) -> Option<Callback> {
+async fn read(mut stream: TcpStream) -> Option<RedirectedAnswer> {
     let mut request = Vec::new();
     let mut piece = [0; 4096];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -126,7 +126,7 @@ async fn read(mut stream: TcpStream) -> Option<Callback> {
     let mut words = request.lines().next().unwrap_or_default().split(' ');
     let (method, target) = (words.next(), words.next().unwrap_or_default());
     match target.split_once('?') {
-        Some((PATH, query)) if method == Some("GET") => Some(Callback {
+        Some((PATH, query)) if method == Some("GET") => Some(RedirectedAnswer {
             query: query.to_owned(),
             stream,
         }),

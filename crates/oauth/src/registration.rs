@@ -2,6 +2,7 @@
 //! registered on the way (RFC 7591).
 
 use hermetic_types::Secret;
+use reqwest::Url;
 use serde_json::json;
 
 use crate::device_login::{DEVICE_GRANT, NO_WAY_BACK};
@@ -11,7 +12,7 @@ use crate::login_file::KeptLogin;
 use crate::scope::ScopeSet;
 use crate::settings::OAuthSettings;
 use crate::token::{ClientAuth, ClientIdentity};
-use crate::wire::{AuthorityRoute, shown};
+use crate::wire::{AuthorityRoute, WireAnswer, shown};
 
 const LONGEST_ID: usize = 2048;
 
@@ -99,6 +100,15 @@ async fn register(
             words: after_colon(words.unwrap_or_default()),
         });
     }
+    granted(endpoint, &answer, offered)
+}
+
+/// What a server that registered us says we are.
+fn granted(
+    endpoint: &Url,
+    answer: &WireAnswer,
+    offered: Option<&[ClientAuth]>,
+) -> Result<ClientIdentity, LoginError> {
     let id = answer
         .text("client_id")
         .filter(|id| (1..=LONGEST_ID).contains(&id.len()));

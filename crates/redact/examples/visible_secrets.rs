@@ -27,14 +27,14 @@ fn main() -> io::Result<()> {
         _ => None,
     };
     let redactor = Redactor::new([], RedactorSettings::default());
-    let mut classes: BTreeMap<String, Counted> = BTreeMap::new();
+    let mut classes: BTreeMap<String, SecretCount> = BTreeMap::new();
     for file in files(&folder)? {
         if file.extension().is_some_and(|ending| ending == "jsonl") {
             count_cases(&redactor, &file, &mut classes, shown)?;
         }
     }
     for (class, counted) in &classes {
-        let Counted { cases, visible } = *counted;
+        let SecretCount { cases, visible } = *counted;
         #[expect(clippy::cast_precision_loss, reason = "a printed figure")]
         let share = visible as f64 * 100.0 / cases as f64;
         println!("{class:>24}: {visible} of {cases} visible ({share:.1} %)");
@@ -47,7 +47,7 @@ fn main() -> io::Result<()> {
 }
 
 #[derive(Default)]
-struct Counted {
+struct SecretCount {
     cases: usize,
     visible: usize,
 }
@@ -55,7 +55,7 @@ struct Counted {
 fn count_cases(
     redactor: &Redactor,
     file: &Path,
-    classes: &mut BTreeMap<String, Counted>,
+    classes: &mut BTreeMap<String, SecretCount>,
     shown: Option<&str>,
 ) -> io::Result<()> {
     for line in fs::read_to_string(file)?.lines() {

@@ -11,6 +11,9 @@ type SecretForm = Zeroizing<Vec<u8>>;
 /// seven characters that are its own in base64, wherever it stands.
 const LEAST_ENCODED: usize = 7;
 
+/// Longer values are not looked for as base64 within base64: each is nine more forms.
+const LONGEST_TWICE_ENCODED: usize = 1024;
+
 /// Lines of a value shorter than this stand only as part of the whole.
 const LEAST_LINE: usize = 16;
 
@@ -55,7 +58,7 @@ impl SecretForms {
         self.add_wrapped(hex(bytes, b"0123456789abcdef"));
         self.add_wrapped(hex(bytes, b"0123456789ABCDEF"));
         for before in 0..3 {
-            let encoded = base64_after(bytes, before);
+            let encoded = Zeroizing::new(base64_after(bytes, before));
             let url_safe = encoded
                 .iter()
                 .map(|byte| match byte {
@@ -64,8 +67,24 @@ impl SecretForms {
                     other => *other,
                 })
                 .collect();
-            self.add_wrapped(encoded);
+            self.add_twice_encoded(&encoded);
+            self.add_wrapped(encoded.to_vec());
             self.add_wrapped(url_safe);
+        }
+    }
+
+    /// Base64 within base64, as the login of a registry stands in a cluster's secret. Who knows the
+    /// outer one has the value.
+    fn add_twice_encoded(&mut self, once: &[u8]) {
+        if once.len() > LONGEST_TWICE_ENCODED {
+            return;
+        }
+        for before in 0..3 {
+            let form = base64_after(once, before);
+            // Of a short value too little would be left that is its own.
+            if form.len() >= 2 * LEAST_ENCODED {
+                self.wrapped.push(Zeroizing::new(form));
+            }
         }
     }
 

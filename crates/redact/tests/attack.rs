@@ -100,6 +100,32 @@ fn base64_in_every_alphabet_at_every_offset_gives_nothing_back() {
     }
 }
 
+/// `kubectl get secret -o yaml` shows the login of a registry so.
+#[test]
+fn base64_within_base64_gives_nothing_back() {
+    for value in [
+        "correct-horse-battery",
+        "~~>?&<'s \"path\"/ö\\>>>",
+        VALUES[3],
+    ] {
+        let redactor = knowing(&[value]);
+        for (user, address) in [
+            ("me", "r"),
+            ("user", "re.example"),
+            ("login", "reg.example"),
+        ] {
+            let login = STANDARD.encode(format!("{user}:{value}"));
+            let file = format!("{{\"auths\":{{\"{address}\":{{\"auth\":\"{login}\"}}}}}}");
+            let left = redactor.redact(STANDARD.encode(&file)).into_inner();
+            let outer = left.replace("[redacted]", "");
+            assert!(left.contains("[redacted]"), "{file} → {left}");
+            // What is left of the outer one is not long enough for the login to stand in it.
+            let rest = STANDARD.encode(&file).len() - outer.len();
+            assert!(rest + 16 >= login.len() * 4 / 3 - user.len() * 2, "{left}");
+        }
+    }
+}
+
 #[test]
 fn the_shortest_that_is_looked_for_is_found_and_words_stay() {
     let redactor = knowing(&["abc123", "zzzzz"]);

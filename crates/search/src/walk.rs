@@ -38,9 +38,9 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let ended = match looked {
         Ok(()) => report.end(),
-        Err(StopReason::Wrong(text)) => report.say(&SearchRecord::Wrong { text }),
+        Err(WalkEnd::Wrong(text)) => report.say(&SearchRecord::Wrong { text }),
         // Whoever asked has gone.
-        Err(StopReason::Pipe(error)) => Err(error),
+        Err(WalkEnd::Pipe(error)) => Err(error),
     };
     match ended.and_then(|()| report.out.flush()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -49,18 +49,18 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// Why the looking ended early.
-enum StopReason {
+enum WalkEnd {
     Wrong(String),
     Pipe(io::Error),
 }
 
-impl From<io::Error> for StopReason {
+impl From<io::Error> for WalkEnd {
     fn from(error: io::Error) -> Self {
         Self::Pipe(error)
     }
 }
 
-impl From<ignore::Error> for StopReason {
+impl From<ignore::Error> for WalkEnd {
     fn from(error: ignore::Error) -> Self {
         Self::Wrong(error.to_string())
     }

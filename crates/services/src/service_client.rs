@@ -133,6 +133,7 @@ impl ServiceClient {
             .await
             .map_err(|error| self.failed(&error))?
         {
+            // Counted as it comes: a length that is announced is only a claim.
             if all.len() + piece.len() > self.most_bytes {
                 return Err(ServiceError::TooLarge {
                     service: self.service,

@@ -67,6 +67,7 @@ const CERTIFICATE_FILE: &str = "egress-ca.pem";
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const CA_DAYS: u32 = 3650;
 const LEAF_DAYS: u32 = 14;
+/// Half of its life: a client whose clock is days ahead takes it all the same.
 const LEAF_RENEWAL: Duration = Duration::from_secs(7 * 24 * 3600);
 const MOST_LEAVES: usize = 256;
 /// Files that killed starts may have left beside one, before somebody has to look.

@@ -75,6 +75,11 @@ fn spellings(secret: &str) -> Vec<String> {
         }),
         encoded.clone(),
         STANDARD.encode(format!("ab{secret}cd")),
+        // The login of a registry in a secret of a cluster.
+        STANDARD.encode(format!(
+            "{{\"auths\":{{\"r\":{{\"auth\":\"{encoded}\"}}}}}}"
+        )),
+        folded(&STANDARD.encode(format!("auth: {encoded}\n")), 76, "\n"),
         URL_SAFE.encode(format!("a{secret}")),
         folded(&encoded, 8, "\n"),
         folded(&encoded, 12, "\r\n"),

@@ -32,6 +32,10 @@ pub(super) enum GapTolerance {
     Strict,
 }
 
+/// A value of at most so many bytes is also looked for as base64 within base64, as the login of a registry
+/// stands in a cluster's secret. That is nine texts more, of nearly twice its length.
+const LONGEST_TWICE_ENCODED: usize = 512;
+
 /// All spellings of one secret.
 pub(crate) struct SecretSpellings {
     pub(super) automata: Vec<SpellingAutomaton>,
@@ -125,6 +129,13 @@ fn forms_of(bytes: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     }
     for offset in 0..5 {
         forms.push(inner_base32(bytes, offset));
+    }
+    // Last, so that a head that is shorter than this has its forms in the same places.
+    if bytes.len() <= LONGEST_TWICE_ENCODED {
+        for offset in 0..3 {
+            let once = Zeroizing::new(inner_base64(bytes, offset));
+            forms.extend((0..3).map(|offset| inner_base64(&once, offset)));
+        }
     }
     forms.into_iter().map(Zeroizing::new).collect()
 }

@@ -24,6 +24,7 @@ pub enum ComposeVariant {
     Tight,
 }
 
+/// Squid's, where people look for a proxy.
 const PROXY_PORT: u16 = 3128;
 const DASHBOARD_PORT: u16 = 9119;
 

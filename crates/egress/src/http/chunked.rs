@@ -38,6 +38,7 @@ pub enum ChunkStep {
 
 const LONGEST_CHUNK_LINE: usize = 256;
 const LONGEST_TRAILER: usize = 8 * 1024;
+/// A terabyte, far below where a sum of sizes could overflow.
 const LARGEST_CHUNK: u64 = 1 << 40;
 
 impl Default for ChunkDecoder {

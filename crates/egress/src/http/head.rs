@@ -48,6 +48,7 @@ pub enum HeadError {
     TooManyFields,
 }
 
+/// More than programs send. They are searched one after the other, and more than once.
 const MOST_FIELDS: usize = 128;
 
 /// Finds where a head ends while it comes in, looking at each byte once.

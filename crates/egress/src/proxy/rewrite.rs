@@ -121,10 +121,7 @@ pub(super) fn outgoing(
     let upgrade = framing == BodyFraming::Empty
         && version == HttpVersion::Http11
         && method == "GET"
-        && fields.lists("connection", "upgrade")
-        && fields
-            .only("upgrade")
-            .is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"));
+        && asks_for_websocket(&fields);
     let keep = match version {
         HttpVersion::Http11 => !fields.lists("connection", "close"),
         HttpVersion::Http10 => fields.lists("connection", "keep-alive"),
@@ -133,15 +130,7 @@ pub(super) fn outgoing(
 
     // First what the sandbox says about its hop, then ours is put in: nothing of its framing goes
     // on.
-    fields.strip_hop_by_hop();
-    fields.remove("host");
-    fields.remove("content-length");
-    if !fields
-        .only("expect")
-        .is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"))
-    {
-        fields.remove("expect");
-    }
+    strip_framing(&mut fields);
     match framing {
         BodyFraming::Length(length) => fields.push("Content-Length", length.to_string().as_bytes()),
         BodyFraming::Chunked => fields.push("Transfer-Encoding", b"chunked"),
@@ -152,27 +141,8 @@ pub(super) fn outgoing(
         fields.push("Connection", b"Upgrade");
         fields.push("Upgrade", b"websocket");
     }
-    let RequestAdditions {
-        credentials,
-        forwarder,
-    } = additions;
-    let login = forwarder.and_then(UpstreamRoute::authorization);
-    if !credentials.is_empty() || login.is_some() {
-        make_searchable(&mut fields);
-    }
-    // With a key of somebody else's in another header, the path would be a way to carry files out to them.
-    if credentials.iter().any(Credential::is_limited) {
-        for header in KEY_HEADERS {
-            fields.remove(header);
-        }
-    }
-    for credential in *credentials {
-        // Last, over whatever the sandbox has written there.
-        credential.put_into(&mut fields);
-    }
-    if let Some(login) = login {
-        fields.push("Proxy-Authorization", login.expose().as_bytes());
-    }
+    let forwarder = additions.forwarder;
+    additions.put_into(&mut fields);
 
     let host = if target.port == default_port {
         target.host.to_string()
@@ -191,6 +161,47 @@ pub(super) fn outgoing(
         forwarded: forwarder.is_some(),
         client_version: version,
         keep,
+    }
+}
+
+impl RequestAdditions<'_> {
+    fn put_into(&self, fields: &mut HeaderFields) {
+        let login = self.forwarder.and_then(UpstreamRoute::authorization);
+        if !self.credentials.is_empty() || login.is_some() {
+            make_searchable(fields);
+        }
+        // With a key of somebody else's in another header, the path would be a way to carry files out to them.
+        if self.credentials.iter().any(Credential::is_limited) {
+            for header in KEY_HEADERS {
+                fields.remove(header);
+            }
+        }
+        for credential in self.credentials {
+            // Last, over whatever the sandbox has written there.
+            credential.put_into(fields);
+        }
+        if let Some(login) = login {
+            fields.push("Proxy-Authorization", login.expose().as_bytes());
+        }
+    }
+}
+
+fn asks_for_websocket(fields: &HeaderFields) -> bool {
+    let wanted = fields.only("upgrade");
+    fields.lists("connection", "upgrade")
+        && wanted.is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
+}
+
+fn strip_framing(fields: &mut HeaderFields) {
+    fields.strip_hop_by_hop();
+    fields.remove("host");
+    fields.remove("content-length");
+    // The one expectation that is passed on; any other would be a promise of ours to the sandbox.
+    if !fields
+        .only("expect")
+        .is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"))
+    {
+        fields.remove("expect");
     }
 }
 

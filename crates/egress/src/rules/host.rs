@@ -35,6 +35,7 @@ pub enum InvalidHost {
 
 /// Longer than any name in any encoding; what comes in above it is not even looked at.
 const RAW_LIMIT: usize = 1024;
+/// As DNS has them.
 const NAME_LIMIT: usize = 253;
 const LABEL_LIMIT: usize = 63;
 

@@ -44,6 +44,7 @@ pub enum ClientHelloError {
 
 /// Post-quantum hellos take about two kilobytes.
 const LARGEST: usize = 16 * 1024;
+/// As TLS has it (RFC 8446, 5.1).
 const LARGEST_RECORD: usize = 1 << 14;
 /// A record with a byte or two of a hello in it is legal and never honest in such numbers.
 const MOST_RECORDS: usize = 64;

@@ -143,26 +143,12 @@ impl SkillDrafts {
         // whole.
         let waiting = self.rows.of(&owner, name).await?;
         let before = waiting.and_then(|row| SkillDraft::read(&row));
-        let (catalog, wanted) = (self.catalog.clone(), name.to_owned());
-        // Files are read aside.
-        let known = tokio::task::spawn_blocking(move || {
-            let skill = catalog.find(&wanted)?;
-            Some((catalog.files(&skill), skill.is_own, skill.category))
-        });
-        let known = known.await.unwrap_or(None);
-        let base = Base {
-            files: known
-                .as_ref()
-                .map(|(files, ..)| files.clone())
-                .unwrap_or_default(),
-            exists: known.is_some(),
-            is_own: known.as_ref().is_some_and(|(_, is_own, _)| *is_own),
-        };
+        let base = self.used(name).await;
         // Only what differs is kept, and joined with the skill as it is when a person approves:
         // what the operator changed in other files meanwhile is not undone.
         let mut draft = before.unwrap_or_else(|| SkillDraft {
             name: name.to_owned(),
-            category: known.and_then(|(.., category)| category),
+            category: base.category.clone(),
             ..SkillDraft::default()
         });
         // Changed, then redacted, then checked, and only then named by its digest: what a person
@@ -188,6 +174,21 @@ impl SkillDrafts {
             true => Ok(row.digest),
             false => Err(DraftError::TooManyWait),
         }
+    }
+
+    async fn used(&self, name: &str) -> UsedSkill {
+        let (catalog, wanted) = (self.catalog.clone(), name.to_owned());
+        // Files are read aside.
+        let found = tokio::task::spawn_blocking(move || {
+            let skill = catalog.find(&wanted)?;
+            Some(UsedSkill {
+                files: catalog.files(&skill),
+                exists: true,
+                is_own: skill.is_own,
+                category: skill.category,
+            })
+        });
+        found.await.unwrap_or(None).unwrap_or_default()
     }
 
     pub async fn waiting(&self) -> Result<Vec<(SkillDraftRow, SkillDraft)>, StoreError> {
@@ -222,11 +223,13 @@ impl SkillDrafts {
     }
 }
 
-/// The skill as it is used today.
-struct Base {
+/// The skill as it is used today; empty where there is none of the name.
+#[derive(Default)]
+struct UsedSkill {
     files: BTreeMap<String, String>,
     exists: bool,
     is_own: bool,
+    category: Option<String>,
 }
 
 impl SkillDraft {
@@ -234,7 +237,11 @@ impl SkillDraft {
         serde_json::from_str(&row.body).ok()
     }
 
-    fn change(&mut self, base: &Base, arguments: &Map<String, Value>) -> Result<(), DraftError> {
+    fn change(
+        &mut self,
+        base: &UsedSkill,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), DraftError> {
         let text = |name: &'static str| {
             let text = arguments.get(name).and_then(Value::as_str);
             text.filter(|text| !text.is_empty())
@@ -301,7 +308,7 @@ impl SkillDraft {
     }
 
     /// A file as the draft leaves it.
-    fn current(&self, base: &Base, path: &str) -> Option<String> {
+    fn current(&self, base: &UsedSkill, path: &str) -> Option<String> {
         match self.files.get(path) {
             Some(DraftedFile::Written(text)) => Some(text.clone()),
             Some(DraftedFile::Removed) => None,

@@ -7,7 +7,7 @@ use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch,
 };
 
-use super::{PageWriter, StopReason, bytes, files, only};
+use super::{PageWriter, WalkEnd, bytes, files, only};
 use crate::{MatchRow, SearchQuery, SearchRecord, ShownMatches};
 
 /// Of a compiled expression, and of each of its tables.
@@ -23,13 +23,13 @@ pub(super) fn look(
     shown: ShownMatches,
     context: usize,
     report: &mut PageWriter,
-) -> Result<(), StopReason> {
+) -> Result<(), WalkEnd> {
     let expression = RegexMatcherBuilder::new()
         .line_terminator(Some(b'\n'))
         .size_limit(EXPRESSION_BYTES)
         .dfa_size_limit(EXPRESSION_BYTES)
         .build(pattern)
-        .map_err(|error| StopReason::Wrong(error.to_string()))?;
+        .map_err(|error| WalkEnd::Wrong(error.to_string()))?;
     let context = if shown == ShownMatches::Lines {
         context
     } else {
@@ -65,7 +65,7 @@ fn one_file(
     path: &[u8],
     shown: ShownMatches,
     report: &mut PageWriter,
-) -> Result<bool, StopReason> {
+) -> Result<bool, WalkEnd> {
     let mut finder = ContentFinder {
         path,
         shown,
@@ -82,7 +82,7 @@ fn one_file(
         ..
     } = finder;
     if let Some(error) = pipe {
-        return Err(StopReason::Pipe(error));
+        return Err(WalkEnd::Pipe(error));
     }
     if searched.is_err() {
         report.unreadable += 1;

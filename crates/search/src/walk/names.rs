@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::SystemTime;
 
-use super::{PageWriter, StopReason, bytes, files, only};
+use super::{PageWriter, WalkEnd, bytes, files, only};
 use crate::{SearchQuery, SearchRecord};
 
 pub(super) fn look(
     query: &SearchQuery,
     glob: &str,
     report: &mut PageWriter,
-) -> Result<(), StopReason> {
+) -> Result<(), WalkEnd> {
     let glob = if glob.contains(['*', '?', '[', '{', '/']) {
         glob.to_owned()
     } else {
