@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_warden::client::{RunEvent, Warden};
+use hermetic_warden::client::{RunEvent, Warden, WardenCallError};
 use hermetic_warden::protocol::{
     CutReason, ExitState, KillRequest, LeftoverPolicy, OutputStreams, RunRequest, WindowSize,
 };
@@ -144,6 +144,25 @@ async fn background_processes_neither_hang_the_end_nor_die_with_it() {
     let told = run(&warden, tidy).await;
     let pid: u32 = String::from_utf8(told.out).unwrap().trim().parse().unwrap();
     assert!(!alive(pid));
+}
+
+/// Who asked for it hears that the link is gone, and not of a kill that nobody wanted.
+#[tokio::test]
+async fn a_warden_that_is_told_to_stop_calls_no_command_ended() {
+    let lab = Lab::new().await;
+    let warden = lab.warden().await;
+    let (mut running, _) = started_kept(&warden, sh("sleep 1000")).await;
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(lab.pid().cast_signed()).unwrap(),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    loop {
+        match running.next().await {
+            Ok(Some(RunEvent::Out(_) | RunEvent::Err(_))) => {}
+            ended => break assert!(matches!(ended, Err(WardenCallError::LinkLost)), "{ended:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@
 
 mod ending;
 mod files;
+mod holders;
 mod lab;
 mod links;
 mod protocol;

@@ -16,8 +16,9 @@ pub use files::{FileReader, FileWriter};
 pub use greet::GreetError;
 pub use listener::{InsideListener, RelayStream};
 pub use running::{RunEvent, RunningCommand, StdinStream};
-pub use warden::{Warden, WardenServices};
+pub use warden::{HoldOutcome, Warden, WardenServices};
 
+use hermetic_types::HolderEpoch;
 use thiserror::Error;
 
 use crate::mux::StreamError;
@@ -34,6 +35,9 @@ pub enum WardenCallError {
     LinkLost,
     #[error("the warden broke the protocol")]
     Breach(#[from] ProtocolBreach),
+    /// A later holder was greeted: nothing that is said over a link of ours is done any more.
+    #[error("another gateway has this sandbox")]
+    HeldElsewhere { since: HolderEpoch },
     #[error("a request of {length} bytes is over the bound of {bound}")]
     RequestTooLong { length: usize, bound: usize },
 }

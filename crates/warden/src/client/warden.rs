@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hermetic_types::RunId;
+use hermetic_types::{HolderEpoch, RunId};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::timeout;
@@ -22,9 +22,9 @@ use super::{
 use crate::mux::{self, LinkSide, MAX_CALLS, MuxStream, StreamOpener};
 use crate::protocol::frame::{FrameCollector, FrameKind};
 use crate::protocol::{
-    AttachRequest, FileMetadata, FolderEntry, KillRequest, ListenEndpoint, MAX_REQUEST, PathAt,
-    ReadRequest, ResolveRequest, ResolvedName, RunRequest, RunSummary, ShellRequest, WardenInfo,
-    WardenReply, WardenRequest, WriteRequest, decode, encode,
+    AttachRequest, FailureKind, FileMetadata, FolderEntry, HoldRequest, KillRequest,
+    ListenEndpoint, MAX_REQUEST, PathAt, ReadRequest, ResolveRequest, ResolvedName, RunRequest,
+    RunSummary, ShellRequest, WardenInfo, WardenReply, WardenRequest, WriteRequest, decode, encode,
 };
 
 /// Far more than a link takes to end once its streams have.
@@ -44,6 +44,15 @@ pub struct Warden {
 #[derive(Clone, Debug)]
 pub struct WardenServices {
     link: Arc<ClientLink>,
+}
+
+/// What a warden made of who has the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldOutcome {
+    /// Whoever had it by a lower epoch is cut off.
+    Held,
+    /// A warden from before there were holders: whoever reaches it is obeyed.
+    NotKept,
 }
 
 #[derive(Debug)]
@@ -113,6 +122,37 @@ impl Warden {
     /// The same link without the right to run commands.
     pub fn services(&self) -> &WardenServices {
         &self.services
+    }
+
+    /// Says since which epoch the caller has the sandbox. Nothing is asked where nobody shares.
+    ///
+    /// Refused, the link is ended: nothing of what it carries would be done.
+    pub async fn hold(&self, epoch: HolderEpoch) -> Result<HoldOutcome, WardenCallError> {
+        if epoch == HolderEpoch::UNSHARED {
+            return Ok(HoldOutcome::Held);
+        }
+        self.say_hold(HoldRequest::As(epoch)).await
+    }
+
+    /// Looks in on whoever has the sandbox now: a person at the machine, who knows of no epoch.
+    pub async fn visit(&self) -> Result<HoldOutcome, WardenCallError> {
+        self.say_hold(HoldRequest::Visit).await
+    }
+
+    async fn say_hold(&self, hold: HoldRequest) -> Result<HoldOutcome, WardenCallError> {
+        match self.link.ask(&WardenRequest::Hold(hold)).await {
+            Ok(WardenReply::Done) => Ok(HoldOutcome::Held),
+            Ok(WardenReply::HeldBy(since)) => {
+                self.link.cut();
+                Err(WardenCallError::HeldElsewhere { since })
+            }
+            Ok(_) => Err(self.link.breach(ProtocolBreach::WrongReply)),
+            // What an earlier warden says to whatever it cannot read.
+            Err(WardenCallError::Failed(failure)) if failure.kind == FailureKind::BadRequest => {
+                Ok(HoldOutcome::NotKept)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Starts a command. The run goes when [`RunningCommand`] is dropped, unless it is a detached one.

@@ -24,9 +24,9 @@ pub use reply::{
     WardenInfo, WardenReply,
 };
 pub use request::{
-    AttachRequest, KillRequest, LeftoverPolicy, ListenEndpoint, ListenRequest, OutputStreams,
-    PLACE, PathAt, ReadRequest, ResolveRequest, RunRequest, ShellRequest, StdinMode, SymlinkPolicy,
-    WardenRequest, WindowSize, WriteRequest,
+    AttachRequest, HoldRequest, KillRequest, LeftoverPolicy, ListenEndpoint, ListenRequest,
+    OutputStreams, PLACE, PathAt, ReadRequest, ResolveRequest, RunRequest, ShellRequest, StdinMode,
+    SymlinkPolicy, WardenRequest, WindowSize, WriteRequest,
 };
 
 use serde::Serialize;

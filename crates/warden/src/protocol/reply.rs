@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_types::RunId;
+use hermetic_types::{HolderEpoch, RunId};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -17,6 +17,8 @@ pub enum WardenReply {
     Entries(Vec<FolderEntry>),
     Listening(ListenReply),
     Info(WardenInfo),
+    /// To [`Hold`](super::WardenRequest::Hold) alone: a later holder was greeted, by this epoch.
+    HeldBy(HolderEpoch),
 }
 
 /// How a command ended.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hermetic_types::RunId;
+use hermetic_types::{HolderEpoch, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::{ByteString, FileVersion};
@@ -25,6 +25,17 @@ pub enum WardenRequest {
     Info,
     /// What is kept of a run's output, for somebody who only looks: nobody loses the run to him.
     Look(AttachRequest),
+    /// Whose link this is from here on.
+    Hold(HoldRequest),
+}
+
+/// Who has the sandbox, by what the caller knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HoldRequest {
+    /// The caller, since this epoch. Whoever has it by a lower one is cut off.
+    As(HolderEpoch),
+    /// Whoever has it now: the caller only looks in, and goes when that holder does.
+    Visit,
 }
 
 /// The descriptor on which a command that leads writes the path it ended in.

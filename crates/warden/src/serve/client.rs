@@ -3,11 +3,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use hermetic_types::HolderEpoch;
 use rustix::process::getpid;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::spawn_local;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+use super::holder::HolderLink;
 use super::state::{WardenState, bad_request};
 use super::{files, listen, run, shell};
 use crate::mux::{self, LinkSide, MuxStream, StreamError, StreamOpener};
@@ -19,9 +21,15 @@ use crate::protocol::{
 
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What a link that is refused has to read why, before it is ended: kept open by a gateway that does not
+/// understand, it would keep the sandbox from ever being idle.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
+
 /// A call's stream, past its request.
 #[derive(Debug)]
 pub(crate) struct OpenCall {
+    /// By which the caller has the sandbox.
+    pub(crate) holder: HolderEpoch,
     pub(crate) stream: MuxStream,
     pub(crate) frames: FrameCollector,
 }
@@ -33,12 +41,21 @@ pub(crate) async fn tend(warden: Rc<WardenState>, mut stream: impl AsyncRead + A
     // alive for ever.
     if let Ok(Ok(())) = timeout(HELLO_TIMEOUT, greet(&mut stream)).await {
         let (opener, driver) = mux::over(stream, LinkSide::Warden);
+        let link = warden.holders.join();
         let inbound = |stream| {
-            let (warden, opener) = (Rc::clone(&warden), opener.clone());
-            spawn_local(answer(warden, opener, stream));
+            let (warden, link, opener) = (Rc::clone(&warden), Rc::clone(&link), opener.clone());
+            spawn_local(async move {
+                let cut = std::pin::pin!(link.until_cut());
+                let answered = std::pin::pin!(answer(&warden, &link, opener, stream));
+                // The cut is asked about first at every step: what a link has sent and was not begun goes
+                // with the link, also what lies here already.
+                futures::future::select(cut, answered).await;
+            });
         };
+        let cut = std::pin::pin!(link.until_cut());
+        let driven = std::pin::pin!(driver.run(inbound));
         // How the link broke does not matter here: its calls notice.
-        let _ = driver.run(inbound).await;
+        futures::future::select(cut, driven).await;
     }
     warden.client_left();
 }
@@ -50,15 +67,38 @@ async fn greet(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::R
     hello::check(theirs).map_err(std::io::Error::other)
 }
 
-async fn answer(warden: Rc<WardenState>, opener: StreamOpener, stream: MuxStream) {
+async fn answer(
+    warden: &Rc<WardenState>,
+    link: &HolderLink,
+    opener: StreamOpener,
+    stream: MuxStream,
+) {
     let mut frames = FrameCollector::default();
     let request = match stream.receive(&mut frames).await {
         Ok(Some(frame)) if frame.kind == FrameKind::Request => decode(&frame.payload, "request"),
         _ => return,
     };
-    let call = OpenCall { stream, frames };
+    let mut call = OpenCall {
+        holder: HolderEpoch::UNSHARED,
+        stream,
+        frames,
+    };
+    let request = match request {
+        Ok(WardenRequest::Hold(hold)) => {
+            return call.reply(&warden.holders.hold(link, hold)).await;
+        }
+        other => other,
+    };
+    match warden.holders.admit(link) {
+        Ok(holder) => call.holder = holder,
+        Err(refused) => {
+            call.fail(&refused).await;
+            sleep(REFUSAL_TIME).await;
+            return link.end();
+        }
+    }
     match request {
-        Ok(request) => dispatch(&warden, opener, call, request).await,
+        Ok(request) => dispatch(warden, opener, call, request).await,
         Err(malformed) => call.fail(&bad_request(&malformed.to_string())).await,
     }
 }
@@ -90,6 +130,8 @@ async fn dispatch(
         WardenRequest::Listen(request) => listen::listen(warden, opener, call, request).await,
         WardenRequest::Info => call.reply(&WardenReply::Info(info(warden))).await,
         WardenRequest::Look(request) => run::look(warden, call, &request).await,
+        // Answered before anything else is asked of a link.
+        WardenRequest::Hold(_) => {}
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Builder;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{LocalSet, spawn_local, yield_now};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::state::WardenState;
@@ -112,12 +113,16 @@ async fn live(config: ServeConfig, signals: SignalReader) -> io::Result<()> {
     spawn_local(accept(Rc::clone(&warden), listener, tie));
 
     warden.stopped().await;
+    // Links end first: that something was killed because all of it ends is no result of a command.
+    yield_now().await;
     end_everything(&warden).await;
     Ok(())
 }
 
 async fn tend(warden: Rc<WardenState>, stream: impl AsyncRead + AsyncWrite + Unpin, tied: bool) {
-    client::tend(Rc::clone(&warden), stream).await;
+    let tended = pin!(client::tend(Rc::clone(&warden), stream));
+    let stopped = pin!(warden.stopped());
+    futures::future::select(tended, stopped).await;
     if tied {
         warden.stop();
     }

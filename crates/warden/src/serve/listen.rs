@@ -56,11 +56,26 @@ pub(crate) async fn listen(
     if call.stream.send(FrameKind::Reply, &reply).await.is_err() {
         return;
     }
-    warden.listeners.set(warden.listeners.get() + 1);
+    let _counted = CountedListener::new(warden);
     let accepting = std::pin::pin!(accept(warden, &door, opener, &request));
     let closed = std::pin::pin!(call.stream.receive(&mut call.frames));
     futures::future::select(accepting, closed).await;
-    warden.listeners.set(warden.listeners.get() - 1);
+}
+
+/// One more that listens, as long as this lives: the link may be cut while it does.
+struct CountedListener<'a>(&'a WardenState);
+
+impl<'a> CountedListener<'a> {
+    fn new(warden: &'a WardenState) -> Self {
+        warden.listeners.set(warden.listeners.get() + 1);
+        Self(warden)
+    }
+}
+
+impl Drop for CountedListener<'_> {
+    fn drop(&mut self) {
+        self.0.listeners.set(self.0.listeners.get() - 1);
+    }
 }
 
 async fn accept(

@@ -10,6 +10,7 @@ mod client;
 mod command_streams;
 mod cwd_report;
 mod files;
+mod holder;
 mod known_run;
 mod life;
 mod listen;

@@ -273,6 +273,11 @@ async fn supervise(
 
 /// Does what the caller says until he is gone.
 pub(crate) async fn obey(run: &Rc<KnownRun>, call: &mut OpenCall) {
+    // Also where the link is cut while this waits: a command that is not detached ends with its caller.
+    let _caller = CallerPresence {
+        run,
+        stream: call.stream.clone(),
+    };
     while let Ok(Some(frame)) = call.stream.receive(&mut call.frames).await {
         let understood = match frame.kind {
             FrameKind::Stdin => run.stdin.push(frame.payload, call.stream.clone()),
@@ -293,7 +298,18 @@ pub(crate) async fn obey(run: &Rc<KnownRun>, call: &mut OpenCall) {
             break;
         }
     }
-    run.caller_left(&call.stream);
+}
+
+/// A caller who has the run; dropped, he has left it.
+struct CallerPresence<'a> {
+    run: &'a KnownRun,
+    stream: MuxStream,
+}
+
+impl Drop for CallerPresence<'_> {
+    fn drop(&mut self) {
+        self.run.caller_left(&self.stream);
+    }
 }
 
 fn no_such_run(id: &RunId) -> WardenFailure {

@@ -15,6 +15,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::holder::HolderTable;
 use super::oom::OomCounter;
 use super::process_tree::ProcessTree;
 use super::runs::RunTable;
@@ -30,6 +31,7 @@ pub(crate) struct WardenState {
     pub(crate) cwd: PathBuf,
     is_init: bool,
     pub(crate) oom: OomCounter,
+    pub(crate) holders: HolderTable,
     pub(crate) runs: RunTable,
     pub(crate) shells: ShellTable,
     pub(crate) listeners: Cell<u32>,
@@ -70,6 +72,7 @@ impl WardenState {
             cwd,
             is_init,
             oom: OomCounter::new(oom_counter),
+            holders: HolderTable::default(),
             runs: RunTable::default(),
             shells: ShellTable::default(),
             listeners: Cell::new(0),
@@ -249,12 +252,17 @@ impl WardenState {
     pub(crate) fn stop(&self) {
         // Kept besides the notice, which may come before anybody waits for it.
         self.stopping.set(true);
-        self.stop.notify_one();
+        self.stop.notify_waiters();
     }
 
     pub(crate) async fn stopped(&self) {
-        while !self.stopping.get() {
-            self.stop.notified().await;
+        loop {
+            // Asked for before the look: whoever waits hears of what happens from here on.
+            let notice = self.stop.notified();
+            if self.stopping.get() {
+                return;
+            }
+            notice.await;
         }
     }
 }

@@ -88,6 +88,7 @@ fn begin(
         viewer,
     ));
     let job = ShellJob {
+        holder: call.holder,
         run: Rc::clone(&run),
         request,
     };

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use hermetic_types::HolderEpoch;
 use rustix::process::Signal;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -19,6 +20,7 @@ use crate::protocol::{
     ByteString, CommandEnd, CutReason, ExitState, ShellLost, ShellRequest, WardenFailure,
 };
 use crate::serve::backlog::{Backlog, ReplayChunk};
+use crate::serve::holder::held_elsewhere;
 use crate::serve::known_run::KnownRun;
 use crate::serve::output::{OutputSource, ReadOutcome};
 use crate::serve::process_tree::ProcessTree;
@@ -39,6 +41,8 @@ pub(super) enum ShellOrder {
 /// One command for a shell.
 #[derive(Debug)]
 pub(super) struct ShellJob {
+    /// Of the gateway that asked for it.
+    pub(super) holder: HolderEpoch,
     pub(super) run: Rc<KnownRun>,
     pub(super) request: ShellRequest,
 }
@@ -133,6 +137,7 @@ impl ShellSession {
     }
 
     async fn perform(&mut self, job: &ShellJob) -> Result<CommandEnd, WardenFailure> {
+        refuse_past(&self.warden, job)?;
         let oom_before = self.warden.oom.read();
         let fresh = self.ensure(&job.request).await?;
         let Some(bash) = &mut self.bash else {
@@ -153,6 +158,8 @@ impl ShellSession {
         }
         let mut buffer = FrameBuffer::new();
         let before = usage::so_far(&bash.processes);
+        // Again: starting the shell and telling of what came before takes its time.
+        refuse_past(&self.warden, job)?;
         let submitted = bash.submit(&job.request.text.0);
         submitted.map_err(|error| system("reach the shell", &error.into()))?;
         let (outcome, cut) = work(bash, job, &mut buffer).await;
@@ -243,6 +250,14 @@ impl ShellSession {
         for processes in &self.past {
             processes.end(Duration::from_millis(200)).await;
         }
+    }
+}
+
+/// What waited while somebody else took over was not begun, and is not.
+fn refuse_past(warden: &WardenState, job: &ShellJob) -> Result<(), WardenFailure> {
+    match warden.holders.is_past(job.holder) {
+        true => Err(held_elsewhere()),
+        false => Ok(()),
     }
 }
 
