@@ -29,8 +29,8 @@ pub use files::{a_large_file_comes_back_the_same, files_of_every_awkward_name};
 pub use lab::{BackendCandidate, ConformanceLab};
 pub use life::{
     a_gateway_that_comes_back_finds_its_command, a_kept_sandbox_resumes_with_its_files,
-    a_sandbox_is_listed_while_it_lives, destroying_ends_what_runs, destroying_twice_is_fine,
-    two_conversations_share_nothing, two_installations_do_not_meet,
+    a_later_holder_takes_over, a_sandbox_is_listed_while_it_lives, destroying_ends_what_runs,
+    destroying_twice_is_fine, two_conversations_share_nothing, two_installations_do_not_meet,
 };
 pub use limits::{a_fork_bomb_stays_inside_its_bound, open_files_are_bounded};
 
@@ -64,6 +64,7 @@ macro_rules! conformance {
             destroying_twice_is_fine
             destroying_ends_what_runs
             a_gateway_that_comes_back_finds_its_command
+            a_later_holder_takes_over
             a_kept_sandbox_resumes_with_its_files
             two_conversations_share_nothing
             two_installations_do_not_meet

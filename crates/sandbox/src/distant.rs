@@ -7,13 +7,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_types::{RunId, SandboxId};
+use hermetic_types::{HolderEpoch, RunId, SandboxId};
 use hermetic_warden::client::{RunningCommand, Warden, WardenCallError};
 use hermetic_warden::protocol::{FailureKind, KillRequest};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::finished::{GatheredOutput, unknown_end};
+use crate::jitter::{jittered, jittered_start};
 use crate::{Backend, BackendError, DroppedLink, FinishedCommand, OutputTerms};
 
 /// How long a host may be out of reach before the caller is told. Longer than a machine needs to
@@ -26,7 +27,7 @@ const GREETING: Duration = Duration::from_secs(20);
 /// Follows a detached run to its end, over as many links as that takes.
 pub(crate) async fn follow(
     way_back: &Arc<dyn Backend>,
-    sandbox: &SandboxId,
+    (sandbox, holder): (&SandboxId, HolderEpoch),
     warden: Warden,
     (run, mut running): (RunId, RunningCommand),
     kept: OutputTerms<'_>,
@@ -72,7 +73,7 @@ pub(crate) async fn follow(
         tracing::warn!(%sandbox, "the link dropped while a command ran");
         // From the byte that was seen last, so that nothing is told twice.
         let wanted = (&run, gathered.seen());
-        match reach(way_back, sandbox, wanted, stop).await? {
+        match reach(way_back, (sandbox, holder), wanted, stop).await? {
             ReachOutcome::Running(warden, again) => {
                 running = again;
                 guard.warden = warden;
@@ -95,16 +96,18 @@ enum ReachOutcome {
 
 async fn reach(
     way_back: &Arc<dyn Backend>,
-    sandbox: &SandboxId,
+    (sandbox, holder): (&SandboxId, HolderEpoch),
     (run, seen): (&RunId, u64),
     stop: &CancellationToken,
 ) -> Result<ReachOutcome, WardenCallError> {
     let deadline = Instant::now() + UNREACHABLE_TIMEOUT;
     let mut wait = FIRST_REACH_WAIT;
+    // What ended this link may have ended a thousand: not all of them at once.
+    sleep(jittered_start(FIRST_REACH_WAIT)).await;
     loop {
         match way_back.connect(sandbox).await {
             Ok(link) => match Warden::greet(link.into_stream(), GREETING).await {
-                Ok(warden) => match warden.attach(run.clone(), seen).await {
+                Ok(warden) => match pick_up(&warden, holder, (run, seen)).await {
                     Ok(running) => return Ok(ReachOutcome::Running(warden, running)),
                     // Dropped again: that is no other end than the first drop was.
                     Err(WardenCallError::LinkLost) => {
@@ -124,11 +127,21 @@ async fn reach(
             return Ok(ReachOutcome::Nobody(DroppedLink::StillRunning));
         }
         tokio::select! {
-            () = sleep(wait) => {}
+            () = sleep(jittered(wait)) => {}
             () = stop.cancelled() => {}
         }
         wait = (wait * 2).min(LONGEST_REACH_WAIT);
     }
+}
+
+/// As who had the sandbox when the command began: one who has it since is not taken it from.
+async fn pick_up(
+    warden: &Warden,
+    holder: HolderEpoch,
+    (run, seen): (&RunId, u64),
+) -> Result<RunningCommand, WardenCallError> {
+    warden.hold(holder).await?;
+    warden.attach(run.clone(), seen).await
 }
 
 /// A detached run does not notice that its caller went away, so it is told.
@@ -166,7 +179,7 @@ mod tests {
     use futures::FutureExt;
     use futures::future::BoxFuture;
     use hermetic_types::{BackendDescription, BackendKind};
-    use hermetic_warden::protocol::{RunRequest, WardenRequest, hello};
+    use hermetic_warden::protocol::{RunRequest, WardenReply, WardenRequest, hello};
     use hermetic_warden::stand_in::{StandInCaller, play};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
@@ -183,6 +196,10 @@ mod tests {
             async move {
                 match request {
                     WardenRequest::Attach(_) => caller.voice().ended(&unknown_end()).await,
+                    WardenRequest::Hold(_) => {
+                        let held = WardenReply::HeldBy(HolderEpoch::new(9));
+                        caller.voice().reply(&held).await;
+                    }
                     _ => std::future::pending().await,
                 }
             }
@@ -244,8 +261,10 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_link_that_drops_again_while_the_command_is_picked_up_is_one_more_drop() {
+    /// A command whose link is gone, followed by a gateway that has the sandbox by that epoch.
+    async fn follow_as(
+        holder: HolderEpoch,
+    ) -> (Arc<BadWay>, Result<FinishedCommand, WardenCallError>) {
         let (ours, theirs) = duplex(1 << 16);
         let first = tokio::spawn(far(theirs));
         let warden = Warden::greet(ours, GREETING).await.unwrap();
@@ -258,15 +277,29 @@ mod tests {
         let way_back: Arc<dyn Backend> = Arc::clone(&way) as _;
         let finished = follow(
             &way_back,
-            &SandboxId::random(),
+            (&SandboxId::random(), holder),
             warden,
             (run, running),
             OutputTerms::kept(100),
             &CancellationToken::new(),
         )
-        .await
-        .unwrap();
-        assert_eq!(finished.dropped, Some(DroppedLink::PickedUp));
+        .await;
+        (way, finished)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_of_a_sandbox_that_somebody_took_over_is_not_taken_back() {
+        let (_, finished) = follow_as(HolderEpoch::new(8)).await;
+        assert!(
+            matches!(finished, Err(WardenCallError::HeldElsewhere { since }) if since.get() == 9),
+            "{finished:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_that_drops_again_while_the_command_is_picked_up_is_one_more_drop() {
+        let (way, finished) = follow_as(HolderEpoch::UNSHARED).await;
+        assert_eq!(finished.unwrap().dropped, Some(DroppedLink::PickedUp));
         assert_eq!(way.0.load(Ordering::Relaxed), 2);
     }
 }

@@ -1,22 +1,24 @@
 //! A living sandbox, whatever its backend.
 
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hermetic_policy::Cleared;
 use hermetic_types::{
     self as types, BackendDescription, BackendKind, Boundary, Command, CommandInput,
-    CommandProgram, RunId, SandboxId,
+    CommandProgram, HolderEpoch, RunId, SandboxId,
 };
 use hermetic_warden::client::{
-    GreetError, RunningCommand, Warden, WardenCallError, WardenServices,
+    GreetError, HoldOutcome, RunningCommand, Warden, WardenCallError, WardenServices,
 };
 use hermetic_warden::protocol::{
     ByteString, KillRequest, LeftoverPolicy, OutputStreams, PLACE, ResolveRequest, ResolvedName,
     RunRequest, ShellRequest, StdinMode, WindowSize,
 };
 use thiserror::Error;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Backend, FinishedCommand, OutputTerms, WardenLink, distant, gather};
@@ -38,6 +40,8 @@ pub struct Sandbox {
     id: SandboxId,
     description: BackendDescription,
     warden: Warden,
+    /// By which epoch its warden was told that we have it.
+    holder: AtomicU64,
     /// How to reach it again, where the link may break.
     way_back: Option<Arc<dyn Backend>>,
     /// Until somebody serves it.
@@ -71,6 +75,7 @@ impl Sandbox {
             id: id.clone(),
             description,
             warden,
+            holder: AtomicU64::new(HolderEpoch::UNSHARED.get()),
             way_back: None,
             exit: Mutex::new(exit),
         })
@@ -81,6 +86,33 @@ impl Sandbox {
     pub fn with_way_back(mut self, backend: &Arc<dyn Backend>) -> Self {
         self.way_back = backend.is_distant().then(|| Arc::clone(backend));
         self
+    }
+
+    /// Tells the warden since which epoch this gateway has the sandbox. It obeys nobody who had it before.
+    pub async fn hold(&self, epoch: HolderEpoch) -> Result<HoldOutcome, WardenCallError> {
+        let told = timeout(GREETING_TIMEOUT, self.warden.hold(epoch)).await;
+        let Ok(told) = told else {
+            // It greeted and says nothing more: no better than one that does not greet.
+            self.warden.close();
+            return Err(WardenCallError::LinkLost);
+        };
+        let outcome = told?;
+        if outcome == HoldOutcome::NotKept {
+            let sandbox = &self.id;
+            tracing::warn!(%sandbox, "its warden obeys whoever reaches it, also a gateway that had it before");
+        }
+        self.holder.store(epoch.get(), Ordering::SeqCst);
+        Ok(outcome)
+    }
+
+    /// Looks in on a sandbox that a gateway has, for a person at the machine.
+    pub async fn visit(&self) -> Result<(), WardenCallError> {
+        self.warden.visit().await.map(drop)
+    }
+
+    /// By which epoch its warden knows us.
+    pub fn holder(&self) -> HolderEpoch {
+        HolderEpoch::new(self.holder.load(Ordering::SeqCst))
     }
 
     pub fn id(&self) -> &SandboxId {
@@ -153,8 +185,9 @@ impl Sandbox {
                 .start_as(id.clone(), command, CommandBond::Sandbox)
                 .await?;
             let warden = self.warden.clone();
+            let whose = (&self.id, self.holder());
             let followed =
-                distant::follow(way_back, &self.id, warden, (id, running), kept, stop).await;
+                distant::follow(way_back, whose, warden, (id, running), kept, stop).await;
             return Ok(followed?);
         }
         let running = self

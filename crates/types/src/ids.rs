@@ -35,6 +35,14 @@ pub struct SandboxId(String);
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
 
+/// Which of the gateways that share an installation has a conversation: whoever takes it over has a higher one
+/// than everybody before. Zero where nobody shares.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct HolderEpoch(u64);
+
 /// One job that runs on a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -77,6 +85,25 @@ impl SandboxId {
 impl RunId {
     pub fn random() -> Self {
         Self(hex(12))
+    }
+}
+
+impl HolderEpoch {
+    /// Nobody shares, or nobody said.
+    pub const UNSHARED: Self = Self(0);
+
+    pub const fn new(epoch: u64) -> Self {
+        Self(epoch)
+    }
+
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for HolderEpoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

@@ -24,7 +24,9 @@ pub use backend::{BackendDescription, BackendKind, Boundary, UnknownBackend};
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use command::{Command, CommandInput, CommandProgram, OutputMode};
 pub use health::{HealthReport, PartHealth};
-pub use ids::{ConversationKey, GatewayId, InstallationId, InvalidId, JobId, RunId, SandboxId};
+pub use ids::{
+    ConversationKey, GatewayId, HolderEpoch, InstallationId, InvalidId, JobId, RunId, SandboxId,
+};
 pub use limits::SandboxLimits;
 #[cfg(feature = "calendar")]
 pub use message::{

@@ -47,7 +47,7 @@ pub struct ButtonPress {
 }
 
 /// A message was deleted by whoever wrote it, or by whoever may delete it there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeletedMessage {
     pub account: AccountId,
     pub chat: ChatId,

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hermetic_types::{Command, RunId, SandboxId};
-use hermetic_warden::client::RunEvent;
+use hermetic_types::{Command, HolderEpoch, RunId, SandboxId};
+use hermetic_warden::client::{HoldOutcome, RunEvent, WardenCallError};
 
 use super::cleared;
 use super::lab::{BackendCandidate, ConformanceLab, count_marked, run, stdout};
@@ -75,6 +75,53 @@ pub async fn a_gateway_that_comes_back_finds_its_command(candidate: BackendCandi
     drop(sandbox);
 
     let sandbox = candidate.reach(&spec).await;
+    let (output, code) = pick_up(&sandbox, id).await;
+    assert_eq!((output.as_str(), code), ("before\nafter\n", 7));
+    ConformanceLab {
+        candidate,
+        spec,
+        sandbox,
+    }
+    .close()
+    .await;
+}
+
+pub async fn a_later_holder_takes_over(candidate: BackendCandidate) {
+    let lab = ConformanceLab::open(candidate).await;
+    let held = lab.sandbox.hold(HolderEpoch::new(1)).await.unwrap();
+    if held == HoldOutcome::NotKept {
+        eprintln!("SKIP: a_later_holder_takes_over: nobody keeps holders apart there");
+        return lab.close().await;
+    }
+    let id = RunId::random();
+    let text = "echo before; for i in 1 2 3; do sleep 0.2; done; echo after; exit 7";
+    let mut running = lab
+        .sandbox
+        .start_as(
+            id.clone(),
+            cleared(Command::script(text)),
+            CommandBond::Sandbox,
+        )
+        .await
+        .unwrap();
+    while !matches!(running.next().await.unwrap(), Some(RunEvent::Out(_))) {}
+
+    let ConformanceLab {
+        candidate,
+        spec,
+        sandbox: earlier,
+    } = lab;
+    let sandbox = candidate.reach(&spec).await;
+    sandbox.hold(HolderEpoch::new(2)).await.unwrap();
+    earlier.warden().closed().await;
+    // Its next link is told why, and the one after as well.
+    let late = candidate.reach(&spec).await;
+    let refused = late.hold(HolderEpoch::new(1)).await;
+    assert!(
+        matches!(refused, Err(WardenCallError::HeldElsewhere { since }) if since.get() == 2),
+        "{refused:?}"
+    );
+    drop((running, earlier, late));
     let (output, code) = pick_up(&sandbox, id).await;
     assert_eq!((output.as_str(), code), ("before\nafter\n", 7));
     ConformanceLab {
