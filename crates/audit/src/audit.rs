@@ -16,6 +16,7 @@ use crate::open_record::{LockFailure, OpenRecord, UNKNOWN_END};
 use crate::places::AuditPaths;
 use crate::seal::{HeadFile, HeadWitness, SealKey, is_noted, witness};
 use crate::tail::{RecordTail, TornWrite};
+use crate::witness::{ChainName, PublishedHead};
 use crate::{AuditEvent, LONGEST_RECORD_LINE};
 
 /// The open record. One in each process; several processes share the file.
@@ -101,6 +102,21 @@ impl AuditLog {
             Ok(HeadWitness::Head(head)) if head != ChainHead::START => Some(head),
             _ => None,
         }
+    }
+
+    /// Which chain this is, for others that witness it.
+    pub fn chain(&self) -> ChainName {
+        ChainName::of(&self.key)
+    }
+
+    /// Where the chain was noted to stand, sealed for others that witness it.
+    pub fn published_head(&self) -> Option<PublishedHead> {
+        let head = self.noted_head()?;
+        Some(PublishedHead {
+            chain: self.chain(),
+            head,
+            seal: self.key.seal_published(head),
+        })
     }
 
     /// Adds one record. Blocks for the length of a small write, longer only while another process
@@ -220,7 +236,14 @@ impl AuditLog {
         // The length tells whether somebody else wrote: lines are only ever added, and under this
         // lock by one at a time.
         let looked_at = length > 0 || open.head != ChainHead::START;
-        if length == open.length && looked_at {
+        let announced = self
+            .noted
+            .announced(&self.key)
+            .map_err(|error| self.io(error))?;
+        let announced = announced.filter(|announced| announced.seq > open.head.seq);
+        // Also where the length is the one we know: lines that another process wrote and died over may have
+        // been cut off again.
+        if length == open.length && looked_at && announced.is_none() {
             return Ok(b"");
         }
         let noted = witness(self.places.head(), &self.key).map_err(|error| self.io(error))?;
@@ -259,7 +282,11 @@ impl AuditLog {
             HeadWitness::Head(noted) if noted.seq > head.seq => {
                 Some(resumed(head, noted.to_string()))
             }
-            HeadWitness::Head(_) => None,
+            // Several lines were being written, and not all of them are here: cut short by a death, or
+            // by somebody who knew that they were not noted yet. Nothing tells the two apart, so it is said.
+            HeadWitness::Head(_) => announced
+                .filter(|announced| announced.seq > head.seq)
+                .map(|announced| resumed(head, announced.to_string())),
             _ if begun && !ours => Some(AuditEvent::Sealed {
                 key: self.key.name(),
             }),
@@ -304,6 +331,16 @@ impl AuditLog {
         placed: &[(&QueuedEvent, ChainHead, usize)],
     ) {
         let begins = open.length;
+        // One line alone is not announced: nobody acts on it before it is noted, and it would be one more
+        // write for each record.
+        if let [_, .., (_, last, _)] = placed
+            && let Err(error) = self.noted.announce(*last, &self.key)
+        {
+            for (queued, ..) in placed {
+                queued.settle(Err(self.io(again(&error))));
+            }
+            return;
+        }
         let (written, failed) = open.write(lines);
         let whole = placed.iter().take_while(|(.., end)| *end <= written);
         let whole = whole.count();
@@ -325,6 +362,11 @@ impl AuditLog {
         if let Err(error) = failed {
             // What was to stand before these lines may be missing too, and the file as long as it was.
             open.length = UNKNOWN_END;
+            if there.is_empty() {
+                // What was announced does not come, and this process knows why. Where this fails too, it is
+                // said in the record.
+                let _ = self.noted.note(open.head, &self.key);
+            }
             for (queued, ..) in missing {
                 queued.settle(Err(self.io(again(&error))));
             }
@@ -407,3 +449,7 @@ fn vouch_for(scrap: &TornWrite) -> AuditEvent {
         sha256: scrap.sha256.to_string(),
     }
 }
+
+#[cfg(test)]
+#[path = "audit_tests.rs"]
+mod tests;

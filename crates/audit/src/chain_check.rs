@@ -8,6 +8,7 @@ use crate::line::ChainHead;
 use crate::record_link::{EventMark, RecordLink};
 use crate::seal::{HeadWitness, Seal, SealKey};
 use crate::walk::{ChainFlaw, ChainReport, ProofStrength, WalkError};
+use crate::witness::WitnessedHead;
 
 /// The chain as far as it was seen. Lines come in the order of the file.
 #[derive(Debug)]
@@ -21,6 +22,12 @@ pub(crate) struct ChainCheck {
     scrap_at: u64,
     report: ChainReport,
     noted: EndNote,
+    /// What was being written when the note was last written.
+    announced: Option<ChainHead>,
+    /// What this chain says of others.
+    witnessed: Vec<WitnessedHead>,
+    /// The hash of each record, where somebody else's word is to be held against them.
+    hashes: Option<Vec<RecordDigest>>,
 }
 
 /// What is known of the note of where the chain stood.
@@ -69,7 +76,7 @@ impl SealCheck {
 }
 
 impl ChainCheck {
-    pub(crate) fn new(path: &Path, noted: EndNote) -> Self {
+    pub(crate) fn new(path: &Path, noted: EndNote, announced: Option<ChainHead>) -> Self {
         Self {
             path: path.to_owned(),
             at: 0,
@@ -77,7 +84,19 @@ impl ChainCheck {
             scrap_at: 0,
             report: ChainReport::default(),
             noted,
+            announced,
+            witnessed: Vec::new(),
+            hashes: None,
         }
+    }
+
+    /// Keeps what other chains are checked by, and this one by them.
+    pub(crate) fn keep_for_others(&mut self) {
+        self.hashes = Some(Vec::new());
+    }
+
+    pub(crate) fn into_kept(self) -> (ChainReport, Vec<WitnessedHead>, Vec<RecordDigest>) {
+        (self.report, self.witnessed, self.hashes.unwrap_or_default())
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -130,6 +149,8 @@ impl ChainCheck {
                 return Err(self.flaw(self.at, ChainFlaw::Replaced));
             }
         }
+        let here = head.map_or(0, |head| head.seq);
+        self.report.unfinished = self.announced.filter(|announced| announced.seq > here);
         self.report.proof = match self.noted {
             EndNote::None | EndNote::Unchecked => ProofStrength::NoKey,
             EndNote::Checked(_) if records > 0 && sealed == 0 => ProofStrength::Unsealed,
@@ -206,6 +227,21 @@ impl ChainCheck {
             && noted.hash != hash
         {
             return Err(self.flaw(self.at, ChainFlaw::Replaced));
+        }
+        if self
+            .announced
+            .is_some_and(|head| head.seq == record.seq && head.hash != hash)
+        {
+            return Err(self.flaw(self.at, ChainFlaw::Replaced));
+        }
+        if let Some(hashes) = &mut self.hashes {
+            hashes.push(hash);
+            if let EventMark::Witnessed(published) = record.mark {
+                self.witnessed.push(WitnessedHead {
+                    record: record.seq,
+                    published,
+                });
+            }
         }
         self.report.resumed += u64::from(record.mark == EventMark::Resumed);
         self.report.records += 1;

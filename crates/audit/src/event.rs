@@ -7,6 +7,8 @@ use hermetic_types::{BackendKind, ConversationKey, Platform, UserId};
 use serde::Serialize;
 
 use crate::AuditText;
+use crate::digest::RecordDigest;
+use crate::witness::ChainName;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -102,6 +104,14 @@ pub enum AuditEvent {
         person: AuditText,
     },
     Egress(EgressEvent),
+    /// Where the chain of another gateway of this installation stood, by its own sealed word.
+    Witnessed {
+        chain: ChainName,
+        /// The machine and home that it is of.
+        place: AuditText,
+        head: String,
+        seal: RecordDigest,
+    },
     /// From here on each record carries a seal by this key; those before have none.
     Sealed {
         key: String,

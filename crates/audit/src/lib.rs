@@ -34,6 +34,8 @@ mod snapshot;
 mod tail;
 mod verify;
 mod walk;
+mod witness;
+mod witness_check;
 mod words;
 
 pub use audit::{AppendError, AuditLog};
@@ -47,6 +49,8 @@ pub use page::{RecordPage, page_before};
 pub use places::AuditPaths;
 pub use snapshot::RecordSnapshot;
 pub use walk::{ChainFlaw, ChainReport, ProofStrength, RecordWalk, WalkError, walk, walk_at};
+pub use witness::{ChainName, InvalidChainName, PublishedHead, WitnessedHead};
+pub use witness_check::{VerifiedChain, WitnessDoubt, WitnessFlaw, WitnessReport, check_witnesses};
 pub use words::AuditText;
 
 /// No line is longer, so that whoever reads one knows how much memory that takes.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::AuditRecord;
 use crate::digest::RecordDigest;
+use crate::witness::PublishedHead;
 
 /// A record's place in the chain.
 #[derive(Debug)]
@@ -30,7 +31,20 @@ pub(crate) enum EventMark {
         bytes: u64,
         sha256: String,
     },
+    /// It tells where another chain stood.
+    Witnessed(PublishedHead),
     Other,
+}
+
+/// The fields that tell one kind of event from another.
+#[derive(Default)]
+struct MarkFields<'a> {
+    kind: Option<&'a str>,
+    bytes: Option<u64>,
+    sha256: Option<&'a str>,
+    chain: Option<&'a str>,
+    head: Option<&'a str>,
+    seal: Option<&'a str>,
 }
 
 impl RecordLink {
@@ -40,23 +54,27 @@ impl RecordLink {
         Self {
             seq: record.seq,
             prev: record.prev,
-            mark: EventMark::new(
-                text("kind"),
-                said("bytes").and_then(serde_json::Value::as_u64),
-                text("sha256"),
-            ),
+            mark: EventMark::new(&MarkFields {
+                kind: text("kind"),
+                bytes: said("bytes").and_then(serde_json::Value::as_u64),
+                sha256: text("sha256"),
+                chain: text("chain"),
+                head: text("head"),
+                seal: text("seal"),
+            }),
         }
     }
 }
 
 impl EventMark {
-    fn new(kind: Option<&str>, bytes: Option<u64>, sha256: Option<&str>) -> Self {
-        match (kind, bytes, sha256) {
+    fn new(fields: &MarkFields<'_>) -> Self {
+        match (fields.kind, fields.bytes, fields.sha256) {
             (Some("resumed"), ..) => Self::Resumed,
             (Some("mended"), Some(bytes), Some(sha256)) => Self::Mended {
                 bytes,
                 sha256: sha256.to_owned(),
             },
+            (Some("witnessed"), ..) => fields.published().map_or(Self::Other, Self::Witnessed),
             _ => Self::Other,
         }
     }
@@ -65,6 +83,16 @@ impl EventMark {
         matches!(self, Self::Mended { bytes, sha256 }
             if *bytes == scrap.len() as u64
                 && sha256.as_bytes() == RecordDigest::of(scrap).hex())
+    }
+}
+
+impl MarkFields<'_> {
+    fn published(&self) -> Option<PublishedHead> {
+        Some(PublishedHead {
+            chain: self.chain?.parse().ok()?,
+            head: self.head?.parse().ok()?,
+            seal: self.seal?.parse().ok()?,
+        })
     }
 }
 
@@ -102,8 +130,14 @@ impl<'de> Deserialize<'de> for EventMark {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EventMark, A::Error> {
-                let (mut kind, mut bytes, mut sha256) =
-                    (PlainValue::Other, PlainValue::Other, PlainValue::Other);
+                let [
+                    mut kind,
+                    mut bytes,
+                    mut sha256,
+                    mut chain,
+                    mut head,
+                    mut seal,
+                ] = [const { PlainValue::Other }; 6];
                 // Of a name that stands twice the last counts, as in a map.
                 while let Some(name) = map.next_key::<PlainValue<'de>>()? {
                     let value = map.next_value::<PlainValue<'de>>()?;
@@ -111,10 +145,20 @@ impl<'de> Deserialize<'de> for EventMark {
                         Some("kind") => kind = value,
                         Some("bytes") => bytes = value,
                         Some("sha256") => sha256 = value,
+                        Some("chain") => chain = value,
+                        Some("head") => head = value,
+                        Some("seal") => seal = value,
                         _ => {}
                     }
                 }
-                Ok(EventMark::new(kind.text(), bytes.number(), sha256.text()))
+                Ok(EventMark::new(&MarkFields {
+                    kind: kind.text(),
+                    bytes: bytes.number(),
+                    sha256: sha256.text(),
+                    chain: chain.text(),
+                    head: head.text(),
+                    seal: seal.text(),
+                }))
             }
         }
         deserializer.deserialize_map(EventFields)
@@ -205,6 +249,7 @@ impl<'de> Visitor<'de> for PlainVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ChainHead;
 
     /// Both ways to read a record, held against each other.
     fn both(event: &str) -> (Option<EventMark>, Option<EventMark>) {
@@ -221,6 +266,10 @@ mod tests {
     #[test]
     fn what_is_no_record_is_no_link_either() {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
+        let (head, seal) = (ChainHead::START, RecordDigest::ZERO);
+        let witnessed = format!(
+            r#"{{"kind":"witnessed","chain":"0123456789abcdef","place":"a","head":"{head}","seal":"{seal}"}}"#
+        );
         let events = [
             r#"{"kind":"resumed","found":"1","noted":"2"}"#,
             r#"{"kind":"mended","bytes":5,"sha256":"ab"}"#,
@@ -230,6 +279,8 @@ mod tests {
             r#"{"kind":["mended"],"bytes":5,"sha256":"ab"}"#,
             r#"{"kind":"command","kind":"resumed"}"#,
             r#"{"kind":"resumed","kind":5}"#,
+            r#"{"kind":"witnessed","chain":"0123456789abcdef","head":"7:zz","seal":"ab"}"#,
+            &witnessed,
             r#"{"\u006bind":"res\u0075med"}"#,
             r#"{"kind":"command","more":{"a":[1,-2,2.5,true,null,"x\n"]}}"#,
             "{}",
@@ -252,6 +303,10 @@ mod tests {
         assert!(matches!(
             both(events[1]).1,
             Some(EventMark::Mended { bytes: 5, .. })
+        ));
+        assert!(matches!(
+            both(&witnessed).1,
+            Some(EventMark::Witnessed(PublishedHead { head, .. })) if head == ChainHead::START
         ));
         assert_eq!(both(r#"{"a":1e999}"#).1, None);
     }

@@ -102,6 +102,19 @@ impl SealKey {
         self.sealed(b"hermetic audit head 1\n", &text)
     }
 
+    /// Of a head that is about to be written: no note of one that was.
+    fn seal_announced(&self, head: ChainHead) -> Seal {
+        let text = [&head.seq.to_be_bytes()[..], head.hash.bytes()].concat();
+        self.sealed(b"hermetic audit announced 1\n", &text)
+    }
+
+    /// Of a head that others are told. Not the seal of the note: whoever may write the note would have got one
+    /// for every head from whoever was told.
+    pub(crate) fn seal_published(&self, head: ChainHead) -> Seal {
+        let text = [&head.seq.to_be_bytes()[..], head.hash.bytes()].concat();
+        self.sealed(b"hermetic audit published 1\n", &text)
+    }
+
     fn sealed(&self, domain: &[u8], text: &[u8]) -> Seal {
         let mut mac = self.0.clone();
         // Both texts have one length for each domain, so no two of them run together.
@@ -131,11 +144,62 @@ impl HeadFile {
         self.0.try_clone()
     }
 
-    /// One small write of one length, so that it is there whole or not at all.
+    /// One small write of one length, so that it is there whole or not at all. What was announced is over with
+    /// it.
     pub(crate) fn note(&self, head: ChainHead, key: &SealKey) -> io::Result<()> {
-        let ChainHead { seq, hash } = head;
-        let text = format!("{seq:020}:{hash}:{}\n", key.seal_head(head));
+        let mut text = noted_line(head, key.seal_head(head));
+        // Blank and not cut off: that would be one more call for each record. Earlier versions pass over
+        // blanks.
+        text.push_str(&" ".repeat(NOTED_LINE));
         self.0.write_all_at(text.as_bytes(), 0)
+    }
+
+    /// Says where the chain will stand when what is about to be written is written.
+    pub(crate) fn announce(&self, head: ChainHead, key: &SealKey) -> io::Result<()> {
+        let text = noted_line(head, key.seal_announced(head));
+        self.0.write_all_at(text.as_bytes(), NOTED_LINE as u64)
+    }
+
+    /// What was announced and never noted: a write that a death cut short, and whatever was cut off after it.
+    pub(crate) fn announced(&self, key: &SealKey) -> io::Result<Option<ChainHead>> {
+        let mut text = [0; NOTED_LINE];
+        let mut read = 0;
+        while read < NOTED_LINE {
+            match self
+                .0
+                .read_at(&mut text[read..], (NOTED_LINE + read) as u64)?
+            {
+                0 => break,
+                more => read += more,
+            }
+        }
+        Ok(announced_in(&text[..read], key))
+    }
+}
+
+/// A number of twenty digits, a hash and a seal, with what is between and behind them.
+const NOTED_LINE: usize = 20 + 1 + 64 + 1 + 64 + 1;
+
+fn noted_line(head: ChainHead, seal: Seal) -> String {
+    let ChainHead { seq, hash } = head;
+    format!("{seq:020}:{hash}:{seal}\n")
+}
+
+fn announced_in(line: &[u8], key: &SealKey) -> Option<ChainHead> {
+    let text = std::str::from_utf8(line).ok()?.trim();
+    let (head, seal) = text.rsplit_once(':')?;
+    let (head, seal): (ChainHead, Seal) = (head.parse().ok()?, seal.parse().ok()?);
+    (key.seal_announced(head) == seal).then_some(head)
+}
+
+/// The same of a file that nobody has open.
+pub(crate) fn announced(path: &Path, key: &SealKey) -> io::Result<Option<ChainHead>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(bytes
+            .get(NOTED_LINE..)
+            .and_then(|line| announced_in(line, key))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -162,7 +226,10 @@ pub(crate) fn witness(path: &Path, key: &SealKey) -> io::Result<HeadWitness> {
         }
         Err(error) => return Err(error),
     };
-    let noted = text.trim_end().rsplit_once(':').and_then(|(head, seal)| {
+    let line = text
+        .split_once('\n')
+        .map_or(text.as_str(), |(line, _)| line);
+    let noted = line.trim_end().rsplit_once(':').and_then(|(head, seal)| {
         let (head, seal): (ChainHead, Seal) = (head.parse().ok()?, seal.parse().ok()?);
         (key.seal_head(head) == seal).then_some(head)
     });

@@ -12,7 +12,7 @@ use crate::LONGEST_RECORD_LINE;
 use crate::chain_check::{ChainCheck, CheckedLine, SealCheck};
 use crate::line::{ParsedLine, read_as};
 use crate::seal::SealKey;
-use crate::walk::{ChainReport, WalkError};
+use crate::walk::WalkError;
 
 /// Lines that one worker reads at once.
 const BLOCK: usize = 4 * LONGEST_RECORD_LINE;
@@ -30,7 +30,7 @@ pub(crate) fn to_the_end(
     lines: impl Read + Send,
     mut check: ChainCheck,
     key: Option<&SealKey>,
-) -> Result<ChainReport, WalkError> {
+) -> Result<ChainCheck, WalkError> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut blocks = LineBlocks::new(lines);
     // A short record is read by the time that threads are there.
@@ -47,7 +47,7 @@ pub(crate) fn to_the_end(
         workers => in_parallel(blocks, &mut check, key, workers)?,
     }
     check.close()?;
-    Ok(check.report().clone())
+    Ok(check)
 }
 
 fn in_parallel(

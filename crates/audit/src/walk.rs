@@ -11,8 +11,9 @@ use crate::chain_check::{ChainCheck, CheckedLine, EndNote, SealCheck};
 use crate::line::{ChainHead, ParsedLine, read};
 use crate::places::AuditPaths;
 use crate::record_link::RecordLink;
-use crate::seal::{SealKey, is_noted, witness};
+use crate::seal::{SealKey, announced, is_noted, witness};
 use crate::verify;
+use crate::witness_check::VerifiedChain;
 use crate::{AuditRecord, LONGEST_RECORD_LINE};
 
 /// A file whose chain holds.
@@ -32,6 +33,9 @@ pub struct ChainReport {
     pub resumed: u64,
     /// Where the chain was noted to stand, once the walk is at its end and the key is there.
     pub noted: Option<ChainHead>,
+    /// Where the chain would stand, had what was being written been written: a death cut that short, or somebody
+    /// cut it off.
+    pub unfinished: Option<ChainHead>,
     pub proof: ProofStrength,
 }
 
@@ -133,24 +137,27 @@ pub fn walk_at(places: &AuditPaths) -> Result<RecordWalk, WalkError> {
         };
         let Some(file) = file else {
             let noted = end_note(places, key.as_ref())?;
-            return Ok((None, key, noted));
+            return Ok((None, key, (noted, None)));
         };
         // Only for the length and the note: they have to be of one moment, and what was written up
         // to there never changes.
         file.lock_shared()?;
         let length = file.metadata()?.len();
         let noted = end_note(places, key.as_ref());
+        let announced = key.as_ref().map(|key| announced(places.head(), key));
         file.unlock()?;
-        Ok((Some(BufReader::new(file.take(length))), key, noted?))
+        let announced = announced.transpose()?.flatten();
+        let lines = BufReader::new(file.take(length));
+        Ok((Some(lines), key, (noted?, announced)))
     };
-    let (lines, key, noted) = open().map_err(|source| WalkError::Io {
+    let (lines, key, (noted, announced)) = open().map_err(|source| WalkError::Io {
         path: path.to_owned(),
         source,
     })?;
     Ok(RecordWalk {
         path: path.to_owned(),
         lines,
-        check: ChainCheck::new(path, noted),
+        check: ChainCheck::new(path, noted, announced),
         ended: false,
         key,
     })
@@ -172,13 +179,35 @@ impl RecordWalk {
 
     /// To the end, without looking at what the records say.
     pub fn finish(self) -> Result<ChainReport, WalkError> {
+        let (check, _) = self.walked()?;
+        Ok(check.report().clone())
+    }
+
+    /// The same, keeping what is needed to hold it against the chains of other gateways. From its first record on:
+    /// a walk that has begun knows nothing of those that it has passed.
+    pub fn finish_for_others(mut self) -> Result<VerifiedChain, WalkError> {
+        self.check.keep_for_others();
+        let path = self.path.clone();
+        let (check, key) = self.walked()?;
+        let (report, witnessed, hashes) = check.into_kept();
+        Ok(VerifiedChain {
+            path,
+            report,
+            witnessed,
+            hashes,
+            key,
+        })
+    }
+
+    fn walked(self) -> Result<(ChainCheck, Option<SealKey>), WalkError> {
         let Self {
             lines, check, key, ..
         } = self;
-        match lines {
+        let check = match lines {
             Some(lines) => verify::to_the_end(lines, check, key.as_ref()),
             None => verify::to_the_end(io::empty(), check, key.as_ref()),
-        }
+        };
+        Ok((check?, key))
     }
 
     fn step(&mut self) -> Result<Option<AuditRecord>, WalkError> {

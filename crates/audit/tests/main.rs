@@ -11,4 +11,5 @@ mod crash;
 mod lab;
 mod seals;
 mod tampering;
+mod witnesses;
 mod writers;
