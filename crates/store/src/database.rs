@@ -98,6 +98,16 @@ impl Database {
         self.fence = Some(held);
     }
 
+    pub(crate) fn share_by(&mut self, held: HeldLease) {
+        self.gateway = held.gateway().clone();
+        self.fence = Some(held);
+    }
+
+    /// Whether other gateways serve beside the one that writes here.
+    pub(crate) fn is_served_together(&self) -> bool {
+        self.fence.as_ref().is_some_and(HeldLease::is_together)
+    }
+
     /// All rows of a query, each read by `read`.
     pub(crate) async fn read<T>(
         &self,

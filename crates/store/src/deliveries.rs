@@ -280,7 +280,7 @@ fn row_of(insert: &StatementResult) -> Result<DeliveryRow, DatabaseError> {
     row.get(0).map(DeliveryRow)
 }
 
-fn due(row: &DatabaseRow) -> Result<DueDelivery, DatabaseError> {
+pub(crate) fn due(row: &DatabaseRow) -> Result<DueDelivery, DatabaseError> {
     let state: String = row.get("state")?;
     Ok(DueDelivery {
         row: DeliveryRow(row.get("id")?),

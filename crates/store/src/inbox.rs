@@ -4,7 +4,9 @@ use hermetic_types::{ConversationKey, Timestamp};
 
 use crate::database::WithoutRoom::{Fail, Wait};
 use crate::database::WriteDurability::{self, OnDisk, Soon};
-use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement, StatementResult};
+use crate::leases::{OWN_LEASE, postgres_now};
+use crate::shared_work::WORK;
 use crate::{RowOwner, StoreError};
 
 #[derive(Clone, Debug)]
@@ -28,6 +30,22 @@ pub struct OpenMessage {
     /// The message of ours in which the answer had begun to show.
     pub draft: Option<String>,
     pub received_at: Timestamp,
+}
+
+/// What became of a message that was written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AcceptedRow {
+    /// It is this gateway's.
+    Here {
+        row: MessageRow,
+        /// Messages of the same conversation that came before it and have no end yet, where another gateway may
+        /// have taken one of them.
+        earlier: Vec<MessageRow>,
+    },
+    /// Its conversation is served by another gateway, which was told.
+    Elsewhere,
+    /// It was there already: the platform sent it twice.
+    Before,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +89,87 @@ impl InboxRows {
             // as long as it is not acknowledged, and has more room than we.
             .returning("write a message down", (OnDisk, Fail), insert, row)
             .await
+    }
+
+    /// The same where other gateways may serve beside this one: the message is written in the name of whoever
+    /// serves its conversation, which is decided with the first of them.
+    pub async fn accept_for_holder(
+        &self,
+        account: &str,
+        update_id: &str,
+        conversation: &ConversationKey,
+        payload: &str,
+        now: Timestamp,
+    ) -> Result<AcceptedRow, StoreError> {
+        if !self.database.is_served_together() {
+            let row = self.accept(account, update_id, conversation, payload, now);
+            let here = |row| AcceptedRow::Here {
+                row,
+                earlier: Vec::new(),
+            };
+            return Ok(row.await?.map_or(AcceptedRow::Before, here));
+        }
+        let own = self.database.gateway();
+        let insert = SqlStatement::new(
+            "INSERT INTO inbox (account, update_id, conversation, payload, state, received_at, owner)
+             VALUES (?1, ?2, ?3, ?4, 'accepted', ?5,
+                     (SELECT gateway FROM conversation_holders WHERE conversation = ?3))
+             ON CONFLICT (account, update_id) DO NOTHING RETURNING id, owner",
+        )
+        .bind(account)
+        .bind(update_id)
+        .bind(conversation.as_str())
+        .bind(payload)
+        .bind(now.millis());
+        let earlier = SqlStatement::new(
+            "SELECT id FROM inbox WHERE conversation = ?1 AND state IN ('accepted', 'working')
+             AND id < (SELECT id FROM inbox WHERE account = ?2 AND update_id = ?3)",
+        )
+        .bind(conversation.as_str())
+        .bind(account)
+        .bind(update_id);
+        let tell = SqlStatement::for_each(
+            "SELECT ?1 WHERE ?2 <> ?3 AND ?4 <> ''",
+            "SELECT pg_notify(?1, owner) FROM inbox WHERE account = ?2 AND update_id = ?3 AND owner <> ?4",
+        )
+        .bind(WORK)
+        .bind(account)
+        .bind(update_id)
+        .bind(own);
+        // In this order: the holder's row is locked until the message is there, so that it cannot pass to another
+        // gateway in between, and messages of one conversation are numbered one after the other.
+        let statements = vec![self.held(conversation), insert, earlier, tell];
+        let doing = "write a message down";
+        let written = self
+            .database
+            .write(doing, (OnDisk, Fail), statements)
+            .await?;
+        accepted(&written, own).map_err(StoreError::while_doing(doing))
+    }
+
+    /// Finds who serves the conversation, or names somebody: of those who take conversations on, by the
+    /// conversation's own name, so that they are spread and nobody has to count.
+    fn held(&self, conversation: &ConversationKey) -> SqlStatement {
+        SqlStatement::for_each(
+            "INSERT INTO conversation_holders (conversation, gateway, epoch) VALUES (?1, coalesce(
+                 (SELECT leases.gateway FROM leases JOIN gateways ON gateways.id = leases.gateway
+                  WHERE leases.name = ?3 || gateways.id AND gateways.serves = 1
+                  ORDER BY gateways.id LIMIT 1), ?2), 1)
+             ON CONFLICT (conversation) DO UPDATE SET conversation = excluded.conversation",
+            concat!(
+                "INSERT INTO conversation_holders (conversation, gateway, epoch) VALUES (?1, coalesce(
+                     (SELECT leases.gateway FROM leases JOIN gateways ON gateways.id = leases.gateway
+                      WHERE leases.name = ?3 || gateways.id AND gateways.serves = 1 AND gateways.seen_at > ",
+                postgres_now!(),
+                " - 9000
+                      ORDER BY md5(gateways.id || ?1) LIMIT 1), ?2), 1)
+                 ON CONFLICT (conversation) DO UPDATE SET conversation = excluded.conversation"
+            ),
+        )
+        .bind(conversation.as_str())
+        .bind(self.database.gateway())
+        .bind(OWN_LEASE)
+        .in_line(conversation.as_str())
     }
 
     /// Other words for a message whose turn has not come: who wrote it changed it. On the disk, because
@@ -205,7 +304,23 @@ pub(crate) fn ended(
         .bind(row.0)
 }
 
-fn open(row: &DatabaseRow) -> Result<OpenMessage, DatabaseError> {
+/// What the statements of [`InboxRows::accept_for_holder`] wrote.
+fn accepted(written: &[StatementResult], own: &str) -> Result<AcceptedRow, DatabaseError> {
+    let Some(row) = written.get(1).and_then(StatementResult::first_row) else {
+        return Ok(AcceptedRow::Before);
+    };
+    if row.get::<String>("owner")? != own {
+        return Ok(AcceptedRow::Elsewhere);
+    }
+    let earlier = written.get(2).map_or(&[][..], StatementResult::rows);
+    let earlier = earlier.iter().map(|row| row.get(0).map(MessageRow));
+    Ok(AcceptedRow::Here {
+        row: MessageRow(row.get("id")?),
+        earlier: earlier.collect::<Result<_, _>>()?,
+    })
+}
+
+pub(crate) fn open(row: &DatabaseRow) -> Result<OpenMessage, DatabaseError> {
     Ok(OpenMessage {
         row: MessageRow(row.get("id")?),
         account: row.get("account")?,

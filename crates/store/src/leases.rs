@@ -15,9 +15,17 @@ use crate::StoreError;
 use crate::database::{
     Database, DatabaseError, DatabaseRow, LeaseListener, SqlStatement, StatementResult,
 };
+use crate::shared_work::given_back;
 
-/// The lease of whoever serves an installation.
+/// The lease of whoever serves an installation: one gateway, or all that share the work together.
 pub const SERVING: &str = "serving";
+
+/// Who holds [`SERVING`] where gateways share the work. Each of them says for it that it lives, so that one that
+/// would serve alone, of an earlier version too, sees a holder and stands by.
+pub(crate) const TOGETHER: &str = "several";
+
+/// The lease of one process that shares the work is called so, with its id behind.
+pub(crate) const OWN_LEASE: &str = "gateway:";
 
 /// A holder that was not seen for so long is dead, and others may take its leases.
 pub const DEAD_AFTER: Duration = Duration::from_secs(15);
@@ -29,7 +37,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 const RELEASES: &str = "hermetic_releases";
 
 /// Whoever claims goes one after the other.
-const CLAIMS: &str = "leases";
+pub(crate) const CLAIMS: &str = "leases";
 
 #[derive(Clone, Debug)]
 pub struct LeaseRows {
@@ -57,12 +65,14 @@ pub struct SeenGateway {
     /// For how long it was not seen, by the database's clock.
     pub silent_for: Duration,
     pub serves: bool,
+    /// Conversations that are its own, where several share them.
+    pub conversations: u64,
 }
 
 /// The last sign of life that somebody else saw of a holder. One that stays the same means silence, whatever the
 /// database's clock does meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastBeat(i64);
+pub struct LastBeat(pub(crate) i64);
 
 /// Hears when a lease is given back. It may miss that: whoever waits looks from time to time all the same.
 #[derive(Debug)]
@@ -74,6 +84,8 @@ pub struct HeldLease {
     name: String,
     gateway: GatewayId,
     epoch: i64,
+    /// Whether [`SERVING`] is held together with others, at the same epoch.
+    together: bool,
 }
 
 /// How a lease stands, as somebody sees it who does not hold it.
@@ -107,6 +119,7 @@ macro_rules! postgres_now {
         "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
     };
 }
+pub(crate) use {postgres_now, sqlite_now};
 
 /// A text around the clock, for both.
 macro_rules! with_clock {
@@ -117,6 +130,8 @@ macro_rules! with_clock {
         )
     };
 }
+
+pub(crate) use with_clock;
 
 impl LeaseRows {
     pub(crate) fn new(database: Database) -> Self {
@@ -141,13 +156,16 @@ impl LeaseRows {
     pub async fn gateways(&self, name: &str) -> Result<Vec<SeenGateway>, StoreError> {
         let query = with_clock!(
             "SELECT gateways.id, gateways.name, gateways.version,
-                    CASE WHEN leases.gateway IS NULL THEN 0 ELSE 1 END AS serves, ";
-            " - gateways.seen_at AS silent FROM gateways
-             LEFT JOIN leases ON leases.gateway = gateways.id AND leases.name = ?
+                    (SELECT count(*) FROM leases WHERE leases.gateway = gateways.id
+                     AND leases.name IN (?1, ?2 || gateways.id)) AS serves,
+                    (SELECT count(*) FROM conversation_holders
+                     WHERE conversation_holders.gateway = gateways.id) AS conversations, ";
+            " - gateways.seen_at AS silent FROM gateways WHERE gateways.id <> ?3
              ORDER BY serves DESC, gateways.joined_at, gateways.id"
         );
+        let query = query.bind(name).bind(OWN_LEASE).bind(TOGETHER);
         self.database
-            .read("list the gateways", query.bind(name), seen_gateway)
+            .read("list the gateways", query, seen_gateway)
             .await
     }
 
@@ -219,6 +237,45 @@ impl LeaseRows {
             name: name.to_owned(),
             gateway: process.id.clone(),
             epoch,
+            together: false,
+        }))
+    }
+
+    /// Joins those that hold [`SERVING`] together, with a lease of its own. `None` if somebody alive serves alone.
+    pub async fn join_serving(
+        &self,
+        process: &GatewayProcess,
+        silent_since: Option<LastBeat>,
+    ) -> Result<Option<HeldLease>, StoreError> {
+        let doing = "join those who serve";
+        let all = together(process);
+        let own = SqlStatement::new(
+            "INSERT INTO leases (name, gateway, epoch, installation, host)
+             SELECT ?1 || ?2, ?2, epoch, ?3, ?4 FROM leases WHERE name = ?5 AND gateway = ?6
+             RETURNING epoch",
+        )
+        .bind(OWN_LEASE)
+        .bind(process.id.as_str())
+        .bind(process.installation.as_str())
+        .bind(&process.host)
+        .bind(SERVING)
+        .bind(TOGETHER);
+        let statements = vec![
+            seen(process).alone_in(CLAIMS),
+            // Before they are seen: of those that all died the epoch is over.
+            claimed(SERVING, &all, silent_since),
+            seen(&all),
+            own,
+        ];
+        let written = self.database.write_unfenced(doing, statements).await?;
+        let row = written.get(3).and_then(StatementResult::first_row);
+        let epoch = row.map(|row| row.get::<i64>(0)).transpose();
+        let epoch = epoch.map_err(StoreError::while_doing(doing))?;
+        Ok(epoch.map(|epoch| HeldLease {
+            name: format!("{OWN_LEASE}{}", process.id.as_str()),
+            gateway: process.id.clone(),
+            epoch,
+            together: true,
         }))
     }
 
@@ -227,14 +284,20 @@ impl LeaseRows {
     /// Needs no lock against a claim beside it: who could be claimed from was silent for longer than a holder
     /// waits for the answer to a sign of life.
     pub async fn renew(&self, held: &HeldLease) -> Result<bool, StoreError> {
-        let beat = with_clock!(
-            "UPDATE gateways SET seen_at = ";
-            " WHERE id = ?1 AND EXISTS
-              (SELECT 1 FROM leases WHERE name = ?2 AND gateway = ?1 AND epoch = ?3) RETURNING 1"
-        )
-        .bind(held.gateway.as_str())
-        .bind(&held.name)
-        .bind(held.epoch);
+        let beat = match held.together {
+            false => with_clock!(
+                "UPDATE gateways SET seen_at = ";
+                " WHERE id = ?1 AND EXISTS
+                  (SELECT 1 FROM leases WHERE name = ?2 AND gateway = ?1 AND epoch = ?3) RETURNING 1"
+            ),
+            true => with_clock!(
+                "UPDATE gateways SET seen_at = ";
+                " WHERE id IN (?1, ?5) AND EXISTS
+                  (SELECT 1 FROM leases WHERE name = ?2 AND gateway = ?1 AND epoch = ?3) AND EXISTS
+                  (SELECT 1 FROM leases WHERE name = ?4 AND gateway = ?5 AND epoch = ?3) RETURNING 1"
+            ),
+        };
+        let beat = held.bound(beat);
         let seen = self
             .database
             .beat("renew a lease", beat, |_| Ok(()))
@@ -244,16 +307,29 @@ impl LeaseRows {
 
     /// Gives the lease back, and with it the process: another may take it at once, and hears of it.
     pub async fn release(&self, held: &HeldLease) -> Result<(), StoreError> {
+        if held.together {
+            let statements = given_back(held.gateway.as_str());
+            let written = self
+                .database
+                .write_unfenced("leave those who serve", statements);
+            return written.await.map(drop);
+        }
         let empty = SqlStatement::new(
             "UPDATE leases SET gateway = NULL WHERE name = ? AND gateway = ? AND epoch = ?",
         )
         .bind(&held.name)
         .bind(held.gateway.as_str())
         .bind(held.epoch);
-        let say = SqlStatement::for_each("SELECT ?", "SELECT pg_notify($1, '')").bind(RELEASES);
-        let statements = vec![empty, left(held.gateway.as_str()), say];
+        let statements = vec![empty, left(held.gateway.as_str()), release_told()];
         let written = self.database.write_unfenced("release a lease", statements);
         written.await.map(drop)
+    }
+}
+
+impl LeaseHolder {
+    /// Whether it stands for all who share the work.
+    pub fn is_together(&self) -> bool {
+        self.gateway == TOGETHER
     }
 }
 
@@ -294,9 +370,21 @@ impl HeldLease {
         self.epoch
     }
 
+    /// Whether others serve beside it.
+    pub fn is_together(&self) -> bool {
+        self.together
+    }
+
+    pub fn gateway(&self) -> &GatewayId {
+        &self.gateway
+    }
+
     /// Fails the transaction that it stands in unless the lease is still held. On PostgreSQL the row is locked
     /// too: whoever takes the lease over waits for the transactions that were let through.
     pub(crate) fn check(&self) -> SqlStatement {
+        if self.together {
+            return self.check_together();
+        }
         SqlStatement::for_each(
             "INSERT INTO fence_breaches (lease) SELECT CAST(?1 AS TEXT) WHERE NOT EXISTS
              (SELECT 1 FROM leases WHERE name = ?1 AND gateway = ?2 AND epoch = ?3)",
@@ -307,6 +395,45 @@ impl HeldLease {
         .bind(self.gateway.as_str())
         .bind(self.epoch)
     }
+
+    /// Both: somebody who serves alone takes [`SERVING`] from all who share it, and knows nothing of their own.
+    fn check_together(&self) -> SqlStatement {
+        let check = SqlStatement::for_each(
+            "INSERT INTO fence_breaches (lease) SELECT CAST(?2 AS TEXT) WHERE NOT EXISTS
+             (SELECT 1 FROM leases WHERE name = ?2 AND gateway = ?1 AND epoch = ?3) OR NOT EXISTS
+             (SELECT 1 FROM leases WHERE name = ?4 AND gateway = ?5 AND epoch = ?3)",
+            "INSERT INTO fence_breaches (lease) SELECT CAST(?2 AS TEXT) WHERE NOT EXISTS
+             (SELECT 1 FROM leases WHERE name = ?2 AND gateway = ?1 AND epoch = ?3 FOR SHARE) OR NOT EXISTS
+             (SELECT 1 FROM leases WHERE name = ?4 AND gateway = ?5 AND epoch = ?3 FOR SHARE)",
+        );
+        self.bound(check)
+    }
+
+    /// With the values that a statement about this lease has, as far as it has them.
+    fn bound(&self, statement: SqlStatement) -> SqlStatement {
+        let own = statement
+            .bind(self.gateway.as_str())
+            .bind(&self.name)
+            .bind(self.epoch);
+        match self.together {
+            true => own.bind(SERVING).bind(TOGETHER),
+            false => own,
+        }
+    }
+}
+
+/// All who share the work, as one process in the eyes of somebody who would serve alone.
+fn together(process: &GatewayProcess) -> GatewayProcess {
+    GatewayProcess {
+        id: TOGETHER.parse().expect("letters only"),
+        name: "several gateways".to_owned(),
+        ..process.clone()
+    }
+}
+
+/// Wakes whoever stands by.
+pub(crate) fn release_told() -> SqlStatement {
+    SqlStatement::for_each("SELECT ?", "SELECT pg_notify($1, '')").bind(RELEASES)
 }
 
 /// The row of a process, seen now.
@@ -333,7 +460,7 @@ fn seen(process: &GatewayProcess) -> SqlStatement {
     .bind(&process.version)
 }
 
-fn left(gateway: &str) -> SqlStatement {
+pub(crate) fn left(gateway: &str) -> SqlStatement {
     SqlStatement::new("DELETE FROM gateways WHERE id = ?").bind(gateway)
 }
 
@@ -390,12 +517,13 @@ fn seen_gateway(row: &DatabaseRow) -> Result<SeenGateway, DatabaseError> {
         name: row.get("name")?,
         version: row.get("version")?,
         silent_for: silence(row.get("silent")?),
-        serves: row.get::<i64>("serves")? == 1,
+        serves: row.get::<i64>("serves")? > 0,
+        conversations: u64::try_from(row.get::<i64>("conversations")?).unwrap_or(0),
     })
 }
 
 /// A clock that was set back makes no silence.
-fn silence(millis: i64) -> Duration {
+pub(crate) fn silence(millis: i64) -> Duration {
     Duration::from_millis(u64::try_from(millis).unwrap_or(0))
 }
 

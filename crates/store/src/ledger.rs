@@ -268,7 +268,7 @@ impl LedgerState {
     }
 }
 
-fn entry(row: &DatabaseRow) -> Result<LedgerEntry, DatabaseError> {
+pub(crate) fn entry(row: &DatabaseRow) -> Result<LedgerEntry, DatabaseError> {
     Ok(LedgerEntry {
         id: row.parsed("id", |text| text.parse().ok())?,
         conversation: ConversationKey::new(row.get::<String>("conversation")?),

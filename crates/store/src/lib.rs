@@ -11,6 +11,7 @@ mod activity;
 mod adapter_state;
 mod agents;
 mod approvals;
+mod audit_heads;
 mod browser_chat;
 mod conversation_models;
 mod database;
@@ -26,6 +27,7 @@ mod metrics;
 mod processes;
 mod scheduled_jobs;
 mod sessions;
+mod shared_work;
 mod skill_drafts;
 mod spending;
 mod store;
@@ -46,6 +48,7 @@ pub use approvals::{
     AnswerOutcome, ApprovalRequest, ApprovalRows, ApprovalScope, GivenAnswer, NewRequest,
     PromptNotice, RequestReply, RequestState, StoredSubject,
 };
+pub use audit_heads::{AuditHeadRow, AuditHeadRows};
 pub use browser_chat::{
     BrowserChatRows, BrowserConversation, BrowserFile, BrowserMessage, BrowserMessageState,
     NewBrowserFile, NewBrowserMessage, SaidOutcome, WaitingMessage,
@@ -60,7 +63,7 @@ pub use deliveries::{
 };
 pub use documents::{DocumentRows, ReplaceOutcome, StoredDocument};
 pub use history::{HistoryRows, HistoryView, NumberedLine, ViewBounds};
-pub use inbox::{InboxRows, MessageEnd, MessageRow, OpenMessage};
+pub use inbox::{AcceptedRow, InboxRows, MessageEnd, MessageRow, OpenMessage};
 pub use leases::{
     DEAD_AFTER, GatewayProcess, HeldLease, LastBeat, LeaseHints, LeaseHolder, LeaseRows,
     LeaseState, SERVING, SeenGateway,
@@ -75,6 +78,7 @@ pub use scheduled_jobs::{
     ScheduledJob, ScheduledJobs, SkippedTick, TickClaim,
 };
 pub use sessions::{SessionRow, SessionRows};
+pub use shared_work::{AdoptedWork, ServingGateway, SharedWork, WorkAhead, WorkHints};
 pub use skill_drafts::{SkillDraftRow, SkillDraftRows};
 pub use spending::{SpendingAmounts, SpendingDay, SpendingRows, SpendingScope};
 pub use store::Store;

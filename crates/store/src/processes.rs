@@ -83,7 +83,7 @@ impl ProcessRows {
     }
 }
 
-fn process(row: &DatabaseRow) -> Result<ProcessRow, DatabaseError> {
+pub(crate) fn process(row: &DatabaseRow) -> Result<ProcessRow, DatabaseError> {
     Ok(ProcessRow {
         id: row.parsed("id", |text| text.parse().ok())?,
         conversation: ConversationKey::new(row.get::<String>("conversation")?),

@@ -7,11 +7,12 @@ use tokio::sync::watch;
 
 use crate::database::{self, Database};
 use crate::{
-    AccountState, ActivityRows, AgentSessionRows, AgentSettingRows, ApprovalRows, BrowserChatRows,
-    ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows, HeldLease,
-    HistoryRows, InboxRows, LeaseRows, LookBackRows, MemoryRows, MoveDirection, MoveError,
-    MovedTable, OpenError, PostgresAddress, ProcessRows, SandboxLedger, ScheduledJobs, SessionRows,
-    SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows, ToolCalls,
+    AccountState, ActivityRows, AgentSessionRows, AgentSettingRows, ApprovalRows, AuditHeadRows,
+    BrowserChatRows, ConversationAgents, ConversationModels, CopyError, DeliveryRows, DocumentRows,
+    HeldLease, HistoryRows, InboxRows, LeaseRows, LookBackRows, MemoryRows, MoveDirection,
+    MoveError, MovedTable, OpenError, PostgresAddress, ProcessRows, SandboxLedger, ScheduledJobs,
+    SessionRows, SharedWork, SkillDraftRows, SpendingRows, StoreMetrics, StoreVersion, TodoRows,
+    ToolCalls,
 };
 
 /// The open store. Clones share its connections.
@@ -62,9 +63,26 @@ impl Store {
         self
     }
 
+    /// The same for one that serves beside others: what it writes is under its own name, too, and messages are
+    /// written in the name of whoever serves their conversation.
+    pub fn shared_by(mut self, held: HeldLease) -> Self {
+        self.database.share_by(held);
+        self
+    }
+
+    /// The work of gateways that serve side by side.
+    pub fn shared_work(&self) -> SharedWork {
+        SharedWork::new(self.database.clone())
+    }
+
     /// Whether several gateways may have it open: a file belongs to the home that it is in.
     pub fn is_shared(&self) -> bool {
         self.database.is_shared()
+    }
+
+    /// In whose name rows are written.
+    pub fn gateway_id(&self) -> &str {
+        self.database.gateway()
     }
 
     /// What one process alone may do.
@@ -112,6 +130,11 @@ impl Store {
     /// Counts up with every commit of this process, for whoever shows what is in the store.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.database.changes()
+    }
+
+    /// Where the audit chains of those who share this store stand.
+    pub fn audit_heads(&self) -> AuditHeadRows {
+        AuditHeadRows::new(self.database.clone())
     }
 
     /// What goes on in all conversations, to be looked at.

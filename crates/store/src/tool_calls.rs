@@ -1,11 +1,11 @@
 //! What a turn was about to do, and what came of it.
 
-use hermetic_types::Timestamp;
+use hermetic_types::{ConversationKey, Timestamp};
 
 use crate::database::WithoutRoom::Wait;
 use crate::database::WriteDurability::{OnDisk, Soon};
-use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement};
-use crate::{MessageRow, StoreError};
+use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement, StatementResult};
+use crate::{MessageRow, StoreError, history};
 
 #[derive(Clone, Debug)]
 pub struct ToolCalls {
@@ -55,27 +55,32 @@ impl ToolCalls {
             .map(drop)
     }
 
+    /// Notes what came of a call, and its result as a line of the conversation, both or neither; the number of
+    /// the line.
     pub async fn end(
         &self,
-        message: MessageRow,
-        call: &str,
+        (message, call): (MessageRow, &str),
         result: &str,
+        (conversation, line): (&ConversationKey, &str),
         now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.database
-            .change(
-                "note a tool call's end",
-                (Soon, Wait),
-                SqlStatement::new(
-                    "UPDATE tool_calls SET result = ?, ended_at = ? WHERE message = ? AND call = ?",
-                )
-                .bind(result)
-                .bind(now.millis())
-                .bind(message.0)
-                .bind(call),
-            )
-            .await
-            .map(drop)
+    ) -> Result<i64, StoreError> {
+        let doing = "note a tool call's end";
+        history::one_line(doing, line)?;
+        let ended = SqlStatement::new(
+            "UPDATE tool_calls SET result = ?, ended_at = ? WHERE message = ? AND call = ?",
+        )
+        .bind(result)
+        .bind(now.millis())
+        .bind(message.0)
+        .bind(call);
+        let both = vec![history::inserted(conversation, line, now), ended];
+        let written = self.database.write(doing, (Soon, Wait), both).await?;
+        written
+            .first()
+            .and_then(StatementResult::first_row)
+            .ok_or_else(DatabaseError::no_row)
+            .and_then(|row| row.get(0))
+            .map_err(StoreError::while_doing(doing))
     }
 
     /// In the order they were begun.
@@ -103,8 +108,8 @@ fn tool_call(row: &DatabaseRow) -> Result<ToolCallRow, DatabaseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ViewBounds;
     use crate::test_databases::TestDatabase;
-    use hermetic_types::ConversationKey;
 
     #[tokio::test]
     async fn a_call_begun_and_never_ended_is_known() {
@@ -120,7 +125,18 @@ mod tests {
             let calls = store.tool_calls();
             calls.begin(row, "c1", "terminal", "{}", now).await.unwrap();
             calls.begin(row, "c2", "terminal", "{}", now).await.unwrap();
-            calls.end(row, "c1", "done", now).await.unwrap();
+            let ended = calls.end((row, "c1"), "done", (&key, "a line"), now);
+            let number = ended.await.unwrap();
+            let several = calls.end((row, "c2"), "done", (&key, "two\nlines"), now);
+            assert!(several.await.is_err());
+            let history = store.history();
+            let lines = history.lines(&key, ViewBounds::default());
+            let lines = lines.await.unwrap();
+            let found: Vec<_> = lines
+                .iter()
+                .map(|line| (line.number, line.text.as_str()))
+                .collect();
+            assert_eq!(found, [(number, "a line")]);
             let results: Vec<_> = calls
                 .of(row)
                 .await

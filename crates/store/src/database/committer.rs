@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use hermetic_types::{HealthReport, SharedClock};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteSynchronous};
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, Either, Executor, Row as _, SqliteConnection};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
@@ -186,6 +187,10 @@ impl Committer {
                     .map_or_else(by_its_own_fault, |written| Ok(Ok(written)))
                     .map(|outcome| vec![outcome])
             }
+            [job] => {
+                let outcome = all_or_nothing(&mut connection, &job.statements, &TRANSACTION).await;
+                outcome.map(|outcome| vec![outcome])
+            }
             _ => together(&mut connection, jobs).await,
         };
         match &committed {
@@ -316,35 +321,110 @@ impl Committer {
     }
 }
 
+/// What makes several statements one.
+struct StatementBracket {
+    opening: &'static str,
+    closing: &'static str,
+    undoing: &'static [&'static str],
+}
+
+/// The right to write is taken at once: a transaction that begins by reading and wants to write later can be
+/// refused in its middle, when another process wrote in between.
+const TRANSACTION: StatementBracket = StatementBracket {
+    opening: "BEGIN IMMEDIATE",
+    closing: "COMMIT",
+    undoing: &["ROLLBACK"],
+};
+
+/// A part of a transaction that can fail without the others.
+const PART: StatementBracket = StatementBracket {
+    opening: "SAVEPOINT one_write",
+    closing: "RELEASE one_write",
+    undoing: &["ROLLBACK TO one_write", "RELEASE one_write"],
+};
+
 async fn together(
     connection: &mut SqliteConnection,
     jobs: &[WriteJob],
 ) -> Result<Vec<Outcome>, sqlx::Error> {
-    // The right to write is taken at once: a transaction that begins by reading and wants to write
-    // later can be refused in its middle, when another process wrote in between.
-    run(connection, &SqlStatement::new("BEGIN IMMEDIATE")).await?;
+    run(connection, &SqlStatement::new(TRANSACTION.opening)).await?;
     let mut outcomes = Vec::with_capacity(jobs.len());
     for job in jobs {
         // A single statement that fails by its own fault has changed nothing.
-        let several = job.statements.len() > 1;
-        // All of a job or nothing of it, without the others in the same transaction: half of one
-        // that failed would be committed with them.
-        if several {
-            run(connection, &SqlStatement::new("SAVEPOINT one_write")).await?;
-        }
-        let outcome = run_all(connection, &job.statements)
-            .await
-            .map_or_else(by_its_own_fault, |written| Ok(Ok(written)))?;
-        if several && outcome.is_err() {
-            run(connection, &SqlStatement::new("ROLLBACK TO one_write")).await?;
-        }
-        if several {
-            run(connection, &SqlStatement::new("RELEASE one_write")).await?;
-        }
+        let outcome = match job.statements.len() {
+            1 => run_all(connection, &job.statements)
+                .await
+                .map_or_else(by_its_own_fault, |written| Ok(Ok(written)))?,
+            // All of a job or nothing of it, without the others in the same transaction: half of one
+            // that failed would be committed with them.
+            _ => all_or_nothing(connection, &job.statements, &PART).await?,
+        };
         outcomes.push(outcome);
     }
-    run(connection, &SqlStatement::new("COMMIT")).await?;
+    run(connection, &SqlStatement::new(TRANSACTION.closing)).await?;
     Ok(outcomes)
+}
+
+/// All of these statements or, where one fails by its own fault, none.
+async fn all_or_nothing(
+    connection: &mut SqliteConnection,
+    statements: &[SqlStatement],
+    bracket: &StatementBracket,
+) -> Result<Outcome, sqlx::Error> {
+    let script = SqlStatement::sqlite_script(bracket.opening, statements, bracket.closing);
+    let written = match script {
+        // Handed to SQLite's thread as one text: each way there and back wakes two threads, which takes longer
+        // than a statement.
+        Some(script) => run_script(connection, script, statements.len()).await,
+        None => run_bracketed(connection, statements, bracket).await,
+    };
+    let outcome = written.map_or_else(by_its_own_fault, |written| Ok(Ok(written)))?;
+    if outcome.is_err() {
+        for undo in bracket.undoing {
+            run(connection, &SqlStatement::new(undo)).await?;
+        }
+    }
+    Ok(outcome)
+}
+
+async fn run_bracketed(
+    connection: &mut SqliteConnection,
+    statements: &[SqlStatement],
+    bracket: &StatementBracket,
+) -> Result<Vec<StatementResult>, sqlx::Error> {
+    run(connection, &SqlStatement::new(bracket.opening)).await?;
+    let written = run_all(connection, statements).await?;
+    run(connection, &SqlStatement::new(bracket.closing)).await?;
+    Ok(written)
+}
+
+/// So many statements between two others; what each of them came to.
+async fn run_script(
+    connection: &mut SqliteConnection,
+    script: Query<'static, Sqlite, SqliteArguments>,
+    count: usize,
+) -> Result<Vec<StatementResult>, sqlx::Error> {
+    let mut steps = connection.fetch_many(script);
+    let mut written = Vec::with_capacity(count + 2);
+    let mut rows = Vec::new();
+    while let Some(step) = steps.try_next().await? {
+        match step {
+            Either::Left(done) => written.push(StatementResult {
+                rows: std::mem::take(&mut rows),
+                affected: done.rows_affected(),
+            }),
+            Either::Right(row) => rows.push(DatabaseRow::from(row)),
+        }
+    }
+    if written.len() != count + 2 {
+        return Err(sqlx::Error::Protocol(
+            "a transaction did not come to its end".to_owned(),
+        ));
+    }
+    // Without what opens and what ends it, of which SQLite tells the count of the statement before.
+    written.pop();
+    written.remove(0);
+    Ok(written)
 }
 
 /// A failure that is the statement's own is an outcome; any other ends the transaction.
@@ -398,4 +478,92 @@ pub(super) fn probe() -> (WriteJob, tokio::sync::oneshot::Receiver<Outcome>) {
         answer,
     };
     (job, answered)
+}
+
+#[cfg(test)]
+mod tests {
+    use hermetic_types::SystemClock;
+
+    use super::*;
+    use crate::Store;
+    use crate::database::Database;
+
+    const TERMS: (WriteDurability, WithoutRoom) = (WriteDurability::Soon, WithoutRoom::Fail);
+
+    fn put(name: &str) -> SqlStatement {
+        SqlStatement::new(
+            "INSERT INTO documents (name, version, body) VALUES (?, 1, '') RETURNING name",
+        )
+        .bind(name)
+    }
+
+    async fn names(database: &Database) -> Vec<String> {
+        let all = SqlStatement::new("SELECT name FROM documents ORDER BY name");
+        let named = |row: &DatabaseRow| row.get("name");
+        database.read("look", all, named).await.unwrap()
+    }
+
+    async fn opened(folder: &tempfile::TempDir) -> Store {
+        let path = folder.path().join("state.db");
+        Store::open(&path, SystemClock::shared()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_statement_of_a_write_tells_its_own_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = opened(&folder).await;
+        let renamed = SqlStatement::new("UPDATE documents SET name = ? WHERE name LIKE ?")
+            .bind("c")
+            .bind("b%");
+        let three = vec![put("a"), put("b"), renamed];
+        let written = store.database.write("put", TERMS, three).await.unwrap();
+        let told: Vec<(u64, Option<String>)> = written
+            .iter()
+            .map(|one| {
+                (
+                    one.affected(),
+                    one.first_row().map(|row| row.get(0).unwrap()),
+                )
+            })
+            .collect();
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(told, [(1, name("a")), (1, name("b")), (1, None)]);
+        assert_eq!(names(&store.database).await, ["a", "c"]);
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_in_its_middle_changes_nothing_and_takes_no_other_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = opened(&folder).await;
+        let numbered = SqlStatement::new("UPDATE documents SET version = ?1 WHERE name = ?2")
+            .bind(7_i64)
+            .bind("a");
+        for with_numbers in [false, true] {
+            let mut twice = vec![put("a"), put("a"), put("b")];
+            if with_numbers {
+                twice.push(numbered.clone());
+            }
+            assert!(
+                store
+                    .database
+                    .write("put", TERMS, twice.clone())
+                    .await
+                    .is_err()
+            );
+            assert_eq!(names(&store.database).await, [""; 0]);
+            // Several at once are one transaction.
+            let (failed, one, two) = tokio::join!(
+                store.database.write("put", TERMS, twice),
+                store.database.write("put", TERMS, vec![put("c"), put("d")]),
+                store.database.write("put", TERMS, vec![put("e")]),
+            );
+            assert!(failed.is_err() && one.is_ok() && two.is_ok());
+            assert_eq!(names(&store.database).await, ["c", "d", "e"]);
+            let all = SqlStatement::new("DELETE FROM documents");
+            store.database.change("clear", TERMS, all).await.unwrap();
+        }
+        let both = vec![put("a"), numbered];
+        store.database.write("put", TERMS, both).await.unwrap();
+        assert_eq!(names(&store.database).await, ["a"]);
+    }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 /// In the order they are applied. A landed migration is never edited.
-pub(super) const MIGRATIONS: [(i64, &str, &str); 23] = [
+pub(super) const MIGRATIONS: [(i64, &str, &str); 24] = [
     (
         1,
         "ledger",
@@ -120,6 +120,11 @@ pub(super) const MIGRATIONS: [(i64, &str, &str); 23] = [
         200,
         "job_terms",
         include_str!("../../migrations/0200_job_terms.sql"),
+    ),
+    (
+        210,
+        "several_gateways",
+        include_str!("../../migrations/0210_several_gateways.sql"),
     ),
 ];
 

@@ -102,12 +102,29 @@ impl SqlStatement {
             Cow::Borrowed(sql) => sqlx::query(*sql),
             Cow::Owned(sql) => sqlx::query(AssertSqlSafe(sql.clone()).into_sql_str()),
         };
-        self.values.iter().fold(query, |query, value| match value {
-            SqlValue::Nothing(_) => query.bind(None::<i64>),
-            SqlValue::Number(number) => query.bind(*number),
-            SqlValue::Text(text) => query.bind(text.clone()),
-            SqlValue::Bytes(bytes) => query.bind(bytes.clone()),
-        })
+        self.values.iter().fold(query, bound)
+    }
+
+    /// Several statements as one text for SQLite, from what opens a transaction to what ends it. `None` where a
+    /// placeholder has a number, which would count through all of them.
+    pub(super) fn sqlite_script(
+        opening: &str,
+        statements: &[Self],
+        closing: &str,
+    ) -> Option<Query<'static, Sqlite, SqliteArguments>> {
+        let mut text = String::from(opening);
+        for statement in statements {
+            if has_numbers(&statement.sqlite) {
+                return None;
+            }
+            text.push_str(SEPARATOR);
+            text.push_str(&statement.sqlite);
+        }
+        text.push_str(SEPARATOR);
+        text.push_str(closing);
+        let query = sqlx::query(AssertSqlSafe(text).into_sql_str());
+        let values = statements.iter().flat_map(|statement| &statement.values);
+        Some(values.fold(query, bound))
     }
 
     pub(super) fn postgres_query(&self) -> Query<'static, Postgres, PgArguments> {
@@ -122,6 +139,29 @@ impl SqlStatement {
             SqlValue::Bytes(bytes) => query.bind(bytes.clone()),
         })
     }
+}
+
+/// On a line of its own, because a text may end with a comment.
+const SEPARATOR: &str = "\n;\n";
+
+/// With its next value.
+fn bound(
+    query: Query<'static, Sqlite, SqliteArguments>,
+    value: &SqlValue,
+) -> Query<'static, Sqlite, SqliteArguments> {
+    match value {
+        SqlValue::Nothing(_) => query.bind(None::<i64>),
+        SqlValue::Number(number) => query.bind(*number),
+        SqlValue::Text(text) => query.bind(text.clone()),
+        SqlValue::Bytes(bytes) => query.bind(bytes.clone()),
+    }
+}
+
+/// Whether it has placeholders like `?1`.
+fn has_numbers(sql: &str) -> bool {
+    let after = sql.split('?').skip(1);
+    let mut after = after.filter_map(|rest| rest.bytes().next());
+    after.any(|byte| byte.is_ascii_digit())
 }
 
 /// PostgreSQL's texts hold every character but NUL, which the output of a command may well contain. A turn

@@ -107,6 +107,11 @@ impl StatementResult {
         self.affected
     }
 
+    /// The rows that it says it wrote.
+    pub(crate) fn rows(&self) -> &[DatabaseRow] {
+        &self.rows
+    }
+
     /// The first row that it says it wrote.
     pub(crate) fn first_row(&self) -> Option<&DatabaseRow> {
         self.rows.first()

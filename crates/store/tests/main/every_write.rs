@@ -30,7 +30,7 @@ pub(crate) struct Write {
     pub(crate) name: &'static str,
     /// Whether it is on the disk when it returns.
     pub(crate) is_on_disk: bool,
-    pub(crate) run: fn(&Scene) -> BoxFuture<'_, Result<(), StoreError>>,
+    pub(crate) run: RunWrite,
 }
 
 pub(crate) fn now() -> Timestamp {
@@ -123,16 +123,37 @@ fn skill_draft(digest: &str) -> SkillDraftRow {
 
 /// All of them but those that only tidy up: `prune`, `expire`, `forget_silent`.
 pub(crate) fn every_write() -> Vec<Write> {
-    let on_disk = |name, run| Write {
+    let kinds = [
+        message_writes(),
+        conversation_writes(),
+        reply_writes(),
+        approval_writes(),
+        sandbox_writes(),
+        state_writes(),
+        browser_writes(),
+    ];
+    kinds.into_iter().flatten().collect()
+}
+
+type RunWrite = fn(&Scene) -> BoxFuture<'_, Result<(), StoreError>>;
+
+fn on_disk(name: &'static str, run: RunWrite) -> Write {
+    Write {
         name,
         is_on_disk: true,
         run,
-    };
-    let soon = |name, run| Write {
+    }
+}
+
+fn soon(name: &'static str, run: RunWrite) -> Write {
+    Write {
         name,
         is_on_disk: false,
         run,
-    };
+    }
+}
+
+fn message_writes() -> Vec<Write> {
     vec![
         on_disk("inbox.accept", |scene| {
             async {
@@ -215,10 +236,19 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("tool_calls.end", |scene| {
             async {
                 let calls = scene.store.tool_calls();
-                calls.end(scene.message, "begun", "done", now()).await
+                let line = (&key("scene"), "{}");
+                calls
+                    .end((scene.message, "begun"), "done", line, now())
+                    .await
+                    .map(drop)
             }
             .boxed()
         }),
+    ]
+}
+
+fn conversation_writes() -> Vec<Write> {
+    vec![
         soon("history.append", |scene| {
             async {
                 scene
@@ -324,6 +354,11 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("history.clear", |scene| {
             async { scene.store.history().clear(&key("scene")).await }.boxed()
         }),
+    ]
+}
+
+fn reply_writes() -> Vec<Write> {
+    vec![
         soon("deliveries.queue_and_end", |scene| {
             async { reply(scene).await.map(drop) }.boxed()
         }),
@@ -369,6 +404,11 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("deliveries.failed", |scene| {
             async { scene.store.deliveries().failed(scene.reply, "never").await }.boxed()
         }),
+    ]
+}
+
+fn approval_writes() -> Vec<Write> {
+    vec![
         on_disk("approvals.open", |scene| {
             async {
                 let key = key("asked");
@@ -442,6 +482,11 @@ pub(crate) fn every_write() -> Vec<Write> {
             }
             .boxed()
         }),
+    ]
+}
+
+fn sandbox_writes() -> Vec<Write> {
+    vec![
         on_disk("ledger.name", |scene| {
             async {
                 let (ledger, id) = (scene.store.ledger(), SandboxId::random());
@@ -513,6 +558,11 @@ pub(crate) fn every_write() -> Vec<Write> {
         soon("processes.forget_all_of", |scene| {
             async { scene.store.processes().forget_all_of(&key("scene")).await }.boxed()
         }),
+    ]
+}
+
+fn state_writes() -> Vec<Write> {
+    vec![
         on_disk("documents.replace", |scene| {
             async {
                 let documents = scene.store.documents();
@@ -534,6 +584,11 @@ pub(crate) fn every_write() -> Vec<Write> {
         on_disk("account_state.remove", |scene| {
             async { scene.store.account_state("t").remove("gone").await }.boxed()
         }),
+    ]
+}
+
+fn browser_writes() -> Vec<Write> {
+    vec![
         on_disk("browser_chat.open", |scene| {
             async {
                 let opened = scene.store.browser_chat().open(ADA, 9, now()).await;

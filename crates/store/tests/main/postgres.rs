@@ -283,7 +283,7 @@ async fn a_name_of_any_length_holds_nothing_up() {
     let calls = store.tool_calls();
     let begun = calls.begin(message, &long, "terminal", "{}", at(2));
     timeout(LONG, begun).await.unwrap().unwrap();
-    let ended = calls.end(message, &long, "done", at(3));
+    let ended = calls.end((message, &long), "done", (&key, "a line"), at(3));
     timeout(LONG, ended).await.unwrap().unwrap();
     assert_eq!(calls.of(message).await.unwrap()[0].call, long);
     let again = calls.begin(message, &long, "terminal", "{}", at(4));

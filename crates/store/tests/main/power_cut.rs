@@ -198,6 +198,38 @@ fn a_turn_waits_twice_for_the_disk() {
     });
 }
 
+/// A turn with one call, as the gateway writes it: one sync more, before the call runs.
+#[test]
+fn a_call_waits_once_more_for_the_disk() {
+    let test = "power_cut::a_call_waits_once_more_for_the_disk";
+    on_a_disk(test, async |disk| {
+        let store = Store::open(&disk.store(), SystemClock::shared())
+            .await
+            .unwrap();
+        let accepted = store.inbox().accept("t", "1", &key("k"), "{}", now()).await;
+        let row = accepted.unwrap().unwrap();
+        store.inbox().begin(row).await.unwrap();
+        let history = store.history();
+        history.append(&key("k"), "a call", now()).await.unwrap();
+        disk.syncs();
+        let calls = store.tool_calls();
+        calls
+            .begin(row, "c", "terminal", "{}", now())
+            .await
+            .unwrap();
+        assert_eq!(disk.syncs(), 1, "before it runs");
+        let (_copy, path) = disk.after_a_power_cut();
+        let survived = Store::open(&path, SystemClock::shared()).await.unwrap();
+        assert_eq!(survived.tool_calls().of(row).await.unwrap().len(), 1);
+        disk.syncs();
+        let line = (&key("k"), "its result");
+        calls.end((row, "c"), "done", line, now()).await.unwrap();
+        history.append(&key("k"), "answer", now()).await.unwrap();
+        // Nobody waits for these. A slow machine may have settled something by now.
+        assert!(disk.syncs() <= 1, "after it");
+    });
+}
+
 /// Waits until a power cut would spare what was said in `k`.
 async fn until_on_the_disk(disk: &Disk, said: &str) {
     let settled = timeout(PATIENCE, async {

@@ -97,6 +97,12 @@ pub(crate) struct LeaseListener(PgListener);
 impl LeaseListener {
     /// Waits for the next word; `false` if none will come any more.
     pub(crate) async fn heard(&mut self) -> bool {
-        self.0.recv().await.is_ok()
+        self.told().await.is_some()
+    }
+
+    /// The same, and what the word was.
+    pub(crate) async fn told(&mut self) -> Option<String> {
+        let heard = self.0.recv().await.ok()?;
+        Some(heard.payload().to_owned())
     }
 }
