@@ -47,9 +47,10 @@ m, s = os.openpty()
 for request in (0x5412, 0x541C, 0x5423):
     try: fcntl.ioctl(s, request, b"x"); print("TYPED")
     except OSError as e: print(e.errno)
-import ctypes
+import ctypes, platform
 libc = ctypes.CDLL(None, use_errno=True)
-print(libc.syscall(16, s, ctypes.c_ulong(0x1_0000_5412), b"x"), ctypes.get_errno())
+ioctl = {"x86_64": 16, "aarch64": 29}[platform.machine()]
+print(libc.syscall(ioctl, s, ctypes.c_ulong(0x1_0000_5412), b"x"), ctypes.get_errno())
 "#).await;
         assert_eq!(said.text, "1\n1\n1\n-1 1\n");
     }

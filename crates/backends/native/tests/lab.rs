@@ -287,13 +287,21 @@ pub(crate) fn groups_of(installation: &InstallationId) -> Vec<PathBuf> {
             continue;
         };
         for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
-            if entry.file_name() == name.as_str() {
+            if entry.file_name() == name.as_str() && !stays_with_its_unit(&entry.path()) {
                 left.push(entry.path());
             }
             open.push(entry.path());
         }
     }
     left
+}
+
+/// In version 2 an installation's own group is as old as the service or scope that it is in, and goes with
+/// it: it may be empty, and nobody's.
+fn stays_with_its_unit(group: &Path) -> bool {
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    let mut below = entries.filter(|entry| entry.path().is_dir());
+    group.join("cgroup.subtree_control").is_file() && below.next().is_none()
 }
 
 pub(crate) fn why(error: &BackendError) -> String {

@@ -380,7 +380,8 @@ def hold():
         f.write(b"x" * (16 << 20)); f.flush(); held.append(f)
     time.sleep(100)
 threading.Thread(target=hold).start()
-libc.syscall(60, 0)
+import platform
+libc.syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
 "#,
     ),
 ];

@@ -25,6 +25,7 @@ mod readiness;
 mod record;
 mod remedy;
 mod scope;
+mod stall;
 mod surroundings;
 #[allow(
     unsafe_code,

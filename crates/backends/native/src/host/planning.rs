@@ -19,6 +19,7 @@ use crate::plan::{
 
 /// Ids in this range belong to nobody: above what systems hand out to users and containers.
 pub(super) const FIRST_ASSUMED: u32 = 0x7000_0000;
+/// The last one is then the largest number that is positive where ids are read with a sign.
 const ASSUMED: u32 = 0x0fff_ffff;
 
 pub(super) fn plan(

@@ -23,34 +23,38 @@ pub(super) async fn examine(native: &NativeBackend, host: &NativeHost) -> Backen
     ];
     match native.try_out(&trial(host)).await {
         Ok(abi) => {
-            layers.push(SealLayer::active(
-                "namespaces",
-                "user, mount, pid, ipc, uts, network and cgroup, all new",
-            ));
-            layers.push(SealLayer::active(
-                "capabilities",
-                "none in any set, no_new_privs",
-            ));
-            layers.push(SealLayer::active("seccomp", "an allowlist of system calls"));
-            layers.push(landlock(
-                abi,
-                &surroundings,
-                host.demands(RequiredLayer::Landlock),
-            ));
-            layers.push(SealLayer::active(
-                "command",
-                "started in it and heard to its end",
-            ));
+            let landlock = landlock(abi, &surroundings, host.demands(RequiredLayer::Landlock));
+            layers.extend(tried(landlock));
         }
         Err(error) => layers.push(SealLayer::broken("namespaces", &error)),
     }
+    layers.extend(limits(host, &surroundings));
+    layers.extend([disk(native, host).await, total(host), tables()]);
+    BackendReadiness { layers }
+}
+
+/// What a sandbox that was built and ran a command has shown.
+fn tried(landlock: SealLayer) -> [SealLayer; 5] {
+    [
+        SealLayer::active(
+            "namespaces",
+            "user, mount, pid, ipc, uts, network and cgroup, all new",
+        ),
+        SealLayer::active("capabilities", "none in any set, no_new_privs"),
+        SealLayer::active("seccomp", "an allowlist of system calls"),
+        landlock,
+        SealLayer::active("command", "started in it and heard to its end"),
+    ]
+}
+
+fn limits(host: &NativeHost, surroundings: &MachineSurroundings) -> [SealLayer; 3] {
     let insisted = host.demands(RequiredLayer::CgroupLimits);
     let groups = &host.groups;
     let version = groups.version();
     let remedy = surroundings
         .groups_remedy()
         .unwrap_or_else(|| groups.remedy());
-    layers.extend([
+    [
         limit(
             "process limit",
             &groups.pids,
@@ -77,11 +81,7 @@ pub(super) async fn examine(native: &NativeBackend, host: &NativeHost) -> Backen
             "pinned to as many CPUs as it may use, rounded up",
             &remedy,
         ),
-        disk(native, host).await,
-        total(host),
-        tables(),
-    ]);
-    BackendReadiness { layers }
+    ]
 }
 
 /// Small enough to live in memory and to die with this process.

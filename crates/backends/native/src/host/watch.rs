@@ -4,28 +4,28 @@
 //! system as a whole is asked how full it is, and a sandbox's tree is counted only when it *could*
 //! have passed its limit since the last count, and now and then.
 //!
-//! What cannot be weighed from outside (see [`held`]) is charged by what has grown on the whole file
+//! What cannot be weighed from outside (see `weighed.rs`) is charged by what has grown on the whole file
 //! system, or in the whole memory, and belongs to nobody we know.
 
+mod weighed;
+
 use std::collections::HashMap;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hermetic_types::SandboxId;
 use serde::{Deserialize, Serialize};
 
-use super::disk;
+use self::weighed::{WatchedDisk, WatchedMemory};
 use super::folder::SandboxFolder;
 use super::memory;
 use super::native::NativeHost;
 use super::planning;
 use super::record::SandboxRecord;
+use super::stall::MemoryStall;
 use super::tables::KernelTable;
-use hermetic_sandbox::host::held::{self, OnDevice};
-use hermetic_sandbox::host::{self as process, DiskUsage, ProcessHandle, UsageBlame, process_tree};
+use hermetic_sandbox::host::{self as process, DiskUsage, ProcessHandle, UsageBlame};
 
 /// The reason why a sandbox was ended by its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,16 +39,6 @@ pub enum EndReason {
 
 /// How often the disk is looked at. A disk writes some hundred megabytes in this time.
 const DISK_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// As fast as memory is ever filled, per second: tells how long a look stays good.
-const FILL_RATE: u64 = 4 << 30;
-const RAREST: Duration = Duration::from_millis(500);
-
-/// How often a sandbox's files are counted though the file system has not grown: somebody else may
-/// free as much as it writes.
-const RECOUNT: Duration = Duration::from_secs(5);
-/// Of its time, what counting may take for all sandboxes together: one part in so many.
-const RECOUNT_COST: u32 = 20;
 
 /// Watches the disk and memory of sandboxes that the kernel does not bound. Clones share everything.
 #[derive(Clone, Debug, Default)]
@@ -86,32 +76,8 @@ struct WatchedSandbox {
     pidfd: OwnedFd,
     disk: Option<WatchedDisk>,
     memory: Option<WatchedMemory>,
-}
-
-/// What is known about the disk use of one sandbox.
-#[derive(Debug)]
-struct WatchedDisk {
-    folders: Vec<PathBuf>,
-    overlaid: bool,
-    limit: DiskUsage,
-    /// The sandbox's share when it was last counted.
-    counted: DiskUsage,
-    /// The least that was in use on the whole file system since then: what others freed before does
-    /// not hide what is written after.
-    whole: DiskUsage,
-    blame: UsageBlame,
-    next_count: Instant,
-}
-
-/// What is known about the memory of one sandbox.
-#[derive(Debug)]
-struct WatchedMemory {
-    limit: u64,
-    /// The size of its scratch space, which is memory.
-    scratch: u64,
-    /// The least that was owned by nobody on the host since the watch began.
-    owned_by_nobody: u64,
-    next: Instant,
+    /// Where a group bounds its memory.
+    stall: Option<MemoryStall>,
 }
 
 impl ResourceWatch {
@@ -154,7 +120,8 @@ impl ResourceWatch {
 }
 
 impl NativeHost {
-    /// Where the kernel keeps all limits of a sandbox, its share of the host's tables is left.
+    /// Where the kernel keeps all limits of a sandbox, its share of the host's tables is left, and whether it
+    /// gets on at the limit of its memory.
     pub(super) fn watch_over(
         &self,
         folder: &SandboxFolder,
@@ -186,12 +153,17 @@ impl NativeHost {
             // At once: it may have come back with files.
             next_count: Instant::now(),
         });
+        let stall = match memory {
+            None => MemoryStall::of(&made.groups),
+            Some(_) => None,
+        };
         let watched = WatchedSandbox {
             folder: folder.clone(),
             pid: process.pid,
             pidfd,
             disk,
             memory,
+            stall,
         };
         self.watch.add(process, watched);
     }
@@ -264,6 +236,10 @@ impl WatchedSandbox {
         if self.memory.as_mut().is_some_and(|held| held.is_over(pid)) {
             return Some(EndReason::MemoryLimit);
         }
+        let stall = self.stall.as_mut();
+        if stall.is_some_and(|stall| stall.is_stuck(Instant::now())) {
+            return Some(EndReason::MemoryLimit);
+        }
         let over = shares
             .iter()
             .find(|(table, share)| table.part_of(pid) > *share);
@@ -286,97 +262,6 @@ impl WatchedSandbox {
             tracing::warn!(sandbox = %self.folder.id, %error, "the reason could not be kept");
         }
         process::kill(self.pidfd.as_fd(), Duration::from_secs(5));
-    }
-}
-
-impl WatchedDisk {
-    fn is_over(&mut self, pid: i32, watched: usize) -> bool {
-        let Some(folder) = self.folders.first() else {
-            return false;
-        };
-        let Ok(whole) = DiskUsage::of_all(folder) else {
-            return false;
-        };
-        self.whole = self.whole.least(whole);
-        let grown = whole.minus(self.whole);
-        let room = self.room();
-        let has_room = grown.bytes < room.bytes && grown.inodes < room.inodes;
-        let now = Instant::now();
-        if has_room && now < self.next_count {
-            return false;
-        }
-        match self.count(pid) {
-            Ok((counted, doubt)) => self.weigh(counted, whole, doubt),
-            // A tree that cannot be counted is taken to be all that has grown: doubt is no excuse.
-            Err(_) => self.counted = self.counted.plus(grown),
-        }
-        self.whole = whole;
-        let took = now.elapsed() * RECOUNT_COST * u32::try_from(watched).unwrap_or(u32::MAX);
-        self.next_count = now + took.max(RECOUNT);
-        let room = self.room();
-        room.bytes == 0 || room.inodes == 0
-    }
-
-    fn weigh(&mut self, counted: DiskUsage, whole: DiskUsage, doubt: bool) {
-        self.blame.weigh(counted, whole, doubt);
-        self.counted = counted;
-    }
-
-    /// What is its own, and whether there may be more.
-    fn count(&self, pid: i32) -> io::Result<(DiskUsage, bool)> {
-        let named = disk::count(&self.folders)?;
-        let device = OnDevice {
-            number: disk::device(&self.folders[0])?,
-            overlaid: self.overlaid,
-        };
-        let held = held::look(&process_tree(pid), device);
-        Ok((named.plus(held.unnamed), held.disk_doubt))
-    }
-
-    fn room(&self) -> DiskUsage {
-        self.limit.minus(self.counted.plus(self.blame.charged()))
-    }
-}
-
-impl WatchedMemory {
-    fn is_over(&mut self, pid: i32) -> bool {
-        let now = Instant::now();
-        if now < self.next {
-            return false;
-        }
-        let room = self.limit.saturating_sub(self.charge(pid));
-        let good_for = Duration::from_millis(room.saturating_mul(1000) / FILL_RATE);
-        self.next = now + good_for.min(RAREST);
-        room == 0
-    }
-
-    /// What its processes have, and what has grown since that no process has and this sandbox may.
-    fn charge(&mut self, pid: i32) -> u64 {
-        let family = process_tree(pid);
-        let resident = memory::resident(&family, self.limit);
-        // A host that cannot be asked this time has not shrunk to nothing.
-        let unowned = memory::owned_by_nobody().unwrap_or(self.owned_by_nobody);
-        self.owned_by_nobody = self.owned_by_nobody.min(unowned);
-        let grown = unowned - self.owned_by_nobody;
-        let most = resident.own + grown.max(resident.shared);
-        if most < self.limit {
-            // The exact look opens every descriptor of every process; it is spared as long as the
-            // worst case is within the limit.
-            return most;
-        }
-        // No device to ask about: files on disk are no memory.
-        let nowhere = OnDevice {
-            number: u64::MAX,
-            overlaid: false,
-        };
-        let held = held::look(&family, nowhere);
-        let hidden = if held.memory_doubt {
-            grown
-        } else {
-            let possible = self.scratch + held.in_memory + held.buffers;
-            grown.min(possible + resident.shared)
-        };
-        resident.own + hidden.max(resident.shared)
     }
 }
 
@@ -417,6 +302,7 @@ mod tests {
             pidfd: process(ours).open().unwrap(),
             disk: None,
             memory: None,
+            stall: None,
         };
         let watch = ResourceWatch::default();
         watch.add(process(other), life());
