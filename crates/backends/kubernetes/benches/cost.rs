@@ -26,7 +26,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use front::TlsFront;
+use hermetic_kubernetes::KubernetesBackend;
 use hermetic_sandbox::{Backend, Sandbox};
+use hermetic_types::HolderEpoch;
 use lab::{Lab, at, finish, greet};
 use tokio::process::Command;
 
@@ -116,7 +118,121 @@ async fn side_by_side() {
         println!("SKIP: kubectl is not installed, or speaks no websockets");
     }
     println!("bulk from inside: {:.0} MB/s", bulk);
+    many(&lab, &kube).await;
     lab.close().await;
+}
+
+/// Each told as soon as it is known: the last takes more than a minute.
+async fn many(lab: &Lab, kube: &KubernetesBackend) {
+    let mut waited = first_commands_of_those_that_waited(lab, kube).await;
+    row("first command in one that waited", &mut waited);
+    let mut alone = ends_of_those_left_alone(lab, kube).await;
+    row("from its idle end to nothing left", &mut alone);
+    let mut back = links_after_a_restart(lab, kube).await;
+    row("a link asked for after a restart", &mut back);
+    let quiet = requests_of_a_quiet_minute(lab, kube).await;
+    println!("requests in a minute for {QUIET} sandboxes: {quiet}");
+}
+
+/// As from the pool: made and greeted before anybody wants it, and told whose it is.
+async fn first_commands_of_those_that_waited(lab: &Lab, kube: &KubernetesBackend) -> Vec<Duration> {
+    let mut took = Vec::new();
+    for epoch in 1..=10 {
+        let spec = lab.spec();
+        let sandbox = greet(&spec, kube.create(&spec).await.unwrap()).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let begun = Instant::now();
+        sandbox.hold(HolderEpoch::new(epoch)).await.unwrap();
+        assert_eq!(finish(&sandbox, "true").await.code(), 0);
+        took.push(begun.elapsed());
+        kube.destroy(&spec.id).await.unwrap();
+    }
+    took
+}
+
+/// No gateway is there any more.
+async fn ends_of_those_left_alone(lab: &Lab, kube: &KubernetesBackend) -> Vec<Duration> {
+    let mut took = Vec::new();
+    for _ in 0..3 {
+        let mut spec = lab.spec();
+        spec.lifetime = Duration::from_secs(1);
+        let sandbox = greet(&spec, kube.create(&spec).await.unwrap()).await;
+        sandbox.warden().close();
+        drop(sandbox);
+        let end = Instant::now() + spec.lifetime;
+        let name = format!("hermetic-{}", spec.id);
+        let is_left = || {
+            let jobs = lab.server.objects("jobs");
+            jobs.iter()
+                .any(|job| job["metadata"]["name"] == name.as_str())
+        };
+        while is_left() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        took.push(end.elapsed());
+    }
+    took
+}
+
+const RESTARTED: usize = 20;
+
+async fn links_after_a_restart(lab: &Lab, kube: &KubernetesBackend) -> Vec<Duration> {
+    let mut specs = Vec::new();
+    let mut commands = Vec::new();
+    for _ in 0..RESTARTED {
+        let spec = lab.spec();
+        let link = kube.create(&spec).await.unwrap();
+        let sandbox = lab::distant(kube, greet(&spec, link).await);
+        specs.push(spec);
+        commands.push(tokio::spawn(async move {
+            // Heard again over the new link, which is when it counts as back.
+            let text = "for n in $(seq 1000); do echo $n; sleep 0.02; done";
+            assert_eq!(finish(&sandbox, text).await.code(), 0);
+        }));
+    }
+    let execs = || {
+        lab.server
+            .count("GET /api/v1/namespaces/boxes/pods/hermetic-")
+    };
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    lab.server.be_away(true);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let before = execs();
+    lab.server.be_away(false);
+    let begun = Instant::now();
+    let mut back = Vec::new();
+    while back.len() < RESTARTED {
+        let now = execs() - before;
+        back.resize(now.min(RESTARTED), begun.elapsed());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for command in commands {
+        command.await.unwrap();
+    }
+    for spec in &specs {
+        kube.destroy(&spec.id).await.unwrap();
+    }
+    back
+}
+
+const QUIET: usize = 40;
+
+/// What a gateway asks the cluster while its sandboxes only stand there: their links are open.
+async fn requests_of_a_quiet_minute(lab: &Lab, kube: &KubernetesBackend) -> usize {
+    let mut sandboxes = Vec::new();
+    for _ in 0..QUIET {
+        let spec = lab.spec();
+        let link = kube.create(&spec).await.unwrap();
+        sandboxes.push((greet(&spec, link).await, spec));
+    }
+    let before = lab.server.habits().asked.len();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let asked = lab.server.habits().asked.len() - before;
+    for (sandbox, spec) in sandboxes {
+        assert!(sandbox.is_reachable(), "its link held");
+        kube.destroy(&spec.id).await.unwrap();
+    }
+    asked
 }
 
 async fn bulk(sandbox: &Sandbox) -> f64 {

@@ -1,6 +1,6 @@
 //! A cluster that stumbles, refuses, and forgets.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hermetic_sandbox::{Backend, BackendError, DroppedLink, LayerState, SystemView};
 use serde_json::json;
@@ -64,6 +64,37 @@ stories! {
         assert_eq!(lab.server.count("POST /apis/batch"), 2);
         assert_eq!(lab.server.objects("jobs").len(), 1);
         lab.kube.destroy(&spec.id).await.unwrap();
+    }
+
+    async fn a_quota_that_counts_others_meanwhile_is_asked_again_and_takes_no_id(lab: &Lab) {
+        for fault in [
+            Fault::before("POST /api/v1/namespaces/boxes/persistentvolumeclaims", 409),
+            Fault::before("POST /api/v1/namespaces/boxes/persistentvolumeclaims", 403),
+            Fault::before("POST /apis/batch/v1/namespaces/boxes/jobs", 409),
+        ] {
+            lab.server.habits().faults.push(fault);
+        }
+        let spec = lab.kept();
+        let sandbox = lab.create(&spec).await;
+        assert_eq!(sh(&sandbox, "echo here").await, "here\n");
+        lab.kube.destroy(&spec.id).await.unwrap();
+    }
+
+    async fn a_pod_that_the_cluster_tries_again_to_make_is_waited_for(lab: &Lab) {
+        lab.server.habits().refusals = vec![
+            "error looking up service account boxes/default: serviceaccount \"default\" not found",
+        ];
+        let spec = lab.spec();
+        let sandbox = lab.create(&spec).await;
+        assert_eq!(sh(&sandbox, "echo here").await, "here\n");
+        lab.kube.destroy(&spec.id).await.unwrap();
+    }
+
+    async fn a_node_that_cannot_start_a_pod_is_told_in_its_words(lab: &Lab) {
+        lab.server.habits().no_network = true;
+        let hasty = lab.with(|config| config.timeouts.start = Duration::from_millis(700));
+        let (what, _) = said(hasty.create(&lab.spec()).await.unwrap_err());
+        assert!(what.contains("failed to find network info"), "{what}");
     }
 
     async fn an_admission_that_refuses_is_told_in_its_words(lab: &Lab) {
@@ -209,6 +240,50 @@ stories! {
         lab.kube.destroy(&spec.id).await.unwrap();
     }
 
+    async fn many_links_are_back_soon_after_the_api_server_is_and_not_in_one_moment(lab: &Lab) {
+        const LINKS: usize = 6;
+        let mut specs = Vec::new();
+        let mut commands = Vec::new();
+        for _ in 0..LINKS {
+            let spec = lab.spec();
+            let sandbox = distant(&lab.kube, lab.create(&spec).await);
+            specs.push(spec);
+            commands.push(tokio::spawn(async move {
+                finish(&sandbox, "touch begun; until [ -e go ]; do sleep 0.05; done; echo went").await
+            }));
+        }
+        let files: Vec<_> = lab.server.objects("pods").iter().map(|pod| {
+            let uid = pod["metadata"]["uid"].as_str().unwrap();
+            lab.server.cluster.path("pods", uid).join("volumes/files")
+        }).collect();
+        until("the commands run", async || files.iter().all(|folder| folder.join("begun").exists())).await;
+        lab.server.be_away(true);
+        let before = lab.server.count("GET");
+        until("all ask in vain", async || lab.server.count("GET") >= before + 3 * LINKS).await;
+        let lists = lab.server.count("GET /api/v1/namespaces/boxes/pods?");
+        let execs = || lab.server.count("GET /api/v1/namespaces/boxes/pods/hermetic-");
+        let back_before = execs();
+        lab.server.be_away(false);
+        let begun = Instant::now();
+        until("all links are back", async || execs() >= back_before + LINKS).await;
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(10), "{took:?}");
+        // One look for its pod each, whatever they asked in vain.
+        let looked = lab.server.count("GET /api/v1/namespaces/boxes/pods?") - lists;
+        assert!(looked <= 2 * LINKS, "{looked} looks for {LINKS} pods");
+        for folder in &files {
+            std::fs::write(folder.join("go"), "").unwrap();
+        }
+        for command in commands {
+            let finished = command.await.unwrap();
+            assert_eq!((finished.code(), finished.dropped), (0, Some(DroppedLink::PickedUp)));
+            assert_eq!(finished.stdout.into_bytes(), b"went\n");
+        }
+        for spec in &specs {
+            lab.kube.destroy(&spec.id).await.unwrap();
+        }
+    }
+
     async fn an_older_cluster_speaks_the_fourth_version(lab: &Lab) {
         lab.server.habits().speaks_v5 = false;
         let spec = lab.spec();
@@ -235,6 +310,27 @@ stories! {
         let gone = lab.kube.connect(&spec.id).await;
         assert!(matches!(gone, Err(BackendError::NoSuchSandbox { .. })), "{gone:?}");
         lab.kube.destroy(&spec.id).await.unwrap();
+    }
+
+    async fn a_pod_that_somebody_deletes_is_gone_with_its_command_and_not_made_again(lab: &Lab) {
+        let spec = lab.spec();
+        let sandbox = distant(&lab.kube, lab.create(&spec).await);
+        let delete = async {
+            until_begun(lab).await;
+            let pod = lab.server.objects("pods").remove(0);
+            let text = |key: &str| pod["metadata"][key].as_str().unwrap().to_owned();
+            let at = (text("name"), text("uid"));
+            lab.server.cluster.change("pods", (NAMESPACE, &at.0, &at.1), |pod| {
+                pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+            });
+        };
+        // It is ended politely, and kills what runs: that is no end of the command's own.
+        let (finished, ()) = tokio::join!(finish(&sandbox, "touch begun; sleep 600"), delete);
+        assert_eq!(finished.dropped, Some(DroppedLink::Lost), "{finished:?}");
+        until("the Job is over and cleared away", async || lab.server.objects("jobs").is_empty()).await;
+        assert!(lab.server.objects("pods").is_empty());
+        let gone = lab.kube.connect(&spec.id).await;
+        assert!(matches!(gone, Err(BackendError::NoSuchSandbox { .. })), "{gone:?}");
     }
 
     async fn long_lists_come_in_pages_and_begin_anew_when_they_are_too_old(lab: &Lab) {

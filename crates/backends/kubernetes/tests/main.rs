@@ -9,9 +9,11 @@
 
 mod conformance;
 mod faults;
+mod figures;
 mod front;
 mod lab;
 mod life;
+mod real;
 mod seal;
 mod server;
 mod vendor;

@@ -195,7 +195,17 @@ async fn make(
             Ok(made) => return Ok(made),
             Err(trouble) => trouble,
         };
-        let is_taken = matches!(trouble, ClusterTrouble::Conflict { .. });
+        // Nothing was made, and in a moment it may be.
+        let passes = match &trouble {
+            ClusterTrouble::Conflict { .. } => true,
+            ClusterTrouble::Forbidden { said } => reasons::may_pass(said),
+            _ => false,
+        };
+        if passes && Instant::now() < deadline {
+            sleep(LATECOMER).await;
+            continue;
+        }
+        let is_taken = matches!(trouble, ClusterTrouble::Taken { .. });
         if !is_taken && !trouble.leaves_doubt() {
             return Err(nothing_left(trouble.at(step)));
         }
@@ -247,13 +257,17 @@ async fn wait_for_pod(
         if let Some(pod) = own {
             return Ok(pod);
         }
-        if begun.elapsed() > POD_EXPECTED
-            && let Some(why) = why_no_pod(host, job).await
-        {
-            return Err(ClusterTrouble::Forbidden { said: why }.at("create the sandbox's pod"));
+        let why = match begun.elapsed() > POD_EXPECTED {
+            true => why_no_pod(host, job).await,
+            false => None,
+        };
+        if let Some(why) = why.as_ref().filter(|why| !reasons::may_pass(why)) {
+            let said = why.clone();
+            return Err(ClusterTrouble::Forbidden { said }.at("create the sandbox's pod"));
         }
         if Instant::now() > deadline {
-            return Err(BackendError::failed(step, "the cluster made none"));
+            let why = why.unwrap_or_else(|| "the cluster made none".to_owned());
+            return Err(BackendError::failed(step, why));
         }
         sleep(pause).await;
         pause = (pause * 3 / 2).min(LONGEST_PAUSE);
@@ -262,7 +276,21 @@ async fn wait_for_pod(
 
 /// What an admission or a quota says, which only an event tells where a Job makes the pod.
 async fn why_no_pod(host: &KubernetesState, job: &Value) -> Option<String> {
-    let wanted = format!("involvedObject.uid={}", uid_of(job));
+    last_warning(host, job, |reason| reason == "FailedCreate").await
+}
+
+/// What the node says of a pod that it cannot start, as that it has no network for it. It tries for ever.
+async fn why_not_started(host: &KubernetesState, pod: &Value) -> Option<String> {
+    let of_node = |reason: &str| reason.starts_with("Failed");
+    last_warning(host, pod, of_node).await
+}
+
+async fn last_warning(
+    host: &KubernetesState,
+    object: &Value,
+    is_meant: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let wanted = format!("involvedObject.uid={}", uid_of(object));
     let events = host
         .cluster
         .list(ObjectKind::Event, ("fieldSelector", &wanted))
@@ -271,7 +299,7 @@ async fn why_no_pod(host: &KubernetesState, job: &Value) -> Option<String> {
     let failed = events
         .iter()
         .rev()
-        .find(|event| event["reason"] == "FailedCreate")?;
+        .find(|event| event["reason"].as_str().is_some_and(&is_meant))?;
     Some(one_line(failed["message"].as_str()?))
 }
 
@@ -312,6 +340,15 @@ fn check_unchanged(pod: &Value, host: &KubernetesState) -> Result<(), BackendErr
             what: "a pod that is not what was asked for".to_owned(),
             why: format!("{why}: an admission webhook or policy of the cluster changed it"),
         }),
+    }
+}
+
+fn not_in_time(why: &str) -> BackendError {
+    BackendError::Unavailable {
+        what: format!("the cluster did not start the sandbox in time: {why}"),
+        remedy: "make room on its nodes, or look: kubectl describe pod -l \
+                 app.kubernetes.io/name=hermetic-sandbox"
+            .to_owned(),
     }
 }
 
@@ -365,13 +402,12 @@ async fn bring_up(
             }
         }
         if Instant::now() > deadline {
-            let why = waits_for.unwrap_or_else(|| trouble.to_string());
-            return Err(BackendError::Unavailable {
-                what: format!("the cluster did not start the sandbox in time: {why}"),
-                remedy: "make room on its nodes, or look: kubectl describe pod -l \
-                         app.kubernetes.io/name=hermetic-sandbox"
-                    .to_owned(),
-            });
+            let why = match waits_for {
+                Some(why) => Some(why),
+                None => why_not_started(host, &found).await,
+            };
+            let why = why.unwrap_or_else(|| trouble.to_string());
+            return Err(not_in_time(&why));
         }
         sleep(pause).await;
         pause = (pause * 3 / 2).min(LONGEST_PAUSE);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hermetic_sandbox::{jittered, jittered_start};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
@@ -18,6 +19,8 @@ const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(2);
 /// However long a server asks us to wait.
 const LONGEST_ADVISED_RETRY: Duration = Duration::from_secs(30);
+/// Over how long those are spread that were asked to wait the same time.
+const ADVISED_SPREAD: Duration = Duration::from_secs(1);
 const PAGE: &str = "500";
 /// A bound for a server that never says that was all.
 const MOST_PAGES: usize = 100;
@@ -155,9 +158,14 @@ impl ClusterClient {
                 self.access.credential.forget().await;
                 continue;
             }
-            let pause = advised
-                .unwrap_or(wait)
-                .clamp(FIRST_RETRY, LONGEST_ADVISED_RETRY);
+            // Not before the server's own word, and not all who heard it at that moment either.
+            let pause = match advised {
+                Some(advised) => {
+                    advised.min(LONGEST_ADVISED_RETRY) + jittered_start(ADVISED_SPREAD)
+                }
+                None => jittered(wait),
+            };
+            let pause = pause.max(FIRST_RETRY / 2);
             if !trouble.passes(freely) || Instant::now() + pause > deadline {
                 return Err(trouble);
             }

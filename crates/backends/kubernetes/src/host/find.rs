@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use hermetic_sandbox::{
-    BackendError, FoundSandbox, FoundState, SandboxLifeline, SandboxPersistence,
+    BackendError, FoundSandbox, FoundState, MakerState, SandboxLifeline, SandboxPersistence,
 };
 use hermetic_types::SandboxId;
 use serde_json::Value;
 
 use super::client::ObjectKind;
 use super::kubernetes::KubernetesState;
-use super::label::{self, MakerState, OwnedObject, is_leaving};
+use super::label::{self, OwnedObject, is_leaving};
 use super::reasons::{self, PodOutlook};
 use super::trouble::ClusterTrouble;
 

@@ -1,7 +1,6 @@
 //! What a sandbox says of itself, in labels and annotations that only who has our rights can write.
 
-use hermetic_sandbox::host::ProcessHandle;
-use hermetic_sandbox::{SandboxLifeline, SandboxPersistence, SandboxSpec};
+use hermetic_sandbox::{MakerState, SandboxLifeline, SandboxPersistence, SandboxSpec};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 use serde_json::{Value, json};
 
@@ -14,9 +13,6 @@ const LIFELINE: &str = "hermetic-lifeline";
 const START: &str = "hermetic-start";
 /// The process that was making it, so that others can tell a create under way from a dead one.
 const MAKER: &str = "hermetic-maker";
-
-const KEPT: &str = "kept";
-const CREATOR: &str = "creator";
 
 /// Of the Job and of the volume's claim; the cluster has one of each at a time.
 pub(crate) fn name(id: &SandboxId) -> String {
@@ -41,17 +37,14 @@ pub(crate) fn annotations(spec: &SandboxSpec, start: &str) -> Value {
         "linkerd.io/inject": "disabled",
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
     });
-    if spec.persistence == SandboxPersistence::Kept {
-        annotations[PERSISTENCE] = KEPT.into();
+    if let Some(kept) = spec.persistence.label() {
+        annotations[PERSISTENCE] = kept.into();
     }
-    if spec.lifeline == SandboxLifeline::Creator {
-        annotations[LIFELINE] = CREATOR.into();
+    if let Some(lifeline) = spec.lifeline.label() {
+        annotations[LIFELINE] = lifeline.into();
     }
-    let own = i32::try_from(std::process::id()).ok();
-    if let Some(maker) = own.and_then(ProcessHandle::observe)
-        && let Ok(text) = serde_json::to_string(&maker)
-    {
-        annotations[MAKER] = text.into();
+    if let Some(maker) = MakerState::label() {
+        annotations[MAKER] = maker.into();
     }
     annotations
 }
@@ -75,15 +68,6 @@ pub(crate) struct OwnedObject {
     pub(crate) maker: MakerState,
 }
 
-/// What can be said from here of the process that made a sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MakerState {
-    Alive,
-    Gone,
-    /// It ran on another machine or before this one was started, or is not known.
-    OutOfSight,
-}
-
 impl OwnedObject {
     /// Nothing for what is of another installation, or of nobody we know, whatever was asked for.
     pub(crate) fn read(object: &Value, installation: &InstallationId) -> Option<Self> {
@@ -92,31 +76,14 @@ impl OwnedObject {
         if label(INSTALLATION)? != installation.as_str() {
             return None;
         }
-        let maker = note(MAKER).and_then(|text| serde_json::from_str(text).ok());
         Some(Self {
             id: label(SANDBOX)?.parse().ok()?,
             conversation: note(CONVERSATION).map(ConversationKey::new),
-            persistence: match note(PERSISTENCE) {
-                Some(KEPT) => SandboxPersistence::Kept,
-                _ => SandboxPersistence::Ephemeral,
-            },
-            lifeline: match note(LIFELINE) {
-                Some(CREATOR) => SandboxLifeline::Creator,
-                _ => SandboxLifeline::Ledger,
-            },
+            persistence: SandboxPersistence::of_label(note(PERSISTENCE)),
+            lifeline: SandboxLifeline::of_label(note(LIFELINE)),
             start: note(START).unwrap_or_default().to_owned(),
-            maker: maker.map_or(MakerState::OutOfSight, |maker| MakerState::look(&maker)),
+            maker: MakerState::of_label(note(MAKER)),
         })
-    }
-}
-
-impl MakerState {
-    fn look(process: &ProcessHandle) -> Self {
-        match process.open() {
-            Some(_) => Self::Alive,
-            None if process.is_of_this_boot() => Self::Gone,
-            None => Self::OutOfSight,
-        }
     }
 }
 

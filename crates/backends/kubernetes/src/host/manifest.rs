@@ -65,6 +65,9 @@ pub struct ManifestOptions {
     pub gateway: Option<String>,
     /// The gateway's image.
     pub image: String,
+    /// Has the Prometheus operator look at the gateways. Where its kinds are not installed, `kubectl apply`
+    /// would make the rest and fail.
+    pub monitor: bool,
 }
 
 /// YAML for `kubectl apply -f -`.
@@ -75,6 +78,9 @@ pub fn manifest(options: &ManifestOptions) -> String {
         Some(_) => include_str!("gateway.yaml"),
         None => include_str!("account.yaml"),
     });
+    if options.monitor && options.gateway.is_some() {
+        text.push_str(include_str!("monitor.yaml"));
+    }
     text.replace("@GATEWAY@", account)
         .replace("@SANDBOXES@", &options.namespace)
         .replace("@IMAGE@", &options.image)
@@ -113,22 +119,61 @@ mod tests {
 
     #[test]
     fn every_document_can_be_read_and_nothing_is_left_to_fill_in() {
-        for gateway in [None, Some("bots".to_owned())] {
+        for (gateway, monitor) in [(None, false), (Some("bots"), false), (Some("bots"), true)] {
             let text = manifest(&ManifestOptions {
                 namespace: "boxes".to_owned(),
-                gateway: gateway.clone(),
+                gateway: gateway.map(str::to_owned),
                 image: "registry.example/hermetic:1".to_owned(),
+                monitor,
             });
             assert!(!text.contains('@'), "{text}");
             let documents = documents(&text);
             let of = |kind: &str| documents.iter().filter(|one| one["kind"] == kind).count();
             assert_eq!((of("Role"), of("RoleBinding")), (1, 1));
             assert_eq!(of("StatefulSet"), usize::from(gateway.is_some()));
+            // A cluster without its operator refuses the kind, and `apply` fails.
+            assert_eq!(of("ServiceMonitor"), usize::from(monitor));
             assert!(of("NetworkPolicy") >= 1);
             for document in &documents {
                 assert!(
                     document["apiVersion"].is_string() && document["metadata"]["name"].is_string()
                 );
+            }
+        }
+    }
+
+    /// What a secret shows is read-only; copied so, it could not be written over at the next start.
+    #[test]
+    fn a_gateway_starts_again_on_the_home_it_had() {
+        use std::fs;
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str| folder.path().join(name);
+        fs::create_dir(of("secret")).unwrap();
+        fs::create_dir(of("home")).unwrap();
+        for name in ["config.yaml", ".env", "installation"] {
+            let path = of("secret").join(name);
+            fs::write(&path, name).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
+        }
+        let documents = documents(&include_str!("gateway.yaml").replace('@', "x"));
+        let set = documents.iter().find(|one| one["kind"] == "StatefulSet");
+        let init = &set.unwrap()["spec"]["template"]["spec"]["initContainers"][0];
+        let script = init["command"][2].as_str().unwrap();
+        let script = script
+            .replace("/home/hermetic/.hermes", of("home").to_str().unwrap())
+            .replace("/secret", of("secret").to_str().unwrap());
+        for _ in 0..2 {
+            let started = std::process::Command::new("sh")
+                .args(["-c", &script])
+                .status();
+            assert!(started.unwrap().success());
+            for name in ["config.yaml", ".env", "hermetic/installation"] {
+                let mode = fs::metadata(of("home").join(name))
+                    .unwrap()
+                    .permissions()
+                    .mode();
+                assert_eq!(mode & 0o777, 0o600, "{name}");
             }
         }
     }

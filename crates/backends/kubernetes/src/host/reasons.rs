@@ -20,6 +20,20 @@ const LASTING: [&str; 7] = [
     "RunContainerError",
 ];
 
+/// What an admission says that has to learn something first: a namespace whose account is not made yet, a
+/// quota that is not counted yet or that another request was faster to change, a server just started.
+const PASSING: [&str; 5] = [
+    "error looking up service account",
+    "status unknown for quota",
+    "the object has been modified",
+    "not yet ready to handle request",
+    "timed out",
+];
+
+pub(crate) fn may_pass(said: &str) -> bool {
+    PASSING.iter().any(|passing| said.contains(passing))
+}
+
 /// What can be expected of a pod.
 #[derive(Debug)]
 pub(crate) enum PodOutlook {

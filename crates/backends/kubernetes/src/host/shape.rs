@@ -36,6 +36,7 @@ const GRACE: u32 = 5;
 /// A volume of this installation that the program lies on.
 const BIN_BYTES: u64 = 64 << 20;
 const RUN_BYTES: u64 = 1 << 20;
+/// What is requested, at the most: an idle sandbox takes little, and a node holds no more than is requested of it.
 const SMALL_CPU: u64 = 100;
 const SMALL_MEMORY: u64 = 256 << 20;
 const SMALL_STORAGE: u64 = 64 << 20;

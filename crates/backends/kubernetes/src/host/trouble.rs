@@ -24,7 +24,10 @@ pub(crate) enum ClusterTrouble {
     Forbidden { said: String },
     #[error("not there")]
     Missing,
-    /// It exists already, or was changed meanwhile.
+    /// An object of that name exists already.
+    #[error("{said}")]
+    Taken { said: String },
+    /// It, or a quota that counts it, was changed meanwhile. Nothing was carried out.
     #[error("{said}")]
     Conflict { said: String },
     /// A list that was begun too long ago to be continued.
@@ -48,12 +51,14 @@ pub(crate) enum ClusterTrouble {
 pub(crate) struct StatusObject {
     pub(crate) status: String,
     pub(crate) message: String,
+    /// One word for programs, where the number says less.
+    pub(crate) reason: String,
 }
 
 impl ClusterTrouble {
     pub(crate) fn of(status: StatusCode, body: &[u8]) -> Self {
-        let said = serde_json::from_slice::<StatusObject>(body).unwrap_or_default();
-        let said = match one_line(&said.message) {
+        let told = serde_json::from_slice::<StatusObject>(body).unwrap_or_default();
+        let said = match one_line(&told.message) {
             words if words.is_empty() => format!("it answered {}", status.as_u16()),
             words => words,
         };
@@ -61,6 +66,7 @@ impl ClusterTrouble {
             401 => Self::Unauthenticated,
             403 => Self::Forbidden { said },
             404 => Self::Missing,
+            409 if told.reason == "AlreadyExists" => Self::Taken { said },
             409 => Self::Conflict { said },
             410 => Self::Expired { said },
             429 => Self::TooMany,
@@ -107,6 +113,10 @@ impl ClusterTrouble {
                 format!("the namespace has no room: {said}"),
                 "raise its ResourceQuota, or ask for less (terminal.container_*, kubernetes_request_*)",
             ),
+            Self::Forbidden { said } if said.contains("RuntimeClass") => unavailable(
+                format!("the cluster does not allow to {step}: {said}"),
+                "write terminal.kubernetes_runtime_class as kubectl get runtimeclasses has it",
+            ),
             Self::Forbidden { said } => unavailable(
                 format!("the cluster does not allow to {step}: {said}"),
                 "hermetic kubernetes manifest prints the rights it takes; kubectl apply gives them",
@@ -123,7 +133,11 @@ impl ClusterTrouble {
                 format!("the cluster at {at} cannot be reached: {why}"),
                 "check the network and the server of the kubeconfig's context",
             ),
-            Self::Conflict { said } | Self::Refused { said } => BackendError::Refused {
+            Self::Conflict { said } => unavailable(
+                format!("the cluster changed something meanwhile and did not {step}: {said}"),
+                "try again in a while",
+            ),
+            Self::Taken { said } | Self::Refused { said } => BackendError::Refused {
                 what: format!("to {step}"),
                 why: said,
             },
@@ -161,6 +175,18 @@ mod tests {
             "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": runAsNonRoot != true"}"#;
         let error = ClusterTrouble::of(StatusCode::FORBIDDEN, body).at("create the sandbox");
         assert!(error.to_string().contains("runAsNonRoot"), "{error}");
+    }
+
+    #[test]
+    fn a_runtime_class_that_is_not_there_is_no_missing_right() {
+        let said =
+            "Error creating: pods \"x\" is forbidden: pod rejected: RuntimeClass \"y\" not found";
+        let said = said.to_owned();
+        let error = ClusterTrouble::Forbidden { said }.at("create the sandbox's pod");
+        let BackendError::Unavailable { remedy, .. } = error else {
+            panic!("with a remedy: {error:?}");
+        };
+        assert!(remedy.contains("get runtimeclasses"), "{remedy}");
     }
 
     #[test]

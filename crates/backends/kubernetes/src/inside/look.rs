@@ -1,8 +1,8 @@
 //! What a pod reaches: routes, the cluster's API, DNS, metadata services, its node.
 //!
 //! A connection that is taken counts as an answer, one that is refused does not: networks that enforce a
-//! policy refuse in the same way. A route is counted even if nothing answers over it, because nobody can
-//! knock everywhere.
+//! policy refuse in the same way. A route, and an interface without one, is counted even if nothing answers
+//! over it, because nobody can knock everywhere.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -11,6 +11,8 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
+
+use super::interfaces;
 
 pub(super) const ROUTE: &str = "route";
 const API: &str = "api";
@@ -48,12 +50,12 @@ pub(super) struct ReachedPlace {
 
 /// Whom to knock at, and which ways there are.
 #[derive(Debug, Default)]
-pub(super) struct Surroundings {
+pub(super) struct PodSurroundings {
     interfaces: BTreeSet<String>,
     knocks: BTreeSet<(&'static str, SocketAddr)>,
 }
 
-impl Surroundings {
+impl PodSurroundings {
     pub(super) fn of_this_pod(api: &[SocketAddr]) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         // Without this file nothing is known of routes, and doubt is a route.
@@ -67,6 +69,7 @@ impl Surroundings {
             .ok()
             .zip(env::var("KUBERNETES_SERVICE_PORT").ok())
             .and_then(|(host, port)| Some(SocketAddr::new(host.parse().ok()?, port.parse().ok()?)));
+        found.interfaces.extend(interfaces::open_ones());
         for place in api.iter().chain(&own) {
             found.knocks.insert((API, *place));
         }
@@ -190,14 +193,14 @@ mod tests {
         00000000000000000000000000000000 00 00000000000000000000000000000000 00 \
         00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n";
 
-    fn at(found: &Surroundings, risk: &str) -> Vec<String> {
+    fn at(found: &PodSurroundings, risk: &str) -> Vec<String> {
         let of_it = found.knocks.iter().filter(|(kind, _)| *kind == risk);
         of_it.map(|(_, place)| place.to_string()).collect()
     }
 
     #[test]
     fn routes_of_both_families_are_seen_and_the_gateway_is_knocked_at() {
-        let found = Surroundings::of(ROUTES, ROUTES6, "");
+        let found = PodSurroundings::of(ROUTES, ROUTES6, "");
         assert_eq!(
             found.interfaces.iter().collect::<Vec<_>>(),
             ["eth0", "eth1"]
@@ -207,7 +210,8 @@ mod tests {
 
     #[test]
     fn loopback_alone_is_no_route() {
-        let found = Surroundings::of("Iface Destination Gateway\n", "", "nameserver 127.0.0.1\n");
+        let found =
+            PodSurroundings::of("Iface Destination Gateway\n", "", "nameserver 127.0.0.1\n");
         assert!(found.interfaces.is_empty());
         assert!(at(&found, NODE).is_empty());
         assert!(at(&found, DNS).contains(&"127.0.0.1:53".to_owned()));
@@ -216,7 +220,7 @@ mod tests {
 
     #[test]
     fn routes_that_cannot_be_read_are_one() {
-        let found = Surroundings::of("unknown unknown unknown", "", "");
+        let found = PodSurroundings::of("unknown unknown unknown", "", "");
         assert_eq!(found.interfaces.len(), 1);
     }
 
@@ -234,7 +238,7 @@ mod tests {
             let gone = TcpListener::bind("127.0.0.1:0").unwrap();
             gone.local_addr().unwrap()
         };
-        let found = Surroundings {
+        let found = PodSurroundings {
             interfaces: BTreeSet::new(),
             knocks: [(API, place), (DNS, dns), (NODE, closed)].into(),
         };

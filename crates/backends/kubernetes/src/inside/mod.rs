@@ -5,6 +5,7 @@
 //! it reaches, and ends with words where that is more than was accepted; then this process bounds itself,
 //! drops the cluster's variables and becomes the warden.
 
+mod interfaces;
 mod look;
 mod words;
 
@@ -12,17 +13,21 @@ use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Access, access};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use look::Surroundings;
+use look::PodSurroundings;
 use words::PodWords;
 
 /// sysexits(3): the command line makes no sense.
 const USAGE: u8 = 64;
+/// sysexits(3): the workspace cannot be written.
+const CANNOT_CREATE: u8 = 73;
 /// sysexits(3): a bound cannot be set, or the program cannot become the warden.
 const OS_ERROR: u8 = 71;
 /// sysexits(3): the pod reaches what it should not. The gateway knows the refusal by this number.
@@ -40,6 +45,11 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     };
     if let Err(reached) = wait_until_sealed(&words) {
         return end(REACHES, &format!("this pod reaches {reached}"));
+    }
+    if !is_writable(Path::new(".")) {
+        let why = "the workspace cannot be written: the driver of its volume does not give it to the \
+                   pod's user (fsGroup)";
+        return end(CANNOT_CREATE, why);
     }
     if let Err(error) = bound(&words) {
         return end(OS_ERROR, &format!("cannot bound this pod: {error}"));
@@ -59,11 +69,17 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     end(OS_ERROR, &format!("cannot become the warden: {failed}"))
 }
 
+/// Volumes of some drivers keep the owner and the mode that their folder has on the node. Every command
+/// would fail there, each with words of its own.
+fn is_writable(folder: &Path) -> bool {
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
 /// What it reaches in the end, as a person would say it.
 fn wait_until_sealed(words: &PodWords) -> Result<(), String> {
     let begun = Instant::now();
     loop {
-        let found = Surroundings::of_this_pod(&words.api).look();
+        let found = PodSurroundings::of_this_pod(&words.api).look();
         let open: Vec<_> = found
             .into_iter()
             .filter(|found| !words.accepted.iter().any(|name| name == found.risk))

@@ -109,7 +109,18 @@ pub(crate) async fn answer(cluster: Arc<Cluster>, request: Request) -> Response 
 }
 
 fn planned(status: u16) -> Response {
-    let mut response = failure(status, "Planned", "a fault that was planned");
+    let (reason, message) = match status {
+        403 => (
+            "Forbidden",
+            "forbidden: status unknown for quota: planned, resources: a",
+        ),
+        409 => (
+            "Conflict",
+            "Operation cannot be fulfilled on resourcequotas \"planned\": the object has been modified",
+        ),
+        _ => ("Planned", "a fault that was planned"),
+    };
+    let mut response = failure(status, reason, message);
     if status == 429 {
         let headers = response.headers_mut();
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

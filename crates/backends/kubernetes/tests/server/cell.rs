@@ -54,6 +54,8 @@ echo 'nameserver 127.0.0.1' > $root/etc/resolv.conf
 mount --rbind /usr $root/usr
 mount -o remount,bind,ro $root/usr
 mount -t proc proc $root/proc
+# What tells interfaces that are down from others; some machines have such in every namespace.
+mkdir -p $root/sys; mount -t sysfs -o ro sysfs $root/sys 2>/dev/null || true
 for name in null zero full random urandom tty; do
   : > $root/dev/$name; mount --bind /dev/$name $root/dev/$name
 done

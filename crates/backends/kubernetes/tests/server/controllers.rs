@@ -11,6 +11,8 @@ use super::{Cluster, admission, kubelet};
 /// Controllers see what happened a moment later.
 const REACTION: Duration = Duration::from_millis(15);
 
+const REMAKE_INTERVAL: Duration = Duration::from_millis(1500);
+
 pub(crate) fn suffix() -> String {
     uuid::Uuid::new_v4().simple().to_string().split_off(27)
 }
@@ -82,9 +84,10 @@ fn is_leaving(object: &Value) -> bool {
 async fn run_job(cluster: Arc<Cluster>, job: Value) {
     sleep(REACTION).await;
     let (namespace, name, uid) = names(&job);
-    make_pod(&cluster, &job);
+    let mut is_made = make_pod(&cluster, &job);
     let mut newest = cluster.newest.subscribe();
     let mut finished: Option<tokio::time::Instant> = None;
+    let mut last_phase = Value::Null;
     loop {
         let Some(job) = cluster.world().get("jobs", &namespace, &name) else {
             return;
@@ -107,11 +110,18 @@ async fn run_job(cluster: Arc<Cluster>, job: Value) {
                 delete(&cluster, "jobs", &job);
                 continue;
             }
+        } else if !is_made {
+            // It tries for ever, more and more seldom.
+            sleep(REMAKE_INTERVAL).await;
+            is_made = make_pod(&cluster, &job);
         } else {
-            let phase = pods.first().map(|pod| pod["status"]["phase"].clone());
-            let how = match phase.as_ref().and_then(Value::as_str) {
-                Some("Succeeded") => Some("Complete"),
-                Some("Failed") => Some("Failed"),
+            // One that somebody deleted counts by how it ended; with no retries there is no second.
+            if let Some(pod) = pods.first() {
+                last_phase = pod["status"]["phase"].clone();
+            }
+            let how = match (last_phase.as_str(), pods.is_empty()) {
+                (Some("Succeeded"), _) => Some("Complete"),
+                (Some("Failed"), _) | (_, true) => Some("Failed"),
                 _ => None,
             };
             if let Some(how) = how {
@@ -125,7 +135,8 @@ async fn run_job(cluster: Arc<Cluster>, job: Value) {
     }
 }
 
-fn make_pod(cluster: &Arc<Cluster>, job: &Value) {
+/// `false` where it was refused.
+fn make_pod(cluster: &Arc<Cluster>, job: &Value) -> bool {
     let (namespace, name, uid) = names(job);
     let template = &job["spec"]["template"];
     let mut pod = json!({
@@ -139,7 +150,9 @@ fn make_pod(cluster: &Arc<Cluster>, job: &Value) {
         "blockOwnerDeletion": true,
     }]);
     admission::mutate(cluster, &mut pod);
-    if let Some(why) = admission::refusal(cluster, &namespace, &pod["spec"]) {
+    let planned = cluster.habits().refusals.pop().map(str::to_owned);
+    let refused = planned.or_else(|| admission::refusal(cluster, &namespace, &pod["spec"]));
+    if let Some(why) = refused {
         let event = json!({
             "apiVersion": "v1", "kind": "Event",
             "metadata": {"name": format!("{name}.{}", suffix())},
@@ -148,9 +161,10 @@ fn make_pod(cluster: &Arc<Cluster>, job: &Value) {
             "message": format!("Error creating: pods \"{name}\" is forbidden: {why}"),
         });
         cluster.put("events", &namespace, event);
-        return;
+        return false;
     }
     pod["status"] = json!({"phase": "Pending"});
     let made = cluster.put("pods", &namespace, pod);
     created(cluster, "pods", &made);
+    true
 }

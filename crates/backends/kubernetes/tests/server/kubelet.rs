@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::cell::{Cell, Order, VolumeMount};
-use super::controllers::names;
+use super::controllers::{names, suffix};
 use super::{Cluster, NO_IMAGE};
 
 /// What the cluster says lags behind what is so.
@@ -49,6 +49,20 @@ pub(crate) async fn run(cluster: Arc<Cluster>, pod: Value) {
             json!({"waiting": {"reason": "ImagePullBackOff", "message": "manifest unknown"}});
         let of = |name: &str| json!({"name": name, "state": waiting});
         say(json!({"phase": "Pending", "containerStatuses": [of("sandbox"), of("place")]}));
+        while !is_leaving(&cluster, &pod) {
+            sleep(LOOK_INTERVAL).await;
+        }
+        return forget(&cluster, &pod);
+    }
+    if cluster.habits().no_network {
+        let event = json!({
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": format!("{name}.{}", suffix())},
+            "involvedObject": {"kind": "Pod", "name": name, "uid": uid},
+            "type": "Warning", "reason": "FailedCreatePodSandBox",
+            "message": "Failed to create pod sandbox: failed to find network info for sandbox",
+        });
+        cluster.put("events", &namespace, event);
         while !is_leaving(&cluster, &pod) {
             sleep(LOOK_INTERVAL).await;
         }
@@ -94,10 +108,7 @@ async fn tend(cluster: &Cluster, pod: &Value, cells: &BTreeMap<String, Arc<Cell>
                 .as_u64()
                 .unwrap_or(30);
             end_politely(cells, Duration::from_secs(grace)).await;
-            return PodEnd {
-                phase: "Failed",
-                reason: None,
-            };
+            return of_exits(cells);
         }
         if begun.elapsed().as_secs() >= deadline {
             let why = (
@@ -110,12 +121,7 @@ async fn tend(cluster: &Cluster, pod: &Value, cells: &BTreeMap<String, Arc<Cell>
             };
         }
         if cells.values().all(|cell| cell.exit().is_some()) {
-            let good = cells.values().all(|cell| cell.exit() == Some(0));
-            let phase = if good { "Succeeded" } else { "Failed" };
-            return PodEnd {
-                phase,
-                reason: None,
-            };
+            return of_exits(cells);
         }
         let evicted = cluster.world().get("pods", &namespace, &name);
         if evicted.is_some_and(|pod| pod["metadata"]["annotations"]["test-evict"] == "yes") {
@@ -138,6 +144,14 @@ async fn tend(cluster: &Cluster, pod: &Value, cells: &BTreeMap<String, Arc<Cell>
             }
         }
         sleep(LOOK_INTERVAL).await;
+    }
+}
+
+fn of_exits(cells: &BTreeMap<String, Arc<Cell>>) -> PodEnd {
+    let good = cells.values().all(|cell| cell.exit() == Some(0));
+    PodEnd {
+        phase: if good { "Succeeded" } else { "Failed" },
+        reason: None,
     }
 }
 

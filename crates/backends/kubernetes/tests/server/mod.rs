@@ -61,6 +61,10 @@ pub(crate) struct Habits {
     pub(crate) network: String,
     /// What an admission webhook adds to each pod.
     pub(crate) added: Option<Value>,
+    /// Why a Job's next pods are not made, one word of the cluster for each attempt.
+    pub(crate) refusals: Vec<&'static str>,
+    /// Pods are placed, and their node has no network for them.
+    pub(crate) no_network: bool,
     /// Pods stay away: there is no room.
     pub(crate) full: bool,
     /// A list that is continued is too old.
@@ -96,6 +100,8 @@ impl Server {
                 speaks_v5: true,
                 network: String::new(),
                 added: None,
+                refusals: Vec::new(),
+                no_network: false,
                 full: false,
                 lists_expire: false,
                 page: usize::MAX,
