@@ -19,9 +19,11 @@ pub(crate) const LONGEST_FRAME: usize = 32 << 10;
 /// What the program sends at once. The terminal may cut it into four messages.
 #[cfg(feature = "inside")]
 pub(crate) const PIECE: usize = 4096 - HEADER;
+/// Pieces under way: four messages each, and the toolbox hangs up at 256.
 pub(crate) const CREDIT: u16 = 48;
 
 #[cfg(feature = "host")]
+/// A quarter of [`LONGEST_SILENCE`], so that three may be late.
 pub(crate) const BEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// Whoever says nothing for so long is gone.
 pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
@@ -32,7 +34,7 @@ const ACK: u8 = b'a';
 const BEATING: u8 = b'b';
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TerminalFrame {
+pub(crate) enum LinkFrame {
     /// At most [`LONGEST_FRAME`] bytes.
     Data(Vec<u8>),
     /// So many pieces have arrived.
@@ -44,7 +46,7 @@ pub(crate) enum TerminalFrame {
 #[error("the other end of the terminal speaks nonsense")]
 pub(crate) struct MalformedFrame;
 
-impl TerminalFrame {
+impl LinkFrame {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Data(payload) => data(payload),
@@ -80,7 +82,7 @@ impl FrameReader {
     }
 
     /// Nothing where the next frame is not whole yet.
-    pub(crate) fn next(&mut self) -> Result<Option<TerminalFrame>, MalformedFrame> {
+    pub(crate) fn next(&mut self) -> Result<Option<LinkFrame>, MalformedFrame> {
         let Some((&kind, rest)) = self.held.split_first() else {
             return Ok(None);
         };
@@ -102,9 +104,9 @@ impl FrameReader {
             return Ok(None);
         };
         let frame = match (kind, payload) {
-            (ACK, [high, low]) => TerminalFrame::Ack(u16::from_be_bytes([*high, *low])),
-            (DATA, payload) => TerminalFrame::Data(payload.to_vec()),
-            _ => TerminalFrame::Beat,
+            (ACK, [high, low]) => LinkFrame::Ack(u16::from_be_bytes([*high, *low])),
+            (DATA, payload) => LinkFrame::Data(payload.to_vec()),
+            _ => LinkFrame::Beat,
         };
         self.held.drain(..HEADER + length);
         Ok(Some(frame))
@@ -117,15 +119,15 @@ mod tests {
 
     use super::*;
 
-    fn frame() -> impl Strategy<Value = TerminalFrame> {
+    fn frame() -> impl Strategy<Value = LinkFrame> {
         prop_oneof![
-            proptest::collection::vec(any::<u8>(), 0..2000).prop_map(TerminalFrame::Data),
-            any::<u16>().prop_map(TerminalFrame::Ack),
-            Just(TerminalFrame::Beat),
+            proptest::collection::vec(any::<u8>(), 0..2000).prop_map(LinkFrame::Data),
+            any::<u16>().prop_map(LinkFrame::Ack),
+            Just(LinkFrame::Beat),
         ]
     }
 
-    fn drain(frames: &mut FrameReader) -> Vec<TerminalFrame> {
+    fn drain(frames: &mut FrameReader) -> Vec<LinkFrame> {
         std::iter::from_fn(|| frames.next().ok().flatten()).collect()
     }
 
@@ -135,7 +137,7 @@ mod tests {
             sent in proptest::collection::vec(frame(), 0..20),
             size in 1_usize..700,
         ) {
-            let bytes: Vec<u8> = sent.iter().flat_map(TerminalFrame::to_bytes).collect();
+            let bytes: Vec<u8> = sent.iter().flat_map(LinkFrame::to_bytes).collect();
             let mut frames = FrameReader::default();
             let mut seen = Vec::new();
             for piece in bytes.chunks(size) {

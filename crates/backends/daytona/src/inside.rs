@@ -15,9 +15,7 @@ use std::time::{Duration, Instant};
 use hermetic_warden::connect;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use crate::frame::{
-    self, CREDIT, FrameReader, LONGEST_SILENCE, MAGIC, NOBODY, PIECE, TerminalFrame,
-};
+use crate::frame::{self, CREDIT, FrameReader, LONGEST_SILENCE, LinkFrame, MAGIC, NOBODY, PIECE};
 
 /// sysexits(3).
 const USAGE: u8 = 64;
@@ -132,9 +130,9 @@ impl TerminalLine {
             frames.push(&buffer[..read]);
             while let Some(frame) = frames.next().map_err(io::Error::other)? {
                 match frame {
-                    TerminalFrame::Data(bytes) => socket.write_all(&bytes)?,
-                    TerminalFrame::Beat => self.write(&TerminalFrame::Beat.to_bytes())?,
-                    TerminalFrame::Ack(count) => {
+                    LinkFrame::Data(bytes) => socket.write_all(&bytes)?,
+                    LinkFrame::Beat => self.write(&LinkFrame::Beat.to_bytes())?,
+                    LinkFrame::Ack(count) => {
                         let mut credit = locked(&self.credit);
                         // More than was ever lent would be a mistake, and let the toolbox hang up
                         // on its reader.

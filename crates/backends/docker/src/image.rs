@@ -18,9 +18,9 @@ use crate::login;
 
 /// Hears of a pull.
 #[derive(Clone, Default)]
-pub struct PullListener(Option<Arc<Hear>>);
+pub struct PullListener(Option<Arc<HearPull>>);
 
-type Hear = dyn Fn(&PullProgress) + Send + Sync;
+type HearPull = dyn Fn(&PullProgress) + Send + Sync;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullProgress {

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use hermetic_sandbox::host::ProcessHandle;
-use hermetic_sandbox::{SandboxLifeline, SandboxPersistence, SandboxSpec};
+use hermetic_sandbox::{MakerState, SandboxLifeline, SandboxPersistence, SandboxSpec};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 
 use crate::watch::LayerBounds;
@@ -25,9 +24,6 @@ const MAKER: &str = "hermetic.maker";
 const LAYER: &str = "hermetic.layer";
 const BASE: &str = "hermetic.base";
 
-const KEPT: &str = "kept";
-const CREATOR: &str = "creator";
-
 /// The container's name, from which it is found again.
 pub(crate) fn name(id: &SandboxId) -> String {
     format!("hermetic-{id}")
@@ -40,12 +36,14 @@ pub(crate) fn of(spec: &SandboxSpec) -> HashMap<String, String> {
         (DISK.to_owned(), spec.limits.disk_bytes.to_string()),
         (INODES.to_owned(), spec.limits.inodes.to_string()),
     ]);
-    if spec.persistence == SandboxPersistence::Kept {
-        labels.insert(PERSISTENCE.to_owned(), KEPT.to_owned());
-    }
-    if spec.lifeline == SandboxLifeline::Creator {
-        labels.insert(LIFELINE.to_owned(), CREATOR.to_owned());
-    }
+    let said = [
+        (PERSISTENCE, spec.persistence.label()),
+        (LIFELINE, spec.lifeline.label()),
+    ];
+    let said = said
+        .into_iter()
+        .filter_map(|(label, said)| Some((label.to_owned(), said?.to_owned())));
+    labels.extend(said);
     labels
 }
 
@@ -55,12 +53,7 @@ pub(crate) fn of_seed(installation: &InstallationId, id: &SandboxId) -> HashMap<
         (INSTALLATION.to_owned(), installation.to_string()),
         (SANDBOX.to_owned(), id.to_string()),
     ]);
-    let own = i32::try_from(std::process::id()).ok();
-    if let Some(maker) = own.and_then(ProcessHandle::observe)
-        && let Ok(text) = serde_json::to_string(&maker)
-    {
-        labels.insert(MAKER.to_owned(), text);
-    }
+    labels.extend(MakerState::label().map(|maker| (MAKER.to_owned(), maker)));
     labels
 }
 
@@ -106,7 +99,7 @@ pub(crate) struct ContainerLabels {
     pub(crate) lifeline: SandboxLifeline,
     pub(crate) disk_bytes: Option<u64>,
     pub(crate) inodes: Option<u64>,
-    maker: Option<ProcessHandle>,
+    maker: MakerState,
 }
 
 impl ContainerLabels {
@@ -119,25 +112,15 @@ impl ContainerLabels {
         if labels.get(INSTALLATION)? != installation.as_str() {
             return None;
         }
-        let is = |label: &str, value: &str| labels.get(label).is_some_and(|found| found == value);
+        let said = |label: &str| labels.get(label).map(String::as_str);
         Some(Self {
             id: labels.get(SANDBOX)?.parse().ok()?,
             conversation: labels.get(CONVERSATION).map(ConversationKey::new),
-            persistence: if is(PERSISTENCE, KEPT) {
-                SandboxPersistence::Kept
-            } else {
-                SandboxPersistence::Ephemeral
-            },
-            lifeline: if is(LIFELINE, CREATOR) {
-                SandboxLifeline::Creator
-            } else {
-                SandboxLifeline::Ledger
-            },
+            persistence: SandboxPersistence::of_label(said(PERSISTENCE)),
+            lifeline: SandboxLifeline::of_label(said(LIFELINE)),
             disk_bytes: labels.get(DISK).and_then(|text| text.parse().ok()),
             inodes: labels.get(INODES).and_then(|text| text.parse().ok()),
-            maker: labels
-                .get(MAKER)
-                .and_then(|text| serde_json::from_str(text).ok()),
+            maker: MakerState::of_label(said(MAKER)),
         })
     }
 
@@ -150,8 +133,6 @@ impl ContainerLabels {
     }
 
     pub(crate) fn is_being_made(&self) -> bool {
-        self.maker
-            .as_ref()
-            .is_some_and(|maker| maker.open().is_some())
+        self.maker == MakerState::Alive
     }
 }

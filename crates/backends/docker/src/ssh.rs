@@ -15,7 +15,7 @@ use tokio::process::{Child, Command};
 
 use crate::address::SshHost;
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Incoming>, Error>> + Send>>;
+type EngineResponse = Pin<Box<dyn Future<Output = Result<Response<Incoming>, Error>> + Send>>;
 
 pub(crate) fn connect(
     host: &SshHost,
@@ -24,7 +24,7 @@ pub(crate) fn connect(
 ) -> Result<Docker, Error> {
     let host = host.clone();
     let transport =
-        move |request: BollardRequest| -> Answer { Box::pin(ask(host.clone(), request)) };
+        move |request: BollardRequest| -> EngineResponse { Box::pin(ask(host.clone(), request)) };
     Docker::connect_with_custom_transport(transport, Some("http://engine"), patience, version)
 }
 

@@ -34,6 +34,7 @@ pub struct NoSuchUser {
 
 /// Numbers from here on belong to nobody: above what systems hand out to users and containers.
 const FIRST_OF_NOBODY: u32 = 0x7000_0000;
+/// The last one is then the largest number that is positive where ids are read with a sign.
 const OF_NOBODY: u32 = 0x0fff_ffff;
 /// For an engine that maps a small range of numbers to others.
 const SMALL: u32 = 1000;

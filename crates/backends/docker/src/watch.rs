@@ -37,7 +37,9 @@ pub(crate) struct LayerBounds {
 const FILL_RATE: u64 = 1 << 30;
 /// As fast as files are ever made.
 const FILE_RATE: u64 = 200_000;
+/// Counting a layer is work for the engine; it rests so long in between, however little room there is.
 const OFTENEST: Duration = Duration::from_millis(100);
+/// Also where there is room for hours: the rates above are assumptions.
 const RAREST: Duration = Duration::from_secs(60);
 /// Reasons that are remembered; older ones are of no use to anybody.
 const MOST_REASONS: usize = 1000;

@@ -15,14 +15,16 @@ use crate::wire::{
 };
 
 /// Ids by name.
-pub(crate) type Images = BTreeMap<String, String>;
+pub(crate) type ImageIds = BTreeMap<String, String>;
 
 /// An id of Modal's own starts so, and is used as it is.
 const ID: &str = "im-";
 
 /// A build that says nothing for so long is asked about again.
 const JOIN: f32 = 55.0;
+/// Between two answers that end at once.
 const NEXT_STREAM: Duration = Duration::from_millis(500);
+/// Longer than [`JOIN`], at whose end Modal answers in any case: more silence is a broken link.
 const BUILD_SILENCE_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long a build may take at all.
 const BUILD: Duration = Duration::from_secs(30 * 60);

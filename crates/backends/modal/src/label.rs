@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hermetic_sandbox::host::ProcessHandle;
-use hermetic_sandbox::{FoundState, SandboxLifeline, SandboxPersistence, SandboxSpec};
+use hermetic_sandbox::{FoundState, MakerState, SandboxLifeline, SandboxPersistence, SandboxSpec};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 
 use crate::wire::SandboxTag;
@@ -25,12 +24,11 @@ const MAKER: &str = "hermetic-maker";
 /// Set when it was made.
 const READY: &str = "hermetic-ready";
 
-const KEPT: &str = "kept";
-const CREATOR: &str = "creator";
 const YES: &str = "yes";
 
 /// Modal takes 63 characters.
 const PIECE: usize = 60;
+/// 720 bytes before they are encoded.
 const MOST_PIECES: usize = 16;
 
 /// The sandbox's name: Modal lets one live at a time.
@@ -44,18 +42,11 @@ pub(crate) fn of(spec: &SandboxSpec, start: &str) -> Vec<SandboxTag> {
         tag(SANDBOX, spec.id.as_str()),
         tag(START, start),
     ];
-    if spec.persistence == SandboxPersistence::Kept {
-        tags.push(tag(PERSISTENCE, KEPT));
-    }
-    if spec.lifeline == SandboxLifeline::Creator {
-        tags.push(tag(LIFELINE, CREATOR));
-    }
+    tags.extend(spec.persistence.label().map(|kept| tag(PERSISTENCE, kept)));
+    tags.extend(spec.lifeline.label().map(|whose| tag(LIFELINE, whose)));
     tags.extend(pieces(CONVERSATION, spec.conversation.as_str()));
-    let own = i32::try_from(std::process::id()).ok();
-    if let Some(maker) = own.and_then(ProcessHandle::observe)
-        && let Ok(text) = serde_json::to_string(&maker)
-    {
-        tags.extend(pieces(MAKER, &text));
+    if let Some(maker) = MakerState::label() {
+        tags.extend(pieces(MAKER, &maker));
     }
     tags
 }
@@ -94,51 +85,23 @@ impl SandboxTags {
         if *tags.get(INSTALLATION)? != installation.as_str() {
             return None;
         }
-        let is = |name: &str, value: &str| tags.get(name).is_some_and(|found| *found == value);
-        let maker = joined(MAKER, &tags).and_then(|text| serde_json::from_str(&text).ok());
-        let maker = maker.map(|maker: ProcessHandle| MakerState::look(&maker));
-        let lifeline = if is(LIFELINE, CREATOR) {
-            SandboxLifeline::Creator
-        } else {
-            SandboxLifeline::Ledger
-        };
+        let said = |name: &str| tags.get(name).copied();
+        let maker = MakerState::of_label(joined(MAKER, &tags).as_deref());
+        let lifeline = SandboxLifeline::of_label(said(LIFELINE));
         Some(Self {
             id: tags.get(SANDBOX)?.parse().ok()?,
             conversation: joined(CONVERSATION, &tags).map(ConversationKey::new),
-            persistence: if is(PERSISTENCE, KEPT) {
-                SandboxPersistence::Kept
-            } else {
-                SandboxPersistence::Ephemeral
-            },
+            persistence: SandboxPersistence::of_label(said(PERSISTENCE)),
             lifeline,
-            start: tags.get(START).copied().unwrap_or_default().to_owned(),
-            state: match (is(READY, YES), maker, lifeline) {
+            start: said(START).unwrap_or_default().to_owned(),
+            state: match (said(READY) == Some(YES), maker, lifeline) {
                 // It would end by itself when its leash is up, a minute later and on somebody's bill.
-                (true, Some(MakerState::Gone), SandboxLifeline::Creator) => FoundState::Broken,
+                (true, MakerState::Gone, SandboxLifeline::Creator) => FoundState::Broken,
                 (true, ..) => FoundState::Running,
-                (false, Some(MakerState::Alive), _) => FoundState::Busy,
+                (false, MakerState::Alive, _) => FoundState::Busy,
                 (false, ..) => FoundState::Broken,
             },
         })
-    }
-}
-
-/// What can be said from here of the process that made a sandbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MakerState {
-    Alive,
-    Gone,
-    /// It ran on another machine, which shares our home, or before this one was started.
-    OutOfSight,
-}
-
-impl MakerState {
-    fn look(process: &ProcessHandle) -> Self {
-        match process.open() {
-            Some(_) => Self::Alive,
-            None if process.is_of_this_boot() => Self::Gone,
-            None => Self::OutOfSight,
-        }
     }
 }
 
@@ -175,7 +138,10 @@ fn joined(name: &str, tags: &BTreeMap<&str, &str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
+
+    const CREATOR: &str = "creator";
 
     #[test]
     fn any_conversation_fits_into_tags_and_comes_back() {
@@ -212,12 +178,12 @@ mod tests {
 
     #[test]
     fn a_tied_one_whose_maker_is_gone_is_the_rest_of_one() {
-        let own = ProcessHandle::observe(std::process::id().cast_signed()).unwrap();
-        let mut gone = serde_json::to_value(&own).unwrap();
+        let own = MakerState::label().unwrap();
+        let mut gone: serde_json::Value = serde_json::from_str(&own).unwrap();
         gone["start"] = 1.into();
         let mut elsewhere = gone.clone();
         elsewhere["boot"] = "another machine's".into();
-        let (own, gone) = (serde_json::to_string(&own).unwrap(), gone.to_string());
+        let gone = gone.to_string();
         let installation = InstallationId::random();
         let state = |maker: Option<&str>, lifeline: &str| {
             let mut tags = filter(&installation, Some(&SandboxId::random()));

@@ -154,9 +154,9 @@ async fn send(exec: RouterExec, mut waiting: DuplexStream) {
     }
 }
 
-type Received = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
+type ReceivedBytes = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
-fn received(exec: RouterExec, output: Streaming<TaskExecStdioReadResponse>) -> Received {
+fn received(exec: RouterExec, output: Streaming<TaskExecStdioReadResponse>) -> ReceivedBytes {
     let begun = (exec, output, 0_u64);
     Box::pin(stream::try_unfold(
         begun,

@@ -18,7 +18,7 @@ use crate::birth::{self, ModalStart};
 use crate::control::ControlPlane;
 use crate::credentials::ModalCredentials;
 use crate::death;
-use crate::image::Images;
+use crate::image::ImageIds;
 use crate::readiness;
 use crate::service::ControlAddress;
 use crate::shape::OutboundAccess;
@@ -52,7 +52,7 @@ pub(crate) struct ModalState {
     pub(crate) program: Bytes,
     pub(crate) app: OnceCell<String>,
     /// What was built already, by name.
-    pub(crate) images: Mutex<Images>,
+    pub(crate) images: Mutex<ImageIds>,
     pub(crate) snapshots: SnapshotFile,
 }
 

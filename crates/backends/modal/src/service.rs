@@ -31,6 +31,7 @@ pub enum ControlAddressError {
 const DEFAULT: &str = "https://api.modal.com,https://api.modal2.com";
 
 const CONNECT: Duration = Duration::from_secs(10);
+/// What stands in between forgets a connection that is silent for minutes, and tells nobody.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 const KEEPALIVE_ANSWER: Duration = Duration::from_secs(10);
 /// So much of one stream may be on its way to us.

@@ -49,7 +49,6 @@ stories! {
     }
 
     /// Whatever Modal's own isolation lets through, our list of system calls holds inside it.
-    #[cfg(target_arch = "x86_64")]
     async fn every_door_is_closed(lab: &Lab) {
         let spec = lab.spec();
         let sandbox = lab.create(&spec).await;

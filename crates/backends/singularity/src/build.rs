@@ -23,7 +23,9 @@ use crate::runtime::ApptainerRuntime;
 const BUILDER_SILENCE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Longer lines are cut before anybody sees them.
 const MOST_BUILD_LINE: usize = 300;
+/// The last lines of a build, which say why it failed.
 const MOST_KEPT: usize = 12;
+/// No more of a builder that writes without end.
 const MOST_HEARD: u64 = 64 << 20;
 /// A killed builder is gone at once, except from an unresponsive disk.
 const BUILDER_KILL_TIMEOUT: Duration = Duration::from_secs(10);

@@ -15,9 +15,9 @@ use crate::runtime::ApptainerRuntime;
 
 /// Hears how a build goes.
 #[derive(Clone, Default)]
-pub struct BuildListener(Option<Arc<Hear>>);
+pub struct BuildListener(Option<Arc<HearBuild>>);
 
-type Hear = dyn Fn(&BuildProgress) + Send + Sync;
+type HearBuild = dyn Fn(&BuildProgress) + Send + Sync;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuildProgress {

@@ -10,6 +10,7 @@ use hermetic_sandbox::BackendError;
 use hermetic_sandbox::host::{ProcessHandle, kill, wait_for_end};
 use serde::Deserialize;
 
+/// What is killed is gone at once, except from a disk that does not answer.
 const INSTANCE_KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// No entry of the list is larger.
 const MOST_ENTRY_BYTES: u64 = 1 << 20;

@@ -29,7 +29,6 @@ stories! {
         assert_ne!(host, "0", "the sandbox is root outside");
     }
 
-    #[cfg(target_arch = "x86_64")]
     async fn every_door_is_closed(lab: &Lab) {
         assert_closed(&lab.run(&format!("python3 - <<'END'\n{DOORS}\nEND")).await);
     }

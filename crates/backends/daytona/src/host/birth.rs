@@ -15,7 +15,7 @@ use super::link;
 use super::place;
 use super::shapes::{BuildInfo, CreateSandbox, DaytonaSandbox};
 use super::size::{SandboxSize, minutes};
-use super::state::{ProviderState, StateChange};
+use super::state::{PowerChange, ProviderState};
 use super::terminal::ReachError;
 use super::toolbox::DaytonaToolbox;
 use super::trouble::DaytonaTrouble;
@@ -108,7 +108,7 @@ async fn resume(host: &Arc<DaytonaState>, spec: &SandboxSpec) -> Result<WardenLi
             Err(error) => return Err(error.at(step)),
         }
     } else {
-        sandbox = host.turn(StateChange::Up, sandbox, step).await?;
+        sandbox = host.turn(PowerChange::Up, sandbox, step).await?;
     }
     move_in(host, spec, &sandbox).await
 }

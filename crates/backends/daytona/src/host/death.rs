@@ -7,7 +7,7 @@ use hermetic_types::SandboxId;
 use tokio::time::{Instant, sleep};
 
 use super::daytona::{DaytonaState, missing};
-use super::state::StateChange;
+use super::state::PowerChange;
 use super::trouble::DaytonaTrouble;
 
 const FIRST_GONE_CHECK: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ pub(crate) async fn stop(host: &DaytonaState, id: &SandboxId) -> Result<(), Back
     if owned.persistence != SandboxPersistence::Kept {
         return destroy(host, id).await;
     }
-    host.turn(StateChange::Down, sandbox, step).await.map(drop)
+    host.turn(PowerChange::Down, sandbox, step).await.map(drop)
 }
 
 pub(crate) async fn destroy(host: &DaytonaState, id: &SandboxId) -> Result<(), BackendError> {

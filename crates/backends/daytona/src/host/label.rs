@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use hermetic_sandbox::host::ProcessHandle;
-use hermetic_sandbox::{SandboxLifeline, SandboxPersistence, SandboxSpec};
+use hermetic_sandbox::{MakerState, SandboxLifeline, SandboxPersistence, SandboxSpec};
 use hermetic_types::{ConversationKey, InstallationId, SandboxId};
 use serde_json::json;
 
@@ -20,9 +19,6 @@ const MAKER: &str = "hermetic.maker";
 /// Random: an answer that was lost is told by it from another sandbox of the name.
 const BIRTH: &str = "hermetic.birth";
 
-const KEPT: &str = "kept";
-const CREATOR: &str = "creator";
-
 /// The name, from which it is found again. One for each conversation's sandbox.
 pub(crate) fn name(id: &SandboxId) -> String {
     format!("hermes-{id}")
@@ -36,18 +32,15 @@ pub(crate) fn of(spec: &SandboxSpec, birth: &str) -> HashMap<String, String> {
         (CONVERSATION.to_owned(), spec.conversation.to_string()),
         (BIRTH.to_owned(), birth.to_owned()),
     ]);
-    if spec.persistence == SandboxPersistence::Kept {
-        labels.insert(PERSISTENCE.to_owned(), KEPT.to_owned());
-    }
-    if spec.lifeline == SandboxLifeline::Creator {
-        labels.insert(LIFELINE.to_owned(), CREATOR.to_owned());
-    }
-    let own = i32::try_from(std::process::id()).ok();
-    if let Some(maker) = own.and_then(ProcessHandle::observe)
-        && let Ok(text) = serde_json::to_string(&maker)
-    {
-        labels.insert(MAKER.to_owned(), text);
-    }
+    let said = [
+        (PERSISTENCE, spec.persistence.label()),
+        (LIFELINE, spec.lifeline.label()),
+    ];
+    let said = said
+        .into_iter()
+        .filter_map(|(label, said)| Some((label.to_owned(), said?.to_owned())));
+    labels.extend(said);
+    labels.extend(MakerState::label().map(|maker| (MAKER.to_owned(), maker)));
     labels
 }
 
@@ -67,7 +60,7 @@ pub(crate) struct OwnedLabels {
     pub(crate) conversation: Option<ConversationKey>,
     pub(crate) persistence: SandboxPersistence,
     pub(crate) lifeline: SandboxLifeline,
-    maker: Option<ProcessHandle>,
+    maker: MakerState,
 }
 
 impl OwnedLabels {
@@ -80,29 +73,17 @@ impl OwnedLabels {
         if labels.get(INSTALLATION)? != installation.as_str() {
             return None;
         }
-        let is = |label: &str, value: &str| labels.get(label).is_some_and(|found| found == value);
+        let said = |label: &str| labels.get(label).map(String::as_str);
         Some(Self {
             id: labels.get(SANDBOX)?.parse().ok()?,
             conversation: labels.get(CONVERSATION).map(ConversationKey::new),
-            persistence: if is(PERSISTENCE, KEPT) {
-                SandboxPersistence::Kept
-            } else {
-                SandboxPersistence::Ephemeral
-            },
-            lifeline: if is(LIFELINE, CREATOR) {
-                SandboxLifeline::Creator
-            } else {
-                SandboxLifeline::Ledger
-            },
-            maker: labels
-                .get(MAKER)
-                .and_then(|text| serde_json::from_str(text).ok()),
+            persistence: SandboxPersistence::of_label(said(PERSISTENCE)),
+            lifeline: SandboxLifeline::of_label(said(LIFELINE)),
+            maker: MakerState::of_label(said(MAKER)),
         })
     }
 
     pub(crate) fn is_being_made(&self) -> bool {
-        self.maker
-            .as_ref()
-            .is_some_and(|maker| maker.open().is_some())
+        self.maker == MakerState::Alive
     }
 }

@@ -10,17 +10,18 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::terminal::{self, DaytonaTerminalLink, ReachError, Socket, message};
+use super::terminal::{self, DaytonaTerminalLink, ReachError, TerminalSocket, message};
 use super::toolbox::DaytonaToolbox;
 use crate::frame::{
-    self, BEAT_INTERVAL, CREDIT, FrameReader, LONGEST_FRAME, LONGEST_SILENCE, TerminalFrame,
+    self, BEAT_INTERVAL, CREDIT, FrameReader, LONGEST_FRAME, LONGEST_SILENCE, LinkFrame,
 };
 
 /// How much waits on its way through this process.
 const CAPACITY: usize = 256 << 10;
 /// How long a terminal's end is waited for when the link is over.
 const FAREWELL: Duration = Duration::from_secs(20);
-const LONGEST_RECONNECT_PAUSE: Duration = Duration::from_secs(300);
+/// Also of a sandbox that may be idle for hours.
+const LONGEST_TOUCH_PAUSE: Duration = Duration::from_secs(300);
 
 /// `auto_stop` is the provider's own idle time: it counts requests, and a link is none.
 pub(crate) async fn reach(
@@ -66,7 +67,7 @@ async fn hold(
 
 /// From the terminal to whoever holds the link. Each piece is acknowledged when it was taken.
 async fn hear(
-    mut stream: SplitStream<Socket>,
+    mut stream: SplitStream<TerminalSocket>,
     rest: Vec<u8>,
     mut pipe: WriteHalf<DuplexStream>,
     arrived: mpsc::Sender<()>,
@@ -78,7 +79,7 @@ async fn hear(
         loop {
             match frames.next() {
                 Ok(None) => break,
-                Ok(Some(TerminalFrame::Data(bytes))) => {
+                Ok(Some(LinkFrame::Data(bytes))) => {
                     // Acknowledged only when it was taken here: that is what holds back a warden
                     // with a slow reader.
                     let taken = pipe.write_all(&bytes).await;
@@ -86,7 +87,7 @@ async fn hear(
                         return;
                     }
                 }
-                Ok(Some(TerminalFrame::Beat | TerminalFrame::Ack(_))) => {}
+                Ok(Some(LinkFrame::Beat | LinkFrame::Ack(_))) => {}
                 Err(error) => return tracing::warn!(%error, "a link to Daytona is cut"),
             }
         }
@@ -100,7 +101,7 @@ async fn hear(
 
 /// From whoever holds the link to the terminal.
 async fn tell(
-    mut sink: SplitSink<Socket, Message>,
+    mut sink: SplitSink<TerminalSocket, Message>,
     mut pipe: ReadHalf<DuplexStream>,
     mut arrivals: mpsc::Receiver<()>,
 ) {
@@ -121,9 +122,9 @@ async fn tell(
                 while arrivals.try_recv().is_ok() {
                     count += 1;
                 }
-                TerminalFrame::Ack(count).to_bytes()
+                LinkFrame::Ack(count).to_bytes()
             }
-            _ = beat.tick() => TerminalFrame::Beat.to_bytes(),
+            _ = beat.tick() => LinkFrame::Beat.to_bytes(),
         };
         if sink.send(message(bytes)).await.is_err() {
             return;
@@ -134,7 +135,7 @@ async fn tell(
 /// While the link holds, the provider does not take the sandbox for idle.
 async fn stay_in_use(toolbox: &DaytonaToolbox, auto_stop: Duration) {
     // A third of the time, so that two that are lost do not stop the sandbox.
-    let pause = (auto_stop / 3).min(LONGEST_RECONNECT_PAUSE);
+    let pause = (auto_stop / 3).min(LONGEST_TOUCH_PAUSE);
     loop {
         sleep(pause).await;
         if let Err(trouble) = toolbox.host.service.touch(&toolbox.sandbox).await {

@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-use super::shapes::{CreateSandbox, DaytonaSandbox, SandboxPage, ToolboxUrl};
+use super::shapes::{CreateSandbox, DaytonaSandbox, ListedPage, ToolboxUrl};
 use super::trouble::DaytonaTrouble;
 use super::wire::{ApiRequest, HttpWire};
 
@@ -66,8 +66,8 @@ impl DaytonaApi {
                 url.query_pairs_mut().append_pair("cursor", cursor);
             }
             match self.wire.ask_for(&ApiRequest::get(url)).await? {
-                SandboxPage::All(sandboxes) => return Ok(sandboxes),
-                SandboxPage::Page { items, next_cursor } => {
+                ListedPage::All(sandboxes) => return Ok(sandboxes),
+                ListedPage::Page { items, next_cursor } => {
                     all.extend(items);
                     cursor = next_cursor.filter(|cursor| !cursor.is_empty());
                 }

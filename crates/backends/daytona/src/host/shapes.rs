@@ -47,7 +47,7 @@ pub(crate) struct DaytonaSandbox {
 /// A page, or all of it from a service of an earlier version.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum SandboxPage {
+pub(crate) enum ListedPage {
     #[serde(rename_all = "camelCase")]
     Page {
         items: Vec<DaytonaSandbox>,

@@ -50,12 +50,12 @@ impl ProviderState {
 
 /// A change that is asked of the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StateChange {
+pub(crate) enum PowerChange {
     Up,
     Down,
 }
 
-impl StateChange {
+impl PowerChange {
     fn from(self) -> ProviderState {
         match self {
             Self::Up => ProviderState::Stopped,
@@ -86,7 +86,7 @@ impl DaytonaState {
     /// Asks for the change until it is taken, and waits for it.
     pub(crate) async fn turn(
         &self,
-        turn: StateChange,
+        turn: PowerChange,
         sandbox: DaytonaSandbox,
         step: &str,
     ) -> Result<DaytonaSandbox, BackendError> {
@@ -99,7 +99,7 @@ impl DaytonaState {
         &self,
         mut sandbox: DaytonaSandbox,
         wanted: ProviderState,
-        turn: Option<StateChange>,
+        turn: Option<PowerChange>,
         patience: Duration,
         step: &str,
     ) -> Result<DaytonaSandbox, BackendError> {
@@ -132,13 +132,13 @@ impl DaytonaState {
 
     async fn ask_to_turn(
         &self,
-        turn: StateChange,
+        turn: PowerChange,
         id: &str,
         step: &str,
     ) -> Result<(), BackendError> {
         let asked = match turn {
-            StateChange::Up => self.service.start(id).await,
-            StateChange::Down => self.service.stop(id).await,
+            PowerChange::Up => self.service.start(id).await,
+            PowerChange::Down => self.service.stop(id).await,
         };
         match asked {
             // A change is under way already, which the next look will show.

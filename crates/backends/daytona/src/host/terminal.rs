@@ -30,7 +30,7 @@ const SHELL_START_TIMEOUT: Duration = Duration::from_secs(30);
 const MOST_NOISE: usize = 256 << 10;
 const LONGEST_TERMINAL_MESSAGE: usize = 1 << 20;
 
-pub(crate) type Socket = WebSocketStream<Upgraded>;
+pub(crate) type TerminalSocket = WebSocketStream<Upgraded>;
 
 #[derive(Debug, Error)]
 pub(crate) enum ReachError {
@@ -43,7 +43,7 @@ pub(crate) enum ReachError {
 
 /// A terminal whose far end is our program, ready to carry bytes.
 pub(crate) struct DaytonaTerminalLink {
-    pub(crate) socket: Socket,
+    pub(crate) socket: TerminalSocket,
     pub(crate) id: String,
     /// What came after the greeting.
     pub(crate) rest: Vec<u8>,
@@ -65,7 +65,10 @@ pub(crate) async fn open(toolbox: &DaytonaToolbox) -> Result<DaytonaTerminalLink
     }
 }
 
-async fn greet(toolbox: &DaytonaToolbox, id: &str) -> Result<(Socket, Vec<u8>), ReachError> {
+async fn greet(
+    toolbox: &DaytonaToolbox,
+    id: &str,
+) -> Result<(TerminalSocket, Vec<u8>), ReachError> {
     let mut socket = connect(toolbox, id).await?;
     wait_until_connected(&mut socket).await?;
     // A shell that cannot do it ends, instead of waiting for another line.
@@ -91,7 +94,7 @@ async fn greet(toolbox: &DaytonaToolbox, id: &str) -> Result<(Socket, Vec<u8>), 
 }
 
 /// The client that asks everything else asks for this too: one way out, one TLS, one proxy.
-async fn connect(toolbox: &DaytonaToolbox, id: &str) -> Result<Socket, DaytonaTrouble> {
+async fn connect(toolbox: &DaytonaToolbox, id: &str) -> Result<TerminalSocket, DaytonaTrouble> {
     let key = generate_key();
     let url = toolbox.url(&["process", "pty", id, "connect"]);
     let at = url.host_str().unwrap_or_default().to_owned();
@@ -128,7 +131,7 @@ async fn connect(toolbox: &DaytonaToolbox, id: &str) -> Result<Socket, DaytonaTr
     Ok(WebSocketStream::from_raw_socket(stream, Role::Client, Some(bounds)).await)
 }
 
-async fn wait_until_connected(socket: &mut Socket) -> Result<(), DaytonaTrouble> {
+async fn wait_until_connected(socket: &mut TerminalSocket) -> Result<(), DaytonaTrouble> {
     loop {
         let text = match socket.next().await {
             Some(Ok(Message::Text(text))) => text,

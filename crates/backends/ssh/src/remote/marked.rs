@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+/// What starts new processes as fast as they are killed would otherwise be chased for ever.
 const MARKED_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Kills all that carry it, and looks again until none does. False where some would not go.

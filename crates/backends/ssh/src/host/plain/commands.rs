@@ -95,6 +95,8 @@ impl PlainCommands {
             }
             WardenRequest::Runs => voice.reply(&WardenReply::Runs(Vec::new())).await,
             WardenRequest::Info => voice.reply(&WardenReply::Info(self.info())).await,
+            // There is nobody on the host who could keep the last one away.
+            WardenRequest::Hold(_) => voice.fail(&knows_no_holders()).await,
             _ => {
                 voice
                     .fail(&refused("the host has a plain shell only"))
@@ -321,6 +323,15 @@ fn end(status: ExitState, cut: Option<CutReason>, shell_lost: Option<ShellLost>)
 fn is_name(name: &[u8]) -> bool {
     let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     name.iter().all(word) && name.first().is_some_and(|first| !first.is_ascii_digit())
+}
+
+/// As an earlier warden answers.
+fn knows_no_holders() -> WardenFailure {
+    WardenFailure {
+        kind: FailureKind::BadRequest,
+        errno: None,
+        text: "a plain shell knows no holders".into(),
+    }
 }
 
 fn refused(why: &str) -> WardenFailure {
