@@ -251,17 +251,12 @@ fn decide(
     // Before every list: two bots that answer each other never end, so a list that was meant for
     // people does not let one in.
     if sender.is_bot {
-        let asked_in = match own.bots {
-            BotAdmission::All => true,
-            BotAdmission::Mentioning => said.mentions_us(),
-            BotAdmission::Refuse => false,
-        };
         let grounds = if chat_allowed {
             AdmissionGrounds::AllowedChat
         } else {
             AdmissionGrounds::BotsAllowed
         };
-        return asked_in.then_some((grounds, SenderRole::Guest));
+        return is_asked_in(own.bots, said).then_some((grounds, SenderRole::Guest));
     }
 
     let id = &sender.id;
@@ -317,6 +312,14 @@ fn decide(
         SenderRole::Guest
     };
     Some((grounds, role))
+}
+
+fn is_asked_in(bots: BotAdmission, said: &impl ChatUtterance) -> bool {
+    match bots {
+        BotAdmission::All => true,
+        BotAdmission::Mentioning => said.mentions_us(),
+        BotAdmission::Refuse => false,
+    }
 }
 
 impl<T> Admitted<T> {

@@ -48,6 +48,12 @@ pub trait Chat: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Whether any process with the same configuration can answer here, whichever of them listens: nothing that an
+    /// answer needs is only where the message was heard.
+    fn is_portable(&self) -> bool {
+        false
+    }
+
     /// Asks the platform who this account is and what it may not do, without receiving anything. For
     /// `doctor` and for whoever sets an account up.
     fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {

@@ -120,12 +120,12 @@ fn cut(text: &str, limit: TextLimit) -> Vec<TextPart<'_>> {
 }
 
 /// A paragraph with the blank lines after it, or a code block with its fences.
-struct TextBlock<'a> {
+struct UnsplitBlock<'a> {
     lines: Vec<(&'a str, Option<CodeFence<'a>>)>,
 }
 
-fn blocks(text: &str) -> Vec<TextBlock<'_>> {
-    let mut blocks: Vec<TextBlock<'_>> = Vec::new();
+fn blocks(text: &str) -> Vec<UnsplitBlock<'_>> {
+    let mut blocks: Vec<UnsplitBlock<'_>> = Vec::new();
     let mut fence = None;
     let mut fresh = true;
     for line in text.split_inclusive('\n') {
@@ -134,7 +134,7 @@ fn blocks(text: &str) -> Vec<TextBlock<'_>> {
         let starts = fresh || matches!(read, LineKind::Opens(_));
         match blocks.last_mut() {
             Some(block) if !starts => block.lines.push((line, after)),
-            _ => blocks.push(TextBlock {
+            _ => blocks.push(UnsplitBlock {
                 lines: vec![(line, after)],
             }),
         }
@@ -181,7 +181,7 @@ impl<'a> PartPacker<'a> {
         }
     }
 
-    fn take_block(&mut self, block: &TextBlock<'a>) {
+    fn take_block(&mut self, block: &UnsplitBlock<'a>) {
         let length = block
             .lines
             .iter()

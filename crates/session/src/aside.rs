@@ -110,7 +110,7 @@ pub(crate) fn holds_files(entry: &LedgerEntry) -> bool {
 }
 
 pub(crate) fn not_back(entry: &LedgerEntry, error: LeaseError) -> LeaseError {
-    if error.is_out_of_reach() {
+    if error.spares_the_sandbox() {
         return error;
     }
     LeaseError::NotBack {

@@ -2,7 +2,8 @@
 
 use hermetic_sandbox::{BackendError, CreateError, GreetError};
 use hermetic_store::StoreError;
-use hermetic_types::{BackendKind, SandboxId};
+use hermetic_types::{BackendKind, HolderEpoch, SandboxId};
+use hermetic_warden::client::WardenCallError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -22,6 +23,11 @@ pub enum LeaseError {
     Start(#[from] BackendError),
     #[error("the sandbox does not answer")]
     Greet(#[from] GreetError),
+    #[error("the sandbox does not answer")]
+    Hold(#[source] WardenCallError),
+    /// It took the conversation over since, and says so to the warden by a higher epoch.
+    #[error("another gateway has this sandbox")]
+    HeldElsewhere { since: HolderEpoch },
     #[error("the ledger could not be written")]
     Ledger(#[from] StoreError),
     #[error("the ledger holds a sandbox that cannot be read")]

@@ -27,8 +27,9 @@ impl Sandboxes {
         let Some(leaving) = tenant.take() else {
             return Ok(());
         };
-        let kind = leaving.backend;
-        self.end_tenant(&slot, &mut tenant, leaving).await?;
+        let (kind, persistence) = (leaving.backend, leaving.spec.persistence);
+        self.end_tenant(&slot, &mut tenant, leaving, persistence)
+            .await?;
         self.metrics.reaped(kind);
         Ok(())
     }
@@ -57,7 +58,52 @@ impl Sandboxes {
         let Some(leaving) = tenant.take() else {
             return Ok(());
         };
-        self.end_tenant(&slot, &mut tenant, leaving).await
+        let persistence = leaving.spec.persistence;
+        self.end_tenant(&slot, &mut tenant, leaving, persistence)
+            .await
+    }
+
+    /// Destroys one sandbox of a conversation with its files: the one in use, whatever runs in it, or one that
+    /// was set aside. The conversation has no sandbox then until it needs one. May be asked for twice.
+    pub async fn destroy_one(
+        &self,
+        conversation: &ConversationKey,
+        id: &SandboxId,
+    ) -> Result<(), LetGoError> {
+        let (this, conversation, id) = (self.clone(), conversation.clone(), id.clone());
+        self.to_the_end(async move { this.destroy_one_now(&conversation, &id).await })
+            .await
+    }
+
+    async fn destroy_one_now(
+        &self,
+        conversation: &ConversationKey,
+        id: &SandboxId,
+    ) -> Result<(), LetGoError> {
+        let slot = self.slot(conversation);
+        // Also for one that was set aside: behind the gate nobody takes it back into use meanwhile.
+        let mut tenant = slot.gate.lock().await;
+        if let Some(leaving) = tenant.take_if(|tenant| tenant.spec.id == *id) {
+            let leaves = SandboxPersistence::Ephemeral;
+            return self.end_tenant(&slot, &mut tenant, leaving, leaves).await;
+        }
+        let Some(entry) = self.ledger.find(id).await? else {
+            return Ok(());
+        };
+        self.destroy_entry(&entry).await
+    }
+
+    /// Destroys what a row names. Where its backend is not open here, the row says that it is to go.
+    pub(crate) async fn destroy_entry(&self, entry: &LedgerEntry) -> Result<(), LetGoError> {
+        let gone = self.destroy(&entry.id, entry.backend).await;
+        if let Err(error @ LetGoError::NoBackend(_)) = &gone {
+            // The start that can open it again sees it out.
+            self.mark(&entry.id, entry.backend, LedgerState::Destroying)
+                .await?;
+            let why = error.to_string();
+            self.ledger.note_failure(&entry.id, &why).await?;
+        }
+        gone
     }
 
     async fn end_tenant(
@@ -65,12 +111,13 @@ impl Sandboxes {
         slot: &SandboxSlot,
         tenant: &mut Option<SlotSandbox>,
         leaving: SlotSandbox,
+        persistence: SandboxPersistence,
     ) -> Result<(), LetGoError> {
         let (spec, kind) = (Arc::clone(&leaving.spec), leaving.backend);
         // The way out first: what it relayed is counted and written down before the sandbox that it
         // belongs to is gone.
         leaving.close_outlet().await;
-        let gone = match spec.persistence {
+        let gone = match persistence {
             SandboxPersistence::Ephemeral => self.destroy(&spec.id, kind).await,
             SandboxPersistence::Kept => self.stop(&spec.id, kind).await,
         };
@@ -84,7 +131,7 @@ impl Sandboxes {
             });
             return gone;
         }
-        // Also after a failure: the house goes on trying, the conversation may start afresh.
+        // Also after a failure: the reaper goes on trying, the conversation may start afresh.
         slot.vacate();
         gone
     }
@@ -185,7 +232,7 @@ impl Sandboxes {
         }
     }
 
-    /// Gives a row up: destroyed now, or marked so that the house tries until it is gone.
+    /// Gives a row up: destroyed now, or marked so that the reaper tries until it is gone.
     pub(crate) async fn write_off(&self, entry: &LedgerEntry) {
         if let Err(error) = self.destroy(&entry.id, entry.backend).await {
             tracing::warn!(sandbox = %entry.id, %error, "an old sandbox could not be removed yet");

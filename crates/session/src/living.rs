@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use hermetic_sandbox::Sandbox;
+use hermetic_sandbox::{Sandbox, jittered};
 use hermetic_types::{ConversationKey, SandboxId};
 use tokio::time::sleep;
 
@@ -13,7 +13,8 @@ use crate::{SandboxLease, Sandboxes};
 
 /// Between two tries to reach a sandbox whose host does not answer.
 const FIRST_REACH_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_REACH_PAUSE: Duration = Duration::from_secs(30);
+/// A server that is back is met again within ten seconds.
+const LONGEST_REACH_PAUSE: Duration = Duration::from_secs(8);
 
 /// What is known of a sandbox from before.
 enum LivingSandbox {
@@ -78,7 +79,8 @@ impl Sandboxes {
                 // While it was looked for it counted as in use; the reaper sees again how long it
                 // has been idle.
                 self.changed.notify_one();
-                sleep(pause).await;
+                // What is out of reach may be so for all that are followed, and is back for all at once.
+                sleep(jittered(pause)).await;
                 pause = (pause * 2).min(LONGEST_REACH_PAUSE);
             }
         })

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hermetic_sandbox::{BackendError, NetworkMode, Sandbox, SandboxPersistence, SandboxSpec};
+use hermetic_sandbox::{
+    Backend, BackendError, NetworkMode, Sandbox, SandboxPersistence, SandboxSpec, WardenLink,
+};
 use hermetic_store::{LedgerEntry, LedgerState};
 use hermetic_types::ConversationKey;
 use tokio::time::Instant;
@@ -42,6 +44,7 @@ impl Sandboxes {
         let begun = Instant::now();
         let made = async {
             let sandbox = Sandbox::create(backend.as_ref(), &spec).await?;
+            self.tell_epoch(conversation, &sandbox).await?;
             Ok::<_, LeaseError>(Arc::new(sandbox.with_way_back(backend)))
         };
         match made.await {
@@ -65,7 +68,7 @@ impl Sandboxes {
             }
             Err(error) => {
                 self.metrics.failed(backend.kind());
-                // A create that failed leaves nothing; if even that fails, the house is told.
+                // A create that failed leaves nothing; if even that fails, the reaper is told.
                 if let Err(rest) = self.destroy(&spec.id, backend.kind()).await {
                     tracing::warn!(sandbox = %spec.id, error = %rest, "a failed create left a rest");
                 }
@@ -82,6 +85,9 @@ impl Sandboxes {
             // What the operator wrote counts more.
             env.extend(spec.env);
             spec.env = env;
+        }
+        if let Some(installed) = &self.installed {
+            spec.mounts.extend(installed.mounts(plan.backend));
         }
         spec
     }
@@ -110,16 +116,17 @@ impl Sandboxes {
             }
             _ => backend.resume(&spec).await?,
         };
-        let sandbox = match Sandbox::greet(&entry.id, backend.description(), link).await {
-            // There, and not answering: what it ran is lost, its files are not.
-            Err(error) if spec.persistence == SandboxPersistence::Kept => {
-                tracing::warn!(sandbox = %entry.id, %error, "a sandbox is started anew");
-                backend.stop(&entry.id).await?;
-                let link = backend.resume(&spec).await?;
-                Sandbox::greet(&entry.id, backend.description(), link).await?
+        let sandbox = greet_or_resume(backend, &spec, link).await?;
+        // Before its row says anything: one that somebody else has is not ours to write about.
+        if let Err(error) = self.tell_epoch(&entry.conversation, &sandbox).await {
+            if entry.state != LedgerState::Running
+                && !error.spares_the_sandbox()
+                && let Err(rest) = backend.stop(&entry.id).await
+            {
+                tracing::warn!(sandbox = %entry.id, error = %rest, "one that did not come back still runs");
             }
-            greeted => greeted?,
-        };
+            return Err(error);
+        }
         if let Err(error) = self
             .mark(&entry.id, entry.backend, LedgerState::Running)
             .await
@@ -140,10 +147,10 @@ impl Sandboxes {
 
     /// The tenant's sandbox, over a new link if the old one is gone.
     pub(crate) async fn meet(&self, tenant: &mut SlotSandbox) -> Result<Arc<Sandbox>, LeaseError> {
-        if let Some(sandbox) = &tenant.sandbox
-            && sandbox.is_reachable()
-        {
-            return Ok(Arc::clone(sandbox));
+        let conversation = &tenant.spec.conversation;
+        let at_hand = tenant.sandbox.as_ref();
+        if let Some(sandbox) = self.still_held(conversation, at_hand).await? {
+            return Ok(sandbox);
         }
         let sandbox = self.reach(tenant).await?;
         // Held over the change: a new link is no new budget.
@@ -162,6 +169,25 @@ impl Sandboxes {
         let id = &tenant.spec.id;
         let link = backend.connect(id).await?;
         let sandbox = Sandbox::greet(id, backend.description(), link).await?;
+        self.tell_epoch(&tenant.spec.conversation, &sandbox).await?;
         Ok(Arc::new(sandbox.with_way_back(backend)))
+    }
+}
+
+/// The sandbox at the end of a link. One that is there and does not answer is started anew where its files are kept:
+/// what it ran is lost, they are not.
+async fn greet_or_resume(
+    backend: &Arc<dyn Backend>,
+    spec: &SandboxSpec,
+    link: WardenLink,
+) -> Result<Sandbox, LeaseError> {
+    match Sandbox::greet(&spec.id, backend.description(), link).await {
+        Err(error) if spec.persistence == SandboxPersistence::Kept => {
+            tracing::warn!(sandbox = %spec.id, %error, "a sandbox is started anew");
+            backend.stop(&spec.id).await?;
+            let link = backend.resume(spec).await?;
+            Ok(Sandbox::greet(&spec.id, backend.description(), link).await?)
+        }
+        greeted => Ok(greeted?),
     }
 }

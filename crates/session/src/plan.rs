@@ -1,12 +1,21 @@
 //! What every sandbox of this gateway is like.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use hermetic_sandbox::{
     HostMount, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec, SystemView,
 };
 use hermetic_types::{BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits};
+
+/// Folders of the host that new sandboxes are shown besides those of their plan.
+///
+/// Asked each time one is made, so that what is installed while a gateway runs is there in the next. It looks at
+/// files at most, and answers at once.
+pub trait InstalledMounts: Send + Sync + fmt::Debug {
+    fn mounts(&self, backend: BackendKind) -> Vec<HostMount>;
+}
 
 #[derive(Clone, Debug)]
 pub struct SandboxPlan {

@@ -99,11 +99,23 @@ impl Sandboxes {
                 self.give_up(&spec.id).await;
                 continue;
             }
-            if spec.env != self.spec(conversation).env {
+            let wanted = self.spec(conversation);
+            if spec.mounts != wanted.mounts {
+                // It was made before something was installed or removed, and shows what was there then.
+                self.give_up(&spec.id).await;
+                continue;
+            }
+            if spec.env != wanted.env {
                 // A credential of this conversation's alone has its place in the environment, which
                 // a living sandbox cannot be given any more.
                 self.pool.warm().push_front(WarmSandbox { spec, sandbox });
                 return Ok(None);
+            }
+            // While it is nobody's: refused or broken, it is given up as one that waited.
+            if let Err(error) = self.tell_epoch(conversation, &sandbox).await {
+                tracing::warn!(sandbox = %spec.id, %error, "a waiting sandbox was not taken");
+                self.give_up(&spec.id).await;
+                continue;
             }
             spec.conversation = conversation.clone();
             // Row and name change in one step, below. Only then is it the conversation's; until
@@ -160,7 +172,7 @@ impl Sandboxes {
     /// Those that wait give way where the bound on all is reached.
     pub(crate) async fn trim_pool(&self) {
         // Those that are at work were claimed first and never give way; what only waits does.
-        while self.claimed() + self.pool.len() > self.plan.max_sandboxes
+        while self.claimed() + self.pool.len() > self.max_sandboxes()
             && let Some(warm) = self.pool.take()
         {
             self.give_up(&warm.spec.id).await;
@@ -180,8 +192,7 @@ impl Sandboxes {
         }
         let waiting = self.pool.len();
         let free = self
-            .plan
-            .max_sandboxes
+            .max_sandboxes()
             .saturating_sub(self.claimed() + waiting);
         self.plan.pool.saturating_sub(waiting).min(free)
     }

@@ -18,13 +18,13 @@ const LONGEST_REAP_RETRY: Duration = Duration::from_secs(300);
 /// With nothing to do, look again after this: the ledger may have been changed by the command line.
 const REAP_INTERVAL: Duration = Duration::from_secs(60);
 
-type Retries = HashMap<SandboxId, (Instant, Duration)>;
+type ReapRetries = HashMap<SandboxId, (Instant, Duration)>;
 
 impl Sandboxes {
     /// Runs until `stop`. What lives then goes on living: the next start adopts it.
     pub fn reap(&self, stop: CancellationToken) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let mut retries = Retries::new();
+            let mut retries = ReapRetries::new();
             loop {
                 let next = self.round(&mut retries).await;
                 tokio::select! {
@@ -37,7 +37,7 @@ impl Sandboxes {
     }
 
     /// One look at everything; when to look again.
-    async fn round(&self, retries: &mut Retries) -> Instant {
+    async fn round(&self, retries: &mut ReapRetries) -> Instant {
         let mut next = Instant::now() + REAP_INTERVAL;
         for (conversation, slot) in self.everyone() {
             let Some(since) = slot.idle_since() else {
@@ -85,7 +85,7 @@ impl Sandboxes {
         }
     }
 
-    async fn retry(&self, retries: &mut Retries) -> Instant {
+    async fn retry(&self, retries: &mut ReapRetries) -> Instant {
         let far = Instant::now() + REAP_INTERVAL;
         let entries = match self.ledger.entries(RowOwner::ThisGateway).await {
             Ok(entries) => entries,
@@ -233,7 +233,7 @@ mod tests {
             drop(sandboxes.lease(&key).await.unwrap());
         }
         assert_eq!(sandboxes.everyone().len(), 5);
-        let mut retries = Retries::new();
+        let mut retries = ReapRetries::new();
         // The first round lets the sandboxes go, a later one forgets their places.
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_millis(5)).await;

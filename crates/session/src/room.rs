@@ -20,7 +20,7 @@ impl Sandboxes {
         holder: Option<&SandboxHolder>,
     ) -> Result<(), LeaseError> {
         // Bounded: each round that does not end lets one sandbox go.
-        for _ in 0..=self.plan.max_sandboxes {
+        for _ in 0..=self.max_sandboxes() {
             let Some((conversation, since)) = self.claim_or_name_idle(slot, holder)? else {
                 return Ok(());
             };
@@ -30,7 +30,7 @@ impl Sandboxes {
             }
         }
         Err(LeaseError::Full {
-            most: self.plan.max_sandboxes,
+            most: self.max_sandboxes(),
         })
     }
 
@@ -57,8 +57,8 @@ impl Sandboxes {
             held.get(&Some(holder.clone())).copied().unwrap_or(0)
         });
         let is_own = |whose: &Option<SandboxHolder>| holder.is_some() && whose.as_ref() == holder;
-        let own_full = own >= self.plan.max_sandboxes_per_user;
-        if !own_full && held.values().sum::<usize>() < self.plan.max_sandboxes {
+        let own_full = own >= self.max_sandboxes_per_user();
+        if !own_full && held.values().sum::<usize>() < self.max_sandboxes() {
             // Under the lock on all slots, together with the count: two that come at once cannot
             // both take the last place.
             slot.claim();
@@ -81,10 +81,10 @@ impl Sandboxes {
         match goes {
             Some((_, since, key)) => Ok(Some((key.clone(), since))),
             None if own_full => Err(LeaseError::FullForHolder {
-                most: self.plan.max_sandboxes_per_user,
+                most: self.max_sandboxes_per_user(),
             }),
             None => Err(LeaseError::Full {
-                most: self.plan.max_sandboxes,
+                most: self.max_sandboxes(),
             }),
         }
     }

@@ -1,6 +1,7 @@
 //! Who has which sandbox.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
@@ -8,7 +9,8 @@ use hermetic_egress::{Egress, ReachSummary, RefusedHost};
 use hermetic_sandbox::{Backend, NetworkMode, Sandbox, SandboxSpec};
 use hermetic_store::{LedgerEntry, LedgerState, SandboxLedger, StoreError};
 use hermetic_types::{
-    BackendKind, Boundary, ConversationKey, InstallationId, Platform, SharedClock, Timestamp,
+    BackendKind, Boundary, ConversationKey, HolderEpoch, InstallationId, Platform, SharedClock,
+    Timestamp,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -22,8 +24,8 @@ use crate::pool::WarmPool;
 use crate::slot::{CountedVisit, SandboxHolder, SandboxSlot, SlotSandbox};
 use crate::unfinished_ends::{EndsAtWork, UnfinishedEnds};
 use crate::{
-    EgressPort, LeaseError, LetGoError, SandboxLease, SandboxMetrics, SandboxPlan, SetAside,
-    SpendingBook,
+    EgressPort, InstalledMounts, LeaseError, LetGoError, SandboxLease, SandboxMetrics, SandboxPlan,
+    SetAside, SpendingBook,
 };
 
 /// All sandboxes of this gateway. Clones share one state.
@@ -35,6 +37,11 @@ pub struct Sandboxes {
     pub(crate) installation: InstallationId,
     pub(crate) backends: Arc<HashMap<BackendKind, Arc<dyn Backend>>>,
     pub(crate) ledger: SandboxLedger,
+    pub(crate) installed: Option<Arc<dyn InstalledMounts>>,
+    /// Since which epoch this gateway serves, where others would take its place.
+    pub(crate) serving_since: HolderEpoch,
+    /// Since which epoch this gateway has a conversation, where it shares its store.
+    pub(crate) held: Arc<Mutex<HashMap<ConversationKey, HolderEpoch>>>,
     pub(crate) slots: Arc<Mutex<HashMap<ConversationKey, Arc<SandboxSlot>>>>,
     pub(crate) changed: Arc<Notify>,
     pub(crate) pool: Arc<WarmPool>,
@@ -48,6 +55,8 @@ pub struct Sandboxes {
     pub(crate) backend_health: BackendHealth,
     pub(crate) metrics: SandboxMetrics,
     clock: SharedClock,
+    /// So many gateways share the bounds of the plan.
+    among: Arc<AtomicUsize>,
     /// Creations, which go on when the caller gives up so that none is cut in the middle, and outlets.
     pub(crate) works: TaskTracker,
     /// Ends the outlets.
@@ -90,6 +99,9 @@ impl Sandboxes {
             installation,
             backends: Arc::new(backends),
             ledger,
+            installed: None,
+            serving_since: HolderEpoch::default(),
+            held: Arc::default(),
             slots: Arc::default(),
             changed: Arc::default(),
             pool: Arc::default(),
@@ -102,9 +114,16 @@ impl Sandboxes {
             backend_health: BackendHealth::default(),
             metrics: SandboxMetrics::default(),
             clock,
+            among: Arc::new(AtomicUsize::new(1)),
             works: TaskTracker::new(),
             cut: CancellationToken::new(),
         }
+    }
+
+    /// New sandboxes are shown these, too.
+    pub fn with_installed(mut self, installed: Arc<dyn InstalledMounts>) -> Self {
+        self.installed = Some(installed);
+        self
     }
 
     /// Sandboxes whose network is proxied leave through this egress. What they use of a budget is written
@@ -113,6 +132,21 @@ impl Sandboxes {
         self.egress = Some(egress);
         self.spending = Some(spending);
         self
+    }
+
+    /// From now on this gateway is one of so many that share the bounds of the plan. What lives goes on.
+    pub fn divide_bounds(&self, among: usize) {
+        self.among.store(among.max(1), Ordering::Relaxed);
+    }
+
+    /// How many may live here at once.
+    pub(crate) fn max_sandboxes(&self) -> usize {
+        (self.plan.max_sandboxes / self.among.load(Ordering::Relaxed)).max(1)
+    }
+
+    /// How many of them may be one person's.
+    pub(crate) fn max_sandboxes_per_user(&self) -> usize {
+        (self.plan.max_sandboxes_per_user / self.among.load(Ordering::Relaxed)).max(1)
     }
 
     /// What happens to sandboxes is counted here.
@@ -280,15 +314,7 @@ impl Sandboxes {
             None => Ok(()),
         };
         for entry in rows {
-            let gone = self.destroy(&entry.id, entry.backend).await;
-            if let Err(error @ LetGoError::NoBackend(_)) = &gone {
-                // The start that can open it again sees it out.
-                self.mark(&entry.id, entry.backend, LedgerState::Destroying)
-                    .await?;
-                let why = error.to_string();
-                self.ledger.note_failure(&entry.id, &why).await?;
-            }
-            destroyed = destroyed.and(gone);
+            destroyed = destroyed.and(self.destroy_entry(entry).await);
         }
         destroyed
     }
@@ -347,7 +373,7 @@ impl Sandboxes {
             } else if kind == self.plan_of(conversation).backend {
                 match self.meet(found).await {
                     Ok(sandbox) => return Ok((sandbox, None)),
-                    Err(error) if error.is_out_of_reach() => return Err(error),
+                    Err(error) if error.spares_the_sandbox() => return Err(error),
                     Err(_) => {}
                 }
             }
@@ -397,7 +423,7 @@ impl Sandboxes {
             Some(entry) if self.may_come_back(&entry) => match self.bring_back(&entry).await {
                 Ok((spec, sandbox)) => return Ok(MovedIn::alone(spec, sandbox)),
                 // Whoever does not answer now may later: its files are not given up.
-                Err(error) if error.is_out_of_reach() => return Err(error),
+                Err(error) if error.spares_the_sandbox() => return Err(error),
                 Err(error) if !holds_files(&entry) => {
                     tracing::warn!(sandbox = %entry.id, %error, "a sandbox did not come back");
                     self.write_off(&entry).await;

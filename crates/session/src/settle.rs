@@ -8,7 +8,7 @@ use hermetic_sandbox::{
     Backend, BackendError, FoundSandbox, FoundState, SandboxLifeline, SandboxSpec,
 };
 use hermetic_store::{LedgerEntry, LedgerState, RowOwner, StoreError};
-use hermetic_types::SandboxId;
+use hermetic_types::{ConversationKey, SandboxId};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -25,9 +25,17 @@ pub struct SettleReport {
     pub stopped: usize,
     /// Gone now.
     pub destroyed: usize,
-    /// Could not be removed yet, and the house tries again; or holds files that nobody asked to be
+    /// Could not be removed yet, and the reaper tries again; or holds files that nobody asked to be
     /// removed and that nothing uses.
     pub left: usize,
+}
+
+/// The conversation of a sandbox in which a start proves its backend, or the beginning of its name.
+pub const PROOF_CONVERSATION: &str = "hermetic:proof";
+
+/// Whether nobody goes on with it: it waited in the pool, or a start that was killed had it.
+fn is_passing(conversation: &ConversationKey) -> bool {
+    is_nobodys(conversation) || conversation.as_str().starts_with(PROOF_CONVERSATION)
 }
 
 #[derive(Debug, Error)]
@@ -47,8 +55,6 @@ impl Sandboxes {
             let mut settled = SettleReport::default();
             let entries = self.ledger.entries(RowOwner::ThisGateway).await?;
             self.metrics.counted_anew(&entries);
-            // Another gateway's are neither ours to settle nor strays.
-            let known = self.ledger.entries(RowOwner::AnyGateway).await?;
             for backend in self.backends.values() {
                 let rows = || {
                     let rows = entries.iter();
@@ -74,7 +80,9 @@ impl Sandboxes {
                     let state = found.remove(&entry.id).map(|found| found.state);
                     self.settle_entry(entry, state, &mut settled).await?;
                 }
-                // By all rows, not only by ours: what another gateway's row names is not a stray.
+                // By all rows, not only by ours: what another gateway's row names is not a stray. Read after the
+                // list: what it began to make meanwhile was named before.
+                let known = self.ledger.entries(RowOwner::AnyGateway).await?;
                 found.retain(|id, _| known.iter().all(|entry| entry.id != *id));
                 for stray in found.into_values() {
                     settle_stray(backend, &stray, &mut settled).await;
@@ -87,6 +95,43 @@ impl Sandboxes {
                 left = settled.left,
                 "sandboxes settled"
             );
+            Ok(settled)
+        })
+    }
+
+    /// The same for these, which were another gateway's until now, and nothing else.
+    pub fn settle_these<'a>(
+        &'a self,
+        entries: &'a [LedgerEntry],
+    ) -> BoxFuture<'a, Result<SettleReport, SettleError>> {
+        Box::pin(async move {
+            let mut settled = SettleReport::default();
+            for backend in self.backends.values() {
+                let rows: Vec<_> = entries
+                    .iter()
+                    .filter(|entry| entry.backend == backend.kind())
+                    .collect();
+                if rows.is_empty() {
+                    continue;
+                }
+                let listed = match backend.list().await {
+                    // As at a start: nobody's conversation waits for one that new sandboxes do not come from.
+                    Err(error) if !self.uses(backend.kind()) => {
+                        tracing::warn!(backend = %backend.kind(), left = rows.len(), %error, "does not answer");
+                        settled.left += rows.len();
+                        continue;
+                    }
+                    listed => listed?,
+                };
+                let mut found: HashMap<SandboxId, FoundState> = listed
+                    .into_iter()
+                    .map(|found| (found.id, found.state))
+                    .collect();
+                for entry in rows {
+                    let state = found.remove(&entry.id);
+                    self.settle_entry(entry, state, &mut settled).await?;
+                }
+            }
             Ok(settled)
         })
     }
@@ -106,7 +151,7 @@ impl Sandboxes {
         }
         match (entry.state, found, spec) {
             (LedgerState::Running, Some(FoundState::Running), Some(spec))
-                if !is_nobodys(&entry.conversation) && entry.set_aside_at.is_none() =>
+                if !is_passing(&entry.conversation) && entry.set_aside_at.is_none() =>
             {
                 self.adopt(entry, spec);
                 settled.adopted += 1;
@@ -115,7 +160,7 @@ impl Sandboxes {
                 LedgerState::Running | LedgerState::Stopping | LedgerState::Stopped,
                 Some(FoundState::Running | FoundState::Stopped),
                 _,
-            ) if kept && !is_nobodys(&entry.conversation) => {
+            ) if kept && !is_passing(&entry.conversation) => {
                 match self.stop(&entry.id, entry.backend).await {
                     Ok(()) => settled.stopped += 1,
                     Err(_) => settled.left += 1,
@@ -126,7 +171,7 @@ impl Sandboxes {
             // Not found here, or broken: its files may be there, or be where an earlier configuration
             // looked. Whoever asks for the sandbox next learns of it.
             (LedgerState::Running | LedgerState::Stopping | LedgerState::Stopped, _, _)
-                if kept && !is_nobodys(&entry.conversation) =>
+                if kept && !is_passing(&entry.conversation) =>
             {
                 tracing::warn!(
                     sandbox = %entry.id,

@@ -11,15 +11,17 @@
 mod broken_off;
 mod disk_guard;
 mod full_disk;
+mod holders;
 mod kept_files;
 mod lab;
 mod way_out;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use hermetic_sandbox::{FoundState, SandboxPersistence};
-use hermetic_session::LeaseError;
+use hermetic_sandbox::{FoundState, HostMount, MountMode, SandboxPersistence};
+use hermetic_session::{InstalledMounts, LeaseError};
 use hermetic_store::LedgerState;
 use hermetic_types::{BackendKind, ConversationKey};
 use lab::Lab;
@@ -370,6 +372,43 @@ async fn a_new_conversation_takes_one_that_waits_and_another_takes_its_place() {
     assert_eq!(lab.backend.created(), 4);
     lab.sandboxes.drain().await;
     assert_eq!(lab.backend.ids().len(), 2, "those that waited are gone");
+}
+
+/// What is installed at the moment.
+#[derive(Debug, Default)]
+struct Shelf(std::sync::Mutex<Vec<HostMount>>);
+
+impl InstalledMounts for Shelf {
+    fn mounts(&self, _: BackendKind) -> Vec<HostMount> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn what_is_installed_meanwhile_is_in_the_next_sandbox_and_in_none_that_waited() {
+    let shelf = Arc::new(Shelf::default());
+    let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
+    let lab = lab.with_pool(1).with_installed(Arc::clone(&shelf) as _);
+    let alice = lab.lease("alice").await.unwrap().id().clone();
+    lab.warm_up(1).await;
+    let waiting = lab.backend.ids();
+    shelf.0.lock().unwrap().push(HostMount {
+        source: "/somewhere/tree".into(),
+        target: "/agents/one".into(),
+        mode: MountMode::ReadOnly,
+    });
+    let bob = lab.lease("bob").await.unwrap().id().clone();
+    assert!(!waiting.contains(&bob), "that one does not have it");
+    assert_eq!(
+        lab.lease("alice").await.unwrap().id(),
+        &alice,
+        "hers goes on"
+    );
+    let ledger = lab.ledger();
+    for (id, is_shown) in [(&bob, true), (&alice, false)] {
+        let row = ledger.find(id).await.unwrap().unwrap();
+        assert_eq!(row.spec.contains("/agents/one"), is_shown, "{}", row.spec);
+    }
 }
 
 #[tokio::test]

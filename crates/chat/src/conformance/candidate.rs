@@ -55,13 +55,13 @@ pub enum SendFate {
     ArrivesUnconfirmed,
 }
 
-pub(super) type Inbox<'a> = BoxStream<'a, Result<ReceivedEvent, ReceiveError>>;
+pub(super) type ReceivedEvents<'a> = BoxStream<'a, Result<ReceivedEvent, ReceiveError>>;
 
 /// Long enough for a loaded machine; nothing waits for it when all is well.
 const CONFORMANCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl ChatCandidate {
-    pub(super) fn listen(&self) -> Inbox<'_> {
+    pub(super) fn listen(&self) -> ReceivedEvents<'_> {
         self.chat.receive(CancellationToken::new())
     }
 
@@ -82,7 +82,7 @@ pub(super) fn outgoing(text: &str) -> OutgoingText {
         .into()
 }
 
-pub(super) async fn next(inbox: &mut Inbox<'_>) -> ReceivedEvent {
+pub(super) async fn next(inbox: &mut ReceivedEvents<'_>) -> ReceivedEvent {
     timeout(CONFORMANCE_TIMEOUT, inbox.next())
         .await
         .expect("an event comes in time")
@@ -91,7 +91,7 @@ pub(super) async fn next(inbox: &mut Inbox<'_>) -> ReceivedEvent {
 }
 
 /// The next message, stored.
-pub(super) async fn next_message(inbox: &mut Inbox<'_>) -> IncomingMessage {
+pub(super) async fn next_message(inbox: &mut ReceivedEvents<'_>) -> IncomingMessage {
     let received = next(inbox).await;
     received.receipt.stored();
     message(received.event)

@@ -48,7 +48,7 @@ const PERMISSIONS: [ChannelPermission; 6] = {
 };
 
 #[derive(Deserialize)]
-struct RawGuild {
+struct RawGuildRights {
     #[serde(default)]
     name: String,
     /// A number, as a text.
@@ -120,7 +120,7 @@ impl DiscordAdapter {
     /// kept out of some on purpose.
     async fn lacking_permissions(&self) -> Result<Vec<AccountShortcoming>, CheckError> {
         let route = ApiRoute::get("/users/@me/guilds", &[]);
-        let guilds: Vec<RawGuild> = self.wire.call(&route, |r| r).await?;
+        let guilds: Vec<RawGuildRights> = self.wire.call(&route, |r| r).await?;
         let wanted = PERMISSIONS.iter();
         let wanted: Vec<_> = wanted
             .filter(|wanted| self.hearing.auto_thread || !wanted.for_threads)
@@ -150,7 +150,7 @@ impl DiscordAdapter {
     }
 }
 
-impl RawGuild {
+impl RawGuildRights {
     fn permits(&self, bit: u64) -> bool {
         const ADMINISTRATOR: u64 = 1 << 3;
         // What cannot be read is not held against the server.

@@ -40,7 +40,7 @@ impl DispatchEvent {
             }
             "INTERACTION_CREATE" => read(data, |raw| Self::Interaction(Box::new(raw))),
             "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => read(data, Self::Deleted),
-            "GUILD_CREATE" | "THREAD_LIST_SYNC" => read(data, |guild: RawGuild| {
+            "GUILD_CREATE" | "THREAD_LIST_SYNC" => read(data, |guild: RawGuildChannels| {
                 let all = guild.channels.into_iter().chain(guild.threads);
                 // One that cannot be read is asked for when somebody writes there.
                 let read = all.filter_map(|channel| RawChannel::deserialize(channel).ok());
@@ -68,7 +68,7 @@ pub(crate) struct RawReady {
 }
 
 #[derive(Deserialize)]
-struct RawGuild {
+struct RawGuildChannels {
     #[serde(default)]
     channels: Vec<Value>,
     #[serde(default)]

@@ -23,6 +23,7 @@ use crate::{DiscordAdapter, MESSAGE};
 
 /// What a bot may upload in a server that nobody boosts.
 pub(crate) const UPLOAD_BYTES: usize = 10 << 20;
+/// Ten megabytes over a slow line.
 const TRANSFER: Duration = Duration::from_secs(300);
 /// Where Discord keeps files.
 const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];

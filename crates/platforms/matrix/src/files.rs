@@ -26,6 +26,7 @@ use crate::wire::{MatrixCallError, MatrixRoute, refusal};
 
 /// What Synapse takes if nobody changes it.
 pub(crate) const UPLOAD_BYTES: usize = 50 << 20;
+/// Fifty megabytes over a slow line.
 const TRANSFER: Duration = Duration::from_secs(300);
 /// As much as is read of an answer that is no file.
 const REFUSAL_BYTES: u64 = 16 << 10;

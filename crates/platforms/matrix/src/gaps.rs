@@ -4,7 +4,8 @@ use serde_json::Value;
 use tracing::{info, warn};
 
 use crate::MatrixAdapter;
-use crate::listening::{drop_earlier, is_answer};
+use crate::listening::drop_earlier;
+use crate::lookups::is_answer;
 use crate::receive::MatrixTrouble;
 use crate::sync::{RoomEvent, read_events};
 use crate::wire::MatrixRoute;

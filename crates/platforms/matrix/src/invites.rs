@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::listening::is_answer;
+use crate::lookups::is_answer;
 use crate::names::server_of;
 use crate::sync::RoomInvitation;
 use crate::wire::MatrixRoute;

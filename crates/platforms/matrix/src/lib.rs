@@ -24,6 +24,7 @@ mod hearing;
 mod html;
 mod invites;
 mod listening;
+mod lookups;
 mod names;
 mod pace;
 #[doc(hidden)]

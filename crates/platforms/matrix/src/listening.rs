@@ -2,8 +2,8 @@
 
 use hermetic_chat::{ChatEvent, SaveDurability};
 use hermetic_types::{
-    ButtonPress, ChatId, ChatKind, ChatPlace, DeletedMessage, IncomingMessage, MessageId,
-    QuotedMessage, Sender, ThreadId, Timestamp, UpdateId, UserId,
+    ButtonPress, ChatId, ChatKind, ChatPlace, DeletedMessage, IncomingMessage, MessageId, Sender,
+    ThreadId, Timestamp, UpdateId, UserId,
 };
 use tracing::{debug, warn};
 
@@ -12,13 +12,11 @@ use crate::hearing::{HeardMatrixEvent, MatrixListener, MatrixWords, edited, hear
 use crate::names::localpart;
 use crate::receive::{MatrixTrouble, SyncArrival};
 use crate::rooms::RoomFacts;
-use crate::session::SessionError;
 use crate::sync::{JoinedRoom, RoomEvent};
-use crate::wire::MatrixRoute;
 use crate::{MatrixAdapter, UNSPOKEN};
 
 /// What an event is called whose words only those read who hold its key.
-const ENCRYPTED: &str = "m.room.encrypted";
+pub(crate) const ENCRYPTED: &str = "m.room.encrypted";
 
 impl MatrixAdapter {
     /// Everything that was said to us in a room, oldest first. Without a position nothing was.
@@ -114,39 +112,49 @@ impl MatrixAdapter {
                 warn!(account = %self.account, room, event = event.id, sender = event.sender, "something was said in plain where only sealed words are heard");
                 continue;
             }
-            let heard = match hear(event, listener) {
-                HeardMatrixEvent::Words(words) => {
-                    if facts.is_private() && facts.with.is_none() {
-                        facts.with = Some(event.sender.clone());
-                        self.rooms
-                            .note(room, facts.clone(), SaveDurability::Soon)
-                            .await?;
-                    }
-                    self.hear_words(room, &facts, event, *words).await?
-                }
-                HeardMatrixEvent::Reaction { emoji, target } => {
-                    self.hear_reaction(room, &facts, event, &emoji, &target)
-                        .await?
-                }
-                HeardMatrixEvent::Deletion { target } => deleted(self, room, &target),
-                HeardMatrixEvent::Edit { target } => {
-                    let edit = self.hear_edit(room, &facts, event, &target, listener);
-                    edit.await?
-                }
-                HeardMatrixEvent::Encrypted => {
-                    debug!(%update, "an event is encrypted");
-                    None
-                }
-                HeardMatrixEvent::Nothing(why) => {
-                    debug!(%update, why, "an event is not for us");
-                    None
-                }
-            };
+            let heard = self.hear_event(room, &mut facts, event, listener).await?;
             // Under the name of the event as it came, also where it was decrypted: it comes again
             // under that one.
             arrivals.extend(heard.map(|event| SyncArrival { update, event }));
         }
         Ok(arrivals)
+    }
+
+    async fn hear_event(
+        &self,
+        room: &str,
+        facts: &mut RoomFacts,
+        event: &RoomEvent,
+        listener: MatrixListener<'_>,
+    ) -> Result<Option<ChatEvent>, MatrixTrouble> {
+        Ok(match hear(event, listener) {
+            HeardMatrixEvent::Words(words) => {
+                // Whom a private room is with is learnt from the first who speaks there.
+                if facts.is_private() && facts.with.is_none() {
+                    facts.with = Some(event.sender.clone());
+                    let noted = self.rooms.note(room, facts.clone(), SaveDurability::Soon);
+                    noted.await?;
+                }
+                self.hear_words(room, facts, event, *words).await?
+            }
+            HeardMatrixEvent::Reaction { emoji, target } => {
+                self.hear_reaction(room, facts, event, &emoji, &target)
+                    .await?
+            }
+            HeardMatrixEvent::Deletion { target } => deleted(self, room, &target),
+            HeardMatrixEvent::Edit { target } => {
+                let edit = self.hear_edit(room, facts, event, &target, listener);
+                edit.await?
+            }
+            HeardMatrixEvent::Encrypted => {
+                debug!(event = event.id, "an event is encrypted");
+                None
+            }
+            HeardMatrixEvent::Nothing(why) => {
+                debug!(event = event.id, why, "an event is not for us");
+                None
+            }
+        })
     }
 
     /// Whether something may be said without a seal. In a room that is encrypted nobody does so but a
@@ -207,12 +215,12 @@ impl MatrixAdapter {
         words: MatrixWords,
         edit: Option<&str>,
     ) -> Result<Option<IncomingMessage>, MatrixTrouble> {
-        let Some(Names {
+        let Some(EventNames {
             chat,
             sender,
             update,
             message,
-        }) = Names::of(room, event)
+        }) = EventNames::of(room, event)
         else {
             return Ok(None);
         };
@@ -231,11 +239,8 @@ impl MatrixAdapter {
         let replies_to_us = reply_to.as_ref().is_some_and(|quoted| quoted.from_us);
         let mentions_us = is_private || words.names_us || replies_to_us;
         let is_free = lists(&self.hearing.free_response_rooms, &chat);
-        let needs_mention = match &words.thread {
-            _ if is_private || is_free => false,
-            Some(root) if self.takes_part(room, root).await? => self.hearing.thread_require_mention,
-            _ => self.hearing.require_mention,
-        };
+        let needs_mention =
+            !(is_private || is_free) && self.needs_mention(room, words.thread.as_deref()).await?;
         if needs_mention && !mentions_us && edit.is_none() {
             debug!(room, "it does not mention us");
             return Ok(None);
@@ -272,6 +277,14 @@ impl MatrixAdapter {
         }))
     }
 
+    /// Whether what is said in a room is for us only where it names us. In a thread of ours people talk to us.
+    async fn needs_mention(&self, room: &str, thread: Option<&str>) -> Result<bool, MatrixTrouble> {
+        Ok(match thread {
+            Some(root) if self.takes_part(room, root).await? => self.hearing.thread_require_mention,
+            _ => self.hearing.require_mention,
+        })
+    }
+
     async fn hear_reaction(
         &self,
         room: &str,
@@ -286,10 +299,11 @@ impl MatrixAdapter {
         let (Some(data), true) = (question.choices.data(emoji), question.room == room) else {
             return Ok(None);
         };
-        let (Some(names), Ok(message)) = (Names::of(room, event), MessageId::new(target)) else {
+        let (Some(names), Ok(message)) = (EventNames::of(room, event), MessageId::new(target))
+        else {
             return Ok(None);
         };
-        let Names {
+        let EventNames {
             chat,
             sender,
             update,
@@ -317,126 +331,20 @@ impl MatrixAdapter {
         }
     }
 
-    /// The message that was replied to. One that cannot be had is none.
-    async fn quoted(&self, room: &str, id: &str) -> Result<Option<QuotedMessage>, MatrixTrouble> {
-        let Some(event) = self.look_up(room, id).await? else {
-            return Ok(None);
-        };
-        let hearing = crate::MatrixHearing {
-            notices: true,
-            ..crate::MatrixHearing::default()
-        };
-        // Read as somebody else would, so that our own words are words.
-        let listener = MatrixListener {
-            us: "",
-            display: None,
-            hearing: &hearing,
-        };
-        let text = match hear(&event, listener) {
-            HeardMatrixEvent::Words(words) => words.text,
-            _ => String::new(),
-        };
-        let Ok(message) = MessageId::new(id) else {
-            return Ok(None);
-        };
-        Ok(Some(QuotedMessage {
-            message,
-            from_us: self.me.get() == Some(&event.sender),
-            text,
-        }))
-    }
-
-    /// Whether we have written in a thread. The homeserver keeps count of that.
-    async fn takes_part(&self, room: &str, root: &str) -> Result<bool, MatrixTrouble> {
-        if let Some(known) = self.rooms.is_our_thread(root) {
-            return Ok(known);
-        }
-        let event = match self.find_event(room, root).await? {
-            EventLookup::Found(event) => Some(*event),
-            EventLookup::Absent => None,
-            // Asked again with the next words there.
-            EventLookup::Unanswered => return Ok(false),
-        };
-        let is_ours =
-            event.is_some_and(|event| event.has_our_thread || self.me.get() == Some(&event.sender));
-        self.rooms.note_thread(root, is_ours);
-        Ok(is_ours)
-    }
-
-    async fn look_up(&self, room: &str, id: &str) -> Result<Option<RoomEvent>, MatrixTrouble> {
-        Ok(match self.find_event(room, id).await? {
-            EventLookup::Found(event) => Some(*event),
-            EventLookup::Absent | EventLookup::Unanswered => None,
-        })
-    }
-
-    async fn find_event(&self, room: &str, id: &str) -> Result<EventLookup, MatrixTrouble> {
-        let route = MatrixRoute::get(&["rooms", room, "event", id]);
-        match self.patiently::<serde_json::Value>(&route, |r| r).await {
-            Ok(event) => {
-                let Some(event) = RoomEvent::read(&event) else {
-                    return Ok(EventLookup::Absent);
-                };
-                let cipher = match event.kind == ENCRYPTED {
-                    true => self.cipher().await?,
-                    false => None,
-                };
-                let Some(cipher) = cipher else {
-                    return Ok(EventLookup::Found(Box::new(event)));
-                };
-                let decrypted = cipher.decrypt(room, &event).await;
-                Ok(EventLookup::Found(Box::new(decrypted.unwrap_or(event))))
-            }
-            Err(error) if is_answer(&error) => {
-                debug!(%error, "an earlier message could not be read");
-                Ok(EventLookup::Absent)
-            }
-            // One event that cannot be had must not hold up all that is said.
-            Err(error) if is_unanswered(&error) => {
-                warn!(account = %self.account, room, %error, "an earlier message could not be read");
-                Ok(EventLookup::Unanswered)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// For homeservers that do not count for us.
-    async fn count_members(&self, room: &str) -> Result<u64, MatrixTrouble> {
-        let route = MatrixRoute::get(&["rooms", room, "joined_members"]);
-        match self.patiently::<serde_json::Value>(&route, |r| r).await {
-            Ok(answer) => {
-                let joined = answer.get("joined").and_then(|joined| joined.as_object());
-                Ok(joined.map_or(0, |joined| joined.len() as u64))
-            }
-            // Many, for all we know: what is said there is not taken for private.
-            Err(error) if is_answer(&error) => Ok(u64::from(u32::MAX)),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 }
 
-/// What came of asking for one event.
-enum EventLookup {
-    Found(Box<RoomEvent>),
-    /// There is none that we may read.
-    Absent,
-    /// Nobody knows.
-    Unanswered,
-}
-
 /// What an event is called by everybody else here.
-struct Names {
+struct EventNames {
     chat: ChatId,
     sender: UserId,
     update: UpdateId,
     message: MessageId,
 }
 
-impl Names {
+impl EventNames {
     fn of(room: &str, event: &RoomEvent) -> Option<Self> {
         Some(Self {
             chat: ChatId::new(room).ok()?,
@@ -445,26 +353,6 @@ impl Names {
             message: MessageId::new(event.id.clone()).ok()?,
         })
     }
-}
-
-/// Whether the homeserver answered, so that asking again would end the same. One that is in trouble itself,
-/// or whose proxy answers for it, has not.
-pub(crate) fn is_answer(error: &SessionError) -> bool {
-    use crate::wire::MatrixCallError::{Garbled, Refused};
-    let is_logged_out = error.call().is_some_and(|error| error.is_logged_out());
-    let (Some(Refused { status, .. }) | Some(Garbled { status })) = error.call() else {
-        return false;
-    };
-    !is_logged_out && *status < 500
-}
-
-/// Whether one request went wrong for good after all its attempts, while the homeserver may be well.
-fn is_unanswered(error: &SessionError) -> bool {
-    use crate::wire::MatrixCallError::{Broken, Garbled, Refused, Silent};
-    matches!(
-        error.call(),
-        Some(Silent(_) | Broken(_) | Refused { status: 500.., .. } | Garbled { status: 500.. })
-    )
 }
 
 /// Whether an event has words that somebody could take for an order.

@@ -19,6 +19,7 @@ const PREFIX: &str = "room:";
 const MOST_NAMES: usize = 2000;
 /// How much of a name is kept.
 const NAME_CHARACTERS: usize = 128;
+/// Threads of which it is known whether we take part. One that is forgotten is asked for again.
 const MOST_THREADS: usize = 1000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

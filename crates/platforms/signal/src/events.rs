@@ -88,9 +88,10 @@ impl SignalAdapter {
                 attachments,
             } => {
                 self.remember(&said.place, &message, said.timestamp, &text);
-                let original = said.edits.map(|target| names::theirs(target, &said.sender));
-                let original = original.and_then(|name| MessageId::new(name).ok());
-                let original = original.map(|target| self.original(&message, target));
+                let original = said.edits.and_then(|target| {
+                    let target = MessageId::new(names::theirs(target, &said.sender)).ok()?;
+                    Some(self.original(&message, target))
+                });
                 let is_edit = original.is_some();
                 let incoming = IncomingMessage {
                     account: self.account.clone(),
@@ -104,10 +105,11 @@ impl SignalAdapter {
                     attachments,
                     received_at,
                 };
-                Some(match is_edit {
-                    true => ChatEvent::Edited(incoming),
-                    false => ChatEvent::Message(incoming),
-                })
+                let event = match is_edit {
+                    true => ChatEvent::Edited,
+                    false => ChatEvent::Message,
+                };
+                Some(event(incoming))
             }
             SignalAct::Reaction { emoji, target } => {
                 let data = self.chosen(&emoji, target).await?;

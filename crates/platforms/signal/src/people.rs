@@ -29,14 +29,14 @@ pub(crate) struct SignalPeople {
     /// Our own id, once it is known.
     uuid: OnceLock<String>,
     /// In the order in which a person's names are looked for.
-    listed: Vec<ListedPerson>,
+    listed: Vec<ListedContact>,
     state: Arc<dyn AdapterState>,
     /// Listed numbers and the ids they belong to; nothing before they are loaded.
     pins: Mutex<Option<HashMap<String, String>>>,
 }
 
 #[derive(Debug)]
-struct ListedPerson {
+struct ListedContact {
     /// As the operator wrote it.
     written: UserId,
     name: ListedName,
@@ -53,7 +53,7 @@ impl SignalPeople {
         let listed = listed.iter().filter_map(|written| {
             let name = ListedName::read(written.as_str())?;
             let written = written.clone();
-            Some(ListedPerson { written, name })
+            Some(ListedContact { written, name })
         });
         Self {
             number: number.to_owned(),
@@ -179,7 +179,7 @@ impl SignalPeople {
         uuid: &str,
     ) -> Result<(), AdapterStateError> {
         let is_listed =
-            |listed: &ListedPerson| listed.name == ListedName::Number(number.to_owned());
+            |listed: &ListedContact| listed.name == ListedName::Number(number.to_owned());
         let Some(pins) = pins.as_mut().filter(|_| self.listed.iter().any(is_listed)) else {
             return Ok(());
         };

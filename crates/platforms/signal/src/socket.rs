@@ -26,8 +26,8 @@ const HANGING_UP: Duration = Duration::from_secs(2);
 const WAITING_EVENTS: usize = 64;
 const WAITING_REQUESTS: usize = 64;
 
-type Answer = Result<Value, SignalCallError>;
-type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Answer>>>>;
+type CallOutcome = Result<Value, SignalCallError>;
+type WaitingCalls = Arc<Mutex<HashMap<u64, oneshot::Sender<CallOutcome>>>>;
 
 /// One connection for calls and events, opened by whoever needs it first and kept.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct SocketDaemon {
 #[derive(Debug)]
 struct DaemonConnection {
     requests: mpsc::Sender<Vec<u8>>,
-    waiting: Waiting,
+    waiting: WaitingCalls,
     /// Taken by who listens, and left here for the next who does.
     events: Arc<AsyncMutex<mpsc::Receiver<DaemonFrame>>>,
     reader: AbortOnDropHandle<()>,
@@ -65,7 +65,7 @@ impl SocketDaemon {
         method: &str,
         params: &Value,
         limit: Duration,
-    ) -> Answer {
+    ) -> CallOutcome {
         let mut line = rpc::request(id, method, params).to_string().into_bytes();
         line.push(b'\n');
         let (answered, answer) = oneshot::channel();
@@ -150,7 +150,7 @@ impl DaemonConnection {
         let (read, write) = opened
             .map_err(SignalCallError::unreachable)?
             .map_err(SignalCallError::unreachable)?;
-        let waiting = Waiting::default();
+        let waiting = WaitingCalls::default();
         let (events, heard) = mpsc::channel(WAITING_EVENTS);
         let (requests, to_write) = mpsc::channel(WAITING_REQUESTS);
         let reader = tokio::spawn(read_lines(read, Arc::clone(&waiting), events));
@@ -166,7 +166,7 @@ impl DaemonConnection {
 
 /// Takes a call's place away when the caller goes, whatever came of it.
 struct PendingCall {
-    waiting: Waiting,
+    waiting: WaitingCalls,
     id: u64,
 }
 
@@ -194,13 +194,13 @@ async fn halves(endpoint: &DaemonEndpoint) -> io::Result<(ReadHalf, WriteHalf)> 
 }
 
 /// Ends with the connection. Whoever waits for an answer then learns that there is none.
-async fn read_lines(from: ReadHalf, waiting: Waiting, events: mpsc::Sender<DaemonFrame>) {
+async fn read_lines(from: ReadHalf, waiting: WaitingCalls, events: mpsc::Sender<DaemonFrame>) {
     hand_on(from, &waiting, events).await;
     // Whoever waits is told by that at once, instead of waiting for the rest of its time.
     lock(&waiting).clear();
 }
 
-async fn hand_on(mut from: ReadHalf, waiting: &Waiting, events: mpsc::Sender<DaemonFrame>) {
+async fn hand_on(mut from: ReadHalf, waiting: &WaitingCalls, events: mpsc::Sender<DaemonFrame>) {
     // An attachment comes as one line, too.
     let mut lines = LineBuffer::new(LONGEST_ATTACHMENT_ANSWER);
     let mut chunk = vec![0; 64 << 10];
@@ -221,7 +221,7 @@ async fn hand_on(mut from: ReadHalf, waiting: &Waiting, events: mpsc::Sender<Dae
 
 /// An answer goes to who waits for it and takes no place among the events: they may have nobody who
 /// listens yet.
-fn sort(line: BoundedLine, waiting: &Waiting) -> Option<DaemonFrame> {
+fn sort(line: BoundedLine, waiting: &WaitingCalls) -> Option<DaemonFrame> {
     let BoundedLine::Whole(line) = line else {
         return Some(DaemonFrame::Malformed);
     };
@@ -255,6 +255,6 @@ async fn write_lines(mut to: WriteHalf, mut lines: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-fn lock(waiting: &Waiting) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+fn lock(waiting: &WaitingCalls) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<CallOutcome>>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -32,7 +32,7 @@ pub(crate) enum InstalledIn {
 }
 
 #[derive(Deserialize)]
-struct RawIdentity {
+struct RawTokenOwner {
     team_id: Option<String>,
     #[serde(default)]
     team: Option<String>,
@@ -50,7 +50,7 @@ impl BotIdentity {
 
     fn read(mut answer: SlackAnswer) -> Result<Self, SlackCallError> {
         let scopes = answer.scopes.take().unwrap_or_default();
-        let raw: RawIdentity = read_as(answer)?;
+        let raw: RawTokenOwner = read_as(answer)?;
         let organisation = raw
             .enterprise_id
             .filter(|_| raw.is_enterprise_install == Some(true));

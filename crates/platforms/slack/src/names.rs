@@ -14,6 +14,7 @@ use tracing::{debug, info};
 use crate::account::SlackAccount;
 use crate::identity::slack_user;
 
+/// One who is forgotten is asked for again.
 const KNOWN_PEOPLE: usize = 1000;
 /// An answer takes a tenth of this.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

@@ -23,6 +23,7 @@ const LOCAL_DOWNLOAD_BYTES: u64 = 2000 << 20;
 /// What a bot may upload.
 pub(crate) const UPLOAD_BYTES: usize = 50 << 20;
 const CAPTION: TextLimit = TextLimit::utf16(1024);
+/// Fifty megabytes over a slow line.
 const TRANSFER: Duration = Duration::from_secs(300);
 
 impl TelegramAdapter {

@@ -248,6 +248,11 @@ impl Chat for TelegramAdapter {
             .clone()
     }
 
+    /// Answers are requests of their own. Where Telegram calls us, it is one port that it calls.
+    fn is_portable(&self) -> bool {
+        self.hook.is_none()
+    }
+
     fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
         self.check_account().boxed()
     }

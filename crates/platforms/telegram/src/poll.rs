@@ -22,7 +22,8 @@ use crate::{BotUser, TelegramAdapter};
 
 /// After a week without updates Telegram starts counting anew, maybe below our offset.
 const OFFSET_LIVES: Duration = Duration::from_secs(6 * 24 * 3600);
-const SLACK: Duration = Duration::from_secs(15);
+/// On top of the time for which Telegram holds a poll open: the way there and back.
+const POLL_MARGIN: Duration = Duration::from_secs(15);
 /// A poll that ends sooner than this, with nothing for us, was not held open.
 const HELD: Duration = Duration::from_secs(1);
 
@@ -141,7 +142,7 @@ impl UpdatePoller<'_> {
         let updates: Vec<Value> = self
             .telegram
             .wire
-            .call_within("getUpdates", &params, timing.poll + SLACK)
+            .call_within("getUpdates", &params, timing.poll + POLL_MARGIN)
             .await?;
         self.conflicts = 0;
         self.telegram.set_state(ChatState::Connected);

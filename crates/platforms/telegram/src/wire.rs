@@ -47,7 +47,7 @@ pub(crate) enum TelegramCallError {
 }
 
 #[derive(Deserialize)]
-struct ApiAnswer<T> {
+struct BotApiAnswer<T> {
     ok: bool,
     result: Option<T>,
     error_code: Option<u16>,
@@ -183,7 +183,7 @@ async fn read<T: DeserializeOwned>(response: Response) -> Result<T, TelegramCall
         }
         body.extend_from_slice(&chunk);
     }
-    let answer: ApiAnswer<T> =
+    let answer: BotApiAnswer<T> =
         serde_json::from_slice(&body).map_err(|_| TelegramCallError::Garbled { status })?;
     match answer.result {
         Some(result) if answer.ok => Ok(result),

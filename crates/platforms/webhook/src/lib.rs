@@ -38,7 +38,7 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use nonces::UsedNonces;
-use reply::WaitingRequests;
+use reply::OpenRequests;
 
 pub use signature::{
     NONCE_HEADER, SIGNATURE_HEADER, SignedHeaders, TIMESTAMP_HEADER, WebhookSignatureError,
@@ -99,7 +99,7 @@ pub struct WebhookAdapter {
     state: Mutex<ChatState>,
     nonces: Mutex<UsedNonces>,
     refusals: RefusalLog,
-    waiting: Mutex<WaitingRequests>,
+    waiting: Mutex<OpenRequests>,
     hand_in: mpsc::Sender<ReceivedEvent>,
     take_out: AsyncMutex<mpsc::Receiver<ReceivedEvent>>,
 }

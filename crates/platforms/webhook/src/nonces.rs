@@ -21,6 +21,7 @@ pub(crate) enum NonceCheck {
 }
 
 impl UsedNonces {
+    /// Of two windows, the longest for which a timestamp can be good.
     const KEPT: usize = 20_000;
 
     pub(crate) fn take(&mut self, nonce: &str, now: Timestamp) -> NonceCheck {
@@ -30,7 +31,7 @@ impl UsedNonces {
         if self.used.len() >= Self::KEPT {
             // Once early and once late, a timestamp can be good for two windows. What lies ahead as far
             // was noted by a clock that has been set back since: it is as stale as what is old, and kept
-            // it would fill the house for as long as that clock was ahead.
+            // it would take the room for as long as that clock was ahead.
             self.used.retain(|_, at| now.distance(*at) <= WINDOW * 2);
         }
         if self.used.len() >= Self::KEPT {

@@ -17,7 +17,7 @@ const CALLBACK_ATTEMPTS: usize = 3;
 
 /// The requests that are still open.
 #[derive(Debug, Default)]
-pub(crate) struct WaitingRequests(Vec<WaitingRequest>);
+pub(crate) struct OpenRequests(Vec<WaitingRequest>);
 
 #[derive(Debug)]
 struct WaitingRequest {
@@ -54,7 +54,7 @@ impl ReplyWaiter {
     }
 }
 
-impl WaitingRequests {
+impl OpenRequests {
     fn open(&mut self, place: ChatPlace, nonce: &str) -> ReplyWaiter {
         let (answer, reply) = oneshot::channel();
         self.0.retain(|open| !open.answer.is_closed());

@@ -103,6 +103,34 @@ async fn asked_for_while_its_backend_is_missing_its_end_comes_later() {
 }
 
 #[tokio::test]
+async fn one_of_two_is_destroyed_and_the_other_stays() {
+    let lab = Lab::new(SandboxPersistence::Kept, 10).await;
+    let old = id_of(&lab.sandboxes).await;
+    let elsewhere = lab.with_webhooks_on(BackendKind::Docker);
+    let key = ConversationKey::new(WHOSE);
+    let lease = elsewhere.sandboxes.lease(&key).await.unwrap();
+    let new = lease.id().clone();
+    // The one that was set aside, while the other is in use.
+    elsewhere.sandboxes.destroy_one(&key, &old).await.unwrap();
+    assert_eq!((lab.backend.ids(), lab.states().await.len()), (vec![], 1));
+    assert_eq!(id_of(&elsewhere.sandboxes).await, new);
+    // The one in use, kept or not, and twice.
+    for _ in 0..2 {
+        elsewhere.sandboxes.destroy_one(&key, &new).await.unwrap();
+        assert_eq!(
+            (elsewhere.backend.ids(), lab.states().await),
+            (vec![], vec![])
+        );
+    }
+    drop(lease);
+    assert_ne!(id_of(&elsewhere.sandboxes).await, new, "another one");
+    // One of this name is nobody's, whoever asks.
+    let other = ConversationKey::new("agent:main:webhook:dm:8");
+    assert!(elsewhere.sandboxes.destroy_one(&other, &new).await.is_ok());
+    assert_eq!(elsewhere.backend.ids().len(), 1);
+}
+
+#[tokio::test]
 async fn ephemeral_ones_go() {
     let lab = Lab::new(SandboxPersistence::Ephemeral, 10).await;
     id_of(&lab.sandboxes).await;

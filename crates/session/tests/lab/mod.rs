@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use hermetic_sandbox::{Backend, NetworkMode, SandboxPersistence, SystemView};
 use hermetic_session::{
-    DiskBounds, LeaseError, SandboxHolder, SandboxLease, SandboxPlan, Sandboxes,
+    DiskBounds, InstalledMounts, LeaseError, SandboxHolder, SandboxLease, SandboxPlan, Sandboxes,
 };
 use hermetic_store::{LedgerState, RowOwner, Store};
-use hermetic_testkit::backend::{Commands, StandInBackend};
+use hermetic_testkit::backend::{Commands, Printed, StandInBackend};
 use hermetic_types::{
     BackendDescription, BackendKind, ConversationKey, InstallationId, Platform, SandboxId,
     SandboxLimits, SystemClock, Timestamp,
@@ -26,6 +26,19 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) async fn new(persistence: SandboxPersistence, most: usize) -> Self {
+        Self::whose_wardens(Commands::Silent, persistence, most).await
+    }
+
+    /// The same with wardens that answer.
+    pub(crate) async fn that_answers(persistence: SandboxPersistence, most: usize) -> Self {
+        Self::whose_wardens(Commands::scripted(|_| Printed::text("")), persistence, most).await
+    }
+
+    async fn whose_wardens(
+        commands: Commands,
+        persistence: SandboxPersistence,
+        most: usize,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("state.db"), SystemClock::shared())
             .await
@@ -43,7 +56,7 @@ impl Lab {
             max_sandboxes_per_user: most,
             pool: 0,
         };
-        let backend = stand_in(BackendKind::Native, persistence);
+        let backend = stand_in(BackendKind::Native, commands, persistence);
         let sandboxes = open(&plan, &backend, &store);
         Self {
             backend,
@@ -67,9 +80,15 @@ impl Lab {
         self
     }
 
+    /// The same lab, where more is shown to sandboxes that are made now.
+    pub(crate) fn with_installed(mut self, installed: Arc<dyn InstalledMounts>) -> Self {
+        self.sandboxes = self.sandboxes.with_installed(installed);
+        self
+    }
+
     /// The same home, where conversations of webhooks run elsewhere; its backend is the one there.
     pub(crate) fn with_webhooks_on(&self, kind: BackendKind) -> Self {
-        let elsewhere = stand_in(kind, self.plan.persistence);
+        let elsewhere = stand_in(kind, Commands::Silent, self.plan.persistence);
         let own = SandboxPlan {
             backend: kind,
             ..self.plan.clone()
@@ -227,8 +246,12 @@ impl Lab {
     }
 }
 
-fn stand_in(kind: BackendKind, persistence: SandboxPersistence) -> Arc<StandInBackend> {
-    let backend = StandInBackend::new(BackendDescription::sealed(kind), Commands::Silent);
+fn stand_in(
+    kind: BackendKind,
+    commands: Commands,
+    persistence: SandboxPersistence,
+) -> Arc<StandInBackend> {
+    let backend = StandInBackend::new(BackendDescription::sealed(kind), commands);
     backend.keep_files(persistence == SandboxPersistence::Kept);
     Arc::new(backend)
 }

@@ -51,7 +51,7 @@ const WITHHELD: &str = "withheld ";
 const ROOMS: &str = "room ";
 const CUSTOM: &str = "custom ";
 
-type Kept<T> = Result<T, CryptoStoreError>;
+type StoreOutcome<T> = Result<T, CryptoStoreError>;
 
 #[derive(Debug)]
 pub(super) struct DeviceKeyStore {
@@ -86,7 +86,7 @@ impl DeviceKeyStore {
         &self,
         changes: &mut RowChanges,
         sessions: &[InboundGroupSession],
-    ) -> Kept<()> {
+    ) -> StoreOutcome<()> {
         for session in sessions {
             let pickle = self.dated(session.pickle().await);
             let name = room_key(session.room_id(), session.session_id());
@@ -95,7 +95,7 @@ impl DeviceKeyStore {
         Ok(())
     }
 
-    async fn room_keys(&self, prefix: &str) -> Kept<Vec<InboundGroupSession>> {
+    async fn room_keys(&self, prefix: &str) -> StoreOutcome<Vec<InboundGroupSession>> {
         let rows = self.rows.load_all(prefix).await?;
         let sessions = rows.into_iter().map(|(_, row)| {
             let row: DatedRow<PickledInboundGroupSession> = row;
@@ -105,7 +105,7 @@ impl DeviceKeyStore {
     }
 
     /// Forgets the oldest of what has a bound.
-    async fn tidy(&self, new: usize) -> Kept<()> {
+    async fn tidy(&self, new: usize) -> StoreOutcome<()> {
         let so_far = self.since_tidied.fetch_add(new, Ordering::Relaxed) + new;
         if new == 0 || so_far < TIDY_AFTER {
             return Ok(());
@@ -128,7 +128,7 @@ impl DeviceKeyStore {
         self.rows.write(changes).await
     }
 
-    async fn account(&self) -> Kept<Option<Account>> {
+    async fn account(&self) -> StoreOutcome<Option<Account>> {
         let pickle = self.rows.load::<PickledAccount>(ACCOUNT).await?;
         Ok(pickle.map(Account::from_pickle).transpose()?)
     }
@@ -138,11 +138,11 @@ impl DeviceKeyStore {
 impl CryptoStore for DeviceKeyStore {
     type Error = CryptoStoreError;
 
-    async fn load_account(&self) -> Kept<Option<Account>> {
+    async fn load_account(&self) -> StoreOutcome<Option<Account>> {
         self.account().await
     }
 
-    async fn load_identity(&self) -> Kept<Option<PrivateCrossSigningIdentity>> {
+    async fn load_identity(&self) -> StoreOutcome<Option<PrivateCrossSigningIdentity>> {
         let pickle = self
             .rows
             .load::<PickledCrossSigningIdentity>(IDENTITY)
@@ -153,7 +153,7 @@ impl CryptoStore for DeviceKeyStore {
             .map_err(|_| CryptoStoreError::UnpicklingError)
     }
 
-    async fn save_changes(&self, changes: Changes) -> Kept<()> {
+    async fn save_changes(&self, changes: Changes) -> StoreOutcome<()> {
         let rows = &self.rows;
         let mut write = RowChanges::default();
         if let Some(identity) = &changes.private_identity {
@@ -214,7 +214,7 @@ impl CryptoStore for DeviceKeyStore {
             .await
     }
 
-    async fn save_pending_changes(&self, changes: PendingChanges) -> Kept<()> {
+    async fn save_pending_changes(&self, changes: PendingChanges) -> StoreOutcome<()> {
         let mut write = RowChanges::default();
         if let Some(account) = changes.account {
             self.rows.put(&mut write, ACCOUNT, &account.pickle())?;
@@ -226,21 +226,21 @@ impl CryptoStore for DeviceKeyStore {
         &self,
         sessions: Vec<InboundGroupSession>,
         _: Option<&str>,
-    ) -> Kept<()> {
+    ) -> StoreOutcome<()> {
         let mut write = RowChanges::default();
         self.put_room_keys(&mut write, &sessions).await?;
         self.rows.write(write).await?;
         self.tidy(sessions.len()).await
     }
 
-    async fn get_sessions(&self, sender_key: &str) -> Kept<Option<Vec<Session>>> {
+    async fn get_sessions(&self, sender_key: &str) -> StoreOutcome<Option<Vec<Session>>> {
         let ours = self.get_own_device().await?.as_device_keys().clone();
         let prefix = format!("{SESSIONS}{sender_key} ");
         let pickles = self.rows.load_all::<PickledSession>(&prefix).await?;
         let sessions = pickles.into_iter().map(|(_, pickle)| {
             Session::from_pickle(ours.clone(), pickle).map_err(CryptoStoreError::backend)
         });
-        let sessions: Vec<_> = sessions.collect::<Kept<_>>()?;
+        let sessions: Vec<_> = sessions.collect::<StoreOutcome<_>>()?;
         Ok(Some(sessions).filter(|sessions| !sessions.is_empty()))
     }
 
@@ -248,7 +248,7 @@ impl CryptoStore for DeviceKeyStore {
         &self,
         room: &RoomId,
         session: &str,
-    ) -> Kept<Option<InboundGroupSession>> {
+    ) -> StoreOutcome<Option<InboundGroupSession>> {
         let name = room_key(room, session);
         let row = self
             .rows
@@ -263,23 +263,23 @@ impl CryptoStore for DeviceKeyStore {
         &self,
         room: &RoomId,
         session: &str,
-    ) -> Kept<Option<RoomKeyWithheldEntry>> {
+    ) -> StoreOutcome<Option<RoomKeyWithheldEntry>> {
         self.rows.load(&format!("{WITHHELD}{room} {session}")).await
     }
 
     async fn get_withheld_sessions_by_room_id(
         &self,
         room: &RoomId,
-    ) -> Kept<Vec<RoomKeyWithheldEntry>> {
+    ) -> StoreOutcome<Vec<RoomKeyWithheldEntry>> {
         let rows = self.rows.load_all(&format!("{WITHHELD}{room} ")).await?;
         Ok(rows.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    async fn get_inbound_group_sessions(&self) -> Kept<Vec<InboundGroupSession>> {
+    async fn get_inbound_group_sessions(&self) -> StoreOutcome<Vec<InboundGroupSession>> {
         self.room_keys(ROOM_KEYS).await
     }
 
-    async fn inbound_group_session_counts(&self, _: Option<&str>) -> Kept<RoomKeyCounts> {
+    async fn inbound_group_session_counts(&self, _: Option<&str>) -> StoreOutcome<RoomKeyCounts> {
         let total = self.rows.names(ROOM_KEYS).await?.len();
         Ok(RoomKeyCounts {
             total,
@@ -290,7 +290,7 @@ impl CryptoStore for DeviceKeyStore {
     async fn get_inbound_group_sessions_by_room_id(
         &self,
         room: &RoomId,
-    ) -> Kept<Vec<InboundGroupSession>> {
+    ) -> StoreOutcome<Vec<InboundGroupSession>> {
         self.room_keys(&format!("{ROOM_KEYS}{room} ")).await
     }
 
@@ -300,7 +300,7 @@ impl CryptoStore for DeviceKeyStore {
         kind: SenderDataType,
         after: Option<String>,
         limit: usize,
-    ) -> Kept<Vec<InboundGroupSession>> {
+    ) -> StoreOutcome<Vec<InboundGroupSession>> {
         let mut sessions = self.room_keys(ROOM_KEYS).await?;
         sessions.retain(|session| {
             session.sender_key() == sender_key
@@ -318,7 +318,7 @@ impl CryptoStore for DeviceKeyStore {
         &self,
         _: &str,
         _: usize,
-    ) -> Kept<Vec<InboundGroupSession>> {
+    ) -> StoreOutcome<Vec<InboundGroupSession>> {
         Ok(Vec::new())
     }
 
@@ -326,30 +326,30 @@ impl CryptoStore for DeviceKeyStore {
         &self,
         _: &str,
         _: &[(&RoomId, &str)],
-    ) -> Kept<()> {
+    ) -> StoreOutcome<()> {
         Ok(())
     }
 
-    async fn reset_backup_state(&self) -> Kept<()> {
+    async fn reset_backup_state(&self) -> StoreOutcome<()> {
         Ok(())
     }
 
-    async fn load_backup_keys(&self) -> Kept<BackupKeys> {
+    async fn load_backup_keys(&self) -> StoreOutcome<BackupKeys> {
         Ok(BackupKeys::default())
     }
 
-    async fn load_dehydrated_device_pickle_key(&self) -> Kept<Option<DehydratedDeviceKey>> {
+    async fn load_dehydrated_device_pickle_key(&self) -> StoreOutcome<Option<DehydratedDeviceKey>> {
         Ok(None)
     }
 
-    async fn delete_dehydrated_device_pickle_key(&self) -> Kept<()> {
+    async fn delete_dehydrated_device_pickle_key(&self) -> StoreOutcome<()> {
         Ok(())
     }
 
     async fn get_outbound_group_session(
         &self,
         room: &RoomId,
-    ) -> Kept<Option<OutboundGroupSession>> {
+    ) -> StoreOutcome<Option<OutboundGroupSession>> {
         let name = format!("{OUTBOUND}{room}");
         let Some(pickle) = self.rows.load::<PickledOutboundGroupSession>(&name).await? else {
             return Ok(None);
@@ -364,12 +364,12 @@ impl CryptoStore for DeviceKeyStore {
         Ok(Some(session))
     }
 
-    async fn load_tracked_users(&self) -> Kept<Vec<TrackedUser>> {
+    async fn load_tracked_users(&self) -> StoreOutcome<Vec<TrackedUser>> {
         let rows = self.rows.load_all(TRACKED).await?;
         Ok(rows.into_iter().map(|(_, user)| user).collect())
     }
 
-    async fn save_tracked_users(&self, users: &[(&UserId, bool)]) -> Kept<()> {
+    async fn save_tracked_users(&self, users: &[(&UserId, bool)]) -> StoreOutcome<()> {
         let mut write = RowChanges::default();
         for (user, dirty) in users {
             let tracked = TrackedUser {
@@ -382,11 +382,18 @@ impl CryptoStore for DeviceKeyStore {
         self.rows.write(write).await
     }
 
-    async fn get_device(&self, user: &UserId, device: &DeviceId) -> Kept<Option<DeviceData>> {
+    async fn get_device(
+        &self,
+        user: &UserId,
+        device: &DeviceId,
+    ) -> StoreOutcome<Option<DeviceData>> {
         self.rows.load(&device_name(user, device)).await
     }
 
-    async fn get_user_devices(&self, user: &UserId) -> Kept<HashMap<OwnedDeviceId, DeviceData>> {
+    async fn get_user_devices(
+        &self,
+        user: &UserId,
+    ) -> StoreOutcome<HashMap<OwnedDeviceId, DeviceData>> {
         // The space ends the name: without it `@a:b.c` would have the devices of `@a:b.com` as
         // well.
         let rows = self.rows.load_all(&format!("{DEVICES}{user} ")).await?;
@@ -395,7 +402,7 @@ impl CryptoStore for DeviceKeyStore {
         Ok(named.collect())
     }
 
-    async fn get_own_device(&self) -> Kept<DeviceData> {
+    async fn get_own_device(&self) -> StoreOutcome<DeviceData> {
         let account = self
             .account()
             .await?
@@ -405,11 +412,11 @@ impl CryptoStore for DeviceKeyStore {
         device.ok_or(CryptoStoreError::AccountUnset)
     }
 
-    async fn get_user_identity(&self, user: &UserId) -> Kept<Option<UserIdentityData>> {
+    async fn get_user_identity(&self, user: &UserId) -> StoreOutcome<Option<UserIdentityData>> {
         self.rows.load(&format!("{USERS}{user}")).await
     }
 
-    async fn is_message_known(&self, hash: &OlmMessageHash) -> Kept<bool> {
+    async fn is_message_known(&self, hash: &OlmMessageHash) -> StoreOutcome<bool> {
         let row = self.rows.load::<DatedRow<()>>(&message_hash(hash)).await?;
         Ok(row.is_some())
     }
@@ -417,37 +424,40 @@ impl CryptoStore for DeviceKeyStore {
     async fn get_outgoing_secret_requests(
         &self,
         request: &TransactionId,
-    ) -> Kept<Option<GossipRequest>> {
+    ) -> StoreOutcome<Option<GossipRequest>> {
         self.rows.load(&key_request(request)).await
     }
 
-    async fn get_secret_request_by_info(&self, info: &SecretInfo) -> Kept<Option<GossipRequest>> {
+    async fn get_secret_request_by_info(
+        &self,
+        info: &SecretInfo,
+    ) -> StoreOutcome<Option<GossipRequest>> {
         let requests = self.rows.load_all::<GossipRequest>(REQUESTS).await?;
         let mut requests = requests.into_iter().map(|(_, request)| request);
         Ok(requests.find(|request| request.info == *info))
     }
 
-    async fn get_unsent_secret_requests(&self) -> Kept<Vec<GossipRequest>> {
+    async fn get_unsent_secret_requests(&self) -> StoreOutcome<Vec<GossipRequest>> {
         let requests = self.rows.load_all::<GossipRequest>(REQUESTS).await?;
         let requests = requests.into_iter().map(|(_, request)| request);
         Ok(requests.filter(|request| !request.sent_out).collect())
     }
 
-    async fn delete_outgoing_secret_requests(&self, request: &TransactionId) -> Kept<()> {
+    async fn delete_outgoing_secret_requests(&self, request: &TransactionId) -> StoreOutcome<()> {
         let mut write = RowChanges::default();
         self.rows.remove(&mut write, &key_request(request));
         self.rows.write(write).await
     }
 
-    async fn get_secrets_from_inbox(&self, _: &SecretName) -> Kept<Vec<Zeroizing<String>>> {
+    async fn get_secrets_from_inbox(&self, _: &SecretName) -> StoreOutcome<Vec<Zeroizing<String>>> {
         Ok(Vec::new())
     }
 
-    async fn delete_secrets_from_inbox(&self, _: &SecretName) -> Kept<()> {
+    async fn delete_secrets_from_inbox(&self, _: &SecretName) -> StoreOutcome<()> {
         Ok(())
     }
 
-    async fn get_room_settings(&self, room: &RoomId) -> Kept<Option<RoomSettings>> {
+    async fn get_room_settings(&self, room: &RoomId) -> StoreOutcome<Option<RoomSettings>> {
         self.rows.load(&format!("{ROOMS}{room}")).await
     }
 
@@ -455,60 +465,62 @@ impl CryptoStore for DeviceKeyStore {
         &self,
         _: &RoomId,
         _: &UserId,
-    ) -> Kept<Option<StoredRoomKeyBundleData>> {
+    ) -> StoreOutcome<Option<StoredRoomKeyBundleData>> {
         Ok(None)
     }
 
     async fn get_pending_key_bundle_details_for_room(
         &self,
         _: &RoomId,
-    ) -> Kept<Option<RoomPendingKeyBundleDetails>> {
+    ) -> StoreOutcome<Option<RoomPendingKeyBundleDetails>> {
         Ok(None)
     }
 
-    async fn get_all_rooms_pending_key_bundles(&self) -> Kept<Vec<RoomPendingKeyBundleDetails>> {
+    async fn get_all_rooms_pending_key_bundles(
+        &self,
+    ) -> StoreOutcome<Vec<RoomPendingKeyBundleDetails>> {
         Ok(Vec::new())
     }
 
-    async fn has_downloaded_all_room_keys(&self, _: &RoomId) -> Kept<bool> {
+    async fn has_downloaded_all_room_keys(&self, _: &RoomId) -> StoreOutcome<bool> {
         Ok(false)
     }
 
-    async fn get_custom_value(&self, key: &str) -> Kept<Option<Vec<u8>>> {
+    async fn get_custom_value(&self, key: &str) -> StoreOutcome<Option<Vec<u8>>> {
         self.rows.load(&format!("{CUSTOM}{key}")).await
     }
 
-    async fn set_custom_value(&self, key: &str, value: Vec<u8>) -> Kept<()> {
+    async fn set_custom_value(&self, key: &str, value: Vec<u8>) -> StoreOutcome<()> {
         let mut write = RowChanges::default();
         self.rows
             .put(&mut write, &format!("{CUSTOM}{key}"), &value)?;
         self.rows.write(write).await
     }
 
-    async fn remove_custom_value(&self, key: &str) -> Kept<()> {
+    async fn remove_custom_value(&self, key: &str) -> StoreOutcome<()> {
         let mut write = RowChanges::default();
         self.rows.remove(&mut write, &format!("{CUSTOM}{key}"));
         self.rows.write(write).await
     }
 
     /// Two gateways on one home are refused elsewhere, so nobody else holds these keys.
-    async fn try_take_leased_lock(&self, _: u32, _: &str, _: &str) -> Kept<Option<u64>> {
+    async fn try_take_leased_lock(&self, _: u32, _: &str, _: &str) -> StoreOutcome<Option<u64>> {
         Ok(Some(1))
     }
 
-    async fn next_batch_token(&self) -> Kept<Option<String>> {
+    async fn next_batch_token(&self) -> StoreOutcome<Option<String>> {
         self.rows.load(NEXT_BATCH).await
     }
 
-    async fn close(&self) -> Kept<()> {
+    async fn close(&self) -> StoreOutcome<()> {
         Ok(())
     }
 
-    async fn reopen(&self) -> Kept<()> {
+    async fn reopen(&self) -> StoreOutcome<()> {
         Ok(())
     }
 
-    async fn get_size(&self) -> Kept<Option<usize>> {
+    async fn get_size(&self) -> StoreOutcome<Option<usize>> {
         Ok(None)
     }
 }

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::WhatsAppCloud;
 use super::graph::GraphCallError;
 use super::media_kind::MediaKind;
-use super::send::References;
+use super::send::MessageReferences;
 use crate::dialect::to_whatsapp;
 
 /// Documents; pictures, sound and films are smaller.
@@ -37,7 +37,7 @@ impl WhatsAppCloud {
         let uploaded = self
             .patiently(&place.chat, || {
                 let form = form(file, kind);
-                self.graph.upload::<RawUpload>(&self.media, form, TRANSFER)
+                self.graph.upload::<RawMediaId>(&self.media, form, TRANSFER)
             })
             .await;
         let uploaded = uploaded.map_err(|error| match error {
@@ -55,7 +55,7 @@ impl WhatsAppCloud {
             content["caption"] = json!(to_whatsapp(caption.as_str()));
         }
         let sent = self
-            .deliver(place, (kind.name(), content), References::default())
+            .deliver(place, (kind.name(), content), MessageReferences::default())
             .await;
         sent.map_err(SendError::from)
     }
@@ -149,7 +149,7 @@ fn bare_name(name: &str) -> String {
 }
 
 #[derive(Deserialize)]
-struct RawUpload {
+struct RawMediaId {
     id: String,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct CloudMessage {
     location: Option<RawLocation>,
     contacts: Option<Vec<RawCard>>,
     revoke: Option<RawRevoke>,
-    edit: Option<RawEdit>,
+    edit: Option<RawMessageEdit>,
 }
 
 /// Only numbers that are also used in the WhatsApp Business app are told of it.
@@ -65,7 +65,7 @@ struct RawRevoke {
 
 /// The same numbers are told what a message reads now.
 #[derive(Debug, Deserialize)]
-struct RawEdit {
+struct RawMessageEdit {
     original_message_id: MessageId,
     message: Value,
 }
@@ -168,13 +168,10 @@ impl PostedCloudMessage {
         };
         // Who changed it is told by the outer message alone: what stands within could name anybody.
         if let Some(edit) = self.message.edit.take() {
-            let incoming = self.changed(edit)?.event(origin, reader)?;
-            return match incoming {
-                ChatEvent::Message(message) => {
-                    Ok(ChatEvent::Edited(IncomingMessage { update, ..message }))
-                }
-                _ => Err(NotForUs("no message was changed")),
+            let ChatEvent::Message(message) = self.changed(edit)?.event(origin, reader)? else {
+                return Err(NotForUs("no message was changed"));
             };
+            return Ok(ChatEvent::Edited(IncomingMessage { update, ..message }));
         }
         let place = self.place(origin.private);
         if let Some(revoked) = self.message.revoke.take() {
@@ -207,8 +204,7 @@ impl PostedCloudMessage {
         let reply_to = context.and_then(|context| context.quoted(&self.own_number));
         let mentions_us = place.kind == ChatKind::Dm
             || reply_to.as_ref().is_some_and(|quoted| quoted.from_us)
-            || is_a_word_of(&words, &format!("@{}", self.own_number))
-            || reader.hearing.names_us(&words);
+            || self.names_us(&words, reader);
         if let Some(why) = reader.hearing.ignores(&place, mentions_us) {
             return Err(NotForUs(why));
         }
@@ -226,8 +222,12 @@ impl PostedCloudMessage {
         }))
     }
 
+    fn names_us(&self, words: &str, reader: CloudReader<'_>) -> bool {
+        is_a_word_of(words, &format!("@{}", self.own_number)) || reader.hearing.names_us(words)
+    }
+
     /// What a message reads now, as if it had been posted so.
-    fn changed(mut self, edit: RawEdit) -> Result<Self, NotForUs> {
+    fn changed(mut self, edit: RawMessageEdit) -> Result<Self, NotForUs> {
         let mut message = edit.message;
         if let Some(fields) = message.as_object_mut() {
             fields.insert("id".to_owned(), edit.original_message_id.as_str().into());

@@ -13,6 +13,7 @@ use hermetic_types::Timestamp;
 use tokio::sync::{Mutex, OnceCell};
 
 const KEY: &str = "newest-message";
+/// Twice as long as Meta tries, and half as long as the store remembers what it answered.
 const OLDEST_TAKEN: Duration = Duration::from_secs(14 * 24 * 3600);
 /// How far the time on the disk may lag behind: a write a day, not one for each message.
 const SAVED_BEHIND: Duration = Duration::from_secs(24 * 3600);

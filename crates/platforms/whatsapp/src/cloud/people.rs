@@ -23,14 +23,14 @@ pub(crate) struct CloudPeople {
     listed: BTreeSet<PhoneNumber>,
     state: Arc<dyn AdapterState>,
     /// Read when the first person writes.
-    known: OnceCell<Mutex<Numbers>>,
+    known: OnceCell<Mutex<ShownNumbers>>,
     /// Held by whoever changes notes. Requests come beside each other, and of two people who show one number at
     /// the same time each would find nobody else noted, and both would stay known by it.
     noting: tokio::sync::Mutex<()>,
 }
 
 /// The listed numbers that were shown, by the id of who showed them.
-type Numbers = HashMap<BusinessScopedId, PhoneNumber>;
+type ShownNumbers = HashMap<BusinessScopedId, PhoneNumber>;
 
 impl CloudPeople {
     pub(crate) fn new(listed: BTreeSet<PhoneNumber>, state: Arc<dyn AdapterState>) -> Self {
@@ -90,7 +90,7 @@ impl CloudPeople {
     /// strangers cannot fill the store.
     async fn note(
         &self,
-        known: &Mutex<Numbers>,
+        known: &Mutex<ShownNumbers>,
         id: &BusinessScopedId,
         number: &PhoneNumber,
     ) -> Result<(), AdapterStateError> {
@@ -124,7 +124,7 @@ impl CloudPeople {
         Ok(())
     }
 
-    async fn known(&self) -> Result<&Mutex<Numbers>, AdapterStateError> {
+    async fn known(&self) -> Result<&Mutex<ShownNumbers>, AdapterStateError> {
         let read = || async {
             let notes = self.state.load_all(PREFIX).await?.into_iter();
             let notes = notes.filter_map(|(key, number)| {
@@ -141,13 +141,13 @@ fn key(id: &BusinessScopedId) -> String {
     format!("{PREFIX}{}", id.as_str())
 }
 
-fn id_of(known: &Numbers, number: &PhoneNumber) -> Option<String> {
+fn id_of(known: &ShownNumbers, number: &PhoneNumber) -> Option<String> {
     let mut all = known.iter();
     let found = all.find(|(_, known)| *known == number);
     found.map(|(id, _)| id.as_str().to_owned())
 }
 
-fn lock(known: &Mutex<Numbers>) -> MutexGuard<'_, Numbers> {
+fn lock(known: &Mutex<ShownNumbers>) -> MutexGuard<'_, ShownNumbers> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

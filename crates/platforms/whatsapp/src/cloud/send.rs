@@ -26,7 +26,7 @@ const CHOOSE: &str = "Your answer:";
 
 /// What a message of ours refers to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct References<'a> {
+pub(super) struct MessageReferences<'a> {
     pub(super) reply_to: Option<&'a MessageId>,
     /// The delivery that it is a part of.
     pub(super) key: Option<&'a SendKey>,
@@ -50,7 +50,7 @@ impl WhatsAppCloud {
         let (_, sent) = tokio::join!(self.mark_read(place), async {
             self.say_what_was_lost(place).await;
             let mut sent = Vec::with_capacity(parts.len());
-            let mut refers = References {
+            let mut refers = MessageReferences {
                 reply_to: reply.reply_to.as_ref(),
                 key: reply.key.as_ref(),
             };
@@ -71,7 +71,7 @@ impl WhatsAppCloud {
         &self,
         place: &ChatPlace,
         content: (&'static str, Value),
-        refers: References<'_>,
+        refers: MessageReferences<'_>,
         sent: &mut Vec<MessageId>,
     ) -> Result<(), SendError> {
         match self.deliver(place, content, refers).await {
@@ -91,7 +91,7 @@ impl WhatsAppCloud {
         &self,
         place: &ChatPlace,
         content: (&'static str, Value),
-        refers: References<'_>,
+        refers: MessageReferences<'_>,
     ) -> Result<MessageId, SendFailure> {
         let recipient = CloudRecipient::of(place)?;
         // Before it is sent: the first word about it may come by the webhook before the answer
@@ -171,7 +171,7 @@ impl WhatsAppCloud {
             .deliver(
                 place,
                 requests::text(notice.as_str()),
-                References::default(),
+                MessageReferences::default(),
             )
             .await;
         let noted = match said {
