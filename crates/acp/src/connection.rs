@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hermetic_tools::json_rpc::{LineCutter, LineTooLong};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::bounds::{KEPT_ERROR_BYTES, MOST_GARBAGE_LINES, UNREAD, UNWRITTEN};
+use crate::bounds::{KEPT_ERROR_BYTES, LONGEST_LINE, MOST_GARBAGE_LINES, UNREAD, UNWRITTEN};
 use crate::failure::AgentFailure;
 use crate::permission::{PermissionRequest, cancelled};
 use crate::stream::{AgentInput, AgentStream, StreamEvent};
 use crate::update::{SessionUpdate, session_of};
-use crate::wire::{self, LineCutter, WireMessage};
+use crate::wire::{self, WireMessage};
 
 /// For a message to find room among those that wait to be written.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
@@ -275,7 +276,7 @@ impl AgentReader {
 
     /// Until there is nothing more to read; why.
     async fn read(&mut self) -> AgentFailure {
-        let mut cutter = LineCutter::default();
+        let mut cutter = LineCutter::up_to(LONGEST_LINE);
         let mut garbage = 0;
         loop {
             let bytes = match self.stream.next().await {
@@ -304,9 +305,9 @@ impl AgentReader {
                 let line = match cutter.next_line() {
                     Ok(Some(line)) => line,
                     Ok(None) => break,
-                    Err(wire::LineTooLong) => return AgentFailure::LongLine,
+                    Err(LineTooLong) => return AgentFailure::LongLine,
                 };
-                match wire::read(&line) {
+                match wire::read(line) {
                     Some(message) => {
                         garbage = 0;
                         // Waits where the turn is behind: the agent is slowed down by its own

@@ -27,6 +27,7 @@ mod stream;
 mod supervisor;
 mod turn_prompts;
 mod update;
+mod upload;
 mod wire;
 
 pub use absent::AbsentAgent;
@@ -36,7 +37,7 @@ pub use offers::{OfferedChoice, OfferedChoices, SessionOffers};
 pub use permission::{PermissionAnswer, PermissionKind, PermissionOption, PermissionRequest};
 pub use program::{
     AgentListing, AgentProgram, AgentPrograms, AgentUnavailable, ProgramCredential, ProgramFile,
-    ProgramMount,
+    ProgramMount, ProgramUpload,
 };
 pub use running::RunningAgents;
 pub use sealed_agent::SealedAgent;

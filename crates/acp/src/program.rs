@@ -22,6 +22,8 @@ pub struct AgentProgram {
     pub environment: BTreeMap<String, String>,
     /// Folders of the host that the program needs, read-only inside.
     pub mounts: Vec<ProgramMount>,
+    /// Folders that are written into a sandbox which cannot be shown any, once.
+    pub uploads: Vec<ProgramUpload>,
     /// Hosts that a conversation with this agent may reach on top of its own, as in
     /// `gateway.egress.allow`.
     pub hosts: Vec<String>,
@@ -52,6 +54,16 @@ impl AgentProgram {
 pub struct ProgramMount {
     pub outside: PathBuf,
     pub inside: PathBuf,
+}
+
+/// A folder of the host that is copied into the sandbox. Where the command names `inside`, its place there is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramUpload {
+    pub name: String,
+    pub outside: PathBuf,
+    pub inside: PathBuf,
+    /// Tells one version from another: the checksum of all checksums.
+    pub mark: String,
 }
 
 /// A secret for one host. The program finds a placeholder for it in its environment.
@@ -86,6 +98,15 @@ pub struct ProgramFile {
 pub trait AgentPrograms: Send + Sync + fmt::Debug {
     /// Every name that can be chosen, whether it can be used at the moment or not.
     fn list(&self) -> Vec<AgentListing>;
+
+    /// Those that can be started now, or as soon as they are installed. Their hosts and keys are made ready when a
+    /// gateway starts; their other fields say nothing yet.
+    fn foreseen(&self) -> Vec<AgentProgram> {
+        let listed = self.list().into_iter();
+        listed
+            .filter_map(|agent| self.program(&agent.name).ok())
+            .collect()
+    }
 
     /// The program of that name.
     fn program(&self, name: &str) -> Result<AgentProgram, AgentUnavailable>;

@@ -22,6 +22,7 @@ use crate::session::{AgentSession, SessionOrigin};
 use crate::stream::SandboxStream;
 use crate::supervisor::AgentSupervisor;
 use crate::turn_prompts::TurnEnd;
+use crate::upload::{placed, upload};
 
 /// Somebody else's agent, for one turn of one conversation.
 pub struct SealedAgent<'a> {
@@ -156,8 +157,8 @@ impl SealedAgent<'_> {
             });
         }
         // Each time before a start, not once: whatever ran inside may have changed them.
-        self.write_files(&held).await?;
-        let mut command = Command::words(self.program.command.iter().cloned());
+        let words = self.put_in(&held).await?;
+        let mut command = Command::words(words);
         command.env.clone_from(&self.program.environment);
         command.workdir = Some(self.workspace.clone());
         command.stdin = CommandInput::Open;
@@ -199,18 +200,33 @@ impl SealedAgent<'_> {
         })
     }
 
-    async fn write_files(&self, sandbox: &Held) -> Result<(), String> {
-        if self.program.files.is_empty() {
-            return Ok(());
+    /// Writes what it needs into the sandbox; the words that start it there.
+    async fn put_in(&self, sandbox: &Held) -> Result<Vec<String>, String> {
+        let home = self.home_in(sandbox).await?;
+        self.write_files(sandbox, &home).await?;
+        let uploads = &self.program.uploads;
+        let copied = upload(sandbox.warden(), &home, uploads).await;
+        copied.map_err(not_started)?;
+        Ok(placed(&self.program.command, &home, uploads))
+    }
+
+    /// The home folder inside, where something is to be put there. Each image has its own.
+    async fn home_in(&self, sandbox: &Held) -> Result<String, String> {
+        if self.program.files.is_empty() && self.program.uploads.is_empty() {
+            return Ok(String::new());
         }
-        // Each image has its own.
         let home = sandbox
             .resolve("~")
             .await
             .map_err(|error| not_started(format!("its home could not be found: {error}")))?;
+        String::from_utf8(home.path.0)
+            .map_err(|_| not_started("its home has no name that could be written".to_owned()))
+    }
+
+    async fn write_files(&self, sandbox: &Held, home: &str) -> Result<(), String> {
         for file in &self.program.files {
             let path = file.path.to_string_lossy();
-            let mut write = WriteRequest::new(PathAt::beneath(home.path.clone(), path.as_ref()));
+            let mut write = WriteRequest::new(PathAt::beneath(home, path.as_ref()));
             write.parents = true;
             let written = async {
                 let mut open = sandbox.warden().write_file(write).await?;

@@ -1,8 +1,9 @@
-//! JSON-RPC in lines: what is written, what was read, and lines cut out of a stream of bytes.
+//! JSON-RPC in lines: what is written, and what was read.
 
+use hermetic_tools::json_rpc;
 use serde_json::{Value, json};
 
-use crate::bounds::{LONGEST_LINE, LONGEST_WORDS, MOST_VALUES};
+use crate::bounds::{LONGEST_WORDS, MOST_VALUES};
 
 /// What an agent sent.
 #[derive(Debug, PartialEq)]
@@ -22,51 +23,12 @@ pub(crate) enum WireMessage {
     },
 }
 
-/// A line that is longer than any message may be.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LineTooLong;
-
-/// Cuts lines out of what arrives in pieces.
-#[derive(Debug, Default)]
-pub(crate) struct LineCutter {
-    kept: Vec<u8>,
-    /// Where the search for the end of the line goes on.
-    searched: usize,
-}
-
-impl LineCutter {
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.kept.extend_from_slice(bytes);
-    }
-
-    pub(crate) fn next_line(&mut self) -> Result<Option<Vec<u8>>, LineTooLong> {
-        let unsearched = self.kept[self.searched..].iter();
-        let Some(end) = unsearched
-            .take(LONGEST_LINE)
-            .position(|byte| *byte == b'\n')
-        else {
-            self.searched = self.kept.len();
-            return match self.kept.len() > LONGEST_LINE {
-                true => Err(LineTooLong),
-                false => Ok(None),
-            };
-        };
-        let end = self.searched + end;
-        if end > LONGEST_LINE {
-            return Err(LineTooLong);
-        }
-        let line = self.kept.drain(..=end).take(end).collect();
-        self.searched = 0;
-        Ok(Some(line))
-    }
-}
-
 pub(crate) fn request(id: u64, method: &str, params: &Value) -> Vec<u8> {
-    line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    line(&json_rpc::request(id, method, params))
 }
 
 pub(crate) fn notification(method: &str, params: &Value) -> Vec<u8> {
-    line(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+    line(&json_rpc::notification(method, params))
 }
 
 pub(crate) fn reply(id: &Value, result: &Value) -> Vec<u8> {
@@ -81,8 +43,7 @@ pub(crate) fn not_offered(id: &Value) -> Vec<u8> {
 
 /// The message in one line; `None` for what is none.
 pub(crate) fn read(line: &[u8]) -> Option<WireMessage> {
-    // Counted before it is parsed, because the memory is taken by parsing.
-    if has_too_many_values(line) {
+    if json_rpc::has_more_values(line, MOST_VALUES) {
         return None;
     }
     let mut message: Value = serde_json::from_slice(line).ok()?;
@@ -128,20 +89,6 @@ fn error_words(error: &Value) -> String {
     format!("{message}{details}")
 }
 
-fn has_too_many_values(json: &[u8]) -> bool {
-    let (mut values, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' | b',' if !in_string => values += 1,
-            _ => {}
-        }
-    }
-    values > MOST_VALUES
-}
-
 fn line(message: &Value) -> Vec<u8> {
     let mut line = message.to_string().into_bytes();
     line.push(b'\n');
@@ -151,36 +98,6 @@ fn line(message: &Value) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_cut_out_of_any_pieces() {
-        let mut cutter = LineCutter::default();
-        cutter.push(b"{\"a\"");
-        assert_eq!(cutter.next_line(), Ok(None));
-        cutter.push(b":1}\n\nrest");
-        assert_eq!(cutter.next_line(), Ok(Some(b"{\"a\":1}".to_vec())));
-        assert_eq!(cutter.next_line(), Ok(Some(Vec::new())));
-        assert_eq!(cutter.next_line(), Ok(None));
-        cutter.push(b"\n");
-        assert_eq!(cutter.next_line(), Ok(Some(b"rest".to_vec())));
-    }
-
-    #[test]
-    fn a_line_without_end_is_given_up_when_no_message_is_as_long() {
-        let mut cutter = LineCutter::default();
-        let piece = vec![b'x'; 1 << 20];
-        let mut pushed = 0;
-        while pushed <= LONGEST_LINE {
-            assert_eq!(cutter.next_line(), Ok(None));
-            cutter.push(&piece);
-            pushed += piece.len();
-        }
-        assert_eq!(cutter.next_line(), Err(LineTooLong));
-        let mut cutter = LineCutter::default();
-        cutter.push(&vec![b'x'; LONGEST_LINE + 5]);
-        cutter.push(b"\n");
-        assert_eq!(cutter.next_line(), Err(LineTooLong));
-    }
 
     #[test]
     fn what_is_no_message_is_none() {

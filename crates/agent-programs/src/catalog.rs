@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use hermetic_acp::{
     AgentListing, AgentProgram, AgentPrograms, AgentUnavailable, ProgramCredential, ProgramFile,
-    ProgramMount,
+    ProgramMount, ProgramUpload,
 };
 use hermetic_types::Secret;
 
@@ -35,6 +35,8 @@ pub struct InstalledPrograms {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramBackend {
     Near,
+    /// They cannot, and are given a copy of it: files are written into them.
+    Copied,
     /// It cannot; the words say why, and what to do.
     Far(String),
 }
@@ -56,6 +58,29 @@ impl InstalledPrograms {
     /// What is needed to start the program, apart from its keys: enough to see whether it starts at all.
     pub fn without_keys(&self, preset: &AgentPreset) -> Result<AgentProgram, AgentUnavailable> {
         let installed = self.installed(preset)?;
+        let mut program = self.assembled(preset, installed.python.as_deref());
+        if self.backend == ProgramBackend::Copied {
+            let mounts = std::mem::take(&mut program.mounts).into_iter();
+            program.uploads = mounts.filter_map(|mount| self.copied(mount)).collect();
+        }
+        Ok(program)
+    }
+
+    /// In place of what a sandbox nearby would be shown.
+    fn copied(&self, mount: ProgramMount) -> Option<ProgramUpload> {
+        let name = mount.inside.file_name()?.to_str()?.to_owned();
+        // It was there a moment ago; where it is gone, the start says what is missing.
+        let installed = self.folder.installed(&name).ok().flatten()?;
+        Some(ProgramUpload {
+            name,
+            outside: mount.outside,
+            inside: mount.inside,
+            mark: installed.checksum,
+        })
+    }
+
+    /// From the preset, whether it is installed or not.
+    fn assembled(&self, preset: &AgentPreset, python: Option<&str>) -> AgentProgram {
         let inside = |name: &str| PathBuf::from(INSIDE).join(name);
         let mount = |name: &str| ProgramMount {
             outside: self.folder.tree(name),
@@ -73,7 +98,7 @@ impl InstalledPrograms {
             }
             Interpreter::Python { module } => {
                 // Compiled parts are for one version, so no other may take its place.
-                let version = installed.python.unwrap_or_else(|| "3".to_owned());
+                let version = python.unwrap_or("3");
                 command.push(format!("python{version}"));
                 // Neither the working directory nor packages of the home come before its own.
                 command.extend(["-P", "-s", "-c", START_MODULE].map(str::to_owned));
@@ -82,13 +107,14 @@ impl InstalledPrograms {
         }
         command.extend(preset.arguments.iter().map(|&word| word.to_owned()));
         let variables = preset.variables.iter();
-        Ok(AgentProgram {
+        AgentProgram {
             name: preset.name.to_owned(),
             command,
             environment: variables
                 .map(|&(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
             mounts,
+            uploads: Vec::new(),
             hosts: preset.hosts.iter().map(|&host| host.to_owned()).collect(),
             credentials: Vec::new(),
             files: preset
@@ -102,7 +128,7 @@ impl InstalledPrograms {
             session_mode: preset.session_mode.map(str::to_owned),
             session_model: None,
             authenticate: preset.authenticate.map(str::to_owned),
-        })
+        }
     }
 
     /// The same with its keys, as far as they are set.
@@ -110,7 +136,15 @@ impl InstalledPrograms {
         if let ProgramBackend::Far(why) = &self.backend {
             return Err(missing(preset, why.clone()));
         }
-        let mut program = self.without_keys(preset)?;
+        let program = self.without_keys(preset)?;
+        self.add_keys(preset, program)
+    }
+
+    fn add_keys(
+        &self,
+        preset: &AgentPreset,
+        mut program: AgentProgram,
+    ) -> Result<AgentProgram, AgentUnavailable> {
         for key in preset.keys {
             let Some(secret) = self.keys.get(key.variable) else {
                 continue;
@@ -169,6 +203,17 @@ impl AgentPrograms for InstalledPrograms {
             }
         };
         PRESETS.iter().map(listing).collect()
+    }
+
+    /// Nobody who never installed one is given an authority and rules for them.
+    fn foreseen(&self) -> Vec<AgentProgram> {
+        if matches!(self.backend, ProgramBackend::Far(_)) || !self.folder.root().is_dir() {
+            return Vec::new();
+        }
+        let presets = PRESETS.iter();
+        presets
+            .filter_map(|preset| self.add_keys(preset, self.assembled(preset, None)).ok())
+            .collect()
     }
 
     fn program(&self, name: &str) -> Result<AgentProgram, AgentUnavailable> {

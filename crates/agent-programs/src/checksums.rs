@@ -42,6 +42,7 @@ pub enum ChecksumError {
 
 /// Ten times what the largest agent has.
 const MOST_FILES: usize = 100_000;
+/// Folders in folders, far beyond what npm and pip make.
 const DEEPEST: usize = 64;
 const PIECE: usize = 256 << 10;
 

@@ -62,10 +62,12 @@ impl PackageRegistry {
 /// Where the packages of a program in Python lie in its tree.
 pub(crate) const PYTHON_LIBRARY: &str = "lib";
 
+/// Half a gigabyte over a slow line. Nothing else tells a fetch that hangs from one that is slow.
 const LONGEST_MINUTES: u64 = 30;
 const WAIT_STEP: Duration = Duration::from_millis(100);
 /// Looking means to walk through all that is there.
 const STEPS_A_LOOK: u32 = 10;
+/// Of its complaints. The rest is read and thrown away: a full pipe would hold it up.
 const MOST_WORDS: usize = 64 << 10;
 
 /// What npm and pip need to find their registry and a proxy. Nothing else of this process's environment is their

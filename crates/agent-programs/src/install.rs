@@ -95,6 +95,7 @@ pub fn install(
         Some(version) => WantedVersion::Named(checked_version(version)?),
     };
     let lock = folder.lock(|| tell(InstallProgress::Waits))?;
+    // Only now: what lies aside without the lock may be what somebody else is making.
     folder.sweep()?;
     let has_node = folder
         .installed(NODE_NAME)?
@@ -103,6 +104,7 @@ pub fn install(
     let node = if fetches_node { NODE_MEGABYTES } else { 0 };
     check_room(folder, preset.megabytes + node)?;
     if fetches_node {
+        // First: interrupted in between, there is an interpreter too many and no agent that cannot start.
         let job = InstallJob {
             name: NODE_NAME,
             source: &NODE,

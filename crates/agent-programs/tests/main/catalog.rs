@@ -62,6 +62,57 @@ fn the_key_is_in_nothing_that_goes_inside() {
 }
 
 #[test]
+fn those_whose_keys_are_there_are_foreseen_once_agents_are_kept() {
+    let lab = Lab::new();
+    let near = programs(&lab, &["ANTHROPIC_API_KEY"], ProgramBackend::Near);
+    assert!(near.foreseen().is_empty(), "nobody installs agents here");
+    fs::create_dir_all(lab.folder().root()).unwrap();
+    let names = |programs: &InstalledPrograms| {
+        let foreseen = programs.foreseen().into_iter();
+        foreseen.map(|program| program.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&near), ["claude", "opencode"]);
+    let hosts: Vec<_> = near.foreseen().remove(0).hosts;
+    assert_eq!(hosts, ["api.anthropic.com"]);
+    let far = programs(
+        &lab,
+        &["ANTHROPIC_API_KEY"],
+        ProgramBackend::Far("far".to_owned()),
+    );
+    assert!(names(&far).is_empty());
+    // Installed or not, none is started before it is there.
+    assert!(why_not(&near, "claude").contains("is not installed"));
+}
+
+#[test]
+fn where_nothing_can_be_shown_a_copy_is_asked_for_by_its_checksum() {
+    let lab = Lab::new();
+    for name in ["claude", "node"] {
+        put(&lab.folder(), name);
+    }
+    let program = programs(&lab, &["ANTHROPIC_API_KEY"], ProgramBackend::Copied);
+    let program = program.program("claude").unwrap();
+    assert!(program.mounts.is_empty());
+    let names: Vec<_> = program
+        .uploads
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(names, ["claude", "node"]);
+    for upload in &program.uploads {
+        assert_eq!(upload.mark, "x");
+        let word = program
+            .command
+            .iter()
+            .find(|word| word.starts_with(upload.inside.to_str().unwrap()));
+        assert!(
+            word.is_some() && upload.outside.ends_with("tree"),
+            "{program:?}"
+        );
+    }
+}
+
+#[test]
 fn what_is_missing_is_said_with_what_to_type() {
     let lab = Lab::new();
     let near = |keys: &[&str]| programs(&lab, keys, ProgramBackend::Near);
