@@ -184,9 +184,9 @@ struct Echo;
 impl ToolSet for Echo {
     fn specs(&self) -> Vec<ToolSpec> {
         vec![ToolSpec {
-            name: "echo".to_owned(),
-            description: "says it again".to_owned(),
-            schema: json!({"type": "object"}),
+            name: "echo".into(),
+            description: "says it again".into(),
+            schema: json!({"type": "object"}).into(),
         }]
     }
 

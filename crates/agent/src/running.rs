@@ -1,8 +1,9 @@
 //! A turn under way: its messages so far, and the steps it is made of.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use futures::future::join;
 use futures::stream::StreamExt;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,6 @@ pub(crate) struct RunningTurn<'a> {
     agent: &'a Agent,
     turn: AgentTurn<'a>,
     pub(crate) stop: CancellationToken,
-    specs: HashMap<String, ToolSpec>,
     offered: Vec<ToolSpec>,
     /// What stands for all before the messages.
     summary: Option<HistorySummary>,
@@ -61,10 +61,6 @@ impl<'a> RunningTurn<'a> {
             agent,
             turn,
             stop,
-            specs: offered
-                .iter()
-                .map(|spec| (spec.name.clone(), spec.clone()))
-                .collect(),
             offered,
             own: messages.len(),
             request: request(turn.input, &messages),
@@ -341,8 +337,10 @@ impl<'a> RunningTurn<'a> {
                         .await;
                 }
                 // On the disk before the first side effect. What cannot be written down does not
-                // run.
-                self.turn.journal.tool_about_to_run(call).await?;
+                // run. Making ready is none: it takes its time beside that.
+                let written = self.turn.journal.tool_about_to_run(call);
+                let (written, ()) = join(written, self.make_ready_within_grace(call)).await;
+                written?;
                 self.turn.observer.tool_started(call);
                 let invocation = ToolInvocation {
                     id: &call.id,
@@ -374,8 +372,10 @@ impl<'a> RunningTurn<'a> {
     }
 
     fn check(&self, call: &ToolCall) -> Result<serde_json::Map<String, serde_json::Value>, String> {
-        let Some(spec) = self.specs.get(&call.name) else {
-            let known: Vec<_> = self.offered.iter().map(|spec| spec.name.as_str()).collect();
+        // The last of a name, as ever: what is added later may stand for what was there.
+        let mut offered = self.offered.iter().rev();
+        let Some(spec) = offered.find(|spec| *spec.name == call.name) else {
+            let known: Vec<_> = self.offered.iter().map(|spec| &*spec.name).collect();
             return Err(format!(
                 "error: there is no tool {:?}; known: {}",
                 shown(&call.name),
@@ -390,18 +390,31 @@ impl<'a> RunningTurn<'a> {
         })
     }
 
+    async fn make_ready_within_grace(&self, call: &ToolCall) {
+        let ready = self
+            .turn
+            .tools
+            .make_ready(&call.name, self.stop.child_token());
+        tokio::select! {
+            () = ready => {}
+            () = self.overdue() => {}
+        }
+    }
+
+    /// Ends when the turn was told to stop and the grace period is over.
+    async fn overdue(&self) {
+        self.stop.cancelled().await;
+        tokio::time::sleep(self.agent.limits.grace).await;
+    }
+
     /// A tool that was told to stop and does not is left to itself after the grace period.
     async fn call_within_grace(&self, invocation: ToolInvocation<'_>) -> ToolResult {
-        let overdue = async {
-            self.stop.cancelled().await;
-            tokio::time::sleep(self.agent.limits.grace).await;
-        };
         tokio::select! {
             // The tool first: one that ended in the very moment in which patience did has a result
             // that is known.
             biased;
             result = self.turn.tools.call(invocation, self.stop.child_token()) => result,
-            () = overdue => ToolResult::failed("interrupted; it did not end in time and may or may not have happened."),
+            () = self.overdue() => ToolResult::failed("interrupted; it did not end in time and may or may not have happened."),
         }
     }
 

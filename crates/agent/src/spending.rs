@@ -1,8 +1,10 @@
 //! The seam to whoever counts what a turn spends.
 
+use std::io;
 use std::time::Duration;
 
 use futures::future::{self, BoxFuture, FutureExt};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::{Message, ModelRequest, NanoDollars, TokenPrice, TokenUsage};
@@ -92,7 +94,7 @@ pub(crate) fn usage_of(ask: ModelRequest<'_>, price: Option<TokenPrice>) -> Toke
     let offered = ask
         .tools
         .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.schema.to_string().len());
+        .map(|tool| tool.name.len() + tool.description.len() + length(&tool.schema));
     let bytes = said + offered.sum::<usize>();
     let usage = TokenUsage {
         input_tokens: tokens_in(bytes),
@@ -102,6 +104,27 @@ pub(crate) fn usage_of(ask: ModelRequest<'_>, price: Option<TokenPrice>) -> Toke
     TokenUsage {
         cost: price.map(|price| price.of(usage)),
         ..usage
+    }
+}
+
+/// The bytes of a schema as it is sent, without making the text: each request asks for it.
+fn length(schema: &Value) -> usize {
+    let mut counted = CountedBytes(0);
+    // Nothing in a value can fail to be written.
+    let _ = serde_json::to_writer(&mut counted, schema);
+    counted.0
+}
+
+struct CountedBytes(usize);
+
+impl io::Write for CountedBytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

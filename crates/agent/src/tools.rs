@@ -1,6 +1,7 @@
 //! The seam to whatever acts.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use futures::future::{self, BoxFuture, FutureExt};
 use serde_json::{Map, Value};
@@ -17,6 +18,12 @@ use crate::{CallId, MessagePart, ModelText};
 pub trait ToolSet: Send + Sync {
     fn specs(&self) -> Vec<ToolSpec>;
 
+    /// Makes ready for a call of this tool while the call is being written down. It may be all that happens: what
+    /// cannot be written down is not called.
+    fn make_ready<'a>(&'a self, _tool: &'a str, _stop: CancellationToken) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     fn call<'a>(
         &'a self,
         invocation: ToolInvocation<'a>,
@@ -27,10 +34,11 @@ pub trait ToolSet: Send + Sync {
 /// What the model is told about a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
-    pub name: String,
-    pub description: String,
+    /// Shared, as the rest: every turn holds what it offers.
+    pub name: Arc<str>,
+    pub description: Arc<str>,
     /// A JSON schema of an object. Arguments that do not keep it never reach the tool.
-    pub schema: Value,
+    pub schema: Arc<Value>,
 }
 
 /// A call whose arguments have been checked.

@@ -148,13 +148,13 @@ pub(crate) fn results(messages: &[Message]) -> Vec<String> {
 impl ToolSet for Lab {
     fn specs(&self) -> Vec<ToolSpec> {
         let spec = |name: &str| ToolSpec {
-            name: name.to_owned(),
-            description: format!("does {name}"),
-            schema: json!({
+            name: name.into(),
+            description: format!("does {name}").into(),
+            schema: Arc::new(json!({
                 "type": "object",
                 "properties": {"text": {"type": "string"}},
                 "required": ["text"],
-            }),
+            })),
         };
         ["echo", "steer", "stop", "hang", "hang_forever"]
             .map(spec)

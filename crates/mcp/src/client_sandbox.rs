@@ -21,11 +21,11 @@ pub(crate) struct ClientSandbox(Arc<ClientSandboxState>);
 struct ClientSandboxState {
     sandboxes: ClientSandboxes,
     conversation: ConversationKey,
-    living: Mutex<Option<LivingSandbox>>,
+    living: Mutex<Option<ReachedSandbox>>,
 }
 
 #[derive(Debug)]
-struct LivingSandbox {
+struct ReachedSandbox {
     sandbox: PassingSandbox,
     egress_port: Option<EgressPort>,
 }
@@ -97,7 +97,7 @@ impl ClientSandboxState {
         }
     }
 
-    async fn make(&self) -> Result<LivingSandbox, NoSandbox> {
+    async fn make(&self) -> Result<ReachedSandbox, NoSandbox> {
         let spec = self.sandboxes.spec(&self.conversation);
         match PassingSandbox::create(self.sandboxes.backend(), &spec).await {
             Ok(sandbox) => {
@@ -106,7 +106,7 @@ impl ClientSandboxState {
                     .sandboxes
                     .egress_port(&sandbox, &self.conversation)
                     .await;
-                Ok(LivingSandbox {
+                Ok(ReachedSandbox {
                     sandbox,
                     egress_port,
                 })
@@ -132,8 +132,8 @@ impl Drop for ClientSandboxState {
     }
 }
 
-async fn take_down(sandboxes: ClientSandboxes, living: LivingSandbox) {
-    let LivingSandbox {
+async fn take_down(sandboxes: ClientSandboxes, living: ReachedSandbox) {
+    let ReachedSandbox {
         sandbox,
         egress_port,
     } = living;

@@ -148,10 +148,23 @@ impl BackgroundProcesses {
             return Ok(0);
         };
         let found = rows.all(RowOwner::ThisGateway).await?;
+        self.take_up_these(found).await
+    }
+
+    /// Follows these, which another gateway left running.
+    pub async fn take_up_these(&self, found: Vec<ProcessRow>) -> Result<usize, StoreError> {
+        let Some(rows) = &self.shared.rows else {
+            return Ok(0);
+        };
         let count = found.len();
+        // Before any is followed: what fails half-way is tried again as a whole.
+        let unreadable =
+            |row: &&ProcessRow| serde_json::from_str::<ProcessTerms>(&row.terms).is_err();
+        for row in found.iter().filter(unreadable) {
+            rows.forget(&row.id).await?;
+        }
         for row in found {
             let Ok(terms) = serde_json::from_str::<ProcessTerms>(&row.terms) else {
-                rows.forget(&row.id).await?;
                 continue;
             };
             let process = Arc::new(BackgroundProcess::new(

@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 
-use hermetic_sandbox::Sandbox;
 use hermetic_services::{ImageService, ImageShape};
-use hermetic_warden::protocol::{PathAt, WriteRequest};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
+use crate::made_file::{made_answer, new_path};
 use crate::toolbox::RawAnswer;
+use crate::workplace::paid;
 use crate::{ConversationTools, ServiceUse, ToolDescription, ToolMedia};
 
 pub(crate) const NAME: &str = "image_generate";
@@ -68,16 +67,10 @@ impl ConversationTools<'_> {
     ) -> RawAnswer {
         let making = self.make_image(tool, arguments, stop);
         let made = stop.run_until_cancelled(making).await;
-        match made.unwrap_or_else(|| Err("interrupted".to_owned())) {
-            Ok(json) => RawAnswer {
-                json,
-                failed: false,
-            },
-            Err(error) => RawAnswer {
-                json: json!({"success": false, "image": null, "error": error}),
-                failed: true,
-            },
-        }
+        made_answer(
+            made,
+            |error| json!({"success": false, "image": null, "error": error}),
+        )
     }
 
     async fn make_image(
@@ -106,22 +99,12 @@ impl ConversationTools<'_> {
         let held = self.sandbox(stop).await?;
         let slot = tool.slots.acquire().await;
         let _slot = slot.map_err(|_| "nothing more is made".to_owned())?;
-        let charge = self.workplace.charge(ServiceUse::Picture).await?;
-        let image = match tool.service.generate(prompt, shape).await {
-            Ok(image) => image,
-            Err(error) => {
-                tracing::warn!(%error, "a picture was not made");
-                if !error.may_cost() {
-                    self.workplace.give_back(charge).await;
-                }
-                return Err(error.to_string());
-            }
-        };
+        let asking = tool.service.generate(prompt, shape);
+        let image = paid(self.workplace, ServiceUse::Picture, NAME, asking).await?;
         let name = ToolMedia::of(NAME, image.bytes).filter(ToolMedia::is_image);
         let picture = name.ok_or("the endpoint sent something that is no picture")?;
         let ending = picture.media_type.trim_start_matches("image/");
-        let id = Uuid::new_v4().simple().to_string();
-        let path = format!("{FOLDER}/{}.{ending}", &id[..12]);
+        let path = new_path(FOLDER, ending);
         let workspace = self.kit.terminal.workspace();
         self.put(&held, &path, &picture.bytes).await?;
         Ok(json!({
@@ -129,28 +112,5 @@ impl ConversationTools<'_> {
             "image": format!("{workspace}/{path}"),
             "model": tool.service.model(),
         }))
-    }
-
-    /// Writes what was made into the workspace.
-    pub(crate) async fn put(
-        &self,
-        sandbox: &Sandbox,
-        path: &str,
-        bytes: &[u8],
-    ) -> Result<(), String> {
-        let write = WriteRequest {
-            at: PathAt::beneath(self.kit.terminal.workspace(), path),
-            mode: 0o644,
-            parents: true,
-            replaces: None,
-        };
-        let writing = async {
-            let mut file = sandbox.warden().write_file(write).await?;
-            file.write(bytes).await?;
-            file.finish().await
-        };
-        writing
-            .await
-            .map_err(|error| format!("it was made, but could not be written: {error}"))
     }
 }

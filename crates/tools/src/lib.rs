@@ -16,7 +16,9 @@ mod code;
 mod exit_code;
 mod files;
 mod image_generate;
+pub mod json_rpc;
 mod live_output;
+mod made_file;
 mod mcp;
 mod media;
 mod outcome;
@@ -52,6 +54,8 @@ pub use request::{BadRequest, CommandRequest, ProcessTell, RequestedCode, RunMan
 pub use terminal::{TerminalSettings, TerminalTool};
 pub use text_to_speech::SpeechTool;
 pub use todo::TodoLists;
-pub use toolbox::{ConversationTools, ToolAnswer, ToolDescription, ToolKit};
+pub use toolbox::{
+    ConversationTools, SharedDescription, SharedDescriptions, ToolAnswer, ToolDescription, ToolKit,
+};
 pub use web::{WebSettings, WebTools};
 pub use workplace::{Held, NoSandbox, ServiceCharge, ServiceUse, ToolWorkplace};

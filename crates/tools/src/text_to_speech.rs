@@ -6,9 +6,10 @@ use hermetic_services::SpeechService;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
+use crate::made_file::{made_answer, new_path};
 use crate::toolbox::RawAnswer;
+use crate::workplace::paid;
 use crate::{ConversationTools, ServiceUse, ToolDescription};
 
 pub(crate) const NAME: &str = "text_to_speech";
@@ -65,16 +66,7 @@ impl ConversationTools<'_> {
     ) -> RawAnswer {
         let speaking = self.speak(tool, arguments, stop);
         let spoken = stop.run_until_cancelled(speaking).await;
-        match spoken.unwrap_or_else(|| Err("interrupted".to_owned())) {
-            Ok(json) => RawAnswer {
-                json,
-                failed: false,
-            },
-            Err(error) => RawAnswer {
-                json: json!({"success": false, "error": error}),
-                failed: true,
-            },
-        }
+        made_answer(spoken, |error| json!({"success": false, "error": error}))
     }
 
     async fn speak(
@@ -106,17 +98,7 @@ impl ConversationTools<'_> {
         let slot = tool.slots.acquire().await;
         let _slot = slot.map_err(|_| "nothing more is spoken".to_owned())?;
         let used = ServiceUse::Speech { characters };
-        let charge = self.workplace.charge(used).await?;
-        let audio = match tool.service.speak(words).await {
-            Ok(audio) => audio,
-            Err(error) => {
-                tracing::warn!(%error, "a text was not spoken");
-                if !error.may_cost() {
-                    self.workplace.give_back(charge).await;
-                }
-                return Err(error.to_string());
-            }
-        };
+        let audio = paid(self.workplace, used, NAME, tool.service.speak(words)).await?;
         self.put(&held, &path, &audio).await?;
         let file = format!("{workspace}/{path}");
         Ok(json!({
@@ -131,8 +113,7 @@ impl ConversationTools<'_> {
 /// The path below the workspace.
 fn place(wanted: Option<&str>, workspace: &str) -> Result<String, String> {
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
-        let id = Uuid::new_v4().simple().to_string();
-        return Ok(format!("{FOLDER}/{}.mp3", &id[..12]));
+        return Ok(new_path(FOLDER, "mp3"));
     };
     let inside = wanted.strip_prefix(workspace);
     let path = inside.map_or(wanted, |path| path.trim_start_matches('/'));

@@ -1,6 +1,7 @@
 //! Every tool under its name, for one conversation.
 
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_policy::Cleared;
@@ -37,6 +38,8 @@ pub struct ToolKit {
     pub todo: Option<TodoLists>,
     pub images: Option<ImageTool>,
     pub speech: Option<SpeechTool>,
+    /// What is told of these tools, made once.
+    pub described: SharedDescriptions,
 }
 
 /// The tools as one conversation's agent holds them. The sandbox is made at the first call that needs
@@ -57,6 +60,30 @@ pub struct ToolDescription {
     pub description: String,
     /// A JSON schema of an object.
     pub schema: Value,
+}
+
+/// The same, shared by all turns that tell it: a copy for each of a thousand turns at once would be most of what
+/// they hold.
+#[derive(Clone, Debug)]
+pub struct SharedDescription {
+    pub name: Arc<str>,
+    pub description: Arc<str>,
+    /// A JSON schema of an object.
+    pub schema: Arc<Value>,
+}
+
+/// What is told of a kit's tools, without and with somebody who can be asked.
+#[derive(Clone, Debug, Default)]
+pub struct SharedDescriptions(Arc<[OnceLock<Vec<SharedDescription>>; 2]>);
+
+impl From<ToolDescription> for SharedDescription {
+    fn from(tool: ToolDescription) -> Self {
+        Self {
+            name: tool.name.into(),
+            description: tool.description.into(),
+            schema: Arc::new(tool.schema),
+        }
+    }
 }
 
 impl ToolDescription {
@@ -121,6 +148,32 @@ impl ConversationTools<'_> {
     }
 
     pub fn described(&self) -> Vec<ToolDescription> {
+        let mut described = self.described_of_kit();
+        described.extend(self.kit.mcp.described(self.conversation()));
+        described
+    }
+
+    /// The same, of which all but the tools of MCP servers is made once.
+    pub fn offered(&self) -> Vec<SharedDescription> {
+        let [unasked, asked] = &*self.kit.described.0;
+        let made = match self.workplace.can_clarify() {
+            true => asked,
+            false => unasked,
+        };
+        let of_kit = || {
+            self.described_of_kit()
+                .into_iter()
+                .map(Into::into)
+                .collect()
+        };
+        let of_servers = self.kit.mcp.described(self.conversation());
+        let of_servers = of_servers.into_iter().map(Into::into);
+        let of_kit = made.get_or_init(of_kit).iter().cloned();
+        of_kit.chain(of_servers).collect()
+    }
+
+    /// Without the tools of MCP servers, which come and go.
+    fn described_of_kit(&self) -> Vec<ToolDescription> {
         let mut described = self.described_without_code();
         let callable = callable(&described);
         described.push(ToolDescription {
@@ -128,7 +181,6 @@ impl ConversationTools<'_> {
             description: self.kit.code.description(&callable),
             schema: CodeTool::schema(),
         });
-        described.extend(self.kit.mcp.described(self.conversation()));
         described
     }
 
@@ -329,7 +381,7 @@ impl ConversationTools<'_> {
         for _ in 0..TRIES {
             let held = tokio::select! {
                 held = self.workplace.sandbox() => held.map_err(|none| none.to_string())?,
-                // A sandbox that is being made becomes one that idles; the house lets it go.
+                // A sandbox that is being made becomes one that idles; the reaper lets it go.
                 () = stop.cancelled() => {
                     return Err("interrupted before the sandbox was there; not run".to_owned());
                 }
@@ -419,20 +471,23 @@ impl ConversationTools<'_> {
         if let Some(note) = ignored {
             json["watch_patterns_ignored"] = note.into();
         }
-        let told = process.terms.origin.is_some();
-        match &process.terms.tell {
-            ProcessTell::Nothing => json["hint"] = HINT.into(),
-            _ if !told => {
-                json["notify_on_complete"] = false.into();
-                json["notify_unsupported"] = NOBODY_TO_TELL.into();
-            }
-            ProcessTell::End => json["notify_on_complete"] = true.into(),
-            ProcessTell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
-        }
+        say_who_is_told(&mut json, &process.terms);
         Ok(RawAnswer {
             json,
             failed: false,
         })
+    }
+}
+
+fn say_who_is_told(json: &mut Value, terms: &ProcessTerms) {
+    match &terms.tell {
+        ProcessTell::Nothing => json["hint"] = HINT.into(),
+        _ if terms.origin.is_none() => {
+            json["notify_on_complete"] = false.into();
+            json["notify_unsupported"] = NOBODY_TO_TELL.into();
+        }
+        ProcessTell::End => json["notify_on_complete"] = true.into(),
+        ProcessTell::Matches(patterns) => json["watch_patterns"] = json!(patterns),
     }
 }
 

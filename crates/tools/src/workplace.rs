@@ -6,6 +6,7 @@ use std::ops::Deref;
 use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_egress::EgressClient;
 use hermetic_sandbox::Sandbox;
+use hermetic_services::ServiceError;
 use hermetic_types::ConversationKey;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -72,6 +73,27 @@ pub struct ServiceCharge {
     /// For which day.
     pub date: String,
     pub nanodollars: i64,
+}
+
+/// What a service made, counted before it is asked. Without an answer it is given back, unless the service may
+/// send a bill for it all the same.
+pub(crate) async fn paid<T>(
+    workplace: &dyn ToolWorkplace,
+    used: ServiceUse,
+    service: &str,
+    asking: impl Future<Output = Result<T, ServiceError>>,
+) -> Result<T, String> {
+    let charge = workplace.charge(used).await?;
+    match asking.await {
+        Ok(made) => Ok(made),
+        Err(error) => {
+            tracing::warn!(service, %error, "a service of others failed");
+            if !error.may_cost() {
+                workplace.give_back(charge).await;
+            }
+            Err(error.to_string())
+        }
+    }
 }
 
 /// A sandbox that is not let go for being idle while this is held.

@@ -19,8 +19,8 @@ use hermetic_store::{RowOwner, Store};
 use hermetic_tools::{
     BackgroundProcesses, BackgroundSettings, BackgroundStarts, CodeSettings, CodeTool, FileTools,
     Held, McpServerSettings, McpServers, NoOneToAsk, NoSandbox, ResultBounds, SandboxReach,
-    ScriptDirectory, TerminalSettings, TerminalTool, TodoLists, ToolKit, ToolWorkplace,
-    WebSettings, WebTools,
+    ScriptDirectory, SharedDescriptions, TerminalSettings, TerminalTool, TodoLists, ToolKit,
+    ToolWorkplace, WebSettings, WebTools,
 };
 use hermetic_types::{
     BackendDescription, BackendKind, ConversationKey, InstallationId, SandboxId, SandboxLimits,
@@ -348,6 +348,7 @@ pub(crate) fn kit(
         images: None,
         speech: None,
         todo: store.map(|store| TodoLists::new(store.todo_lists())),
+        described: SharedDescriptions::default(),
     }
 }
 

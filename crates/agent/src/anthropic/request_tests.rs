@@ -71,9 +71,9 @@ fn no_more_than_four_marks_are_set_and_none_where_nobody_wants_them() {
         .chain((0..6).flat_map(|_| [Message::user("q"), Message::assistant("a")]))
         .collect();
     let tool = |name: &str| ToolSpec {
-        name: name.to_owned(),
-        description: String::new(),
-        schema: json!({"type": "object"}),
+        name: name.into(),
+        description: "".into(),
+        schema: json!({"type": "object"}).into(),
     };
     let tools = [tool("one"), tool("two")];
     let marks = |wire: &Value| wire.to_string().matches("cache_control").count();

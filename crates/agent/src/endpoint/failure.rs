@@ -28,7 +28,7 @@ pub(super) fn of_status(
         other => other,
     };
     let error = parsed.as_ref().and_then(|value| value.get("error"));
-    let told = Told {
+    let told = ToldFailure {
         said: error.map_or_else(|| body.to_owned(), words),
         kind: error.map_or(EndpointFailureKind::Unknown, kind),
         retry_after: retry_after.or_else(|| error.and_then(retry_info)),
@@ -61,7 +61,7 @@ pub(crate) fn of_object(settings: &EndpointSettings, error: &Value) -> ModelErro
     let status = code
         .and_then(|code| u16::try_from(code).ok())
         .unwrap_or(200);
-    let told = Told {
+    let told = ToldFailure {
         said: words(error),
         kind: kind(error),
         retry_after: retry_info(error),
@@ -89,13 +89,13 @@ enum EndpointFailureKind {
 }
 
 /// What an endpoint told about a failure.
-struct Told {
+struct ToldFailure {
     said: String,
     kind: EndpointFailureKind,
     retry_after: Option<Duration>,
 }
 
-impl Told {
+impl ToldFailure {
     fn error(
         self,
         settings: &EndpointSettings,

@@ -115,9 +115,9 @@ fn images_of_results_follow_the_last_result() {
 #[test]
 fn schemas_and_efforts_go_out_in_the_form_of_the_generation() {
     let tools = [ToolSpec {
-        name: "look".to_owned(),
-        description: "looks".to_owned(),
-        schema: json!({"type": "object", "additionalProperties": false}),
+        name: "look".into(),
+        description: "looks".into(),
+        schema: json!({"type": "object", "additionalProperties": false}).into(),
     }];
     let ask = |model: &str| {
         let mut settings = settings(model);

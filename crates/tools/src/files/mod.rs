@@ -22,6 +22,7 @@ mod write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hermetic_pictures::PictureScaler;
 use hermetic_policy::{JudgementContext, Policy};
 use hermetic_redact::Redactor;
 use serde_json::{Map, Value, json};
@@ -35,6 +36,8 @@ use file_session::FileSession;
 use path_policy::PathPolicy;
 use seen::SeenFiles;
 
+pub(crate) use read::WholeFile;
+
 /// The file tools. What they remember of a sandbox is which files its agent has seen.
 #[derive(Clone, Debug)]
 pub struct FileTools {
@@ -42,6 +45,8 @@ pub struct FileTools {
     redactor: Redactor,
     bounds: ResultBounds,
     seen: Arc<SeenFiles>,
+    /// Makes pictures small enough to be shown, and bounds how many large files are read at once.
+    pictures: PictureScaler,
 }
 
 /// How much a model is shown.
@@ -108,7 +113,13 @@ impl FileTools {
             redactor,
             bounds,
             seen: Arc::default(),
+            pictures: PictureScaler::default(),
         }
+    }
+
+    /// Makes what came along with a message small enough to be shown.
+    pub fn pictures(&self) -> &PictureScaler {
+        &self.pictures
     }
 
     pub(crate) fn described(&self) -> Vec<ToolDescription> {
@@ -166,20 +177,20 @@ impl FileTools {
         }
     }
 
-    /// All bytes of a file, judged as a read of it; `None` where it has more than `most`.
+    /// All bytes of a file, judged as a read of it; `None` where it has more than is read.
     pub(crate) async fn read_whole(
         &self,
         path: &str,
-        most: usize,
+        small: usize,
         workplace: &dyn ToolWorkplace,
         ask: &dyn CommandApprover,
         stop: &CancellationToken,
-    ) -> Result<Option<Vec<u8>>, String> {
+    ) -> Result<Option<WholeFile>, String> {
         let committing = AtomicBool::new(false);
         let work = async {
             let held = workplace.sandbox().await?;
             let session = FileSession::new(self, &held, ask, stop, &committing);
-            session.read_whole(path, most).await
+            session.read_whole(path, small).await
         };
         let read = stop.run_until_cancelled(Box::pin(work)).await;
         let read = read.unwrap_or_else(|| Err(FileToolFailure::new("interrupted")));
@@ -189,7 +200,8 @@ impl FileTools {
     fn description(&self, tool: FileTool) -> String {
         match tool {
             FileTool::Read => format!(
-                "Reads a text file, or shows a picture or PDF file of up to 1 MiB. Each line is shown as NUMBER|TEXT. offset and limit choose the \
+                "Reads a text file, or shows a picture (made smaller where it is large) or a PDF file; of a PDF \
+                 of more than 1 MiB it reads the words. Each line is shown as NUMBER|TEXT. offset and limit choose the \
                  lines, at most {} at once; what is too long ends with a next_offset. A file that is \
                  not there is answered with similar names. Better than cat, head or tail in the \
                  terminal.",

@@ -1,5 +1,6 @@
 //! read_file.
 
+use hermetic_pictures::{MOST_READ_BYTES, ReadingSlot, media_type};
 use hermetic_warden::protocol::{PathAt, ReadRequest};
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ use super::legible::{cost, is_binary, redacted_lines, shortened};
 use super::path_policy::PathAct;
 use super::place::ResolvedPath;
 use super::window::LineCollector;
+use crate::web::pdf;
 
 const DEFAULT_LINES: usize = 500;
 /// Enough to tell a text from something else.
@@ -18,6 +20,7 @@ const SAMPLE: usize = 8 << 10;
 const COUNTED: u64 = 2 << 30;
 /// What the keys of a result and their other values take.
 const FRAME: usize = 2000;
+const PDF: &str = "application/pdf";
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// What was found in the file.
@@ -26,7 +29,15 @@ struct ReadWindow {
     total: usize,
     counted_all: bool,
     binary: bool,
+    pdf: bool,
     size: u64,
+}
+
+/// A file of which all is here.
+pub(crate) struct WholeFile {
+    pub(crate) bytes: Vec<u8>,
+    /// Held while a large one is in memory.
+    pub(crate) slot: Option<ReadingSlot>,
 }
 
 impl FileSession<'_> {
@@ -48,6 +59,11 @@ impl FileSession<'_> {
             return Ok(unchanged(&place));
         }
         let found = self.look(&place, first, limit).await?;
+        if found.pdf
+            && let Some(words) = self.words_of_pdf(&place, first, limit).await?
+        {
+            return Ok(self.shown(&words, first, limit));
+        }
         if found.binary {
             return Err(FileToolFailure::new(format!(
                 "{path} is a binary file and cannot be shown as text; use the terminal to inspect it"
@@ -64,11 +80,64 @@ impl FileSession<'_> {
     pub(super) async fn read_whole(
         &self,
         path: &str,
-        most: usize,
-    ) -> Result<Option<Vec<u8>>, FileToolFailure> {
+        small: usize,
+    ) -> Result<Option<WholeFile>, FileToolFailure> {
         let place = self.locate_existing(path).await?;
         self.clear(PathAct::Read, &place).await?;
-        self.fetch(&place, most).await
+        if let Some(bytes) = self.fetch(&place, small).await? {
+            return Ok(Some(WholeFile { bytes, slot: None }));
+        }
+        self.fetch_large(&place).await
+    }
+
+    /// Read only now that it was let through: whoever waits for a person holds nobody up.
+    async fn fetch_large(
+        &self,
+        place: &ResolvedPath,
+    ) -> Result<Option<WholeFile>, FileToolFailure> {
+        let slot = self.files.pictures.reading_slot().await;
+        let fetched = self.fetch(place, MOST_READ_BYTES).await?;
+        Ok(fetched.map(|bytes| WholeFile {
+            bytes,
+            slot: Some(slot),
+        }))
+    }
+
+    /// The words of a PDF file, which a message cannot hold whole, as the lines of a text.
+    async fn words_of_pdf(
+        &self,
+        place: &ResolvedPath,
+        first: usize,
+        limit: usize,
+    ) -> Result<Option<ReadWindow>, FileToolFailure> {
+        let Some(WholeFile { bytes, slot }) = self.fetch_large(place).await? else {
+            return Ok(None);
+        };
+        if media_type(&bytes) != Some(PDF) {
+            return Ok(None);
+        }
+        let size = bytes.len() as u64;
+        // Takes up to seconds, and others wait for this thread.
+        let reading = tokio::task::spawn_blocking(move || {
+            let words = pdf::text_of(&bytes);
+            drop((bytes, slot));
+            words
+        });
+        let words = reading
+            .await
+            .map_err(|_| FileToolFailure::new("this PDF could not be read"))?
+            .map_err(|error| FileToolFailure::new(error.to_string()).with("is_binary", true))?;
+        let mut lines = LineCollector::new(first, limit, self.files.bounds.line_chars);
+        lines.push(words.text.as_bytes());
+        let (lines, total) = lines.finish();
+        Ok(Some(ReadWindow {
+            lines,
+            total,
+            counted_all: !words.is_cut,
+            binary: false,
+            pdf: true,
+            size,
+        }))
     }
 
     async fn look(
@@ -87,10 +156,11 @@ impl FileSession<'_> {
         self.patiently(place, async {
             let mut file = warden.read_file(read).await?;
             let size = file.metadata().size;
-            let (mut seen, mut binary) = (0u64, false);
+            let (mut seen, mut binary, mut pdf) = (0u64, false, false);
             while let Some(mut piece) = file.next().await? {
                 if seen == 0 {
-                    binary = is_binary(&piece[..piece.len().min(SAMPLE)]);
+                    pdf = media_type(&piece) == Some(PDF);
+                    binary = pdf || is_binary(&piece[..piece.len().min(SAMPLE)]);
                     if binary {
                         break;
                     }
@@ -108,6 +178,7 @@ impl FileSession<'_> {
                 total,
                 counted_all: seen < COUNTED,
                 binary,
+                pdf,
                 size,
             })
         })
@@ -156,25 +227,12 @@ impl FileSession<'_> {
             "is_binary": false,
             "is_image": false,
         });
-        let of = if found.counted_all {
-            "of"
-        } else {
-            "of more than"
-        };
         if let Some(next) = next {
             json["truncated_by"] = json!("bytes");
             json["next_offset"] = json!(next);
-            json["hint"] = json!(format!(
-                "The rest did not fit. Use offset={next} to go on (lines {first}-{} {of} {total}).",
-                next - 1
-            ));
-        } else if truncated {
-            json["hint"] = json!(format!(
-                "Use offset={} to continue reading (showing {first}-{last} {of} {total} lines)",
-                last + 1
-            ));
-        } else if total < first {
-            json["hint"] = json!(format!("The file has {total} lines; nothing at {first}."));
+        }
+        if let Some(hint) = found.hint((first, last), next) {
+            json["hint"] = json!(hint);
         }
         if odd {
             json["_warning"] = json!(
@@ -183,6 +241,31 @@ impl FileSession<'_> {
             );
         }
         json
+    }
+}
+
+impl ReadWindow {
+    /// How to go on, where that is not all. `next` is the line that did not fit any more.
+    fn hint(&self, (first, last): (usize, usize), next: Option<usize>) -> Option<String> {
+        let total = self.total;
+        let of = match self.counted_all {
+            true => "of",
+            false => "of more than",
+        };
+        match next {
+            Some(next) => Some(format!(
+                "The rest did not fit. Use offset={next} to go on (lines {first}-{} {of} {total}).",
+                next - 1
+            )),
+            None if total > last => Some(format!(
+                "Use offset={} to continue reading (showing {first}-{last} {of} {total} lines)",
+                last + 1
+            )),
+            None if total < first => {
+                Some(format!("The file has {total} lines; nothing at {first}."))
+            }
+            None => None,
+        }
     }
 }
 

@@ -17,20 +17,20 @@ const MOST_WINDOWS: usize = 32;
 pub(super) struct SeenFiles(Mutex<SeenEntries>);
 
 /// First line and number of lines.
-pub(super) type Window = (usize, usize);
+pub(super) type LineWindow = (usize, usize);
 
-type Key = (SandboxId, ByteString);
+type SeenFileKey = (SandboxId, ByteString);
 
 #[derive(Debug, Default)]
 struct SeenEntries {
-    files: HashMap<Key, SeenFile>,
-    order: VecDeque<Key>,
+    files: HashMap<SeenFileKey, SeenFile>,
+    order: VecDeque<SeenFileKey>,
 }
 
 #[derive(Debug)]
 struct SeenFile {
     stamp: FileVersion,
-    shown: Vec<Window>,
+    shown: Vec<LineWindow>,
 }
 
 impl SeenFiles {
@@ -48,7 +48,7 @@ impl SeenFiles {
         sandbox: &SandboxId,
         path: &ByteString,
         stamp: FileVersion,
-        window: Window,
+        window: LineWindow,
     ) -> bool {
         let mut shelf = self.shelf();
         let Some(known) = shelf.files.get_mut(&(sandbox.clone(), path.clone())) else {
@@ -67,7 +67,7 @@ impl SeenFiles {
         sandbox: &SandboxId,
         path: &ByteString,
         stamp: FileVersion,
-        window: Window,
+        window: LineWindow,
     ) {
         let mut shelf = self.shelf();
         let known = shelf.known(sandbox, path, stamp);

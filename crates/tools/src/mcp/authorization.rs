@@ -14,7 +14,7 @@ use super::message::RequestFailure;
 use crate::web_request::{WebAnswer, WebRequest};
 
 /// A server that does not take the login, or wants a larger one.
-pub(super) struct Refused {
+pub(super) struct RefusedLogin {
     pub(super) status: StatusCode,
     pub(super) why: RequestFailure,
 }
@@ -26,7 +26,7 @@ pub(super) async fn send(
     message: WebRequest,
     client: &EgressClient,
     patience: Duration,
-) -> Result<Result<WebAnswer, Refused>, RequestFailure> {
+) -> Result<Result<WebAnswer, RefusedLogin>, RequestFailure> {
     let deadline = Instant::now() + patience;
     let mut token = match login.token().await {
         Ok(token) => Some(token),
@@ -61,13 +61,13 @@ pub(super) async fn send(
                 Err(error) => {
                     note(login, challenge).await;
                     let why = RequestFailure(error.to_string());
-                    return Ok(Err(Refused { status, why }));
+                    return Ok(Err(RefusedLogin { status, why }));
                 }
             }
         }
         let why = wanted(login, challenge.as_ref(), is_renewed);
         note(login, challenge).await;
-        return Ok(Err(Refused { status, why }));
+        return Ok(Err(RefusedLogin { status, why }));
     }
 }
 

@@ -18,6 +18,7 @@ const LONGEST_NAME: usize = 128;
 const LONGEST_OFFERED_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 2000;
 const LONGEST_SCHEMA_TEXT: usize = 1000;
+/// Each request to the model carries it.
 const LARGEST_SCHEMA: usize = 16 * 1024;
 const DEEPEST_SCHEMA: usize = 16;
 const MARK: char = '_';

@@ -5,7 +5,8 @@ use std::time::Duration;
 use hyper::header::HeaderValue;
 
 use super::http::broken;
-use super::message::{LineCutter, RequestFailure};
+use super::message::{LONGEST_MESSAGE, RequestFailure};
+use crate::json_rpc::LineCutter;
 use crate::web_request::WebAnswer;
 
 /// What the events of one request may come to, comments and notifications included.
@@ -18,7 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The events of one answer, and of those that take it up again.
 #[derive(Debug)]
-pub(super) struct EventStream {
+pub(super) struct McpEvents {
     answer: WebAnswer,
     cutter: LineCutter,
     data: Vec<u8>,
@@ -27,13 +28,13 @@ pub(super) struct EventStream {
 
 /// How to come back after events broke off.
 #[derive(Debug)]
-pub(super) struct Resumption {
+pub(super) struct StreamResumption {
     /// Absent where the server does not number its events: they cannot be taken up again.
     pub(super) last_event: Option<HeaderValue>,
     pub(super) pause: Duration,
 }
 
-impl Default for Resumption {
+impl Default for StreamResumption {
     fn default() -> Self {
         Self {
             last_event: None,
@@ -42,11 +43,11 @@ impl Default for Resumption {
     }
 }
 
-impl EventStream {
+impl McpEvents {
     pub(super) fn over(answer: WebAnswer) -> Self {
         Self {
             answer,
-            cutter: LineCutter::default(),
+            cutter: LineCutter::up_to(LONGEST_MESSAGE),
             data: Vec::new(),
             read: 0,
         }
@@ -55,7 +56,7 @@ impl EventStream {
     /// Goes on with the events of another answer. What was read counts on.
     pub(super) fn go_on(&mut self, answer: WebAnswer) {
         self.answer = answer;
-        self.cutter = LineCutter::default();
+        self.cutter = LineCutter::up_to(LONGEST_MESSAGE);
         // The half of an event is sent again: they go on behind the last one that has a number.
         self.data.clear();
     }
@@ -63,7 +64,7 @@ impl EventStream {
     /// The data of the next event that has some; `None` at the end.
     pub(super) async fn next(
         &mut self,
-        resumption: &mut Resumption,
+        resumption: &mut StreamResumption,
     ) -> Result<Option<Vec<u8>>, RequestFailure> {
         loop {
             let too_long = |_| RequestFailure("it sent an event that is too long".to_owned());
@@ -93,7 +94,7 @@ impl EventStream {
     }
 }
 
-impl Resumption {
+impl StreamResumption {
     fn look_at(&mut self, line: &[u8]) {
         if let Some(id) = line.strip_prefix(b"id:") {
             let id = without_space(id);

@@ -14,11 +14,10 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::IDLE;
-use super::authorization::{self, Refused};
-use super::events::{EventStream, Resumption};
-use super::message::{
-    LONGEST_MESSAGE, RequestFailure, ServerMessage, notification, read as read_messages, request,
-};
+use super::authorization::{self, RefusedLogin};
+use super::events::{McpEvents, StreamResumption};
+use super::message::{LONGEST_MESSAGE, RequestFailure, ServerMessage, read as read_messages};
+use crate::json_rpc::{notification, request};
 use crate::web_request::{WebAnswer, WebRequest, WebRequestError};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -171,8 +170,8 @@ impl HttpLink {
         answer: WebAnswer,
         deadline: Instant,
     ) -> Result<Value, RequestFailure> {
-        let mut events = EventStream::over(answer);
-        let mut resumption = Resumption::default();
+        let mut events = McpEvents::over(answer);
+        let mut resumption = StreamResumption::default();
         for _ in 0..=MOST_RESUMPTIONS {
             while let Some(data) = events.next(&mut resumption).await? {
                 let messages = read_messages(&data).unwrap_or_default();
@@ -258,7 +257,7 @@ impl HttpLink {
         };
         let mut answer = match sent? {
             Ok(answer) => answer,
-            Err(Refused { status, why }) => {
+            Err(RefusedLogin { status, why }) => {
                 self.note_refusal(status);
                 return Err(why);
             }

@@ -1,7 +1,9 @@
-//! JSON-RPC as MCP has it: what is said, what was answered, and lines cut out of a stream of bytes.
+//! JSON-RPC as MCP has it: what is said, and what was answered.
 
 use serde_json::{Value, json};
 use thiserror::Error;
+
+use crate::json_rpc::has_more_values;
 
 /// The latest version we speak, which is offered first.
 const OFFERED_VERSION: &str = "2025-11-25";
@@ -36,14 +38,6 @@ pub(super) enum ServerMessage {
     Other,
 }
 
-pub(super) fn request(id: u64, method: &str, params: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-}
-
-pub(super) fn notification(method: &str, params: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "method": method, "params": params})
-}
-
 /// We offer no capability: a server can neither ask our model nor our people, nor see our folders.
 pub(super) fn initialize() -> Value {
     json!({
@@ -69,7 +63,7 @@ pub(super) fn agreed_version(answer: &Value) -> Result<&'static str, RequestFail
 /// Every message in one line, or in one event. `None` for what is no JSON-RPC.
 pub(super) fn read(line: &[u8]) -> Option<Vec<ServerMessage>> {
     // Before it is parsed, which is what would take the memory.
-    if has_too_many_values(line) {
+    if has_more_values(line, MOST_VALUES) {
         return None;
     }
     match serde_json::from_slice(line).ok()? {
@@ -125,77 +119,9 @@ fn error_words(error: &Value) -> String {
     format!("it answered with error {code}: {message}")
 }
 
-fn has_too_many_values(json: &[u8]) -> bool {
-    let (mut values, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' | b',' if !in_string => values += 1,
-            _ => {}
-        }
-    }
-    values > MOST_VALUES
-}
-
-/// Cuts what comes into lines.
-#[derive(Debug, Default)]
-pub(super) struct LineCutter {
-    bytes: Vec<u8>,
-    /// Where the next line begins, and up to where no end of it was found.
-    begin: usize,
-    looked_at: usize,
-}
-
-/// A line that is longer than any message may be.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct LineTooLong;
-
-impl LineCutter {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        // Once for each piece and not for each line: a piece may be all line ends.
-        self.bytes.drain(..self.begin);
-        self.looked_at -= self.begin;
-        self.begin = 0;
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>, LineTooLong> {
-        match memchr::memchr(b'\n', &self.bytes[self.looked_at..]) {
-            Some(end) => {
-                let line = self.begin..self.looked_at + end;
-                self.looked_at = line.end + 1;
-                self.begin = self.looked_at;
-                Ok(Some(&self.bytes[line]))
-            }
-            None if self.bytes.len() - self.begin > LONGEST_MESSAGE => Err(LineTooLong),
-            None => {
-                self.looked_at = self.bytes.len();
-                Ok(None)
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_cut_wherever_the_bytes_were() {
-        let mut cutter = LineCutter::default();
-        let mut lines = Vec::new();
-        for piece in ["{\"a\"", ":1}\n", "\n{\"b\":2}\nrest"] {
-            cutter.push(piece.as_bytes());
-            while let Some(line) = cutter.next_line().expect("short") {
-                lines.push(String::from_utf8(line.to_vec()).expect("text"));
-            }
-        }
-        assert_eq!(lines, ["{\"a\":1}", "", "{\"b\":2}"]);
-        cutter.push(&vec![b'x'; LONGEST_MESSAGE + 1]);
-        assert_eq!(cutter.next_line(), Err(LineTooLong));
-    }
 
     #[test]
     fn messages_are_told_apart() {

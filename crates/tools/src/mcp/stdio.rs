@@ -11,10 +11,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::IDLE;
-use super::message::{
-    LineCutter, RequestFailure, ServerMessage, notification, read as read_messages, request,
-};
+use super::message::{LONGEST_MESSAGE, RequestFailure, ServerMessage, read as read_messages};
 use super::process::{ProcessEvent, ServerInput, ServerProcess};
+use crate::json_rpc::{LineCutter, notification, request};
 
 /// Messages that wait to be written.
 const UNWRITTEN: usize = 32;
@@ -35,14 +34,14 @@ pub(super) struct StdioLink {
 
 #[derive(Debug)]
 struct StdioState {
-    waiting: Mutex<WaitingRequests>,
+    waiting: Mutex<WaitingAnswers>,
     next_id: AtomicU64,
     tools_changed: AtomicBool,
     last_use: Mutex<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct WaitingRequests {
+struct WaitingAnswers {
     by_id: HashMap<u64, oneshot::Sender<Result<Value, RequestFailure>>>,
     /// Why there will be no more answers.
     ended: Option<RequestFailure>,
@@ -190,7 +189,7 @@ struct StdioReader {
 impl StdioReader {
     /// Until there is nothing more to read; why.
     async fn read(&mut self) -> RequestFailure {
-        let mut cutter = LineCutter::default();
+        let mut cutter = LineCutter::up_to(LONGEST_MESSAGE);
         let (mut unasked, mut garbage) = (0, 0);
         loop {
             let until = self.state.last_use() + IDLE;
@@ -305,7 +304,7 @@ impl StdioState {
         *self.last_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, WaitingRequests> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingAnswers> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

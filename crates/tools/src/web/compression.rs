@@ -6,7 +6,7 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 /// What was unpacked, and whether there was more.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unpacked {
+pub(super) struct UnpackedBody {
     pub(super) bytes: Vec<u8>,
     pub(super) is_cut: bool,
 }
@@ -15,9 +15,9 @@ pub(super) struct Unpacked {
 pub(super) const TAKEN: &str = "gzip, deflate";
 
 /// A body that is broken in the middle gives what came before: a page that was cut at its bound is always so.
-pub(super) fn unpack(body: &[u8], encoding: &str, most: usize) -> Result<Unpacked, String> {
+pub(super) fn unpack(body: &[u8], encoding: &str, most: usize) -> Result<UnpackedBody, String> {
     match encoding.trim().to_ascii_lowercase().as_str() {
-        "" | "identity" => Ok(Unpacked {
+        "" | "identity" => Ok(UnpackedBody {
             bytes: body[..body.len().min(most)].to_vec(),
             is_cut: body.len() > most,
         }),
@@ -35,7 +35,7 @@ pub(super) fn unpack(body: &[u8], encoding: &str, most: usize) -> Result<Unpacke
     }
 }
 
-fn read(decoder: impl Read, most: usize) -> Result<Unpacked, String> {
+fn read(decoder: impl Read, most: usize) -> Result<UnpackedBody, String> {
     let mut bytes = Vec::new();
     // One more than is kept tells whether there is more.
     let mut bounded = decoder.take(most as u64 + 1);
@@ -45,7 +45,7 @@ fn read(decoder: impl Read, most: usize) -> Result<Unpacked, String> {
     }
     let is_cut = outcome.is_err() || bytes.len() > most;
     bytes.truncate(most);
-    Ok(Unpacked { bytes, is_cut })
+    Ok(UnpackedBody { bytes, is_cut })
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn what_servers_send_is_unpacked() {
         let whole = |bytes: &[u8]| {
-            Ok(Unpacked {
+            Ok(UnpackedBody {
                 bytes: bytes.to_vec(),
                 is_cut: false,
             })

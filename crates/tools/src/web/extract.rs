@@ -9,6 +9,7 @@ use url::Url;
 use super::charset::decoded;
 use super::fetch::{FetchBounds, FetchedBody, fetch};
 use super::html::{ReadablePage, readable};
+use super::pdf::PdfError;
 use super::{WebTools, arguments, pdf};
 use crate::{ToolDescription, ToolWorkplace};
 
@@ -150,6 +151,13 @@ impl WebTools {
     }
 }
 
+fn in_words(error: PdfError) -> String {
+    match error.is_legible() {
+        true => format!("{error}; download it in the terminal and look at it with read_file"),
+        false => error.to_string(),
+    }
+}
+
 fn read(fetched: &FetchedBody, asked: &Url) -> Result<PageText, String> {
     let text = || decoded(&fetched.bytes, &fetched.content_type);
     let page = match kind(fetched)? {
@@ -159,7 +167,7 @@ fn read(fetched: &FetchedBody, asked: &Url) -> Result<PageText, String> {
             ..ReadablePage::default()
         },
         TextKind::Pdf => {
-            let read = pdf::text_of(&fetched.bytes)?;
+            let read = pdf::text_of(&fetched.bytes).map_err(in_words)?;
             ReadablePage {
                 title: read.title,
                 text: read.text,

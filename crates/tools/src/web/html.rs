@@ -4,8 +4,10 @@
 //! not see (scripts, styles, elements that are hidden) is left out; links, lists, headings and tables keep a
 //! little of their shape.
 
+mod elements;
+mod main_part;
+
 use std::cell::RefCell;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use html5ever::tendril::StrTendril;
@@ -15,6 +17,8 @@ use html5ever::tokenizer::{
 };
 use url::Url;
 
+use self::elements::{attribute, is_block, is_never_shown, is_void, may_stay_open, says_hidden};
+use self::main_part::MainPart;
 use super::markup::MarkupWriter;
 
 /// A page as somebody reads it.
@@ -81,7 +85,7 @@ struct PageState {
     /// Lists that are too deep to be shown as such.
     deeper_lists: usize,
     link: Option<OpenLink>,
-    table: TableState,
+    table: OpenTable,
     main: MainPart,
     article: MainPart,
 }
@@ -104,20 +108,12 @@ struct OpenLink {
 
 /// The table that is not within another.
 #[derive(Default)]
-struct TableState {
+struct OpenTable {
     depth: usize,
     rows: usize,
     cells: usize,
     has_headings: bool,
     in_cell: bool,
-}
-
-/// Where in the text a part of the page stands that says it is what the page is about.
-#[derive(Default)]
-struct MainPart {
-    depth: usize,
-    from: usize,
-    ranges: Vec<Range<usize>>,
 }
 
 impl TokenSink for PageSink {
@@ -170,7 +166,7 @@ impl PageState {
             lists: Vec::new(),
             deeper_lists: 0,
             link: None,
-            table: TableState::default(),
+            table: OpenTable::default(),
             main: MainPart::default(),
             article: MainPart::default(),
         }
@@ -398,9 +394,9 @@ impl PageState {
         self.writer.block();
         self.table.depth += 1;
         if self.table.depth == 1 {
-            self.table = TableState {
+            self.table = OpenTable {
                 depth: 1,
-                ..TableState::default()
+                ..OpenTable::default()
             };
         }
     }
@@ -465,118 +461,6 @@ impl PageState {
             is_cut: is_cut || is_full,
         }
     }
-}
-
-impl MainPart {
-    fn begin(&mut self, at: usize) {
-        if self.depth == 0 {
-            self.from = at;
-        }
-        self.depth += 1;
-    }
-
-    fn end(&mut self, at: usize) {
-        if self.depth == 1 {
-            self.ranges.push(self.from..at);
-        }
-        self.depth = self.depth.saturating_sub(1);
-    }
-
-    /// One that nobody ended goes to the end of the text.
-    fn into_ranges(mut self, length: usize) -> Vec<Range<usize>> {
-        if self.depth > 0 {
-            self.ranges.push(self.from..length);
-        }
-        self.ranges
-    }
-}
-
-fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
-    let mut attributes = tag.attrs.iter();
-    let found = attributes.find(|attribute| &*attribute.name.local == name);
-    found.map(|attribute| &*attribute.value)
-}
-
-/// What is hidden from a reader is hidden from a model: it is where a page would speak to the model alone.
-fn says_hidden(tag: &Tag) -> bool {
-    let style = attribute(tag, "style").unwrap_or("");
-    let style: String = style
-        .split_whitespace()
-        .collect::<String>()
-        .to_ascii_lowercase();
-    attribute(tag, "hidden").is_some()
-        || attribute(tag, "aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
-        || style.contains("display:none")
-        || style.contains("visibility:hidden")
-}
-
-fn is_never_shown(name: &str) -> bool {
-    matches!(
-        name,
-        "script"
-            | "style"
-            | "template"
-            | "svg"
-            | "math"
-            | "canvas"
-            | "object"
-            | "audio"
-            | "video"
-            | "iframe"
-            | "noembed"
-            | "noframes"
-            | "select"
-            | "datalist"
-            | "textarea"
-    )
-}
-
-/// Elements that authors do not close.
-fn may_stay_open(name: &str) -> bool {
-    matches!(name, "p" | "li" | "dt" | "dd" | "td" | "th" | "tr")
-}
-
-fn is_void(name: &str) -> bool {
-    matches!(
-        name,
-        "area"
-            | "base"
-            | "br"
-            | "col"
-            | "embed"
-            | "hr"
-            | "img"
-            | "input"
-            | "link"
-            | "meta"
-            | "param"
-            | "source"
-            | "track"
-            | "wbr"
-    )
-}
-
-fn is_block(name: &str) -> bool {
-    matches!(
-        name,
-        "p" | "div"
-            | "section"
-            | "article"
-            | "main"
-            | "aside"
-            | "header"
-            | "footer"
-            | "nav"
-            | "blockquote"
-            | "figure"
-            | "figcaption"
-            | "form"
-            | "fieldset"
-            | "address"
-            | "details"
-            | "summary"
-            | "dl"
-    )
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ mod extract;
 mod fetch;
 mod html;
 mod markup;
-mod pdf;
+pub(crate) mod pdf;
 mod search;
 
 use std::collections::HashMap;

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{WebTools, arguments};
 use crate::toolbox::RawAnswer;
+use crate::workplace::paid;
 use crate::{ServiceUse, ToolDescription, ToolWorkplace};
 
 pub(crate) const SEARCH: &str = "web_search";
@@ -66,19 +67,11 @@ async fn found(
     query: &str,
     limit: usize,
 ) -> RawAnswer {
-    let charge = match workplace.charge(ServiceUse::Search).await {
-        Ok(charge) => charge,
-        Err(refused) => return failed(&refused),
-    };
-    let pages = match service.search(query, limit).await {
+    let asking = service.search(query, limit);
+    let provider = service.provider().name();
+    let pages = match paid(workplace, ServiceUse::Search, provider, asking).await {
         Ok(pages) => pages,
-        Err(error) => {
-            if !error.may_cost() {
-                workplace.give_back(charge).await;
-            }
-            tracing::warn!(provider = service.provider().name(), %error, "a search failed");
-            return failed(&error.to_string());
-        }
+        Err(why) => return failed(&why),
     };
     let pages = pages.into_iter().enumerate().map(|(at, page)| {
         json!({

@@ -148,3 +148,21 @@ fn secrets_do_not_show_and_are_not_overwritten_by_their_masks() {
         assert_eq!(lab.sh("grep -c horse env; tail -1 env").await, "1\nb=3");
     });
 }
+
+/// More than a message holds: its words are read like the lines of a text.
+#[test]
+fn of_a_large_pdf_the_words_are_read() {
+    native(async |lab| {
+        // An object that nobody paints makes it as large as a scanned book.
+        let make = r"{ printf '%%PDF-1.4\n1 0 obj << /Type /Page /Contents 2 0 R /Resources << /Font << /F1 3 0 R >> >> >> endobj\n'
+             printf '2 0 obj << /Length 61 >> stream\nBT /F1 9 Tf (first words) Tj 0 -12 Td (second line) Tj ET\nendstream endobj\n'
+             printf '3 0 obj << /Type /Font /Subtype /Type1 >> endobj\n9 0 obj << /Length 1200000 >> stream\n'
+             head -c 1200000 /dev/zero; printf '\nendstream endobj\n%%%%EOF'; } > book.pdf";
+        lab.sh(make).await;
+        let read = lab.call("read_file", json!({"path": "book.pdf"})).await;
+        assert_eq!(content(&read), "1|first words\n2|second line", "{read}");
+        let arguments = json!({"path": "book.pdf", "offset": 2, "limit": 1});
+        let second = lab.call("read_file", arguments).await;
+        assert_eq!(content(&second), "2|second line", "{second}");
+    });
+}

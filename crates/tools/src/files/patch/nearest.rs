@@ -18,6 +18,7 @@ struct NearLines {
 const MOST_COMPARED_LINES: usize = 50_000;
 const SHOWN: usize = 12;
 const LINE_CHARS: usize = 200;
+/// A line that is less like it is another line: shown as the nearest it would lead astray.
 const ALIKE: f64 = 0.6;
 
 pub(super) fn to(wanted: &str, text: &str) -> NearestMatch {

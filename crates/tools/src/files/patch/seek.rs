@@ -51,10 +51,8 @@ fn place(
     number: usize,
 ) -> Result<(usize, usize, usize), NoPlace> {
     let count = |unwanted: LineTag| {
-        hunk.lines
-            .iter()
-            .filter(|(tag, _)| *tag != unwanted)
-            .count()
+        let lines = hunk.lines.iter();
+        lines.filter(|(tag, _)| *tag != unwanted).count()
     };
     let (before, after) = (count(LineTag::Add), count(LineTag::Remove));
     let start = match &hunk.hint {
@@ -71,34 +69,21 @@ fn place(
         let at = if hunk.hint.is_some() { start } else { end };
         return Ok((at, 0, after));
     }
-    let wanted: Vec<&str> = hunk
-        .lines
-        .iter()
-        .filter(|(tag, _)| *tag != LineTag::Add)
-        .map(|(_, line)| line.as_str())
-        .collect();
+    let wanted = hunk.lines.iter().filter(|(tag, _)| *tag != LineTag::Add);
+    let wanted: Vec<&str> = wanted.map(|(_, line)| line.as_str()).collect();
     // A hint may itself be the first of the lines.
-    let from = if hunk.hint.is_some() {
-        start.saturating_sub(1)
-    } else {
-        start
-    };
+    let from = start.saturating_sub(usize::from(hunk.hint.is_some()));
     // A change of more lines than there are fits nowhere.
     let places = match lines.len().checked_sub(wanted.len()) {
         Some(last) => from..last + 1,
         None => 0..0,
     };
     for alike in LEVELS {
-        let found: Vec<usize> = places
-            .clone()
-            .filter(|at| {
-                let there = &lines[*at..at + wanted.len()];
-                there
-                    .iter()
-                    .zip(&wanted)
-                    .all(|(there, wanted)| alike(there, wanted))
-            })
-            .collect();
+        let fits = |at: &usize| {
+            let mut pairs = lines[*at..at + wanted.len()].iter().zip(&wanted);
+            pairs.all(|(there, wanted)| alike(there, wanted))
+        };
+        let found: Vec<usize> = places.clone().filter(fits).collect();
         match (&found[..], hunk.hint.is_some() || hunk.at_end) {
             ([], _) => {}
             ([only], _) => return Ok((*only, before, after)),

@@ -30,6 +30,7 @@ enum FontFallback {
     Unknown,
 }
 
+/// More than two bytes can tell apart, which are the longest code that is read.
 const MOST_CODES: usize = 70_000;
 /// Bytes of text that one operator paints.
 const MOST_DECODED: usize = 1 << 20;

@@ -12,14 +12,15 @@ use std::collections::HashSet;
 
 use file::PdfFile;
 use object::{PdfDictionary, PdfObject};
-use page::PageText;
+use page::PdfPageText;
+use thiserror::Error;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct PdfText {
-    pub(super) title: String,
-    pub(super) text: String,
-    pub(super) is_cut: bool,
+pub(crate) struct PdfText {
+    pub(crate) title: String,
+    pub(crate) text: String,
+    pub(crate) is_cut: bool,
 }
 
 const MOST_PAGES: usize = 2000;
@@ -29,14 +30,32 @@ const MOST_TITLE: usize = 200;
 /// Levels of a tree of pages.
 const DEEPEST: usize = 32;
 
-/// The words of all pages, with an empty line between two; why there are none, in words for the model.
-pub(super) fn text_of(bytes: &[u8]) -> Result<PdfText, &'static str> {
+/// Why there are no words, for the model.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(crate) enum PdfError {
+    #[error("it is a PDF that is encrypted, and cannot be read without its password")]
+    Encrypted,
+    #[error("it is a PDF that does not say which characters its letters are")]
+    UnknownLetters,
+    #[error("it is a PDF without text, as scanned pages are")]
+    NoText,
+}
+
+impl PdfError {
+    /// Whether a model that sees could read it all the same.
+    pub(crate) fn is_legible(self) -> bool {
+        self != Self::Encrypted
+    }
+}
+
+/// The words of all pages, with an empty line between two.
+pub(crate) fn text_of(bytes: &[u8]) -> Result<PdfText, PdfError> {
     let file = PdfFile::read(bytes);
     if file.is_encrypted() {
-        return Err("it is a PDF that is encrypted, and cannot be read without its password");
+        return Err(PdfError::Encrypted);
     }
     let pages = pages(&file);
-    let mut words = PageText::new(&file, MOST_TEXT);
+    let mut words = PdfPageText::new(&file, MOST_TEXT);
     let nothing = PdfDictionary::default();
     let mut is_cut = false;
     for page in &pages {
@@ -54,14 +73,8 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<PdfText, &'static str> {
     }
     let text = crate::shown::legible(words.text.trim());
     match text.is_empty() {
-        true if words.unknown > 0 => Err(
-            "it is a PDF that does not say which characters its letters are; download it in the terminal and look \
-             at it with read_file",
-        ),
-        true => Err(
-            "it is a PDF without text, as scanned pages are; download it in the terminal and look at it with \
-             read_file",
-        ),
+        true if words.unknown > 0 => Err(PdfError::UnknownLetters),
+        true => Err(PdfError::NoText),
         false => Ok(PdfText {
             title: title(&file),
             text,
@@ -71,13 +84,13 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<PdfText, &'static str> {
 }
 
 /// A page with the fonts and forms that it has by itself or by what it is in.
-struct FoundPage<'f> {
+struct PdfPage<'f> {
     number: u32,
     resources: Option<&'f PdfDictionary>,
 }
 
 /// In the order of the file's tree; where there is none, in that of their numbers.
-fn pages<'f>(file: &'f PdfFile<'_>) -> Vec<FoundPage<'f>> {
+fn pages<'f>(file: &'f PdfFile<'_>) -> Vec<PdfPage<'f>> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for catalog in file.of_type("Catalog") {
         let catalog = file.object(catalog).and_then(PdfObject::dictionary);
@@ -98,7 +111,7 @@ fn descend<'f>(
     file: &'f PdfFile<'_>,
     number: u32,
     above: Option<&'f PdfDictionary>,
-    (found, seen): (&mut Vec<FoundPage<'f>>, &mut HashSet<u32>),
+    (found, seen): (&mut Vec<PdfPage<'f>>, &mut HashSet<u32>),
     depth: usize,
 ) {
     let Some(node) = file.object(number).and_then(PdfObject::dictionary) else {
@@ -119,7 +132,7 @@ fn descend<'f>(
                 }
             }
         }
-        _ => found.push(FoundPage { number, resources }),
+        _ => found.push(PdfPage { number, resources }),
     }
 }
 

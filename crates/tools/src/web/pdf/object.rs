@@ -31,6 +31,7 @@ pub(super) struct PdfReader<'a> {
     most: usize,
 }
 
+/// What lies in another is read by a call in a call, so depth is stack.
 const DEEPEST: usize = 24;
 /// In one object, all that is in what is in it together: each takes more memory than it has bytes.
 const MOST_IN_ONE: usize = 100_000;

@@ -8,7 +8,7 @@ use super::font::PdfFont;
 use super::object::{PdfDictionary, PdfObject, PdfReader};
 
 /// Words of pages, as far as there is room for them.
-pub(super) struct PageText<'f, 'a> {
+pub(super) struct PdfPageText<'f, 'a> {
     file: &'f PdfFile<'a>,
     fonts: HashMap<u32, Rc<PdfFont>>,
     pub(super) text: String,
@@ -45,7 +45,7 @@ const MOST_OPERANDS: usize = 64;
 /// A gap of so many thousandths of a letter's height is a space.
 const SPACE: f64 = -180.0;
 
-impl<'f, 'a> PageText<'f, 'a> {
+impl<'f, 'a> PdfPageText<'f, 'a> {
     pub(super) fn new(file: &'f PdfFile<'a>, most: usize) -> Self {
         Self {
             file,
