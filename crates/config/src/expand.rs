@@ -23,6 +23,7 @@ pub(crate) fn expand(
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         let (before, from) = rest.split_at(at);
+        // First: behind `$${` no name has to be set, and none has to end.
         if let Some(before) = before.strip_suffix('$') {
             expanded.push_str(before);
             expanded.push_str("${");

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::problem::ConfigProblem;
 
+/// By the group or by others.
 const READABLE: u32 = 0o044;
 const WRITABLE: u32 = 0o022;
 

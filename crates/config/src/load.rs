@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use crate::check::{self, CheckedFile, UnknownKeys};
+use crate::check::{self, CheckedFile, UnknownKeys, UnusedEntry};
 use crate::config::{Config, UnusedKey};
 use crate::dotenv;
 use crate::effective::{EffectiveSetting, SettingSources, doubled};
 use crate::exposure;
+use crate::home::HomeFolder;
 use crate::inputs::ConfigInputs;
 use crate::nearest::nearest;
 use crate::problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
@@ -37,12 +38,7 @@ fn settle(
     mut problems: Vec<ConfigProblem>,
 ) -> Result<Config, ConfigProblems> {
     let home = &inputs.home;
-    if home.root().exists() && !home.root().is_dir() {
-        let problem = ConfigProblem::error("the home is not a folder").in_file(home.root());
-        return Err(ConfigProblems::from(
-            problem.help("set HERMES_HOME to a folder, or pass --home"),
-        ));
-    }
+    refuse_a_file_as_home(home)?;
 
     let (lines, noted) = dotenv.map(dotenv::parse).unwrap_or_default();
     problems.extend(noted);
@@ -61,11 +57,10 @@ fn settle(
 
     problems.extend(doubled(&file));
     problems.extend(lines.iter().filter_map(|(name, line)| {
-        slip(name).map(|near| {
-            ConfigProblem::warning(format!("{name} is not a name we know"))
-                .in_line(&home.dotenv_file(), line.number)
-                .help(format!("did you mean {near}?"))
-        })
+        let near = slip(name)?;
+        let problem = ConfigProblem::warning(format!("{name} is not a name we know"));
+        let problem = problem.in_line(&home.dotenv_file(), line.number);
+        Some(problem.help(format!("did you mean {near}?")))
     }));
     for (path, holds_secrets) in [
         (home.config_file(), file.holds_secrets()),
@@ -93,10 +88,23 @@ fn settle(
     if let Some(problems) = ConfigProblems::of(errors) {
         return Err(problems);
     }
-    let unused = [managed.unused, file.unused, legacy.unused]
-        .into_iter()
-        .flatten()
-        .map(|entry| UnusedKey {
+    let unused = [managed.unused, file.unused, legacy.unused].into_iter();
+    let unused = unused.flatten().map(UnusedKey::of).collect();
+    Ok(Config::new(home.clone(), parts, settled, warnings, unused))
+}
+
+fn refuse_a_file_as_home(home: &HomeFolder) -> Result<(), ConfigProblems> {
+    if !home.root().exists() || home.root().is_dir() {
+        return Ok(());
+    }
+    let problem = ConfigProblem::error("the home is not a folder").in_file(home.root());
+    let problem = problem.help("set HERMES_HOME to a folder, or pass --home");
+    Err(ConfigProblems::from(problem))
+}
+
+impl UnusedKey {
+    fn of(entry: UnusedEntry) -> Self {
+        Self {
             missed: SCHEMA
                 .missed(&entry.path, entry.is_switched_on)
                 .filter(|_| !entry.is_idle),
@@ -104,9 +112,8 @@ fn settle(
             file: entry.place.source.path().to_owned(),
             line: entry.place.line,
             names: entry.names,
-        })
-        .collect();
-    Ok(Config::new(home.clone(), parts, settled, warnings, unused))
+        }
+    }
 }
 
 fn source(path: &Path, problems: &mut Vec<ConfigProblem>) -> Option<SourceFile> {

@@ -58,11 +58,11 @@ pub(crate) struct Schema {
     by_variable: HashMap<String, usize>,
     /// The names that may stand below each section, used by us or not. Gathered when a name has to be guessed:
     /// `hermetic exec` need not wait for it.
-    sections: OnceLock<Sections>,
+    sections: OnceLock<SectionNames>,
     unused: BTreeSet<&'static str>,
 }
 
-type Sections = BTreeMap<String, BTreeSet<String>>;
+type SectionNames = BTreeMap<String, BTreeSet<String>>;
 
 pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::build);
 
@@ -126,9 +126,9 @@ impl Schema {
             .map(String::as_str)
     }
 
-    fn sections(&self) -> &Sections {
+    fn sections(&self) -> &SectionNames {
         self.sections.get_or_init(|| {
-            let mut sections = Sections::new();
+            let mut sections = SectionNames::new();
             let paths = self.by_path.keys().map(String::as_str);
             for path in paths.chain(unused::KEYS.iter().copied()) {
                 add_to_sections(&mut sections, path);
@@ -199,7 +199,7 @@ fn is_below(key: &str, section: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('.'))
 }
 
-fn add_to_sections(sections: &mut Sections, path: &str) {
+fn add_to_sections(sections: &mut SectionNames, path: &str) {
     let mut rest = path;
     loop {
         let (section, name) = rest.rsplit_once('.').unwrap_or(("", rest));

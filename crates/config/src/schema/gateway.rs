@@ -72,6 +72,12 @@ pub(super) fn keys() -> Vec<SchemaKey> {
         )
         .overruled_by("HERMETIC_STORE"),
         key(
+            "gateway.share_work",
+            ValueShape::Flag,
+            "false",
+            "serve together with the other gateways on one PostgreSQL; a start that could not is refused",
+        ),
+        key(
             "gateway.delivery_ledger",
             ValueShape::Flag,
             "true",

@@ -18,11 +18,11 @@ pub(crate) struct PlatformKeys {
     pub(crate) name: &'static str,
     /// What its variables start with.
     prefix: &'static str,
-    own: &'static [Own],
+    own: &'static [OwnKey],
 }
 
 /// Key, the variable's ending (empty: the key in capitals; [`FILE_ONLY`]: none), shape, default, meaning.
-type Own = (
+type OwnKey = (
     &'static str,
     &'static str,
     ValueShape,
@@ -41,29 +41,29 @@ const PORT: ValueShape = count(0, 65_535);
 const BOTS: ValueShape = ValueShape::OneOf(&["none", "mentions", "all", "true", "false"]);
 const POLICY: ValueShape = ValueShape::OneOf(&["pairing", "allowlist", "open", "disabled"]);
 
-const USERS: Own = (
+const USERS: OwnKey = (
     "allowed_users",
     "",
     LIST,
     "",
     "users who may write; `*` for everybody",
 );
-const ALL_USERS: Own = ("allow_all_users", "", FLAG, "false", "let everybody write");
-const GROUP_USERS: Own = (
+const ALL_USERS: OwnKey = ("allow_all_users", "", FLAG, "false", "let everybody write");
+const GROUP_USERS: OwnKey = (
     "group_allowed_users",
     "",
     LIST,
     "",
     "users who may write in groups",
 );
-const PATTERNS: Own = (
+const PATTERNS: OwnKey = (
     "mention_patterns",
     "",
     LIST,
     "",
     "words that count as a mention",
 );
-const HOME: Own = (
+const HOME: OwnKey = (
     "home_channel",
     "",
     ValueShape::Tree,
@@ -71,7 +71,7 @@ const HOME: Own = (
     "where announcements go: an id, or a map with chat_id",
 );
 
-const fn mention(fallback: &'static str) -> Own {
+const fn mention(fallback: &'static str) -> OwnKey {
     (
         "require_mention",
         "",
@@ -81,7 +81,7 @@ const fn mention(fallback: &'static str) -> Own {
     )
 }
 
-const fn reactions(fallback: &'static str) -> Own {
+const fn reactions(fallback: &'static str) -> OwnKey {
     (
         "reactions",
         "",
@@ -104,7 +104,7 @@ pub(crate) const PLATFORMS: &[PlatformKeys] = &[
 ];
 
 /// What every platform has.
-const EVERY: &[Own] = &[
+const EVERY: &[OwnKey] = &[
     (
         "enabled",
         "",
@@ -206,7 +206,7 @@ pub(super) fn keys() -> Vec<SchemaKey> {
         .collect()
 }
 
-fn declare(platform: &PlatformKeys, own: &Own, with_variable: bool) -> SchemaKey {
+fn declare(platform: &PlatformKeys, own: &OwnKey, with_variable: bool) -> SchemaKey {
     let (name, ending, shape, fallback, about) = own;
     let place = platform.name;
     let declared = key(

@@ -32,6 +32,8 @@ pub struct GatewayConfig {
     pub sandboxes_disk_bytes: Option<u64>,
     /// A `postgres://` address; a file in the state folder where there is none.
     pub store: Option<Secret>,
+    /// Whether all gateways on that store serve, instead of one.
+    pub share_work: bool,
     pub delivery_ledger: bool,
     /// `None` waits forever.
     pub platform_connect_timeout: Option<Duration>,
@@ -85,6 +87,7 @@ impl GatewayConfig {
             disk_reserve_bytes: pick.bytes("gateway.disk_reserve"),
             sandboxes_disk_bytes: pick.maybe_bytes("gateway.sandboxes_disk"),
             store: pick.secret("gateway.store"),
+            share_work: pick.flag("gateway.share_work"),
             delivery_ledger: pick.flag("gateway.delivery_ledger"),
             platform_connect_timeout: pick.seconds_or_never("gateway.platform_connect_timeout"),
             max_inbound_media_bytes: Some(pick.bytes("gateway.max_inbound_media_bytes"))

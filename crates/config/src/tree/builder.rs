@@ -95,24 +95,7 @@ impl<'a> TreeBuilder<'a> {
                 self.begin(place, anchor, content);
             }
             Event::SequenceEnd | Event::MappingEnd => self.end()?,
-            Event::Alias(id) => {
-                // Absent while its own anchor is still open: an alias to itself.
-                let Some(target) = self.anchors.get(&id) else {
-                    return Err(ConfigProblem::error(
-                        "this alias stands inside what it stands for",
-                    )
-                    .at(&place)
-                    .help("write the value out instead"));
-                };
-                let copy = YamlNode {
-                    place,
-                    content: target.content.clone(),
-                };
-                // Counted before it is put in its place, so that aliases of aliases end at the
-                // bound and not in all of the memory.
-                self.nodes += copy.weight();
-                self.finish(copy, 0)?;
-            }
+            Event::Alias(id) => self.take_alias(id, place)?,
             Event::UnresolvedAlias(name) => {
                 self.problems.push(
                     ConfigProblem::error(format!(
@@ -128,6 +111,25 @@ impl<'a> TreeBuilder<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn take_alias(&mut self, id: usize, place: SourcePlace) -> Result<(), ConfigProblem> {
+        // Absent while its own anchor is still open: an alias to itself.
+        let Some(target) = self.anchors.get(&id) else {
+            return Err(
+                ConfigProblem::error("this alias stands inside what it stands for")
+                    .at(&place)
+                    .help("write the value out instead"),
+            );
+        };
+        let copy = YamlNode {
+            place,
+            content: target.content.clone(),
+        };
+        // Counted before it is put in its place, so that aliases of aliases end at the bound and not in all of
+        // the memory.
+        self.nodes += copy.weight();
+        self.finish(copy, 0)
     }
 
     fn begin(&mut self, place: SourcePlace, anchor: usize, content: OpenContent) {
