@@ -24,6 +24,7 @@ use crate::conversation::{Clarifications, ConversationRegistry, DestroyConfirmat
 use crate::delivery::{OutboundFiles, Outbox, OutboxParts};
 use crate::memory::MemoryParts;
 use crate::message::{CommandAccess, EditOrder, ForgettingClock, VoiceNotes};
+use crate::run::SharedServing;
 use crate::spending::{ServicePrices, SpendingBook, SpendingLimits};
 use crate::{
     AgentChoices, DashboardBuilder, DelegationSettings, GatewayMetrics, GatewayStage,
@@ -128,6 +129,8 @@ pub struct Gateway {
     pub(crate) access: Access,
     pub(crate) chats: Vec<Arc<dyn Chat>>,
     pub(crate) store: Store,
+    /// The work that is shared with gateways that serve beside this one.
+    pub(crate) sharing: Option<SharedServing>,
     /// Whether it is heard that this gateway lives, where others would take its place.
     pub(crate) lease_health: Option<HealthReport>,
     pub(crate) inbox: InboxRows,
@@ -251,6 +254,7 @@ impl Gateway {
             model_health: HealthReport::default(),
             turns,
             cut,
+            sharing: None,
             lease_health: None,
             store: parts.store,
         }

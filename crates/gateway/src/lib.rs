@@ -48,11 +48,11 @@ pub use message::{
 };
 pub use pairings::StoredPairings;
 pub use run::{
-    ConversationActFailed, DashboardBuilder, DashboardTerms, DrainOutcome, EarlyHealth,
-    FinishedSpan, GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart, GatewayStage,
-    LeaseClock, LeaseLoss, LeasedBackend, LeasedChat, MessageTraces, ProofError, Report,
-    ServeError, ServingLease, SpanValue, StandByError, StandByTerms, TraceExport, chat_state_words,
-    serve,
+    AdoptionError, ConversationActFailed, DashboardBuilder, DashboardTerms, DrainOutcome,
+    EarlyHealth, FinishedSpan, GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart,
+    GatewayStage, LeaseClock, LeaseLoss, LeasedBackend, LeasedChat, MessageTraces, ProofError,
+    Report, ServeError, ServingLease, SpanValue, StandByError, StandByTerms, TraceExport,
+    chat_state_words, serve,
 };
 pub use schedule::{
     JobDelivery, JobDraft, JobOrder, JobRefused, ScheduleSettings, described_job, job_origin,

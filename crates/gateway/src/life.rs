@@ -132,6 +132,8 @@ impl Gateway {
                 .stage(accepted.row(), || SpanNote::since(receipt.name(), begun));
             self.note_access(accepted);
             self.note_speaker(accepted, accepted.conversation());
+            // Before anything of it is done in its sandbox. Where that cannot be read, the look finds the message.
+            self.learn_epoch(accepted.conversation()).await?;
         }
         Ok(accepted)
     }
@@ -180,7 +182,16 @@ impl Gateway {
 
     /// Hands a message to the task of its conversation, which decides when it runs.
     pub(crate) fn hand_over(self: &Arc<Self>, message: AcceptedMessage, busy: BusyMode) {
-        if let Err(message) = self.conversations.hand_over(self, message, busy) {
+        let handed = match &self.sharing {
+            None => self.conversations.hand_over(self, message, busy),
+            Some(sharing) => {
+                let hand_over = || self.conversations.hand_over(self, message.clone(), busy);
+                sharing
+                    .hand_over_once(&message, hand_over)
+                    .unwrap_or(Ok(()))
+            }
+        };
+        if let Err(message) = handed {
             self.not_heard(*message, wording::QUEUE_FULL, Notified::Already);
         }
     }

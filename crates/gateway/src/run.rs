@@ -1,6 +1,7 @@
 //! From the start to the last turn: serving, health, and the proof that backends work.
 
 mod arrival_order;
+mod chain_witness;
 mod condition;
 mod early_health;
 mod exposition;
@@ -14,6 +15,7 @@ mod proof;
 mod room;
 mod serve;
 mod serving_lease;
+mod shared_serving;
 mod traces;
 
 pub(crate) use arrival_order::ArrivalTurn;
@@ -29,5 +31,7 @@ pub(crate) use metrics::{DeliveryEnd, MessageStage, TurnEnd};
 pub use proof::ProofError;
 pub use serve::{DrainOutcome, ServeError, serve};
 pub use serving_lease::{LeaseClock, LeaseLoss, ServingLease, StandByError, StandByTerms};
+pub use shared_serving::AdoptionError;
+pub(crate) use shared_serving::{GatewaySignal, SharedServing};
 pub(crate) use traces::SpanNote;
 pub use traces::{FinishedSpan, MessageTraces, SpanValue, TraceExport};

@@ -1,5 +1,7 @@
 //! Answers in a chat: `/approve`, `/deny`, buttons. Only who may answer is listened to.
 
+use std::sync::Arc;
+
 use hermetic_access::{Admitted, SenderRole};
 use hermetic_chat::Receipt;
 use hermetic_redact::Redacted;
@@ -146,10 +148,17 @@ impl Gateway {
     }
 
     /// A button was pressed by somebody who may write; whether they may answer is seen here.
-    pub(crate) async fn press(&self, press: &Admitted<ButtonPress>, receipt: Receipt) {
+    pub(crate) async fn press(self: &Arc<Self>, press: &Admitted<ButtonPress>, receipt: Receipt) {
         let Some(chat) = self.outbox.chat(&press.said().account) else {
             return;
         };
+        if self.pass_on_press(press) {
+            receipt.stored();
+            if let Err(error) = chat.acknowledge_press(press.said()).await {
+                tracing::debug!(%error, "a pressed button could not be acknowledged");
+            }
+            return;
+        }
         // First, because such a question is in no row of the store: the look-up below would call
         // its button stale. It ends with this process, so there is nothing to wait for before the
         // receipt is signed.

@@ -22,6 +22,7 @@ use super::TurnControl;
 use crate::Gateway;
 use crate::message::AcceptedMessage;
 use crate::message::notices::is_notice;
+use crate::run::GatewaySignal;
 
 /// Begins the data of a button that answers such a question.
 const TOKEN: &str = "c:";
@@ -208,6 +209,13 @@ impl Clarifications {
         })
     }
 
+    /// Whether a question is open whose button this is.
+    fn knows(&self, token: &str) -> bool {
+        let open = self.open();
+        let mut tokens = open.values().flat_map(|question| &question.tokens);
+        tokens.any(|known| known == token)
+    }
+
     /// What somebody is told who pressed a button.
     fn press(&self, by: &AskedPerson, token: &str) -> &'static str {
         let mut open = self.open();
@@ -304,6 +312,20 @@ impl Gateway {
         let open = &self.clarifications;
         let answers = is_words && open.answer_in_words(conversation, &by, words, Some(&message));
         (!answers).then_some(message)
+    }
+
+    /// Whether a press is passed on to the other gateways.
+    ///
+    /// Questions of an agent are in no row: a button that is not known here may be of one that another gateway asks.
+    pub(crate) fn pass_on_press(self: &Arc<Self>, press: &Admitted<ButtonPress>) -> bool {
+        let data = &press.said().data;
+        let is_others =
+            self.sharing.is_some() && data.starts_with(TOKEN) && !self.clarifications.knows(data);
+        if is_others {
+            let pressed = Box::new(press.said().clone());
+            self.tell_others(GatewaySignal::Pressed(pressed));
+        }
+        is_others
     }
 
     /// What somebody is told who pressed a button of such a question; nothing for another button.

@@ -4,6 +4,7 @@
 //! one) and none of those that reach further, spends from the same budgets, asks the same people, and ends
 //! with the turn. What it says is data that a tool brought back.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::{BoxFuture, FutureExt};
@@ -258,6 +259,10 @@ impl Subtask {
 }
 
 impl OwnTool for DelegateTool<'_> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn spec(&self) -> ToolSpec {
         let text = |about: &str| json!({"type": "string", "description": about});
         let goal = text("What is to be done, complete in itself");
@@ -270,9 +275,9 @@ impl OwnTool for DelegateTool<'_> {
             "required": ["goal"],
         });
         ToolSpec {
-            name: NAME.to_owned(),
-            description: DESCRIPTION.to_owned(),
-            schema: json!({
+            name: NAME.into(),
+            description: DESCRIPTION.into(),
+            schema: Arc::new(json!({
                 "type": "object",
                 "properties": {
                     "goal": goal,
@@ -284,7 +289,7 @@ impl OwnTool for DelegateTool<'_> {
                         "description": format!("Several at once instead of one goal, at most {most}"),
                     },
                 },
-            }),
+            })),
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hermetic_redact::Redacted;
 use hermetic_store::MessageRow;
-use hermetic_types::ConversationKey;
+use hermetic_types::{ConversationKey, SandboxId};
 use tokio::time::Instant;
 
 use crate::Gateway;
@@ -126,12 +126,28 @@ impl Gateway {
         // go first, it is closed by us and is not taken for one that broke off.
         self.running_agents.end(conversation);
         let destroyed = self.sandboxes.reset(conversation).await;
-        // What the store kept is told first: the sandbox is tried again by the house, this by nobody but who
+        // What the store kept is told first: the sandbox is tried again by the reaper, this by nobody but who
         // asks again.
         revoked?;
         cleared?;
         forgotten?;
         Ok(destroyed?)
+    }
+
+    /// Destroys one sandbox of a conversation with its files. What was said stays.
+    pub(crate) async fn destroy_one(
+        &self,
+        conversation: &ConversationKey,
+        sandbox: &SandboxId,
+        in_use: bool,
+    ) -> Result<(), CommandError> {
+        if in_use {
+            // What was allowed goes before what it was allowed for, as when all of it is destroyed.
+            self.approvals.questions.revoke(conversation).await?;
+            self.toolsets.background().forget(conversation).await?;
+            self.running_agents.end(conversation);
+        }
+        Ok(self.sandboxes.destroy_one(conversation, sandbox).await?)
     }
 
     fn ask_before_destroying(&self, message: &AcceptedMessage) -> Redacted<String> {

@@ -176,13 +176,7 @@ impl StoreJournal {
     }
 
     async fn append(&self, row: MessageRow, message: &Message) -> Result<(), JournalError> {
-        let line = HistoryLine {
-            row: row.0,
-            message: message.clone(),
-        };
-        let text = serde_json::to_string(&line).map_err(|error| JournalError {
-            source: error.into(),
-        })?;
+        let text = line_of(row, message)?;
         let appended = self
             .history
             .append(&self.conversation, &text, self.clock.now())
@@ -234,8 +228,17 @@ impl TurnJournal for StoreJournal {
         result: &'a Message,
     ) -> BoxFuture<'a, Result<(), JournalError>> {
         async move {
-            // The history first: killed between the two, the result is known all the same.
-            self.append(self.row, result).await?;
+            // One write for the history and the end of the call: killed between two, one of them would not
+            // know of the result.
+            let (line, text) = (line_of(self.row, result)?, result.text());
+            let ended = self.tool_calls.end(
+                (self.row, call.as_str()),
+                &text,
+                (&self.conversation, &line),
+                self.clock.now(),
+            );
+            self.numbers
+                .note(result, ended.await.map_err(journal_error)?);
             // One call runs at a time, so this result is of the one that asked.
             end_answers(
                 &self.inbox,
@@ -244,10 +247,7 @@ impl TurnJournal for StoreJournal {
                 &self.clock,
             )
             .await;
-            self.tool_calls
-                .end(self.row, call.as_str(), &result.text(), self.clock.now())
-                .await
-                .map_err(journal_error)
+            Ok(())
         }
         .boxed()
     }
@@ -276,6 +276,17 @@ pub(super) async fn end_answers(
             tracing::error!(row = answer.row().0, %error, "a message stays open");
         }
     }
+}
+
+/// A message as a line of the history.
+fn line_of(row: MessageRow, message: &Message) -> Result<String, JournalError> {
+    let line = HistoryLine {
+        row: row.0,
+        message: message.clone(),
+    };
+    serde_json::to_string(&line).map_err(|error| JournalError {
+        source: error.into(),
+    })
 }
 
 fn journal_error(error: StoreError) -> JournalError {

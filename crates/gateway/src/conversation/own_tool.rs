@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 ///
 /// What an implementer promises: what a [`hermetic_agent::ToolSet`] does, for one name.
 pub(crate) trait OwnTool: Send + Sync + fmt::Debug {
+    fn name(&self) -> &'static str;
+
+    /// What the model is told about it, under that name.
     fn spec(&self) -> ToolSpec;
 
     fn call<'a>(

@@ -344,18 +344,28 @@ impl<'a> AgentTools<'a> {
 
 impl ToolSet for AgentTools<'_> {
     fn specs(&self) -> Vec<ToolSpec> {
-        let described = self.tools.described().into_iter();
+        let described = self.tools.offered().into_iter();
         let personal = self.personal.map(PersonalTools::specs);
         described
             .map(|tool| ToolSpec {
-                name: tool.name.into_owned(),
+                name: tool.name,
                 description: tool.description,
                 schema: tool.schema,
             })
             .chain(personal.into_iter().flatten())
             .chain(self.own_tools.iter().map(|tool| tool.spec()))
-            .filter(|tool| !self.withheld.contains(&tool.name.as_str()))
+            .filter(|tool| !self.withheld.contains(&&*tool.name))
             .collect()
+    }
+
+    /// Keeps the workspace, where the call may change it.
+    fn make_ready<'a>(&'a self, tool: &'a str, stop: CancellationToken) -> BoxFuture<'a, ()> {
+        async move {
+            if let Some(keeper) = self.keeper {
+                keeper.before_call(tool, self.own, &stop).await;
+            }
+        }
+        .boxed()
     }
 
     fn call<'a>(
@@ -370,21 +380,14 @@ impl ToolSet for AgentTools<'_> {
             if self.withheld.contains(&name) {
                 return ToolResult::failed("there is no such tool");
             }
-            // Before the workspace is kept: these touch none of its files, and most turns need no
-            // sandbox but for that.
             if let Some(personal) = self.personal
                 && let Some(answered) = personal.call(name, invocation.arguments).await
             {
                 return answered;
             }
-            // Before the gateway's own tools: subagents of `delegate_task` write into this
-            // workspace, and have no keeper themselves.
-            if let Some(keeper) = self.keeper {
-                keeper.before_call(name, self.own, &stop).await;
-            }
             self.keep_tasks(name).await;
             let mut own_tools = self.own_tools.iter();
-            if let Some(tool) = own_tools.find(|tool| tool.spec().name == name) {
+            if let Some(tool) = own_tools.find(|tool| tool.name() == name) {
                 let answered = tool.call(invocation.arguments, stop).await;
                 self.trace(name, began, answered.failed);
                 return answered;

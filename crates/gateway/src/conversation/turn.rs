@@ -11,7 +11,7 @@ use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_redact::Redacted;
 use hermetic_store::{AgentSettings, MessageEnd, MessageRow, StoreError};
 use hermetic_tools::TerminalTool;
-use hermetic_types::{Boundary, RunId};
+use hermetic_types::{Boundary, ConversationKey, RunId};
 
 use super::TurnControl;
 use super::agents::{Answerer, TurnSupervisor};
@@ -75,7 +75,17 @@ impl Gateway {
         message: &'a AcceptedMessage,
         control: &TurnControl,
     ) -> Result<TurnSession<'a>, StoreError> {
-        let read = ReadHistory::of(&self.history, message.conversation(), &self.redactor).await?;
+        let conversation = message.conversation();
+        let platform = message.said().platform();
+        let site = self.toolsets.of(platform);
+        // At the same time: each is a way to a thread of the store and back, and none needs another's answer.
+        let (read, reach, tasks, scope) = tokio::join!(
+            ReadHistory::of(&self.history, conversation, &self.redactor),
+            self.sandboxes.reach_of(conversation),
+            open_tasks(site, conversation),
+            self.memory_scope(message),
+        );
+        let (read, scope) = (read?, scope?);
         let begins = read.lines.is_empty() && read.summary.is_none();
         let lines = read.lines;
         let mut progress = progress(&lines, message);
@@ -104,21 +114,16 @@ impl Gateway {
             !matches!(progress, TurnProgress::Fresh(_)),
         );
         let history = mend(lines.into_iter().map(|line| line.message).collect(), &begun);
-        let platform = message.said().platform();
-        let site = self.toolsets.of(platform);
         let mut facts = site.facts.clone();
         facts.chat = platform.to_string();
         if facts.boundary == Boundary::Sealed {
-            facts.network = network(self.sandboxes.reach_of(message.conversation()).await);
+            facts.network = network(reach);
         }
         facts.files = self
             .outbox
             .chat(&message.said().account)
             .is_some_and(|chat| chat.capabilities().files_out.is_some());
-        if let Some(lists) = &site.kit.todo {
-            facts.tasks = lists.open_items(message.conversation()).await;
-        }
-        let scope = self.memory_scope(message).await?;
+        facts.tasks = tasks;
         let remembered = self.remembered(message, &scope, begins).await?;
         facts.character = remembered.character;
         facts.remembered = remembered.paragraphs;
@@ -351,6 +356,12 @@ impl TurnSession<'_> {
         }
         Ok(())
     }
+}
+
+/// What the conversation's list of tasks has to be done still.
+async fn open_tasks(site: &PlatformTools, conversation: &ConversationKey) -> Option<String> {
+    let lists = site.kit.todo.as_ref()?;
+    lists.open_items(conversation).await
 }
 
 /// What the model is told it can reach: what it can reach now.

@@ -1,4 +1,5 @@
-//! How many turns run at once: of one person, and of all.
+//! How many turns run at once: of one person, and of all. Where several gateways share the work, each has its part of
+//! both.
 //!
 //! One person has a number of slots; a turn of theirs that finds none waits, in the order they came. Only
 //! a turn that has such a slot waits for one of all slots, so that one person waits there as many times
@@ -7,6 +8,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{BoxFuture, FutureExt};
@@ -22,7 +24,12 @@ const MOST_WAITING_TURNS: usize = 128;
 #[derive(Debug)]
 pub(crate) struct TurnLimits {
     max_concurrent_sessions: Arc<Semaphore>,
-    max_turns_per_user: usize,
+    /// Of all gateways together; none where nobody bounds them.
+    configured_sessions: Option<usize>,
+    configured_turns_per_user: usize,
+    /// Of these places of ours some may be on their way out.
+    sessions: Mutex<usize>,
+    max_turns_per_user: AtomicUsize,
     people: Mutex<HashMap<PlatformUser, UserSlots>>,
 }
 
@@ -36,6 +43,7 @@ struct PlatformUser {
 #[derive(Debug)]
 struct UserSlots {
     slots: Arc<Semaphore>,
+    most: usize,
     /// Turns that run and turns that wait.
     present: usize,
     told_full: bool,
@@ -70,13 +78,39 @@ impl TurnLimits {
         max_turns_per_user: usize,
     ) -> Arc<Self> {
         let bounded = |count: usize| count.min(Semaphore::MAX_PERMITS);
+        let sessions = bounded(max_concurrent_sessions.unwrap_or(usize::MAX));
+        let per_user = bounded(max_turns_per_user);
         Arc::new(Self {
-            max_concurrent_sessions: Arc::new(Semaphore::new(bounded(
-                max_concurrent_sessions.unwrap_or(usize::MAX),
-            ))),
-            max_turns_per_user: bounded(max_turns_per_user),
+            max_concurrent_sessions: Arc::new(Semaphore::new(sessions)),
+            configured_sessions: max_concurrent_sessions.map(bounded),
+            configured_turns_per_user: per_user,
+            sessions: Mutex::new(sessions),
+            max_turns_per_user: AtomicUsize::new(per_user),
             people: Mutex::default(),
         })
+    }
+
+    /// From now on this gateway is one of so many that share both bounds. Turns that run go on; who has turns at
+    /// work keeps the places that they had until they are over.
+    pub(crate) fn divide(&self, among: usize) {
+        let part = |whole: usize| (whole / among).max(1);
+        let per_user = part(self.configured_turns_per_user);
+        self.max_turns_per_user.store(per_user, Ordering::Relaxed);
+        let Some(whole) = self.configured_sessions else {
+            return;
+        };
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = part(whole);
+        if wanted > *sessions {
+            self.max_concurrent_sessions.add_permits(wanted - *sessions);
+            *sessions = wanted;
+        } else {
+            // Those that are at work go when they are free; the next look takes them.
+            let gone = self
+                .max_concurrent_sessions
+                .forget_permits(*sessions - wanted);
+            *sessions -= gone;
+        }
     }
 
     /// Takes the next position of whoever said this; refused if too many of theirs wait.
@@ -128,7 +162,7 @@ impl TurnLimits {
         };
         let people = self.lock();
         people.get(&person).map_or_else(UserLoad::default, |user| {
-            let at_work = self.max_turns_per_user - user.slots.available_permits();
+            let at_work = user.most - user.slots.available_permits();
             UserLoad {
                 at_work,
                 waiting: user.present.saturating_sub(at_work),
@@ -137,17 +171,19 @@ impl TurnLimits {
     }
 
     pub(crate) fn max_turns_per_user(&self) -> usize {
-        self.max_turns_per_user
+        self.max_turns_per_user.load(Ordering::Relaxed)
     }
 
     fn enter(&self, person: &PlatformUser) -> Result<Arc<Semaphore>, Notified> {
         let mut people = self.lock();
+        let most = self.max_turns_per_user();
         let user = people.entry(person.clone()).or_insert_with(|| UserSlots {
-            slots: Arc::new(Semaphore::new(self.max_turns_per_user)),
+            slots: Arc::new(Semaphore::new(most)),
+            most,
             present: 0,
             told_full: false,
         });
-        if user.present >= self.max_turns_per_user.saturating_add(MOST_WAITING_TURNS) {
+        if user.present >= user.most.saturating_add(MOST_WAITING_TURNS) {
             return Err(match std::mem::replace(&mut user.told_full, true) {
                 true => Notified::Already,
                 false => Notified::Now,
@@ -253,6 +289,27 @@ mod tests {
         drop(ann.remove(0));
         drop(ann.remove(0));
         assert!(bob.permit().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn several_gateways_share_the_places() {
+        let limits = TurnLimits::new(Some(4), 2);
+        limits.divide(2);
+        let ann = (enqueue(&limits, "ann"), enqueue(&limits, "ann"));
+        assert!(runs(&ann.0) && !runs(&ann.1), "one of two is hers here");
+        let bob = enqueue(&limits, "bob");
+        let carl = enqueue(&limits, "carl");
+        assert!(runs(&bob) && !runs(&carl), "two of four are ours");
+        // Alone again: more at once.
+        limits.divide(1);
+        let mut carl = Box::pin(carl.permit());
+        assert!((&mut carl).now_or_never().is_some());
+        // More join while some are at work: places go as they are given back.
+        limits.divide(4);
+        assert_eq!(*limits.sessions.lock().unwrap(), 2);
+        drop(bob);
+        limits.divide(4);
+        assert_eq!(*limits.sessions.lock().unwrap(), 1);
     }
 
     #[test]

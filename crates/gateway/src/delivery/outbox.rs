@@ -16,7 +16,9 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use hermetic_access::PairingCode;
 use hermetic_chat::{Chat, ChatReply, ReplyRule, UndeliveredReply};
 use hermetic_redact::{Redacted, Redactor};
-use hermetic_store::{DeliveryRow, DeliveryRows, MessageEnd, RowOwner, Store, StoreError};
+use hermetic_store::{
+    DeliveryRow, DeliveryRows, DueDelivery, MessageEnd, RowOwner, Store, StoreError,
+};
 use hermetic_types::{AccountId, ChatPlace, ConversationKey, MessageId, SharedClock, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -282,6 +284,11 @@ impl Outbox {
     /// Takes over what an earlier process did not see arrive. Called once, before anything new is sent.
     pub(crate) async fn take_over(&self) -> Result<usize, StoreError> {
         let due = self.deliveries.due(RowOwner::ThisGateway).await?;
+        self.take_over_due(due).await
+    }
+
+    /// The same for these, which are of another gateway that is gone.
+    pub(crate) async fn take_over_due(&self, due: Vec<DueDelivery>) -> Result<usize, StoreError> {
         let count = due.len();
         let mut left = Vec::new();
         for due in due {

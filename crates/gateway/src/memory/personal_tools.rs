@@ -3,6 +3,8 @@
 //! They belong to the gateway and not to the sandbox: whose memories they touch is decided by who was let in,
 //! and nothing that a model writes names somebody else.
 
+use std::sync::{Arc, LazyLock};
+
 use hermetic_agent::{ModelText, ToolResult, ToolSpec};
 use hermetic_audit::{AuditEvent, MemoryEvent, MemorySubject};
 use hermetic_memory::{MemoryChange, SkillDrafts};
@@ -24,6 +26,40 @@ pub struct PersonalTools<'a> {
 const SKILLS_LIST: &str = "skills_list";
 const SKILL_VIEW: &str = "skill_view";
 
+/// What every turn is offered of these.
+static SPECS: LazyLock<[ToolSpec; 5]> = LazyLock::new(|| {
+    let spec = |name: &str, description: &str, schema| ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        schema: Arc::new(schema),
+    };
+    [
+        spec(
+            session_search::NAME,
+            session_search::ABOUT,
+            session_search::schema(),
+        ),
+        spec(
+            SKILLS_LIST,
+            "Lists the skills there are, with what each is for.",
+            json!({
+            "type": "object", "properties": {"category": {"type": "string"}}, "required": []}),
+        ),
+        spec(
+            SKILL_VIEW,
+            "Shows a skill whole, or one of its files.",
+            json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "As skills_list names it."},
+                "file_path": {"type": "string", "description": "A file of it, such as references/api.md."}},
+            "required": ["name"]}),
+        ),
+        spec(SkillDrafts::TOOL, MANAGE, manage_schema()),
+        spec(MemoryChange::TOOL, MEMORY, MemoryChange::schema()),
+    ]
+});
+
 impl<'a> PersonalTools<'a> {
     pub(crate) fn new(parts: MemoryParts<'a>, scope: MemoryScope, speaker: String) -> Self {
         Self {
@@ -34,39 +70,11 @@ impl<'a> PersonalTools<'a> {
     }
 
     pub(crate) fn specs(&self) -> Vec<ToolSpec> {
-        let spec = |name: &str, description: &str, schema| ToolSpec {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            schema,
-        };
-        let mut specs = vec![
-            spec(
-                session_search::NAME,
-                session_search::ABOUT,
-                session_search::schema(),
-            ),
-            spec(
-                SKILLS_LIST,
-                "Lists the skills there are, with what each is for.",
-                json!({
-                "type": "object", "properties": {"category": {"type": "string"}}, "required": []}),
-            ),
-            spec(
-                SKILL_VIEW,
-                "Shows a skill whole, or one of its files.",
-                json!({
-                "type": "object",
-                "properties": {
-                    "name": {"type": "string", "description": "As skills_list names it."},
-                    "file_path": {"type": "string", "description": "A file of it, such as references/api.md."}},
-                "required": ["name"]}),
-            ),
-            spec(SkillDrafts::TOOL, MANAGE, manage_schema()),
-        ];
-        if self.parts.memory.memories.is_enabled() {
-            specs.push(spec(MemoryChange::TOOL, MEMORY, MemoryChange::schema()));
-        }
-        specs
+        let remembers = self.parts.memory.memories.is_enabled();
+        let offered = SPECS
+            .iter()
+            .filter(|spec| remembers || *spec.name != *MemoryChange::TOOL);
+        offered.cloned().collect()
     }
 
     /// `None` if it is another tool.

@@ -3,7 +3,7 @@
 //! What may be found is one [`SearchScope`], which the store keeps. All else here only arranges those lines.
 
 use hermetic_agent::Message;
-use hermetic_memory::SearchQuery;
+use hermetic_memory::LookBackQuery;
 use hermetic_redact::Redactor;
 use hermetic_store::{PastLine, PastLines, PastSession, SearchScope, StoreError, ViewBounds};
 use hermetic_types::Timestamp;
@@ -59,7 +59,7 @@ pub(super) async fn search(
     let (redactor, arguments) = (parts.redactor.clone(), arguments.clone());
     // Reading some megabytes takes its time.
     let answer = tokio::task::spawn_blocking(move || {
-        let past = Past::read(found, &redactor);
+        let past = EarlierSessions::read(found, &redactor);
         past.answer(&arguments)
     });
     let failed = |_| Err("what was said cannot be read".to_owned());
@@ -70,29 +70,29 @@ pub(super) async fn search(
 }
 
 /// Earlier sessions, the latest first.
-struct Past {
-    sessions: Vec<Session>,
+struct EarlierSessions {
+    sessions: Vec<SearchedSession>,
     left_out: bool,
 }
 
-struct Session {
+struct SearchedSession {
     id: String,
     title: String,
     source: String,
     /// In the order they were said.
-    said: Vec<Said>,
+    said: Vec<SaidLine>,
 }
 
-struct Said {
+struct SaidLine {
     number: i64,
     role: &'static str,
     text: String,
     at: Timestamp,
 }
 
-impl Past {
+impl EarlierSessions {
     fn read(found: PastLines, redactor: &Redactor) -> Self {
-        let mut sessions: Vec<Session> = Vec::new();
+        let mut sessions: Vec<SearchedSession> = Vec::new();
         for line in found.lines {
             let Some(id) = session_id(&line) else {
                 // The model has what is at hand before it.
@@ -101,7 +101,7 @@ impl Past {
             let Some(read) = HistoryLine::read(&line.text, redactor) else {
                 continue;
             };
-            let said = Said {
+            let said = SaidLine {
                 number: line.number,
                 role: role(&read.message),
                 text: read.message.text().into_owned(),
@@ -109,7 +109,7 @@ impl Past {
             };
             match sessions.iter_mut().find(|session| session.id == id) {
                 Some(session) => session.said.push(said),
-                None => sessions.push(Session {
+                None => sessions.push(SearchedSession {
                     title: match line.session {
                         PastSession::Over { title, .. } => title,
                         PastSession::AtHand { .. } | PastSession::Here => String::new(),
@@ -170,14 +170,14 @@ impl Past {
                 }
             }
             (None, Some(query)) => {
-                let parsed = SearchQuery::parse(query).ok_or("query has no words to look for")?;
+                let parsed = LookBackQuery::parse(query).ok_or("query has no words to look for")?;
                 let results = self.discover(&parsed, &roles, text("sort"), limit);
                 json!({"success": true, "mode": "discover", "query": query, "count": results.len(),
                     "results": results})
             }
             (None, None) => {
                 let sessions = self.sessions.iter().take(limit.max(10));
-                let results: Vec<_> = sessions.map(Session::browse).collect();
+                let results: Vec<_> = sessions.map(SearchedSession::browse).collect();
                 json!({"success": true, "mode": "browse", "count": results.len(), "results": results})
             }
         };
@@ -189,12 +189,12 @@ impl Past {
 
     fn discover(
         &self,
-        query: &SearchQuery,
+        query: &LookBackQuery,
         roles: &str,
         sort: Option<&str>,
         limit: usize,
     ) -> Vec<Value> {
-        let mut hits: Vec<(usize, &Session, usize)> = Vec::new();
+        let mut hits: Vec<(usize, &SearchedSession, usize)> = Vec::new();
         for session in &self.sessions {
             let said = session.said.iter().enumerate();
             let fits =
@@ -216,8 +216,8 @@ impl Past {
     }
 }
 
-impl Session {
-    fn hit(&self, query: &SearchQuery, at: usize) -> Value {
+impl SearchedSession {
+    fn hit(&self, query: &LookBackQuery, at: usize) -> Value {
         let (from, to) = around(at, 5, self.said.len());
         let anchor = &self.said[at];
         let talk = || self.said.iter().filter(|said| said.role != "tool");
@@ -261,7 +261,7 @@ impl Session {
     fn read(&self) -> Value {
         let all = self.said.len();
         let truncated = all > HEAD + TAIL;
-        let shown = |(at, _): &(usize, &Said)| !truncated || *at < HEAD || *at >= all - TAIL;
+        let shown = |(at, _): &(usize, &SaidLine)| !truncated || *at < HEAD || *at >= all - TAIL;
         let said = self.said.iter().enumerate().filter(shown);
         let messages: Vec<_> = said.map(|(_, said)| said.json(None)).collect();
         json!({"success": true, "mode": "read", "session_id": self.id, "session_meta": self.meta(),
@@ -287,7 +287,7 @@ impl Session {
     }
 }
 
-impl Said {
+impl SaidLine {
     fn json(&self, anchor: Option<i64>) -> Value {
         let mut content: String = self.text.chars().take(LONGEST_MESSAGE).collect();
         if content.len() < self.text.len() {
@@ -336,7 +336,7 @@ mod tests {
 
     use super::*;
 
-    fn past(lines: &[(i64, PastSession, Message)]) -> Past {
+    fn past(lines: &[(i64, PastSession, Message)]) -> EarlierSessions {
         let lines = lines
             .iter()
             .rev()
@@ -355,11 +355,11 @@ mod tests {
             lines: lines.collect(),
             left_out: false,
         };
-        Past::read(found, &Redactor::new([], RedactorSettings::default()))
+        EarlierSessions::read(found, &Redactor::new([], RedactorSettings::default()))
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "a test writes them in place")]
-    fn asked(past: &Past, arguments: Value) -> Result<Value, String> {
+    fn asked(past: &EarlierSessions, arguments: Value) -> Result<Value, String> {
         past.answer(arguments.as_object().unwrap())
     }
 

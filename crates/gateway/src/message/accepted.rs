@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use hermetic_access::Admitted;
 use hermetic_chat::ReplyRule;
-use hermetic_store::{InboxRows, MessageRow, OpenMessage, StoreError};
+use hermetic_store::{AcceptedRow, InboxRows, MessageRow, OpenMessage, StoreError};
 use hermetic_types::{ChatKind, ConversationKey, IncomingMessage, MessageId, Timestamp};
 use tokio::time::Instant;
 
@@ -19,10 +19,13 @@ pub(crate) struct AcceptedMessage {
     draft: Arc<OnceLock<MessageId>>,
     /// Since when it waits for its turn.
     since: Instant,
+    /// Messages of its conversation that have to be handed over before it, where another gateway may have written
+    /// one of them down.
+    earlier: Vec<MessageRow>,
 }
 
 impl AcceptedMessage {
-    /// `None` if it was there already: the platform sent it twice.
+    /// `None` if it was there already, because the platform sent it twice, or if it is another gateway's.
     pub(crate) async fn write(
         inbox: &InboxRows,
         admitted: Admitted,
@@ -31,8 +34,8 @@ impl AcceptedMessage {
         let said = admitted.said();
         // Plain data of strings and numbers always serialises.
         let payload = serde_json::to_string(said).unwrap_or_default();
-        let row = inbox
-            .accept(
+        let accepted = inbox
+            .accept_for_holder(
                 &said.account.to_string(),
                 said.update.as_str(),
                 admitted.conversation(),
@@ -40,12 +43,16 @@ impl AcceptedMessage {
                 now,
             )
             .await?;
-        Ok(row.map(|row| Self {
+        let AcceptedRow::Here { row, earlier } = accepted else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
             row,
             begun: 0,
             admitted,
             draft: Arc::default(),
             since: Instant::now(),
+            earlier,
         }))
     }
 
@@ -57,6 +64,7 @@ impl AcceptedMessage {
             admitted,
             draft: Arc::default(),
             since: Instant::now(),
+            earlier: Vec::new(),
         }
     }
 
@@ -74,7 +82,20 @@ impl AcceptedMessage {
             admitted,
             draft: Arc::new(draft.map_or_else(OnceLock::new, OnceLock::from)),
             since: Instant::now(),
+            earlier: Vec::new(),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn behind(self, earlier: &[&Self]) -> Self {
+        Self {
+            earlier: earlier.iter().map(|message| message.row).collect(),
+            ..self
+        }
+    }
+
+    pub(crate) fn earlier(&self) -> &[MessageRow] {
+        &self.earlier
     }
 
     /// Whether this is that message of a chat, as its sender wrote it.

@@ -18,11 +18,26 @@ use super::ChatCommand;
 use crate::Gateway;
 use crate::conversation::EditOutcome;
 use crate::life::{MessageArrival, in_full};
+use crate::run::GatewaySignal;
 
 impl Gateway {
     /// The receipt is signed when the new words are written down; an edit that could not be comes again,
     /// where the platform tells it twice.
     pub(crate) fn hear_edit(self: &Arc<Self>, edited: IncomingMessage, receipt: Receipt) {
+        self.hear_edit_from(edited, receipt, EditSource::Chat);
+    }
+
+    /// The same for one that another gateway heard, and whose message it does not have.
+    pub(crate) fn hear_edit_of_others(self: &Arc<Self>, edited: IncomingMessage, receipt: Receipt) {
+        self.hear_edit_from(edited, receipt, EditSource::Gateway);
+    }
+
+    fn hear_edit_from(
+        self: &Arc<Self>,
+        edited: IncomingMessage,
+        receipt: Receipt,
+        source: EditSource,
+    ) {
         let gateway = Arc::clone(self);
         let (before, done) = self.edits.join(&edited);
         self.turns.spawn(async move {
@@ -33,7 +48,7 @@ impl Gateway {
             // Held, and dropped whichever way this ends, a panic included: otherwise the next edit
             // would wait for ever.
             let _done = done;
-            if let Err(error) = gateway.take_edit(edited, receipt).await {
+            if let Err(error) = gateway.take_edit(edited, receipt, source).await {
                 tracing::error!(error = %in_full(&error), "an edit could not be written down");
             }
         });
@@ -43,9 +58,14 @@ impl Gateway {
         self: &Arc<Self>,
         edited: IncomingMessage,
         receipt: Receipt,
+        source: EditSource,
     ) -> Result<(), StoreError> {
         // Looked for first: whose message is in no conversation is not let in, nor offered anything.
         let Some(conversation) = self.conversations.find(&edited).await else {
+            if let (Some(sharing), EditSource::Chat) = (&self.sharing, source) {
+                let signal = GatewaySignal::Edited(Box::new(edited));
+                sharing.signal_others(&signal).await?;
+            }
             receipt.stored();
             return Ok(());
         };
@@ -74,6 +94,13 @@ impl Gateway {
         }
         Ok(())
     }
+}
+
+/// Who heard of an edit. What another gateway passed on is passed on to nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EditSource {
+    Chat,
+    Gateway,
 }
 
 /// Edits in one chat are taken one after the other, as they were heard: of two changes of one message the later

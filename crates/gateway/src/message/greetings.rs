@@ -75,6 +75,14 @@ impl Gateway {
     async fn greet_on(&self, platform: Platform) -> Result<(), GreetError> {
         let pairing = self.access.pairing();
         for paired in pairing.untold(platform).await? {
+            // Of gateways that serve side by side, whoever listens to the account greets.
+            let is_others = |place: &PairingPlace| {
+                let sharing = self.sharing.as_ref();
+                sharing.is_some_and(|sharing| !sharing.listens_to(&place.account))
+            };
+            if paired.untold.as_ref().is_some_and(is_others) {
+                continue;
+            }
             if let Some(place) = &paired.untold {
                 self.greet(&paired, place).await?;
             }

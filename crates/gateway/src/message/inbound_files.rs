@@ -3,14 +3,19 @@
 //! Bytes go from the platform into the sandbox piece by piece, through the warden, and touch no disk
 //! of ours. Name, kind and content are the sender's, and the model is told so.
 
+use std::time::Duration;
+
 use futures::stream::StreamExt;
 use hermetic_agent::{MOST_INLINE, MediaPart, MessagePart};
 use hermetic_chat::DownloadError;
+use hermetic_pictures::{MOST_READ_BYTES, media_type};
 use hermetic_sandbox::Sandbox;
 use hermetic_types::{Attachment, AttachmentKind};
 use hermetic_warden::client::WardenCallError;
-use hermetic_warden::protocol::{PathAt, WriteRequest};
+use hermetic_warden::protocol::{PathAt, ReadRequest, WriteRequest};
+use sha2::{Digest as _, Sha256};
 use thiserror::Error;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
@@ -41,9 +46,14 @@ pub(crate) struct TakenFiles {
 /// Shown with one message, in bytes: what is shown is read again at every turn.
 const MOST_SHOWN_BYTES: usize = 3 << 20;
 
+/// For some megabytes over the slowest of links.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Below the workspace.
 const FOLDER: &str = "uploads";
 const NAME_BYTES: usize = 80;
+/// Numbers and times are shorter, and say which message it was.
+const LONGEST_MARK: usize = 20;
 
 impl Gateway {
     /// Fetches what came along; what the model is told about it, and what it is shown of it.
@@ -58,14 +68,15 @@ impl Gateway {
         let mut told = String::new();
         let mut media = Vec::new();
         let mut room = MOST_SHOWN_BYTES;
-        for attachment in &message.said().attachments {
+        for (place, attachment) in message.said().attachments.iter().enumerate() {
             let name = safe(
                 attachment
                     .name
                     .as_deref()
                     .unwrap_or(default_name(attachment.kind)),
             );
-            let path = format!("{FOLDER}/{}-{name}", safe(message.said().message.as_str()));
+            let mark = file_mark(message.said().message.as_str(), place);
+            let path = format!("{FOLDER}/{mark}-{name}");
             let is_voice = attachment.kind == AttachmentKind::Voice;
             // Held until the recording is written down and let go.
             let _slot = match is_voice {
@@ -78,19 +89,19 @@ impl Gateway {
             };
             let taken = self.take_file(message, attachment, &path, keep, stop).await;
             told.push_str(&match taken {
-                Ok((bytes, whole)) if is_voice => {
-                    let heard = self.hear_voice(message, &name, bytes, whole, stop).await;
+                Ok(TakenFile { bytes, kept, .. }) if is_voice => {
+                    let heard = self.hear_voice(message, &name, bytes, kept, stop).await;
                     format!("{heard}{}", told_of(&path, attachment, bytes))
                 }
-                Ok((bytes, beginning)) => {
-                    if let Some(part) = shown_part(&beginning, bytes, &name)
+                Ok(taken) => {
+                    if let Some((part, length)) = taken.shown(&name)
                         && self.settings.show_media
-                        && beginning.len() <= room
+                        && length <= room
                     {
-                        room -= beginning.len();
+                        room -= length;
                         media.push(part);
                     }
-                    told_of(&path, attachment, bytes)
+                    told_of(&path, attachment, taken.bytes)
                 }
                 Err(error) => {
                     tracing::warn!(row = message.row().0, %error, "a file did not come along");
@@ -137,7 +148,7 @@ impl Gateway {
         path: &str,
         keep: usize,
         stop: &CancellationToken,
-    ) -> Result<(u64, Vec<u8>), TakeError> {
+    ) -> Result<TakenFile, TakeError> {
         let Some(chat) = self.outbox.chat(&message.said().account) else {
             return Err(TakeError::NoSandbox);
         };
@@ -163,11 +174,89 @@ impl Gateway {
                     TakeError::NoSandbox
                 })?;
             let workspace = self.toolsets.workspace(message.said().platform());
-            put(&lease, PathAt::beneath(workspace, path), &mut pieces, keep).await
+            let at = PathAt::beneath(workspace, path);
+            let mut taken = put(&lease, at.clone(), &mut pieces, keep).await?;
+            if self.settings.show_media && attachment.kind != AttachmentKind::Voice {
+                taken.small = self.small_picture(message, &lease, at, &taken).await;
+            }
+            Ok(taken)
         };
         stop.run_until_cancelled(taking)
             .await
             .unwrap_or(Err(TakeError::Interrupted))
+    }
+
+    /// A picture that is too large for a message, made smaller. It is read from the workspace again and not kept
+    /// while it came, so that only few are in memory at a time however slowly their senders write.
+    async fn small_picture(
+        &self,
+        message: &AcceptedMessage,
+        sandbox: &Sandbox,
+        at: PathAt,
+        taken: &TakenFile,
+    ) -> Option<Vec<u8>> {
+        if !taken.is_picture || taken.is_whole() || taken.bytes > MOST_READ_BYTES as u64 {
+            return None;
+        }
+        let kit = &self.toolsets.of(message.said().platform()).kit;
+        let pictures = kit.files.pictures();
+        let slot = pictures.reading_slot().await;
+        let reading = async {
+            let file = sandbox.warden().read_file(ReadRequest::whole(at)).await?;
+            file.collect(MOST_READ_BYTES).await
+        };
+        // A sandbox that lets us wait holds one of the few places that all conversations have.
+        let Ok(read) = timeout(READ_TIMEOUT, reading).await else {
+            tracing::warn!("a picture could not be read again in time");
+            return None;
+        };
+        let bytes = read
+            .inspect_err(|error| tracing::warn!(%error, "a picture could not be read again"))
+            .ok()??;
+        match pictures.shrink(bytes, MOST_INLINE, slot).await {
+            Ok(small) => Some(small.bytes),
+            Err(error) => {
+                tracing::info!(%error, "a large picture is not shown");
+                None
+            }
+        }
+    }
+}
+
+/// A file that is in the workspace.
+#[derive(Debug)]
+struct TakenFile {
+    bytes: u64,
+    /// By its first bytes.
+    is_picture: bool,
+    /// All of it where it is small enough to be shown or heard, else some of its beginning.
+    kept: Vec<u8>,
+    /// What is shown in the place of a picture that is too large.
+    small: Option<Vec<u8>>,
+}
+
+impl TakenFile {
+    /// What is kept of a longer one has holes. Its length tells, and then it is not used.
+    fn is_whole(&self) -> bool {
+        self.kept.len() as u64 == self.bytes
+    }
+
+    /// An image or a PDF as a model is shown it, by its first bytes and not by what its sender calls it, and how
+    /// long it is. Nothing for what is too large, and for everything else.
+    fn shown(&self, name: &str) -> Option<(MessagePart, usize)> {
+        let content = match &self.small {
+            Some(small) => small,
+            None if self.is_whole() => &self.kept,
+            None => return None,
+        };
+        let media_type = media_type(content)?;
+        let mut media = MediaPart::inline(media_type, content).ok()?;
+        media.name = Some(name.to_owned());
+        let part = match media_type {
+            "application/pdf" => MessagePart::File(media),
+            _ => MessagePart::Image(media),
+        };
+        Some((part, content.len()))
     }
 }
 
@@ -176,7 +265,7 @@ async fn put(
     at: PathAt,
     pieces: &mut hermetic_chat::AttachmentStream,
     keep: usize,
-) -> Result<(u64, Vec<u8>), TakeError> {
+) -> Result<TakenFile, TakeError> {
     let write = WriteRequest {
         at,
         mode: 0o644,
@@ -184,21 +273,26 @@ async fn put(
         replaces: None,
     };
     let mut file = sandbox.warden().write_file(write).await?;
-    let mut bytes = 0;
-    // All of it, where it is small enough to be shown or heard.
-    let mut beginning = Vec::new();
+    let (mut bytes, mut is_picture) = (0, false);
+    let mut kept = Vec::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
+        if bytes == 0 {
+            is_picture = media_type(&piece).is_some_and(|kind| kind.starts_with("image/"));
+        }
         bytes += piece.len() as u64;
-        if beginning.len() + piece.len() <= keep {
-            // A later and smaller piece may find room after one that did not, so what is kept can
-            // have a hole. Its length tells, and then it is not used.
-            beginning.extend_from_slice(&piece);
+        if kept.len() + piece.len() <= keep {
+            kept.extend_from_slice(&piece);
         }
         file.write(&piece).await?;
     }
     file.finish().await?;
-    Ok((bytes, beginning))
+    Ok(TakenFile {
+        bytes,
+        is_picture,
+        kept,
+        small: None,
+    })
 }
 
 fn told_of(path: &str, attachment: &Attachment, bytes: u64) -> String {
@@ -212,42 +306,6 @@ fn told_of(path: &str, attachment: &Attachment, bytes: u64) -> String {
     )
 }
 
-/// An image or a PDF as a model is shown it, by its first bytes and not by what its sender calls it. Nothing for
-/// what is too large, and for everything else.
-fn shown_part(content: &[u8], bytes: u64, name: &str) -> Option<MessagePart> {
-    if content.len() as u64 != bytes {
-        return None;
-    }
-    let media_type = match content {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => "image/png",
-        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "image/gif",
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => "image/webp",
-        [b'%', b'P', b'D', b'F', b'-', ..] => "application/pdf",
-        _ => return None,
-    };
-    let mut media = MediaPart::inline(media_type, content).ok()?;
-    media.name = Some(name.to_owned());
-    Some(match media_type {
-        "application/pdf" => MessagePart::File(media),
-        _ => MessagePart::Image(media),
-    })
-}
-
 fn default_name(kind: AttachmentKind) -> &'static str {
     match kind {
         AttachmentKind::Document => "document",
@@ -256,6 +314,25 @@ fn default_name(kind: AttachmentKind) -> &'static str {
         AttachmentKind::Voice => "voice.ogg",
         AttachmentKind::Video => "video.mp4",
         AttachmentKind::Sticker => "sticker.webp",
+    }
+}
+
+/// What tells files of one name apart: their message, and which of its files they are. The long names that some
+/// platforms give their messages read like secrets, and would be taken out of whatever names the file.
+fn file_mark(message: &str, place: usize) -> String {
+    let mark = match message.len() {
+        ..=LONGEST_MARK => safe(message),
+        _ => {
+            let sum = Sha256::digest(message);
+            sum.iter()
+                .take(6)
+                .map(|byte| format!("{byte:02x}"))
+                .collect()
+        }
+    };
+    match place {
+        0 => mark,
+        _ => format!("{mark}.{}", place + 1),
     }
 }
 
@@ -279,21 +356,47 @@ fn safe(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hermetic_redact::{Redactor, RedactorSettings};
+
     use super::*;
 
     #[test]
     fn what_is_shown_is_known_by_its_bytes_and_bounded() {
+        let file = |content: &[u8], bytes: usize, small: Option<&[u8]>| TakenFile {
+            bytes: bytes as u64,
+            is_picture: true,
+            kept: content.to_vec(),
+            small: small.map(<[u8]>::to_vec),
+        };
+        let shown = |content: &[u8]| {
+            let part = file(content, content.len(), None).shown("a.txt");
+            part.map(|(part, _)| part)
+        };
         let png = b"\x89PNG\r\n\x1a\nrest";
-        let shown = |content: &[u8]| shown_part(content, content.len() as u64, "a.txt");
         assert!(matches!(shown(png), Some(MessagePart::Image(_))));
         assert!(matches!(shown(b"%PDF-1.7"), Some(MessagePart::File(_))));
         assert_eq!(shown(b"<svg onload=x>"), None);
         assert_eq!(shown(b""), None);
-        assert_eq!(
-            shown_part(png, 9_000_000, "a.png"),
-            None,
-            "only its beginning is here"
-        );
+        let beginning = file(png, 9_000_000, None);
+        assert_eq!(beginning.shown("a.png"), None, "only its beginning is here");
+        let smaller = file(png, 9_000_000, Some(b"\xff\xd8\xff\xe0")).shown("a.png");
+        assert!(matches!(smaller, Some((MessagePart::Image(_), 4))));
+    }
+
+    #[test]
+    fn files_of_one_name_are_told_apart_by_names_that_can_be_said() {
+        assert_eq!(file_mark("1700000000.000100", 0), "1700000000.000100");
+        assert_eq!(file_mark("17", 1), "17.2");
+        let event = "$yVg86zh2Koua9XYcl5UG9PN9F7HI8pecSmT4TQqL4S8";
+        let mark = file_mark(event, 0);
+        assert_eq!(mark.len(), 12, "{mark}");
+        assert_eq!(file_mark(event, 0), mark, "the same after a crash");
+        assert_ne!(file_mark(&event[1..], 0), mark);
+        let said = format!("it is in uploads/{mark}-note.txt");
+        let redactor = Redactor::new([], RedactorSettings::default());
+        assert_eq!(redactor.redact(&said).as_str(), said);
+        let long = format!("it is in uploads/{}-note.txt", safe(event));
+        assert_ne!(redactor.redact(&long).as_str(), long, "what this is for");
     }
 
     #[test]

@@ -19,6 +19,10 @@ impl Gateway {
         if let Err(error) = self.forget_old().await {
             tracing::warn!(%error, "what is over for long was not forgotten");
         }
+        if self.sharing.is_some() {
+            // Nothing is under the name of a process that has just begun: what others left is adopted.
+            return Ok(());
+        }
         // Before any message is taken up: a reply that one of those writes would be found here as
         // one that an earlier process left, and be sent twice.
         let replies = || self.outbox.take_over().boxed();
@@ -48,6 +52,18 @@ impl Gateway {
         Ok(())
     }
 
+    /// One that another gateway wrote down; `is_adopted` if that is gone, and a turn may have heard it already.
+    pub(crate) async fn take_up_found(
+        &self,
+        open: OpenMessage,
+        is_adopted: bool,
+    ) -> Result<Option<AcceptedMessage>, StoreError> {
+        if is_adopted {
+            return self.take_up(open).await;
+        }
+        self.let_in(open).await
+    }
+
     async fn take_up(&self, open: OpenMessage) -> Result<Option<AcceptedMessage>, StoreError> {
         let end = |end, note| self.inbox.end(open.row, end, Some(note), self.now());
         // Only one that no turn was ever begun for: any other has lines of its own in the history,
@@ -56,8 +72,13 @@ impl Gateway {
             end(MessageEnd::Answered, "told to a turn that was at work").await?;
             return Ok(None);
         }
+        self.let_in(open).await
+    }
+
+    async fn let_in(&self, open: OpenMessage) -> Result<Option<AcceptedMessage>, StoreError> {
         let Ok(incoming) = serde_json::from_str::<IncomingMessage>(&open.payload) else {
-            end(MessageEnd::Failed, "cannot be read any more").await?;
+            let (end, note) = (MessageEnd::Failed, Some("cannot be read any more"));
+            self.inbox.end(open.row, end, note, self.now()).await?;
             return Ok(None);
         };
         self.accept(incoming, MessageArrival::Restart(open)).await

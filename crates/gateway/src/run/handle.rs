@@ -143,8 +143,29 @@ impl GatewayHandle {
         let (this, conversation) = (self.clone(), conversation.clone());
         self.to_the_end(async move {
             this.interrupt(&conversation).await?;
+            // One that waits for its next turn is closed by us, and is not taken for one that broke off.
+            this.0.running_agents.end(&conversation);
             let ended = this.0.sandboxes.end_tenancy(&conversation).await;
             ended.map_err(|error| failed(&error.into()))
+        })
+        .await
+    }
+
+    /// Destroys one sandbox of a conversation with its files: the one in use, or one that was set aside. What was
+    /// said stays; what was allowed in the one in use is forgotten.
+    pub async fn destroy_sandbox(
+        &self,
+        conversation: &ConversationKey,
+        sandbox: &SandboxId,
+        in_use: bool,
+    ) -> Result<(), ConversationActFailed> {
+        let (this, conversation, sandbox) = (self.clone(), conversation.clone(), sandbox.clone());
+        self.to_the_end(async move {
+            if in_use {
+                this.interrupt(&conversation).await?;
+            }
+            let gone = this.0.destroy_one(&conversation, &sandbox, in_use).await;
+            gone.map_err(|error| failed(&error))
         })
         .await
     }

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::chain_witness::ChainWitness;
 use super::{DashboardBuilder, DashboardTerms, Report, TraceExport, health, metrics};
 use crate::Gateway;
 
@@ -102,6 +103,15 @@ impl HousekeepingTasks {
             .spawn(forget_old(Arc::clone(gateway), self.stop.clone()));
         self.tasks
             .spawn(save_outgoing(Arc::clone(gateway), self.stop.clone()));
+        if gateway.store.is_shared() {
+            let witness = ChainWitness::new(
+                gateway.approvals.registry().audit(),
+                gateway.store.audit_heads(),
+                gateway.redactor.clone(),
+                Arc::clone(&gateway.clock),
+            );
+            self.tasks.spawn(witness.run(self.stop.clone()));
+        }
         let (greeting, until) = (Arc::clone(gateway), self.stop.clone());
         self.tasks
             .spawn(async move { greeting.greet_the_paired(until).await });

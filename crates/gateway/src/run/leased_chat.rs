@@ -58,6 +58,10 @@ impl Chat for LeasedChat {
         self.chat.is_own()
     }
 
+    fn is_portable(&self) -> bool {
+        self.chat.is_portable()
+    }
+
     fn check(&self) -> BoxFuture<'_, Result<AccountCheck, CheckError>> {
         self.chat.check()
     }

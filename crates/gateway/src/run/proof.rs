@@ -1,7 +1,9 @@
 //! The backend, proven by a real command in a real sandbox before anybody is answered.
 
+use std::fmt::Write as _;
+
 use hermetic_sandbox::BackendError;
-use hermetic_session::{LeaseError, LetGoError};
+use hermetic_session::{LeaseError, LetGoError, PROOF_CONVERSATION};
 use hermetic_tools::{BlockedCommand, CommandRequest, NoOneToAsk, TerminalOutcome, TerminalTool};
 use hermetic_types::ConversationKey;
 use thiserror::Error;
@@ -87,10 +89,15 @@ impl Gateway {
     /// Each that a platform's commands run on.
     async fn prove_backends(&self) -> Result<(), ServeError> {
         for (platform, site) in self.toolsets.all() {
-            let nobody = match platform {
-                None => ConversationKey::new("hermetic:proof"),
-                Some(platform) => ConversationKey::new(format!("hermetic:proof:{platform}")),
+            let mut nobody = match platform {
+                None => PROOF_CONVERSATION.to_owned(),
+                Some(platform) => format!("{PROOF_CONVERSATION}:{platform}"),
             };
+            if self.sharing.is_some() {
+                // Others may begin at the same moment, and a conversation has one sandbox.
+                let _ = write!(nobody, ":{}", self.store.gateway_id());
+            }
+            let nobody = ConversationKey::new(nobody);
             let proven = self.prove(&nobody, &site.kit.terminal).await;
             proven.map_err(|source| ServeError::Proof {
                 backend: site.facts.backend,

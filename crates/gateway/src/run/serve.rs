@@ -18,7 +18,10 @@ use tokio_util::sync::CancellationToken;
 use super::arrival_order::{ArrivalOrder, ArrivalTurn};
 use super::housekeeping::{HousekeepingTasks, PagePorts};
 use super::proof::BackendProof;
-use super::{GatewayStage, LeaseLoss, ProofError, Report, ServingLease};
+use super::{
+    AdoptionError, GatewaySignal, GatewayStage, LeaseLoss, ProofError, Report, ServingLease,
+    SharedServing,
+};
 use crate::delivery::a_moment_after;
 use crate::life::{MessageArrival, in_full};
 use crate::message::AcceptedMessage;
@@ -51,13 +54,17 @@ enum HeardInChats {
 /// over: what an adapter holds then may be the only copy, and it puts that away while its stream is polled.
 fn heard_in<'a>(
     chats: &'a [Arc<dyn Chat>],
+    sharing: Option<&SharedServing>,
     stop: &CancellationToken,
 ) -> impl Stream<Item = HeardInChats> + use<'a> {
     let (own, others): (Vec<_>, Vec<_>) = chats.iter().partition(|chat| chat.is_own());
     // Nothing stands for the end of all that are somebody else's.
     let ended = (!others.is_empty()).then_some(HeardInChats::OnlyOwnLeft);
     let events = |chats: Vec<&'a Arc<dyn Chat>>| {
-        let streams = chats.into_iter().map(|chat| chat.receive(stop.clone()));
+        let streams = chats.into_iter().map(|chat| match sharing {
+            Some(sharing) if !chat.is_own() => sharing.receive(chat, stop.clone()),
+            _ => chat.receive(stop.clone()),
+        });
         select_all(streams.collect::<Vec<_>>()).map(|heard| match heard {
             Ok(received) => HeardInChats::Event(Box::new(received)),
             Err(error) => HeardInChats::Lost(error),
@@ -89,6 +96,8 @@ pub enum ServeError {
     Resume(#[from] StoreError),
     #[error("the lease on this installation is lost")]
     LeaseLost(#[source] LeaseLoss),
+    #[error("another gateway's work may be this one's by now, and that is not known")]
+    Adoption(#[from] AdoptionError),
     #[error("no chat platform is left to listen to")]
     NoChatLeft,
 }
@@ -120,9 +129,21 @@ async fn run(
         dashboard: parts.dashboard.take(),
     };
     let health = parts.lease.as_ref().map(ServingLease::health);
+    let together = parts
+        .lease
+        .as_ref()
+        .filter(|lease| lease.held().is_together());
+    let sharing = together.map(|lease| {
+        let process = lease.process();
+        let (installation, host) = (process.installation.clone(), process.host.clone());
+        SharedServing::new(parts.store.shared_work(), installation, host)
+    });
+    let is_shared = sharing.is_some();
     let lease = parts.lease.take();
     let mut gateway = Gateway::new(parts);
+    gateway.spending.counted_by_others(is_shared);
     gateway.lease_health = health;
+    gateway.sharing = sharing;
     let gateway = Arc::new(gateway);
     // Before anything is written: a start on a full disk waits from here on, and is seen to wait.
     gateway.store.wait_for_room();
@@ -159,6 +180,9 @@ async fn live(
     // housekeeping sends what they wrote; questions are rewritten for what the turns were told;
     // processes say what became of them while their sandboxes live; and sandboxes go last.
     gateway.stage.send_replace(GatewayStage::Draining);
+    if let Some(sharing) = &gateway.sharing {
+        sharing.take_on_no_more().await;
+    }
     let drained = gateway.drain().await;
     housekeeping.end().await;
     gateway.approvals.prompts.close().await;
@@ -198,6 +222,7 @@ impl Gateway {
             refuted = self.catch_up_on(proof) => Err(refuted),
             never = self.hear_notices() => match never {},
             never = self.keep_schedules() => match never {},
+            shared = Box::pin(self.share_work()) => match shared? {},
         }
     }
 
@@ -206,7 +231,7 @@ impl Gateway {
             stop.cancelled().await;
             return Ok(());
         }
-        let mut heard = heard_in(&self.chats, stop);
+        let mut heard = heard_in(&self.chats, self.sharing.as_ref(), stop);
         // Written down together, handed over in the order they came.
         let mut accepting = FuturesOrdered::new();
         let mut order = ArrivalOrder::default();
@@ -285,7 +310,10 @@ impl Gateway {
             // Written down, and left to the next start: begun now, it would only be interrupted.
             TakenEvent::Message(message) if stop.is_cancelled() => drop(message),
             TakenEvent::Message(message) => self.hand_over(*message, self.settings.busy),
-            TakenEvent::Deletion(deleted) => self.conversations.withdraw(&deleted, &self.turns),
+            TakenEvent::Deletion(deleted) => {
+                self.conversations.withdraw(&deleted, &self.turns);
+                self.tell_others(GatewaySignal::Deleted(deleted));
+            }
             TakenEvent::Edit(edited, receipt) => self.hear_edit(*edited, receipt),
             TakenEvent::Nothing => {}
         }

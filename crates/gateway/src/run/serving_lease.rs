@@ -1,6 +1,6 @@
-//! One gateway at a time serves an installation that several share.
+//! The right to serve an installation that several gateways share: of one at a time, or of all that share the work.
 //!
-//! Whoever holds the lease serves; the others stand by and look at it. A holder that cannot say that it lives
+//! Whoever holds the lease serves; those that may not serve beside it stand by and look at it. A holder that cannot say that it lives
 //! stops before anybody may take its place: it counts from the moment it *sent* its last sign of life, and its
 //! [`CUT_AFTER`] is shorter than the database's [`DEAD_AFTER`]. A holder that was asleep all that time, and
 //! wakes when it is over, has a clock that went on: [`LeaseClock::is_held`] says no before it says a word, and
@@ -44,6 +44,7 @@ const LOOKS_FOR_A_BEAT: u32 = 2;
 #[derive(Debug)]
 pub struct ServingLease {
     rows: LeaseRows,
+    process: GatewayProcess,
     held: HeldLease,
     clock: LeaseClock,
     health: HealthReport,
@@ -65,11 +66,13 @@ struct Renewed {
 /// By the kernel's clock that stops neither with this process nor while the whole machine sleeps. The runtime's
 /// own does the latter: a laptop that was shut for an hour would believe that it serves.
 #[derive(Clone, Copy, Debug)]
-struct BootMoment(Duration);
+pub(super) struct BootMoment(Duration);
 
 /// How somebody stands by.
 pub struct StandByTerms {
     pub clock: SharedClock,
+    /// Whether it may serve beside others that may, too.
+    pub shares: bool,
     /// Ends it.
     pub stop: CancellationToken,
     /// Hears once that this process waits, and for whom.
@@ -119,11 +122,11 @@ impl ServingLease {
     {
         let mut wait: Option<StandByWait> = None;
         let ended = loop {
-            match attempt(&rows, process, &admit, wait.as_mut()).await {
+            match attempt(&rows, (process, terms.shares), &admit, wait.as_mut()).await {
                 Ok(LeaseAttempt::Claimed(held, sent)) => {
                     let epoch = held.epoch();
                     tracing::info!(epoch, gateway = process.id.as_str(), "serving from now on");
-                    return Ok(Self::keep(rows, held, sent, terms.clock));
+                    return Ok(Self::keep((rows, process.clone()), held, sent, terms.clock));
                 }
                 Ok(LeaseAttempt::Held(holder)) if wait.is_none() => {
                     tracing::info!(
@@ -164,7 +167,12 @@ impl ServingLease {
         Err(ended)
     }
 
-    fn keep(rows: LeaseRows, held: HeldLease, sent: BootMoment, clock: SharedClock) -> Self {
+    fn keep(
+        (rows, process): (LeaseRows, GatewayProcess),
+        held: HeldLease,
+        sent: BootMoment,
+        clock: SharedClock,
+    ) -> Self {
         let renewed = Renewed {
             at: sent,
             lost: false,
@@ -180,6 +188,7 @@ impl ServingLease {
         );
         Self {
             rows,
+            process,
             held,
             clock: lease_clock,
             health,
@@ -191,6 +200,11 @@ impl ServingLease {
     /// What the store's writes are to depend on.
     pub fn held(&self) -> HeldLease {
         self.held.clone()
+    }
+
+    /// Who holds it.
+    pub fn process(&self) -> &GatewayProcess {
+        &self.process
     }
 
     pub fn clock(&self) -> LeaseClock {
@@ -265,7 +279,7 @@ enum LeaseAttempt {
 /// before each claim, and not with every look: nobody waits for the answer in between.
 async fn attempt<R, A>(
     rows: &LeaseRows,
-    process: &GatewayProcess,
+    (process, shares): (&GatewayProcess, bool),
     admit: &impl Fn(LeaseState) -> A,
     wait: Option<&mut StandByWait>,
 ) -> Result<LeaseAttempt, StandByError<R>>
@@ -279,7 +293,8 @@ where
         (Some(holder), Some(wait)) => wait.silent_since(holder),
         _ => None,
     };
-    let may_claim = holder.is_none() || silent_since.is_some();
+    let may_join = shares && holder.as_ref().is_some_and(LeaseHolder::is_together);
+    let may_claim = holder.is_none() || silent_since.is_some() || may_join;
     if let Some(state) = state
         && (is_first || may_claim)
     {
@@ -291,7 +306,10 @@ where
         return Ok(LeaseAttempt::Held(holder));
     }
     let sent = BootMoment::now();
-    let claimed = rows.claim_from(SERVING, process, silent_since).await?;
+    let claimed = match shares {
+        true => rows.join_serving(process, silent_since).await?,
+        false => rows.claim_from(SERVING, process, silent_since).await?,
+    };
     Ok(claimed.map_or(LeaseAttempt::Missed, |held| {
         LeaseAttempt::Claimed(held, sent)
     }))
@@ -328,14 +346,14 @@ impl StandByWait {
 }
 
 impl BootMoment {
-    fn now() -> Self {
+    pub(super) fn now() -> Self {
         let now = clock_gettime(ClockId::Boottime);
         let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
         let nanos = u32::try_from(now.tv_nsec).unwrap_or(0);
         Self(Duration::new(seconds, nanos))
     }
 
-    fn elapsed(self) -> Duration {
+    pub(super) fn elapsed(self) -> Duration {
         Self::now().0.saturating_sub(self.0)
     }
 }

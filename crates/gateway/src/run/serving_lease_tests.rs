@@ -38,6 +38,7 @@ async fn stand_by(rows: LeaseRows, id: &str) -> ServingLease {
 fn terms() -> StandByTerms {
     StandByTerms {
         clock: SystemClock::shared(),
+        shares: false,
         stop: CancellationToken::new(),
         waits: Box::new(|_| {}),
     }
@@ -104,7 +105,7 @@ async fn a_silent_holder_ends_before_others_may_begin() {
     let rows = rows(folder.path()).await;
     let held = rows.claim(SERVING, &process("one")).await.unwrap().unwrap();
     let sent = ago(CUT_AFTER);
-    let lease = ServingLease::keep(rows, held, sent, SystemClock::shared());
+    let lease = ServingLease::keep((rows, process("one")), held, sent, SystemClock::shared());
     let loss = timeout(DEAD_AFTER * 4, lease.lost()).await.unwrap();
     assert_eq!(loss, LeaseLoss::Silent);
     assert!(!lease.clock().is_held());
@@ -129,6 +130,7 @@ async fn who_stands_by_says_so_once_and_ends_when_it_is_told_to() {
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let stop = CancellationToken::new();
     let terms = StandByTerms {
+        shares: false,
         clock: SystemClock::shared(),
         stop: stop.clone(),
         waits: Box::new(move |holder| tell.send(holder.gateway.clone()).unwrap()),

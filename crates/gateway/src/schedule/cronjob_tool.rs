@@ -1,5 +1,7 @@
 //! The tool `cronjob`, with the actions and parameters that Hermes has.
 
+use std::sync::{Arc, LazyLock};
+
 use futures::future::{BoxFuture, FutureExt};
 use hermetic_agent::{ToolResult, ToolSpec};
 use serde_json::{Map, Value, json};
@@ -41,35 +43,46 @@ const NOT_HERE: [(&str, &str); 3] = [
     ),
 ];
 
-impl OwnTool for CronjobTool<'_> {
-    fn spec(&self) -> ToolSpec {
-        let text = |about: &str| json!({"type": "string", "description": about});
-        ToolSpec {
-            name: NAME.to_owned(),
-            description: DESCRIPTION.to_owned(),
-            schema: json!({
-                "type": "object",
-                "properties": {
-                    "action": {
-                        "type": "string",
-                        "enum": ["create", "list", "update", "pause", "resume", "remove", "run"],
-                    },
-                    "job_id": text("The id or the name of a job, for all but create and list"),
-                    "schedule": text("When it is due"),
-                    "prompt": text("What is to be done, complete in itself"),
-                    "name": text("A short name"),
-                    "repeat": {"type": "integer", "description": "How often; for ever if left out"},
-                    "deliver": text("origin (this chat), local (kept, not sent), or a platform's name for its home channel"),
-                    "skills": {
-                        "type": "array", "items": {"type": "string"},
-                        "description": "Skills that each run follows, as skills_list names them; [] for none",
-                    },
-                    "model": text("The model that answers its runs, of those this gateway has; default for the usual one"),
-                    "include_disabled": {"type": "boolean", "description": "list: paused and ended ones, too"},
+/// The same for every turn.
+static SPEC: LazyLock<ToolSpec> = LazyLock::new(spec);
+
+fn spec() -> ToolSpec {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    ToolSpec {
+        name: NAME.into(),
+        description: DESCRIPTION.into(),
+        schema: Arc::new(json!({
+            "type": "object",
+            "properties": {
+                "action": {
+                    "type": "string",
+                    "enum": ["create", "list", "update", "pause", "resume", "remove", "run"],
                 },
-                "required": ["action"],
-            }),
-        }
+                "job_id": text("The id or the name of a job, for all but create and list"),
+                "schedule": text("When it is due"),
+                "prompt": text("What is to be done, complete in itself"),
+                "name": text("A short name"),
+                "repeat": {"type": "integer", "description": "How often; for ever if left out"},
+                "deliver": text("origin (this chat), local (kept, not sent), or a platform's name for its home channel"),
+                "skills": {
+                    "type": "array", "items": {"type": "string"},
+                    "description": "Skills that each run follows, as skills_list names them; [] for none",
+                },
+                "model": text("The model that answers its runs, of those this gateway has; default for the usual one"),
+                "include_disabled": {"type": "boolean", "description": "list: paused and ended ones, too"},
+            },
+            "required": ["action"],
+        })),
+    }
+}
+
+impl OwnTool for CronjobTool<'_> {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn spec(&self) -> ToolSpec {
+        SPEC.clone()
     }
 
     fn call<'a>(

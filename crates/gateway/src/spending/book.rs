@@ -18,6 +18,8 @@ pub(crate) struct SpendingBook {
     limits: SpendingLimits,
     clock: SharedClock,
     today: Mutex<OpenDay>,
+    /// Whether other gateways spend beside this one.
+    is_shared: bool,
 }
 
 /// The sums of one day, as far as somebody asked for them.
@@ -57,7 +59,13 @@ impl SpendingBook {
             limits,
             clock,
             today: Mutex::default(),
+            is_shared: false,
         }
+    }
+
+    /// Whether other gateways spend beside this one: what is known here is then not all there is.
+    pub(crate) fn counted_by_others(&mut self, is_shared: bool) {
+        self.is_shared = is_shared;
     }
 
     pub(super) fn limits_of(&self, scope: &SpendingScope) -> &DayLimits {
@@ -144,7 +152,34 @@ impl SpendingBook {
             self.count(&date, scopes, negative(amounts)).await;
             return Err(error.into());
         }
+        if self.is_shared {
+            self.look_again(&date, scopes, amounts).await?;
+        }
         Ok(date)
+    }
+
+    /// Of two gateways that found the last room at once, each sees the other's share here, and whoever is over the
+    /// bound by it takes its own back: at worst both do.
+    async fn look_again(
+        &self,
+        date: &str,
+        scopes: &[SpendingScope],
+        amounts: SpendingAmounts,
+    ) -> Result<(), NotReserved> {
+        for scope in scopes {
+            let limits = self.limits_of(scope);
+            if limits.is_none() {
+                continue;
+            }
+            let mut day = self.rows.day(date, scope).await?;
+            day.spent = difference(day.spent, amounts);
+            if let Some(reached) = limits.reached(day, AskedFor::Request(amounts)) {
+                self.settle(date, scopes, negative(amounts)).await;
+                let scope = scope.clone();
+                return Err(NotReserved::Reached { scope, reached });
+            }
+        }
+        Ok(())
     }
 
     async fn count(&self, date: &str, scopes: &[SpendingScope], amounts: SpendingAmounts) {
@@ -230,7 +265,8 @@ impl SpendingBook {
         today: &mut OpenDay,
         scope: &SpendingScope,
     ) -> Result<SpendingDay, StoreError> {
-        if let Some(day) = today.sums.get(scope) {
+        // What others spent is in the row alone.
+        if let Some(day) = today.sums.get(scope).filter(|_| !self.is_shared) {
             return Ok(*day);
         }
         let day = self.rows.day(&today.date, scope).await?;

@@ -112,6 +112,36 @@ async fn fifty_turns_at_once_overrun_by_no_more_than_what_was_in_flight() {
 }
 
 #[tokio::test]
+async fn what_another_gateway_spent_counts() {
+    let lab = SpendingLab::new(of_person(tokens(250)));
+    let (mut one, mut two) = (lab.book().await, lab.book().await);
+    one.counted_by_others(true);
+    two.counted_by_others(true);
+    // Both know the day by now.
+    let (ones, twos) = (ada(&one, "c"), ada(&two, "d"));
+    ones.before_request(estimate(10)).await.unwrap();
+    twos.before_request(estimate(10)).await.unwrap();
+    ones.before_request(estimate(200)).await.unwrap();
+    assert!(twos.before_request(estimate(100)).await.is_err());
+    twos.before_request(estimate(20)).await.unwrap();
+    assert_eq!(spent(&two).await, 240, "what was refused is not counted");
+    // Of many that want the last of it at once, it is never more than there is.
+    let lab = SpendingLab::new(of_person(tokens(500)));
+    let (mut one, mut two) = (lab.book().await, lab.book().await);
+    one.counted_by_others(true);
+    two.counted_by_others(true);
+    let (ones, twos) = (ada(&one, "c"), ada(&two, "d"));
+    let asked = (0..20).map(|number| {
+        let meter = if number % 2 == 0 { &ones } else { &twos };
+        meter.before_request(estimate(100))
+    });
+    let let_through = futures::future::join_all(asked).await;
+    let let_through = let_through.iter().filter(|asked| asked.is_ok()).count();
+    assert!(let_through <= 5, "{let_through}");
+    assert_eq!(spent(&one).await, 100 * i64::try_from(let_through).unwrap());
+}
+
+#[tokio::test]
 async fn what_was_in_flight_when_the_gateway_was_killed_stays_counted() {
     let lab = SpendingLab::new(of_person(tokens(250)));
     let killed = lab.book().await;
