@@ -31,7 +31,7 @@ use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_sandbox::{
     LiveUse, NetworkMode, SandboxLifeline, SandboxPersistence, SandboxSpec, SystemView,
 };
-use hermetic_store::{LedgerState, MessageEnd, Store};
+use hermetic_store::{LedgerEntry, LedgerState, MessageEnd, Store};
 use hermetic_types::{
     BackendKind, Clock as _, ConversationKey, InstallationId, SandboxId, SandboxLimits, SystemClock,
 };
@@ -406,6 +406,10 @@ impl GatewayView for StillGateway {
     }
 
     fn stop_sandbox<'a>(&'a self, _: &'a ConversationKey) -> BoxFuture<'a, Result<(), ActFailed>> {
+        future::ready(Ok(())).boxed()
+    }
+
+    fn destroy_sandbox<'a>(&'a self, _: &'a LedgerEntry) -> BoxFuture<'a, Result<(), ActFailed>> {
         future::ready(Ok(())).boxed()
     }
 }

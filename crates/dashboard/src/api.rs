@@ -48,6 +48,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/api/v1/conversation/reset", post(timeline::reset))
         .route("/api/v1/conversation/destroy", post(timeline::destroy))
         .route("/api/v1/sandbox/stop", post(sandboxes::stop))
+        .route("/api/v1/sandbox/destroy", post(sandbox::destroy))
         .route("/api/v1/egress/rule", post(egress::write_rule))
         .route("/api/v1/egress/rule/remove", post(egress::remove_rule))
         .route("/api/v1/people/approve", post(people::approve))

@@ -7,6 +7,7 @@ use futures::future::{self, BoxFuture, FutureExt};
 use hermetic_policy::VerdictExplanation;
 use hermetic_redact::Redacted;
 use hermetic_sandbox::{LiveUse, SandboxProcess};
+use hermetic_store::LedgerEntry;
 use hermetic_types::{BackendKind, ConversationKey, PartHealth, SandboxId};
 use serde::Serialize;
 use thiserror::Error;
@@ -98,6 +99,12 @@ pub trait GatewayView: Send + Sync + fmt::Debug {
     fn stop_sandbox<'a>(
         &'a self,
         conversation: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<(), ActFailed>>;
+
+    /// Destroys one sandbox of a conversation with its files, in use or set aside. What was said stays.
+    fn destroy_sandbox<'a>(
+        &'a self,
+        sandbox: &'a LedgerEntry,
     ) -> BoxFuture<'a, Result<(), ActFailed>>;
 }
 

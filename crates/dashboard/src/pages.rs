@@ -46,6 +46,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/sandboxes", get(sandboxes::page))
         .route("/sandbox", get(sandbox::page))
         .route("/sandbox/stop", post(sandboxes::stop))
+        .route("/sandbox/destroy", post(sandbox::destroy))
         .route("/terminal", get(terminal::page))
         .route("/approvals", get(approvals::page))
         .route("/approvals/answer", post(approvals::answer))

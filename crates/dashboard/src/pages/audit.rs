@@ -65,7 +65,7 @@ const MOST_BYTES: u64 = 8 << 20;
 /// Pieces in which the record is handed out.
 const PIECE: usize = 64 << 10;
 
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "access",
     "pairing",
     "command",
@@ -74,6 +74,7 @@ const KINDS: [&str; 11] = [
     "rule",
     "dashboard",
     "egress",
+    "witnessed",
     "sealed",
     "resumed",
     "mended",

@@ -6,6 +6,7 @@ use axum::extract::{Extension, Query, State};
 use axum::response::{IntoResponse, Response};
 use hermetic_audit::{AuditEvent, RuleChange};
 use hermetic_egress::{ConversationScope, EgressDecision, JournalEntry, RuleEffect, WrittenRule};
+use hermetic_store::{ApprovalRequest, StoredSubject};
 use hermetic_types::{ConversationKey, Timestamp};
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub(crate) struct EgressPage {
     pub(crate) mode: String,
     pub(crate) reach: String,
     pub(crate) hosts: Vec<HostRow>,
+    /// Questions about hosts that a person has not answered; their connections wait.
+    pub(crate) asked: Vec<ApprovalRequest>,
     /// The latest first.
     pub(crate) connections: Vec<JournalEntry>,
     /// As they stand in the file.
@@ -62,6 +65,11 @@ pub(crate) async fn load(
     connections.retain(|one| one.entry.verdict != EgressDecision::Opened);
     connections.truncate(MOST_SHOWN);
     let seal = state.seal().await;
+    let mut asked = state.approvals.pending().await?;
+    asked.retain(|one| {
+        let is_meant = key.as_ref().is_none_or(|key| one.conversation == *key);
+        one.subject == StoredSubject::Host && is_meant
+    });
     let (rules, broken) = match state.rules.read() {
         Ok(rules) => (rules.iter().map(ToString::to_string).collect(), None),
         Err(error) => (Vec::new(), Some(error.to_string())),
@@ -71,6 +79,7 @@ pub(crate) async fn load(
         mode: seal.egress_mode,
         reach: seal.egress,
         hosts,
+        asked,
         connections,
         rules,
         broken,
@@ -119,6 +128,20 @@ pub(crate) async fn page(
             }
             @if let Some(why) = &page.broken {
                 p.note.bad role="alert" { "The rules cannot be read, so nothing leaves: " (why) }
+            }
+        }
+        section #asked data-live aria-label="Connections that wait for an answer" {
+            @if !page.asked.is_empty() {
+                h2 { "Waits for an answer" }
+                ul.rows {
+                    @for question in &page.asked {
+                        li data-key=(question.id) {
+                            code.grow { (words::visible(&question.what)) }
+                            (conversation_link(&question.conversation))
+                            a.button href={ "/approvals#" (question.id) } { "Answer…" }
+                        }
+                    }
+                }
             }
         }
         section #hosts data-live aria-labelledby="hosts-title" {

@@ -4,16 +4,20 @@ use std::time::Duration;
 
 use axum::extract::{Extension, Query, State};
 use axum::response::{IntoResponse, Response};
+use hermetic_store::LedgerEntry;
 use hermetic_types::{SandboxId, Timestamp};
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
-use super::layout::{Page, conversation_link, state_mark, time};
+use super::layout::{Page, conversation_link, csrf_field, state_mark, time};
 use super::sandbox_use::{UseKind, use_cell, why_not};
 use super::sandboxes::{self, SandboxRow};
+use super::timeline::confirmed;
 use crate::access::Viewer;
+use crate::acts::Act;
 use crate::failure::PageFailure;
-use crate::state::SharedState;
+use crate::routes::done;
+use crate::state::{DashboardState, SharedState};
 use crate::use_sampler::UsePoint;
 use crate::words;
 
@@ -45,18 +49,20 @@ pub(crate) struct ProcessRow {
 /// Of the processes those that used the most time are shown.
 const MOST_PROCESSES: usize = 50;
 
+async fn find(state: &DashboardState, id: &str) -> Result<LedgerEntry, PageFailure> {
+    let found = match id.parse::<SandboxId>() {
+        Ok(id) => state.ledger.find(&id).await?,
+        Err(_) => None,
+    };
+    found.ok_or(PageFailure::NotFound("There is no such sandbox."))
+}
+
 pub(crate) async fn load(
     state: &SharedState,
     query: &SandboxQuery,
 ) -> Result<SandboxPage, PageFailure> {
-    let none = PageFailure::NotFound("There is no such sandbox.");
-    let Ok(id) = query.id.parse::<SandboxId>() else {
-        return Err(none);
-    };
-    let Some(entry) = state.ledger.find(&id).await? else {
-        return Err(none);
-    };
-    let backend = entry.backend;
+    let entry = find(state, &query.id).await?;
+    let (id, backend) = (entry.id.clone(), entry.backend);
     let processes = state.gateway.processes(backend, id, MOST_PROCESSES);
     let (processes, ()) = tokio::join!(processes, state.uses.want(state));
     let rows = processes.map(|processes| {
@@ -99,7 +105,7 @@ pub(crate) async fn page(
             @if let Some(why) = &row.last_failure {
                 p.note.bad { (row.failures) " failures, the last: " (why) }
             }
-            @if viewer.may_act() { div.acts { (sandboxes::acts(&viewer, row)) } }
+            @if viewer.may_act() { (acts(&viewer, row)) }
         }
         (uses(&page))
         (processes(&page))
@@ -113,6 +119,37 @@ pub(crate) async fn page(
         body,
     }
     .into_response())
+}
+
+fn acts(viewer: &Viewer, row: &SandboxRow) -> Markup {
+    html! {
+        div.acts {
+            @if row.state == "running" && !row.is_set_aside {
+                a.button href={ "/terminal?" (words::query(&[("key", row.conversation.as_str())])) } {
+                    "Terminal"
+                }
+            }
+            (sandboxes::stop_form(viewer, row))
+            details.act #destroy-act {
+                summary.button { "Destroy…" }
+                form method="post" action="/sandbox/destroy" {
+                    (csrf_field(viewer))
+                    input type="hidden" name="id" value=(row.id);
+                    @if row.is_set_aside {
+                        p { "This sandbox was set aside for the files in it. They go with it and do not come \
+                             back; the one that its conversation uses now stays." }
+                    } @else if row.backend == "local" {
+                        p { "Whatever runs there ends. Its files lie on this machine itself, and stay." }
+                    } @else {
+                        p { "Whatever runs in this sandbox ends, and all files in it go; they do not come back. \
+                             What was said in its conversation stays, and the next command there is given a \
+                             new sandbox." }
+                    }
+                    button.danger type="submit" name="sure" value="yes" { "Destroy sandbox and files" }
+                }
+            }
+        }
+    }
 }
 
 fn uses(page: &SandboxPage) -> Markup {
@@ -173,4 +210,23 @@ fn processes(page: &SandboxPage) -> Markup {
             }
         }
     }
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct DestroyForm {
+    id: String,
+    /// `yes`: it cannot be taken back.
+    sure: Option<String>,
+}
+
+pub(crate) async fn destroy(
+    State(state): State<SharedState>,
+    act: Act<DestroyForm>,
+) -> Result<Response, PageFailure> {
+    confirmed(act.form.sure.as_deref())?;
+    let entry = find(&state, &act.form.id).await?;
+    let what = format!("{} of {}", entry.id, entry.conversation);
+    act.record(&state, "destroy_sandbox", &what)?;
+    state.gateway.destroy_sandbox(&entry).await?;
+    Ok(done(&act, "/sandboxes"))
 }

@@ -178,6 +178,14 @@ fn table_row(viewer: &Viewer, row: &SandboxRow, now: Timestamp) -> maud::Markup 
 /// What an operator does to a sandbox.
 pub(crate) fn acts(viewer: &Viewer, row: &SandboxRow) -> maud::Markup {
     html! {
+        (stop_form(viewer, row))
+        // Asked about on its own page: a row of a table that moves is no place for a question.
+        a.button href={ "/sandbox?" (words::query(&[("id", &row.id)])) "#destroy-act" } { "Destroy…" }
+    }
+}
+
+pub(crate) fn stop_form(viewer: &Viewer, row: &SandboxRow) -> maud::Markup {
+    html! {
         @if row.state == "running" && !row.is_set_aside {
             form method="post" action="/sandbox/stop" {
                 (csrf_field(viewer))
@@ -185,7 +193,6 @@ pub(crate) fn acts(viewer: &Viewer, row: &SandboxRow) -> maud::Markup {
                 button type="submit" { "Stop" }
             }
         }
-        a.button href={ "/conversation?" (words::query(&[("key", row.conversation.as_str())])) "#destroy-act" } { "Destroy…" }
     }
 }
 
