@@ -8,10 +8,11 @@ use hermetic_config::{AcpAgentConfig, AcpCommandConfig, Config};
 use hermetic_egress::{Credential, CredentialGrant, EgressRules, RulesText};
 use hermetic_gateway::AgentChoices;
 use hermetic_sandbox::{HostMount, MountMode};
+use hermetic_session::InstalledMounts;
 use hermetic_types::{BackendKind, Secret};
 
 use crate::AppFailure;
-use crate::installed_agents::agent_programs;
+use crate::installed_agents::{agent_programs, can_show};
 
 /// Commands of the operator's, and whatever else can be chosen by name.
 #[derive(Debug)]
@@ -54,13 +55,19 @@ pub(crate) fn usual(config: &Config) -> Option<String> {
     config.acp_agents().first().map(|agent| agent.name.clone())
 }
 
-/// Those that could be started now. What they need of sandboxes and of the way out is made ready when the
-/// gateway starts, so one that is installed later needs a restart.
-pub(crate) fn usable(programs: &dyn AgentPrograms) -> Vec<AgentProgram> {
-    let listed = programs.list().into_iter();
-    listed
-        .filter_map(|agent| programs.program(&agent.name).ok())
-        .collect()
+/// Shows new sandboxes the folders of the agents that are installed at that moment.
+#[derive(Debug)]
+pub(crate) struct AgentMounts(pub(crate) Arc<dyn AgentPrograms>);
+
+impl InstalledMounts for AgentMounts {
+    fn mounts(&self, backend: BackendKind) -> Vec<HostMount> {
+        if !can_show(backend) {
+            return Vec::new();
+        }
+        let listed = self.0.list().into_iter();
+        let usable = listed.filter_map(|agent| self.0.program(&agent.name).ok());
+        mounts(&usable.collect::<Vec<_>>())
+    }
 }
 
 /// What conversations may reach in which one of these answers.
@@ -94,7 +101,7 @@ pub(crate) fn add_rules(
 }
 
 /// What their programs need of the host, read-only, each folder once.
-pub(crate) fn mounts(agents: &[AgentProgram]) -> Vec<HostMount> {
+fn mounts(agents: &[AgentProgram]) -> Vec<HostMount> {
     let mut seen = HashSet::new();
     let all = agents.iter().flat_map(|agent| &agent.mounts);
     let fresh = all.filter(|mount| seen.insert(mount.inside.clone()));
@@ -110,7 +117,7 @@ pub(crate) fn mounts(agents: &[AgentProgram]) -> Vec<HostMount> {
 /// Every value that must never be shown.
 pub(crate) fn secrets(config: &Config) -> Vec<Secret> {
     // Whatever the backend is: a key is a key.
-    let agents = usable(&*programs(config, known(config, BackendKind::Native)));
+    let agents = programs(config, known(config, BackendKind::Native)).foreseen();
     let credentials = agents.into_iter().flat_map(|agent| agent.credentials);
     credentials.map(|credential| credential.secret).collect()
 }
@@ -146,6 +153,13 @@ impl AgentPrograms for ConfiguredAgents {
         let is_own = |agent: &AgentListing| self.own.iter().any(|own| own.name == agent.name);
         let known = self.known.list().into_iter();
         own.chain(known.filter(|agent| !is_own(agent))).collect()
+    }
+
+    fn foreseen(&self) -> Vec<AgentProgram> {
+        let is_own = |name: &str| self.own.iter().any(|own| own.name == name);
+        let known = self.known.foreseen().into_iter();
+        let known = known.filter(|agent| !is_own(&agent.name));
+        self.own.iter().cloned().chain(known).collect()
     }
 
     fn program(&self, name: &str) -> Result<AgentProgram, AgentUnavailable> {

@@ -14,6 +14,7 @@ use hermetic_dashboard::{
 };
 use hermetic_listen::bind_private;
 use hermetic_policy::VerdictExplanation;
+use hermetic_store::LedgerEntry;
 use hermetic_types::{BackendKind, Boundary, ConversationKey, SandboxId, SystemClock};
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
@@ -173,6 +174,10 @@ impl GatewayView for AwayView {
     }
 
     fn stop_sandbox<'a>(&'a self, _: &'a ConversationKey) -> BoxFuture<'a, Result<(), ActFailed>> {
+        not_done()
+    }
+
+    fn destroy_sandbox<'a>(&'a self, _: &'a LedgerEntry) -> BoxFuture<'a, Result<(), ActFailed>> {
         not_done()
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn docker(
         )
     })?;
     let settings = &config.terminal().docker;
-    let image = super::image(config, hermetic_types::BackendKind::Docker, caller);
+    let image = super::sandbox_plan::image(config, hermetic_types::BackendKind::Docker, caller);
     let docker = DockerBackend::open(hermetic_docker::DockerConfig {
         address,
         installation: installation.clone(),

@@ -190,25 +190,9 @@ fn build(
         ask: egress.ask_timeout,
         ..EgressLimits::default()
     };
-    let mut records: Vec<Arc<dyn EgressRecorder>> = vec![
-        Arc::new(LogRecorder),
-        Arc::new(timed_journal(config, clock)),
-    ];
-    if let Some(people) = &people {
-        // Kept for ever, so a sandbox must not fill it.
-        let record = Arc::new(people.record.clone());
-        records.push(Arc::new(RateLimitedRecorder::new(record, MOST_A_MINUTE)));
-        records.push(Arc::new(people.metrics.clone()));
-        if let Some(feed) = &people.feed {
-            records.push(Arc::new(feed.clone()));
-        }
-    }
-    let mut proxy = Proxy::new(
-        limits,
-        Arc::new(SystemResolver::default()),
-        Arc::new(records),
-    )
-    .advising(allowing);
+    let records = Arc::new(recorders(config, people.as_ref(), clock));
+    let mut proxy =
+        Proxy::new(limits, Arc::new(SystemResolver::default()), records).advising(allowing);
     if let Some(route) = upstream(egress)? {
         proxy = proxy.leaving_through(route);
     }
@@ -241,6 +225,28 @@ fn build(
         Some(bundle) => gate.trusting(bundle),
         None => gate,
     })
+}
+
+/// Everybody who is told of a connection.
+fn recorders(
+    config: &Config,
+    people: Option<&EgressApprovers>,
+    clock: &SharedClock,
+) -> Vec<Arc<dyn EgressRecorder>> {
+    let mut records: Vec<Arc<dyn EgressRecorder>> = vec![
+        Arc::new(LogRecorder),
+        Arc::new(timed_journal(config, clock)),
+    ];
+    if let Some(people) = people {
+        // Kept for ever, so a sandbox must not fill it.
+        let record = Arc::new(people.record.clone());
+        records.push(Arc::new(RateLimitedRecorder::new(record, MOST_A_MINUTE)));
+        records.push(Arc::new(people.metrics.clone()));
+        if let Some(feed) = &people.feed {
+            records.push(Arc::new(feed.clone()));
+        }
+    }
+    records
 }
 
 /// The way through a company's proxy, where there is one.

@@ -173,7 +173,7 @@ impl From<ServeError> for AppFailure {
             ServeError::Settle(SettleError::List(BackendError::Unavailable { remedy, .. })) => {
                 remedy.clone()
             }
-            ServeError::LeaseLost(_) => {
+            ServeError::LeaseLost(_) | ServeError::Adoption(_) => {
                 "start it again: it stands by, or serves if nobody else does; if this \
                                          comes again, look at the database and at the way to it"
                     .to_owned()

@@ -27,9 +27,9 @@ use hermetic_types::{AccountId, InstallationId, Platform, SharedClock};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
+use super::agents::AgentMounts;
 use super::dashboard::DashboardSources;
 use super::egress::EgressApprovers;
-use super::installed_agents::can_show;
 use super::platforms::AdapterSurroundings;
 use super::process_metrics::ProcessMetrics;
 use super::toolsets::{BackendOverrides, toolsets};
@@ -39,6 +39,7 @@ use super::{
 };
 use crate::{AppFailure, Surroundings};
 
+/// How often a message is begun: one that kills the gateway each time must not do so for ever.
 const TURN_ATTEMPTS: u32 = 3;
 
 /// Every part of the gateway that this configuration describes, in these surroundings. What leaves goes
@@ -58,7 +59,7 @@ pub async fn gateway(
     let installation = super::installation(config.home())?;
     let traced = installation.clone();
     // Both take their time in a new home, and neither needs the other.
-    let store = tokio::spawn(super::open_store(
+    let store = tokio::spawn(super::opened_store::open_store(
         super::StorePlace::of(config)?,
         Arc::clone(&clock),
     ));
@@ -75,6 +76,8 @@ pub async fn gateway(
     let (stop, standing_by) = (surroundings.stop, surroundings.standing_by);
     let terms = StandByTerms {
         clock: Arc::clone(&clock),
+        // What that takes is among the refusals above.
+        shares: config.gateway().share_work,
         stop,
         waits: Box::new({
             let standing_by = standing_by.clone();
@@ -96,7 +99,7 @@ pub async fn gateway(
     let store = match &lease {
         // Before any handle is taken from it: those that were taken earlier would write without
         // asking for the lease.
-        Some(lease) => store.fenced_by(lease.held()),
+        Some(lease) => super::serving::fenced(store, lease).await?,
         None => store,
     };
     let (chats, intakes) = match surroundings.chats {
@@ -137,8 +140,8 @@ pub async fn gateway(
         .agents
         .unwrap_or_else(|| agents::known(config, kind));
     let programs = agents::programs(config, known);
-    let usable = agents::usable(&*programs);
-    let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
+    let foreseen = programs.foreseen();
+    let gate = super::egress::timed_gate(config, Some(people), &foreseen, &clock)?;
     // Before the sandboxes: whatever leaves from the first of them on is counted.
     let outgoing = outgoing(config, &store, gate.as_ref(), &clock).await?;
     let dashboard = feed.map(|feed| {
@@ -159,9 +162,6 @@ pub async fn gateway(
         let lifetime = config.gateway().sandbox_lifetime;
         let mut plan = super::plan(config, kind, lifetime, BackendCaller::Chats);
         plan.network = super::network(config, kind, gate.as_ref());
-        if can_show(kind) {
-            plan.mounts.extend(agents::mounts(&usable));
-        }
         plan.mounts.extend(super::memory::skill_mount(config, kind));
         plan
     };
@@ -178,6 +178,7 @@ pub async fn gateway(
     let sandboxes = sandboxes
         .counting_in(metrics)
         .apart(apart.clone())
+        .with_installed(Arc::new(AgentMounts(Arc::clone(&programs))))
         .with_disk_bounds(DiskBounds {
             folder: config.home().state(),
             reserve_bytes: config.gateway().disk_reserve_bytes,
@@ -187,6 +188,10 @@ pub async fn gateway(
         Some(gate) => {
             sandboxes.with_egress(Arc::clone(gate), SpendingBook::in_store(store.documents()))
         }
+        None => sandboxes,
+    };
+    let sandboxes = match &lease {
+        Some(lease) => sandboxes.serving_since(super::serving::holder_epoch(lease)),
         None => sandboxes,
     };
     let toolsets = toolsets(
@@ -256,7 +261,7 @@ async fn configured_chats(
     config: &Config,
     store: &Store,
     clock: &SharedClock,
-) -> Result<(Vec<Arc<dyn Chat>>, Intakes), AppFailure> {
+) -> Result<(Vec<Arc<dyn Chat>>, PlatformIntakes), AppFailure> {
     let states = |account: &AccountId| -> Arc<dyn AdapterState> {
         Arc::new(StoredAdapterState::new(store, account))
     };
@@ -270,7 +275,7 @@ async fn configured_chats(
     Ok((chats.collect(), intakes))
 }
 
-type Intakes = Vec<(TcpListener, axum::Router)>;
+type PlatformIntakes = Vec<(TcpListener, axum::Router)>;
 
 /// What a task of ours came to. One that panicked is a mistake in this program.
 fn joined<T>(task: Result<Result<T, AppFailure>, tokio::task::JoinError>) -> Result<T, AppFailure> {

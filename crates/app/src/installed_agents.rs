@@ -28,8 +28,8 @@ pub(crate) fn can_show(backend: BackendKind) -> bool {
 fn program_backend(backend: BackendKind) -> ProgramBackend {
     let far = |whose: &str| {
         ProgramBackend::Far(format!(
-            "sandboxes of {backend} are on {whose}, and an installed agent is not copied there; use the native or \
-             docker backend for it (gateway.terminal_backend)"
+            "sandboxes of {backend} are on {whose}, and an installed agent is not copied there; use the native, \
+             docker or singularity backend for it (gateway.terminal_backend)"
         ))
     };
     match backend {
@@ -37,16 +37,13 @@ fn program_backend(backend: BackendKind) -> ProgramBackend {
             "the {backend} backend is no sandbox, and somebody else's agent runs in nothing less; set \
              gateway.terminal_backend: native"
         )),
-        BackendKind::Native => ProgramBackend::Near,
+        // The instances of Singularity are on this machine, and its cage puts folders into them as natively.
+        BackendKind::Native | BackendKind::Singularity => ProgramBackend::Near,
         BackendKind::Docker if docker::is_near() => ProgramBackend::Near,
-        BackendKind::Docker => far("the machine of the engine"),
-        BackendKind::Singularity => ProgramBackend::Far(format!(
-            "installed agents were not tried on {backend}; use the native or docker backend for it \
-             (gateway.terminal_backend)"
-        )),
+        // The engine, or the node, has no folder of this machine: each sandbox is given a copy once.
+        BackendKind::Docker | BackendKind::Kubernetes => ProgramBackend::Copied,
         BackendKind::Modal => far("machines of Modal"),
         BackendKind::Daytona => far("machines of Daytona"),
-        BackendKind::Kubernetes => far("nodes of a cluster"),
         BackendKind::Local | BackendKind::Ssh => far("another machine"),
     }
 }

@@ -13,12 +13,12 @@ use hermetic_egress::EgressMetrics;
 use hermetic_gateway::{KeyboardMemory, OWN_AGENT, ReachableSandboxes};
 use hermetic_redact::Redactor;
 use hermetic_session::{PROXY_PORT, Sandboxes, SpendingBook};
-use hermetic_store::{AgentSessionRows, HistoryRows};
+use hermetic_store::{AgentSessionRows, HistoryRows, Store};
 use hermetic_tools::{TodoLists, ToolKit};
-use hermetic_types::{BackendKind, Boundary, ConversationKey, SystemClock};
+use hermetic_types::{BackendKind, Boundary, ConversationKey, SharedClock, SystemClock};
 
+use super::agents::AgentMounts;
 use super::egress::EgressApprovers;
-use super::installed_agents::can_show;
 use super::{BackendCaller, ShowProgress, agents, approvals, facts, kit, model};
 use crate::AppFailure;
 
@@ -84,8 +84,9 @@ pub async fn keyboard_chat(
     let clock = SystemClock::shared();
     let installation = super::installation(config.home())?;
     // Opened first: where no sandbox can be had, nothing else matters.
-    let backends = super::backends(config, &installation, kind, caller, &clock)?;
+    let backends = super::backends::backends(config, &installation, kind, caller, &clock)?;
     let store = super::store(config).await?;
+    super::refuse_beside_shared_work(config, &store).await?;
     let reviewer = approvals::reviewer(config, &clock)?;
     let reviewed = (reviewer, Arc::clone(&clock));
     let metrics = ApprovalMetrics::default();
@@ -95,27 +96,22 @@ pub async fn keyboard_chat(
         message: None,
         by: person.name,
     };
+    let prompt = Arc::new(FixedPrompt {
+        requester: requester.clone(),
+        prompt: Arc::clone(&screen),
+    });
     let people = EgressApprovers {
-        hosts: approvals.hosts(
-            Arc::new(FixedPrompt {
-                requester: requester.clone(),
-                prompt: Arc::clone(&screen),
-            }),
-            super::rule_book(config),
-        ),
+        hosts: approvals.hosts(prompt, super::rule_book(config)),
         record: approvals.egress_record(),
         metrics: EgressMetrics::default(),
         feed: None,
     };
     let programs = agents::programs(config, agents::known(config, kind));
-    let usable = agents::usable(&*programs);
-    let gate = super::egress::timed_gate(config, Some(people), &usable, &clock)?;
+    let foreseen = programs.foreseen();
+    let gate = super::egress::timed_gate(config, Some(people), &foreseen, &clock)?;
     let lifetime = config.terminal().lifetime;
     let mut plan = super::plan(config, kind, lifetime, caller);
     plan.network = super::network(config, kind, gate.as_ref());
-    if can_show(kind) {
-        plan.mounts.extend(agents::mounts(&usable));
-    }
     let mut facts = facts::facts(config, &plan);
     facts.chat = "a terminal".to_owned();
     facts.character = super::memory::character(config);
@@ -125,7 +121,8 @@ pub async fn keyboard_chat(
         backends,
         store.ledger(),
         Arc::clone(&clock),
-    );
+    )
+    .with_installed(Arc::new(AgentMounts(Arc::clone(&programs))));
     let model = model::model(config, &clock)?;
     let sandboxes = match gate {
         Some(gate) => sandboxes.with_egress(gate, SpendingBook::in_store(store.documents())),
@@ -148,20 +145,10 @@ pub async fn keyboard_chat(
             Arc::clone(&clock),
         )
     });
-    let reach = Arc::new(ReachableSandboxes(sandboxes.clone()));
-    let background = kit::background(config, &redactor, None, reach, &clock);
     Ok(KeyboardChat {
         model: model.name().to_owned(),
         agent: model::agent(config, model, &redactor, &clock)?,
-        kit: kit::kit(
-            config,
-            kind,
-            &redactor,
-            background,
-            kit::mcp(config, kind, &redactor, Some(store.documents()), &clock),
-            Some(TodoLists::new(store.todo_lists())),
-            &clock,
-        ),
+        kit: keyboard_kit(config, kind, (&store, &sandboxes), &redactor, &clock),
         asker: approvals.commands(requester, screen),
         approvals,
         sandboxes,
@@ -176,6 +163,25 @@ pub async fn keyboard_chat(
         confirm_destructive: config.approvals().confirm_destructive_slash,
         line_history: config.home().state().join("chat-history"),
     })
+}
+
+fn keyboard_kit(
+    config: &Config,
+    kind: BackendKind,
+    (store, sandboxes): (&Store, &Sandboxes),
+    redactor: &Redactor,
+    clock: &SharedClock,
+) -> ToolKit {
+    let reach = Arc::new(ReachableSandboxes(sandboxes.clone()));
+    kit::kit(
+        config,
+        kind,
+        redactor,
+        kit::background(config, redactor, None, reach, clock),
+        kit::mcp(config, kind, redactor, Some(store.documents()), clock),
+        Some(TodoLists::new(store.todo_lists())),
+        clock,
+    )
 }
 
 /// The agent that answers at the keyboard, with what it may reach made ready.

@@ -7,15 +7,38 @@ use hermetic_redact::Redactor;
 use hermetic_store::{DocumentRows, ProcessRows};
 use hermetic_tools::{
     BackgroundProcesses, BackgroundSettings, BackgroundStarts, CodeSettings, CodeTool, FileTools,
-    ImageTool, McpServers, ResultBounds, SandboxReach, ScriptDirectory, SpeechTool, TodoLists,
-    ToolKit,
+    ImageTool, McpServers, NoWayBack, ResultBounds, SandboxReach, ScriptDirectory,
+    SharedDescriptions, SpeechTool, TodoLists, ToolKit,
 };
-use hermetic_types::{BackendKind, SharedClock};
+use hermetic_types::{BackendKind, SharedClock, SystemClock};
 
 use super::{mcp_servers, terminal, web};
 
 /// The most of a tool's result that a model is shown.
 const RESULT_CHARS: usize = 100_000;
+
+/// The tools for clients whose sandboxes end with them.
+pub fn clients_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> ToolKit {
+    let clock = SystemClock::shared();
+    let processes = background(config, redactor, None, Arc::new(NoWayBack), &clock);
+    kit(
+        config,
+        kind,
+        redactor,
+        processes,
+        McpServers::none(),
+        None,
+        &clock,
+    )
+}
+
+/// The same, with the configured MCP servers, for whoever tries those.
+pub fn servers_kit(config: &Config, kind: BackendKind, redactor: &Redactor) -> ToolKit {
+    ToolKit {
+        mcp: mcp(config, kind, redactor, None, &SystemClock::shared()),
+        ..clients_kit(config, kind, redactor)
+    }
+}
 
 /// Every tool, judged by one policy.
 pub(crate) fn kit(
@@ -45,6 +68,7 @@ pub(crate) fn kit(
         todo,
         images: web::images(config).map(ImageTool::new),
         speech: web::speech(config).map(SpeechTool::new),
+        described: SharedDescriptions::default(),
     }
 }
 

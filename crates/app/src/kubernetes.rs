@@ -31,7 +31,8 @@ pub(super) fn kubernetes(
         access: Arc::new(access(config)?),
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
-        image: super::image(config, BackendKind::Kubernetes, caller).unwrap_or_default(),
+        image: super::sandbox_plan::image(config, BackendKind::Kubernetes, caller)
+            .unwrap_or_default(),
         options,
         timeouts: KubernetesTimeouts::default(),
     })))

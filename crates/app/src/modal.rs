@@ -34,7 +34,7 @@ pub(super) fn modal(
         installation: installation.clone(),
         program: hermetic_embedded::WARDEN,
         app: settings.app.clone(),
-        image: super::image(config, BackendKind::Modal, caller).unwrap_or_default(),
+        image: super::sandbox_plan::image(config, BackendKind::Modal, caller).unwrap_or_default(),
         snapshots: config.home().root().join(SNAPSHOTS),
         outbound: outbound(config, caller)?,
         clock: Arc::clone(clock),

@@ -228,6 +228,17 @@ pub(crate) fn refusals(config: &Config) -> Vec<AppFailure> {
     refusals
 }
 
+/// Accounts that only the gateway which listens to them can answer on.
+pub(crate) fn bound_to_one_process(config: &Config) -> Vec<AccountId> {
+    let around = AdapterSurroundings::of_onlooker();
+    let read = PLATFORMS.iter();
+    // One that cannot be made is refused elsewhere, in words.
+    let accounts = read.filter_map(|spoken| (spoken.accounts)(config, &around).ok());
+    let bound = accounts.flatten().map(|account| account.chat);
+    let bound = bound.filter(|chat| !chat.is_portable());
+    bound.map(|chat| chat.account().clone()).collect()
+}
+
 /// Whether this build speaks the platform that a section of the configuration is about.
 pub fn speaks(section: &hermetic_config::PlatformConfig) -> bool {
     let mut spoken = PLATFORMS.iter();

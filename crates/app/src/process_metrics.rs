@@ -25,7 +25,7 @@ pub(super) struct ProcessMetrics {
 
 /// What `/proc/self/stat` says, as far as it is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct ProcessStat {
+struct OwnProcessStat {
     processor_ticks: f64,
     threads: u64,
     /// Since the machine started.
@@ -58,7 +58,7 @@ impl Collector for ProcessMetrics {
             gauge("process_max_fds", "Descriptors that may be open.", most)?;
         }
         let stat = fs::read_to_string("/proc/self/stat").ok();
-        let Some(stat) = stat.as_deref().and_then(ProcessStat::parse) else {
+        let Some(stat) = stat.as_deref().and_then(OwnProcessStat::parse) else {
             return Ok(());
         };
         gauge("process_threads", "Threads.", stat.threads)?;
@@ -87,7 +87,7 @@ impl Collector for ProcessMetrics {
     }
 }
 
-impl ProcessStat {
+impl OwnProcessStat {
     /// The name in brackets may hold anything, brackets too; fields are counted after its end.
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn a_name_with_brackets_moves_no_field() {
         let text = "7 (a) (b) S 1 7 7 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 9 0 12345 4096 17 1844";
-        let stat = ProcessStat::parse(text).unwrap();
+        let stat = OwnProcessStat::parse(text).unwrap();
         assert_eq!(stat.processor_ticks, 300.0);
         assert_eq!((stat.threads, stat.start_ticks), (9, 12345.0));
         assert_eq!((stat.virtual_bytes, stat.resident_pages), (4096, 17));
-        assert_eq!(ProcessStat::parse("7 (x"), None);
-        assert_eq!(ProcessStat::parse("7 (x) S 1"), None);
+        assert_eq!(OwnProcessStat::parse("7 (x"), None);
+        assert_eq!(OwnProcessStat::parse("7 (x) S 1"), None);
         assert_eq!(
             boot_time("cpu 1\nbtime 1700000000\n"),
             Some(1_700_000_000.0)

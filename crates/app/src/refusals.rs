@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use hermetic_config::{Config, ResolvedBackend};
 use hermetic_types::{BackendKind, SystemClock};
 
-use super::{StorePlace, approvals, daytona, docker, egress, modal, model, platforms};
+use super::{StorePlace, approvals, daytona, docker, egress, modal, model, platforms, shared_work};
 use crate::AppFailure;
 
 /// Everything that keeps a gateway of this configuration from starting, on whatever machine.
@@ -29,6 +29,7 @@ pub fn refusals(config: &Config, resolved: &ResolvedBackend) -> Vec<AppFailure> 
         .chain(platforms::refusals(config))
         .chain(egress::check(config).err())
         .chain(StorePlace::of(config).err())
+        .chain(shared_work::refusals(config, resolved))
         .collect()
 }
 
@@ -66,7 +67,7 @@ pub fn notices(config: &Config) -> Vec<String> {
 
 fn backend(config: &Config, kind: BackendKind) -> Result<(), AppFailure> {
     match kind {
-        BackendKind::Native => super::native_settings(config).map(drop),
+        BackendKind::Native => super::backends::native_settings(config).map(drop),
         BackendKind::Docker => docker::check(config),
         BackendKind::Modal => modal::check(config),
         BackendKind::Daytona => daytona::key(config).map(drop),

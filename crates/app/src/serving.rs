@@ -7,8 +7,9 @@ use hermetic_config::{Config, HomeFolder};
 use hermetic_gateway::{ServingLease, StandByError, StandByTerms};
 use hermetic_sandbox::Backend;
 use hermetic_store::{GatewayProcess, LeaseState, RowOwner, SERVING, SeenGateway, Store};
-use hermetic_types::{BackendKind, GatewayId, InstallationId};
+use hermetic_types::{BackendKind, GatewayId, HolderEpoch, InstallationId};
 
+use super::shared_work;
 use crate::{AppFailure, StorePlace};
 
 /// The right to serve, once nobody else has it; nothing where the store is a file, which one gateway has anyway.
@@ -35,7 +36,18 @@ pub(super) async fn serving_lease(
         .filter(|backend| backend.is_distant())
         .map(|backend| backend.kind())
         .collect();
-    let admit = |state| can_go_on(store, &process, &distant, state);
+    let (shares, process_ref, distant) = (terms.shares, &process, &distant);
+    if shares {
+        // Where nobody ever served, a command may have left some.
+        only_distant_sandboxes(store).await?;
+    }
+    let admit = move |state| async move {
+        can_go_on(store, process_ref, distant, state).await?;
+        match shares {
+            true => only_distant_sandboxes(store).await,
+            false => Ok(()),
+        }
+    };
     let held = ServingLease::stand_by(store.leases(), &process, terms, admit).await;
     held.map(Some).map_err(|error| match error {
         StandByError::Refused(refusal) => refusal,
@@ -45,6 +57,42 @@ pub(super) async fn serving_lease(
             "start it again to have it stand by",
         ),
     })
+}
+
+/// The store as whoever holds this lease writes to it.
+pub(super) async fn fenced(store: Store, lease: &ServingLease) -> Result<Store, AppFailure> {
+    let held = lease.held();
+    if held.is_together() {
+        return Ok(store.shared_by(held));
+    }
+    let store = store.fenced_by(held);
+    // Several may have shared the work before, and left some under their own names.
+    let gathered = store.shared_work().gather().await;
+    gathered.map_err(|error| AppFailure::caused(&error, error.remedy()))?;
+    Ok(store)
+}
+
+/// Whoever shares the work may have to go on with every sandbox there is.
+async fn only_distant_sandboxes(store: &Store) -> Result<(), AppFailure> {
+    let entries = store.ledger().entries(RowOwner::AnyGateway).await;
+    let entries = entries.map_err(|error| AppFailure::caused(&error, error.remedy()))?;
+    let mut bound = entries
+        .iter()
+        .filter(|entry| !shared_work::is_distant(entry.backend));
+    let Some(first) = bound.next() else {
+        return Ok(());
+    };
+    Err(AppFailure::new(
+        format!(
+            "with gateway.share_work every sandbox has to be reached from every machine, and {} on {} is not, nor are \
+             {} others",
+            first.id,
+            first.backend,
+            bound.count()
+        ),
+        "remove them in the home that made them (`hermetic sandbox list`, `hermetic sandbox destroy`), or leave \
+         gateway.share_work out",
+    ))
 }
 
 /// Whether this gateway finds what the one that serves leaves behind. Sandboxes carry the installation's name,
@@ -87,6 +135,15 @@ async fn can_go_on(
              `hermetic sandbox destroy` there removes what is there",
         )),
     }
+}
+
+/// Conversations that change hands while one lease on serving lasts count below this many.
+const HANDS_OF_ONE_LEASE: u64 = 1 << 20;
+
+/// Since when this gateway serves, as wardens are told it: higher with each gateway that takes over.
+pub(super) fn holder_epoch(lease: &ServingLease) -> HolderEpoch {
+    let epoch = u64::try_from(lease.held().epoch()).unwrap_or_default();
+    HolderEpoch::new(epoch.saturating_mul(HANDS_OF_ONE_LEASE))
 }
 
 /// What a person finds it by.

@@ -21,7 +21,7 @@ pub(super) fn singularity(
     installation: &InstallationId,
     caller: BackendCaller,
 ) -> Result<Arc<dyn Backend>, AppFailure> {
-    let image = super::image(config, BackendKind::Singularity, caller);
+    let image = super::sandbox_plan::image(config, BackendKind::Singularity, caller);
     let scratch = scratch(config, &|name| env::var(name).ok());
     let singularity = SingularityBackend::open(hermetic_singularity::SingularityConfig {
         state: config.home().state(),

@@ -57,14 +57,14 @@ pub(super) fn traces(
     let (sender, spans) = mpsc::channel(QUEUE);
     let salt = installation.to_string();
     let traces = MessageTraces::into_queue(sender, Arc::clone(clock), salt, registry);
-    let collector = Collector::new(config, wanted, registry)?;
+    let collector = TraceCollector::new(config, wanted, registry)?;
     let export = TraceExport::new(move |stop| collector.export(spans, stop).boxed());
     Ok((traces, Some(export)))
 }
 
 /// One collector and what became of what it was sent.
 #[derive(Debug)]
-struct Collector {
+struct TraceCollector {
     client: Client,
     address: String,
     service_name: String,
@@ -86,7 +86,7 @@ enum NotTaken {
     Refused(String),
 }
 
-impl Collector {
+impl TraceCollector {
     fn new(
         config: &Config,
         wanted: &TraceConfig,

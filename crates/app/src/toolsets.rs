@@ -38,10 +38,15 @@ impl BackendOverrides {
         clock: &SharedClock,
     ) -> Result<Vec<Arc<dyn Backend>>, AppFailure> {
         let mut backends =
-            super::backends(config, installation, usual, BackendCaller::Chats, clock)?;
+            super::backends::backends(config, installation, usual, BackendCaller::Chats, clock)?;
         for (platform, kind) in &self.0 {
-            let own =
-                super::timed_backend(config, installation, *kind, BackendCaller::Chats, clock);
+            let own = super::backends::timed_backend(
+                config,
+                installation,
+                *kind,
+                BackendCaller::Chats,
+                clock,
+            );
             let own = own.map_err(|failure| {
                 failure.during(format!("platforms.{platform}.terminal_backend is {kind}"))
             })?;
@@ -50,6 +55,10 @@ impl BackendOverrides {
             backends.push(own);
         }
         Ok(backends)
+    }
+
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (Platform, BackendKind)> {
+        self.0.iter().map(|(platform, kind)| (*platform, *kind))
     }
 
     pub(super) fn plans(

@@ -6,8 +6,8 @@ use hermetic_types::{AccountId, Platform};
 use tracing::warn;
 
 #[cfg(feature = "whatsapp")]
-use super::is_on;
-use super::{CountedLists, named_on, operators, sections, unauthorized_dm, users};
+use super::approvers::{CountedLists, is_on, operators};
+use super::{named_on, sections, unauthorized_dm, users};
 
 /// By a business number, by a bridge or by both: people are the same, and so are their lists.
 pub(super) fn settings(config: &Config) -> PlatformSettings {

@@ -3,10 +3,13 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hermetic_testkit::acp::agent_command;
+use hermetic_agent_programs::{AgentFolder, InstalledPrograms, ProgramBackend};
+use hermetic_testkit::acp::{agent_command, put_in_place_of_opencode};
 use hermetic_testkit::model::Reply;
+use hermetic_types::Secret;
 use tokio::time::{sleep, timeout};
 
 use crate::lab::{ALICE, BOB, Builder, Lab, has_sandboxes};
@@ -321,6 +324,81 @@ async fn in_a_real_sandbox_an_agent_works_remembers_and_is_held() {
         }
     }
     panic!("{left}");
+}
+
+#[tokio::test]
+async fn one_that_is_installed_or_updated_meanwhile_is_there_for_the_next_sandbox() {
+    if !has_sandboxes("one_that_is_installed_or_updated_meanwhile_is_there").await {
+        return;
+    }
+    let config = "agent: {acp: opencode}\n";
+    let lab = Lab::builder().configured_backends().config(config);
+    let mut lab = lab.start().await;
+    // Some other one was installed before this start.
+    let agents = lab.config().home().state().join("agents");
+    fs::create_dir_all(&agents).unwrap();
+    lab.restart().await;
+    let missing = lab.ask(ALICE, "env VERSION").await;
+    assert!(missing.contains("agents install opencode"), "{missing}");
+    put_in_place_of_opencode(&agents, "1").unwrap();
+    assert_eq!(lab.ask(ALICE, "env VERSION").await, "VERSION=1");
+    put_in_place_of_opencode(&agents, "2").unwrap();
+    assert_eq!(lab.ask(BOB, "env VERSION").await, "VERSION=2");
+    // Hers goes on with the files that it began with.
+    let look = "run grep -o VERSION=. /agents/opencode/node_modules/*/bin/opencode";
+    assert_eq!(lab.ask(ALICE, look).await, "ran: VERSION=1");
+    assert_eq!(lab.ask(BOB, look).await, "ran: VERSION=2");
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_shown_an_agent_is_copied_in_once_and_kept() {
+    if !has_sandboxes("where_nothing_can_be_shown_an_agent_is_copied_in_once").await {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let folder = AgentFolder::in_state(state.path());
+    put_in_place_of_opencode(folder.root(), "1").unwrap();
+    // More than one piece, and other names than the program's.
+    let large = vec![b'x'; 600_000];
+    fs::write(folder.tree("opencode").join("large"), &large).unwrap();
+    let key = (
+        "ANTHROPIC_API_KEY".to_owned(),
+        Secret::new("sk-ant-of-the-test"),
+    );
+    let programs = InstalledPrograms::new(folder.clone(), [key].into(), ProgramBackend::Copied);
+    let config = "agent: {acp: opencode}\nterminal: {container_persistent: true}\n";
+    let lab = Lab::builder().configured_backends().config(config);
+    let mut lab = lab.agents(Arc::new(programs)).start().await;
+    assert_eq!(lab.ask(ALICE, "env VERSION").await, "VERSION=1");
+    // Few words each, so that an answer is whole when it is first seen.
+    let looks = [
+        (
+            "run cd ~/.hermetic/agents/opencode-x; stat -c '%s %a' large",
+            "600000 644",
+        ),
+        (
+            "run stat -c %a ~/.hermetic/agents/opencode-x/node_modules/*/bin/*",
+            "755",
+        ),
+        ("run test -e /agents || echo none", "none"),
+    ];
+    for (look, found) in looks {
+        assert_eq!(lab.ask(ALICE, look).await, format!("ran: {found}"));
+    }
+    let when = "run stat -c %Z ~/.hermetic/agents/opencode-x.installed";
+    let copied = lab.ask(ALICE, when).await;
+    // The sandbox is kept, and with it what was copied; only another version is copied once more.
+    lab.restart().await;
+    assert_eq!(lab.ask(ALICE, when).await, copied);
+    fs::remove_dir_all(folder.root()).unwrap();
+    put_in_place_of_opencode(folder.root(), "2").unwrap();
+    let record = folder.root().join("opencode/installed");
+    let other = fs::read_to_string(&record).unwrap();
+    fs::write(&record, other.replace("\"x\"", "\"y\"")).unwrap();
+    lab.restart().await;
+    assert_eq!(lab.ask(ALICE, "env VERSION").await, "VERSION=2");
+    let both = "run cd ~/.hermetic/agents && echo *.installed | wc -w";
+    assert_eq!(lab.ask(ALICE, both).await, "ran: 2");
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ async fn a_host_that_was_refused_is_named_with_how_to_allow_it() {
 }
 
 /// A web server on loopback that answers everything with one word.
-fn origin() -> u16 {
+pub(crate) fn origin() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -112,7 +112,7 @@ fn origin() -> u16 {
 }
 
 /// This machine's own name is never proxied by itself, so curl is told.
-fn asks(port: u16) -> String {
+pub(crate) fn asks(port: u16) -> String {
     format!(
         "/sh curl -sS -m 50 --noproxy '' --proxy http://127.0.0.1:3128 http://localhost:{port}/"
     )

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use hermetic_store::ViewBounds;
 use hermetic_testkit::chat::Speech;
 use hermetic_testkit::model::{Piece, Reply};
@@ -10,7 +12,7 @@ use hermetic_types::ConversationKey;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::lab::{ALICE, BOB, Lab, calls_terminal, has_sandboxes};
+use crate::lab::{ALICE, BOB, Lab, calls_terminal, calls_tool, has_sandboxes};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -443,6 +445,47 @@ async fn an_image_that_comes_along_is_shown_to_the_model_and_a_disguised_one_is_
     assert!(asked[0].contains(shown), "{}", asked[0]);
     assert!(asked[1].contains(shown), "it stays in the conversation");
     assert_eq!(asked[1].matches("data:image").count(), 1, "{}", asked[1]);
+}
+
+/// A picture of one pixel that is as large as a photograph: what stands behind its end is no part of it.
+fn large_picture() -> Vec<u8> {
+    let pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let mut picture = BASE64.decode(pixel).unwrap();
+    picture.resize(3 << 20, 0);
+    picture
+}
+
+#[tokio::test]
+async fn a_photograph_that_is_too_large_for_a_message_is_shown_smaller() {
+    let test = "long::a_photograph_that_is_too_large_for_a_message_is_shown_smaller";
+    if !has_sandboxes(test).await {
+        return;
+    }
+    let read = calls_tool("read_file", &json!({"path": "uploads/picture.png"}));
+    let lab = Lab::builder()
+        .configured_backends()
+        .script([says("I see"), read, says("still")])
+        .config("streaming: false\n")
+        .start()
+        .await;
+    let seen = lab.sent_to(ALICE);
+    lab.chat()
+        .hear(Speech::by(ALICE, "look").with_file("photo.png", large_picture()));
+    lab.chat().await_reply(ALICE, seen).await;
+    let shown = "data:image/jpeg;base64,/9j/";
+    assert!(lab.asked()[0].contains(shown), "{}", lab.asked()[0]);
+    // As it came, and with its own name, in the workspace.
+    assert!(
+        lab.asked()[0].contains("3145728 bytes"),
+        "{}",
+        lab.asked()[0]
+    );
+    lab.ask(ALICE, "/sh cp uploads/*-photo.png uploads/picture.png")
+        .await;
+    // A file of the workspace is shown the same way.
+    assert_eq!(lab.ask(ALICE, "and again").await, "still");
+    let asked = lab.asked();
+    assert_eq!(asked[2].matches(shown).count(), 2, "{}", asked[2]);
 }
 
 fn looks(_: &Value) -> Reply {

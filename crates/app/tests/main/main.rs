@@ -34,6 +34,7 @@ mod killed;
 mod lab;
 mod long;
 mod matrix;
+mod matrix_app;
 mod memory;
 mod metrics;
 mod pairing;

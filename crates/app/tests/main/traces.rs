@@ -20,13 +20,15 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Prints each span that it is sent, a line each, read by OpenTelemetry's own classes.
 const COLLECTOR: &str = r#"
-import json, sys
+import gzip, json, sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
 
 class Collector(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["Content-Encoding"] == "gzip":
+            body = gzip.decompress(body)
         request = ExportTraceServiceRequest()
         request.ParseFromString(body)
         unknown = request.SerializeToString(deterministic=True) != body and len(request.SerializeToString()) != len(body)
@@ -185,6 +187,107 @@ async fn a_messages_life_is_one_trace_that_a_collector_understands() {
     let said = serde_json::to_string(&spans).unwrap();
     for word in ["swordfish", "dm:8", "telegram:8", "chmod", "Done"] {
         assert!(!said.contains(word), "{word} is nobody's business: {said}");
+    }
+}
+
+/// PyPI `rotel`: a whole collector that others wrote, which hands on what it took.
+struct Rotel {
+    _child: Child,
+    port: u16,
+}
+
+impl Rotel {
+    async fn start(onward: u16) -> Result<Self, String> {
+        let (packages, _) = pypi::package("rotel", "0.0.1a15", "rotel").await?;
+        // A free port may be somebody else's a moment later.
+        for _ in 0..3 {
+            let port = TcpListener::bind("127.0.0.1:0").await;
+            let port = port.and_then(|free| free.local_addr());
+            let port = port.map_err(|error| error.to_string())?.port();
+            let mut child = Command::new(packages.join("rotel/rotel-agent"))
+                .args(["start", "--otlp-grpc-endpoint", "127.0.0.1:0"])
+                .args(["--otlp-http-endpoint", &format!("127.0.0.1:{port}")])
+                .args(["--batch-timeout", "100ms", "--exporter", "otlp"])
+                .args(["--otlp-exporter-protocol", "http"])
+                .arg("--otlp-exporter-endpoint")
+                .arg(format!("http://127.0.0.1:{onward}"))
+                .env("NO_PROXY", "127.0.0.1")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .kill_on_drop(true)
+                .spawn()
+                .map_err(|error| error.to_string())?;
+            let listens = async {
+                while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+                    if !matches!(child.try_wait(), Ok(None)) {
+                        return false;
+                    }
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                true
+            };
+            if timeout(LONG, listens).await.unwrap_or(false) {
+                return Ok(Self {
+                    _child: child,
+                    port,
+                });
+            }
+        }
+        Err("it does not listen".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn a_collector_of_others_takes_a_trace_and_hands_all_of_it_on() {
+    let test = "a_collector_of_others_takes_a_trace_and_hands_all_of_it_on";
+    let both = async {
+        let behind = Collector::start().await?;
+        let rotel = Rotel::start(behind.port).await?;
+        Ok::<_, String>((behind, rotel))
+    };
+    let (mut behind, rotel) = match both.await {
+        Ok(both) => both,
+        Err(why) => {
+            eprintln!("SKIP: {test}: {why}");
+            return;
+        }
+    };
+    let script = [calls_terminal("true"), Reply::streams(&["Done."])];
+    let config = format!(
+        "gateway: {{telemetry: {{otlp: {{endpoint: 'http://127.0.0.1:{}', service_name: hut}}}}}}\n",
+        rotel.port
+    );
+    let mut lab = Lab::builder().config(&config).script(script).start().await;
+    assert_eq!(lab.ask(ALICE, "go").await, "Done.");
+    lab.stop().await;
+    let mut spans = Vec::new();
+    // In the order of its batches: the root may come before what is in it.
+    while spans.len() < 8 {
+        spans.push(behind.span().await);
+    }
+    let mut names: Vec<_> = spans
+        .iter()
+        .map(|span| span["name"].as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "delivery", "message", "model", "model", "queue", "receipt", "tool", "turn"
+        ]
+    );
+    let ids: Vec<_> = spans.iter().map(|span| &span["id"]).collect();
+    for span in &spans {
+        assert_eq!(span["trace"], spans[0]["trace"]);
+        assert_eq!(
+            (&span["service"], &span["unknown"]),
+            (&"hut".into(), &false.into())
+        );
+        assert!(
+            span["parent"] == "" || ids.contains(&&span["parent"]),
+            "{span}"
+        );
     }
 }
 

@@ -89,6 +89,28 @@ await page.waitForSelector(".tail");
 fs.writeFileSync(told.ends, "");
 await page.waitForSelector(".tail", { state: "detached" });
 await page.waitForFunction(() => document.querySelector("#timeline").textContent.includes("all is built"));
+// The sandbox is destroyed from the table, by keyboard and without a script; the other page sees it go.
+const [table, phone] = contexts;
+await table.page.goto("/sandboxes");
+await table.page.waitForSelector("#live.on");
+await table.page.waitForSelector("#sandboxes table");
+const plain = await browser.newContext({ javaScriptEnabled: false, baseURL: told.base, viewport: { width: 360, height: 740 } });
+await plain.addCookies(await phone.context.cookies());
+const bare = await plain.newPage();
+await bare.goto("/sandboxes");
+await bare.click("text=Destroy…");
+await bare.waitForURL("**/sandbox?id=*");
+assert.ok(!(await bare.isVisible("text=Destroy sandbox and files")), "asked first");
+await bare.focus("#destroy-act summary");
+await bare.keyboard.press("Enter");
+await bare.waitForSelector("#destroy-act[open]");
+if (told.pictures) await bare.screenshot({ path: `${told.pictures}/sandbox-destroy-360.png`, fullPage: true });
+await bare.keyboard.press("Tab");
+await bare.keyboard.press("Enter");
+await bare.waitForURL("**/sandboxes");
+assert.ok((await bare.textContent("#sandboxes")).includes("There is no sandbox."));
+await table.page.waitForFunction(() => document.querySelector("#sandboxes").textContent.includes("There is no sandbox."));
+await plain.close();
 for (const one of contexts) await one.context.close();
 "##;
 

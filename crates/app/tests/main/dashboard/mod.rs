@@ -19,7 +19,8 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::approvals::{self, Deed};
-use crate::lab::{ALICE, BOB, KEY, Lab, calls_terminal};
+use crate::egress;
+use crate::lab::{ALICE, BOB, KEY, Lab, calls_terminal, has_sandboxes};
 use visitor::{Visitor, link, token};
 
 /// Every page.
@@ -381,6 +382,109 @@ async fn an_operator_stops_and_destroys_and_the_record_says_who() {
     ] {
         assert!(noted.contains(act), "{act} in {noted}");
     }
+}
+
+#[tokio::test]
+async fn a_sandbox_is_destroyed_from_its_own_page_and_its_conversation_goes_on() {
+    let script = [
+        calls_terminal("echo hi > kept"),
+        Reply::streams(&["it is written"]),
+        calls_terminal("sleep 600"),
+        calls_terminal("ls"),
+        Reply::streams(&["another room"]),
+    ];
+    let lab = Lab::builder().script(script).start().await;
+    lab.ask(ALICE, "write something down").await;
+    let id = live::sandbox_of(&lab).await;
+    lab.says(ALICE, "and go on");
+    lab.model_asked(3).await;
+    let ada = Visitor::operator(&lab).await;
+    let own = format!("/sandbox?id={id}");
+    let listed = ada.get("/sandboxes").await.body;
+    assert!(listed.contains(&format!("{own}#destroy-act")), "{listed}");
+    assert!(
+        ada.get(&own)
+            .await
+            .body
+            .contains("Destroy sandbox and files")
+    );
+
+    let eve = Visitor::entered(&lab, DashboardRole::Viewer, "eve").await;
+    assert!(!eve.get(&own).await.body.contains("/sandbox/destroy"));
+    let sure = format!("id={id}&sure=yes");
+    let refused = eve.act(&own, "/sandbox/destroy", &sure).await;
+    assert_eq!(refused.status, 403);
+    assert_eq!(
+        ada.post("/sandbox/destroy", &sure).await.status,
+        403,
+        "no token"
+    );
+    let unsure = ada.act(&own, "/sandbox/destroy", &format!("id={id}")).await;
+    assert_eq!(unsure.status, 400);
+    let unknown = "id=sb-nobody&sure=yes";
+    assert_eq!(ada.act(&own, "/sandbox/destroy", unknown).await.status, 404);
+    assert!(!lab.audit("dashboard").contains("destroy_sandbox"));
+    assert_eq!(lab.sandboxes().await.len(), 1, "nothing was done");
+
+    let gone = ada.act(&own, "/sandbox/destroy", &sure).await;
+    assert_eq!(
+        (gone.status, gone.header("location")),
+        (303, Some("/sandboxes"))
+    );
+    assert_eq!(lab.sandboxes().await, [""; 0]);
+    assert_eq!(lab.replies(ALICE, 2).await.len(), 2, "she is told");
+    let noted = lab.audit("dashboard");
+    assert!(noted.contains("\"act\":\"destroy_sandbox\"") && noted.contains("dashboard:ada"));
+    assert!(noted.contains(id.as_str()), "{noted}");
+
+    lab.ask(ALICE, "what is there?").await;
+    let asked = lab.asked().pop().unwrap();
+    assert!(
+        asked.contains("write something down"),
+        "what was said stays"
+    );
+    let again = live::sandbox_of(&lab).await;
+    assert_ne!(again, id);
+    let bearer = token(&lab, DashboardRole::Operator);
+    let head = format!(
+        "POST /api/v1/sandbox/destroy HTTP/1.1\r\nHost: localhost\r\n\
+         Authorization: Bearer {bearer}\r\nContent-Type: application/json\r\n"
+    );
+    let body = format!("{{\"id\":\"{again}\",\"sure\":\"yes\"}}");
+    let done = Visitor::stranger(&lab).send(&head, &body).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    assert_eq!(lab.sandboxes().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_host_that_is_asked_about_is_shown_where_connections_are() {
+    if !has_sandboxes("a_host_that_is_asked_about_is_shown_where_connections_are").await {
+        return;
+    }
+    let config = "gateway: {egress: {ask: true}}\napprovals: {approvers: ['telegram:7']}\n";
+    let lab = Lab::builder().configured_backends().config(config);
+    let lab = lab.start().await;
+    let port = egress::origin();
+    let question = lab.ask(ALICE, &egress::asks(port)).await;
+    let (id, host) = (approvals::name(&question), format!("localhost:{port}"));
+    let ada = Visitor::operator(&lab).await;
+    let page = ada.get("/egress").await.body;
+    let asked = page.split_once("id=\"hosts\"").unwrap().0;
+    assert!(
+        asked.contains(&host) && asked.contains(&format!("/approvals#{id}")),
+        "{asked}"
+    );
+    let others = ada
+        .get("/egress?key=agent%3Amain%3Atelegram%3Adm%3A8")
+        .await;
+    assert!(!others.body.contains(&id), "{}", others.body);
+    let api = ada.get("/api/v1/egress").await.body;
+    let api: serde_json::Value = serde_json::from_str(&api).unwrap();
+    assert_eq!(api["asked"][0]["id"], id.as_str(), "{api}");
+    let denied = format!("id={id}&answer=deny");
+    let answered = ada.act("/approvals", "/approvals/answer", &denied).await;
+    assert_eq!(answered.status, 303, "{answered:?}");
+    assert!(!ada.get("/egress").await.body.contains(&id));
 }
 
 #[tokio::test]

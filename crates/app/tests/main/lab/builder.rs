@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use hermetic_acp::AgentPrograms;
 use hermetic_agent::LanguageModel;
 use hermetic_app::{BackendCaller, Surroundings};
 use hermetic_config::{ConfigInputs, HomeFolder};
@@ -35,6 +36,7 @@ pub(crate) struct Builder {
     answering: Option<fn(&Value) -> Reply>,
     configured_chats: bool,
     configured_backends: bool,
+    agents: Option<Arc<dyn AgentPrograms>>,
 }
 
 impl Default for Builder {
@@ -47,6 +49,7 @@ impl Default for Builder {
             answering: None,
             configured_chats: false,
             configured_backends: false,
+            agents: None,
         }
     }
 }
@@ -79,6 +82,12 @@ impl Builder {
     /// A model within the process, instead of the one on the wire.
     pub(crate) fn model(mut self, model: Arc<dyn LanguageModel>) -> Self {
         self.model = Some(model);
+        self
+    }
+
+    /// The agents of others that can be chosen by name, instead of those that are installed.
+    pub(crate) fn agents(mut self, agents: Arc<dyn AgentPrograms>) -> Self {
+        self.agents = Some(agents);
         self
     }
 
@@ -190,7 +199,7 @@ impl Builder {
                     .clone()
                     .map(|sealed| vec![sealed as Arc<dyn Backend>, host]),
                 model: self.model,
-                agents: None,
+                agents: self.agents,
                 clock: clock.shared(),
                 ..Surroundings::default()
             },

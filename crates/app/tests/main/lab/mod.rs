@@ -3,7 +3,6 @@
 mod builder;
 mod running;
 mod script;
-mod shared;
 mod webhook;
 mod wire;
 
@@ -25,8 +24,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub(crate) use builder::{Builder, has_sandboxes};
+pub(crate) use hermetic_testkit::SharedFolder as Shared;
 pub(crate) use script::{calls_terminal, calls_tool, stalls};
-pub(crate) use shared::Shared;
 pub(crate) use webhook::{post, webhook};
 pub(crate) use wire::{WireLab, text};
 
