@@ -16,10 +16,10 @@ use crate::{AttackFinding, AttackOrder};
 const USAGE: u8 = 64;
 
 /// A system call by name, and the error it ended in; none if it did what it was asked.
-pub type Knocked = (&'static str, Option<i32>);
+pub type KnockedCall = (&'static str, Option<i32>);
 
 /// `knock` tries the calls for which no safe crate has a function.
-pub fn main(words: impl Iterator<Item = OsString>, knock: fn() -> Vec<Knocked>) -> ExitCode {
+pub fn main(words: impl Iterator<Item = OsString>, knock: fn() -> Vec<KnockedCall>) -> ExitCode {
     let words = words.map(|word| word.to_string_lossy().into_owned());
     let Some(order) = AttackOrder::read(words) else {
         return ExitCode::from(USAGE);

@@ -16,7 +16,7 @@ mod order;
 
 pub use finding::{AttackFinding, AttemptState};
 #[cfg(feature = "inside")]
-pub use inside::{Knocked, main};
+pub use inside::{KnockedCall, main};
 pub use order::{AttackOrder, BaitTarget};
 
 /// The program's first word that means this.

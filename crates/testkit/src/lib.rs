@@ -18,6 +18,7 @@ pub mod matrix;
 pub mod model;
 pub mod npm;
 pub mod pypi;
+mod shared_folder;
 pub mod signal_server;
 pub mod slack;
 pub mod telegram;
@@ -25,3 +26,4 @@ pub mod traffic;
 pub mod whatsapp;
 
 pub use hermetic_sandbox::conformance::long;
+pub use shared_folder::SharedFolder;

@@ -6,10 +6,10 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 
-use super::Knocked;
+use super::KnockedCall;
 use crate::{AttackFinding, AttemptState};
 
-pub(super) fn findings(knocked: &[Knocked]) -> Vec<AttackFinding> {
+pub(super) fn findings(knocked: &[KnockedCall]) -> Vec<AttackFinding> {
     vec![calls(knocked), sockets(), settings(), devices()]
 }
 
@@ -20,7 +20,7 @@ fn is_refusal(errno: i32) -> bool {
         .any(|refusal| refusal.raw_os_error() == errno)
 }
 
-fn calls(knocked: &[Knocked]) -> AttackFinding {
+fn calls(knocked: &[KnockedCall]) -> AttackFinding {
     let through = knocked
         .iter()
         .filter(|(_, ended)| !ended.is_some_and(is_refusal))

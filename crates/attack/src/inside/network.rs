@@ -1,6 +1,7 @@
 //! Ways out that the kernel knows of. None is taken.
 
 use std::fs;
+use std::path::Path;
 
 use crate::{AttackFinding, AttemptState};
 
@@ -18,10 +19,24 @@ fn interfaces() -> AttackFinding {
         .filter_map(|line| Some(line.split_once(':')?.0.trim()))
         .filter(|name| *name != "lo")
         .collect();
-    match others.is_empty() {
-        true => AttackFinding::new(ATTEMPT, AttemptState::Held, "there is none"),
-        false => AttackFinding::new(ATTEMPT, AttemptState::Open, others.join(", ")),
+    let (closed, open): (Vec<&str>, Vec<&str>) =
+        others.into_iter().partition(|name| is_closed(name));
+    match (open.as_slice(), closed.as_slice()) {
+        ([], []) => AttackFinding::new(ATTEMPT, AttemptState::Held, "there is none"),
+        ([], closed) => {
+            let said = format!("nobody is at the other end of {}", closed.join(", "));
+            AttackFinding::new(ATTEMPT, AttemptState::Held, said)
+        }
+        (open, _) => AttackFinding::new(ATTEMPT, AttemptState::Open, open.join(", ")),
     }
+}
+
+/// A tap that no program of the host holds: containerd's networks give each pod an interface, whatever they
+/// are for.
+fn is_closed(name: &str) -> bool {
+    let interface = Path::new("/sys/class/net").join(name);
+    let carrier = fs::read_to_string(interface.join("carrier"));
+    interface.join("tun_flags").exists() && carrier.is_ok_and(|carrier| carrier.trim() == "0")
 }
 
 fn routes() -> AttackFinding {

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hermetic_sandbox::{BackendError, FoundState, LiveUse, SandboxProcess, WardenLink};
-use hermetic_types::{BackendDescription, SandboxId};
+use hermetic_types::{BackendDescription, HolderEpoch, SandboxId};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -42,6 +42,8 @@ pub struct StandInBackend {
     live_use: Mutex<HashMap<SandboxId, LiveUse>>,
     live_looks: AtomicUsize,
     processes: Mutex<HashMap<SandboxId, Vec<SandboxProcess>>>,
+    /// The highest epoch that each one's warden was told.
+    holders: Mutex<HashMap<SandboxId, watch::Sender<HolderEpoch>>>,
     /// The far ends of all links.
     ends: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -76,6 +78,7 @@ impl StandInBackend {
             live_use: Mutex::default(),
             live_looks: AtomicUsize::new(0),
             processes: Mutex::default(),
+            holders: Mutex::default(),
             ends: Mutex::default(),
         }
     }
@@ -234,7 +237,9 @@ impl StandInBackend {
             }
             Some(FoundState::Running) => {
                 let (ours, theirs) = tokio::io::duplex(64 << 10);
-                let end = tokio::spawn(warden::play(self.commands.clone(), id.clone(), theirs));
+                let highest = lock(&self.holders).entry(id.clone()).or_default().clone();
+                let played = warden::play(self.commands.clone(), id.clone(), highest, theirs);
+                let end = tokio::spawn(played);
                 lock(&self.ends).push(end);
                 Ok(WardenLink::new(ours))
             }

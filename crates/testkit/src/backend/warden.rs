@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
-use hermetic_types::{RunId, SandboxId};
+use hermetic_types::{HolderEpoch, RunId, SandboxId};
 use hermetic_warden::protocol::frame::FrameKind;
 use hermetic_warden::protocol::hello::VERSION;
 use hermetic_warden::protocol::{
-    CommandEnd, CommandUsage, CutReason, ExitState, FailureKind, KillRequest, ListenEndpoint,
-    ListenReply, RunRequest, StdinMode, WardenFailure, WardenInfo, WardenReply, WardenRequest,
-    encode, hello,
+    CommandEnd, CommandUsage, CutReason, ExitState, FailureKind, HoldRequest, KillRequest,
+    ListenEndpoint, ListenReply, RunRequest, StdinMode, WardenFailure, WardenInfo, WardenReply,
+    WardenRequest, encode, hello,
 };
 use hermetic_warden::stand_in::{self, StandInCaller};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -25,20 +25,50 @@ use super::{Commands, lock, piped};
 const CHUNK: usize = 16 << 10;
 
 /// Serves one link until it closes.
-pub(super) async fn play(commands: Commands, sandbox: SandboxId, link: DuplexStream) {
+pub(super) async fn play(
+    commands: Commands,
+    sandbox: SandboxId,
+    highest: watch::Sender<HolderEpoch>,
+    link: DuplexStream,
+) {
     if matches!(commands, Commands::Silent) {
         return keep_silent(link).await;
     }
+    let said = watch::Sender::new(None);
+    let cut = until_past(highest.subscribe(), said.subscribe());
     let warden = Arc::new(PlayedWarden {
         commands,
         sandbox,
         running: Mutex::default(),
+        highest,
+        said,
     });
     let answer = move |request, caller| {
         let warden = Arc::clone(&warden);
         async move { warden.answer(request, caller).await }.boxed()
     };
-    stand_in::play(link, Arc::new(answer)).await;
+    tokio::select! {
+        () = stand_in::play(link, Arc::new(answer)) => {}
+        () = cut => {}
+    }
+}
+
+/// Returns when a higher epoch was said than this link's, which has to have said one.
+async fn until_past(
+    mut highest: watch::Receiver<HolderEpoch>,
+    mut said: watch::Receiver<Option<HolderEpoch>>,
+) {
+    loop {
+        let now = *highest.borrow_and_update();
+        if said.borrow_and_update().is_some_and(|said| said < now) {
+            return;
+        }
+        tokio::select! {
+            Ok(()) = highest.changed() => {}
+            Ok(()) = said.changed() => {}
+            else => return,
+        }
+    }
 }
 
 /// Says hello and then nothing.
@@ -53,12 +83,24 @@ struct PlayedWarden {
     commands: Commands,
     sandbox: SandboxId,
     running: Mutex<HashMap<RunId, CancellationToken>>,
+    highest: watch::Sender<HolderEpoch>,
+    said: watch::Sender<Option<HolderEpoch>>,
 }
 
 impl PlayedWarden {
     async fn answer(&self, request: WardenRequest, caller: StandInCaller) {
         let voice = caller.voice();
+        if let WardenRequest::Hold(hold) = request {
+            return voice.reply(&self.hold(hold)).await;
+        }
+        let said = self.said.borrow().unwrap_or_default();
+        self.said.send_replace(Some(said));
         match request {
+            _ if said < *self.highest.borrow() => {
+                voice
+                    .fail(&refused("another gateway has this sandbox"))
+                    .await;
+            }
             WardenRequest::Shell(shell) => {
                 let text = String::from_utf8_lossy(&shell.text.0).into_owned();
                 self.run(shell.id, &text, shell.timeout, caller).await;
@@ -88,6 +130,21 @@ impl PlayedWarden {
             }
             _ => voice.fail(&refused("a stand-in has no files")).await,
         }
+    }
+
+    fn hold(&self, hold: HoldRequest) -> WardenReply {
+        let highest = *self.highest.borrow();
+        let epoch = match hold {
+            HoldRequest::As(epoch) => epoch,
+            HoldRequest::Visit => highest,
+        };
+        if epoch < highest {
+            return WardenReply::HeldBy(highest);
+        }
+        // Its own word first: this link is not below the one that it says.
+        self.said.send_replace(Some(epoch));
+        self.highest.send_replace(epoch);
+        WardenReply::Done
     }
 
     fn end(&self, run: &RunId) -> bool {

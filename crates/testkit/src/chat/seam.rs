@@ -48,6 +48,10 @@ impl Chat for FakeChat {
         &CAPABILITIES
     }
 
+    fn is_portable(&self) -> bool {
+        true
+    }
+
     fn state(&self) -> ChatState {
         ChatState::Connected
     }

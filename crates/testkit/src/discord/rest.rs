@@ -82,18 +82,15 @@ async fn call(
         Err(refusal) => refuse(refusal),
     };
     if let Some((most, left, resets)) = left {
-        let headers = response.headers_mut();
+        let reset_after = format!("{:.3}", resets.as_secs_f64());
         for (name, value) in [
             ("x-ratelimit-bucket", format!("bucket of {route}")),
             ("x-ratelimit-limit", most.to_string()),
             ("x-ratelimit-remaining", left.to_string()),
-            (
-                "x-ratelimit-reset-after",
-                format!("{:.3}", resets.as_secs_f64()),
-            ),
+            ("x-ratelimit-reset-after", reset_after),
         ] {
             if let Ok(value) = HeaderValue::from_str(&value) {
-                headers.insert(name, value);
+                response.headers_mut().insert(name, value);
             }
         }
     }

@@ -6,6 +6,7 @@
 mod aimock;
 mod browser;
 mod discord;
+mod matrix_app;
 mod signal_cli;
 mod slack;
 mod telegram;
@@ -24,6 +25,7 @@ use tokio::time::timeout;
 pub use aimock::Aimock;
 pub use browser::BrowserScripts;
 pub use discord::DiscordJsBot;
+pub use matrix_app::MatrixAppScripts;
 pub use signal_cli::signal_cli;
 pub use slack::{BoltBot, EmulatedSlack};
 pub use telegram::TelegramTestApi;
