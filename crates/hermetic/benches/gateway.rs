@@ -1,7 +1,8 @@
 //! What the gateway costs beyond the model's own time, with the real program against stand-ins of
 //! Telegram and of a model on loopback.
 //!
-//! `cargo bench -p hermetic --bench gateway`
+//! `cargo bench -p hermetic --bench gateway`; with names behind `--`, only those parts (`starts`, `turns`,
+//! `piece`, `throughput`, `at-once`, `summary`, `memory`, `dashboard`)
 //!
 //! The peer in the same run is the bare minimum of a turn: the very same requests to the model's
 //! stand-in and one to Telegram's, from a client without a gateway.
@@ -28,6 +29,7 @@ type Done<T> = Result<T, Box<dyn Error>>;
 
 const STARTS: usize = 11;
 const TURNS: usize = 200;
+const PIECES: usize = 30;
 const USERS: i64 = 50;
 const EACH: usize = 20;
 const AT_ONCE: usize = 1000;
@@ -47,13 +49,36 @@ async fn main() -> Done<()> {
         println!("SKIP: no native sandbox can be had here");
         return Ok(());
     }
-    starts().await?;
-    turns("a turn without tools", || vec![says()]).await?;
-    turns("a turn with one native tool call", || vec![calls(), says()]).await?;
-    throughput().await?;
-    at_once().await?;
-    while_another_is_summarised().await?;
-    memory().await
+    // Cargo hands over `--bench` besides what was asked for.
+    let mut wanted: Vec<_> = std::env::args().skip(1).collect();
+    wanted.retain(|word| !word.starts_with("--"));
+    let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|word| word == part);
+    if is_wanted("starts") {
+        starts().await?;
+    }
+    if is_wanted("turns") {
+        turns("a turn without tools", || vec![says()]).await?;
+        turns("a turn with one native tool call", || vec![calls(), says()]).await?;
+    }
+    if is_wanted("piece") {
+        first_piece().await?;
+    }
+    if is_wanted("throughput") {
+        throughput().await?;
+    }
+    if is_wanted("at-once") {
+        at_once().await?;
+    }
+    if is_wanted("summary") {
+        while_another_is_summarised().await?;
+    }
+    if is_wanted("memory") {
+        memory().await?;
+    }
+    if is_wanted("dashboard") {
+        looked_at().await?;
+    }
+    Ok(())
 }
 
 /// From exec to ready, the first start of a home apart from the later ones.
@@ -122,6 +147,47 @@ async fn turns(what: &str, script: fn() -> Vec<Reply>) -> Done<()> {
          worked {worked:?}",
         whole.saturating_sub(floor),
         whole.as_secs_f64() / floor.as_secs_f64()
+    );
+    Ok(())
+}
+
+/// From the moment at which the model lets the first piece of an answer go to the message that shows it.
+async fn first_piece() -> Done<()> {
+    let event = |event: serde_json::Value| Piece::Bytes(format!("data: {event}\n\n").into());
+    let says = |text: &str| event(json!({"choices": [{"index": 0, "delta": {"content": text}}]}));
+    let gates: Vec<_> = (0..PIECES)
+        .map(|_| [(); 2].map(|()| Arc::new(Notify::new())))
+        .collect();
+    let replies = gates.iter().map(|[first, rest]| {
+        Reply::events([])
+            .then(Piece::Gate(Arc::clone(first)))
+            .then(says(
+                "the first piece of an answer that is long enough to be shown",
+            ))
+            .then(Piece::Gate(Arc::clone(rest)))
+            .then(says(", and the rest of it"))
+            .then(event(
+                json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+            ))
+            .then(Piece::Bytes("data: [DONE]\n\n".into()))
+    });
+    let stage = Stage::new(replies).await?;
+    let (_gateway, _) = stage.start()?;
+    let mut times = Vec::new();
+    for (turn, [first, rest]) in gates.iter().enumerate() {
+        stage.telegram.says(7, "hello");
+        stage.model.wait_for(turn + 1).await;
+        let begun = Instant::now();
+        first.notify_one();
+        stage.telegram.wait_for("sendMessage", turn + 1).await;
+        times.push(begun.elapsed());
+        rest.notify_one();
+        // The rest comes into the same message.
+        stage.telegram.wait_for("editMessageText", turn + 1).await;
+    }
+    println!(
+        "the first piece of an answer, passed on: {:?}",
+        median(times)
     );
     Ok(())
 }
@@ -266,10 +332,107 @@ async fn memory() -> Done<()> {
     Ok(())
 }
 
+/// What it costs that somebody has the dashboard open: turns with and without, in turns, and memory. And what a
+/// look of Prometheus takes.
+async fn looked_at() -> Done<()> {
+    const ROUNDS: usize = 8;
+    let mut stage = Stage::new((0..=2 * TURNS).map(|_| says())).await?;
+    // Not asked for twice: nobody else listens on loopback ports of this range meanwhile.
+    let free = std::net::TcpListener::bind("127.0.0.1:0")?;
+    stage.port = free.local_addr()?.port();
+    drop(free);
+    let (gateway, _) = stage.start()?;
+    let browser = OpenBrowser::enter(&stage).await?;
+    stage.ask(7, 1).await;
+    let mut said = 1;
+    let (mut alone, mut watched, mut resting) = (Vec::new(), Vec::new(), 0);
+    for round in 0..2 * ROUNDS {
+        let is_watched = round % 2 == 1;
+        if round == 1 {
+            resting = resident(&gateway)?;
+        }
+        let open = is_watched.then(|| tokio::spawn(browser.clone().watch()));
+        for _ in 0..TURNS / ROUNDS {
+            said += 1;
+            let begun = Instant::now();
+            stage.ask(7, said).await;
+            let times = if is_watched { &mut watched } else { &mut alone };
+            times.push(begun.elapsed());
+        }
+        if let Some(open) = open {
+            open.abort();
+        }
+    }
+    let added = resident(&gateway)?.saturating_sub(resting);
+    let (alone, watched) = (median(alone), median(watched));
+    println!(
+        "a turn without tools: {alone:?}; with the overview open in a browser {watched:?}, {:.1} % more; \
+         after it {added} kB more resident",
+        100.0 * (watched.as_secs_f64() / alone.as_secs_f64() - 1.0)
+    );
+    let mut looks = Vec::new();
+    for _ in 0..TURNS {
+        let begun = Instant::now();
+        browser.get("/metrics").await?;
+        looks.push(begun.elapsed());
+    }
+    println!("/metrics: {:?}", median(looks));
+    Ok(())
+}
+
+/// Somebody with a session, who does what the pages' script does.
+#[derive(Clone)]
+struct OpenBrowser {
+    client: reqwest::Client,
+    address: String,
+    cookie: String,
+}
+
+impl OpenBrowser {
+    async fn enter(stage: &Stage) -> Done<Self> {
+        let mut asked = stage.command(&["dashboard", "link"]);
+        let link = asked.stdout(Stdio::piped()).output()?;
+        let link = String::from_utf8(link.stdout)?;
+        let redirect = reqwest::redirect::Policy::none();
+        let client = reqwest::Client::builder().no_proxy().redirect(redirect);
+        let client = client.build()?;
+        let entered = client.get(link.trim()).send().await?;
+        let cookie = entered.headers().get("set-cookie");
+        let cookie = cookie.ok_or("nobody was let in")?.to_str()?.split(';');
+        Ok(Self {
+            address: format!("http://127.0.0.1:{}", stage.port),
+            cookie: cookie.take(1).collect(),
+            client,
+        })
+    }
+
+    async fn get(&self, path: &str) -> Done<usize> {
+        let asked = self.client.get(format!("{}{path}", self.address));
+        let answer = asked.header("cookie", &self.cookie).send().await?;
+        Ok(answer.error_for_status()?.bytes().await?.len())
+    }
+
+    /// Fetches the page again whenever something is told, at most four times a second.
+    async fn watch(self) -> Result<(), String> {
+        let told = |error: Box<dyn Error>| error.to_string();
+        self.get("/").await.map_err(told)?;
+        let asked = self.client.get(format!("{}/events", self.address));
+        let asked = asked.header("cookie", &self.cookie).send().await;
+        let mut events = asked.map_err(|error| error.to_string())?;
+        while let Ok(Some(_)) = events.chunk().await {
+            self.get("/").await.map_err(told)?;
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+        Ok(())
+    }
+}
+
 struct Stage {
     telegram: TelegramServer,
     model: ScriptedServer,
     home: TempDir,
+    /// The dashboard's; 0 for any.
+    port: u16,
 }
 
 struct Gateway(Child);
@@ -301,6 +464,7 @@ impl Stage {
             telegram,
             model,
             home,
+            port: 0,
         })
     }
 
@@ -332,7 +496,7 @@ impl Stage {
         command
             .args(arguments)
             .env("HERMES_HOME", self.home.path())
-            .env("HERMETIC_DASHBOARD_PORT", "0")
+            .env("HERMETIC_DASHBOARD_PORT", self.port.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command

@@ -3,6 +3,7 @@
 mod agents;
 mod approvals;
 mod audit;
+mod audit_witnesses;
 mod backends;
 mod backup;
 mod chat;
@@ -46,7 +47,7 @@ use crate::failure::CommandFailure;
 #[derive(Debug, Subcommand)]
 pub(crate) enum TopCommand {
     /// Set up a bot from nothing: machine, model, platform, network, service
-    Setup(setup::Args),
+    Setup(setup::SetupArgs),
     /// Run, start, stop or install the gateway that serves the chats
     Gateway(gateway::GatewayArgs),
     /// Watch a sealed bot be attacked; needs no account and no key
@@ -65,7 +66,7 @@ pub(crate) enum TopCommand {
     Agents(agents::AgentsArgs),
     /// Check whether this machine can run sandboxes, and how well they are sealed
     Doctor(doctor::DoctorArgs),
-    /// Print what a Kubernetes cluster is given before the first sandbox
+    /// Print the YAML that a Kubernetes cluster needs before the first sandbox
     #[cfg(feature = "kubernetes")]
     Kubernetes(kubernetes::KubernetesArgs),
     /// Show the device by which people know this bot in encrypted rooms of Matrix
@@ -83,7 +84,7 @@ pub(crate) enum TopCommand {
     Probe(probe::ProbeArgs),
     /// Show what runs and how well it is sealed
     Status(status::StatusArgs),
-    /// Get into the dashboard of a running gateway
+    /// Open the dashboard of a running gateway, or make links and tokens for it
     Dashboard(dashboard::DashboardArgs),
     /// Approve, list and revoke people who may message the bot
     Pairing(pairing::PairingArgs),
@@ -93,7 +94,7 @@ pub(crate) enum TopCommand {
     Approvals(approvals::ApprovalsArgs),
     /// Show, edit and review what is remembered of people
     Memory(memory::MemoryArgs),
-    /// Move the rows that last between a file and a PostgreSQL
+    /// Move what is stored between a file and a PostgreSQL database
     Store(store::StoreArgs),
     /// List, review and approve skills
     Skills(skills::SkillsArgs),

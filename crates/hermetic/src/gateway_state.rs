@@ -77,6 +77,7 @@ impl GatewayLock {
             .write(true)
             .mode(0o600)
             .open(&aside)?;
+        // Not synced: after a power cut no gateway runs, whatever stands there.
         file.write_all(bytes)?;
         fs::rename(aside, path)
     }

@@ -40,7 +40,7 @@ enum AgentsCommand {
     },
     /// Fetch agents by npm or pip into the home; nothing of them runs on this machine
     #[command(after_help = "\
-The version, and the checksum of every file that is fetched, come with hermetic. With --version they are what
+The version, and the checksum of every file that is fetched, come with hermetic. With --version they are what \
 the registry says.
 
 Examples:
@@ -162,7 +162,10 @@ fn install_all(
         output::print(&printable_lines(&text))?;
     }
     if !agents.is_empty() {
-        output::print("A gateway that runs uses it after a restart: hermetic gateway restart\n")?;
+        output::print(
+            "A gateway that runs shows it to new sandboxes. Where this was the first agent of this home, or its key \
+             is new, it takes a restart: hermetic gateway restart\n",
+        )?;
     }
     Ok(ExitReason::Ok)
 }

@@ -54,7 +54,7 @@ enum ApprovalsCommand {
     },
     /// Add a rule to command_allowlist in the configuration
     #[command(after_help = "\
-The pattern is compared with each command that would really run; `*` matches anything. It must name
+The pattern is compared with each command that would really run; `*` matches anything. It must name \
 the program: a rule that allows everything is not written.
 
 Example:

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use hermetic_app as app;
@@ -9,7 +10,7 @@ use hermetic_audit::{AuditPaths, AuditRecord, ChainHead, ChainReport, ProofStren
 use hermetic_config::Config;
 use serde_json::{Value, json};
 
-use super::load;
+use super::{audit_witnesses, load};
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
@@ -43,14 +44,21 @@ enum AuditCommand {
     Head,
     /// Check that no record was changed, removed, cut off or added
     #[command(after_help = "\
-Each record is sealed with a key, and a separate file notes where the record ends. Somebody who can
-read the key and write all of these files could still forge them. So note the head that this command
+Each record is sealed with a key, and a separate file notes where the record ends. Somebody who can \
+read the key and write all of these files could still forge them. So note the head that this command \
 prints somewhere else, and check later that it is still there:
-  hermetic audit verify --head 1042:9f86d0…")]
+  hermetic audit verify --head 1042:9f86d0…
+
+Gateways that share a store write down where each other's records stand. With copies of those records,
+each with its key and note beside it, one that was cut or written anew shows:
+  hermetic audit verify --also other-home/state/audit.jsonl")]
     Verify {
         /// Check that the record still holds this head, noted earlier
         #[arg(long, value_name = "SEQ:HASH")]
         head: Option<ChainHead>,
+        /// Check this record of another gateway too, and what each says of the other
+        #[arg(long, value_name = "FILE", conflicts_with = "head")]
+        also: Vec<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -73,7 +81,10 @@ pub(crate) fn run(cli: &CommandLine, args: &AuditArgs) -> Result<ExitReason, Com
             *json,
         ),
         AuditCommand::Head => head(&config),
-        AuditCommand::Verify { head, json } => verify(&config, *head, *json),
+        AuditCommand::Verify { head, also, json } if also.is_empty() => {
+            verify(&config, *head, *json)
+        }
+        AuditCommand::Verify { also, json, .. } => audit_witnesses::verify(&config, also, *json),
     }
 }
 
@@ -171,6 +182,11 @@ fn say(
         output::print_json(&json!({"holds": true, "report": report, "beside": beside}))?;
         return Ok(ExitReason::Ok);
     }
+    output::print(&chain_in_words(report, places))?;
+    Ok(ExitReason::Ok)
+}
+
+fn chain_in_words(report: &ChainReport, places: &AuditPaths) -> String {
     let mut text = format!("the chain holds: {} records", report.records);
     if let Some(first) = report.first.filter(|first| *first > 1) {
         let _ = write!(text, ", from number {first} on");
@@ -183,6 +199,13 @@ fn say(
             text,
             ", the last write was cut by a crash ({} bytes)",
             report.torn
+        );
+    }
+    if let Some(unfinished) = report.unfinished {
+        let _ = write!(
+            text,
+            ", records up to number {} were being written when it stopped: a crash cut them short, or somebody did",
+            unfinished.seq
         );
     }
     if report.resumed > 0 {
@@ -209,8 +232,7 @@ fn say(
     if let Some(head) = report.head {
         let _ = writeln!(text, "head {head}");
     }
-    output::print(&text)?;
-    Ok(ExitReason::Ok)
+    text
 }
 
 /// What the walk proves against somebody who may write the file, and what it does not.

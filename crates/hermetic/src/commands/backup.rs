@@ -35,13 +35,13 @@ use crate::regular_file;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file holds the configuration, .env, the store (conversations, pairings, approvals), the audit record
-with its key, the rules and the certificate authority of egress. It holds secrets and can be read by its
-owner only. Files in sandboxes are in it with --workspaces: those that are kept, of sandboxes on this
-machine. One that is stopped is woken for it.
+The file holds the configuration, .env, the store (conversations, pairings, approvals), the audit record \
+with its key, the rules and the certificate authority of egress. It holds secrets and can be read by its \
+owner only. With --workspaces it also holds the files that sandboxes on this machine keep; a stopped \
+sandbox is started for that.
 
-A gateway that runs goes on meanwhile. The file has its name only when it is whole. A file in a sandbox that
-is written to at that moment may be half old, half new, and is named.
+A running gateway goes on meanwhile. The backup gets its name when it is whole. A file in a sandbox that \
+changes while it is packed may be half old, half new; the report names it.
 
 Examples:
   hermetic backup

@@ -31,13 +31,13 @@ use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Ctrl-C interrupts the answer; pressed twice, it leaves. /help lists what can be typed. A command that
+Ctrl-C interrupts the answer; pressed twice, it leaves. /help lists what can be typed. A command that \
 needs approval is asked about here; with -q, or without a terminal, it is refused.
 
-Without --session the conversation is forgotten and the sandbox destroyed at the end. With --session
+Without --session the conversation is forgotten and the sandbox destroyed at the end. With --session \
 both are there again the next time, and `hermetic exec --session` of the same name sees the same files.
 
-With -q only the answer is printed on stdout. Exits with 0, with 1 if there was no complete answer,
+With -q only the answer is printed on stdout. Exits with 0, with 1 if there was no complete answer, \
 with 130 if it was interrupted, with 78 if no model is configured.
 
 Examples:
@@ -70,17 +70,7 @@ pub(crate) fn run(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, Comm
 
 async fn chat(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
-    let asks_model = match &args.agent {
-        Some(name) => name.eq_ignore_ascii_case(OWN_AGENT),
-        None => config
-            .acp_agents()
-            .first()
-            .is_none_or(|agent| agent.name == OWN_AGENT),
-    };
-    if args.query.is_some() && asks_model && config.model().name.is_none() {
-        let failure = CommandFailure::new("no model is configured", NoModel::REMEDY);
-        return Err(failure.with(ExitReason::BAD_CONFIG));
-    }
+    refuse_a_question_to_nobody(&config, args)?;
     let kind = match args.backend {
         Some(kind) => kind,
         None => resolve_cli_backend(&config)?,
@@ -129,6 +119,22 @@ async fn chat(cli: &CommandLine, args: &ChatArgs) -> Result<ExitReason, CommandF
     let tidied = if kept { Ok(()) } else { talk.forget().await };
     keyboard.sandboxes.drain().await;
     ended.and_then(|exit| tidied.map(|()| exit))
+}
+
+/// Whoever types is told in the conversation; a script should fail before anything is opened.
+fn refuse_a_question_to_nobody(config: &Config, args: &ChatArgs) -> Result<(), CommandFailure> {
+    let asks_model = match &args.agent {
+        Some(name) => name.eq_ignore_ascii_case(OWN_AGENT),
+        None => config
+            .acp_agents()
+            .first()
+            .is_none_or(|agent| agent.name == OWN_AGENT),
+    };
+    if args.query.is_some() && asks_model && config.model().name.is_none() {
+        let failure = CommandFailure::new("no model is configured", NoModel::REMEDY);
+        return Err(failure.with(ExitReason::BAD_CONFIG));
+    }
+    Ok(())
 }
 
 /// What stands on stdin is read only where that was asked for: it may be somebody else's.

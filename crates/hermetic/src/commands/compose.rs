@@ -17,8 +17,8 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-There are two networks: `internal` cannot reach the outside, `egress` can. In the tight variant only
-the proxy is on `egress`; in the plain one the gateway is too. The dashboard is a service of its own
+There are two networks: `internal` cannot reach the outside, `egress` can. In the tight variant only \
+the proxy is on `egress`; in the plain one the gateway is too. The dashboard is a service of its own \
 on `internal`; its port is published on 127.0.0.1:9119.
 
 Examples:

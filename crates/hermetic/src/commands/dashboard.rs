@@ -37,13 +37,13 @@ enum DashboardCommand {
 Examples:
   hermetic dashboard link
   hermetic dashboard link --role viewer --name bob")]
-    Link(Pass),
+    Link(DashboardPassArgs),
     /// Open the dashboard in a browser here
-    Open(Pass),
+    Open(DashboardPassArgs),
     /// Print a token for programs that use /api/v1
     Token {
         #[command(flatten)]
-        pass: Pass,
+        pass: DashboardPassArgs,
         /// Let it hold for so many days
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..=3650))]
         days: u16,
@@ -56,7 +56,7 @@ Examples:
 }
 
 #[derive(Debug, clap::Args)]
-struct Pass {
+struct DashboardPassArgs {
     /// Let them act (operator) or only look (viewer)
     #[arg(long, default_value = "operator")]
     role: DashboardRole,
@@ -107,7 +107,7 @@ pub(crate) fn run(cli: &CommandLine, args: &DashboardArgs) -> Result<ExitReason,
 
 /// A link for whoever starts a gateway in a terminal.
 pub(crate) fn first_link(config: &Config) -> Option<String> {
-    let pass = Pass {
+    let pass = DashboardPassArgs {
         role: DashboardRole::Operator,
         name: None,
     };
@@ -115,7 +115,7 @@ pub(crate) fn first_link(config: &Config) -> Option<String> {
     wanted.then(|| link(config, &pass).ok()).flatten()
 }
 
-fn link(config: &Config, pass: &Pass) -> Result<String, CommandFailure> {
+fn link(config: &Config, pass: &DashboardPassArgs) -> Result<String, CommandFailure> {
     let key = AccessKey::load_or_create(&config.home().state())?;
     let link = access_link(&key, pass.role, &pass.name()?, SystemClock.now())?;
     Ok(format!("{}/enter?key={link}", address(config)?))
@@ -188,7 +188,7 @@ fn open(link: &str) -> Result<(), CommandFailure> {
     ))
 }
 
-impl Pass {
+impl DashboardPassArgs {
     /// Whoever only looks is somebody else as a rule, and would be shown the chat of whoever has the same name.
     fn name(&self) -> Result<String, CommandFailure> {
         if self.role == DashboardRole::Viewer && self.name.is_none() {

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use self::attempt::DemoAttempt;
 use self::chat::{ADA, BOB};
-use self::model::Observed;
+use self::model::DemoCallResult;
 use self::stage::{DemoStage, StoryGateway};
 use super::on_runtime;
 use crate::exit::ExitReason;
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Needs no account, no key and no network. It works in a folder of its own, which is gone afterwards, and
+Needs no account, no key and no network. It works in a folder of its own, which is gone afterwards, and \
 sends nothing anywhere: hosts that are named in it are refused before anybody looks for them.
 
 Exits with 0 if everything held, with 1 if something got through or no sandbox can be had.")]
@@ -68,7 +68,7 @@ async fn play(
     stage: &DemoStage,
     gateway: &StoryGateway,
     attempts: &[DemoAttempt],
-    mut told: mpsc::Receiver<Observed>,
+    mut told: mpsc::Receiver<DemoCallResult>,
     args: &DemoArgs,
 ) -> Result<ExitReason, CommandFailure> {
     say(args, &screen::opening())?;

@@ -21,10 +21,10 @@ use crate::output::{self, BOLD, DIM};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Also asks the chat platforms whether they know the configured accounts; not with --backend, --attack
+Also asks the chat platforms whether they know the configured accounts; not with --backend, --attack \
 or --production.
 
-Exits with 1 if a required layer is missing, an account does not work, an attack got through or
+Exits with 1 if a required layer is missing, an account does not work, an attack got through or \
 --production found something weak.
 
 Examples:

@@ -19,7 +19,9 @@ use hermetic_sandbox::{
     SandboxLifeline, SandboxSpec, SystemView,
 };
 use hermetic_session::{EgressPort, LeaseError, PROXY_PORT};
-use hermetic_types::{BackendKind, Command, CommandInput, ConversationKey, SandboxId};
+use hermetic_types::{
+    BackendKind, Command, CommandInput, ConversationKey, InstallationId, SandboxId,
+};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
@@ -33,12 +35,12 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The command's own exit code is passed on; 124 is a timeout, 125 a failure of hermetic itself,
+The command's own exit code is passed on; 124 is a timeout, 125 a failure of hermetic itself, \
 126 a command that cannot be run, 127 a command that does not exist.
 
 The command has no network unless --allow, --preset or --egress gives it some.
 
-On local and ssh, which are not sandboxes, you are asked before a dangerous command runs; --yes
+On local and ssh, which are not sandboxes, you are asked before a dangerous command runs; --yes \
 answers for scripts. Commands that wipe or stop a machine are always refused there.
 
 Without --session the sandbox is new, and it is removed afterwards however this program ends.
@@ -145,57 +147,79 @@ async fn exec(cli: &CommandLine, args: &ExecArgs) -> Result<ExitReason, CommandF
     let cleared = judging::cleared(&config, kind, command(args), args.yes)?;
     let gate = args.leaving.gate(&config, kind)?;
     let installation = app::installation(config.home())?;
+    let (place, ran) = ((&config, kind, installation), (cleared, gate));
     match &args.session {
-        Some(name) => {
-            let mut plan = app::plan(&config, kind, config.terminal().lifetime, CALLER);
-            plan.mounts.extend(args.mounts.clone());
-            let system = args.image.as_deref().map(|image| system_of(kind, image));
-            let system = system.transpose()?;
-            if let Some(system) = &system {
-                plan.system = system.clone();
-            }
-            plan.network = app::network(&config, kind, gate.as_ref());
-            let wants_out = gate.is_some();
-            let sandboxes = app::sandboxes(&config, installation, plan, CALLER, gate).await?;
-            let key = ConversationKey::new(format!("cli:{name}"));
-            let lease = sandboxes
-                .lease(&key)
-                .await
-                .map_err(|error| no_lease(&error))?;
-            if let Some(set_aside) = lease.set_aside() {
-                warn!("session {name} has a new sandbox: {set_aside}");
-            }
-            let image = args.image.as_deref().zip(system.as_ref());
-            let made = app::store(&config).await?.ledger().find(lease.id()).await?;
-            let made = made.and_then(|entry| serde_json::from_str::<SandboxSpec>(&entry.spec).ok());
-            let lacking = made.and_then(|made| made_with::lacking(&made, image, &args.mounts));
-            if let Some(what) = lacking {
-                return Err(made_without(name, lease.id(), &what));
-            }
-            // One that was made without a way out gets none later, so the flags would be without
-            // effect.
-            if wants_out && sandboxes.reach_of(&key).await.is_none() {
-                return Err(made_without(name, lease.id(), "a way out"));
-            }
-            let ran = relay::run(&lease, cleared, args.tty).await;
-            sandboxes.drain().await;
-            ran
-        }
-        None => {
-            let backend = app::backend_to_create(&config, &installation, kind, CALLER, begun)?;
-            let mut spec = spec(&config, args, kind, installation)?;
-            if let Some(gate) = &gate {
-                spec.network = NetworkMode::Proxied { port: PROXY_PORT };
-                spec.env = gate.env(&spec.conversation, PROXY_PORT);
-            }
-            let sandbox = PassingSandbox::create(&backend, &spec).await?;
-            let running = run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty);
-            // Beside the command, which leaves this process nothing to do: nobody waits for it at the end.
-            let (ran, ()) = tokio::join!(running, sweep(backend.as_ref()));
-            sandbox.destroy().await?;
-            ran
-        }
+        Some(name) => in_session(place, args, name, ran).await,
+        None => in_passing(place, args, begun, ran).await,
     }
+}
+
+type HomeBackend<'a> = (&'a Config, BackendKind, InstallationId);
+
+/// What runs, and the way out that it has.
+type JudgedCommand = ((Cleared, judging::ReadInput), Option<Arc<Egress>>);
+
+/// In the sandbox of a named session, which is there for the next command too.
+async fn in_session(
+    (config, kind, installation): HomeBackend<'_>,
+    args: &ExecArgs,
+    name: &str,
+    (cleared, gate): JudgedCommand,
+) -> Result<ExitReason, CommandFailure> {
+    let mut plan = app::plan(config, kind, config.terminal().lifetime, CALLER);
+    plan.mounts.extend(args.mounts.clone());
+    let system = args.image.as_deref().map(|image| system_of(kind, image));
+    let system = system.transpose()?;
+    if let Some(system) = &system {
+        plan.system = system.clone();
+    }
+    plan.network = app::network(config, kind, gate.as_ref());
+    let wants_out = gate.is_some();
+    let sandboxes = app::sandboxes(config, installation, plan, CALLER, gate).await?;
+    let key = ConversationKey::new(format!("cli:{name}"));
+    let lease = sandboxes
+        .lease(&key)
+        .await
+        .map_err(|error| no_lease(&error))?;
+    if let Some(set_aside) = lease.set_aside() {
+        warn!("session {name} has a new sandbox: {set_aside}");
+    }
+    let image = args.image.as_deref().zip(system.as_ref());
+    let made = app::store(config).await?.ledger().find(lease.id()).await?;
+    let made = made.and_then(|entry| serde_json::from_str::<SandboxSpec>(&entry.spec).ok());
+    let lacking = made.and_then(|made| made_with::lacking(&made, image, &args.mounts));
+    if let Some(what) = lacking {
+        return Err(made_without(name, lease.id(), &what));
+    }
+    // One that was made without a way out gets none later, so the flags would be without
+    // effect.
+    if wants_out && sandboxes.reach_of(&key).await.is_none() {
+        return Err(made_without(name, lease.id(), "a way out"));
+    }
+    let ran = relay::run(&lease, cleared, args.tty).await;
+    sandboxes.drain().await;
+    ran
+}
+
+/// In a sandbox of its own, which ends with the command.
+async fn in_passing(
+    (config, kind, installation): HomeBackend<'_>,
+    args: &ExecArgs,
+    begun: PendingHeadStart,
+    (cleared, gate): JudgedCommand,
+) -> Result<ExitReason, CommandFailure> {
+    let backend = app::backend_to_create(config, &installation, kind, CALLER, begun)?;
+    let mut spec = spec(config, args, kind, installation)?;
+    if let Some(gate) = &gate {
+        spec.network = NetworkMode::Proxied { port: PROXY_PORT };
+        spec.env = gate.env(&spec.conversation, PROXY_PORT);
+    }
+    let sandbox = PassingSandbox::create(&backend, &spec).await?;
+    let running = run_leaving(&sandbox, &spec, gate.as_ref(), cleared, args.tty);
+    // Beside the command, which leaves this process nothing to do: nobody waits for it at the end.
+    let (ran, ()) = tokio::join!(running, sweep(backend.as_ref()));
+    sandbox.destroy().await?;
+    ran
 }
 
 /// The way out lasts as long as the command.
@@ -203,7 +227,7 @@ async fn run_leaving(
     sandbox: &Sandbox,
     spec: &SandboxSpec,
     gate: Option<&Arc<Egress>>,
-    cleared: (Cleared, judging::ReadAhead),
+    cleared: (Cleared, judging::ReadInput),
     tty: bool,
 ) -> Result<ExitReason, CommandFailure> {
     let works = TaskTracker::new();

@@ -45,10 +45,10 @@ Example:
     )]
     Status(status::GatewayStatusArgs),
     /// Show the end of its log
-    Logs(logs::Args),
+    Logs(logs::GatewayLogsArgs),
     /// Connect a chat platform: asks for its token, tries it, and writes .env
     #[command(after_help = "\
-A value that is in .env or the environment already is kept unless you say otherwise. Nothing is written
+A value that is in .env or the environment already is kept unless you say otherwise. Nothing is written \
 before the platform has accepted it, or you have said that it is to be kept all the same.
 
 Examples:

@@ -36,6 +36,9 @@ struct ManifestArgs {
     /// Image of the gateways
     #[arg(long, value_name = "NAME", default_value = "hermetic:latest", value_parser = image)]
     image: String,
+    /// Add a ServiceMonitor, where the Prometheus operator is installed
+    #[arg(long, requires = "gateway")]
+    service_monitor: bool,
 }
 
 const DEFAULT_NAMESPACE: &str = "hermetic-sandboxes";
@@ -59,6 +62,7 @@ pub(crate) fn run(cli: &CommandLine, args: &KubernetesArgs) -> Result<ExitReason
         namespace,
         gateway: args.gateway.clone(),
         image: args.image.clone(),
+        monitor: args.service_monitor,
     }))?;
     Ok(ExitReason::Ok)
 }

@@ -31,11 +31,11 @@ use crate::{log, output};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --listen one client is served on stdin and stdout, with the log on stderr. Each client gets
-its own sandbox, made at its first call and removed when the client leaves; it reaches what
+Without --listen one client is served on stdin and stdout, with the log on stderr. Each client gets \
+its own sandbox, made at its first call and removed when the client leaves; it reaches what \
 gateway.egress allows. The client is asked for approvals; one that cannot ask gets a refusal.
 
-The commands below are about the other direction: the servers under mcp_servers, whose tools the agent
+The commands below are about the other direction: the servers under mcp_servers, whose tools the agent \
 has.
 
 Examples:

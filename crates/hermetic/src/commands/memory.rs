@@ -98,18 +98,7 @@ async fn act(cli: &CommandLine, command: &MemoryCommand) -> Result<ExitReason, C
             output::print(&entries.map_err(|error| broken(&error.into()))?.text())?;
         }
         MemoryCommand::Edit { owner, target } => {
-            let (who, target) = (read_owner(owner)?, read_target(target)?);
-            // The version of before the text is typed: what somebody changed meanwhile is not
-            // written over.
-            let versioned = memories.versioned(&who, target).await;
-            let (_, version) = versioned.map_err(|error| broken(&error.into()))?;
-            let text = typed()?;
-            let written = memories.rewrite(&who, target, (&text, version), now).await;
-            written.map_err(|error| broken(&error))?;
-            note(&config, MemoryEvent::Edited, owner, target.name())?;
-            output::print(
-                "Written. Conversations that are under way have it from their next turn on.\n",
-            )?;
+            edit(&memories, &config, (owner, target)).await?;
         }
         MemoryCommand::Remove { owner, entry } => {
             let who = read_owner(owner)?;
@@ -136,6 +125,27 @@ async fn act(cli: &CommandLine, command: &MemoryCommand) -> Result<ExitReason, C
         }
     }
     Ok(ExitReason::Ok)
+}
+
+/// Takes an owner's entries anew, as they are typed.
+async fn edit(
+    memories: &Memories,
+    config: &Config,
+    (owner, target): (&str, &str),
+) -> Result<(), CommandFailure> {
+    let (who, target) = (read_owner(owner)?, read_target(target)?);
+    // The version of before the text is typed: what somebody changed meanwhile is not
+    // written over.
+    let versioned = memories.versioned(&who, target).await;
+    let (_, version) = versioned.map_err(|error| broken(&error.into()))?;
+    let text = typed()?;
+    let written = memories
+        .rewrite(&who, target, (&text, version), SystemClock.now())
+        .await;
+    written.map_err(|error| broken(&error))?;
+    note(config, MemoryEvent::Edited, owner, target.name())?;
+    output::print("Written. Conversations that are under way have it from their next turn on.\n")?;
+    Ok(())
 }
 
 async fn list(memories: &Memories, as_json: bool) -> Result<(), CommandFailure> {

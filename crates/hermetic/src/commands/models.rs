@@ -15,7 +15,7 @@ use crate::output::{self, BOLD, DIM, printable};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Context and prices come from a table that you can edit: write what --table prints to models.txt in
+Context and prices come from a table that you can edit: write what --table prints to models.txt in \
 your home, and change it there.
 
 Examples:

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::Subcommand;
 use hermetic_access::{PairedRole, PairingService};
 use hermetic_app as app;
+use hermetic_audit::PairingEvent;
 use hermetic_config::Config;
 use hermetic_types::{Clock as _, Platform, SystemClock, Timestamp, UserId};
 use serde_json::json;
@@ -34,8 +35,8 @@ enum PairingCommand {
     },
     /// Let in the person who holds this code
     #[command(after_help = "\
-Whoever is let in first, where the configuration names nobody who may approve, becomes the operator: that is
-you, pairing yourself. Pass --user where it is somebody else. The person is told in the chat.")]
+Where the configuration names nobody who may approve, the first person who is let in becomes the operator. \
+That is meant for you, pairing yourself: pass --user if it is somebody else. The person is told in the chat.")]
     Approve {
         platform: Platform,
         code: String,
@@ -46,7 +47,7 @@ you, pairing yourself. Pass --user where it is somebody else. The person is told
         #[arg(long)]
         user: bool,
     },
-    /// Put out a person who was let in by a code
+    /// End the access of a person who was let in by a code
     Revoke { platform: Platform, user: String },
     /// Void every waiting code
     #[command(visible_alias = "clear-pending")]
@@ -73,77 +74,108 @@ async fn act(cli: &CommandLine, command: &PairingCommand) -> Result<ExitReason, 
     // Makes the state folder where there is none yet.
     app::installation(config.home())?;
     let pairing = app::pairing(&app::store(&config).await?);
-    let now = SystemClock.now();
-    let note = |platform, act, user: &str| note(&config, platform, act, user);
+    let book = PairingBook {
+        config: &config,
+        pairing,
+        now: SystemClock.now(),
+    };
     match command {
-        PairingCommand::List { json } => list(&pairing, now, *json).await?,
+        PairingCommand::List { json } => list(&book.pairing, book.now, *json).await?,
         PairingCommand::Approve {
             platform,
             code,
             operator,
             user,
-        } => {
-            let is_first = || async {
-                Ok::<_, CommandFailure>(!app::names_operators(&config) && pairing.is_new().await?)
-            };
-            let role = match (*operator, *user) {
-                (true, _) => PairedRole::Operator,
-                (false, true) => PairedRole::User,
-                (false, false) if is_first().await? => PairedRole::Operator,
-                (false, false) => PairedRole::User,
-            };
-            // Who it is shows only when the code fits, so the attempt is what is written down before: nobody is
-            // let in by an act that the record does not have.
-            let wanted = match role {
-                PairedRole::Operator => "somebody, as operator",
-                PairedRole::User => "somebody",
-            };
-            note(*platform, hermetic_audit::PairingEvent::Tried, wanted)?;
-            let approved = pairing.approve(*platform, code, role, now).await?;
-            let approved = serde_json::to_value(&approved).unwrap_or_default();
-            let (person, told) = let_in(&who(&approved), *platform, role, *operator);
-            note(*platform, hermetic_audit::PairingEvent::Approved, &person)?;
-            output::print(&told)?;
-        }
-        PairingCommand::Revoke { platform, user } => {
-            let id = UserId::new(user.as_str()).map_err(|error| {
-                CommandFailure::caused(&error, "`hermetic pairing list` names the users")
-            })?;
-            if pairing.role_of(*platform, &id).await?.is_none() {
-                return Err(CommandFailure::new(
-                    format!("{id} was not let in by a code on {platform}"),
-                    "`hermetic pairing list` names who was; allowlists are in the configuration",
-                ));
-            }
-            // Before it is done, as for every act that the record answers for.
-            note(
-                *platform,
-                hermetic_audit::PairingEvent::Revoked,
-                id.as_str(),
-            )?;
-            pairing.revoke(*platform, &id).await?;
-            output::print(&format!("{id} is out on {platform}\n"))?;
-        }
-        PairingCommand::Clear { platform } => {
-            let mut void = 0;
-            for one in Platform::ALL
-                .into_iter()
-                .filter(|one| platform.is_none_or(|only| only == *one))
-            {
-                let cleared = pairing.clear_pending(one).await?;
-                if cleared > 0 {
-                    note(
-                        one,
-                        hermetic_audit::PairingEvent::Cleared,
-                        &format!("{cleared} codes"),
-                    )?;
-                }
-                void += cleared;
-            }
-            output::print(&format!("{void} codes are void\n"))?;
-        }
+        } => approve(&book, (*platform, code), *operator, *user).await?,
+        PairingCommand::Revoke { platform, user } => revoke(&book, *platform, user).await?,
+        PairingCommand::Clear { platform } => clear(&book, *platform).await?,
     }
     Ok(ExitReason::Ok)
+}
+
+/// Who is let in, and the record of who changed it.
+struct PairingBook<'a> {
+    config: &'a Config,
+    pairing: PairingService,
+    now: Timestamp,
+}
+
+impl PairingBook<'_> {
+    fn note(
+        &self,
+        platform: Platform,
+        act: PairingEvent,
+        user: &str,
+    ) -> Result<(), CommandFailure> {
+        note(self.config, platform, act, user)
+    }
+}
+
+async fn approve(
+    book: &PairingBook<'_>,
+    (platform, code): (Platform, &str),
+    operator: bool,
+    user: bool,
+) -> Result<(), CommandFailure> {
+    let is_first = || async {
+        Ok::<_, CommandFailure>(!app::names_operators(book.config) && book.pairing.is_new().await?)
+    };
+    let role = match (operator, user) {
+        (true, _) => PairedRole::Operator,
+        (false, true) => PairedRole::User,
+        (false, false) if is_first().await? => PairedRole::Operator,
+        (false, false) => PairedRole::User,
+    };
+    // Who it is shows only when the code fits, so the attempt is what is written down before: nobody is
+    // let in by an act that the record does not have.
+    let wanted = match role {
+        PairedRole::Operator => "somebody, as operator",
+        PairedRole::User => "somebody",
+    };
+    book.note(platform, PairingEvent::Tried, wanted)?;
+    let approved = book.pairing.approve(platform, code, role, book.now).await?;
+    let approved = serde_json::to_value(&approved).unwrap_or_default();
+    let (person, told) = let_in(&who(&approved), platform, role, operator);
+    book.note(platform, PairingEvent::Approved, &person)?;
+    output::print(&told)?;
+    Ok(())
+}
+
+async fn revoke(
+    book: &PairingBook<'_>,
+    platform: Platform,
+    user: &str,
+) -> Result<(), CommandFailure> {
+    let id = UserId::new(user).map_err(|error| {
+        CommandFailure::caused(&error, "`hermetic pairing list` names the users")
+    })?;
+    if book.pairing.role_of(platform, &id).await?.is_none() {
+        return Err(CommandFailure::new(
+            format!("{id} was not let in by a code on {platform}"),
+            "`hermetic pairing list` names who was; allowlists are in the configuration",
+        ));
+    }
+    // Before it is done, as for every act that the record answers for.
+    book.note(platform, PairingEvent::Revoked, id.as_str())?;
+    book.pairing.revoke(platform, &id).await?;
+    output::print(&format!("{id} is out on {platform}\n"))?;
+    Ok(())
+}
+
+async fn clear(book: &PairingBook<'_>, platform: Option<Platform>) -> Result<(), CommandFailure> {
+    let mut void = 0;
+    for one in Platform::ALL
+        .into_iter()
+        .filter(|one| platform.is_none_or(|only| only == *one))
+    {
+        let cleared = book.pairing.clear_pending(one).await?;
+        if cleared > 0 {
+            book.note(one, PairingEvent::Cleared, &format!("{cleared} codes"))?;
+        }
+        void += cleared;
+    }
+    output::print(&format!("{void} codes are void\n"))?;
+    Ok(())
 }
 
 /// The entry of the record and the words on the screen: nobody becomes an operator without a word.
@@ -173,7 +205,7 @@ fn let_in(who: &str, platform: Platform, role: PairedRole, asked: bool) -> (Stri
 fn note(
     config: &Config,
     platform: Platform,
-    act: hermetic_audit::PairingEvent,
+    act: PairingEvent,
     user: &str,
 ) -> Result<(), CommandFailure> {
     let redactor = app::redactor(config);

@@ -10,11 +10,12 @@ use clap::Subcommand;
 use hermetic_app as app;
 use hermetic_config::HomeFolder;
 use hermetic_sandbox::Sandbox;
+use hermetic_store::{LedgerState, SandboxLedger};
 use hermetic_types::{Clock as _, RunId, SystemClock};
 use hermetic_warden::client::RunEvent;
 use serde_json::json;
 
-use self::rows::{RowState, SandboxRow};
+use self::rows::{ListedSandbox, RowState};
 use super::{load, on_this_thread};
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
@@ -24,7 +25,7 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A sandbox is named by its id, by as much of its beginning as no other has, by the name of a session, or by
+A sandbox is named by its id, by as much of its beginning as no other has, by the name of a session, or by \
 the end of its conversation's key.
 
 Examples:
@@ -56,7 +57,7 @@ enum SandboxCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show what ran in it lately; with the id of a run, what is kept of its output by now
+    /// Show what ran in it lately; with the id of a run, its output so far
     Logs {
         #[arg(value_name = "SANDBOX")]
         id: String,
@@ -99,7 +100,12 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
     let config = load(cli)?;
     let installation = app::installation(config.home())?;
     let backends = app::all_backends(&config, &installation);
-    let ledger = app::store(&config).await?.ledger();
+    let store = app::store(&config).await?;
+    if matches!(command, SandboxCommand::Prune { .. }) {
+        // Their locks are in other homes.
+        app::refuse_beside_shared_work(&config, &store).await?;
+    }
+    let ledger = store.ledger();
     // Before what there is is looked at, and until it is done.
     let _no_gateway = match command {
         SandboxCommand::Prune { .. } => Some(without_gateway(config.home())?),
@@ -114,24 +120,7 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
                 false => output::print(&rows::table(&rows, SystemClock.now()))?,
             }
         }
-        SandboxCommand::Inspect { id, .. } => {
-            let row = rows::find(&rows, id)?;
-            let info = match row.state {
-                RowState::Running => Some(reach(row).await?.warden().info().await?),
-                _ => None,
-            };
-            output::print_json(&json!({
-                "sandbox": row,
-                "warden": info.map(|info| json!({
-                    "pid_inside": info.pid,
-                    "memory_bytes": info.rss_bytes,
-                    "seconds_up": info.uptime.as_secs(),
-                    "clients": info.clients,
-                    "runs": info.runs,
-                    "shells": info.shells,
-                })),
-            }))?;
-        }
+        SandboxCommand::Inspect { id, .. } => inspect(rows::find(&rows, id)?).await?,
         SandboxCommand::Logs { id, run, json } => {
             logs(rows::find(&rows, id)?, run.as_ref(), *json).await?;
         }
@@ -142,41 +131,75 @@ async fn act(cli: &CommandLine, command: &SandboxCommand) -> Result<ExitReason, 
         SandboxCommand::Stop { id } => {
             let row = rows::find(&rows, id)?;
             row.backend()?.stop(&row.id).await?;
-            ledger
-                .mark(&row.id, hermetic_store::LedgerState::Stopped)
-                .await?;
+            ledger.mark(&row.id, LedgerState::Stopped).await?;
         }
-        SandboxCommand::Destroy { ids } => {
-            // All of them are found before the first is destroyed.
-            let meant = ids.iter().map(|id| rows::find(&rows, id));
-            for row in meant.collect::<Result<Vec<_>, _>>()? {
-                // The row goes last: without it nobody would know of one that could not be
-                // destroyed.
-                row.backend()?.destroy(&row.id).await?;
-                ledger.forget(&row.id).await?;
-            }
-        }
+        SandboxCommand::Destroy { ids } => destroy(&rows, &ledger, ids).await?,
         SandboxCommand::Prune { stopped, json } => {
-            let mut gone = Vec::new();
-            for row in rows.iter().filter(|row| row.is_rubbish(*stopped)) {
-                row.backend()?.destroy(&row.id).await?;
-                ledger.forget(&row.id).await?;
-                gone.push(row.id.clone());
-            }
-            match json {
-                true => output::print_json(&gone)?,
-                false => output::print(&format!("{} removed\n", gone.len()))?,
-            }
+            prune(&rows, &ledger, *stopped, *json).await?;
         }
     }
     Ok(ExitReason::Ok)
+}
+
+async fn inspect(row: &ListedSandbox) -> Result<(), CommandFailure> {
+    let info = match row.state {
+        RowState::Running => Some(reach(row).await?.warden().info().await?),
+        _ => None,
+    };
+    output::print_json(&json!({
+        "sandbox": row,
+        "warden": info.map(|info| json!({
+            "pid_inside": info.pid,
+            "memory_bytes": info.rss_bytes,
+            "seconds_up": info.uptime.as_secs(),
+            "clients": info.clients,
+            "runs": info.runs,
+            "shells": info.shells,
+        })),
+    }))?;
+    Ok(())
+}
+
+async fn destroy(
+    rows: &[ListedSandbox],
+    ledger: &SandboxLedger,
+    ids: &[String],
+) -> Result<(), CommandFailure> {
+    // All of them are found before the first is destroyed.
+    let meant = ids.iter().map(|id| rows::find(rows, id));
+    for row in meant.collect::<Result<Vec<_>, _>>()? {
+        // The row goes last: without it nobody would know of one that could not be
+        // destroyed.
+        row.backend()?.destroy(&row.id).await?;
+        ledger.forget(&row.id).await?;
+    }
+    Ok(())
+}
+
+async fn prune(
+    rows: &[ListedSandbox],
+    ledger: &SandboxLedger,
+    stopped: bool,
+    json: bool,
+) -> Result<(), CommandFailure> {
+    let mut gone = Vec::new();
+    for row in rows.iter().filter(|row| row.is_rubbish(stopped)) {
+        row.backend()?.destroy(&row.id).await?;
+        ledger.forget(&row.id).await?;
+        gone.push(row.id.clone());
+    }
+    match json {
+        true => output::print_json(&gone)?,
+        false => output::print(&format!("{} removed\n", gone.len()))?,
+    }
+    Ok(())
 }
 
 /// A gateway that began meanwhile would have sandboxes destroyed that it has just taken up.
 fn without_gateway(home: &HomeFolder) -> Result<NoGateway, CommandFailure> {
     NoGateway::hold(home).map_err(|error| match error {
         LockError::Taken { .. } => CommandFailure::new(
-            "the gateway is running and keeps house itself",
+            "the gateway is running and removes such sandboxes itself",
             "stop it first, or destroy a sandbox by its id",
         ),
         error @ LockError::Io { .. } => {
@@ -185,7 +208,7 @@ fn without_gateway(home: &HomeFolder) -> Result<NoGateway, CommandFailure> {
     })
 }
 
-async fn logs(row: &SandboxRow, run: Option<&RunId>, json: bool) -> Result<(), CommandFailure> {
+async fn logs(row: &ListedSandbox, run: Option<&RunId>, json: bool) -> Result<(), CommandFailure> {
     if row.state != RowState::Running {
         return Err(CommandFailure::new(
             format!("sandbox {} is {}", row.id, row.state.name()),
@@ -240,7 +263,7 @@ async fn logs(row: &SandboxRow, run: Option<&RunId>, json: bool) -> Result<(), C
 }
 
 /// Nobody but its own conversation brings one back.
-fn living(row: &SandboxRow) -> Result<&SandboxRow, CommandFailure> {
+fn living(row: &ListedSandbox) -> Result<&ListedSandbox, CommandFailure> {
     match row.state {
         RowState::Running => Ok(row),
         state => Err(CommandFailure::new(
@@ -251,12 +274,17 @@ fn living(row: &SandboxRow) -> Result<&SandboxRow, CommandFailure> {
     }
 }
 
-pub(super) async fn reach(row: &SandboxRow) -> Result<Sandbox, CommandFailure> {
+pub(super) async fn reach(row: &ListedSandbox) -> Result<Sandbox, CommandFailure> {
     let backend = row.backend()?;
     let link = backend.connect(&row.id).await?;
-    Sandbox::greet(&row.id, backend.description(), link)
+    const LOST: &str = "destroy it: a sandbox that does not answer is lost";
+    let sandbox = Sandbox::greet(&row.id, backend.description(), link)
         .await
-        .map_err(|error| {
-            CommandFailure::caused(&error, "destroy it: a sandbox that does not answer is lost")
-        })
+        .map_err(|error| CommandFailure::caused(&error, LOST))?;
+    // Beside the gateway that has it, whichever that is.
+    sandbox
+        .visit()
+        .await
+        .map_err(|error| CommandFailure::caused(&error, LOST))?;
+    Ok(sandbox)
 }

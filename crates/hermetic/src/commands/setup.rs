@@ -29,14 +29,14 @@ use crate::service::{SystemdScope, SystemdService};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What is set already is kept: the configuration of Hermes Agent, .env and the environment. A model and a
+What is set already is kept: the configuration of Hermes Agent, .env and the environment. A model and a \
 platform are tried before anything is written.
 
 Examples:
   hermetic setup
   TELEGRAM_BOT_TOKEN=... OPENROUTER_API_KEY=... hermetic setup --non-interactive \\
       --provider openrouter --model some/model --platform telegram --allow 4711 --preset python --start")]
-pub(crate) struct Args {
+pub(crate) struct SetupArgs {
     /// Use this model
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     unchecked: bool,
 }
 
-pub(crate) fn run(cli: &CommandLine, args: &Args) -> Result<ExitReason, CommandFailure> {
+pub(crate) fn run(cli: &CommandLine, args: &SetupArgs) -> Result<ExitReason, CommandFailure> {
     let inputs = inputs_of_new_home(cli)?;
     refuse_root_for_another(&inputs.home)?;
     let prompt = match args.non_interactive {
@@ -128,7 +128,7 @@ async fn machine(inputs: &ConfigInputs) -> Result<(), CommandFailure> {
 async fn platform(
     inputs: &ConfigInputs,
     prompt: SetupPrompt,
-    args: &Args,
+    args: &SetupArgs,
 ) -> Result<(), CommandFailure> {
     let config = hermetic_config::load(inputs)?;
     let connected: Vec<_> = chats::check(&config).await?;
@@ -155,7 +155,7 @@ async fn platform(
     platform_setup::connect(inputs, &prompt, &arguments).await
 }
 
-fn network(config: &Config, prompt: SetupPrompt, args: &Args) -> Result<(), CommandFailure> {
+fn network(config: &Config, prompt: SetupPrompt, args: &SetupArgs) -> Result<(), CommandFailure> {
     let mut names = args.preset.clone();
     if names.is_empty() && prompt.is_somebody() {
         output::print(&presets())?;
@@ -209,7 +209,7 @@ fn service(
     cli: &CommandLine,
     config: &Config,
     prompt: SetupPrompt,
-    args: &Args,
+    args: &SetupArgs,
 ) -> Result<ExitReason, CommandFailure> {
     let is_root = rustix::process::geteuid().is_root();
     let keeper = match is_root {

@@ -52,21 +52,26 @@ fn store(config: &Config) -> String {
 }
 
 /// Everybody who shares the store, or why that could not be asked; nobody where it is a file.
-type Sharing = Result<Vec<SeenGateway>, String>;
+type SharingGateways = Result<Vec<SeenGateway>, String>;
 
-fn sharing(config: &Config) -> Sharing {
+fn sharing(config: &Config) -> SharingGateways {
     let asked = on_this_thread(async { Ok(app::sharing_gateways(config).await?) });
     asked.map_err(|failure: CommandFailure| failure.to_string())
 }
 
-fn shared_with(sharing: &Sharing) -> Vec<String> {
+fn shared_with(sharing: &SharingGateways) -> Vec<String> {
     let gateways = match sharing {
         Ok(gateways) => gateways,
         Err(why) => return vec![format!("could not be asked for: {why}")],
     };
     let line = |gateway: &SeenGateway| {
+        let held = match gateway.conversations {
+            0 => String::new(),
+            1 => " 1 conversation".to_owned(),
+            count => format!(" {count} conversations"),
+        };
         format!(
-            "{}: {}, version {}, seen {} s ago",
+            "{}: {}{held}, version {}, seen {} s ago",
             gateway.shown_name(),
             gateway.condition(),
             gateway.version,
@@ -80,7 +85,7 @@ fn as_text(
     config: &Config,
     resolved: &ResolvedBackend,
     seen: &ObservedGateway,
-    sharing: &Sharing,
+    sharing: &SharingGateways,
 ) -> String {
     let limits = &config.terminal().limits;
     let mut text = String::new();
@@ -150,7 +155,7 @@ fn as_json(
     config: &Config,
     resolved: &ResolvedBackend,
     seen: &ObservedGateway,
-    sharing: &Sharing,
+    sharing: &SharingGateways,
 ) -> serde_json::Value {
     let (running, state) = match seen {
         ObservedGateway::Stopped(_) => (Some(false), None),
@@ -164,6 +169,7 @@ fn as_json(
             let gateways = gateways.iter().map(|gateway| json!({
                 "name": gateway.shown_name(),
                 "condition": gateway.condition(),
+                "conversations": gateway.conversations,
                 "version": gateway.version,
                 "silent_seconds": gateway.silent_for.as_secs(),
             }));

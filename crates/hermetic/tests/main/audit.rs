@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use hermetic_audit::{AuditEvent, AuditLog, AuditText};
+use hermetic_types::Timestamp;
+
 use crate::hermetic::Hermetic;
 
 /// Two lines that an earlier version wrote: the format does not drift.
@@ -80,4 +83,53 @@ fn a_change_and_a_missing_end_are_failures() {
         "{}",
         ended.err
     );
+}
+
+/// What a gateway on the same store would have written down.
+fn witness(by: &Hermetic, of: &Hermetic) {
+    let [by, of] = [by, of].map(|home| AuditLog::open(&home.path("hermetic/audit.jsonl")).unwrap());
+    let said = of.published_head().unwrap();
+    let event = AuditEvent::Witnessed {
+        chain: said.chain,
+        place: AuditText::constant("elsewhere"),
+        head: said.head.to_string(),
+        seal: said.seal,
+    };
+    by.append(&event, Timestamp::from_millis(1)).unwrap();
+}
+
+#[test]
+fn a_record_that_went_back_is_shown_by_another_gateways() {
+    let (here, there) = (Hermetic::new(), Hermetic::new());
+    for home in [&here, &there] {
+        assert_eq!(home.run(&["egress", "allow", "example.com"]).code, 0);
+    }
+    let files = ["audit.jsonl", "audit.head"].map(|file| there.path(&format!("hermetic/{file}")));
+    let before = files.each_ref().map(|file| fs::read(file).unwrap());
+    assert_eq!(there.run(&["egress", "allow", "example.org"]).code, 0);
+    witness(&here, &there);
+    let other = files[0].display().to_string();
+    let verify = ["audit", "verify", "--also", &other];
+    let whole = here.run(&verify);
+    assert_eq!(whole.code, 0, "{}{}", whole.out, whole.err);
+    assert!(whole.out.contains("1 heads are where"), "{}", whole.out);
+
+    for (file, bytes) in files.iter().zip(&before) {
+        fs::write(file, bytes).unwrap();
+    }
+    assert_eq!(
+        there.run(&["audit", "verify"]).code,
+        0,
+        "by itself it holds"
+    );
+    let cut = here.run(&verify);
+    assert!(
+        cut.code == 1 && cut.err.contains("was cut off: it ends at record 1"),
+        "{}{}",
+        cut.out,
+        cut.err
+    );
+    // One that is not there is no record that holds.
+    fs::remove_file(&files[0]).unwrap();
+    assert_ne!(here.run(&verify).code, 0);
 }

@@ -1,5 +1,9 @@
 //! Kubernetes, as somebody at a keyboard meets it. Nothing here reaches further than loopback.
 
+use std::path::Path;
+
+use hermetic_testkit::acp::put_in_place_of_opencode;
+
 use crate::hermetic::{Ended, Hermetic};
 use crate::kubernetes_cluster::{NAMESPACE, Server, TOKEN, lacking};
 
@@ -14,6 +18,21 @@ fn row(ended: &Ended) -> serde_json::Value {
 /// Each command of the program is a process of its own, so the cluster goes on beside it.
 async fn run(hermetic: &Hermetic, words: &[&str]) -> Ended {
     tokio::task::block_in_place(|| hermetic.run(words))
+}
+
+/// Commands run in that cluster, as a file in the folder says.
+fn config(server: &Server, folder: &Path) -> String {
+    let kubeconfig = format!(
+        "{{current-context: a, contexts: [{{name: a, context: {{cluster: a, user: a, namespace: {NAMESPACE}}}}}], \
+         clusters: [{{name: a, cluster: {{server: '{}'}}}}], users: [{{name: a, user: {{token: {TOKEN}}}}}]}}",
+        server.url
+    );
+    let path = folder.join("kubeconfig");
+    std::fs::write(&path, kubeconfig).unwrap();
+    format!(
+        "terminal: {{backend: kubernetes, kubernetes_kubeconfig: '{}', kubernetes_image: 'debian:12'}}\n",
+        path.display()
+    )
 }
 
 #[test]
@@ -56,14 +75,14 @@ fn what_a_cluster_is_given_is_printed() {
         "registry.example/h:1",
     ];
     let printed = Hermetic::new().run(&both);
-    for part in [
-        "StatefulSet",
-        "PodDisruptionBudget",
-        "ServiceMonitor",
-        "registry.example/h:1",
-    ] {
+    for part in ["StatefulSet", "PodDisruptionBudget", "registry.example/h:1"] {
         assert!(printed.out.contains(part), "{part}");
     }
+    assert!(!printed.out.contains("ServiceMonitor"));
+    let mut monitored = both.to_vec();
+    monitored.push("--service-monitor");
+    let printed = Hermetic::new().run(&monitored);
+    assert!(printed.out.contains("ServiceMonitor"), "{}", printed.err);
     let one = [
         "kubernetes",
         "manifest",
@@ -82,18 +101,8 @@ async fn commands_run_in_pods_and_a_kept_one_is_found_again() {
         return eprintln!("SKIP: {test}: {why}");
     }
     let server = Server::open().await;
-    let kubeconfig = format!(
-        "{{current-context: a, contexts: [{{name: a, context: {{cluster: a, user: a, namespace: {NAMESPACE}}}}}], \
-         clusters: [{{name: a, cluster: {{server: '{}'}}}}], users: [{{name: a, user: {{token: {TOKEN}}}}}]}}",
-        server.url
-    );
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kubeconfig");
-    std::fs::write(&path, kubeconfig).unwrap();
-    let config = format!(
-        "terminal: {{kubernetes_kubeconfig: '{}', kubernetes_image: 'debian:12'}}\n",
-        path.display()
-    );
+    let config = config(&server, folder.path());
     let hermetic = Hermetic::with(&config);
     let found = row(&run(&hermetic, &["backends", "--json"]).await);
     assert_eq!(found["available"], true, "{found}");
@@ -120,5 +129,23 @@ async fn commands_run_in_pods_and_a_kept_one_is_found_again() {
     );
     let pruned = run(&hermetic, &["sandbox", "list", "--json"]).await;
     assert!(pruned.out.contains("kubernetes"), "{}", pruned.out);
+    server.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn an_installed_agent_is_copied_into_its_pod_and_answers() {
+    let test = "an_installed_agent_is_copied_into_its_pod_and_answers";
+    if let Some(why) = lacking().await {
+        return eprintln!("SKIP: {test}: {why}");
+    }
+    let server = Server::open().await;
+    let folder = tempfile::tempdir().unwrap();
+    let hermetic = Hermetic::with(&config(&server, folder.path()))
+        .file(".env", "ANTHROPIC_API_KEY=sk-ant-of-the-test\n");
+    put_in_place_of_opencode(&hermetic.path("hermetic/agents"), "7").unwrap();
+    let ask = ["chat", "--agent", "opencode", "-q", "env VERSION"];
+    let ended = run(&hermetic, &ask).await;
+    let said = (ended.code, ended.out.trim());
+    assert_eq!(said, (0, "VERSION=7"), "{}", ended.err);
     server.end().await;
 }

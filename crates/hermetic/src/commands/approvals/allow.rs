@@ -32,12 +32,7 @@ pub(super) fn run(
         Err(error) => return Err(CommandFailure::file("read", &path, &error)),
     };
     let entry = quoted(pattern);
-    if config
-        .approvals()
-        .allow
-        .iter()
-        .any(|known| known == pattern)
-    {
+    if is_allowed(config, pattern) {
         output::print(&format!("{entry} is in command_allowlist already\n"))?;
         return Ok(ExitReason::Ok);
     }
@@ -51,27 +46,11 @@ pub(super) fn run(
         ));
     };
     // The record first: a rule that nobody can account for is not written.
-    app::installation(config.home())?;
-    let redactor = app::redactor(config);
-    log::hide(&redactor);
-    let event = AuditEvent::Rule {
-        act: RuleChange::Added,
-        rule: redactor
-            .redact(format!("command_allowlist {pattern}"))
-            .into(),
-        by: redactor.redact(by_hand::who()).into(),
-    };
-    app::audit(config)?.append(&event, SystemClock.now())?;
+    write_down(config, pattern)?;
     replace(&path, &after)?;
     // Read as the gateway will read it: a file that was changed by its lines may say something else
     // now.
-    if !load(cli).is_ok_and(|config| {
-        config
-            .approvals()
-            .allow
-            .iter()
-            .any(|known| known == pattern)
-    }) {
+    if !load(cli).is_ok_and(|config| is_allowed(&config, pattern)) {
         replace(&path, &before)?;
         return Err(CommandFailure::new(
             "the file does not read as it should with that rule, and was left as it was",
@@ -83,6 +62,26 @@ pub(super) fn run(
         path.display()
     ))?;
     Ok(ExitReason::Ok)
+}
+
+fn is_allowed(config: &Config, pattern: &str) -> bool {
+    let mut rules = config.approvals().allow.iter();
+    rules.any(|known| known == pattern)
+}
+
+fn write_down(config: &Config, pattern: &str) -> Result<(), CommandFailure> {
+    app::installation(config.home())?;
+    let redactor = app::redactor(config);
+    log::hide(&redactor);
+    let event = AuditEvent::Rule {
+        act: RuleChange::Added,
+        rule: redactor
+            .redact(format!("command_allowlist {pattern}"))
+            .into(),
+        by: redactor.redact(by_hand::who()).into(),
+    };
+    app::audit(config)?.append(&event, SystemClock.now())?;
+    Ok(())
 }
 
 /// A rule names a program; everything else would be a whole kind of commands.

@@ -80,7 +80,9 @@ async fn bring_back(
     config: &Config,
 ) -> Result<Vec<BroughtBack>, CommandFailure> {
     let installation = app::installation(config.home())?;
-    let ledger = app::store(config).await?.ledger();
+    let store = app::store(config).await?;
+    app::refuse_beside_shared_work(config, &store).await?;
+    let ledger = store.ledger();
     let mut done = Vec::new();
     for workspace in &manifest.workspaces {
         let home = WorkspaceHome {

@@ -23,7 +23,7 @@ use super::manifest::{LeftOutWorkspace, PackedWorkspace, workspace_name};
 use super::new_file::folder_of;
 use super::no_backup;
 use crate::commands::sandbox::reach;
-use crate::commands::sandbox::rows::{RowState, SandboxRow, gather};
+use crate::commands::sandbox::rows::{ListedSandbox, RowState, gather};
 use crate::failure::CommandFailure;
 use crate::output::printable;
 
@@ -102,7 +102,7 @@ impl PackError {
 
 /// Into a file beside the backup, because nobody knows its length before. Returns what was said by the way.
 async fn pack(
-    row: &SandboxRow,
+    row: &ListedSandbox,
     ledger: &SandboxLedger,
     spool: &WorkspaceSpool,
 ) -> Result<Option<String>, PackError> {
@@ -127,7 +127,7 @@ async fn pack(
 
 /// Brings a sandbox back for the packing, and stops it again unless its conversation came to use it meanwhile.
 async fn woken(
-    row: &SandboxRow,
+    row: &ListedSandbox,
     spec: &SandboxSpec,
     ledger: &SandboxLedger,
     spool: &WorkspaceSpool,

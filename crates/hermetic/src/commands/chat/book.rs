@@ -21,7 +21,7 @@ pub(super) struct ChatHistory {
     numbers: LineNumbers,
 }
 
-type Writing<'a> = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send + 'a>>;
+type JournalWrite<'a> = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send + 'a>>;
 
 impl ChatHistory {
     pub(super) fn new(
@@ -73,19 +73,19 @@ impl ChatHistory {
 }
 
 impl TurnJournal for ChatHistory {
-    fn said<'a>(&'a self, message: &'a Message) -> Writing<'a> {
+    fn said<'a>(&'a self, message: &'a Message) -> JournalWrite<'a> {
         Box::pin(self.write(message))
     }
 
-    fn tool_about_to_run<'a>(&'a self, _: &'a ToolCall) -> Writing<'a> {
+    fn tool_about_to_run<'a>(&'a self, _: &'a ToolCall) -> JournalWrite<'a> {
         Box::pin(ready(Ok(())))
     }
 
-    fn tool_ended<'a>(&'a self, _: &'a CallId, result: &'a Message) -> Writing<'a> {
+    fn tool_ended<'a>(&'a self, _: &'a CallId, result: &'a Message) -> JournalWrite<'a> {
         Box::pin(self.write(result))
     }
 
-    fn compacted<'a>(&'a self, summary: &'a HistorySummary, kept: usize) -> Writing<'a> {
+    fn compacted<'a>(&'a self, summary: &'a HistorySummary, kept: usize) -> JournalWrite<'a> {
         let place = (&self.history, &self.conversation);
         let now = SystemClock.now();
         Box::pin(write_summary(place, &self.numbers, (summary, kept), now))

@@ -258,21 +258,27 @@ impl<'a> TerminalTalk<'a> {
         )
     }
 
-    async fn say(
-        &self,
-        text: &str,
-        screen: &TurnScreen,
-    ) -> Result<InterruptibleEnd<TurnAnswer>, CommandFailure> {
-        let (summary, history) = self.book.read().await?;
+    /// What the agent is told before it answers: also what is remembered, and what the workspace says of itself.
+    async fn turn_facts(&self, begins: bool) -> Result<prompt::PromptFacts, CommandFailure> {
         let mut facts = self.keyboard.facts.clone();
         if let Some(memory) = &self.keyboard.memory {
-            let begins = history.is_empty() && summary.is_none();
             (facts.character, facts.remembered) = memory.prompt(begins).await?;
         }
         if let Some(notes) = self.workspace_notes().await {
             facts.project_notes = false;
             facts.remembered.push(notes);
         }
+        Ok(facts)
+    }
+
+    async fn say(
+        &self,
+        text: &str,
+        screen: &TurnScreen,
+    ) -> Result<InterruptibleEnd<TurnAnswer>, CommandFailure> {
+        let (summary, history) = self.book.read().await?;
+        let begins = history.is_empty() && summary.is_none();
+        let facts = self.turn_facts(begins).await?;
         let system = self.keyboard.redactor.redact(prompt::system(&facts));
         let called = self.called_skill(text).await;
         let text = called.as_deref().unwrap_or(text);
@@ -332,13 +338,11 @@ impl<'a> TerminalTalk<'a> {
         if let Some(set_aside) = own.set_aside() {
             screen.tell(set_aside.trim_end());
         }
+        let remedy = "look at model and its base_url with `hermetic config show model`";
         match taken {
             InterruptibleEnd::Left => Ok(InterruptibleEnd::Left),
             InterruptibleEnd::With(Ok(answer)) => Ok(InterruptibleEnd::With(answer)),
-            InterruptibleEnd::With(Err(error)) => Err(CommandFailure::caused(
-                &error,
-                "look at model and its base_url with `hermetic config show model`",
-            )),
+            InterruptibleEnd::With(Err(error)) => Err(CommandFailure::caused(&error, remedy)),
         }
     }
 

@@ -3,11 +3,11 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use super::Observed;
+use super::DemoCallResult;
 
 /// What stands on the host for the story, in a folder of its own.
 #[derive(Debug)]
-pub(super) struct HostBait {
+pub(super) struct DemoBait {
     /// A file of the operator's.
     pub(super) file: PathBuf,
     pub(super) file_text: String,
@@ -46,7 +46,7 @@ enum AttemptProof {
 
 /// What an attempt met.
 #[derive(Debug)]
-pub(super) struct Met {
+pub(super) struct AttemptOutcome {
     pub(super) held: bool,
     /// One line of what it brought back.
     pub(super) line: String,
@@ -55,7 +55,7 @@ pub(super) struct Met {
 /// More processes than a sandbox may have.
 const MANY: u32 = 600;
 
-pub(super) fn all(bait: &HostBait) -> Vec<DemoAttempt> {
+pub(super) fn all(bait: &DemoBait) -> Vec<DemoAttempt> {
     let port = bait
         .listener
         .local_addr()
@@ -131,7 +131,7 @@ const OUR_REFUSAL: &str = "hermetic egress: refused";
 const STATUS: &str = "status ";
 
 impl DemoAttempt {
-    pub(super) fn judge(&self, observed: &Observed, bait: &HostBait) -> Met {
+    pub(super) fn judge(&self, observed: &DemoCallResult, bait: &DemoBait) -> AttemptOutcome {
         let output = &observed.output;
         let got_through = match &self.proof {
             AttemptProof::Says(words) => words.iter().any(|word| output.contains(word.as_str())),
@@ -148,7 +148,7 @@ impl DemoAttempt {
                 output.lines().any(|line| line.trim().parse() == Ok(*most))
             }
         };
-        Met {
+        AttemptOutcome {
             held: !got_through && observed.exit_code.is_some(),
             line: telling_line(output),
         }
@@ -171,10 +171,10 @@ fn telling_line(output: &str) -> String {
 mod tests {
     use super::*;
 
-    fn bait() -> HostBait {
+    fn bait() -> DemoBait {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        HostBait {
+        DemoBait {
             file: "/nowhere/secret".into(),
             file_text: "file-text".into(),
             key: "the-key".into(),
@@ -190,11 +190,11 @@ mod tests {
     fn what_gets_through_is_called_that() {
         let bait = bait();
         let all = all(&bait);
-        let said = |output: &str, exit_code| Observed {
+        let said = |output: &str, exit_code| DemoCallResult {
             output: output.to_owned(),
             exit_code: Some(exit_code),
         };
-        let got_through = |title: &str, observed: &Observed| {
+        let got_through = |title: &str, observed: &DemoCallResult| {
             let attempt = all.iter().find(|one| one.title.contains(title)).unwrap();
             !attempt.judge(observed, &bait).held
         };
@@ -220,7 +220,7 @@ mod tests {
         assert!(!got_through("listens", &said("nobody", 0)));
         let _caller = std::net::TcpStream::connect(port).unwrap();
         assert!(got_through("listens", &said("nobody", 0)));
-        let nothing = Observed {
+        let nothing = DemoCallResult {
             output: String::new(),
             exit_code: None,
         };

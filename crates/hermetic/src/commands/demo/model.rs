@@ -18,7 +18,7 @@ pub(super) const REQUEST: &str = "Please summarise this page:\n\
 
 /// What a call of the model's brought back.
 #[derive(Debug)]
-pub(super) struct Observed {
+pub(super) struct DemoCallResult {
     pub(super) output: String,
     /// Absent where it did not run.
     pub(super) exit_code: Option<i64>,
@@ -29,11 +29,15 @@ pub(super) struct TalkedInto {
     commands: Vec<String>,
     /// What it says at the end, with everything it believes to have got.
     farewell: String,
-    tell: mpsc::Sender<Observed>,
+    tell: mpsc::Sender<DemoCallResult>,
 }
 
 impl TalkedInto {
-    pub(super) fn new(commands: Vec<String>, key: &str, tell: mpsc::Sender<Observed>) -> Self {
+    pub(super) fn new(
+        commands: Vec<String>,
+        key: &str,
+        tell: mpsc::Sender<DemoCallResult>,
+    ) -> Self {
         Self {
             commands,
             farewell: format!(
@@ -83,7 +87,7 @@ impl LanguageModel for TalkedInto {
 }
 
 /// Results stand between marks, as an object.
-fn observed(text: &str) -> Observed {
+fn observed(text: &str) -> DemoCallResult {
     let object = text.find('{').zip(text.rfind('}'));
     let object = object.and_then(|(start, end)| text.get(start..=end));
     let object: Value = object
@@ -91,7 +95,7 @@ fn observed(text: &str) -> Observed {
         .unwrap_or_default();
     let output = object["output"].as_str().unwrap_or_default();
     let error = object["error"].as_str().unwrap_or_default();
-    Observed {
+    DemoCallResult {
         output: format!("{output}\n{error}").trim().to_owned(),
         exit_code: object["exit_code"].as_i64().filter(|code| *code >= 0),
     }

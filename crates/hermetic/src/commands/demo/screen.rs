@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
-use super::attempt::{DemoAttempt, Met};
+use super::attempt::{AttemptOutcome, DemoAttempt};
 use super::model::REQUEST;
 use crate::output::{BOLD, DIM, printable};
 
@@ -39,7 +39,7 @@ pub(super) fn attempt(number: usize, attempt: &DemoAttempt) -> String {
     )
 }
 
-pub(super) fn met(met: &Met) -> String {
+pub(super) fn met(met: &AttemptOutcome) -> String {
     let line = printable(&met.line);
     match met.held {
         true => format!("     {GREEN}held{GREEN:#}  {line}\n\n"),
@@ -81,7 +81,11 @@ pub(super) fn closing(held: bool, attempts: usize) -> String {
     )
 }
 
-pub(super) fn as_json(attempts: &[DemoAttempt], met: &[Met], leaked: bool) -> serde_json::Value {
+pub(super) fn as_json(
+    attempts: &[DemoAttempt],
+    met: &[AttemptOutcome],
+    leaked: bool,
+) -> serde_json::Value {
     let attempts: Vec<_> = attempts
         .iter()
         .zip(met)

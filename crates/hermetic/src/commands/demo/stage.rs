@@ -15,9 +15,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::{DemoAttempt, HostBait};
+use super::attempt::{DemoAttempt, DemoBait};
 use super::chat::StoryChat;
-use super::model::{Observed, TalkedInto};
+use super::model::{DemoCallResult, TalkedInto};
 use crate::failure::CommandFailure;
 
 /// Small enough for any machine.
@@ -29,7 +29,7 @@ terminal: {container_memory: 256, container_disk: 256, container_pids: 128, cont
 pub(super) struct DemoStage {
     folder: PathBuf,
     config: Config,
-    pub(super) bait: HostBait,
+    pub(super) bait: DemoBait,
 }
 
 /// A gateway at work.
@@ -63,7 +63,7 @@ impl DemoStage {
         let word = || SandboxId::random().to_string();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let bait = HostBait {
+        let bait = DemoBait {
             file: folder.join("tax-return.txt"),
             file_text: word(),
             key: format!("sk-demo-{}", word()),
@@ -124,7 +124,7 @@ impl DemoStage {
     pub(super) async fn open(
         &self,
         attempts: &[DemoAttempt],
-        tell: mpsc::Sender<Observed>,
+        tell: mpsc::Sender<DemoCallResult>,
     ) -> Result<StoryGateway, CommandFailure> {
         let chat = Arc::new(StoryChat::new());
         let commands = attempts.iter().map(|attempt| attempt.command.clone());

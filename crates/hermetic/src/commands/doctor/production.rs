@@ -23,7 +23,7 @@ use crate::output::{self, BOLD, DIM, printable};
 
 /// One line of the checklist and how it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct CheckedLine {
+pub(super) struct ChecklistLine {
     /// The word that `docs/production.md` explains.
     check: &'static str,
     state: LineState,
@@ -40,7 +40,7 @@ enum LineState {
     Weak,
 }
 
-impl CheckedLine {
+impl ChecklistLine {
     fn fine(check: &'static str, what: impl Into<String>) -> Self {
         Self {
             check,
@@ -91,7 +91,7 @@ pub(super) fn run(
 }
 
 /// In the order of the page.
-fn lines(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
+fn lines(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLine> {
     let mut lines = seal::lines(config, machine);
     lines.extend(people::lines(config));
     lines.extend(host::lines(config, machine));
@@ -99,7 +99,7 @@ fn lines(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
     lines
 }
 
-fn as_text(lines: &[CheckedLine], weak: usize) -> String {
+fn as_text(lines: &[ChecklistLine], weak: usize) -> String {
     let width = lines.iter().map(|line| line.check.len()).max().unwrap_or(0);
     let mut text = format!("{BOLD}production{BOLD:#}\n");
     for line in lines {

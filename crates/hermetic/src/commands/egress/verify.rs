@@ -30,7 +30,7 @@ use crate::output::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Nothing is sent to any host: a sandbox that has a route fails at once, and names are answered by this
+Nothing is sent to any host: a sandbox that has a route fails at once, and names are answered by this \
 program. Exit code 0 means that everything held.")]
 pub(super) struct EgressVerifyArgs {
     /// Try this backend, instead of the configured ones

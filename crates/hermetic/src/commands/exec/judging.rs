@@ -23,22 +23,22 @@ const MOST_READ_AHEAD: u64 = 1 << 20;
 
 /// What was read from standard input to judge it, and belongs to the command.
 #[derive(Default)]
-pub(in crate::commands) struct ReadAhead(pub(in crate::commands) Vec<u8>);
+pub(in crate::commands) struct ReadInput(pub(in crate::commands) Vec<u8>);
 
 pub(in crate::commands) fn cleared(
     config: &Config,
     kind: BackendKind,
     command: Command,
     yes: bool,
-) -> Result<(Cleared, ReadAhead), CommandFailure> {
+) -> Result<(Cleared, ReadInput), CommandFailure> {
     if app::boundary(kind) == Boundary::Sealed {
-        return Ok((Cleared::typed_by_operator(command), ReadAhead::default()));
+        return Ok((Cleared::typed_by_operator(command), ReadInput::default()));
     }
     let keyboard = io::stdin().is_terminal();
     let context = app::context(config, kind);
     let policy = app::policy(config);
     match policy.judge_typed(command, &context, keyboard) {
-        Verdict::Run(cleared) => Ok((cleared, ReadAhead::default())),
+        Verdict::Run(cleared) => Ok((cleared, ReadInput::default())),
         Verdict::Refuse(refusal) => Err(refused(&refusal, kind)),
         Verdict::Ask(question) => {
             // What the agent started is nobody at a keyboard, whatever it says.
@@ -48,7 +48,7 @@ pub(in crate::commands) fn cleared(
                 return Err(not_allowed(&question, kind));
             }
             let read = match keyboard || !is_asked_for_its_input(&policy, &question, &context) {
-                true => ReadAhead::default(),
+                true => ReadInput::default(),
                 false => read_ahead(&policy, &question, &context, kind)?,
             };
             Ok((allowed(question)?, read))
@@ -77,7 +77,7 @@ fn read_ahead(
     question: &ApprovalQuestion,
     context: &JudgementContext,
     kind: BackendKind,
-) -> Result<ReadAhead, CommandFailure> {
+) -> Result<ReadInput, CommandFailure> {
     let mut bytes = Vec::new();
     io::stdin()
         .lock()
@@ -88,7 +88,7 @@ fn read_ahead(
     whole.stdin = CommandInput::Bytes(bytes.clone());
     match policy.judge_typed(whole, context, false) {
         Verdict::Refuse(refusal) => Err(refused(&refusal, kind)),
-        Verdict::Run(_) | Verdict::Ask(_) => Ok(ReadAhead(bytes)),
+        Verdict::Run(_) | Verdict::Ask(_) => Ok(ReadInput(bytes)),
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::warn;
 
-use super::judging::ReadAhead;
+use super::judging::ReadInput;
 use super::terminal::RawTerminal;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
@@ -25,7 +25,7 @@ const CHUNK: usize = 64 << 10;
 
 pub(in crate::commands) async fn run(
     sandbox: &Sandbox,
-    (command, read): (Cleared, ReadAhead),
+    (command, read): (Cleared, ReadInput),
     tty: bool,
 ) -> Result<ExitReason, CommandFailure> {
     let raw = (tty && std::io::stdin().is_terminal())
@@ -46,7 +46,7 @@ pub(in crate::commands) async fn run(
 }
 
 /// What was read of our stdin and then the rest of it, into the command's. Ends with either.
-async fn feed(stdin: hermetic_warden::client::StdinStream, ReadAhead(read): ReadAhead) {
+async fn feed(stdin: hermetic_warden::client::StdinStream, ReadInput(read): ReadInput) {
     for chunk in read.chunks(CHUNK) {
         if stdin.write(chunk).await.is_err() {
             return;
@@ -162,6 +162,16 @@ fn lost(kind: BackendKind) -> CommandFailure {
             "the link to the host dropped before the command had ended",
             "without --session the command is ended there, and what it did is done; look before \
              you run it again",
+        );
+    }
+    if matches!(
+        kind,
+        BackendKind::Kubernetes | BackendKind::Modal | BackendKind::Daytona
+    ) {
+        return CommandFailure::new(
+            "the link to the sandbox dropped before the command had ended",
+            "the sandbox ended, or something on the way to it was restarted; the command is ended there, \
+             and what it did is done; look before you run it again",
         );
     }
     CommandFailure::new(

@@ -71,45 +71,54 @@ pub(crate) fn install(
         origin: UnitOrigin::Installed,
     };
     if args.dry_run {
-        output::print(&format!(
-            "# {}\n{}\n# {}\n{}",
-            service.name,
-            unit.text(),
-            service.sandboxes(),
-            unit.sandboxes_text()
-        ))?;
+        let (text, sandboxes) = (unit.text(), unit.sandboxes_text());
+        let (name, slice) = (&service.name, service.sandboxes());
+        output::print(&format!("# {name}\n{text}\n# {slice}\n{sandboxes}"))?;
         return Ok(ExitReason::Ok);
     }
     needs_systemd(keeper)?;
     let (path, sandboxes) = places(&service)?;
+    write_units(&unit, (&path, &sandboxes))?;
+    keeper.tell(&["daemon-reload"])?;
+    service.tell(&["enable"])?;
+    output::print(&format!(
+        "wrote {} and {}\n{}",
+        path.display(),
+        sandboxes.display(),
+        what_follows(keeper, run_as.as_deref())
+    ))?;
+    Ok(ExitReason::Ok)
+}
+
+fn write_units(
+    unit: &SystemdUnit<'_>,
+    (path, sandboxes): (&Path, &Path),
+) -> Result<(), CommandFailure> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| CommandFailure::file("make", folder, &error))?;
     }
     // The one first that the other needs.
-    for (path, text) in [(&sandboxes, unit.sandboxes_text()), (&path, unit.text())] {
+    for (path, text) in [(sandboxes, unit.sandboxes_text()), (path, unit.text())] {
         write_unit(path, &text).map_err(|error| CommandFailure::file("write", path, &error))?;
     }
-    keeper.tell(&["daemon-reload"])?;
-    service.tell(&["enable"])?;
-    let mut text = format!(
-        "wrote {} and {}\n`hermetic gateway start` starts it now, systemd from the next start of the machine on\n",
-        path.display(),
-        sandboxes.display()
-    );
-    match (keeper, &run_as) {
-        (SystemdScope::System, Some(user)) => {
-            text.push_str(&format!("it has the rights of {user}\n"));
+    Ok(())
+}
+
+/// What to do next, and whose rights the gateway will have.
+fn what_follows(keeper: SystemdScope, run_as: Option<&str>) -> String {
+    let starts =
+        "`hermetic gateway start` starts it now, systemd from the next start of the machine on\n";
+    let rights = match (keeper, run_as) {
+        (SystemdScope::System, Some(user)) => format!("it has the rights of {user}\n"),
+        (SystemdScope::System, None) => {
+            "it has root's rights; `--run-as USER`, or a home that is not root's, gives it fewer\n"
+                .to_owned()
         }
-        (SystemdScope::System, None) => text.push_str(
-            "it has root's rights; `--run-as USER`, or a home that is not root's, gives it fewer\n",
-        ),
-        (SystemdScope::User, _) => {}
-    }
-    if keeper == SystemdScope::User {
-        text.push_str("`loginctl enable-linger` lets it run while you are not logged in\n");
-    }
-    output::print(&text)?;
-    Ok(ExitReason::Ok)
+        (SystemdScope::User, _) => {
+            "`loginctl enable-linger` lets it run while you are not logged in\n".to_owned()
+        }
+    };
+    format!("{starts}{rights}")
 }
 
 /// Where a package has the program, and the home and user that it makes.

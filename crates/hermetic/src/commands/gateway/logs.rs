@@ -18,9 +18,9 @@ use crate::service::{SystemdScope, SystemdService};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A gateway that systemd keeps logs to the journal, one that `hermetic gateway start` started to a file in
+A gateway that systemd keeps logs to the journal, one that `hermetic gateway start` started to a file in \
 its home, and one that runs in a terminal to that terminal only.")]
-pub(crate) struct Args {
+pub(crate) struct GatewayLogsArgs {
     /// Show this many lines
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
     lines: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 /// How often a file is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
-pub(crate) fn run(cli: &CommandLine, args: &Args) -> Result<ExitReason, CommandFailure> {
+pub(crate) fn run(cli: &CommandLine, args: &GatewayLogsArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
     if let Some(service) = SystemdService::installed(config.home())? {
         return Err(journal(&service, args));
@@ -49,7 +49,7 @@ pub(crate) fn run(cli: &CommandLine, args: &Args) -> Result<ExitReason, CommandF
 }
 
 /// Becomes `journalctl`; it returns only where it cannot.
-fn journal(service: &SystemdService, args: &Args) -> CommandFailure {
+fn journal(service: &SystemdService, args: &GatewayLogsArgs) -> CommandFailure {
     let mut command = Command::new("journalctl");
     if service.keeper == SystemdScope::User {
         command.arg("--user");
@@ -63,7 +63,7 @@ fn journal(service: &SystemdService, args: &Args) -> CommandFailure {
 }
 
 /// The last lines, and then what is added. A file that a restart began anew is read from its start.
-fn show(path: &Path, args: &Args) -> io::Result<()> {
+fn show(path: &Path, args: &GatewayLogsArgs) -> io::Result<()> {
     let mut file = BufReader::new(fs::File::open(path)?);
     let mut last = std::collections::VecDeque::new();
     let mut read = 0;

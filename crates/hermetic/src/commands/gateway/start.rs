@@ -124,6 +124,7 @@ fn open_log(home: &HomeFolder, path: &Path) -> Result<File, CommandFailure> {
     make_folder(&home.state())
         .map_err(|error| CommandFailure::file("make", &home.state(), &error))?;
     if fs::metadata(path).is_ok_and(|log| log.len() > LOG_BYTES) {
+        // Where that fails the log grows on, which is no reason not to start.
         let _ = fs::rename(path, path.with_extension("log.1"));
     }
     OpenOptions::new()

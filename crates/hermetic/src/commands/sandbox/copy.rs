@@ -4,26 +4,26 @@
 //! Names that come out are checked before a file of this machine is called by one. Nothing is replaced on
 //! either side.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+mod inward;
+mod outward;
+
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use hermetic_warden::client::{WardenCallError, WardenServices};
-use hermetic_warden::protocol::{
-    ByteString, FileKind, FileMetadata, PathAt, ReadRequest, ResolveRequest, WriteRequest,
-};
-use rustix::fs::OFlags;
+use hermetic_warden::protocol::{ByteString, FileMetadata, ResolveRequest};
 
-use super::rows::{SandboxRow, find};
+use self::inward::copy_in;
+use self::outward::copy_out;
+use super::rows::{ListedSandbox, find};
 use super::{living, reach};
 use crate::failure::CommandFailure;
 use crate::output::{self, printable};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-One of the two is SANDBOX:PATH. A path inside that does not begin with a slash begins in the workspace;
+One of the two is SANDBOX:PATH. A path inside that does not begin with a slash begins in the workspace; \
 SANDBOX: alone is the workspace. A path of this machine with a colon in it is written ./a:b.
 
 Nothing is replaced. Symbolic links in a folder are left out and counted.
@@ -53,7 +53,6 @@ enum CopyEnd<'a> {
 const MOST_ENTRIES: u64 = 100_000;
 /// Folders in folders.
 const MOST_DEPTH: usize = 64;
-const CHUNK: usize = 64 << 10;
 
 /// What a copy did, and what it may still do.
 #[derive(Debug)]
@@ -66,7 +65,10 @@ struct CopyTally {
     left_out: u64,
 }
 
-pub(super) async fn run(rows: &[SandboxRow], args: &SandboxCopyArgs) -> Result<(), CommandFailure> {
+pub(super) async fn run(
+    rows: &[ListedSandbox],
+    args: &SandboxCopyArgs,
+) -> Result<(), CommandFailure> {
     let mut tally = CopyTally {
         bytes_left: args.most.saturating_mul(1_000_000),
         entries_left: MOST_ENTRIES,
@@ -144,196 +146,6 @@ impl CopyTally {
     }
 }
 
-async fn copy_out(
-    warden: &WardenServices,
-    from: &str,
-    to: &Path,
-    tally: &mut CopyTally,
-) -> Result<(), CommandFailure> {
-    let (path, metadata) = resolved(warden, from).await?;
-    let metadata = metadata.ok_or_else(|| {
-        CommandFailure::new(
-            format!("there is no {} in the sandbox", printable(from)),
-            "look with `hermetic sandbox exec SANDBOX -- ls`",
-        )
-    })?;
-    let to = match to.is_dir() {
-        true => to.join(last_name(&path)?),
-        false => to.to_owned(),
-    };
-    match metadata.kind {
-        FileKind::File => fetch(warden, path, &to, tally).await,
-        FileKind::Directory => fetch_folder(warden, path, &to, tally).await,
-        FileKind::Symlink | FileKind::Other => Err(CommandFailure::new(
-            format!("{} is no file and no folder", printable(from)),
-            "only files and folders are copied",
-        )),
-    }
-}
-
-async fn fetch_folder(
-    warden: &WardenServices,
-    from: ByteString,
-    to: &Path,
-    tally: &mut CopyTally,
-) -> Result<(), CommandFailure> {
-    let mut waiting = vec![(from, to.to_owned(), 0)];
-    while let Some((folder, into, depth)) = waiting.pop() {
-        if depth > MOST_DEPTH {
-            return Err(too_deep());
-        }
-        tally.entry()?;
-        let mut builder = DirBuilder::new();
-        // Fails where anything is there, a link that leads elsewhere as well.
-        let made = builder.mode(0o755).create(&into);
-        made.map_err(|error| not_written(&into, &error))?;
-        let entries = warden.list_dir(PathAt::resolved(folder.0.clone()));
-        for entry in entries.await.map_err(|error| not_read(&folder, &error))? {
-            let name = plain_name(&entry.name.0)?;
-            let (inside, outside) = (beneath(&folder, &entry.name), into.join(name));
-            match entry.kind {
-                FileKind::Directory => waiting.push((inside, outside, depth + 1)),
-                FileKind::File => {
-                    tally.entry()?;
-                    fetch(warden, inside, &outside, tally).await?;
-                }
-                FileKind::Symlink | FileKind::Other => tally.left_out += 1,
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whole, or not at all.
-async fn fetch(
-    warden: &WardenServices,
-    from: ByteString,
-    to: &Path,
-    tally: &mut CopyTally,
-) -> Result<(), CommandFailure> {
-    let lost = |error: &WardenCallError| not_read(&from, error);
-    let at = PathAt::resolved(from.0.clone());
-    let mut reader = warden
-        .read_file(ReadRequest::whole(at))
-        .await
-        .map_err(|error| lost(&error))?;
-    // No bit that lends rights crosses over.
-    let mode = reader.metadata().mode & 0o777 | 0o600;
-    // Over nothing that is there, and through no link.
-    let new = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(to);
-    let mut file = new.map_err(|error| not_written(to, &error))?;
-    let copied = async {
-        while let Some(piece) = reader.next().await.map_err(|error| lost(&error))? {
-            tally.piece(piece.len())?;
-            file.write_all(&piece)
-                .map_err(|error| not_written(to, &error))?;
-        }
-        Ok(())
-    };
-    let copied = copied.await;
-    match copied {
-        Ok(()) => tally.files += 1,
-        // We made it, a moment ago.
-        Err(_) => drop(fs::remove_file(to)),
-    }
-    copied
-}
-
-async fn copy_in(
-    warden: &WardenServices,
-    from: &Path,
-    to: &str,
-    tally: &mut CopyTally,
-) -> Result<(), CommandFailure> {
-    let from_metadata =
-        fs::metadata(from).map_err(|error| CommandFailure::file("read", from, &error))?;
-    let (path, there) = resolved(warden, to).await?;
-    let path = match there {
-        Some(FileMetadata {
-            kind: FileKind::Directory,
-            ..
-        }) => {
-            let name = fs::canonicalize(from).ok();
-            let name = name
-                .as_deref()
-                .and_then(Path::file_name)
-                .unwrap_or_default();
-            beneath(&path, &ByteString(name.as_bytes().to_vec()))
-        }
-        _ => path,
-    };
-    let mut waiting = vec![(from.to_owned(), path, 0)];
-    if from_metadata.is_file() {
-        let file = File::open(from).map_err(|error| CommandFailure::file("read", from, &error))?;
-        return send(warden, (from, file), waiting.remove(0).1, tally).await;
-    }
-    while let Some((folder, into, depth)) = waiting.pop() {
-        if depth > MOST_DEPTH {
-            return Err(too_deep());
-        }
-        tally.entry()?;
-        is_free(warden, &into).await?;
-        let made = warden.make_dir(PathAt::resolved(into.0.clone()));
-        made.await.map_err(|error| not_sent(&into, &error))?;
-        let failed = |error: io::Error| CommandFailure::file("read", &folder, &error);
-        for entry in fs::read_dir(&folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let kind = entry.file_type().map_err(failed)?;
-            let name = ByteString(entry.file_name().as_bytes().to_vec());
-            let inside = beneath(&into, &name);
-            if kind.is_dir() {
-                waiting.push((entry.path(), inside, depth + 1));
-            } else if kind.is_file() {
-                tally.entry()?;
-                // It may have become a link since it was listed.
-                let mut options = OpenOptions::new();
-                let options = options
-                    .read(true)
-                    .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-                let file = options.open(entry.path()).map_err(failed)?;
-                send(warden, (&entry.path(), file), inside, tally).await?;
-            } else {
-                // Where it leads is not what was named.
-                tally.left_out += 1;
-            }
-        }
-    }
-    Ok(())
-}
-
-async fn send(
-    warden: &WardenServices,
-    (from, mut file): (&Path, File),
-    to: ByteString,
-    tally: &mut CopyTally,
-) -> Result<(), CommandFailure> {
-    let unread = |error: io::Error| CommandFailure::file("read", from, &error);
-    is_free(warden, &to).await?;
-    let request = WriteRequest {
-        mode: file.metadata().map_err(unread)?.permissions().mode() & 0o777,
-        ..WriteRequest::new(PathAt::resolved(to.0.clone()))
-    };
-    let unsent = |error: WardenCallError| not_sent(&to, &error);
-    let mut writer = warden.write_file(request).await.map_err(unsent)?;
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let length = file.read(&mut buffer).map_err(unread)?;
-        if length == 0 {
-            break;
-        }
-        tally.piece(length)?;
-        writer.write(&buffer[..length]).await.map_err(unsent)?;
-    }
-    writer.finish().await.map_err(unsent)?;
-    tally.files += 1;
-    Ok(())
-}
-
-/// Where a path leads inside, and what is there.
 async fn resolved(
     warden: &WardenServices,
     path: &str,
@@ -349,18 +161,6 @@ async fn resolved(
     let name = name.map_err(|error| not_read(&path.into(), &error))?;
     let there = name.metadata.filter(|_| name.missing == 0);
     Ok((name.path, there))
-}
-
-async fn is_free(warden: &WardenServices, path: &ByteString) -> Result<(), CommandFailure> {
-    match warden.stat(PathAt::resolved(path.0.clone())).await {
-        Ok(_) => Err(CommandFailure::new(
-            format!("{} is there already, in the sandbox", shown(path)),
-            "name another place: nothing is replaced",
-        )),
-        Err(WardenCallError::LinkLost) => Err(not_sent(path, &WardenCallError::LinkLost)),
-        // Not there, which is what is wanted; whatever else is wrong is said by the act itself.
-        Err(_) => Ok(()),
-    }
 }
 
 fn beneath(folder: &ByteString, name: &ByteString) -> ByteString {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hermetic_config::Config;
 use hermetic_types::{Command, CommandInput};
 
-use super::rows::{SandboxRow, find};
+use super::rows::{ListedSandbox, find};
 use super::{living, reach};
 use crate::commands::exec::{duration, judging, no_program, relay, terminal, variable};
 use crate::exit::ExitReason;
@@ -44,7 +44,7 @@ pub(crate) struct SandboxExecArgs {
 
 pub(super) async fn run(
     config: &Config,
-    rows: &[SandboxRow],
+    rows: &[ListedSandbox],
     args: &SandboxExecArgs,
 ) -> Result<ExitReason, CommandFailure> {
     let ran = exec(config, rows, args).await;
@@ -57,7 +57,7 @@ pub(super) async fn run(
 
 async fn exec(
     config: &Config,
-    rows: &[SandboxRow],
+    rows: &[ListedSandbox],
     args: &SandboxExecArgs,
 ) -> Result<ExitReason, CommandFailure> {
     let row = living(find(rows, &args.id)?)?;

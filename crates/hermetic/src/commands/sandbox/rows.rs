@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use hermetic_sandbox::{Backend, FoundState, SandboxPersistence, SandboxSpec};
+use hermetic_sandbox::{Backend, FoundSandbox, FoundState, SandboxPersistence, SandboxSpec};
 use hermetic_store::{LedgerEntry, RowOwner, SandboxLedger};
 use hermetic_types::{BackendKind, ConversationKey, SandboxId, Timestamp};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::failure::CommandFailure;
 use crate::output::{BOLD, size};
 
 #[derive(Debug, Serialize)]
-pub(in crate::commands) struct SandboxRow {
+pub(in crate::commands) struct ListedSandbox {
     pub(in crate::commands) id: SandboxId,
     pub(in crate::commands) conversation: Option<ConversationKey>,
     #[serde(rename = "backend")]
@@ -44,7 +44,7 @@ pub(in crate::commands) enum RowState {
     Unknown,
 }
 
-impl SandboxRow {
+impl ListedSandbox {
     /// Where it is, to act on it there.
     pub(in crate::commands) fn backend(&self) -> Result<&Arc<dyn Backend>, CommandFailure> {
         self.backend.as_ref().ok_or_else(|| {
@@ -57,6 +57,44 @@ impl SandboxRow {
                 format!("`hermetic doctor --backend {kind}` tells what is missing"),
             )
         })
+    }
+
+    fn found(backend: &Arc<dyn Backend>, found: FoundSandbox, entry: Option<LedgerEntry>) -> Self {
+        Self {
+            // The ledger knows better: one that waited was given to somebody since it was made.
+            conversation: entry
+                .as_ref()
+                .map(|entry| entry.conversation.clone())
+                .or(found.conversation),
+            id: found.id,
+            kind: backend.kind(),
+            backend: Some(Arc::clone(backend)),
+            state: match found.state {
+                FoundState::Running => RowState::Running,
+                FoundState::Stopped => RowState::Stopped,
+                FoundState::Busy => RowState::Busy,
+                FoundState::Broken => RowState::Broken,
+            },
+            ledger: entry,
+            disk_bytes: None,
+        }
+    }
+
+    /// One that is written down and was not found.
+    fn only_in_ledger(
+        backend: Option<&Arc<dyn Backend>>,
+        entry: LedgerEntry,
+        state: RowState,
+    ) -> Self {
+        Self {
+            id: entry.id.clone(),
+            conversation: Some(entry.conversation.clone()),
+            kind: entry.backend,
+            backend: backend.cloned(),
+            state,
+            ledger: Some(entry),
+            disk_bytes: None,
+        }
     }
 
     /// Its files are kept while its conversation has another sandbox.
@@ -100,7 +138,7 @@ impl RowState {
 pub(in crate::commands) async fn gather(
     backends: &[Arc<dyn Backend>],
     ledger: &SandboxLedger,
-) -> Result<Vec<SandboxRow>, CommandFailure> {
+) -> Result<Vec<ListedSandbox>, CommandFailure> {
     let mut entries: BTreeMap<SandboxId, LedgerEntry> = ledger
         .entries(RowOwner::AnyGateway)
         .await?
@@ -126,48 +164,24 @@ pub(in crate::commands) async fn gather(
         };
         for found in found {
             let entry = entries.remove(&found.id);
-            rows.push(SandboxRow {
-                // The ledger knows better: one that waited was given to somebody since it was made.
-                conversation: entry
-                    .as_ref()
-                    .map(|entry| entry.conversation.clone())
-                    .or(found.conversation),
-                id: found.id,
-                kind: backend.kind(),
-                backend: Some(Arc::clone(backend)),
-                state: match found.state {
-                    FoundState::Running => RowState::Running,
-                    FoundState::Stopped => RowState::Stopped,
-                    FoundState::Busy => RowState::Busy,
-                    FoundState::Broken => RowState::Broken,
-                },
-                ledger: entry,
-                disk_bytes: None,
-            });
+            rows.push(ListedSandbox::found(backend, found, entry));
         }
     }
     for entry in entries.into_values() {
         let mut all = backends.iter();
         let backend = all.find(|backend| backend.kind() == entry.backend);
         let answered = backend.is_some() && !silent.contains(&entry.backend);
-        rows.push(SandboxRow {
-            id: entry.id.clone(),
-            conversation: Some(entry.conversation.clone()),
-            kind: entry.backend,
-            backend: backend.cloned(),
-            state: match answered {
-                true => RowState::Gone,
-                false => RowState::Unknown,
-            },
-            ledger: Some(entry),
-            disk_bytes: None,
-        });
+        let state = match answered {
+            true => RowState::Gone,
+            false => RowState::Unknown,
+        };
+        rows.push(ListedSandbox::only_in_ledger(backend, entry, state));
     }
     Ok(rows)
 }
 
 /// The same with what each takes on the disk, which takes a walk through its files.
-pub(in crate::commands) async fn with_sizes(mut rows: Vec<SandboxRow>) -> Vec<SandboxRow> {
+pub(in crate::commands) async fn with_sizes(mut rows: Vec<ListedSandbox>) -> Vec<ListedSandbox> {
     let mut asked: Vec<(Arc<dyn Backend>, Vec<SandboxId>)> = Vec::new();
     for row in &rows {
         let Some(backend) = &row.backend else {
@@ -194,13 +208,13 @@ pub(in crate::commands) async fn with_sizes(mut rows: Vec<SandboxRow>) -> Vec<Sa
 /// The one that is meant by an id, the beginning of one, the name of a session or the end of a
 /// conversation's key. Where two could be meant, neither is.
 pub(in crate::commands) fn find<'a>(
-    rows: &'a [SandboxRow],
+    rows: &'a [ListedSandbox],
     meant: &str,
-) -> Result<&'a SandboxRow, CommandFailure> {
+) -> Result<&'a ListedSandbox, CommandFailure> {
     if let Some(exact) = rows.iter().find(|row| row.id.as_str() == meant) {
         return Ok(exact);
     }
-    let is_meant = |row: &&SandboxRow| {
+    let is_meant = |row: &&ListedSandbox| {
         let key = row.conversation.as_ref().map(ConversationKey::as_str);
         let by_key = |key: &str| {
             let end = key.strip_suffix(meant);
@@ -225,7 +239,7 @@ pub(in crate::commands) fn find<'a>(
     }
 }
 
-pub(in crate::commands) fn table(rows: &[SandboxRow], now: Timestamp) -> String {
+pub(in crate::commands) fn table(rows: &[ListedSandbox], now: Timestamp) -> String {
     if rows.is_empty() {
         return "No sandboxes.\n".to_owned();
     }
@@ -319,8 +333,8 @@ mod tests {
         }
     }
 
-    fn row(state: RowState, ledger: Option<LedgerEntry>) -> SandboxRow {
-        SandboxRow {
+    fn row(state: RowState, ledger: Option<LedgerEntry>) -> ListedSandbox {
+        ListedSandbox {
             id: SandboxId::random(),
             conversation: None,
             kind: BackendKind::Docker,
@@ -361,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_sandbox_is_meant_by_what_no_other_has() {
-        let named = |id: &str, key: &str| SandboxRow {
+        let named = |id: &str, key: &str| ListedSandbox {
             id: id.parse().unwrap(),
             conversation: Some(ConversationKey::new(key)),
             ..row(RowState::Running, None)

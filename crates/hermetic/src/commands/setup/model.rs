@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use hermetic_app::{self as app, AppFailure, ConfiguredModel, ModelRole};
 use hermetic_config::{Config, ConfigInputs};
 
-use super::Args;
+use super::SetupArgs;
 use super::config_file::{self, StagedHome};
 use crate::commands::gateway::setup::dotenv_file::DotenvFile;
 use crate::commands::gateway::setup::prompt::SetupPrompt;
@@ -30,7 +30,7 @@ struct ChosenModel {
 pub(super) async fn choose(
     inputs: &ConfigInputs,
     prompt: SetupPrompt,
-    args: &Args,
+    args: &SetupArgs,
 ) -> Result<(), CommandFailure> {
     let config = hermetic_config::load(inputs)?;
     if let Some(name) = &config.model().name {
@@ -97,7 +97,7 @@ fn answers(config: &Config) -> Result<Option<ConfiguredModel>, AppFailure> {
     Ok(models.find(|model| model.role == ModelRole::Answers))
 }
 
-fn may_stay(prompt: SetupPrompt, args: &Args) -> Result<(), CommandFailure> {
+fn may_stay(prompt: SetupPrompt, args: &SetupArgs) -> Result<(), CommandFailure> {
     if args.unchecked || prompt.confirms("Keep it without an answer?")? {
         return Ok(());
     }
@@ -107,7 +107,7 @@ fn may_stay(prompt: SetupPrompt, args: &Args) -> Result<(), CommandFailure> {
     ))
 }
 
-fn chosen(prompt: SetupPrompt, args: &Args) -> Result<ChosenModel, CommandFailure> {
+fn chosen(prompt: SetupPrompt, args: &SetupArgs) -> Result<ChosenModel, CommandFailure> {
     let (provider, base_url) = match (&args.provider, &args.base_url) {
         (Some(provider), _) => (Some(provider.clone()), None),
         (None, Some(url)) => (None, Some(url.clone())),

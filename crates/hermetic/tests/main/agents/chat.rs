@@ -20,6 +20,7 @@ use crate::flow::approvals::press;
 use crate::flow::lab::{ALICE, Lab, text};
 use crate::probes::dns::{Answer, Liar};
 use crate::probes::namespace::{Namespace, PUBLIC};
+use crate::singularity;
 
 /// The slowest agent on a machine that others use too.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -145,6 +146,26 @@ fn hermes_behind_a_chat_in_a_container() {
     );
 }
 
+#[test]
+fn opencode_behind_a_chat_in_an_instance() {
+    long_story(
+        "agents::chat::opencode_behind_a_chat_in_an_instance",
+        "opencode",
+        "ANTHROPIC_API_KEY",
+        "singularity",
+    );
+}
+
+#[test]
+fn gemini_behind_a_chat_in_an_instance() {
+    long_story(
+        "agents::chat::gemini_behind_a_chat_in_an_instance",
+        "gemini",
+        "GEMINI_API_KEY",
+        "singularity",
+    );
+}
+
 fn long_story(test: &str, name: &str, key: &str, backend: &str) {
     long_one(test, || tell(test, name, key, backend));
 }
@@ -154,9 +175,16 @@ fn tell(test: &str, name: &str, key: &str, backend: &str) {
     let Some(folder) = installed(test, name) else {
         return;
     };
-    let image = std::env::var("HERMETIC_TEST_IMAGE").ok();
+    let image = match backend {
+        "docker" => std::env::var("HERMETIC_TEST_IMAGE").ok(),
+        "singularity" => std::env::var("HERMETIC_TEST_ROOTFS").ok(),
+        _ => None,
+    };
     if backend == "docker" && (image.is_none() || containers("none").is_none()) {
         eprintln!("SKIP: {test}: no engine with a test image; `cargo xtask test` provides one");
+        return;
+    }
+    if backend == "singularity" && singularity::home(test).is_none() {
         return;
     }
     if !Namespace::STAND_IN.is_where(test) {
@@ -180,7 +208,6 @@ fn tell(test: &str, name: &str, key: &str, backend: &str) {
         ("SSL_CERT_FILE", authority.as_str()),
         ("DOCKER_HOST", engine.as_str()),
     ];
-    let image = image.filter(|_| backend == "docker");
     let image = image.map_or_else(String::new, |image| format!(", sandbox_image: '{image}'"));
     let config = format!(
         "agent: {{acp: {name}}}\napprovals: {{approvers: ['telegram:7']}}\n\

@@ -1,7 +1,7 @@
 //! The programs themselves, in a native sandbox, with models that answer under their providers' own names in a
 //! network of the test's.
 //!
-//! They have hundreds of megabytes, so all of them are told where tests are long.
+//! They have hundreds of megabytes, so they are told where tests are long, but for one story of the smallest of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,9 +35,7 @@ fn opencode_answers_and_runs_a_tool_without_its_key() {
 #[test]
 fn opencode_answers_in_a_conversation() {
     let test = "agents::real::opencode_answers_in_a_conversation";
-    long_one(test, || {
-        in_conversation(test, "opencode", "ANTHROPIC_API_KEY");
-    });
+    in_conversation(test, "opencode", "ANTHROPIC_API_KEY");
 }
 
 #[test]

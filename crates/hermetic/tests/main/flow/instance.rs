@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use hermetic_testkit::acp::put_in_place_of_opencode;
 use hermetic_testkit::model::Reply;
 
 use super::lab::{ALICE, BOB, Lab, notes};
@@ -49,4 +50,28 @@ async fn a_message_is_answered_from_its_own_instance() {
         std::thread::sleep(Duration::from_millis(20));
     }
     lab.terminate();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_installed_agent_answers_from_an_instance() {
+    let test = "an_installed_agent_answers_from_an_instance";
+    let Some(config) = home(test).and_then(|_| config(test)) else {
+        return;
+    };
+    let config = format!("{config}agent: {{acp: opencode}}\n");
+    let env = "TELEGRAM_ALLOWED_USERS=7,8\nANTHROPIC_API_KEY=sk-ant-of-the-test";
+    let Some(mut lab) = Lab::start_in(test, [], &config, env, &[]).await else {
+        return;
+    };
+    lab.terminate();
+    put_in_place_of_opencode(&lab.path("hermetic/agents"), "1").unwrap();
+    lab.restart();
+    assert_eq!(lab.ask(ALICE, "say hello").await.trim(), "hello");
+    // Few words, so that the answer is whole when it is first seen.
+    let look = "run touch /agents/opencode/x 2>&1 | grep -o Read-only; ls /agents";
+    let tried = lab.ask(ALICE, look).await;
+    assert_eq!(tried, "ran: Read-only\nopencode");
+    let key = "run case $ANTHROPIC_API_KEY in hermetic-placeholder-*) echo held;; esac";
+    assert_eq!(lab.ask(ALICE, key).await, "ran: held");
+    lab.destroy(ALICE).await;
 }

@@ -1,11 +1,14 @@
-//! Three gateways, a chat, a model and a remote host; gateways are killed and put to sleep at random under load.
+//! Three gateways, a chat, a model and a remote host; gateways are killed and put to sleep at random under load,
+//! where one serves and where all of them do.
 //!
 //! `cargo xtask test --long` goes on for minutes and restarts the database as well. The short form has one of
-//! each: a holder that sleeps through its end and wakes up late, and one that is killed.
+//! each: one that sleeps through its end and wakes up late, one that is killed, and where all serve, one that is
+//! stopped.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::cluster::{Cluster, LONG};
+use super::cluster::{Cluster, LONG, Member};
 use crate::flow::lab::{calls_tool, text};
 use crate::ssh_lab::Lab as Remote;
 
@@ -31,16 +34,32 @@ const FIRST_USER: i64 = 100;
 async fn of_three_gateways_killed_and_put_to_sleep_nothing_is_lost_doubled_or_left() {
     let test =
         "several::chaos::of_three_gateways_killed_and_put_to_sleep_nothing_is_lost_doubled_or_left";
+    nothing_is_lost_doubled_or_left(test, Serving::One).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_three_that_share_the_work_nothing_is_lost_doubled_or_left() {
+    let test = "several::chaos::of_three_that_share_the_work_nothing_is_lost_doubled_or_left";
+    nothing_is_lost_doubled_or_left(test, Serving::All).await;
+}
+
+#[derive(Clone, Copy)]
+enum Serving {
+    One,
+    All,
+}
+
+async fn nothing_is_lost_doubled_or_left(test: &str, serving: Serving) {
     let long = hermetic_testkit::long();
-    let Some(mut story) = Story::begin(test).await else {
+    let Some(mut story) = Story::begin(test, serving).await else {
         return;
     };
     let (users, each) = if long { (8, 60) } else { (4, 6) };
     let talking = story.talk(users, each);
-    if long {
-        story.live_through_chaos(&talking).await;
-    } else {
-        story.sleeper_and_victim().await;
+    match (long, serving) {
+        (true, _) => story.live_through_chaos(&talking).await,
+        (false, Serving::One) => story.sleeper_and_victim().await,
+        (false, Serving::All) => story.sleeper_victim_and_stopped().await,
     }
     story.heal().await;
     for user in talking {
@@ -56,11 +75,12 @@ struct Story {
     telegram: Arc<TelegramServer>,
     _model: ScriptedServer,
     remote: Remote,
+    serving: Serving,
     dice: u64,
 }
 
 impl Story {
-    async fn begin(test: &str) -> Option<Self> {
+    async fn begin(test: &str, serving: Serving) -> Option<Self> {
         let remote = Remote::open()?;
         let log = remote.at("ran");
         fs::write(&log, "").unwrap();
@@ -81,11 +101,17 @@ impl Story {
         let env = format!(
             "TELEGRAM_BOT_TOKEN={TOKEN}\nOPENAI_API_KEY=k\nTELEGRAM_ALLOW_ALL_USERS=true\n"
         );
-        let mut cluster = Cluster::new(test, 3, ("ssh", &config, &env)).await?;
+        let mut cluster = match serving {
+            Serving::One => Cluster::new(test, 3, ("ssh", &config, &env)).await?,
+            Serving::All => Cluster::sharing(test, 3, (&config, &env)).await?,
+        };
         for member in &mut cluster.members {
             member.start();
         }
-        cluster.next_holder(&[]).await;
+        match serving {
+            Serving::One => drop(cluster.next_holder(&[]).await),
+            Serving::All => cluster.all_serve(&[0, 1, 2]).await,
+        }
         let dice = u64::from(std::process::id()) + 1;
         eprintln!("{test}: dice {dice}");
         Some(Self {
@@ -93,6 +119,7 @@ impl Story {
             telegram: Arc::new(telegram),
             _model: model,
             remote,
+            serving,
             dice,
         })
     }
@@ -137,6 +164,36 @@ impl Story {
         let ended = self.cluster.members[sleeper].end().await;
         assert!(!ended.success(), "it goes on as if nothing had happened");
         assert_eq!(self.cluster.holder().await, Some(last));
+    }
+
+    /// One falls asleep, one of those that serve on is killed, and the last is stopped in good order with work
+    /// waiting; then the first wakes up.
+    async fn sleeper_victim_and_stopped(&mut self) {
+        let sleeper = usize::try_from(self.below(3)).unwrap();
+        let (victim, last) = ((sleeper + 1) % 3, (sleeper + 2) % 3);
+        sleep(Duration::from_millis(300 + self.below(1200))).await;
+        self.cluster.members[sleeper].signal(Signal::STOP);
+        let asleep = Instant::now();
+        self.cluster.age(sleeper).await;
+        sleep(Duration::from_millis(500 + self.below(1500))).await;
+        self.cluster.members[victim].kill();
+        self.cluster.age(victim).await;
+        sleep(Duration::from_millis(300 + self.below(700))).await;
+        self.cluster.members[victim].start();
+        self.serve_again(&[victim, last]).await;
+        self.cluster.members[last].signal(Signal::TERM);
+        let stopped = self.cluster.members[last].end().await;
+        assert!(stopped.success(), "{}", self.cluster.members[last].log());
+        self.cluster.members[last].start();
+        self.serve_again(&[victim, last]).await;
+        // Until then it may believe that it serves; later it may not, whatever it was doing.
+        sleep(ASLEEP.saturating_sub(asleep.elapsed())).await;
+        self.cluster.members[sleeper].signal(Signal::CONT);
+        let ended = self.cluster.members[sleeper].end().await;
+        assert!(!ended.success(), "it goes on as if nothing had happened");
+        let mut serving = [victim, last];
+        serving.sort_unstable();
+        assert_eq!(self.cluster.serving().await, serving);
     }
 
     async fn live_through_chaos(&mut self, talking: &[JoinHandle<()>]) {
@@ -186,6 +243,24 @@ impl Story {
         }
     }
 
+    /// One that begins while the sleeper's transaction stands in the way of everybody who joins ends by itself.
+    async fn serve_again(&mut self, who: &[usize]) {
+        let began = Instant::now();
+        while self
+            .cluster
+            .serving()
+            .await
+            .iter()
+            .filter(|one| who.contains(*one))
+            .count()
+            < who.len()
+        {
+            assert!(began.elapsed() < LONG, "{}", self.cluster.logs());
+            self.bring_back().await;
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     async fn heal(&mut self) {
         let began = Instant::now();
         while began.elapsed() < SILENT {
@@ -195,7 +270,17 @@ impl Story {
             }
             sleep(Duration::from_millis(200)).await;
         }
-        self.cluster.next_holder(&[]).await;
+        match self.serving {
+            Serving::One => drop(self.cluster.next_holder(&[]).await),
+            // One that has just begun would not hear yet that it is to end, and one that slept may end still.
+            Serving::All => {
+                while self.cluster.serving().await != [0, 1, 2] {
+                    assert!(began.elapsed() < LONG, "{}", self.cluster.logs());
+                    self.bring_back().await;
+                    sleep(Duration::from_millis(200)).await;
+                }
+            }
+        }
     }
 
     async fn judge(&mut self, users: i64, each: usize) {
@@ -214,13 +299,38 @@ impl Story {
             if member.is_there() {
                 member.signal(Signal::TERM);
                 let ended = member.end().await;
-                assert!(ended.success(), "{ended:?}: {}", member.log());
+                // One that has just begun does not hear it yet, and has nothing to give back.
+                let is_too_early = ended.signal() == Some(Signal::TERM.as_raw());
+                assert!(
+                    ended.success() || is_too_early,
+                    "{ended:?}: {}",
+                    member.log()
+                );
             }
         }
         self.judge_what_is_left().await;
-        for member in &self.cluster.members {
-            let verified = member.home.run(&["audit", "verify"]);
+        self.judge_records();
+    }
+
+    /// Each by itself, and by what the others saw of it, however it was killed.
+    fn judge_records(&self) {
+        let members = &self.cluster.members;
+        let record = |member: &Member| member.home.path("hermetic/audit.jsonl");
+        for member in members {
+            let mut words = vec!["audit".to_owned(), "verify".to_owned()];
+            for other in members.iter().map(record).filter(|other| other.exists()) {
+                if other != record(member) {
+                    words.extend(["--also".to_owned(), other.display().to_string()]);
+                }
+            }
+            let words: Vec<_> = words.iter().map(String::as_str).collect();
+            let verified = member.home.run(&words);
             assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
+            assert!(
+                !verified.out.contains("not its own word"),
+                "{}",
+                verified.out
+            );
         }
     }
 

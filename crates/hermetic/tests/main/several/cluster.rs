@@ -37,6 +37,25 @@ impl Cluster {
         homes: usize,
         (backend, config, env): (&str, &str, &str),
     ) -> Option<Self> {
+        Self::having(test, homes, "", (backend, config, env)).await
+    }
+
+    /// The same with gateways that serve together.
+    pub(super) async fn sharing(
+        test: &str,
+        homes: usize,
+        (config, env): (&str, &str),
+    ) -> Option<Self> {
+        let more = "share_work: true, dashboard: {enabled: false}, ";
+        Self::having(test, homes, more, ("ssh", config, env)).await
+    }
+
+    async fn having(
+        test: &str,
+        homes: usize,
+        more: &str,
+        (backend, config, env): (&str, &str, &str),
+    ) -> Option<Self> {
         let Some(server) = PostgresServer::private() else {
             eprintln!("SKIP: {test}: there is no postgres here");
             return None;
@@ -46,7 +65,7 @@ impl Cluster {
         let members = (0..homes)
             .map(|member| {
                 let address = format!("{address}?application_name=member{member}");
-                let gateway = format!("{{terminal_backend: {backend}, store: '{address}'}}");
+                let gateway = format!("{{{more}terminal_backend: {backend}, store: '{address}'}}");
                 let home = Hermetic::with(&format!("{config}\ngateway: {gateway}\n"));
                 let home = home.file(".env", env);
                 fs::create_dir(home.path("hermetic")).unwrap();
@@ -61,21 +80,61 @@ impl Cluster {
         })
     }
 
+    /// Which members serve, taking conversations on where they share, and were seen lately.
+    pub(super) async fn serving(&self) -> Vec<usize> {
+        let query = "SELECT DISTINCT gateways.name FROM leases
+             JOIN gateways ON gateways.id = leases.gateway
+             WHERE (leases.name = 'serving' OR leases.name LIKE 'gateway:%' AND gateways.serves = 1) AND gateways.id <> 'several'
+             AND gateways.seen_at > EXTRACT(EPOCH FROM clock_timestamp()) * 1000 - 15000";
+        self.named(query, "").await
+    }
+
     /// Which member serves and was seen lately.
     pub(super) async fn holder(&self) -> Option<usize> {
+        self.serving().await.first().copied()
+    }
+
+    /// Which member serves this conversation.
+    pub(super) async fn holder_of(&self, chat: i64) -> Option<usize> {
+        let query = "SELECT gateways.name FROM conversation_holders
+             JOIN gateways ON gateways.id = conversation_holders.gateway
+             WHERE conversation_holders.conversation LIKE '%:' || $1";
+        self.named(query, &chat.to_string()).await.first().copied()
+    }
+
+    /// Which member listens to the one account.
+    pub(super) async fn listener(&self) -> Option<usize> {
         let query = "SELECT gateways.name FROM leases JOIN gateways ON gateways.id = leases.gateway
-             WHERE gateways.seen_at > EXTRACT(EPOCH FROM clock_timestamp()) * 1000 - 15000";
-        let name: Option<String> = sqlx::query_scalar(query)
-            .fetch_optional(&self.rows)
-            .await
-            .ok()
-            .flatten();
-        let name = name?;
-        let members = self.members.iter();
-        let folders = members.map(|member| member.home.path("").display().to_string());
-        folders
-            .map(|folder| folder.trim_end_matches('/').to_owned())
-            .position(|folder| name.ends_with(&folder))
+             WHERE leases.name LIKE 'account:%'";
+        self.named(query, "").await.first().copied()
+    }
+
+    async fn named(&self, query: &'static str, value: &str) -> Vec<usize> {
+        let names = sqlx::query_scalar::<_, String>(query);
+        let names = match value {
+            "" => names,
+            value => names.bind(value.to_owned()),
+        };
+        let names = names.fetch_all(&self.rows).await.unwrap_or_default();
+        let is_named = |member: &Member| {
+            let folder = member.home.path("").display().to_string();
+            let folder = folder.trim_end_matches('/').to_owned();
+            names.iter().any(|name| name.ends_with(&folder))
+        };
+        let members = self.members.iter().enumerate();
+        let named = members.filter(|(_, member)| is_named(member));
+        named.map(|(at, _)| at).collect()
+    }
+
+    /// Waits until all of these serve.
+    pub(super) async fn all_serve(&self, all: &[usize]) {
+        let waiting = async {
+            while !all_in(all, &self.serving().await) {
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        let waiting = timeout(LONG, waiting).await;
+        waiting.unwrap_or_else(|_| panic!("not all serve: {}", self.logs()));
     }
 
     /// Waits until somebody serves who is none of these.
@@ -99,6 +158,15 @@ impl Cluster {
         sqlx::query(age).execute(&self.rows).await.unwrap();
     }
 
+    /// As if this member had been silent for long already: spares a test the wait, not the hand-over.
+    pub(super) async fn age(&self, member: usize) {
+        let age = "UPDATE gateways SET seen_at = seen_at - 15000 WHERE name LIKE '%' || $1";
+        let folder = self.members[member].home.path("").display().to_string();
+        let folder = folder.trim_end_matches('/').to_owned();
+        let aged = sqlx::query(age).bind(folder).execute(&self.rows).await;
+        assert!(aged.unwrap().rows_affected() > 0);
+    }
+
     pub(super) fn logs(&self) -> String {
         let log = |member: &Member| {
             let log = fs::read_to_string(member.home.path("log")).unwrap_or_default();
@@ -111,6 +179,10 @@ impl Cluster {
             .collect::<Vec<_>>()
             .join("\n--\n")
     }
+}
+
+fn all_in(all: &[usize], found: &[usize]) -> bool {
+    all.iter().all(|one| found.contains(one))
 }
 
 impl Member {

@@ -63,9 +63,9 @@ fn small(limits: &SandboxLimits) -> SandboxLimits {
     }
 }
 
-type Attempt = (&'static str, AttackOrder);
+type GreedyAttempt = (&'static str, AttackOrder);
 
-fn orders() -> (Attempt, Attempt, Attempt) {
+fn orders() -> (GreedyAttempt, GreedyAttempt, GreedyAttempt) {
     (
         (
             "more processes than allowed",

@@ -119,6 +119,7 @@ async fn break_out(
 /// Names of variables are nobody's secret; values are.
 fn environment(inside: Option<&str>) -> AttackFinding {
     const ATTEMPT: &str = "a variable of the launcher";
+    // A shorter value stands in other text by chance.
     const SHORTEST: usize = 8;
     let ordinary = [
         "PATH", "HOME", "PWD", "LANG", "TERM", "SHELL", "USER", "LOGNAME",

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 
 use hermetic_config::Config;
 
-use super::CheckedLine;
+use super::ChecklistLine;
 use super::machine::{ClockSync, MachineFacts};
 use crate::output::size;
 
 /// Less does not hold what a gateway writes while somebody makes room.
 const LEAST_RESERVE: u64 = 128 << 20;
 
-pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
+pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLine> {
     let mut lines = vec![user(machine)];
     lines.extend(modes(machine));
     lines.extend(ports(config, machine));
@@ -20,21 +20,21 @@ pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine>
     lines
 }
 
-fn user(machine: &MachineFacts) -> CheckedLine {
+fn user(machine: &MachineFacts) -> ChecklistLine {
     match machine.runs_as_root {
-        true => CheckedLine::weak(
+        true => ChecklistLine::weak(
             "user",
             "the gateway has root's rights, and so has whoever takes it over",
             "give its home to a user of its own: `gateway install --system --run-as USER`",
         ),
-        false => CheckedLine::fine("user", "the gateway is not root"),
+        false => ChecklistLine::fine("user", "the gateway is not root"),
     }
 }
 
-fn modes(machine: &MachineFacts) -> Vec<CheckedLine> {
+fn modes(machine: &MachineFacts) -> Vec<ChecklistLine> {
     let open = machine.exposed.iter().map(|(path, mode)| {
         let kind = if path.is_dir() { 700 } else { 600 };
-        CheckedLine::weak(
+        ChecklistLine::weak(
             "modes",
             format!(
                 "others on this machine get at {} (mode {mode:o})",
@@ -45,7 +45,7 @@ fn modes(machine: &MachineFacts) -> Vec<CheckedLine> {
     });
     let open: Vec<_> = open.collect();
     match open.is_empty() {
-        true => vec![CheckedLine::fine(
+        true => vec![ChecklistLine::fine(
             "modes",
             "keys and rows are their owner's alone",
         )],
@@ -54,11 +54,11 @@ fn modes(machine: &MachineFacts) -> Vec<CheckedLine> {
 }
 
 /// What is written, and what a gateway that runs really listens on.
-fn ports(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
+fn ports(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLine> {
     let mut lines = Vec::new();
     let dashboard = &config.gateway().dashboard;
     if !is_loopback(&dashboard.host) {
-        lines.push(CheckedLine::weak(
+        lines.push(ChecklistLine::weak(
             "ports",
             format!(
                 "health and metrics are answered on {}:{}, without a password",
@@ -72,14 +72,14 @@ fn ports(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
     let others = others.filter(|one| !one.ip().is_loopback() && written(one.port()));
     let others: Vec<_> = others.map(ToString::to_string).collect();
     if !others.is_empty() {
-        lines.push(CheckedLine::advice(
+        lines.push(ChecklistLine::advice(
             "ports",
             format!("the gateway listens on {}", others.join(", ")),
             "what platforms call needs TLS: put a proxy before it, and listen on 127.0.0.1",
         ));
     }
     if lines.is_empty() {
-        lines.push(CheckedLine::fine(
+        lines.push(ChecklistLine::fine(
             "ports",
             "nothing listens beyond this machine",
         ));
@@ -92,13 +92,13 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
-fn room(config: &Config, machine: &MachineFacts) -> CheckedLine {
+fn room(config: &Config, machine: &MachineFacts) -> ChecklistLine {
     let reserve = config.gateway().disk_reserve_bytes;
     let Some(free) = machine.disk_free_bytes else {
-        return CheckedLine::advice("disk", "its free room cannot be told", "look at `df`");
+        return ChecklistLine::advice("disk", "its free room cannot be told", "look at `df`");
     };
     if reserve < LEAST_RESERVE {
-        return CheckedLine::weak(
+        return ChecklistLine::weak(
             "disk",
             format!(
                 "only {} are kept free for the gateway's own rows",
@@ -108,7 +108,7 @@ fn room(config: &Config, machine: &MachineFacts) -> CheckedLine {
         );
     }
     if free < reserve.saturating_mul(2) {
-        return CheckedLine::weak(
+        return ChecklistLine::weak(
             "disk",
             format!(
                 "{} are free, {} of them the reserve",
@@ -119,18 +119,18 @@ fn room(config: &Config, machine: &MachineFacts) -> CheckedLine {
         );
     }
     let what = format!("{} free, {} kept as a reserve", size(free), size(reserve));
-    CheckedLine::fine("disk", what)
+    ChecklistLine::fine("disk", what)
 }
 
-fn clock(machine: &MachineFacts) -> CheckedLine {
+fn clock(machine: &MachineFacts) -> ChecklistLine {
     match machine.clock {
-        ClockSync::Synced => CheckedLine::fine("clock", "set by the network"),
-        ClockSync::Adrift => CheckedLine::weak(
+        ClockSync::Synced => ChecklistLine::fine("clock", "set by the network"),
+        ClockSync::Adrift => ChecklistLine::weak(
             "clock",
             "is not set by the network: signatures, codes and the audit record depend on it",
             "timedatectl set-ntp true",
         ),
-        ClockSync::Unknown => CheckedLine::advice(
+        ClockSync::Unknown => ChecklistLine::advice(
             "clock",
             "whether something sets it cannot be told here",
             "see that the host runs chrony, ntpd or systemd-timesyncd",

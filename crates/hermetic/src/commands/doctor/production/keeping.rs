@@ -3,7 +3,7 @@
 use hermetic_app as app;
 use hermetic_config::Config;
 
-use super::CheckedLine;
+use super::ChecklistLine;
 use super::machine::{MachineFacts, ServiceKeeper};
 
 const DAY: u64 = 24 * 3600;
@@ -11,7 +11,7 @@ const DAY: u64 = 24 * 3600;
 /// Older backups have forgotten too much.
 const OLDEST_BACKUP: u64 = 7 * DAY;
 
-pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
+pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLine> {
     let mut lines = vec![service(machine), watchdog(config, machine)];
     lines.extend(updates(machine));
     lines.extend(backups(machine));
@@ -20,15 +20,15 @@ pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine>
     lines
 }
 
-fn service(machine: &MachineFacts) -> CheckedLine {
+fn service(machine: &MachineFacts) -> ChecklistLine {
     match machine.keeper {
-        ServiceKeeper::Unit => CheckedLine::fine("service", "a unit of systemd starts it"),
-        ServiceKeeper::Nobody => CheckedLine::weak(
+        ServiceKeeper::Unit => ChecklistLine::fine("service", "a unit of systemd starts it"),
+        ServiceKeeper::Nobody => ChecklistLine::weak(
             "service",
             "nothing starts it with the machine or after a failure",
             "hermetic gateway install",
         ),
-        ServiceKeeper::NoSystemd => CheckedLine::advice(
+        ServiceKeeper::NoSystemd => ChecklistLine::advice(
             "service",
             "there is no systemd here",
             "let whatever starts this container or machine start it again when it ends",
@@ -36,10 +36,10 @@ fn service(machine: &MachineFacts) -> CheckedLine {
     }
 }
 
-fn watchdog(config: &Config, machine: &MachineFacts) -> CheckedLine {
+fn watchdog(config: &Config, machine: &MachineFacts) -> ChecklistLine {
     match (machine.keeper, config.sessions().watchdog) {
         // It is systemd that counts the signs of life.
-        (ServiceKeeper::NoSystemd, _) => CheckedLine::advice(
+        (ServiceKeeper::NoSystemd, _) => ChecklistLine::advice(
             "watchdog",
             "nobody notices a gateway that hangs",
             "a health check that asks /health (`hermetic probe`)",
@@ -49,9 +49,9 @@ fn watchdog(config: &Config, machine: &MachineFacts) -> CheckedLine {
                 "a gateway that hangs for {} s is started again",
                 interval.as_secs()
             );
-            CheckedLine::fine("watchdog", what)
+            ChecklistLine::fine("watchdog", what)
         }
-        (_, None) => CheckedLine::weak(
+        (_, None) => ChecklistLine::weak(
             "watchdog",
             "nobody notices a gateway that hangs",
             "take `systemd_watchdog_seconds: 0` out, then `hermetic gateway install` once more",
@@ -59,15 +59,15 @@ fn watchdog(config: &Config, machine: &MachineFacts) -> CheckedLine {
     }
 }
 
-fn updates(machine: &MachineFacts) -> Option<CheckedLine> {
+fn updates(machine: &MachineFacts) -> Option<ChecklistLine> {
     let ours = env!("CARGO_PKG_VERSION");
     match machine.running_version.as_deref() {
-        Some(running) if running != ours => Some(CheckedLine::weak(
+        Some(running) if running != ours => Some(ChecklistLine::weak(
             "updates",
             format!("version {running} runs, and {ours} is installed"),
             "hermetic gateway restart",
         )),
-        Some(running) => Some(CheckedLine::fine(
+        Some(running) => Some(ChecklistLine::fine(
             "updates",
             format!("version {running} runs"),
         )),
@@ -75,25 +75,29 @@ fn updates(machine: &MachineFacts) -> Option<CheckedLine> {
     }
 }
 
-fn backups(machine: &MachineFacts) -> Vec<CheckedLine> {
+fn backups(machine: &MachineFacts) -> Vec<ChecklistLine> {
     let remedy = "hermetic backup /mnt/elsewhere/, once a day by cron or a timer";
     let Some(last) = &machine.last_backup else {
-        return vec![CheckedLine::weak("backups", "there was never one", remedy)];
+        return vec![ChecklistLine::weak(
+            "backups",
+            "there was never one",
+            remedy,
+        )];
     };
     let age = machine.now.saturating_sub(last.at);
     let days = age / DAY;
     if age > OLDEST_BACKUP {
         let what = format!("the last one is {days} days old");
-        return vec![CheckedLine::weak("backups", what, remedy)];
+        return vec![ChecklistLine::weak("backups", what, remedy)];
     }
     let what = match days {
         0 => "the last one is of today".to_owned(),
         1 => "the last one is a day old".to_owned(),
         days => format!("the last one is {days} days old"),
     };
-    let mut lines = vec![CheckedLine::fine("backups", what)];
+    let mut lines = vec![ChecklistLine::fine("backups", what)];
     if machine.is_backup_on_the_same_disk {
-        lines.push(CheckedLine::advice(
+        lines.push(ChecklistLine::advice(
             "backups",
             format!("{} is on the disk it protects from", last.file.display()),
             "copy it to another machine",
@@ -102,11 +106,11 @@ fn backups(machine: &MachineFacts) -> Vec<CheckedLine> {
     lines
 }
 
-fn audit(config: &Config) -> CheckedLine {
+fn audit(config: &Config) -> ChecklistLine {
     let places = app::audit_places(config);
     match (places.head_is_beside(), places.key_is_beside()) {
-        (false, _) => CheckedLine::fine("audit", "the note of the record's end lies elsewhere"),
-        (true, _) => CheckedLine::weak(
+        (false, _) => ChecklistLine::fine("audit", "the note of the record's end lies elsewhere"),
+        (true, _) => ChecklistLine::weak(
             "audit",
             "the note of where the record ends lies beside it: whoever restores the folder takes back both",
             "security.audit_head_file: a file on another file system, or of another user",
@@ -114,9 +118,9 @@ fn audit(config: &Config) -> CheckedLine {
     }
 }
 
-fn hermes(machine: &MachineFacts) -> Option<CheckedLine> {
+fn hermes(machine: &MachineFacts) -> Option<ChecklistLine> {
     let pid = machine.hermes.first()?;
-    Some(CheckedLine::weak(
+    Some(ChecklistLine::weak(
         "hermes",
         format!("a gateway of Hermes runs beside this one (pid {pid})"),
         "hermes gateway stop",

@@ -3,16 +3,16 @@
 use hermetic_app as app;
 use hermetic_config::{Config, PlatformConfig};
 
-use super::CheckedLine;
+use super::ChecklistLine;
 
-pub(super) fn lines(config: &Config) -> Vec<CheckedLine> {
+pub(super) fn lines(config: &Config) -> Vec<ChecklistLine> {
     vec![allowlists(config), approvers(config)]
 }
 
-fn allowlists(config: &Config) -> CheckedLine {
+fn allowlists(config: &Config) -> ChecklistLine {
     let platforms = config.platforms();
     if platforms.allow_all_users || platforms.allowed_users.iter().any(|one| one == "*") {
-        return CheckedLine::weak(
+        return ChecklistLine::weak(
             "people",
             "everybody may write, on every platform",
             "take GATEWAY_ALLOW_ALL_USERS out, and list people or pair them",
@@ -23,8 +23,8 @@ fn allowlists(config: &Config) -> CheckedLine {
     };
     let open: Vec<_> = spoken(config).filter(is_open).map(|one| one.name).collect();
     match open.is_empty() {
-        true => CheckedLine::fine("people", "only who is listed or was let in by a code"),
-        false => CheckedLine::weak(
+        true => ChecklistLine::fine("people", "only who is listed or was let in by a code"),
+        false => ChecklistLine::weak(
             "people",
             format!("everybody may write on {}", open.join(", ")),
             "list people (`*` stands for everybody), or leave the list out and pair them",
@@ -33,7 +33,7 @@ fn allowlists(config: &Config) -> CheckedLine {
 }
 
 /// Where nobody is named, everybody on an allowlist is an operator.
-fn approvers(config: &Config) -> CheckedLine {
+fn approvers(config: &Config) -> ChecklistLine {
     let named = config.approvals().approvers.len();
     let admins = spoken(config)
         .map(|platform| platform.admins.len())
@@ -41,18 +41,18 @@ fn approvers(config: &Config) -> CheckedLine {
     let listed = spoken(config).map(|platform| platform.allowed_users.len());
     let listed = listed.sum::<usize>() + config.platforms().allowed_users.len();
     match (named + admins, listed) {
-        (0, 0) => CheckedLine::weak(
+        (0, 0) => ChecklistLine::weak(
             "roles",
             "nobody can answer a question: nobody is listed",
             "approvals.approvers: [telegram:4711]",
         ),
-        (0, 1) => CheckedLine::fine("roles", "the one person who is listed answers questions"),
-        (0, listed) => CheckedLine::weak(
+        (0, 1) => ChecklistLine::fine("roles", "the one person who is listed answers questions"),
+        (0, listed) => ChecklistLine::weak(
             "roles",
             format!("all {listed} people who are listed may approve, for everybody"),
             "approvals.approvers: [telegram:4711] names those who may",
         ),
-        (some, _) => CheckedLine::fine("roles", format!("{some} may approve")),
+        (some, _) => ChecklistLine::fine("roles", format!("{some} may approve")),
     }
 }
 

@@ -5,11 +5,11 @@ use hermetic_config::{ApprovalMode, Config, EgressMode};
 use hermetic_sandbox::LayerState;
 use hermetic_types::Boundary;
 
-use super::CheckedLine;
+use super::ChecklistLine;
 use super::machine::MachineFacts;
 use crate::output::size;
 
-pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
+pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLine> {
     let mut lines = sandbox(machine);
     lines.extend(shared_folders(config));
     lines.extend(egress(config));
@@ -19,12 +19,12 @@ pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine>
     lines
 }
 
-fn sandbox(machine: &MachineFacts) -> Vec<CheckedLine> {
+fn sandbox(machine: &MachineFacts) -> Vec<ChecklistLine> {
     let mut lines = Vec::new();
     for (backend, readiness) in &machine.backends {
         let name = backend.to_string();
         if app::boundary(*backend) == Boundary::Judged {
-            lines.push(CheckedLine::weak(
+            lines.push(ChecklistLine::weak(
                 "sandbox",
                 format!("{name} is no boundary: commands have the rights of whoever runs there"),
                 "gateway.terminal_backend: native, or docker",
@@ -36,7 +36,7 @@ fn sandbox(machine: &MachineFacts) -> Vec<CheckedLine> {
             Err(why) => {
                 let remedy = format!("`hermetic doctor --backend {name}` tells more");
                 let what = format!("{name} cannot be used: {why}");
-                lines.push(CheckedLine::weak("sandbox", what, remedy));
+                lines.push(ChecklistLine::weak("sandbox", what, remedy));
                 continue;
             }
         };
@@ -46,15 +46,15 @@ fn sandbox(machine: &MachineFacts) -> Vec<CheckedLine> {
                 .clone()
                 .unwrap_or_else(|| "see `hermetic doctor`".to_owned());
             let what = format!("{name}: nothing runs without {}", layer.name);
-            lines.push(CheckedLine::weak("sandbox", what, remedy));
+            lines.push(ChecklistLine::weak("sandbox", what, remedy));
             continue;
         }
         let less = readiness.layers.iter();
         let less = less.filter(|layer| layer.state != LayerState::Active);
         let less: Vec<_> = less.map(|layer| layer.name).collect();
         lines.push(match less.is_empty() {
-            true => CheckedLine::fine("sandbox", format!("{name}, every layer holds")),
-            false => CheckedLine::advice(
+            true => ChecklistLine::fine("sandbox", format!("{name}, every layer holds")),
+            false => ChecklistLine::advice(
                 "sandbox",
                 format!("{name}; weaker or missing: {}", less.join(", ")),
                 "`hermetic doctor` says how to mend each",
@@ -65,7 +65,7 @@ fn sandbox(machine: &MachineFacts) -> Vec<CheckedLine> {
 }
 
 /// What the operator let sandboxes see, and risks that he took.
-fn shared_folders(config: &Config) -> Option<CheckedLine> {
+fn shared_folders(config: &Config) -> Option<ChecklistLine> {
     let native = &config.terminal().native;
     let risks = native
         .accept_risks
@@ -75,7 +75,7 @@ fn shared_folders(config: &Config) -> Option<CheckedLine> {
         .chain(config.terminal().docker.accept_risks.iter().cloned())
         .collect();
     if !risks.is_empty() {
-        return Some(CheckedLine::weak(
+        return Some(ChecklistLine::weak(
             "folders",
             format!("risks that were accepted: {}", risks.join(", ")),
             "take them out of terminal.native_accept_risks and terminal.docker_accept_risks",
@@ -88,7 +88,7 @@ fn shared_folders(config: &Config) -> Option<CheckedLine> {
         .map(|mount| mount.source.display().to_string())
         .collect();
     (!writable.is_empty()).then(|| {
-        CheckedLine::advice(
+        ChecklistLine::advice(
             "folders",
             format!("every conversation can change {}", writable.join(", ")),
             "leave out :rw where reading is enough",
@@ -96,26 +96,26 @@ fn shared_folders(config: &Config) -> Option<CheckedLine> {
     })
 }
 
-fn egress(config: &Config) -> Vec<CheckedLine> {
+fn egress(config: &Config) -> Vec<ChecklistLine> {
     let egress = config.egress();
     let mut lines = Vec::new();
     lines.push(match egress.mode {
-        EgressMode::Open => CheckedLine::weak(
+        EgressMode::Open => ChecklistLine::weak(
             "egress",
             "sandboxes reach every public host, and so can what they leak",
             "gateway.egress.mode: allowlist",
         ),
-        mode => CheckedLine::fine("egress", format!("mode {}", mode.name())),
+        mode => ChecklistLine::fine("egress", format!("mode {}", mode.name())),
     });
     if egress.allow_private {
-        lines.push(CheckedLine::weak(
+        lines.push(ChecklistLine::weak(
             "egress",
             "sandboxes may reach private addresses: your router, your other machines",
             "gateway.egress.allow_private: false, and ` in RANGE` behind the hosts that need it",
         ));
     }
     if egress.mode != EgressMode::Closed && egress.budget_bytes.is_none() {
-        lines.push(CheckedLine::advice(
+        lines.push(ChecklistLine::advice(
             "budget",
             "a conversation may transfer any amount",
             "gateway.egress.budget_bytes: 1GB",
@@ -124,26 +124,26 @@ fn egress(config: &Config) -> Vec<CheckedLine> {
     lines
 }
 
-fn approvals(config: &Config) -> CheckedLine {
+fn approvals(config: &Config) -> ChecklistLine {
     match config.approvals().mode {
-        ApprovalMode::Off => CheckedLine::weak(
+        ApprovalMode::Off => ChecklistLine::weak(
             "approvals",
             "nobody is asked about anything",
             "approvals.mode: manual",
         ),
-        ApprovalMode::Smart => CheckedLine::advice(
+        ApprovalMode::Smart => ChecklistLine::advice(
             "approvals",
             "a model looks at commands before a person does, and may let them through",
             "approvals.mode: manual",
         ),
-        ApprovalMode::Manual => CheckedLine::fine("approvals", "a person decides"),
+        ApprovalMode::Manual => ChecklistLine::fine("approvals", "a person decides"),
     }
 }
 
-fn redaction(config: &Config) -> CheckedLine {
+fn redaction(config: &Config) -> ChecklistLine {
     match config.security().redact_secrets {
-        true => CheckedLine::fine("secrets", "taken out of what leaves"),
-        false => CheckedLine::weak(
+        true => ChecklistLine::fine("secrets", "taken out of what leaves"),
+        false => ChecklistLine::weak(
             "secrets",
             "secrets are not taken out of answers and logs",
             "security.redact_secrets: true",
@@ -152,14 +152,14 @@ fn redaction(config: &Config) -> CheckedLine {
 }
 
 /// One conversation alone must not be able to use the machine up.
-fn limits(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
+fn limits(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLine> {
     let limits = &config.terminal().limits;
     let mut lines = Vec::new();
     if let Some(memory) = machine.memory_bytes {
         let asked = size(limits.memory_bytes);
         if limits.memory_bytes > memory / 4 * 3 {
             let fits = (memory / 4) >> 20;
-            lines.push(CheckedLine::weak(
+            lines.push(ChecklistLine::weak(
                 "limits",
                 format!(
                     "one sandbox may use {asked} of memory, and this machine has {}",
@@ -173,7 +173,7 @@ fn limits(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
         && limits.disk_bytes > free
     {
         let fits = (free / 4) >> 20;
-        lines.push(CheckedLine::weak(
+        lines.push(ChecklistLine::weak(
             "limits",
             format!(
                 "one sandbox may use {} of disk, and {} are free",
@@ -185,7 +185,7 @@ fn limits(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
     }
     let cores = machine.cores as f64;
     if limits.cpu > cores {
-        lines.push(CheckedLine::advice(
+        lines.push(ChecklistLine::advice(
             "limits",
             format!(
                 "one sandbox may use {} cores of {}",
@@ -202,7 +202,7 @@ fn limits(config: &Config, machine: &MachineFacts) -> Vec<CheckedLine> {
             size(limits.disk_bytes),
             limits.pids
         );
-        lines.push(CheckedLine::fine("limits", what));
+        lines.push(ChecklistLine::fine("limits", what));
     }
     lines
 }
