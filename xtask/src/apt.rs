@@ -5,6 +5,7 @@ use std::process::Command;
 use crate::failure::ChoreFailure;
 use crate::{program, say};
 
+/// A mirror that is being updated fails for a moment; each further try reads its lists anew.
 const TRIES: u32 = 3;
 
 /// Knows whether the package lists are fresh.

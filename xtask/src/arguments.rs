@@ -32,21 +32,23 @@ The project's chores.
   cargo xtask dist [--target MACHINE]... [--profile release|dev] [--no-image] [--check]
       Makes what is released into target/dist: program, archive, package, container image, what it
       is made of, and the sums. The program runs on Debian 11, Ubuntu 20.04 and everything later.
-      Machines: x86_64, aarch64; without one, this machine's own.
+      Machines: x86_64, aarch64; without one, this machine's own. Where the Rust in use has no standard
+      library for one, root on a Debian fetches Debian's compiler for it into target/.
       --check also tries it (root only): archive and package are installed, used, removed and purged
       in clean systems, the container image is loaded, used and removed in an engine.
       --profile dev packs a debug build, to try the packing.
   cargo xtask pictures [PROGRAM]
       Makes the pictures of the documentation from what the program says here and now: one that is
       named, or one that is built for it.
-  cargo xtask vm [--machine NAME]... [--only STORY]... [--cuts NUMBER] [--release]
+  cargo xtask vm [--machine NAME]... [--only STORY]... [--cuts NUMBER] [--release | --packed]
                  [--no-build] [--no-install] [--by-hand]
       Makes machines (once; kept under target/vm), boots them in emulation and runs there what only
       a real machine shows. Takes an hour each on a processor of its own; a single story, minutes.
       Beside other work, start it with `nice -n -5`.
-      Machines: debian-12, debian-13, ubuntu-22.04.
-      Stories: doctor, exec, limits, login, attack, contract, units, oom, restart, power.
-      --cuts says how often the power is cut (20). --no-build takes the programs that are there.
+      Machines: debian-12, debian-13, ubuntu-22.04, debian-13-arm64; without one, all of them.
+      Stories: doctor, exec, limits, login, stall, attack, contract, units, oom, restart, power.
+      --cuts says how often the power is cut (20). --no-build takes the programs that are there;
+      --packed the program that `cargo xtask dist` packed.
       --by-hand boots one, says how to get in, and waits for the end of its input.";
 
 #[derive(Debug, PartialEq)]
@@ -79,6 +81,8 @@ pub(crate) struct VmOptions {
     pub(crate) only: Vec<String>,
     pub(crate) cuts: u32,
     pub(crate) release: bool,
+    /// The program that was packed for a release, whatever the others are.
+    pub(crate) packed: bool,
     pub(crate) no_build: bool,
     pub(crate) no_install: bool,
     pub(crate) by_hand: bool,
@@ -183,6 +187,7 @@ impl VmOptions {
             only: Vec::new(),
             cuts: 20,
             release: false,
+            packed: false,
             no_build: false,
             no_install: false,
             by_hand: false,
@@ -202,6 +207,7 @@ impl VmOptions {
                     })?;
                 }
                 "--release" => options.release = true,
+                "--packed" => options.packed = true,
                 "--no-build" => options.no_build = true,
                 "--no-install" => options.no_install = true,
                 "--by-hand" => options.by_hand = true,

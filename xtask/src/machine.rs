@@ -6,7 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::dist::DistTarget;
 use crate::failure::ChoreFailure;
+use crate::program;
 
 /// The top of the source tree.
 pub(crate) fn root() -> PathBuf {
@@ -33,6 +35,22 @@ pub(crate) fn cargo() -> Command {
     cargo.current_dir(root());
     cargo
 }
+
+/// Whether programs for that kind of machine start here: on the machine itself, or by an emulator that the
+/// kernel calls for them. Packages are set up by programs of their own.
+pub(crate) fn runs(target: DistTarget) -> bool {
+    let mut ask = Command::new("arch-test");
+    target.is_host() || program::works(ask.arg(target.debian()))
+}
+
+/// What emulates that kind of processor for a single program.
+pub(crate) fn emulator(target: DistTarget) -> Option<PathBuf> {
+    let names = ["", "-static"].map(|end| format!("qemu-{}{end}", target.name()));
+    names.iter().find_map(|name| find(name))
+}
+
+/// What makes [`runs`] true.
+pub(crate) const RUNNING_OTHERS: &str = "apt-get install qemu-user-static binfmt-support arch-test; /proc/sys/fs/binfmt_misc must be mounted";
 
 pub(crate) fn is_root() -> bool {
     // The owner of our own entry in /proc is the user we run as.

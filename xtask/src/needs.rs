@@ -37,6 +37,7 @@ pub(crate) enum NeedGroup {
     Kubectl,
     Postgres,
     Vm,
+    VmArm64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,10 +49,10 @@ pub(crate) enum PackageWeight {
 
 /// In the order of installing. A row is looked at again just before its turn, because an earlier
 /// one may have brought it.
-const NEEDS: [MachineNeed; 28] = {
+const NEEDS: [MachineNeed; 31] = {
     use NeedGroup::{
         Base, Browser, Docker, Kubectl, Node, Podman, Postgres, Prometheus, Python, Singularity,
-        Squid, Ssh, Synapse, Vm,
+        Squid, Ssh, Synapse, Vm, VmArm64,
     };
     use PackageWeight::{Heavy, Light};
     const fn need(
@@ -198,6 +199,28 @@ const NEEDS: [MachineNeed; 28] = {
         need(Vm, "mmdebstrap", "mmdebstrap", Light, "a machine's disk"),
         need(Vm, "e2fsprogs", "mkfs.ext4", Light, "a machine's disk"),
         need(Vm, "openssh-client", "ssh", Light, "commands in a machine"),
+        need(
+            VmArm64,
+            "qemu-system-arm",
+            "qemu-system-aarch64",
+            Heavy,
+            "machines of the other kind in emulation",
+        ),
+        // What sets up another kind's packages: see `machine::runs`.
+        need(
+            VmArm64,
+            "qemu-user-static",
+            "qemu-aarch64-static",
+            Heavy,
+            "the disk of a machine of the other kind",
+        ),
+        need(
+            VmArm64,
+            "arch-test",
+            "arch-test",
+            Light,
+            "the disk of a machine of the other kind",
+        ),
     ]
 };
 
@@ -267,7 +290,7 @@ pub(crate) fn provide(parts: &[NeedGroup], may_install: bool) -> Vec<LackingNeed
 }
 
 impl NeedGroup {
-    const NAMED: [(Self, &'static str); 14] = [
+    const NAMED: [(Self, &'static str); 15] = [
         (Self::Base, "base"),
         (Self::Docker, "docker"),
         (Self::Podman, "podman"),
@@ -282,6 +305,7 @@ impl NeedGroup {
         (Self::Kubectl, "kubectl"),
         (Self::Postgres, "postgres"),
         (Self::Vm, "vm"),
+        (Self::VmArm64, "vm-arm64"),
     ];
 }
 

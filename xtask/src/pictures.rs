@@ -127,33 +127,7 @@ type TextPiece = (TextLook, String);
 
 /// The terminal as an SVG.
 fn drawn(line: &str, text: &str) -> String {
-    let mut lines = vec![vec![(
-        TextLook {
-            bold: true,
-            ..TextLook::default()
-        },
-        line.to_owned(),
-    )]];
-    lines.extend(read(text).into_iter().flat_map(wrapped));
-    while lines
-        .last()
-        .is_some_and(|line| line.iter().all(|(_, text)| text.trim().is_empty()))
-    {
-        lines.pop();
-    }
-    if lines.len() > MOST_LINES {
-        // The beginning says what happens and the end what came of it.
-        let end = lines.split_off(lines.len() - MOST_LINES / 4);
-        lines.truncate(MOST_LINES - MOST_LINES / 4 - 1);
-        lines.push(vec![(
-            TextLook {
-                dim: true,
-                ..TextLook::default()
-            },
-            "  …".to_owned(),
-        )]);
-        lines.extend(end);
-    }
+    let lines = shown_lines(line, text);
     let width = COLUMNS * LETTER_WIDTH / 100 + 2 * MARGIN;
     let height = lines.len() * LINE_HEIGHT + 2 * MARGIN + BAR;
     let mut svg = format!(
@@ -190,6 +164,38 @@ fn drawn(line: &str, text: &str) -> String {
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+/// The command and what it wrote, with the middle left out where it is too long for a picture.
+fn shown_lines(line: &str, text: &str) -> Vec<Vec<TextPiece>> {
+    let mut lines = vec![vec![(
+        TextLook {
+            bold: true,
+            ..TextLook::default()
+        },
+        line.to_owned(),
+    )]];
+    lines.extend(read(text).into_iter().flat_map(wrapped));
+    while lines
+        .last()
+        .is_some_and(|line| line.iter().all(|(_, text)| text.trim().is_empty()))
+    {
+        lines.pop();
+    }
+    if lines.len() > MOST_LINES {
+        // The beginning says what happens and the end what came of it.
+        let end = lines.split_off(lines.len() - MOST_LINES / 4);
+        lines.truncate(MOST_LINES - MOST_LINES / 4 - 1);
+        lines.push(vec![(
+            TextLook {
+                dim: true,
+                ..TextLook::default()
+            },
+            "  …".to_owned(),
+        )]);
+        lines.extend(end);
+    }
+    lines
 }
 
 /// Lines of pieces, by the escape sequences that colour them. All others are left out.

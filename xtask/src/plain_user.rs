@@ -25,10 +25,10 @@ const SCRIPT: &str = include_str!("plain_user.sh");
 const NOBODY: u32 = 65534;
 
 /// Why this machine has no run as a plain user.
-pub(crate) type Impossible = String;
+pub(crate) type NoPlainRun = String;
 
 impl PlainUser {
-    pub(crate) fn new() -> Result<Result<Self, Impossible>, ChoreFailure> {
+    pub(crate) fn new() -> Result<Result<Self, NoPlainRun>, ChoreFailure> {
         let (root, target) = (machine::root(), machine::target());
         if is_awkward(&root) || is_awkward(&target) {
             // Cargo takes the runner's path apart at spaces.

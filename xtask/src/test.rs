@@ -146,14 +146,14 @@ struct LabParts {
     singularity: Option<SingularityLab>,
 }
 
-type Outcome = Result<(), ChoreFailure>;
+type ChoreOutcome = Result<(), ChoreFailure>;
 
 fn nextest(
     profile: &str,
     options: &TestOptions,
     parts: &LabParts,
     user: Option<&PlainUser>,
-) -> Result<Outcome, ChoreFailure> {
+) -> Result<ChoreOutcome, ChoreFailure> {
     TestResults::forget(profile)?;
     let mut command = machine::cargo();
     command.args(["nextest", "run", "--profile", profile]);
@@ -255,7 +255,7 @@ impl TestReport {
         self.missing.extend(lacking.into_iter().map(|one| one.text));
     }
 
-    fn take(&mut self, who: &str, profile: &str, outcome: Outcome) {
+    fn take(&mut self, who: &str, profile: &str, outcome: ChoreOutcome) {
         let results = TestResults::read(profile);
         match &results {
             Some(results) => self.counts.push(format!(

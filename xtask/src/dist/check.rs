@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::platform::DistTarget;
+use super::sysroot::OldSysroot;
 use super::{DistRelease, SUMS};
 use crate::engine::LabEngine;
 use crate::failure::ChoreFailure;
@@ -23,6 +24,7 @@ const ENTER: &str = include_str!("package/enter.sh");
 const ARCHIVE: &str = include_str!("package/archive.sh");
 const PACKAGE: &str = include_str!("package/check.sh");
 const IMAGE: &str = include_str!("package/image.sh");
+const EMULATED: &str = include_str!("package/emulated.sh");
 
 /// Said before anything is built that could then not be tried.
 pub(super) fn can_be_done() -> Result<(), ChoreFailure> {
@@ -41,8 +43,10 @@ pub(super) fn can_be_done() -> Result<(), ChoreFailure> {
     Ok(())
 }
 
-pub(super) fn run(release: &DistRelease) -> Result<(), ChoreFailure> {
-    let target = DistTarget::host()?;
+pub(super) fn run(release: &DistRelease, target: DistTarget) -> Result<(), ChoreFailure> {
+    if !target.is_host() {
+        return try_in_emulator(release, target);
+    }
     for suite in SUITES {
         say::step(&format!("The archive and the package in a clean {suite}"));
         let system = CleanSystem::unpack(suite)?;
@@ -59,6 +63,34 @@ pub(super) fn run(release: &DistRelease) -> Result<(), ChoreFailure> {
             Ok(())
         }
     }
+}
+
+/// What another kind of machine gets, as far as an emulator of its processor goes: on the C library that
+/// it was linked for, the program starts, reads and judges. What takes a kernel of that kind is tried by
+/// `cargo xtask vm`.
+fn try_in_emulator(release: &DistRelease, target: DistTarget) -> Result<(), ChoreFailure> {
+    say::step(&format!("The archive for {} in an emulator", target.name()));
+    let Some(emulator) = machine::emulator(target) else {
+        say::note(&format!(
+            "SKIPPED: there is no qemu-{} (apt-get install qemu-user-static)",
+            target.name()
+        ));
+        return Ok(());
+    };
+    let work = leftovers::folder("emulated");
+    let _ = fs::remove_dir_all(&work);
+    fs::create_dir(&work).map_err(ChoreFailure::file(format!("make {}", work.display())))?;
+    let mut story = Command::new("sh");
+    story.args(["-euc", EMULATED, "sh", &release.version]);
+    story.arg(release.archive(target).with_extension("tar.gz"));
+    story.arg(release.package(target)).arg(&work);
+    story
+        .arg(emulator)
+        .arg(OldSysroot::provide(target)?.folder());
+    story.arg(target.debian());
+    let tried = told("the story of the emulated program", &mut story);
+    let _ = fs::remove_dir_all(&work);
+    tried
 }
 
 fn try_image(image: &Path, version: &str) -> Result<(), ChoreFailure> {

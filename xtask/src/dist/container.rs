@@ -35,7 +35,7 @@ pub(crate) fn make(
     let image = work.join("image");
     fs::create_dir_all(&image).map_err(ChoreFailure::file("make a folder for the image"))?;
     let layers = [
-        base(release, &image)?,
+        base(release, target, &image)?,
         with_program(release, built, &image)?,
     ];
     let sums = layers.each_ref().map(|layer| sum(layer));
@@ -68,7 +68,7 @@ pub(crate) fn make(
     Ok(file.with_extension("tar.gz"))
 }
 
-fn base(release: &DistRelease, image: &Path) -> Result<PathBuf, ChoreFailure> {
+fn base(release: &DistRelease, target: DistTarget, image: &Path) -> Result<PathBuf, ChoreFailure> {
     if machine::find("mmdebstrap").is_none() {
         return Err(ChoreFailure::Lacking {
             what: "the image cannot be made: there is no mmdebstrap".to_owned(),
@@ -80,6 +80,7 @@ fn base(release: &DistRelease, image: &Path) -> Result<PathBuf, ChoreFailure> {
     let mut make = Command::new("mmdebstrap");
     make.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
     make.args(["--variant=minbase", &format!("--include={PACKAGES}")]);
+    make.arg(format!("--architectures={}", target.debian()));
     make.args([
         "--aptopt=Acquire::Retries \"3\"",
         "--aptopt=APT::Install-Recommends \"false\"",

@@ -32,59 +32,22 @@ pub(crate) fn make(
         root: work.join("deb"),
     };
     tree.copy(&built.path, "usr/bin/hermetic", PROGRAM_MODE)?;
-    for unit in files(&papers.units())? {
-        let name = unit.file_name().unwrap_or_default().to_string_lossy();
-        tree.copy(&unit, &format!("usr/lib/systemd/system/{name}"), FILE_MODE)?;
-    }
-    for (shell, place) in COMPLETIONS {
-        tree.copy(&papers.completion(shell), place, FILE_MODE)?;
-    }
-    for page in files(&papers.man())? {
-        let name = page.file_name().unwrap_or_default().to_string_lossy();
-        let place = format!("usr/share/man/man1/{name}");
-        tree.copy(&page, &place, FILE_MODE)?;
-        tree.compress(&place)?;
-    }
-    tree.copy(
-        &papers.config(),
-        "usr/share/hermetic/config.yaml",
-        FILE_MODE,
-    )?;
-    tree.write("usr/share/hermetic/apparmor", APPARMOR, FILE_MODE)?;
-    let licences = ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| {
-        let path = machine::root().join(name);
-        fs::read_to_string(&path).map_err(ChoreFailure::file(format!("read {}", path.display())))
-    });
-    let [mit, apache] = licences;
-    tree.write(
-        "usr/share/doc/hermetic/copyright",
-        &copyright(&mit?, &apache?),
-        FILE_MODE,
-    )?;
-    tree.write(
-        "usr/share/doc/hermetic/changelog",
-        &changelog(release),
-        FILE_MODE,
-    )?;
-    tree.compress("usr/share/doc/hermetic/changelog")?;
+    tree.lay_out(papers)?;
+    tree.document(release)?;
     let control = control(release, target, built, tree.kilobytes()?);
-    let scripts = [
-        ("postinst", POSTINST.to_owned()),
-        ("prerm", PRERM.to_owned()),
-        (
-            "postrm",
-            POSTRM.replace("@CONFIG_SHA256@", &sum(&papers.config())?),
-        ),
-    ];
     tree.write("DEBIAN/control", &control, FILE_MODE)?;
-    for (name, text) in &scripts {
+    let postrm = POSTRM.replace("@CONFIG_SHA256@", &sum(&papers.config())?);
+    for (name, text) in [
+        ("postinst", POSTINST),
+        ("prerm", PRERM),
+        ("postrm", &postrm),
+    ] {
         tree.write(&format!("DEBIAN/{name}"), text, PROGRAM_MODE)?;
     }
-    let file = release.folder.join(format!(
-        "hermetic_{}_{}.deb",
-        release.version,
-        target.debian()
-    ));
+    let (version, architecture) = (&release.version, target.debian());
+    let file = release
+        .folder
+        .join(format!("hermetic_{version}_{architecture}.deb"));
     let mut close = Command::new("dpkg-deb");
     // Debian 11 cannot read what Ubuntu's own dpkg-deb writes unasked.
     close.args(["--build", "--root-owner-group", "-Zxz"]);
@@ -162,6 +125,51 @@ struct PackageTree {
 }
 
 impl PackageTree {
+    /// Everything but the program: units, completions, manual pages, and what the scripts need.
+    fn lay_out(&self, papers: &ProgramPapers) -> Result<(), ChoreFailure> {
+        for unit in files(&papers.units())? {
+            let name = unit.file_name().unwrap_or_default().to_string_lossy();
+            self.copy(&unit, &format!("usr/lib/systemd/system/{name}"), FILE_MODE)?;
+        }
+        for (shell, place) in COMPLETIONS {
+            self.copy(&papers.completion(shell), place, FILE_MODE)?;
+        }
+        for page in files(&papers.man())? {
+            let name = page.file_name().unwrap_or_default().to_string_lossy();
+            let place = format!("usr/share/man/man1/{name}");
+            self.copy(&page, &place, FILE_MODE)?;
+            self.compress(&place)?;
+        }
+        self.copy(
+            &papers.config(),
+            "usr/share/hermetic/config.yaml",
+            FILE_MODE,
+        )?;
+        self.write("usr/share/hermetic/apparmor", APPARMOR, FILE_MODE)?;
+        Ok(())
+    }
+
+    fn document(&self, release: &DistRelease) -> Result<(), ChoreFailure> {
+        let licences = ["LICENSE-MIT", "LICENSE-APACHE"].map(|name| {
+            let path = machine::root().join(name);
+            fs::read_to_string(&path)
+                .map_err(ChoreFailure::file(format!("read {}", path.display())))
+        });
+        let [mit, apache] = licences;
+        self.write(
+            "usr/share/doc/hermetic/copyright",
+            &copyright(&mit?, &apache?),
+            FILE_MODE,
+        )?;
+        self.write(
+            "usr/share/doc/hermetic/changelog",
+            &changelog(release),
+            FILE_MODE,
+        )?;
+        self.compress("usr/share/doc/hermetic/changelog")?;
+        Ok(())
+    }
+
     fn write(&self, place: &str, text: &str, mode: u32) -> Result<(), ChoreFailure> {
         let path = self.make_way(place)?;
         fs::write(&path, text)

@@ -3,7 +3,9 @@
 mod build;
 mod check;
 mod container;
+mod cross;
 mod deb;
+mod debian_rust;
 mod elf;
 mod papers;
 mod platform;
@@ -16,6 +18,7 @@ use std::process::Command;
 
 use self::build::BuiltProgram;
 pub(crate) use self::build::DistProfile;
+pub(crate) use self::cross::CrossToolchain;
 use self::papers::ProgramPapers;
 pub(crate) use self::platform::DistTarget;
 use crate::arguments::DistOptions;
@@ -41,22 +44,26 @@ pub(crate) fn run(options: &DistOptions) -> Result<(), ChoreFailure> {
         true => vec![DistTarget::host()?],
         false => options.targets.clone(),
     };
-    for target in &targets {
-        BuiltProgram::can_be_built(*target)?;
+    // Before anything of an earlier release is touched.
+    let mut toolchains = Vec::new();
+    for target in targets {
+        toolchains.push(CrossToolchain::provide(target)?);
     }
     if options.check {
         check::can_be_done()?;
     }
     let release = DistRelease::of_tree(options.profile)?;
-    for target in &targets {
-        make(&release, *target, options)?;
+    for toolchain in &toolchains {
+        make(&release, toolchain, options)?;
     }
     let installer = machine::root().join("install.sh");
     fs::copy(&installer, release.folder.join("install.sh"))
         .map_err(ChoreFailure::file("copy install.sh"))?;
     let files = release.write_sums()?;
     if options.check {
-        check::run(&release)?;
+        for toolchain in &toolchains {
+            check::run(&release, toolchain.target())?;
+        }
     }
     say::end(&format!(
         "{} files in {}; {SUMS} has their sums",
@@ -75,11 +82,12 @@ pub(crate) fn run(options: &DistOptions) -> Result<(), ChoreFailure> {
 
 fn make(
     release: &DistRelease,
-    target: DistTarget,
+    toolchain: &CrossToolchain,
     options: &DistOptions,
 ) -> Result<(), ChoreFailure> {
+    let target = toolchain.target();
     say::step(&format!("The program for {}", target.name()));
-    let built = BuiltProgram::build(target, options.profile)?;
+    let built = BuiltProgram::build(toolchain, options.profile)?;
     let work = DistWork::begin()?;
     say::step("Manual pages, completions, units");
     let papers = ProgramPapers::write(&built, target, work.0.join("papers"))?;
@@ -96,8 +104,12 @@ fn make(
         return Ok(());
     }
     say::step("The container image");
-    if !target.is_host() {
-        say::note("SKIPPED: the packages of another machine's kind cannot be set up here");
+    if !machine::runs(target) {
+        say::note(&format!(
+            "SKIPPED: packages for {} cannot be set up here ({})",
+            target.name(),
+            machine::RUNNING_OTHERS
+        ));
         return Ok(());
     }
     container::make(release, target, &built, &work.0).map(drop)

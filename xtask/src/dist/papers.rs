@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::build::BuiltProgram;
 use super::platform::DistTarget;
+use super::sysroot::OldSysroot;
 use crate::failure::ChoreFailure;
 use crate::{machine, program};
 
@@ -24,24 +25,23 @@ pub(crate) const COMPLETIONS: [(&str, &str); 3] = [
 ];
 
 impl ProgramPapers {
-    /// Written by the program itself, or by one of the same sources where this machine cannot run it.
+    /// Written by the program itself, in an emulator if need be, or by one of the same sources where this
+    /// machine cannot run it.
     pub(crate) fn write(
         built: &BuiltProgram,
         target: DistTarget,
         folder: PathBuf,
     ) -> Result<Self, ChoreFailure> {
-        let program = match target.is_host() {
-            true => built.path.clone(),
-            false => own_program()?,
-        };
+        let words = words_that_start(built, target)?;
         let papers = Self { folder };
         let home = papers.folder.join("home");
         fs::create_dir_all(papers.folder.join("completions"))
             .map_err(ChoreFailure::file("make a folder for completions"))?;
         let hermetic = || {
-            let mut command = Command::new(&program);
+            let mut command = Command::new(&words[0]);
             // Nothing of whoever builds it is read or written.
             command
+                .args(&words[1..])
                 .env_clear()
                 .env("HOME", &home)
                 .arg("--home")
@@ -83,6 +83,22 @@ impl ProgramPapers {
 
     pub(crate) fn config(&self) -> PathBuf {
         self.folder.join("home/config.yaml")
+    }
+}
+
+fn words_that_start(
+    built: &BuiltProgram,
+    target: DistTarget,
+) -> Result<Vec<PathBuf>, ChoreFailure> {
+    if target.is_host() {
+        return Ok(vec![built.path.clone()]);
+    }
+    match machine::emulator(target) {
+        Some(emulator) => {
+            let library = OldSysroot::provide(target)?.folder().to_owned();
+            Ok(vec![emulator, "-L".into(), library, built.path.clone()])
+        }
+        None => Ok(vec![own_program()?]),
     }
 }
 

@@ -57,6 +57,11 @@ impl DistTarget {
         }
     }
 
+    /// As the names of Debian's packages have it, in which an underscore has another meaning.
+    pub(crate) fn package(self) -> String {
+        self.gnu().replace('_', "-")
+    }
+
     pub(crate) fn elf(self) -> ElfMachine {
         match self {
             Self::X86_64 => ElfMachine::X86_64,

@@ -136,34 +136,7 @@ fn cyclone_dx(graph: &CrateGraph, sums: &BTreeMap<CrateName, String>, version: &
     );
     let mut rows = Vec::new();
     for (crate_, facts) in graph {
-        let mut row = format!(
-            "    {{\"type\": \"library\", \"bom-ref\": {purl}, \"name\": {}, \"version\": {}",
-            quoted(&crate_.name),
-            quoted(&crate_.version),
-            purl = quoted(&crate_.reference(facts)),
-        );
-        if !facts.licence.is_empty() {
-            // Old manifests have a slash where an expression has a word.
-            let licence: Vec<_> = facts.licence.split('/').map(str::trim).collect();
-            let licence = licence.join(" OR ");
-            let _ = write!(
-                row,
-                ", \"licenses\": [{{\"expression\": {}}}]",
-                quoted(&licence)
-            );
-        }
-        if let Some(sum) = sums.get(crate_) {
-            let _ = write!(
-                row,
-                ", \"hashes\": [{{\"alg\": \"SHA-256\", \"content\": {}}}]",
-                quoted(sum)
-            );
-        }
-        if !facts.is_ours {
-            let _ = write!(row, ", \"purl\": {}", quoted(&crate_.reference(facts)));
-        }
-        row.push('}');
-        rows.push(row);
+        rows.push(component(crate_, facts, sums.get(crate_)));
     }
     text.push_str(&rows.join(",\n"));
     text.push_str("\n  ],\n  \"dependencies\": [\n");
@@ -186,6 +159,37 @@ fn cyclone_dx(graph: &CrateGraph, sums: &BTreeMap<CrateName, String>, version: &
     text.push_str(&rows.join(",\n"));
     text.push_str("\n  ]\n}\n");
     text
+}
+
+fn component(crate_: &CrateName, facts: &CrateFacts, sum: Option<&String>) -> String {
+    let mut row = format!(
+        "    {{\"type\": \"library\", \"bom-ref\": {purl}, \"name\": {}, \"version\": {}",
+        quoted(&crate_.name),
+        quoted(&crate_.version),
+        purl = quoted(&crate_.reference(facts)),
+    );
+    if !facts.licence.is_empty() {
+        // Old manifests have a slash where an expression has a word.
+        let licence: Vec<_> = facts.licence.split('/').map(str::trim).collect();
+        let licence = licence.join(" OR ");
+        let _ = write!(
+            row,
+            ", \"licenses\": [{{\"expression\": {}}}]",
+            quoted(&licence)
+        );
+    }
+    if let Some(sum) = sum {
+        let _ = write!(
+            row,
+            ", \"hashes\": [{{\"alg\": \"SHA-256\", \"content\": {}}}]",
+            quoted(sum)
+        );
+    }
+    if !facts.is_ours {
+        let _ = write!(row, ", \"purl\": {}", quoted(&crate_.reference(facts)));
+    }
+    row.push('}');
+    row
 }
 
 fn references<'a>(graph: &CrateGraph, crates: impl Iterator<Item = &'a CrateName>) -> String {

@@ -71,8 +71,22 @@ impl OldSysroot {
     }
 
     /// For C code: the headers of a newer library name symbols that the old one lacks.
+    ///
+    /// A compiler for another kind of machine has headers outside of every such root, which it reads first.
     pub(crate) fn compile_words(&self) -> String {
-        format!("--sysroot={}", self.folder.display())
+        let root = self.folder.display();
+        let mut words = format!("--sysroot={root}");
+        if !self.target.is_host() {
+            let gnu = self.target.gnu();
+            words.push_str(&format!(
+                " -isystem {root}/usr/include/{gnu} -isystem {root}/usr/include"
+            ));
+        }
+        words
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     fn libraries(&self) -> PathBuf {

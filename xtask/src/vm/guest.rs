@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::LONGEST_BOOT;
 use super::children::{spawn, with_us};
-use super::image::{self, VmImage};
+use super::image::{self, OsRelease, VmImage};
 use super::payload::GuestPayload;
 use super::qemu::VmHardware;
 use crate::failure::ChoreFailure;
@@ -58,7 +58,11 @@ const BOOTS: u32 = 2;
 
 impl VmGuest {
     /// Boots a copy of the image with our programs in it.
-    pub(crate) fn boot(image: &VmImage, payload: &GuestPayload) -> Result<Self, ChoreFailure> {
+    pub(crate) fn boot(
+        release: OsRelease,
+        image: &VmImage,
+        payload: &GuestPayload,
+    ) -> Result<Self, ChoreFailure> {
         let folder = image::folder()?.join(format!("{FOLDER}{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(ChoreFailure::file("make a folder for a machine"))?;
         let disk = folder.join("disk");
@@ -67,6 +71,7 @@ impl VmGuest {
         program::show(copy.arg(image.disk()).arg(&disk))?;
         let port = free_port()?;
         let hardware = VmHardware {
+            target: release.target(),
             kernel: image.kernel(),
             initrd: image.initrd(),
             archive: payload.archive().to_owned(),

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::str::FromStr;
 
 use super::initrd;
+use crate::dist::DistTarget;
 use crate::failure::ChoreFailure;
 use crate::{machine, program, say};
 
@@ -18,6 +19,8 @@ pub(crate) enum OsRelease {
     Debian13,
     /// Linux 5.15, systemd 249: the oldest that we say we run on.
     Ubuntu2204,
+    /// Debian 13 on the other kind of processor.
+    Debian13Arm64,
 }
 
 /// Files under `target/vm`, named after what they were made from.
@@ -67,7 +70,12 @@ const AFTER: &str = r#"
 "#;
 
 impl OsRelease {
-    pub(crate) const ALL: [Self; 3] = [Self::Debian12, Self::Debian13, Self::Ubuntu2204];
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Debian12,
+        Self::Debian13,
+        Self::Ubuntu2204,
+        Self::Debian13Arm64,
+    ];
 
     /// As the command line and the table name it.
     pub(crate) fn name(self) -> &'static str {
@@ -75,13 +83,21 @@ impl OsRelease {
             Self::Debian12 => "debian-12",
             Self::Debian13 => "debian-13",
             Self::Ubuntu2204 => "ubuntu-22.04",
+            Self::Debian13Arm64 => "debian-13-arm64",
+        }
+    }
+
+    pub(crate) fn target(self) -> DistTarget {
+        match self {
+            Self::Debian12 | Self::Debian13 | Self::Ubuntu2204 => DistTarget::X86_64,
+            Self::Debian13Arm64 => DistTarget::Aarch64,
         }
     }
 
     fn suite(self) -> &'static str {
         match self {
             Self::Debian12 => "bookworm",
-            Self::Debian13 => "trixie",
+            Self::Debian13 | Self::Debian13Arm64 => "trixie",
             Self::Ubuntu2204 => "jammy",
         }
     }
@@ -89,6 +105,7 @@ impl OsRelease {
     fn kernel_package(self) -> &'static str {
         match self {
             Self::Debian12 | Self::Debian13 => "linux-image-cloud-amd64",
+            Self::Debian13Arm64 => "linux-image-cloud-arm64",
             Self::Ubuntu2204 => "linux-image-virtual,initramfs-tools",
         }
     }
@@ -129,8 +146,13 @@ impl VmImage {
             .replace("MASKED", MASKED)
             .replace("KEY", public.trim());
         let packages = format!("{},{PACKAGES}", release.kernel_package());
+        let target = release.target();
         let recipe = [release.suite(), &packages, BEFORE, &after, initrd::INIT].join("\n");
-        let name = format!("{}-{:016x}", release.suite(), fingerprint(&recipe));
+        let suite = match target.is_host() {
+            true => release.suite().to_owned(),
+            false => format!("{}-{}", release.suite(), target.debian()),
+        };
+        let name = format!("{suite}-{:016x}", fingerprint(&recipe));
         let folder = folder()?.join(name);
         if folder.join("disk").is_file() {
             say::note(&format!("made before: {}", folder.display()));
@@ -140,6 +162,12 @@ impl VmImage {
             return Err(ChoreFailure::Lacking {
                 what: "only root can make a disk with other people's files on it".to_owned(),
                 remedy: "make it once with `sudo cargo xtask vm --only doctor`".to_owned(),
+            });
+        }
+        if !machine::runs(target) {
+            return Err(ChoreFailure::Lacking {
+                what: format!("programs for {} do not run here", target.name()),
+                remedy: machine::RUNNING_OTHERS.to_owned(),
             });
         }
         // Under another name until it is whole.
@@ -202,6 +230,7 @@ fn make(
         debootstrap.arg(format!("--dpkgopt=path-exclude=/usr/share/{left_out}/*"));
     }
     debootstrap.arg(format!("--include={packages}"));
+    debootstrap.arg(format!("--architectures={}", release.target().debian()));
     debootstrap.arg(format!("--setup-hook=set -e{BEFORE}"));
     debootstrap.arg(format!("--customize-hook=set -e{after}"));
     debootstrap.arg(release.suite()).arg(&root);

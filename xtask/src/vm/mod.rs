@@ -18,6 +18,7 @@ mod table;
 use std::time::Duration;
 
 use crate::arguments::VmOptions;
+use crate::dist::DistTarget;
 use crate::failure::ChoreFailure;
 use crate::needs::NeedGroup;
 use crate::{machine, needs, say};
@@ -36,7 +37,11 @@ pub(crate) fn run(options: &VmOptions) -> Result<(), ChoreFailure> {
     let releases = releases(&options.machines)?;
     say::step("What real machines need from this one");
     let may_install = machine::is_root() && !options.no_install;
-    let lacking = needs::provide(&[NeedGroup::Vm], may_install);
+    let mut groups = vec![NeedGroup::Vm];
+    if releases.contains(&OsRelease::Debian13Arm64) {
+        groups.push(NeedGroup::VmArm64);
+    }
+    let lacking = needs::provide(&groups, may_install);
     if let Some(one) = lacking.into_iter().next() {
         return Err(ChoreFailure::Lacking {
             what: one.text,
@@ -49,11 +54,19 @@ pub(crate) fn run(options: &VmOptions) -> Result<(), ChoreFailure> {
         say::step(&format!("The disk of {}", release.name()));
         images.push((release, VmImage::provide(release)?));
     }
-    let payload = GuestPayload::make(options)?;
+    let mut payloads: Vec<(DistTarget, GuestPayload)> = Vec::new();
+    for target in images.iter().map(|(release, _)| release.target()) {
+        if payloads.iter().all(|(made, _)| *made != target) {
+            payloads.push((target, GuestPayload::make(options, target)?));
+        }
+    }
     let mut table = StoryTable::default();
     for (release, image) in images {
         say::step(release.name());
-        let guest = VmGuest::boot(&image, &payload)?;
+        let target = release.target();
+        let payload = payloads.iter().find(|(made, _)| *made == target);
+        let (_, payload) = payload.expect("one was made for every machine");
+        let guest = VmGuest::boot(release, &image, payload)?;
         table.note(release, &guest.describe()?);
         if options.by_hand {
             guest.wait_for_a_person()?;
@@ -61,7 +74,7 @@ pub(crate) fn run(options: &VmOptions) -> Result<(), ChoreFailure> {
         }
         let mut context = StoryContext {
             guest,
-            platform: TrafficServer::start(&payload)?,
+            platform: TrafficServer::start(payload)?,
             cuts: options.cuts,
         };
         for story in &stories {

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use super::children::{spawn, with_us};
+use crate::dist::DistTarget;
 use crate::failure::ChoreFailure;
 
 /// What a machine is booted from, the same at every boot.
 #[derive(Debug)]
 pub(crate) struct VmHardware {
+    pub(crate) target: DistTarget,
     pub(crate) kernel: PathBuf,
     pub(crate) initrd: PathBuf,
     /// The disk with our programs.
@@ -17,7 +19,7 @@ pub(crate) struct VmHardware {
     pub(crate) folder: PathBuf,
 }
 
-/// Emulated: all that QEMU has, without
+/// Of the one kind, all that QEMU has, without
 /// - `cmpxchg16b`, after which QEMU 7.2 leaves wrong flags behind, and newer kernels allocate with it;
 /// - `erms`, for which kernels and the C library copy and clear memory byte by byte, one emulated step each,
 ///   where they otherwise take eight bytes;
@@ -26,9 +28,12 @@ pub(crate) struct VmHardware {
 const PROCESSOR: &str = "max,la57=off,cx16=off,erms=off,avx=off,avx2=off,f16c=off,fma=off,\
     vaes=off,vpclmulqdq=off,smap=off,smep=off";
 
-/// Words for the kernel.
-const KERNEL_WORDS: [&str; 4] = [
-    "root=/dev/vda rw console=ttyS0 quiet",
+/// Of the other kind, one that is sold and has large atomic operations; of `max` most time would go into
+/// the signatures of pointers.
+const ARM_PROCESSOR: &str = "neoverse-n1";
+
+/// Words for the kernel, after its disk and its console.
+const KERNEL_WORDS: [&str; 3] = [
     // `panic` and `-no-reboot` make a kernel that is lost an end of QEMU, which is seen at once.
     // On a busy machine the timer looks dead to a kernel that waits ten ticks for it.
     "panic=1 no_timer_check",
@@ -42,15 +47,27 @@ impl VmHardware {
     pub(crate) fn start(&self, port: u16) -> Result<Child, ChoreFailure> {
         let mut qemu = with_us("setsid");
         // A session of its own: where the scheduler shares by session, a build beside it does not starve it.
-        qemu.arg("qemu-system-x86_64");
+        qemu.arg(format!("qemu-system-{}", self.target.name()));
         // One processor: of two emulated ones, each waits for the other whenever this machine is busy.
         qemu.args(["-accel", "tcg", "-smp", "1", "-m", "2048"]);
-        qemu.args(["-cpu", PROCESSOR]);
+        let console = match self.target {
+            DistTarget::X86_64 => {
+                qemu.args(["-cpu", PROCESSOR]);
+                "ttyS0"
+            }
+            DistTarget::Aarch64 => {
+                qemu.args(["-machine", "virt", "-cpu", ARM_PROCESSOR]);
+                "ttyAMA0"
+            }
+        };
         qemu.args(["-nodefaults", "-no-user-config", "-no-reboot"]);
         qemu.args(["-display", "none", "-monitor", "none"]);
         qemu.arg("-kernel").arg(&self.kernel);
         qemu.arg("-initrd").arg(&self.initrd);
-        qemu.args(["-append", &KERNEL_WORDS.join(" ")]);
+        // Nobody logs in there, and the device is announced by nobody whose start would be waited for.
+        let unused = format!("systemd.mask=serial-getty@{console}.service");
+        let place = format!("root=/dev/vda rw console={console} quiet {unused}");
+        qemu.args(["-append", &format!("{place} {}", KERNEL_WORDS.join(" "))]);
         self.add_devices(&mut qemu, port);
         spawn(&mut qemu)
     }

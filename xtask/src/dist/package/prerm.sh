@@ -11,6 +11,8 @@ remove | deconfigure)
         systemctl disable --now hermetic-gateway.service || true
         # With it end the sandboxes; files that were kept in them stay.
         systemctl stop hermetic-sandboxes.service || true
+        # Nobody else's: the group of the two would stay until the next boot.
+        systemctl stop hermetic-package.slice || true
     fi
     if [ -e "$profile" ] && head -n 1 "$profile" | grep -q "^$ours"; then
         if [ -d /sys/kernel/security/apparmor ] && command -v apparmor_parser >/dev/null; then

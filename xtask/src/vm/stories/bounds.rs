@@ -1,5 +1,7 @@
 //! Limits on memory, processes and processors, and who gets them from the kernel.
 
+use std::time::Duration;
+
 use super::super::guest::VmGuest;
 use super::super::guest::{GuestUser, LONG};
 use super::StoryError;
@@ -31,6 +33,43 @@ pub(super) fn login(context: &mut StoryContext) -> StoryResult {
         check_limits(&context.guest, who, str::to_owned)?;
     }
     Ok("the same limits in an ssh session, as root and as a user".to_owned())
+}
+
+/// Shared memory that is taken page by page: the kernel throws out the program's own code and reads it again,
+/// for minutes on some. Whoever ends it, it does not stand still for long.
+pub(super) fn stall(context: &mut StoryContext) -> StoryResult {
+    const LONGEST: Duration = Duration::from_secs(100);
+    let mut figures = Vec::new();
+    for who in GuestUser::BOTH {
+        let config = "mkdir -p stall; echo 'terminal: {container_memory: 256}' >stall/config.yaml";
+        let said = context.guest.run(who, config, LONG)?;
+        expect_success(who, "write a configuration", said)?;
+        let greedy = "import mmap
+m = mmap.mmap(-1, 1 << 30)
+for at in range(0, 1 << 30, 4096): m[at] = 1
+print('has-it-all')";
+        let line = format!(
+            "hermetic --home stall exec -- python3 -c {}",
+            quoted(greedy)
+        );
+        let said = context.guest.run(who, &line, LONG)?;
+        let took = said.took;
+        if said.code.is_none_or(|code| code == 0) || took > LONGEST {
+            let secs = took.as_secs();
+            return fail(format!("as {}, after {secs} s: {}", who.name(), said.all()));
+        }
+        let by = if said.code == Some(137) {
+            "the kernel"
+        } else {
+            "the watch"
+        };
+        figures.push(format!(
+            "as {} by {by} after {:.0} s",
+            who.name(),
+            took.as_secs_f64()
+        ));
+    }
+    Ok(format!("ended {}", figures.join(", ")))
 }
 
 /// The line of a limit that the kernel's groups do not keep, with its remedy.

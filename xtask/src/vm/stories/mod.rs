@@ -35,7 +35,7 @@ pub(crate) enum StoryError {
 }
 
 /// In this order: what others rely on comes first, and what wears the machine out comes last.
-const STORIES: [VmStory; 10] = {
+const STORIES: [VmStory; 11] = {
     const fn story(name: &'static str, run: fn(&mut StoryContext) -> StoryResult) -> VmStory {
         VmStory { name, run }
     }
@@ -44,6 +44,7 @@ const STORIES: [VmStory; 10] = {
         story("exec", basics::exec),
         story("limits", bounds::limits),
         story("login", bounds::login),
+        story("stall", bounds::stall),
         story("attack", basics::attack),
         story("contract", basics::contract),
         story("units", units::units),
@@ -55,7 +56,7 @@ const STORIES: [VmStory; 10] = {
 
 /// The stories with these names; all of them if none is named.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static VmStory>, ChoreFailure> {
-    static ALL: [VmStory; 10] = STORIES;
+    static ALL: [VmStory; 11] = STORIES;
     if let Some(unknown) = names
         .iter()
         .find(|name| ALL.iter().all(|story| story.name != **name))
