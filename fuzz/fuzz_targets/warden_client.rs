@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use hermetic_types::HolderEpoch;
 use hermetic_warden::client::Warden;
 use hermetic_warden::protocol::{ListenEndpoint, PathAt, ReadRequest, ResolveRequest, RunRequest, hello};
 use libfuzzer_sys::fuzz_target;
@@ -26,6 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
             let Ok(warden) = Warden::greet(ours, Duration::from_secs(1)).await else {
                 return;
             };
+            let _ = warden.hold(HolderEpoch::new(3)).await;
             if let Ok(mut running) = warden.run(RunRequest::new(["true"])).await {
                 while let Ok(Some(_)) = running.next().await {}
             }
