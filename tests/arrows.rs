@@ -12,8 +12,17 @@ use crate::manifests::{Package, Workspace};
 /// Low to high. A crate may depend on what stands in a lower line, and on nothing else of ours.
 const LAYERS: [&[&str]; 10] = [
     // `embedded` is bytes with a name, `search` and `attack` are a question and its answers, `listen`
-    // is a socket that knows nothing of us.
-    &["types", "embedded", "search", "attack", "listen"],
+    // is a socket that knows nothing of us, `pictures` makes few bytes of many, `workspace-copy` copies a
+    // folder.
+    &[
+        "types",
+        "embedded",
+        "search",
+        "attack",
+        "listen",
+        "pictures",
+        "workspace-copy",
+    ],
     &[
         "policy", "access", "redact", "audit", "store", "upstream", "schedule",
     ],
@@ -59,8 +68,8 @@ const NEIGHBOURS: [(&str, &str, &str); 4] = [
 
 /// Crates outside the layers, and all of ours that each may depend on.
 const APART: [(&str, &[&str]); 4] = [
-    // The static program: the warden, the search, the attack, the native cage and the far sides of
-    // ssh, Daytona and Kubernetes in one file.
+    // The static program: the warden, the search, the copy of a workspace, the attack, the native cage and the
+    // far sides of ssh, Daytona and Kubernetes in one file.
     (
         "inside",
         &[
@@ -70,6 +79,7 @@ const APART: [(&str, &[&str]); 4] = [
             "native",
             "search",
             "attack",
+            "workspace-copy",
             "ssh",
         ],
     ),

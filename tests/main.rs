@@ -5,6 +5,7 @@
 mod arrows;
 mod clocks;
 mod documents;
+mod functions;
 mod logs;
 mod manifests;
 mod proofs;
