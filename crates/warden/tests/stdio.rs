@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use hermetic_types::HolderEpoch;
 use hermetic_warden::client::Warden;
 use hermetic_warden::protocol::ExitState;
 
@@ -53,6 +54,29 @@ async fn the_first_link_never_blocks_the_warden() {
         assert_ne!(flags & O_NONBLOCK, 0, "{fd}: {info}");
     }
     first.close();
+}
+
+/// An engine keeps the pipes of a container open for as long as it lives, so that their end says nothing.
+#[tokio::test]
+async fn who_is_cut_off_hears_it_although_somebody_keeps_its_pipes_open() {
+    let others = pipes_of(std::process::id());
+    let (lab, pipes) = Lab::on_stdio(&[]).await;
+    let mut ours = pipes_of(std::process::id());
+    ours.retain(|_, pipe| !others.values().any(|other| other == pipe));
+    let keep = |fd| {
+        let path = format!("/proc/self/fd/{fd}");
+        fs::File::options().read(true).write(true).open(path)
+    };
+    let kept: Vec<_> = ours.keys().map(keep).collect::<Result<_, _>>().unwrap();
+    assert_eq!(kept.len(), 2);
+
+    let first = Warden::greet(pipes, PATIENCE).await.unwrap();
+    first.hold(HolderEpoch::new(1)).await.unwrap();
+    let second = lab.warden().await;
+    second.hold(HolderEpoch::new(2)).await.unwrap();
+    let closed = tokio::time::timeout(PATIENCE, first.closed()).await;
+    closed.expect("its link says goodbye");
+    assert_eq!(run(&second, sh("echo here")).await.out, b"here\n");
 }
 
 /// The descriptors of a process that are pipes, and which.

@@ -100,8 +100,23 @@ impl<T: AsyncRead + AsyncWrite + Unpin> MuxDriver<T> {
     }
 
     /// Runs until the link ends, handing over each stream that the other side opens.
-    pub(crate) async fn run(mut self, mut inbound: impl FnMut(MuxStream)) -> Result<(), MuxError> {
+    pub(crate) async fn run(mut self, inbound: impl FnMut(MuxStream)) -> Result<(), MuxError> {
+        self.drive(inbound).await
+    }
+
+    /// The same for who has something to say afterwards.
+    pub(crate) async fn drive(
+        &mut self,
+        mut inbound: impl FnMut(MuxStream),
+    ) -> Result<(), MuxError> {
         poll_fn(|cx| self.poll(cx, &mut inbound)).await
+    }
+
+    /// Tells the other side that the link is over. Bytes may lie in a pipe that somebody else keeps open, as an
+    /// engine does with a container's; the end of the stream alone would then never arrive.
+    #[cfg(feature = "serve")]
+    pub(crate) async fn say_goodbye(&mut self) -> Result<(), MuxError> {
+        Ok(poll_fn(|cx| self.connection.poll_close(cx)).await?)
     }
 
     fn poll(

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use hermetic_types::HolderEpoch;
 use rustix::process::getpid;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -25,6 +26,9 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// understand, it would keep the sandbox from ever being idle.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
 
+/// What a link that is cut has to take the goodbye: whoever reads nothing hears of it by a broken link.
+const GOODBYE_TIME: Duration = Duration::from_secs(1);
+
 /// A call's stream, past its request.
 #[derive(Debug)]
 pub(crate) struct OpenCall {
@@ -40,7 +44,7 @@ pub(crate) async fn tend(warden: Rc<WardenState>, mut stream: impl AsyncRead + A
     // Somebody who connects and says nothing would count as a client, and keep an idle sandbox
     // alive for ever.
     if let Ok(Ok(())) = timeout(HELLO_TIMEOUT, greet(&mut stream)).await {
-        let (opener, driver) = mux::over(stream, LinkSide::Warden);
+        let (opener, mut driver) = mux::over(stream, LinkSide::Warden);
         let link = warden.holders.join();
         let inbound = |stream| {
             let (warden, link, opener) = (Rc::clone(&warden), Rc::clone(&link), opener.clone());
@@ -49,13 +53,19 @@ pub(crate) async fn tend(warden: Rc<WardenState>, mut stream: impl AsyncRead + A
                 let answered = std::pin::pin!(answer(&warden, &link, opener, stream));
                 // The cut is asked about first at every step: what a link has sent and was not begun goes
                 // with the link, also what lies here already.
-                futures::future::select(cut, answered).await;
+                select(cut, answered).await;
             });
         };
-        let cut = std::pin::pin!(link.until_cut());
-        let driven = std::pin::pin!(driver.run(inbound));
-        // How the link broke does not matter here: its calls notice.
-        futures::future::select(cut, driven).await;
+        let is_cut = {
+            let cut = std::pin::pin!(link.until_cut());
+            let driven = std::pin::pin!(driver.drive(inbound));
+            // How the link broke does not matter here: its calls notice.
+            matches!(select(cut, driven).await, Either::Left(_))
+        };
+        // Its calls have ended by now, and nothing more is read of it.
+        if is_cut {
+            let _ = timeout(GOODBYE_TIME, driver.say_goodbye()).await;
+        }
     }
     warden.client_left();
 }
