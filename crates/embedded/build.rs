@@ -7,28 +7,38 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The packages the program is made of; a change in one builds it again.
-const SOURCES: [&str; 12] = [
+/// The packages the program is made of; a change in one builds it again, one in its tests or benches does not.
+const PACKAGES: [&str; 7] = [
     "inside",
     "attack",
     "search",
     "warden",
     "workspace-copy",
     "types",
+    "backends/native",
+];
+
+/// What else it is made of.
+const SOURCES: [&str; 6] = [
     "backends/daytona/src/frame.rs",
     "backends/daytona/src/inside.rs",
     "backends/kubernetes/src/inside",
-    "backends/native",
     "backends/ssh/src",
     "../Cargo.lock",
+    "../Cargo.toml",
 ];
 
 fn main() {
     let crates = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join("..");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     let target = env::var("TARGET").expect("set by cargo");
-    for source in SOURCES {
-        println!("cargo::rerun-if-changed={}", crates.join(source).display());
+    let of_packages = PACKAGES.iter().flat_map(|package| {
+        let folder = crates.join(package);
+        [folder.join("src"), folder.join("Cargo.toml")]
+    });
+    let others = SOURCES.iter().map(|source| crates.join(source));
+    for source in of_packages.chain(others) {
+        println!("cargo::rerun-if-changed={}", source.display());
     }
 
     // A test build does not wait for the optimiser: what is released is built by `warden`.
