@@ -16,6 +16,16 @@ pub(crate) struct TestResults {
     pub(crate) skips: Vec<String>,
     /// Seconds of each test that ran.
     pub(crate) times: Vec<TestTime>,
+    /// The tests that said at least one such line, each with the last one.
+    pub(crate) skipping: Vec<SkippingTest>,
+}
+
+/// A test that could not do its work, or not all of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SkippingTest {
+    /// Package, binary and name, as nextest prints them.
+    pub(crate) test: String,
+    pub(crate) why: String,
 }
 
 /// How long one test took.
@@ -66,7 +76,44 @@ fn parse(junit: &str) -> TestResults {
         failed: failed(junit),
         skips,
         times: times(junit),
+        skipping: skipping(junit),
     }
+}
+
+/// What a test prints stands between its own tag and the next one's.
+fn skipping(junit: &str) -> Vec<SkippingTest> {
+    let cases = junit.split("<testcase ").skip(1);
+    cases
+        .filter_map(|case| {
+            let tag = format!(" {}", case.split('>').next()?);
+            let why = case.split(['>', '\n']).filter_map(skip).next_back()?;
+            Some(SkippingTest {
+                test: format!(
+                    "{} {}",
+                    attribute(&tag, "classname").unwrap_or_default(),
+                    attribute(&tag, "name")?
+                ),
+                why,
+            })
+        })
+        .collect()
+}
+
+/// The tests that skipped themselves in each run in which they were: nobody has tried them, or not whole.
+pub(crate) fn tried_by_nobody(runs: &[TestResults]) -> Vec<SkippingTest> {
+    let whole_somewhere = |one: &SkippingTest| {
+        runs.iter().any(|run| {
+            let was_there = |time: &TestTime| format!("{} {}", time.binary, time.name) == one.test;
+            run.times.iter().any(was_there) && !run.skipping.iter().any(|it| it.test == one.test)
+        })
+    };
+    let mut left = Vec::<SkippingTest>::new();
+    for one in runs.iter().flat_map(|run| &run.skipping) {
+        if !left.iter().any(|it| it.test == one.test) && !whole_somewhere(one) {
+            left.push(one.clone());
+        }
+    }
+    left
 }
 
 fn times(junit: &str) -> Vec<TestTime> {
@@ -127,8 +174,8 @@ mod tests {
     const JUNIT: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <testsuites name="nextest-run" tests="4" failures="1" errors="0" uuid="x" time="0.1">
   <testsuite name="native" tests="2" disabled="0" errors="0" failures="0">
-    <testcase name="a"><system-err>SKIP: a: no cgroup &lt;v2&gt; &amp; no v1</system-err></testcase>
-    <testcase name="b"><system-err>first
+    <testcase name="a" classname="hermetic-native" time="0.1"><system-err>SKIP: a: no cgroup &lt;v2&gt; &amp; no v1</system-err></testcase>
+    <testcase name="b" classname="hermetic-native" time="0.1"><system-err>first
 SKIP: b: no sshd
 last</system-err></testcase>
     <testcase name="d" classname="hermetic-native" timestamp="x" time="1.5"><failure type="test failure">x</failure></testcase>
@@ -147,12 +194,45 @@ last</system-err></testcase>
                     "a: no cgroup <v2> & no v1".to_owned(),
                     "b: no sshd".to_owned(),
                 ],
-                times: vec![TestTime {
-                    binary: "hermetic-native".to_owned(),
-                    name: "d".to_owned(),
-                    seconds: 1.5,
-                }],
+                times: [("a", 0.1), ("b", 0.1), ("d", 1.5)].map(time).to_vec(),
+                skipping: vec![
+                    skipping_test("a", "a: no cgroup <v2> & no v1"),
+                    skipping_test("b", "b: no sshd"),
+                ],
             }
         );
+    }
+
+    #[test]
+    fn what_one_user_tried_whole_counts_as_tried() {
+        let run = |names: &[&str], skipping: &[&str]| TestResults {
+            times: names.iter().map(|name| time((name, 0.1))).collect(),
+            skipping: skipping
+                .iter()
+                .map(|name| skipping_test(name, "no npm"))
+                .collect(),
+            ..TestResults::default()
+        };
+        let as_root = run(&["a", "b"], &["b"]);
+        let as_a_plain_user = run(&["a", "b", "c"], &["a", "b", "c"]);
+        assert_eq!(
+            tried_by_nobody(&[as_root, as_a_plain_user]),
+            [skipping_test("b", "no npm"), skipping_test("c", "no npm")]
+        );
+    }
+
+    fn time((name, seconds): (&str, f64)) -> TestTime {
+        TestTime {
+            binary: "hermetic-native".to_owned(),
+            name: name.to_owned(),
+            seconds,
+        }
+    }
+
+    fn skipping_test(name: &str, why: &str) -> SkippingTest {
+        SkippingTest {
+            test: format!("hermetic-native {name}"),
+            why: why.to_owned(),
+        }
     }
 }

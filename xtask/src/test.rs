@@ -9,7 +9,7 @@ use crate::failure::ChoreFailure;
 use crate::members::WorkspaceMember;
 use crate::needs::{LackingNeed, NeedGroup};
 use crate::plain_user::PlainUser;
-use crate::results::TestResults;
+use crate::results::{TestResults, tried_by_nobody};
 use crate::singularity::SingularityLab;
 use crate::synapse::SynapseLab;
 use crate::{doctests, machine, members, needs, program, say, time_table};
@@ -248,6 +248,7 @@ struct TestReport {
     missing: Vec<String>,
     failed: Vec<String>,
     bad: Vec<String>,
+    runs: Vec<TestResults>,
 }
 
 impl TestReport {
@@ -270,9 +271,10 @@ impl TestReport {
         let longest = time_table::lines(&results.times).into_iter();
         self.longest
             .extend(longest.map(|line| format!("{line} ({who})")));
-        let named = |line: String| format!("{line} ({who})");
-        self.skips.extend(results.skips.into_iter().map(named));
-        self.failed.extend(results.failed.into_iter().map(named));
+        let named = |line: &String| format!("{line} ({who})");
+        self.skips.extend(results.skips.iter().map(named));
+        self.failed.extend(results.failed.iter().map(named));
+        self.runs.push(results);
         if let Err(why) = outcome {
             self.bad.push(format!("{who}: {why}"));
         }
@@ -285,6 +287,11 @@ impl TestReport {
         }
         list("What took longest, several at once:", &self.longest);
         list("Skipped, and why:", &self.skips);
+        let untried: Vec<_> = tried_by_nobody(&self.runs)
+            .into_iter()
+            .map(|one| format!("{} ({})", one.test, one.why))
+            .collect();
+        list("Tried by neither user, or not whole:", &untried);
         list("Not here, so not tested:", &self.missing);
         list("Failed:", &self.failed);
         if self.bad.is_empty() {
