@@ -47,6 +47,26 @@ fn the_code_map_shows_the_crates_that_exist() {
 }
 
 #[test]
+fn every_decision_is_in_the_list_and_in_order() {
+    let text = read("docs/decisions/README.md");
+    let listed: Vec<_> = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .collect();
+    let mut pages: Vec<_> = entries(&root().join("docs/decisions"))
+        .into_iter()
+        .filter_map(|page| Some(page.file_name()?.to_str()?.to_owned()))
+        .filter(|name| name != "README.md")
+        .collect();
+    pages.sort();
+    assert_eq!(
+        listed, pages,
+        "docs/decisions/README.md lists each page once, by number"
+    );
+}
+
+#[test]
 fn links_between_documents_lead_somewhere() {
     let mut found = Vec::new();
     for document in documents() {
