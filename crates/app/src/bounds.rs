@@ -1,10 +1,15 @@
 //! How many sandboxes this machine can have, where the configuration does not say.
+//!
+//! What a sandbox takes on another machine is not this one's: there its memory does not count, and what the place
+//! has no room for it refuses itself.
 
 use std::fs;
 use std::path::Path;
 
-use hermetic_config::Config;
+use hermetic_config::{Config, resolve_gateway_backend};
 use hermetic_listen::descriptors;
+
+use super::shared_work::{is_distant, used_backends};
 
 /// Descriptors of ours for one sandbox: four while it rests, more while it is made or works. All of them
 /// together may have a quarter; connections out of them have half, our own ports three sixteenths.
@@ -12,6 +17,9 @@ const FILES_EACH: u64 = 8;
 
 /// What a resting sandbox takes, with a margin: a warden, a shell, and what we know of it.
 const MEMORY_EACH: u64 = 16 << 20;
+
+/// The same of one that is elsewhere: a link and its buffers, and what we know of it.
+const DISTANT_MEMORY_EACH: u64 = 2 << 20;
 
 /// However large the machine is.
 const MOST_FITTING: u64 = 4096;
@@ -29,8 +37,13 @@ impl SandboxBounds {
     pub fn of(config: &Config) -> Self {
         let gateway = config.gateway();
         let max_sandboxes = gateway.max_sandboxes;
-        let max_sandboxes =
-            max_sandboxes.unwrap_or_else(|| fitting(descriptors::available(), machine_memory()));
+        let max_sandboxes = max_sandboxes.unwrap_or_else(|| {
+            fitting(
+                descriptors::available(),
+                machine_memory(),
+                memory_each(config),
+            )
+        });
         let per_user = gateway.max_sandboxes_per_user;
         Self {
             max_sandboxes,
@@ -42,9 +55,22 @@ impl SandboxBounds {
     }
 }
 
-fn fitting(files: u64, memory: Option<u64>) -> usize {
+/// Of this machine's.
+fn memory_each(config: &Config) -> u64 {
+    // One that cannot be resolved does not start, and says why there.
+    let Ok(resolved) = resolve_gateway_backend(config) else {
+        return MEMORY_EACH;
+    };
+    let mut used = used_backends(config, &resolved).into_values();
+    match used.all(is_distant) {
+        true => DISTANT_MEMORY_EACH,
+        false => MEMORY_EACH,
+    }
+}
+
+fn fitting(files: u64, memory: Option<u64>, memory_each: u64) -> usize {
     let by_files = files / 4 / FILES_EACH;
-    let by_memory = memory.map_or(u64::MAX, |memory| memory / MEMORY_EACH);
+    let by_memory = memory.map_or(u64::MAX, |memory| memory / memory_each);
     let fits = by_files.min(by_memory).clamp(LEAST_FITTING, MOST_FITTING);
     usize::try_from(fits).unwrap_or(usize::MAX)
 }
@@ -93,11 +119,27 @@ mod tests {
     #[test]
     fn the_bound_fits_descriptors_and_memory() {
         const GIB: u64 = 1 << 30;
-        assert_eq!(fitting(1024, Some(64 * GIB)), 32);
-        assert_eq!(fitting(4096, Some(64 * GIB)), 128);
-        assert_eq!(fitting(524_288, Some(4 * GIB)), 256);
-        assert_eq!(fitting(524_288, None), 4096);
-        assert_eq!(fitting(64, Some(GIB / 64)), 4);
+        let here = |files, memory| fitting(files, memory, MEMORY_EACH);
+        assert_eq!(here(1024, Some(64 * GIB)), 32);
+        assert_eq!(here(4096, Some(64 * GIB)), 128);
+        assert_eq!(here(524_288, Some(4 * GIB)), 256);
+        assert_eq!(here(524_288, None), 4096);
+        assert_eq!(here(64, Some(GIB / 64)), 4);
+        // A pod's memory is its node's.
+        assert_eq!(fitting(524_288, Some(2 * GIB), DISTANT_MEMORY_EACH), 1024);
+    }
+
+    #[test]
+    #[cfg(feature = "telegram")]
+    fn the_memory_of_other_machines_is_not_counted() {
+        let each = |text: &str| memory_each(&crate::platforms::tests::config(text));
+        assert_eq!(each("gateway: {terminal_backend: local}\n"), MEMORY_EACH);
+        let elsewhere = "telegram: {token: '1:a-token-of-the-bot'}\n\
+             terminal: {ssh_host: host.example, ssh_user: someone}\n\
+             gateway: {terminal_backend: ssh}\n";
+        assert_eq!(each(elsewhere), DISTANT_MEMORY_EACH);
+        let both = elsewhere.replace("{token", "{terminal_backend: native, token");
+        assert_eq!(each(&both), MEMORY_EACH);
     }
 
     #[test]

@@ -82,13 +82,15 @@ async fn only_distant_sandboxes(store: &Store) -> Result<(), AppFailure> {
     let Some(first) = bound.next() else {
         return Ok(());
     };
+    let others = match bound.count() {
+        0 => String::new(),
+        1 => ", nor is another one".to_owned(),
+        others => format!(", nor are {others} others"),
+    };
     Err(AppFailure::new(
         format!(
-            "with gateway.share_work every sandbox has to be reached from every machine, and {} on {} is not, nor are \
-             {} others",
-            first.id,
-            first.backend,
-            bound.count()
+            "with gateway.share_work every sandbox has to be reached from every machine, and {} on {} is not{others}",
+            first.id, first.backend,
         ),
         "remove them in the home that made them (`hermetic sandbox list`, `hermetic sandbox destroy`), or leave \
          gateway.share_work out",

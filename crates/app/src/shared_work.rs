@@ -74,7 +74,10 @@ pub(crate) fn refusals(config: &Config, resolved: &ResolvedBackend) -> Vec<AppFa
 }
 
 /// Every backend that conversations run on, by the key that chooses it.
-fn used_backends(config: &Config, resolved: &ResolvedBackend) -> BTreeMap<String, BackendKind> {
+pub(crate) fn used_backends(
+    config: &Config,
+    resolved: &ResolvedBackend,
+) -> BTreeMap<String, BackendKind> {
     let overrides = BackendOverrides::read(config, resolved);
     let own = overrides.kinds();
     let own = own.map(|(platform, kind)| (format!("platforms.{platform}.terminal_backend"), kind));

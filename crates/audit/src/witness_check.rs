@@ -13,7 +13,7 @@ use crate::digest::RecordDigest;
 use crate::line::ChainHead;
 use crate::seal::SealKey;
 use crate::walk::ChainReport;
-use crate::witness::{ChainName, WitnessedHead};
+use crate::witness::{ChainName, PublishedHead, WitnessedHead};
 
 /// A chain that holds by itself, with what others are checked by.
 #[derive(Debug)]
@@ -260,6 +260,20 @@ impl WitnessFlaw {
 }
 
 impl VerifiedChain {
+    /// No chain, but what stands in rows somewhere: each is a head that a gateway told others of its own.
+    pub fn of_rows(place: PathBuf, rows: Vec<PublishedHead>) -> Self {
+        let witnessed = (1..)
+            .zip(rows)
+            .map(|(record, published)| WitnessedHead { record, published });
+        Self {
+            path: place,
+            report: ChainReport::default(),
+            witnessed: witnessed.collect(),
+            hashes: Vec::new(),
+            key: None,
+        }
+    }
+
     /// Of which chain this is, where its key is at hand.
     pub fn name(&self) -> Option<ChainName> {
         self.key.as_ref().map(ChainName::of)

@@ -52,7 +52,7 @@ pub use run::{
     EarlyHealth, FinishedSpan, GatewayCondition, GatewayHandle, GatewayMetrics, GatewayPart,
     GatewayStage, LeaseClock, LeaseLoss, LeasedBackend, LeasedChat, MessageTraces, ProofError,
     Report, ServeError, ServingLease, SpanValue, StandByError, StandByTerms, TraceExport,
-    chat_state_words, serve,
+    chain_place, chat_state_words, serve,
 };
 pub use schedule::{
     JobDelivery, JobDraft, JobOrder, JobRefused, ScheduleSettings, described_job, job_origin,

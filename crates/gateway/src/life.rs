@@ -44,6 +44,9 @@ pub(crate) enum HandleError {
     NotRepeated,
     #[error("something here panicked")]
     Panicked,
+    /// Nothing went wrong with it: this gateway ends, and those that serve beside it go on.
+    #[error("left to other gateways")]
+    LeftToOthers,
 }
 
 /// The note of a message whose sender lost access before its turn came.
@@ -53,7 +56,7 @@ pub(crate) const NOT_ALLOWED: &str = "not allowed any more";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageOutcome {
     Ended,
-    /// The message waits for a person, and the next start takes it up.
+    /// The message waits for a person, or was cut where others serve: whoever is next takes it up.
     Deferred,
 }
 
@@ -125,17 +128,25 @@ impl Gateway {
             receipt.stored();
         }
         if let Some(accepted) = &accepted {
-            self.metrics.accepted(account.platform());
-            let receipt = MessageStage::Receipt;
-            self.metrics.stage_ended(receipt, begun.elapsed());
-            self.traces
-                .stage(accepted.row(), || SpanNote::since(receipt.name(), begun));
-            self.note_access(accepted);
+            // One that came here and had to wait for those before it comes a second time, by the look.
+            let sharing = self.sharing.as_ref();
+            if !sharing.is_some_and(|sharing| sharing.was_let_in(accepted.row())) {
+                self.note_let_in(accepted, begun);
+            }
             self.note_speaker(accepted, accepted.conversation());
             // Before anything of it is done in its sandbox. Where that cannot be read, the look finds the message.
             self.learn_epoch(accepted.conversation()).await?;
         }
         Ok(accepted)
+    }
+
+    fn note_let_in(&self, accepted: &AcceptedMessage, begun: Instant) {
+        self.metrics.accepted(accepted.said().platform());
+        let receipt = MessageStage::Receipt;
+        self.metrics.stage_ended(receipt, begun.elapsed());
+        self.traces
+            .stage(accepted.row(), || SpanNote::since(receipt.name(), begun));
+        self.note_access(accepted);
     }
 
     /// Counts what leaves from a conversation as that of whoever said this.
@@ -216,6 +227,9 @@ impl Gateway {
         let queue = MessageStage::Queue.name();
         self.traces
             .stage(message.row(), || SpanNote::since(queue, message.since()));
+        if self.is_left_to_others(message) {
+            return self.defer(message, begun);
+        }
         // Caught here, where the message is still known: a panic would otherwise leave it open, to
         // be begun anew and to panic again with every start.
         let working = AssertUnwindSafe(self.work(message, control)).catch_unwind();
@@ -224,13 +238,16 @@ impl Gateway {
             // answer.
             biased;
             () = self.approvals.questions.left_waiting(message.row()) => {
-                self.turn_ended(message, TurnEnd::Deferred, begun);
                 self.take_back_attempt(message).await;
-                return MessageOutcome::Deferred;
+                return self.defer(message, begun);
             }
             worked = working => worked,
         };
         let worked = worked.unwrap_or(Err(HandleError::Panicked));
+        if matches!(worked, Err(HandleError::LeftToOthers)) {
+            self.take_back_attempt(message).await;
+            return self.defer(message, begun);
+        }
         self.settle_steering(control, worked.is_ok()).await;
         // Its run has ended, so another may have its place; the ticker does not look at messages.
         if message.is_scheduled() {
@@ -252,6 +269,15 @@ impl Gateway {
             tracing::error!(row = message.row().0, %error, "the failure could not be reported");
         }
         MessageOutcome::Ended
+    }
+
+    /// Nothing that comes behind it is begun here.
+    fn defer(&self, message: &AcceptedMessage, begun: Instant) -> MessageOutcome {
+        self.turn_ended(message, TurnEnd::Deferred, begun);
+        if let Some(sharing) = &self.sharing {
+            sharing.leave_to_others(message.conversation());
+        }
+        MessageOutcome::Deferred
     }
 
     /// Counts a turn and tells its trace. With the turn the message is over too, unless it waits on.
@@ -348,7 +374,12 @@ impl Gateway {
         let answerer = self.answerer(message).await?;
         let asks_our_model = matches!(answerer, Answerer::Own(_));
         let turn = Box::pin(session.take_turn(answerer, control, &live));
-        let answered = self.stream_while(message, &live, turn).await;
+        let answered = tokio::select! {
+            // First: the turn is dropped before it takes the end of this gateway for an interruption and says so.
+            biased;
+            () = self.left_to_others(message) => return Err(HandleError::LeftToOthers),
+            answered = self.stream_while(message, &live, turn) => answered,
+        };
         if asks_our_model {
             self.note_model(answered.as_ref().err());
         }
@@ -362,6 +393,20 @@ impl Gateway {
             .outbox
             .deliver_with(message, &reply, answer.files, MessageEnd::Answered)
             .await?)
+    }
+
+    /// Whether this gateway ends and others serve beside it: what a turn has done is written down, and whoever adopts
+    /// its message goes on there, as if this gateway had been killed. A command is brought to its end here.
+    fn is_left_to_others(&self, message: &AcceptedMessage) -> bool {
+        self.sharing.is_some() && self.cut.is_cancelled() && self.slash(message).is_none()
+    }
+
+    /// Returns when that is so.
+    pub(crate) async fn left_to_others(&self, message: &AcceptedMessage) {
+        self.cut.cancelled().await;
+        if !self.is_left_to_others(message) {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// The same for a command.
@@ -448,6 +493,8 @@ impl HandleError {
             Self::Store(_) | Self::Panicked => wording::BROKEN,
             Self::TooOften { .. } => wording::TOO_OFTEN,
             Self::NotRepeated => wording::NOT_REPEATED,
+            // Nobody is told: it goes on.
+            Self::LeftToOthers => wording::CUT,
         }
     }
 }

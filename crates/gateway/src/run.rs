@@ -19,6 +19,7 @@ mod shared_serving;
 mod traces;
 
 pub(crate) use arrival_order::ArrivalTurn;
+pub use chain_witness::chain_place;
 pub use condition::{GatewayCondition, GatewayPart, GatewayStage, Report};
 pub use early_health::EarlyHealth;
 pub use handle::{

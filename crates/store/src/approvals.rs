@@ -235,15 +235,16 @@ impl ApprovalRows {
             .map(drop)
     }
 
-    /// Closes every question whose time is up. Mostly there is none, and then nothing is written.
+    /// Closes every question of this gateway whose time is up: when it was asked was told by the same clock. Mostly
+    /// there is none, and then nothing is written.
     pub async fn expire(&self, now: Timestamp) -> Result<(), StoreError> {
         let over = SqlStatement::new(
-            "SELECT 1 FROM approvals WHERE state = 'pending' AND expires_at <= ? LIMIT 1",
-        );
+            "SELECT 1 FROM approvals WHERE state = 'pending' AND expires_at <= ? AND owner = ? LIMIT 1",
+        )
+        .bind(now.millis())
+        .bind(self.database.gateway());
         let looking = "look for questions that are over";
-        let over = self
-            .database
-            .read_first(looking, over.bind(now.millis()), |_| Ok(()));
+        let over = self.database.read_first(looking, over, |_| Ok(()));
         if over.await?.is_none() {
             return Ok(());
         }
@@ -253,9 +254,10 @@ impl ApprovalRows {
                 (Soon, Fail),
                 SqlStatement::new(
                     "UPDATE approvals SET state = 'expired', answered_at = ?1
-             WHERE state = 'pending' AND expires_at <= ?1",
+             WHERE state = 'pending' AND expires_at <= ?1 AND owner = ?2",
                 )
-                .bind(now.millis()),
+                .bind(now.millis())
+                .bind(self.database.gateway()),
             )
             .await
             .map(drop)

@@ -6,7 +6,7 @@ use crate::database::WithoutRoom::{Fail, Wait};
 use crate::database::WriteDurability::{self, OnDisk, Soon};
 use crate::database::{Database, DatabaseError, DatabaseRow, SqlStatement, StatementResult};
 use crate::leases::{OWN_LEASE, postgres_now};
-use crate::shared_work::WORK;
+use crate::shared_work::{NOBODY, WORK, is_at_work, postgres_next_holder, sqlite_next_holder};
 use crate::{RowOwner, StoreError};
 
 #[derive(Clone, Debug)]
@@ -53,6 +53,29 @@ pub enum MessageEnd {
     Answered,
     Refused,
     Failed,
+}
+
+/// Nobody, `?4`, is picked where the holder stays: it lives, or there is work to adopt.
+macro_rules! picked_holder {
+    ($next_holder:expr) => {
+        concat!(
+            "INSERT INTO conversation_holders (conversation, gateway, epoch) VALUES (?1, CASE
+                 WHEN EXISTS (SELECT 1 FROM conversation_holders AS held
+                              JOIN leases ON leases.name = ?3 || held.gateway WHERE held.conversation = ?1)
+                     THEN ?4
+                 WHEN ",
+            is_at_work!(),
+            " THEN ?4
+                 ELSE coalesce(",
+            $next_holder,
+            ", ?2) END, 1)
+             ON CONFLICT (conversation) DO UPDATE SET
+                 gateway = CASE WHEN excluded.gateway = ?4 THEN conversation_holders.gateway
+                           ELSE excluded.gateway END,
+                 epoch = CASE WHEN excluded.gateway = ?4 THEN conversation_holders.epoch
+                         ELSE conversation_holders.epoch + 1 END"
+        )
+    };
 }
 
 impl InboxRows {
@@ -147,28 +170,17 @@ impl InboxRows {
         accepted(&written, own).map_err(StoreError::while_doing(doing))
     }
 
-    /// Finds who serves the conversation, or names somebody: of those who take conversations on, by the
-    /// conversation's own name, so that they are spread and nobody has to count.
+    /// Finds who serves the conversation, or names somebody: with its first message, and where its holder is gone.
+    /// Not while it has work that is to be adopted: what comes then goes the same way, behind it.
     fn held(&self, conversation: &ConversationKey) -> SqlStatement {
         SqlStatement::for_each(
-            "INSERT INTO conversation_holders (conversation, gateway, epoch) VALUES (?1, coalesce(
-                 (SELECT leases.gateway FROM leases JOIN gateways ON gateways.id = leases.gateway
-                  WHERE leases.name = ?3 || gateways.id AND gateways.serves = 1
-                  ORDER BY gateways.id LIMIT 1), ?2), 1)
-             ON CONFLICT (conversation) DO UPDATE SET conversation = excluded.conversation",
-            concat!(
-                "INSERT INTO conversation_holders (conversation, gateway, epoch) VALUES (?1, coalesce(
-                     (SELECT leases.gateway FROM leases JOIN gateways ON gateways.id = leases.gateway
-                      WHERE leases.name = ?3 || gateways.id AND gateways.serves = 1 AND gateways.seen_at > ",
-                postgres_now!(),
-                " - 9000
-                      ORDER BY md5(gateways.id || ?1) LIMIT 1), ?2), 1)
-                 ON CONFLICT (conversation) DO UPDATE SET conversation = excluded.conversation"
-            ),
+            picked_holder!(sqlite_next_holder!()),
+            picked_holder!(postgres_next_holder!("?1")),
         )
         .bind(conversation.as_str())
         .bind(self.database.gateway())
         .bind(OWN_LEASE)
+        .bind(NOBODY)
         .in_line(conversation.as_str())
     }
 
@@ -256,8 +268,8 @@ impl InboxRows {
         self.database.read(doing, query, open).await
     }
 
-    /// Takes an attempt back: the turn was left waiting for a person, and nothing went wrong with it. One
-    /// stays, which says that the message was begun.
+    /// Takes an attempt back: the turn was left waiting for a person, or to another gateway, and nothing went wrong
+    /// with it. One stays, which says that the message was begun.
     pub async fn take_back_attempt(&self, row: MessageRow) -> Result<(), StoreError> {
         let statement = SqlStatement::new(
             "UPDATE inbox SET attempts = CASE WHEN attempts > 1 THEN attempts - 1 ELSE 1 END

@@ -78,7 +78,7 @@ pub use scheduled_jobs::{
     ScheduledJob, ScheduledJobs, SkippedTick, TickClaim,
 };
 pub use sessions::{SessionRow, SessionRows};
-pub use shared_work::{AdoptedWork, ServingGateway, SharedWork, WorkAhead, WorkHints};
+pub use shared_work::{AdoptedWork, ServingGateway, SharedWork, WorkAhead, WorkHint, WorkHints};
 pub use skill_drafts::{SkillDraftRow, SkillDraftRows};
 pub use spending::{SpendingAmounts, SpendingDay, SpendingRows, SpendingScope};
 pub use store::Store;

@@ -2,8 +2,10 @@
 //!
 //! Each process owns the rows of its work, under its own name, and holds one lease of its own. A conversation has
 //! one holder, in whose name its messages are written, whichever gateway hears them. What nobody alive holds is
-//! adopted as a whole: a process's when its lease is over, and what stands under the name of the sole gateway,
-//! where an orderly stop, an earlier version or a command puts it.
+//! adopted: a process's work when its lease is over, and what stands under the name of the sole gateway, where an
+//! orderly stop, an earlier version or a command puts it. Of what is adopted each gateway takes the conversations
+//! that fall to it by their names, so that it is spread as new ones are. A conversation without work is left as it
+//! is: whoever hears its next message picks a holder anew.
 
 use std::time::Duration;
 
@@ -27,7 +29,7 @@ use crate::{
 pub(crate) const WORK: &str = "hermetic_work";
 
 /// Under this name stands what is nobody's.
-const NOBODY: &str = "gateway";
+pub(crate) const NOBODY: &str = "gateway";
 
 #[derive(Clone, Debug)]
 pub struct SharedWork {
@@ -54,6 +56,8 @@ pub struct WorkAhead {
     pub open: Vec<MessageRow>,
     /// Whether others have told it something.
     pub signals: bool,
+    /// Accounts to which somebody who serves listens.
+    pub heard_accounts: Vec<String>,
 }
 
 /// The work of one that is gone, in the name of whoever adopted it.
@@ -74,11 +78,70 @@ pub struct WorkHints {
     gateway: String,
 }
 
+/// What a hint is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkHint {
+    /// A message was written in this gateway's name.
+    Own,
+    /// Something that concerns everybody.
+    All,
+}
+
 /// What a row of a look is about.
 const GATEWAY: i64 = 0;
 const ORPHAN: i64 = 1;
 const OPEN: i64 = 2;
 const SIGNAL: i64 = 3;
+const ACCOUNT: i64 = 4;
+
+/// An account's lease is called so, with its name behind.
+const ACCOUNT_LEASE: &str = "account:";
+
+/// What a gateway has to do for itself alone, `?1` being its name.
+macro_rules! own_work {
+    () => {
+        "SELECT 2 AS kind, '' AS name, id AS number, 0 AS seen_at, 0 AS silent FROM inbox
+         WHERE state IN ('accepted', 'working') AND owner = ?1
+         UNION ALL
+         SELECT 3, '', count(*), 0, 0 FROM gateway_signals WHERE gateway = ?1"
+    };
+}
+
+/// Which of those who take conversations on this one falls to, `?3` being [`OWN_LEASE`]: by its own name, so that
+/// they are spread and nobody has to count. Nothing where nobody takes any on. SQLite has no hash, and one gateway.
+macro_rules! sqlite_next_holder {
+    () => {
+        "(SELECT leases.gateway FROM leases JOIN gateways ON gateways.id = leases.gateway
+          WHERE leases.name = ?3 || gateways.id AND gateways.serves = 1
+          ORDER BY gateways.id LIMIT 1)"
+    };
+}
+macro_rules! postgres_next_holder {
+    ($conversation:literal) => {
+        concat!(
+            "(SELECT leases.gateway FROM leases JOIN gateways ON gateways.id = leases.gateway
+              WHERE leases.name = ?3 || gateways.id AND gateways.serves = 1 AND gateways.seen_at > ",
+            postgres_now!(),
+            " - 9000 ORDER BY md5(gateways.id || ",
+            $conversation,
+            ") LIMIT 1)"
+        )
+    };
+}
+pub(crate) use {postgres_next_holder, sqlite_next_holder};
+
+/// Whether anything of the conversation `?1` has no end yet, whosever it is.
+macro_rules! is_at_work {
+    () => {
+        "(EXISTS (SELECT 1 FROM inbox WHERE conversation = ?1 AND state IN ('accepted', 'working'))
+          OR EXISTS (SELECT 1 FROM sandboxes WHERE conversation = ?1)
+          OR EXISTS (SELECT 1 FROM processes WHERE conversation = ?1)
+          OR EXISTS (SELECT 1 FROM approvals WHERE conversation = ?1 AND (state = 'pending' OR recorded = 0))
+          OR EXISTS (SELECT 1 FROM deliveries JOIN inbox ON inbox.id = deliveries.message
+                     WHERE inbox.conversation = ?1 AND deliveries.state IN ('pending', 'sending')))"
+    };
+}
+pub(crate) use is_at_work;
 
 impl SharedWork {
     pub(crate) fn new(database: Database) -> Self {
@@ -90,7 +153,7 @@ impl SharedWork {
         let query = with_clock!(
             "SELECT 0 AS kind, gateways.id AS name, gateways.serves AS number, gateways.seen_at AS seen_at, ";
             " - gateways.seen_at AS silent FROM gateways
-             JOIN leases ON leases.name = ?1 || gateways.id AND leases.gateway = gateways.id
+             JOIN leases ON leases.name = ?2 || gateways.id AND leases.gateway = gateways.id
              UNION ALL
              SELECT DISTINCT 1, work.owner, 0, 0, 0 FROM (
                  SELECT owner FROM inbox WHERE state IN ('accepted', 'working')
@@ -98,16 +161,27 @@ impl SharedWork {
                  UNION ALL SELECT owner FROM sandboxes
                  UNION ALL SELECT owner FROM processes
                  UNION ALL SELECT owner FROM scheduled_jobs
-                 UNION ALL SELECT owner FROM approvals WHERE recorded = 0 AND state <> 'pending'
+                 UNION ALL SELECT owner FROM approvals WHERE state = 'pending' OR recorded = 0
                  UNION ALL SELECT owner FROM browser_messages WHERE state = 'waiting'
              ) AS work
-             WHERE NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?1 || work.owner)
+             WHERE NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?2 || work.owner)
              UNION ALL
-             SELECT 2, '', id, 0, 0 FROM inbox WHERE state IN ('accepted', 'working') AND owner = ?2
-             UNION ALL
-             SELECT 3, '', count(*), 0, 0 FROM gateway_signals WHERE gateway = ?2"
+             SELECT 4, leases.name, 0, 0, 0 FROM leases
+             JOIN leases AS own ON own.name = ?2 || leases.gateway WHERE leases.name LIKE ?3 || '%'
+             UNION ALL ",
+            own_work!()
         );
-        let query = query.bind(OWN_LEASE).bind(self.database.gateway());
+        let query = query.bind(self.database.gateway());
+        self.found(query.bind(OWN_LEASE).bind(ACCOUNT_LEASE)).await
+    }
+
+    /// The same as far as it concerns this gateway alone: its messages, and what it was told.
+    pub async fn look_for_own(&self) -> Result<WorkAhead, StoreError> {
+        let query = SqlStatement::new(own_work!());
+        self.found(query.bind(self.database.gateway())).await
+    }
+
+    async fn found(&self, query: SqlStatement) -> Result<WorkAhead, StoreError> {
         let found = self.database.read("look for work", query, found);
         let mut ahead = WorkAhead::default();
         for found in found.await? {
@@ -116,6 +190,7 @@ impl SharedWork {
                 FoundWork::Orphan(name) => ahead.orphans.push(name),
                 FoundWork::Open(row) => ahead.open.push(row),
                 FoundWork::Signals(count) => ahead.signals |= count > 0,
+                FoundWork::HeardAccount(name) => ahead.heard_accounts.push(name),
             }
         }
         ahead.open.sort_unstable();
@@ -136,8 +211,9 @@ impl SharedWork {
         self.database.read(doing, query, inbox::open).await
     }
 
-    /// Takes over everything that stands under this name, if nobody alive goes by it. One who adopts wins, and on
-    /// PostgreSQL waits for what the one before had begun to write.
+    /// Takes over what stands under this name and falls to this gateway, if nobody alive goes by it: a conversation
+    /// with all that it has, and what is no conversation's. Of what falls to nobody else one who adopts wins. On
+    /// PostgreSQL it waits for what the one before had begun to write.
     ///
     /// `silent_since` is the last sign of life that the caller saw for [`DEAD_AFTER`] by its own clock.
     pub async fn adopt(
@@ -156,18 +232,24 @@ impl SharedWork {
         .bind(silent_since.map_or(-1, |beat| beat.0))
         .alone_in(CLAIMS);
         let mut statements = vec![over];
-        let passed = |sql: &'static str| {
-            let statement = SqlStatement::new(sql).bind(self.database.gateway());
+        let passed = |statement: SqlStatement| {
+            let statement = statement.bind(self.database.gateway());
             statement.bind(name).bind(OWN_LEASE)
         };
         // Holders first: whoever accepts a message locks that row, so its message is there or gets its new
-        // holder's name.
-        statements.extend(ADOPTED.map(passed));
-        let gone = SqlStatement::new(
-            "DELETE FROM gateways WHERE id = ?1
+        // holder's name. Everything else goes by them.
+        let adopted_rows =
+            ADOPTED.map(|(sqlite, postgres)| SqlStatement::for_each(sqlite, postgres));
+        statements.extend(adopted_rows.map(passed));
+        // Whoever sees first that one is gone wakes the others, to whom its other conversations fall.
+        let gone = SqlStatement::for_each(
+            "DELETE FROM gateways WHERE id = ?1 AND ?3 <> ''
              AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?2 || ?1)",
+            "WITH gone AS (DELETE FROM gateways WHERE id = ?1
+                 AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?2 || ?1) RETURNING 1)
+             SELECT pg_notify(?3, '') FROM gone",
         );
-        statements.push(gone.bind(name).bind(OWN_LEASE));
+        statements.push(gone.bind(name).bind(OWN_LEASE).bind(WORK));
         let doing = "adopt the work of another gateway";
         let written = self
             .database
@@ -190,7 +272,7 @@ impl SharedWork {
              WHERE leases.gateway IS NULL OR NOT EXISTS
                  (SELECT 1 FROM leases AS held WHERE held.name = ?5 || leases.gateway) RETURNING 1",
         )
-        .bind(&format!("account:{account}"))
+        .bind(&format!("{ACCOUNT_LEASE}{account}"))
         .bind(self.database.gateway())
         .bind(installation)
         .bind(host)
@@ -213,6 +295,20 @@ impl SharedWork {
             .change(doing, (OnDisk, Fail), update)
             .await
             .map(drop)
+    }
+
+    /// No conversation that nobody has becomes this gateway's any more, and whoever looks first listens to its
+    /// accounts: it does not.
+    pub async fn begin_to_leave(&self) -> Result<(), StoreError> {
+        let own = self.database.gateway();
+        let leaves = SqlStatement::new("UPDATE gateways SET serves = 0 WHERE id = ?").bind(own);
+        let accounts = SqlStatement::new(
+            "UPDATE leases SET gateway = NULL WHERE gateway = ?1 AND name LIKE ?2 || '%'",
+        );
+        let statements = vec![leaves, accounts.bind(own).bind(ACCOUNT_LEASE), told("")];
+        let doing = "begin to leave those who serve";
+        let written = self.database.write(doing, (OnDisk, Fail), statements);
+        written.await.map(drop)
     }
 
     /// Tells every other gateway that serves.
@@ -290,17 +386,17 @@ impl SharedWork {
 
 impl WorkHints {
     /// Returns when there may be something to do; never where that cannot be heard.
-    pub async fn next(&mut self) {
+    pub async fn next(&mut self) -> WorkHint {
         while let Some(listener) = &mut self.listener {
             match listener.told().await {
-                Some(whom) if whom.is_empty() || whom == self.gateway => return,
-                // A message under nobody's name: whoever looks first adopts it.
-                Some(whom) if whom == NOBODY => return,
+                Some(whom) if whom == self.gateway => return WorkHint::Own,
+                // The latter is a message under nobody's name: whoever it falls to adopts it.
+                Some(whom) if whom.is_empty() || whom == NOBODY => return WorkHint::All,
                 Some(_) => {}
                 None => self.listener = None,
             }
         }
-        std::future::pending::<()>().await;
+        std::future::pending().await
     }
 }
 
@@ -319,7 +415,7 @@ pub(crate) fn given_back(gateway: &str) -> Vec<SqlStatement> {
         let statement = SqlStatement::new(sql).bind(NOBODY);
         statement.bind(gateway).bind(OWN_LEASE)
     };
-    statements.extend(ADOPTED.map(passed));
+    statements.extend(GIVEN_BACK.map(passed));
     // The last one leaves nothing held: somebody who serves alone need not wait until all are dead.
     let last = SqlStatement::new(
         "UPDATE leases SET gateway = NULL WHERE name = ?1 AND gateway = ?2 AND NOT EXISTS
@@ -330,31 +426,184 @@ pub(crate) fn given_back(gateway: &str) -> Vec<SqlStatement> {
     statements
 }
 
-/// Each gives what stands under the name `?2` to `?1`, unless somebody holds the lease of that name. The first
-/// four are read back.
-const ADOPTED: [&str; 10] = [
-    "UPDATE conversation_holders SET gateway = ?1, epoch = epoch + 1
-     WHERE gateway = ?2 AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?3 || ?2)",
-    "UPDATE inbox SET owner = ?1 WHERE owner = ?2 AND state IN ('accepted', 'working')
-     AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?3 || ?2) RETURNING *",
-    "UPDATE deliveries SET owner = ?1 WHERE owner = ?2 AND state IN ('pending', 'sending')
-     AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?3 || ?2) RETURNING *",
-    "UPDATE sandboxes SET owner = ?1 WHERE owner = ?2
-     AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?3 || ?2) RETURNING *",
-    "UPDATE processes SET owner = ?1 WHERE owner = ?2
-     AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?3 || ?2) RETURNING *",
-    "UPDATE approvals SET owner = ?1 WHERE owner = ?2 AND (state = 'pending' OR recorded = 0)
-     AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?3 || ?2)",
-    "UPDATE browser_messages SET owner = ?1 WHERE owner = ?2 AND state = 'waiting'
-     AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?3 || ?2)",
-    "UPDATE scheduled_jobs SET owner = ?1 WHERE owner = ?2
-     AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?3 || ?2)",
-    "UPDATE gateway_signals SET gateway = ?1 WHERE gateway = ?2
-     AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.name = ?3 || ?2)",
-    // Whoever takes an account raises its epoch; `?1` has no say in it.
+/// An update that gives what stands under the name `?2` to `?1`, unless somebody holds the lease of that name.
+macro_rules! passed_on {
+    ($update:literal $(, $more:expr)*) => {
+        concat!(
+            $update,
+            " AND NOT EXISTS (SELECT 1 FROM leases AS own WHERE own.name = ?3 || ?2)"
+            $(, $more)*
+        )
+    };
+}
+
+/// Everything of one that is given back.
+const GIVEN_BACK: [&str; 10] = [
+    passed_on!(
+        "UPDATE conversation_holders SET gateway = ?1, epoch = epoch + 1 WHERE gateway = ?2"
+    ),
+    passed_on!("UPDATE inbox SET owner = ?1 WHERE owner = ?2 AND state IN ('accepted', 'working')"),
+    passed_on!(
+        "UPDATE deliveries SET owner = ?1 WHERE owner = ?2 AND state IN ('pending', 'sending')"
+    ),
+    passed_on!("UPDATE sandboxes SET owner = ?1 WHERE owner = ?2"),
+    passed_on!("UPDATE processes SET owner = ?1 WHERE owner = ?2"),
+    PASSED_QUESTIONS,
+    PASSED_BROWSER_MESSAGES,
+    PASSED_JOBS,
+    PASSED_SIGNALS,
+    PASSED_ACCOUNTS,
+];
+
+const PASSED_QUESTIONS: &str = passed_on!(
+    "UPDATE approvals SET owner = ?1 WHERE owner = ?2 AND (state = 'pending' OR recorded = 0)"
+);
+const PASSED_BROWSER_MESSAGES: &str =
+    passed_on!("UPDATE browser_messages SET owner = ?1 WHERE owner = ?2 AND state = 'waiting'");
+const PASSED_JOBS: &str = passed_on!("UPDATE scheduled_jobs SET owner = ?1 WHERE owner = ?2");
+const PASSED_SIGNALS: &str =
+    passed_on!("UPDATE gateway_signals SET gateway = ?1 WHERE gateway = ?2");
+/// Whoever takes an account raises its epoch; `?1` has no say in it.
+const PASSED_ACCOUNTS: &str = passed_on!(
     "UPDATE leases SET gateway = CASE WHEN ?1 = '' THEN gateway END
-     WHERE gateway = ?2 AND name LIKE 'account:%'
-     AND NOT EXISTS (SELECT 1 FROM leases AS own WHERE own.name = ?3 || ?2)",
+     WHERE gateway = ?2 AND name LIKE 'account:%'"
+);
+
+/// Whether people talk there: neither a job's, nor what works beside a conversation, nor one that waits in the
+/// pool. Nobody looks for a holder of those.
+macro_rules! sqlite_is_peoples {
+    ($key:literal) => {
+        concat!(
+            "(",
+            $key,
+            " NOT LIKE 'pool:%' AND ",
+            $key,
+            " NOT LIKE '%:cron:%' AND ",
+            $key,
+            " NOT LIKE '%:cronwork:%' AND ",
+            $key,
+            " NOT LIKE '%:work:%')"
+        )
+    };
+}
+macro_rules! postgres_is_peoples {
+    ($key:literal) => {
+        concat!(
+            "(split_part(",
+            $key,
+            ", ':', 1) <> 'pool' AND split_part(",
+            $key,
+            ", ':', 4) NOT IN ('cron', 'cronwork', 'work'))"
+        )
+    };
+}
+
+/// The conversations of people in which something has no end that stands under `?2`, and that fall to `?1`, get it
+/// as their holder. One that has a living holder keeps it: what it left under another name is its own.
+macro_rules! named_holders {
+    ($is_peoples:expr, $next_holder:expr) => {
+        concat!(
+            "INSERT INTO conversation_holders (conversation, gateway, epoch)
+             SELECT work.conversation, ?1, 1 FROM (
+                 SELECT conversation FROM inbox WHERE owner = ?2 AND state IN ('accepted', 'working')
+                 UNION SELECT conversation FROM sandboxes WHERE owner = ?2
+                 UNION SELECT conversation FROM processes WHERE owner = ?2
+                 UNION SELECT conversation FROM approvals
+                     WHERE owner = ?2 AND (state = 'pending' OR recorded = 0)
+                 UNION SELECT inbox.conversation FROM deliveries JOIN inbox ON inbox.id = deliveries.message
+                     WHERE deliveries.owner = ?2 AND deliveries.state IN ('pending', 'sending')
+             ) AS work
+             WHERE NOT EXISTS (SELECT 1 FROM leases AS own WHERE own.name = ?3 || ?2)
+               AND ",
+            $is_peoples,
+            " AND ?1 = coalesce(",
+            $next_holder,
+            ", ?1)
+             ON CONFLICT (conversation) DO UPDATE
+             SET gateway = excluded.gateway, epoch = conversation_holders.epoch + 1
+             WHERE NOT EXISTS
+                 (SELECT 1 FROM leases AS own WHERE own.name = ?3 || conversation_holders.gateway)"
+        )
+    };
+}
+
+/// For both databases: what is no conversation of people goes to whoever is first, and the rest with its holder.
+macro_rules! adopted_rows {
+    ($update:literal, $key:literal, $returning:literal) => {
+        (
+            adopted_rows!(@ $update, $key, sqlite_is_peoples!($key), $returning),
+            adopted_rows!(@ $update, $key, postgres_is_peoples!($key), $returning),
+        )
+    };
+    (@ $update:literal, $key:literal, $is_peoples:expr, $returning:literal) => {
+        passed_on!(
+            $update,
+            " AND (NOT ",
+            $is_peoples,
+            " OR EXISTS (SELECT 1 FROM conversation_holders AS held
+                         WHERE held.gateway = ?1 AND held.conversation = ",
+            $key,
+            "))",
+            $returning
+        )
+    };
+}
+
+/// The same for replies, of which those without a message are nobody's.
+macro_rules! adopted_replies {
+    ($is_peoples:expr) => {
+        passed_on!(
+            "UPDATE deliveries SET owner = ?1 WHERE owner = ?2 AND state IN ('pending', 'sending')",
+            " AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.id = deliveries.message AND ",
+            $is_peoples,
+            " AND NOT EXISTS (SELECT 1 FROM conversation_holders AS held
+                              WHERE held.gateway = ?1 AND held.conversation = inbox.conversation))
+             RETURNING *"
+        )
+    };
+}
+
+/// Each gives what stands under the name `?2` and falls to `?1` to it, in the words of SQLite and of PostgreSQL.
+/// The four behind the first are read back.
+const ADOPTED: [(&str, &str); 10] = [
+    (
+        named_holders!(
+            sqlite_is_peoples!("work.conversation"),
+            sqlite_next_holder!()
+        ),
+        named_holders!(
+            postgres_is_peoples!("work.conversation"),
+            postgres_next_holder!("work.conversation")
+        ),
+    ),
+    adopted_rows!(
+        "UPDATE inbox SET owner = ?1 WHERE owner = ?2 AND state IN ('accepted', 'working')",
+        "inbox.conversation",
+        " RETURNING *"
+    ),
+    (
+        adopted_replies!(sqlite_is_peoples!("inbox.conversation")),
+        adopted_replies!(postgres_is_peoples!("inbox.conversation")),
+    ),
+    adopted_rows!(
+        "UPDATE sandboxes SET owner = ?1 WHERE owner = ?2",
+        "sandboxes.conversation",
+        " RETURNING *"
+    ),
+    adopted_rows!(
+        "UPDATE processes SET owner = ?1 WHERE owner = ?2",
+        "processes.conversation",
+        " RETURNING *"
+    ),
+    adopted_rows!(
+        "UPDATE approvals SET owner = ?1 WHERE owner = ?2 AND (state = 'pending' OR recorded = 0)",
+        "approvals.conversation",
+        ""
+    ),
+    (PASSED_BROWSER_MESSAGES, PASSED_BROWSER_MESSAGES),
+    (PASSED_JOBS, PASSED_JOBS),
+    (PASSED_SIGNALS, PASSED_SIGNALS),
+    (PASSED_ACCOUNTS, PASSED_ACCOUNTS),
 ];
 
 /// Each puts everything under the name `?1`.
@@ -375,6 +624,7 @@ enum FoundWork {
     Orphan(String),
     Open(MessageRow),
     Signals(i64),
+    HeardAccount(String),
 }
 
 fn found(row: &DatabaseRow) -> Result<FoundWork, DatabaseError> {
@@ -389,6 +639,11 @@ fn found(row: &DatabaseRow) -> Result<FoundWork, DatabaseError> {
         ORPHAN => FoundWork::Orphan(row.get("name")?),
         OPEN => FoundWork::Open(MessageRow(number)),
         SIGNAL => FoundWork::Signals(number),
+        ACCOUNT => {
+            let name: String = row.get("name")?;
+            let account = name.strip_prefix(ACCOUNT_LEASE).unwrap_or_default();
+            FoundWork::HeardAccount(account.to_owned())
+        }
         _ => return Err(DatabaseError::no_row()),
     })
 }

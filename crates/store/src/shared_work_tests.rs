@@ -288,3 +288,138 @@ async fn what_is_told_is_heard_by_every_other_gateway_once() {
         assert_eq!(one.work().take_signals().await.unwrap(), [""; 0]);
     }
 }
+
+impl Member {
+    async fn takes_on(database: &TestDatabase, id: &str) -> Self {
+        let member = Self::join(database, id).await;
+        member.work().take_on(true).await.unwrap();
+        member
+    }
+
+    async fn holder(&self, conversation: &str) -> (String, u64) {
+        let key = ConversationKey::new(conversation);
+        let holder = self.work().holder(&key).await.unwrap();
+        holder.expect("somebody has it")
+    }
+
+    async fn end(&self, message: MessageRow) {
+        let inbox = self.inbox();
+        let ended = inbox.end(message, MessageEnd::Answered, None, NOW);
+        ended.await.unwrap();
+    }
+}
+
+/// An idle conversation of one that is gone is nobody's until somebody speaks there, and is spread then as a new one is.
+#[tokio::test]
+async fn who_has_nothing_to_do_in_a_conversation_leaves_it_to_whoever_serves_when_it_goes_on() {
+    for database in TestDatabase::each().await {
+        let gone = Member::join(&database, "gone").await;
+        let idle = row(gone.accept("1", "idle").await);
+        gone.end(idle).await;
+        let open = row(gone.accept("2", "open").await);
+        gone.release().await;
+        let one = Member::takes_on(&database, "one").await;
+        let adopted = one.work().adopt("gateway", None).await.unwrap();
+        assert_eq!(adopted.messages.len(), 1);
+        assert_eq!(adopted.messages[0].row, open);
+        assert_eq!(one.holder("open").await, ("one".to_owned(), 3));
+        let (nobody, epoch) = one.holder("idle").await;
+        assert_eq!(nobody, "gateway");
+        row(one.accept("3", "idle").await);
+        assert_eq!(one.holder("idle").await, ("one".to_owned(), epoch + 1));
+        // One that lives keeps what it has, whoever joins.
+        let two = Member::takes_on(&database, "two").await;
+        assert_eq!(two.accept("4", "idle").await, AcceptedRow::Elsewhere);
+        assert_eq!(two.holder("idle").await, ("one".to_owned(), epoch + 1));
+    }
+}
+
+/// What comes while its conversation's work waits to be adopted goes the same way, behind it.
+#[tokio::test]
+async fn a_conversation_with_work_is_adopted_before_it_gets_another_holder() {
+    for database in TestDatabase::each().await {
+        let gone = Member::join(&database, "gone").await;
+        let first = row(gone.accept("1", "k").await);
+        gone.release().await;
+        let one = Member::takes_on(&database, "one").await;
+        assert_eq!(one.accept("2", "k").await, AcceptedRow::Elsewhere);
+        // Written by a gateway that served alone, which names no holders.
+        let alone = database.open().await.unwrap();
+        let key = ConversationKey::new("l");
+        let inbox = alone.inbox();
+        let left = inbox.accept("telegram", "3", &key, "{}", NOW);
+        let left = left.await.unwrap().unwrap();
+        assert_eq!(one.accept("4", "l").await, AcceptedRow::Elsewhere);
+        let adopted = one.work().adopt("gateway", None).await.unwrap();
+        let rows: Vec<_> = adopted.messages.iter().map(|one| one.row).collect();
+        assert_eq!(rows.len(), 4);
+        assert!(rows.contains(&first) && rows.contains(&left));
+        for conversation in ["k", "l"] {
+            assert_eq!(one.holder(conversation).await.0, "one");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_one_had_that_is_gone_is_spread_over_those_that_serve() {
+    let Some(database) = TestDatabase::postgres().await else {
+        return;
+    };
+    let gone = Member::join(&database, "gone").await;
+    for number in 0..40 {
+        row(gone
+            .accept(&number.to_string(), &format!("chat{number}"))
+            .await);
+    }
+    let job = "agent:main:telegram:cron:a";
+    row(gone.accept("job", job).await);
+    let one = Member::takes_on(&database, "one").await;
+    let two = Member::takes_on(&database, "two").await;
+    silence(&one.store, "gone", DEAD_AFTER).await;
+    let ones = one.work().adopt("gone", None).await.unwrap().messages;
+    let ahead = two.work().look().await.unwrap();
+    assert_eq!(ahead.orphans, ["gone"], "the rest waits for the other");
+    let twos = two.work().adopt("gone", None).await.unwrap().messages;
+    assert_eq!(ones.len() + twos.len(), 41);
+    assert!(
+        ones.len() > 8 && twos.len() > 8,
+        "{} {}",
+        ones.len(),
+        twos.len()
+    );
+    for (member, messages) in [(&one, &ones), (&two, &twos)] {
+        let people = messages
+            .iter()
+            .filter(|message| message.conversation.job().is_none());
+        for message in people {
+            let holder = member.work().holder(&message.conversation).await.unwrap();
+            assert_eq!(holder.unwrap().0, member.held.gateway().as_str());
+        }
+    }
+    assert_eq!(two.work().look().await.unwrap().orphans, [""; 0]);
+}
+
+#[tokio::test]
+async fn one_that_is_about_to_leave_keeps_its_work_and_gives_its_accounts_back() {
+    for database in TestDatabase::each().await {
+        let one = Member::takes_on(&database, "one").await;
+        let first = row(one.accept("1", "k").await);
+        let take = |member: &Member| {
+            let work = member.work();
+            async move { work.take_account("telegram", "home", "host").await.unwrap() }
+        };
+        assert!(take(&one).await);
+        let two = Member::takes_on(&database, "two").await;
+        let heard = two.work().look().await.unwrap().heard_accounts;
+        assert_eq!(heard, ["telegram"]);
+        one.work().begin_to_leave().await.unwrap();
+        assert_eq!(two.work().look().await.unwrap().heard_accounts, [""; 0]);
+        assert!(take(&two).await);
+        // A `/stop` still reaches it, and what is new does not.
+        assert_eq!(two.accept("2", "k").await, AcceptedRow::Elsewhere);
+        let own = one.work().look_for_own().await.unwrap();
+        assert_eq!(own.open.len(), 2);
+        assert_eq!(own.open[0], first);
+        row(two.accept("3", "new").await);
+    }
+}

@@ -283,6 +283,36 @@ async fn a_job_removed_at_the_command_line_loses_its_sandbox() {
     lab.stop().await;
 }
 
+/// A run of it may be at work there, and the gateway that hears the command knows nothing of it.
+#[tokio::test]
+async fn a_job_of_another_gateway_is_cleared_away_by_that_one() {
+    let script = [
+        Line::calls(&[("terminal", r#"{"command": "echo here > mine"}"#)]),
+        Line::says("done"),
+    ];
+    let (mut lab, _model) = lab(script).await;
+    lab.ask(ALICE, "/cron add \"every 1h\" \"look\" --name look")
+        .await;
+    later(&lab, HOUR).await;
+    assert_eq!(lab.sandboxes().await.len(), 1);
+    lab.spoil("UPDATE scheduled_jobs SET owner = 'another'");
+    let removed = lab.ask(ALICE, "/cron remove look").await;
+    assert!(removed.starts_with("Removed"), "{removed}");
+    assert_eq!(lab.sandboxes().await.len(), 1, "its sandbox is not ours");
+    // As that gateway sees it.
+    lab.spoil("UPDATE scheduled_jobs SET owner = 'gateway'");
+    let desk = lab.store().await.scheduled_jobs();
+    lab.nudge().await;
+    let gone = async {
+        while !desk.withdrawn().await.unwrap().is_empty() {
+            sleep(LOOK_AGAIN).await;
+        }
+    };
+    assert!(timeout(PATIENCE, gone).await.is_ok(), "it is still there");
+    assert_eq!(lab.sandboxes().await, Vec::<String>::new());
+    lab.stop().await;
+}
+
 #[tokio::test]
 async fn everybody_has_their_own_jobs_and_changes_them_in_the_chat() {
     let config =

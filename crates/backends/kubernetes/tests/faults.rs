@@ -115,11 +115,21 @@ stories! {
             json!({"automountServiceAccountToken": true}),
             json!({"dnsPolicy": "ClusterFirst"}),
             json!({"runtimeClassName": "another"}),
+            json!({"/securityContext/runAsUser": 4242}),
+            json!({"/containers/0/volumeMounts/0/readOnly": false}),
         ] {
             lab.server.habits().added = Some(added);
             let error = lab.kube.create(&lab.spec()).await.unwrap_err();
             assert!(matches!(error, BackendError::Refused { .. }), "{error:?}");
         }
+    }
+
+    /// A server without the feature drops the field, and the pod runs on the node's own users.
+    async fn a_user_namespace_that_is_not_given_is_told(lab: &Lab) {
+        let apart = lab.with(|config| config.options.host_users = false);
+        lab.server.habits().added = Some(json!({"hostUsers": null}));
+        let error = apart.create(&lab.spec()).await.unwrap_err();
+        assert!(matches!(&error, BackendError::Refused { why, .. } if why.contains("user namespace")), "{error:?}");
     }
 
     async fn an_image_that_cannot_be_had_and_a_full_cluster_are_told(lab: &Lab) {

@@ -281,6 +281,12 @@ impl Outbox {
         });
     }
 
+    /// Whose answer it is, where it is one.
+    pub(crate) fn conversation_of(due: &DueDelivery) -> Option<ConversationKey> {
+        let address = serde_json::from_str::<DeliveryAddress>(&due.address).ok()?;
+        address.conversation
+    }
+
     /// Takes over what an earlier process did not see arrive. Called once, before anything new is sent.
     pub(crate) async fn take_over(&self) -> Result<usize, StoreError> {
         let due = self.deliveries.due(RowOwner::ThisGateway).await?;

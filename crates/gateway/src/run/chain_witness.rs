@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,9 +46,8 @@ impl ChainWitness {
         redactor: Redactor,
         clock: SharedClock,
     ) -> Self {
-        let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         Self {
-            place: format!("{}:{}", machine.trim(), audit.path().display()),
+            place: chain_place(audit.path()),
             audit: Arc::clone(audit),
             heads,
             redactor,
@@ -162,6 +162,12 @@ impl ChainWitness {
         let age = i64::try_from(FORGET_AFTER.as_millis()).unwrap_or(i64::MAX);
         hermetic_types::Timestamp::from_millis(self.clock.now().millis().saturating_sub(age))
     }
+}
+
+/// What people know the chain of this record by: its machine and file.
+pub fn chain_place(record: &Path) -> String {
+    let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}:{}", machine.trim(), record.display())
 }
 
 #[cfg(test)]

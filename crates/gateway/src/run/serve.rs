@@ -181,9 +181,13 @@ async fn live(
     // processes say what became of them while their sandboxes live; and sandboxes go last.
     gateway.stage.send_replace(GatewayStage::Draining);
     if let Some(sharing) = &gateway.sharing {
-        sharing.take_on_no_more().await;
+        // Nobody listens to the chats here any more, and turns may take long.
+        sharing.begin_to_leave().await;
     }
-    let drained = gateway.drain().await;
+    let drained = tokio::select! {
+        drained = gateway.drain() => drained,
+        never = Box::pin(gateway.share_while_leaving()) => match never {},
+    };
     housekeeping.end().await;
     gateway.approvals.prompts.close().await;
     gateway.toolsets.background().close().await;
@@ -344,7 +348,7 @@ impl Gateway {
     }
 
     /// What waits for a person is left to the next start. After the grace period what still runs is
-    /// interrupted; each turn says so in its reply.
+    /// interrupted; each turn says so in its reply, or is left to those that serve beside this gateway.
     async fn drain(&self) -> DrainOutcome {
         // First of all: turns that only wait for a person end at once, and do not use up the time
         // that the others have.

@@ -2,9 +2,9 @@
 //!
 //! Each conversation has one holder, and every message of it is written in that gateway's name, whichever heard
 //! it. Most are handed over as they were always: by whoever wrote them down, if that is the holder. What another
-//! gateway wrote for us, and what one that is gone left, is found by looking: at every hint, and every few seconds
-//! where none comes. [`KnownMessages`] sees to it that both ways together hand over each message once, and those
-//! of a conversation in the order of their rows.
+//! gateway wrote for us is found by looking, at every hint; what one that is gone left, every few seconds, and
+//! with that everything of which no hint came. [`KnownMessages`] sees to it that both ways together hand over each
+//! message once, and those of a conversation in the order of their rows.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -16,7 +16,7 @@ use futures::stream::{BoxStream, StreamExt};
 use hermetic_chat::{Chat, Receipt, ReceiveError, ReceivedEvent};
 use hermetic_store::{
     AdoptedWork, DEAD_AFTER, LastBeat, MessageRow, OpenMessage, ServingGateway, SharedWork,
-    StoreError, WorkAhead, WorkHints,
+    StoreError, WorkAhead, WorkHint, WorkHints,
 };
 use hermetic_types::{
     AccountId, ButtonPress, ConversationKey, DeletedMessage, HolderEpoch, IncomingMessage,
@@ -25,15 +25,16 @@ use hermetic_types::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::serving_lease::BootMoment;
+use crate::delivery::Outbox;
 use crate::message::AcceptedMessage;
 use crate::{BusyMode, Gateway};
 
-/// How often it is looked for work where no hint comes. With the sign of life every 3 s that is less than one
-/// question a second.
+/// How often it is looked for everything that there may be to do. With the sign of life every 3 s that is less than
+/// one question a second.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// How soon what could not be taken up is tried again.
@@ -61,7 +62,10 @@ struct KnownMessages {
     handed_over: HashSet<MessageRow>,
     /// Of gateways that are gone, and not handed over yet.
     adopted: HashSet<MessageRow>,
-    /// What another gateway had in these is not taken up yet: nothing begins there before.
+    /// Let in and written down by ourselves, and left to the look.
+    left_to_look: HashSet<MessageRow>,
+    /// What another gateway had in these is not taken up yet, or what we have there is left to another: nothing
+    /// begins there before.
     held_back: HashMap<ConversationKey, usize>,
     /// It is not known yet what an adoption brings.
     is_adopting: bool,
@@ -109,6 +113,7 @@ impl SharedServing {
             .iter()
             .all(|row| known.handed_over.contains(row));
         if waits || !is_next {
+            known.left_to_look.insert(message.row());
             self.wake.notify_one();
             return None;
         }
@@ -117,6 +122,20 @@ impl SharedServing {
         }
         // Under the lock: whoever finds this message handed over may hand over the next one.
         Some(hand_over())
+    }
+
+    /// What this conversation has goes on at another gateway, once this one has ended. Nothing begins there before.
+    pub(crate) fn leave_to_others(&self, conversation: &ConversationKey) {
+        *self
+            .lock()
+            .held_back
+            .entry(conversation.clone())
+            .or_default() += 1;
+    }
+
+    /// Whether this message was let in here already, and only waited to be handed over. Told once.
+    pub(crate) fn was_let_in(&self, message: MessageRow) -> bool {
+        self.lock().left_to_look.remove(&message)
     }
 
     /// What happens on an account, once its intake is ours.
@@ -150,9 +169,9 @@ impl SharedServing {
         self.work.signal_others(&payload).await
     }
 
-    /// No conversation that is new becomes ours any more.
-    pub(crate) async fn take_on_no_more(&self) {
-        if let Err(error) = self.work.take_on(false).await {
+    /// No conversation that is new becomes ours any more, and others may listen to our accounts.
+    pub(crate) async fn begin_to_leave(&self) {
+        if let Err(error) = self.work.begin_to_leave().await {
             tracing::debug!(%error, "it could not be said that this gateway ends");
         }
     }
@@ -196,6 +215,35 @@ impl KnownMessages {
     }
 }
 
+/// What belongs to conversations that have a sandbox or processes, and the rest.
+fn divided(work: AdoptedWork) -> (AdoptedWork, AdoptedWork) {
+    let sandboxes = work.sandboxes.iter().map(|entry| &entry.conversation);
+    let processes = work.processes.iter().map(|process| &process.conversation);
+    let with_sandbox: HashSet<_> = sandboxes.chain(processes).cloned().collect();
+    let (messages_with, messages) = work
+        .messages
+        .into_iter()
+        .partition(|message| with_sandbox.contains(&message.conversation));
+    // A reply may have files that are read from there.
+    let (deliveries_with, deliveries) = work.deliveries.into_iter().partition(|due| {
+        Outbox::conversation_of(due)
+            .is_some_and(|conversation| with_sandbox.contains(&conversation))
+    });
+    let with = AdoptedWork {
+        messages: messages_with,
+        deliveries: deliveries_with,
+        sandboxes: work.sandboxes,
+        processes: work.processes,
+        others: work.others,
+    };
+    let without = AdoptedWork {
+        messages,
+        deliveries,
+        ..AdoptedWork::default()
+    };
+    (with, without)
+}
+
 fn conversations(work: &AdoptedWork) -> HashSet<ConversationKey> {
     let messages = work.messages.iter().map(|message| &message.conversation);
     let sandboxes = work.sandboxes.iter().map(|entry| &entry.conversation);
@@ -217,8 +265,13 @@ impl Gateway {
         let mut hints = sharing.work.hints().await;
         let (mut beats, mut taking_up) = (SeenBeats::new(), JoinSet::new());
         let mut takes_on = false;
+        let mut next = NextLook::new();
         loop {
-            match self.share_once(sharing, &mut beats, &mut taking_up).await {
+            let looked = match next.is_for_all() {
+                true => self.share_once(sharing, &mut beats, &mut taking_up).await,
+                false => self.take_up_own(sharing).await.map_err(ShareError::from),
+            };
+            match looked {
                 Ok(()) if !takes_on => match sharing.work.take_on(true).await {
                     Ok(()) => takes_on = true,
                     Err(error) => tracing::warn!(%error, "no conversations are taken on yet"),
@@ -230,11 +283,23 @@ impl Gateway {
                 Err(ShareError::Adoption(error)) => return Err(error),
             }
             while taking_up.try_join_next().is_some() {}
-            tokio::select! {
-                () = hinted(&mut hints) => {}
-                () = sharing.wake.notified() => {}
-                () = sleep(LOOK) => {}
+            next.wait(&mut hints, &sharing.wake).await;
+        }
+    }
+
+    /// What still comes in our name while turns that run are waited for: a `/stop`, an answer, a message of a
+    /// conversation that nobody else may have yet. Nothing is adopted.
+    pub(crate) async fn share_while_leaving(self: &Arc<Self>) -> Infallible {
+        let Some(sharing) = &self.sharing else {
+            return std::future::pending().await;
+        };
+        let mut hints = sharing.work.hints().await;
+        let mut next = NextLook::new();
+        loop {
+            if let Err(error) = self.take_up_own(sharing).await {
+                tracing::warn!(%error, "it could not be looked for work");
             }
+            next.wait(&mut hints, &sharing.wake).await;
         }
     }
 
@@ -245,19 +310,38 @@ impl Gateway {
         taking_up: &mut JoinSet<()>,
     ) -> Result<(), ShareError> {
         let before = sharing.lock().handed_over.clone();
-        let mut ahead = sharing.work.look().await?;
+        let ahead = sharing.work.look().await?;
         self.divide_bounds(&ahead);
         let gone = gone(&ahead, beats, self.store.gateway_id());
-        if !gone.is_empty() {
-            for (name, silent_since) in gone {
-                self.adopt(sharing, &name, silent_since, taking_up).await?;
-            }
-            ahead = sharing.work.look().await?;
+        let adopts = !gone.is_empty();
+        for (name, silent_since) in gone {
+            self.adopt(sharing, &name, silent_since, taking_up).await?;
         }
         for chat in self.chats.iter().filter(|chat| !chat.is_own()) {
-            self.take_account(sharing, chat.account()).await?;
+            self.take_account(sharing, chat.account(), &ahead).await?;
         }
-        let unknown = sharing.unknown(&before, &ahead.open);
+        // What was adopted is not in the first look.
+        match adopts {
+            true => self.take_up_own(sharing).await?,
+            false => self.hand_over_own(sharing, &before, &ahead).await?,
+        }
+        Ok(())
+    }
+
+    /// What others wrote and said for this gateway.
+    async fn take_up_own(self: &Arc<Self>, sharing: &SharedServing) -> Result<(), StoreError> {
+        let before = sharing.lock().handed_over.clone();
+        let ahead = sharing.work.look_for_own().await?;
+        self.hand_over_own(sharing, &before, &ahead).await
+    }
+
+    async fn hand_over_own(
+        self: &Arc<Self>,
+        sharing: &SharedServing,
+        before: &HashSet<MessageRow>,
+        ahead: &WorkAhead,
+    ) -> Result<(), StoreError> {
+        let unknown = sharing.unknown(before, &ahead.open);
         for rows in unknown.chunks(MOST_READ) {
             let mut skipped = HashSet::new();
             for open in sharing.work.open(rows).await? {
@@ -310,7 +394,13 @@ impl Gateway {
         Ok(())
     }
 
+    /// Conversations without a sandbox need not wait for those that have one, whose backend may not answer for long.
     async fn take_up_adopted(self: Arc<Self>, work: AdoptedWork) {
+        let (with_sandbox, without) = divided(work);
+        futures::join!(self.take_up_part(with_sandbox), self.take_up_part(without));
+    }
+
+    async fn take_up_part(self: &Arc<Self>, work: AdoptedWork) {
         let Some(sharing) = &self.sharing else { return };
         for conversation in conversations(&work) {
             while let Err(error) = self.learn_epoch(&conversation).await {
@@ -360,11 +450,12 @@ impl Gateway {
         &self,
         sharing: &SharedServing,
         account: &AccountId,
+        ahead: &WorkAhead,
     ) -> Result<(), StoreError> {
-        if sharing.listens_to(account) {
+        let (name, installation) = (account.to_string(), sharing.installation.as_str());
+        if sharing.listens_to(account) || ahead.heard_accounts.contains(&name) {
             return Ok(());
         }
-        let (name, installation) = (account.to_string(), sharing.installation.as_str());
         let taken = sharing
             .work
             .take_account(&name, installation, &sharing.host);
@@ -406,6 +497,7 @@ impl Gateway {
             // It has ended by that, or nobody can tell yet who wrote it: then what follows waits, too.
             None => {
                 skipped.insert(conversation);
+                sharing.lock().left_to_look.remove(&row);
             }
         }
         sharing.lock().adopted.remove(&row);
@@ -465,10 +557,45 @@ enum ShareError {
     Adoption(#[from] AdoptionError),
 }
 
-/// Waits for a hint, and takes those that came with it: one look is enough for all.
-async fn hinted(hints: &mut WorkHints) {
-    hints.next().await;
-    while hints.next().now_or_never().is_some() {}
+/// When it is looked for work again, and for what.
+#[derive(Debug)]
+struct NextLook {
+    about: WorkHint,
+    /// Hints that concern us alone do not put this off.
+    for_all_at: Instant,
+}
+
+impl NextLook {
+    fn new() -> Self {
+        Self {
+            about: WorkHint::All,
+            for_all_at: Instant::now() + LOOK,
+        }
+    }
+
+    fn is_for_all(&self) -> bool {
+        self.about == WorkHint::All
+    }
+
+    /// Takes all hints that came together: one look is enough for them.
+    async fn wait(&mut self, hints: &mut WorkHints, wake: &Notify) {
+        if self.is_for_all() {
+            self.for_all_at = Instant::now() + LOOK;
+        }
+        self.about = tokio::select! {
+            hint = hints.next() => hint,
+            () = wake.notified() => WorkHint::Own,
+            () = sleep_until(self.for_all_at) => WorkHint::All,
+        };
+        while let Some(hint) = hints.next().now_or_never() {
+            if hint == WorkHint::All {
+                self.about = hint;
+            }
+        }
+        if Instant::now() >= self.for_all_at {
+            self.about = WorkHint::All;
+        }
+    }
 }
 
 /// Names under which nobody alive works, with the last sign of life where only our own clock says that it is over.

@@ -50,6 +50,9 @@ impl Gateway {
         let longest = self.settings.schedules.longest_run;
         let mut was_ended = false;
         let answered = tokio::select! {
+            // First, as of any other turn.
+            biased;
+            () = self.left_to_others(message) => return Err(HandleError::LeftToOthers),
             answered = &mut turn => answered,
             () = sleep(longest) => {
                 was_ended = true;

@@ -232,7 +232,11 @@ impl Gateway {
         // Withdrawn first: what cannot be destroyed now is tried again with every look at the schedules.
         self.jobs.withdraw(&job.id).await?;
         self.note_job(job, "removed");
-        self.clear_withdrawn(job).await?;
+        // Where it is another gateway's, that has the run and the sandbox, and clears them away at its next look.
+        let own = self.jobs.withdrawn().await?;
+        if own.iter().any(|own| own.id == job.id) {
+            self.clear_withdrawn(job).await?;
+        }
         Ok(())
     }
 

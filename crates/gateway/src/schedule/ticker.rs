@@ -168,6 +168,7 @@ impl Gateway {
             update: admitted.said().update.as_str(),
             conversation: admitted.conversation(),
             payload: &payload,
+            most_open: settings.max_parallel_jobs,
         };
         // The claim and the message are one transaction: killed after it, the next start finds the
         // message and runs it once; killed before it, the moment is still due. `None` where

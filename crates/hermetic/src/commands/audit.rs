@@ -158,7 +158,7 @@ fn verify(
         found |= noted.is_some() && noted == walk.report().head;
     }
     match noted.filter(|_| !found) {
-        None => say(walk.report(), &places, as_json),
+        None => say(walk.report(), (config, &places), as_json),
         Some(noted) => Err(CommandFailure::new(
             format!(
                 "record {} with that hash is not there: the end was cut off, or it is of another file",
@@ -171,18 +171,40 @@ fn verify(
 
 fn say(
     report: &ChainReport,
-    places: &AuditPaths,
+    (config, places): (&Config, &AuditPaths),
     as_json: bool,
 ) -> Result<ExitReason, CommandFailure> {
+    let told = audit_witnesses::told(config, places);
+    // A store that does not answer proves nothing, and the record is whole without it.
+    let (told, unasked) = match told {
+        Ok(told) => (told, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    if let Some(told) = &told {
+        audit_witnesses::holds(told)?;
+    }
     if as_json {
         let beside = json!({
             "key": places.key_is_beside(),
             "note": places.head_is_beside(),
         });
-        output::print_json(&json!({"holds": true, "report": report, "beside": beside}))?;
+        output::print_json(
+            &json!({"holds": true, "report": report, "beside": beside, "told": told, "not_asked": unasked}),
+        )?;
         return Ok(ExitReason::Ok);
     }
     output::print(&chain_in_words(report, places))?;
+    if let Some(told) = told.filter(|told| told.proven > 0) {
+        output::print(&format!(
+            "it goes as far as the gateway told the others ({} heads)\n",
+            told.proven
+        ))?;
+    }
+    if let Some(why) = unasked {
+        output::print(&format!(
+            "not proven: what the gateway told the others, in the store that they share ({why})\n"
+        ))?;
+    }
     Ok(ExitReason::Ok)
 }
 

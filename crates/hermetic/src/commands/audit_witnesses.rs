@@ -4,8 +4,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use hermetic_app as app;
-use hermetic_audit::{AuditPaths, VerifiedChain, WitnessReport, check_witnesses, walk_at};
+use hermetic_audit::{
+    AuditPaths, ChainHead, PublishedHead, VerifiedChain, WitnessReport, check_witnesses, walk_at,
+};
 use hermetic_config::Config;
+use hermetic_gateway::chain_place;
 use serde_json::json;
 
 use crate::exit::ExitReason;
@@ -36,8 +39,45 @@ pub(super) fn verify(
     } else {
         output::print(&in_words(&chains, &report))?;
     }
+    holds(&report).map(|()| ExitReason::Ok)
+}
+
+/// What this home's gateway told the others of its record, by the rows of the store that they share; nothing where
+/// there is no such store.
+pub(super) fn told(
+    config: &Config,
+    places: &AuditPaths,
+) -> Result<Option<WitnessReport>, CommandFailure> {
+    if matches!(app::StorePlace::of(config)?, app::StorePlace::File(_)) {
+        return Ok(None);
+    }
+    let own = walk_at(places)?.finish_for_others()?;
+    let rows = super::on_this_thread(async {
+        let store = app::store(config).await?;
+        let rows = store.audit_heads().all().await;
+        rows.map_err(|error| CommandFailure::caused(&error, error.remedy()))
+    })?;
+    let place = chain_place(places.record());
+    let here = rows.iter().filter(|row| row.place == place);
+    let heads = here.filter_map(|row| {
+        let published = PublishedHead {
+            chain: row.chain.parse().ok()?,
+            head: ChainHead {
+                seq: row.seq,
+                hash: row.hash.parse().ok()?,
+            },
+            seal: row.seal.parse().ok()?,
+        };
+        (Some(published.chain) == own.name()).then_some(published)
+    });
+    let told = VerifiedChain::of_rows(PathBuf::from("audit_heads (in the store)"), heads.collect());
+    Ok(Some(check_witnesses(&[own, told])))
+}
+
+/// Fails where they saw more than there is.
+pub(super) fn holds(report: &WitnessReport) -> Result<(), CommandFailure> {
     match report.flaws.first() {
-        None => Ok(ExitReason::Ok),
+        None => Ok(()),
         Some(flaw) => Err(CommandFailure::new(
             flaw.to_string(),
             "compare with a copy of that record; what others witnessed of it is in theirs (look for \"witnessed\")",

@@ -1,11 +1,15 @@
 //! The record, as somebody at a keyboard meets it.
 
 use std::fs;
+use std::path::Path;
 
 use hermetic_audit::{AuditEvent, AuditLog, AuditText};
-use hermetic_types::Timestamp;
+use hermetic_gateway::chain_place;
+use hermetic_store::{AuditHeadRow, Store};
+use hermetic_types::{GatewayId, SystemClock, Timestamp};
 
 use crate::hermetic::Hermetic;
+use crate::postgres_server::PostgresServer;
 
 /// Two lines that an earlier version wrote: the format does not drift.
 const RECORD: &str = include_str!("audit.jsonl");
@@ -132,4 +136,59 @@ fn a_record_that_went_back_is_shown_by_another_gateways() {
     // One that is not there is no record that holds.
     fs::remove_file(&files[0]).unwrap();
     assert_ne!(here.run(&verify).code, 0);
+}
+
+/// The rows that gateways of one store write for each other are there for whoever verifies, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_is_shorter_than_it_was_told_in_the_store_is_a_failure() {
+    let test = "audit::a_record_that_is_shorter_than_it_was_told_in_the_store_is_a_failure";
+    let Some(server) = PostgresServer::private() else {
+        eprintln!("SKIP: {test}: there is no postgres here");
+        return;
+    };
+    let address = server.new_database().await;
+    let home = Hermetic::with(&format!("gateway: {{store: '{address}'}}\n"));
+    assert_eq!(home.run(&["egress", "allow", "example.com"]).code, 0);
+    let files = ["audit.jsonl", "audit.head"].map(|file| home.path(&format!("hermetic/{file}")));
+    let before = files.each_ref().map(|file| fs::read(file).unwrap());
+    assert_eq!(home.run(&["egress", "allow", "example.org"]).code, 0);
+    tell(&address, &files[0]).await;
+    let whole = home.run(&["audit", "verify"]);
+    assert_eq!(whole.code, 0, "{}{}", whole.out, whole.err);
+    assert!(whole.out.contains("as far as"), "{}", whole.out);
+    for (file, bytes) in files.iter().zip(&before) {
+        fs::write(file, bytes).unwrap();
+    }
+    let cut = home.run(&["audit", "verify"]);
+    let words = "was cut off: it ends at record 1";
+    assert!(
+        cut.code == 1 && cut.err.contains(words),
+        "{}{}",
+        cut.out,
+        cut.err
+    );
+    // Without the store it holds by itself, and it is said that nobody was asked.
+    server.kill();
+    let alone = home.run(&["audit", "verify"]);
+    assert_eq!(alone.code, 0, "{}{}", alone.out, alone.err);
+    assert!(alone.out.contains("not proven"), "{}", alone.out);
+}
+
+/// As the gateway of that record tells the others.
+async fn tell(address: &str, record: &Path) {
+    let published = AuditLog::open(record).unwrap().published_head().unwrap();
+    let (address, clock) = (address.parse().unwrap(), SystemClock::shared());
+    let store = Store::open_postgres(&address, GatewayId::sole(), clock).await;
+    let row = AuditHeadRow {
+        chain: published.chain.to_string(),
+        place: chain_place(record),
+        seq: published.head.seq,
+        hash: published.head.hash.to_string(),
+        seal: published.seal.to_string(),
+    };
+    let heads = store.unwrap().audit_heads();
+    heads
+        .publish(&row, Timestamp::from_millis(1))
+        .await
+        .unwrap();
 }

@@ -4,5 +4,6 @@
 mod chaos;
 mod cluster;
 mod figures;
+mod rolling;
 mod shared;
 mod standby;

@@ -21,6 +21,8 @@ pub struct TickClaim<'a> {
     pub update: &'a str,
     pub conversation: &'a ConversationKey,
     pub payload: &'a str,
+    /// Runs that may be open at once, this one among them.
+    pub most_open: u32,
 }
 
 /// A moment that is not run.
@@ -35,7 +37,7 @@ pub struct SkippedTick<'a> {
 
 impl ScheduledJobs {
     /// Claims a moment. `None`, and nothing runs, if it was claimed before, if the job is not due then any
-    /// more, or if a run of it is still open. On the disk when this returns: what is handed over next has
+    /// more, if a run of it is still open, or if as many runs are open as may be: other gateways claim, too. On the disk when this returns: what is handed over next has
     /// happened.
     pub async fn claim(
         &self,
@@ -115,6 +117,7 @@ fn claimed(claim: TickClaim<'_>, now: Timestamp) -> SqlStatement {
          WHERE id = ? AND state = 'scheduled'
            AND CASE ? WHEN 'asked' THEN requested ELSE next_at END = ?
            AND NOT EXISTS (SELECT 1 FROM scheduled_runs WHERE job = scheduled_jobs.id AND ended_at IS NULL)
+           AND (SELECT count(*) FROM scheduled_runs WHERE ended_at IS NULL) < ?
          ON CONFLICT DO NOTHING",
     )
     .bind(claim.tick.millis())
@@ -123,6 +126,7 @@ fn claimed(claim: TickClaim<'_>, now: Timestamp) -> SqlStatement {
     .bind(claim.job.as_str())
     .bind(claim.how.name())
     .bind(claim.tick.millis())
+    .bind(claim.most_open)
     .alone_in("scheduled_runs")
 }
 

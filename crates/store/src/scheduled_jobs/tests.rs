@@ -61,6 +61,7 @@ async fn claim_as(
         update: &format!("cron:a:{tick}:{}", how.name()),
         conversation: &ConversationKey::new("agent:main:telegram:cron:a"),
         payload: "{}",
+        most_open: 4,
     };
     jobs.claim(claim, at(tick)).await.unwrap()
 }
@@ -253,5 +254,45 @@ async fn ended_jobs_of_a_person_are_bounded_in_number() {
         let gone = jobs.withdrawn().await.unwrap();
         let gone: Vec<_> = gone.iter().map(|job| job.id.as_str()).collect();
         assert_eq!(gone, ["j000", "j001", "j002", "j003", "j004"]);
+    }
+}
+
+/// Each gateway looks whether there is room, and several may look at once.
+#[tokio::test]
+async fn no_more_runs_are_open_than_may_be_whoever_claims_them() {
+    for database in TestDatabase::each().await {
+        let (one, two) = (
+            database.open_as("one".parse().unwrap()).await.unwrap(),
+            database.open_as("two".parse().unwrap()).await.unwrap(),
+        );
+        let claims = [(&one, "a"), (&two, "b"), (&one, "c"), (&two, "d")];
+        let wide = JobBounds {
+            of_person: 9,
+            of_all: 9,
+        };
+        for (store, name) in claims {
+            let added = store.scheduled_jobs().add(&new_job(name, "p"), wide).await;
+            assert_eq!(added.unwrap(), AddOutcome::Added);
+        }
+        let claiming = claims.map(|(store, name)| {
+            let jobs = store.scheduled_jobs();
+            async move {
+                let claim = TickClaim {
+                    job: &id(name),
+                    tick: at(100),
+                    how: RunKind::Schedule,
+                    next_at: None,
+                    account: "telegram",
+                    update: &format!("cron:{name}"),
+                    conversation: &ConversationKey::new(format!("agent:main:telegram:cron:{name}")),
+                    payload: "{}",
+                    most_open: 3,
+                };
+                jobs.claim(claim, at(100)).await.unwrap()
+            }
+        });
+        let claimed = futures::future::join_all(claiming).await;
+        assert_eq!(claimed.iter().flatten().count(), 3);
+        assert_eq!(one.scheduled_jobs().running().await.unwrap(), 3);
     }
 }

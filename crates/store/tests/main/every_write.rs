@@ -178,6 +178,7 @@ fn message_writes() -> Vec<Write> {
                     update: "cron:scene",
                     conversation: &key("job"),
                     payload: "{}",
+                    most_open: 4,
                 };
                 let claimed = scene.store.scheduled_jobs().claim(claim, now()).await?;
                 claimed.expect("nobody has claimed it");

@@ -14,3 +14,4 @@ mod postgres;
 #[path = "../postgres_server/mod.rs"]
 mod postgres_server;
 mod power_cut;
+mod tls;

@@ -89,9 +89,75 @@ impl PostgresServer {
 
     #[allow(dead_code, reason = "not every test binary restarts it")]
     pub(crate) fn start(&self) -> io::Result<()> {
+        self.start_with("")
+    }
+
+    /// Whoever comes from now on comes over TLS, to this port of this machine. The certificate is one of
+    /// `localhost`, by the authority in the file that is given back; nothing where there is no `openssl`.
+    #[allow(dead_code, reason = "not every test binary needs TLS")]
+    pub(crate) fn restart_with_tls(&self, port: u16) -> Option<PathBuf> {
+        let data = self.folder.join("data");
+        fs::write(data.join("names"), "subjectAltName=DNS:localhost\n").expect("a file");
+        let only_tls = "hostssl all all 127.0.0.1/32 trust\nhostssl all all ::1/128 trust\n";
+        fs::write(data.join("pg_hba.conf"), only_tls).expect("a file");
+        const KEY: [&str; 5] = [
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+        ];
+        let authority = ["-subj", "/CN=ours", "-keyout", "ca.key", "-out", "ca.pem"];
+        let server = [
+            "-subj",
+            "/CN=server",
+            "-keyout",
+            "server.key",
+            "-out",
+            "server.csr",
+        ];
+        let signed = [
+            "x509",
+            "-req",
+            "-in",
+            "server.csr",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-days",
+            "2",
+            "-extfile",
+            "names",
+            "-out",
+            "server.crt",
+        ];
+        for words in [
+            [&["req", "-x509", "-days", "2"][..], &KEY, &authority].concat(),
+            [&["req"][..], &KEY, &server].concat(),
+            signed.to_vec(),
+        ] {
+            let mut openssl = Command::new("openssl");
+            self.as_nobody(&mut openssl);
+            openssl.current_dir(&data).args(words).stderr(Stdio::null());
+            openssl
+                .status()
+                .ok()
+                .filter(std::process::ExitStatus::success)?;
+        }
+        self.kill();
+        let started = self.start_with(&format!(
+            " -c listen_addresses=localhost -c port={port} -c ssl=on"
+        ));
+        started.expect("the server starts with TLS");
+        Some(data.join("ca.pem"))
+    }
+
+    fn start_with(&self, more: &str) -> io::Result<()> {
         let settings = format!(
             "-c listen_addresses= -c unix_socket_directories={} -c fsync=off -c max_connections=200 \
-             -c max_prepared_transactions=0",
+             -c max_prepared_transactions=0{more}",
             self.folder.display()
         );
         let mut start = self.program("pg_ctl");

@@ -14,7 +14,7 @@ use super::kubernetes::{KubernetesState, missing};
 use super::label::{is_leaving, name_of, uid_of};
 use super::reasons::{self, PodOutlook};
 use super::trouble::{ClusterTrouble, one_line};
-use super::{death, link, place, shape};
+use super::{death, link, place, shape, unchanged};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PodStart {
@@ -145,8 +145,8 @@ async fn bear(
         let claim = shape::claim(&host.config.options, spec, &start);
         make(host, spec, (ObjectKind::Claim, &claim), &start).await?;
     }
-    let job = shape::job(&host.config, spec, image, &start);
-    let job = match make(host, spec, (ObjectKind::Job, &job), &start).await {
+    let wanted = shape::job(&host.config, spec, image, &start);
+    let job = match make(host, spec, (ObjectKind::Job, &wanted), &start).await {
         Ok(job) => job,
         Err(failed) => {
             // The claim was made for this start, and this start alone knows of it.
@@ -165,7 +165,7 @@ async fn bear(
     let pod = wait_for_pod(host, spec, &job, deadline)
         .await
         .map_err(rest)?;
-    check_unchanged(&pod, host).map_err(rest)?;
+    unchanged::check(&pod["spec"], &wanted["spec"]["template"]["spec"]).map_err(rest)?;
     let link = bring_up(host, name_of(&pod), deadline)
         .await
         .map_err(rest)?;
@@ -301,46 +301,6 @@ async fn last_warning(
         .rev()
         .find(|event| event["reason"].as_str().is_some_and(&is_meant))?;
     Some(one_line(failed["message"].as_str()?))
-}
-
-/// An admission of the cluster's own may change what it lets in. What it added is no part of a seal.
-fn check_unchanged(pod: &Value, host: &KubernetesState) -> Result<(), BackendError> {
-    let spec = &pod["spec"];
-    let names = |list: &Value| -> Vec<String> {
-        let items = list.as_array().into_iter().flatten();
-        let mut names: Vec<_> = items
-            .map(|item| item["name"].as_str().unwrap_or_default().to_owned())
-            .collect();
-        names.sort();
-        names
-    };
-    let given = |key: &str| !matches!(spec[key], Value::Null | Value::Bool(false));
-    let is_empty = |key: &str| spec[key].as_array().is_none_or(Vec::is_empty);
-    let changed = if names(&spec["containers"]) != [shape::PLACE, shape::SANDBOX]
-        || !is_empty("initContainers")
-        || !is_empty("ephemeralContainers")
-    {
-        Some("it has containers that were not asked for")
-    } else if names(&spec["volumes"]) != ["bin", "files", "run"] {
-        Some("it has volumes that were not asked for")
-    } else if given("hostNetwork") || given("hostPID") || given("hostIPC") {
-        Some("it shares the node's namespaces")
-    } else if spec["automountServiceAccountToken"] != false {
-        Some("it is given a token of the cluster")
-    } else if spec["dnsPolicy"] != "None" {
-        Some("it is given a DNS")
-    } else if spec["runtimeClassName"].as_str() != host.config.options.runtime_class.as_deref() {
-        Some("it has another runtime class")
-    } else {
-        None
-    };
-    match changed {
-        None => Ok(()),
-        Some(why) => Err(BackendError::Refused {
-            what: "a pod that is not what was asked for".to_owned(),
-            why: format!("{why}: an admission webhook or policy of the cluster changed it"),
-        }),
-    }
 }
 
 fn not_in_time(why: &str) -> BackendError {

@@ -151,7 +151,14 @@ mod tests {
         let of = |name: &str| folder.path().join(name);
         fs::create_dir(of("secret")).unwrap();
         fs::create_dir(of("home")).unwrap();
-        for name in ["config.yaml", ".env", "installation"] {
+        fs::create_dir(of("home").join("hermetic")).unwrap();
+        for (name, words) in [
+            ("egress-ca.key", "an earlier key"),
+            ("egress-ca.pem", "its certificate"),
+        ] {
+            fs::write(of("home").join("hermetic").join(name), words).unwrap();
+        }
+        for name in ["config.yaml", ".env", "installation", "egress-ca.key"] {
             let path = of("secret").join(name);
             fs::write(&path, name).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
@@ -168,7 +175,14 @@ mod tests {
                 .args(["-c", &script])
                 .status();
             assert!(started.unwrap().success());
-            for name in ["config.yaml", ".env", "hermetic/installation"] {
+            let certificate = of("home").join("hermetic/egress-ca.pem");
+            assert!(!certificate.exists(), "it is another key's");
+            for name in [
+                "config.yaml",
+                ".env",
+                "hermetic/installation",
+                "hermetic/egress-ca.key",
+            ] {
                 let mode = fs::metadata(of("home").join(name))
                     .unwrap()
                     .permissions()
@@ -176,6 +190,17 @@ mod tests {
                 assert_eq!(mode & 0o777, 0o600, "{name}");
             }
         }
+    }
+
+    /// A Prometheus is rarely where the gateways are.
+    #[test]
+    fn what_scrapes_elsewhere_is_let_in_by_a_label() {
+        let documents = documents(&include_str!("gateway.yaml").replace('@', "x"));
+        let policy = documents.iter().find(|one| one["kind"] == "NetworkPolicy");
+        let from = &policy.unwrap()["spec"]["ingress"][0]["from"];
+        let labels = &from[1]["namespaceSelector"]["matchLabels"];
+        assert_eq!(labels["hermetic/scrapes"], "gateways", "{from}");
+        assert!(from[2].is_null(), "and nobody else: {from}");
     }
 
     #[test]

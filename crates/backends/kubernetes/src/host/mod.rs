@@ -18,6 +18,7 @@ mod readiness;
 mod reasons;
 mod shape;
 mod trouble;
+mod unchanged;
 mod yaml;
 
 pub use access::{AccessError, ClusterAccess, ClusterSource};

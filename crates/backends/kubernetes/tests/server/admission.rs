@@ -17,8 +17,13 @@ const VOLUMES: [&str; 7] = [
 /// What a webhook adds, and what the API server itself fills in.
 pub(crate) fn mutate(cluster: &Cluster, pod: &mut Value) {
     if let Some(added) = &cluster.habits().added {
-        let merged = pod["spec"].as_object_mut().unwrap();
         for (name, value) in added.as_object().unwrap() {
+            // One with slashes leads to something that is there.
+            if let Some(there) = pod["spec"].pointer_mut(name).filter(|_| !name.is_empty()) {
+                *there = value.clone();
+                continue;
+            }
+            let merged = pod["spec"].as_object_mut().unwrap();
             match (merged.get_mut(name), value) {
                 (Some(Value::Array(list)), Value::Array(more)) => list.extend(more.iter().cloned()),
                 _ => drop(merged.insert(name.clone(), value.clone())),

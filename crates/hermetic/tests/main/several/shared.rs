@@ -17,18 +17,23 @@ use super::cluster::{Cluster, LONG};
 use crate::flow::lab::{calls_tool, text};
 use crate::ssh_lab::Lab as Remote;
 
-const FIRST_USER: i64 = 200;
+pub(super) const FIRST_USER: i64 = 200;
 const USERS: i64 = 8;
 
-struct Story {
-    cluster: Cluster,
-    telegram: TelegramServer,
+pub(super) struct Story {
+    pub(super) cluster: Cluster,
+    pub(super) telegram: TelegramServer,
     _model: ScriptedServer,
-    remote: Remote,
+    pub(super) remote: Remote,
 }
 
 impl Story {
     async fn begin(test: &str, approvals: &str) -> Option<Self> {
+        Self::begin_with(test, &format!("approvals: {{{approvals}}}\n")).await
+    }
+
+    /// With more lines in the configuration of every gateway.
+    pub(super) async fn begin_with(test: &str, more: &str) -> Option<Self> {
         let remote = Remote::open()?;
         let log = remote.at("ran");
         fs::write(&log, "").unwrap();
@@ -37,7 +42,7 @@ impl Story {
         let model = ScriptedServer::answering(answer).await.unwrap();
         let config = format!(
             "model: {{default: scripted, base_url: '{}'}}\nplatforms: {{telegram: {{base_url: '{}'}}}}\n\
-             approvals: {{{approvals}}}\ndisplay: {{busy_input_mode: queue, busy_ack_enabled: false}}\n\
+             {more}display: {{busy_input_mode: queue, busy_ack_enabled: false}}\n\
              terminal: {{ssh_host: 127.0.0.1, ssh_user: {}, ssh_port: {}, ssh_key: {}, ssh_config: {}}}\n",
             model.base_url(),
             telegram.url(),
@@ -63,7 +68,7 @@ impl Story {
     }
 
     /// Somebody whose conversation is served by one that does not listen to the account, and that one.
-    async fn served_elsewhere(&self) -> (i64, usize) {
+    pub(super) async fn served_elsewhere(&self) -> (i64, usize) {
         for user in FIRST_USER..FIRST_USER + USERS {
             self.ask(user, "hello").await;
         }
@@ -77,13 +82,13 @@ impl Story {
         panic!("all are served by one: {}", self.cluster.logs());
     }
 
-    async fn ask(&self, user: i64, words: &str) -> String {
+    pub(super) async fn ask(&self, user: i64, words: &str) -> String {
         let before = self.sent(user).len();
         self.telegram.says(user, words);
         self.next_after(user, before).await
     }
 
-    async fn next_after(&self, user: i64, before: usize) -> String {
+    pub(super) async fn next_after(&self, user: i64, before: usize) -> String {
         let waiting = async {
             loop {
                 match self.sent(user).get(before) {
@@ -96,7 +101,7 @@ impl Story {
         waiting.unwrap_or_else(|_| panic!("no answer: {}", self.cluster.logs()))
     }
 
-    fn sent(&self, user: i64) -> Vec<String> {
+    pub(super) fn sent(&self, user: i64) -> Vec<String> {
         let calls = self.telegram.calls("sendMessage");
         let own = calls
             .iter()
@@ -109,7 +114,7 @@ impl Story {
     }
 
     /// Waits until this one's command runs.
-    async fn begun(&self, go: &str, user: i64) {
+    pub(super) async fn begun(&self, go: &str, user: i64) {
         let begun = std::path::PathBuf::from(format!("{go}.{user}"));
         let waiting = async {
             while !begun.exists() {
@@ -120,7 +125,7 @@ impl Story {
         waiting.unwrap_or_else(|_| panic!("{user}'s is not run: {}", self.cluster.logs()));
     }
 
-    async fn ran_line(&self, line: &str) {
+    pub(super) async fn ran_line(&self, line: &str) {
         let waiting = async {
             while !self.ran().contains(line) {
                 sleep(Duration::from_millis(20)).await;
@@ -130,7 +135,7 @@ impl Story {
         waiting.unwrap_or_else(|_| panic!("{line:?} is not run: {}", self.cluster.logs()));
     }
 
-    async fn stop_all(&mut self) {
+    pub(super) async fn stop_all(&mut self) {
         for member in &mut self.cluster.members {
             member.ended();
             if member.is_there() {
@@ -276,6 +281,10 @@ async fn a_stop_reaches_whoever_has_the_conversation_and_what_a_stopped_gateway_
     // One that joins serves beside them.
     story.cluster.members[holder].start();
     story.cluster.all_serve(&[0, 1, 2]).await;
+    // Whoever speaks again has somebody again.
+    for user in story.serves() {
+        story.ask(user, "hello").await;
+    }
     let status = story.cluster.members[holder]
         .home
         .run(&["status", "--json"])
