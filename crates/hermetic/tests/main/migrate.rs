@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::hermetic::Hermetic;
 
@@ -118,7 +119,7 @@ fn has_the_job_once(hermetic: &Hermetic) {
     for (arguments, code, said) in [
         ("pause morning", 0, "paused"),
         ("run morning", 1, "is paused or has ended"),
-        ("resume hermes-1", 0, "resumed"),
+        ("resume herm", 0, "resumed"),
         ("show morning", 0, "0 9 * * *"),
         ("create --for telegram:99 1h look", 1, "has not written"),
         ("create --for telegram:11 soon look", 1, "is no schedule"),
@@ -381,6 +382,30 @@ fn a_gateway_elsewhere_that_holds_our_token_is_named() {
         json!([{"pid": gateway.0.id(), "platform": "telegram"}])
     );
     assert!(!ended.out.contains("of-hermes"), "{}", ended.out);
+}
+
+/// Of WhatsApp by a bridge nobody has a token: it is the session's folder that two must not share.
+#[test]
+fn a_gateway_that_holds_our_whatsapp_session_is_named() {
+    let locks = tempfile::tempdir().unwrap();
+    let folder = locks.path().to_str().unwrap();
+    let config = "platforms: {whatsapp: {enabled: true}}\n";
+    let hermetic = hermes_home()
+        .file("config.yaml", config)
+        .variable("HERMES_GATEWAY_LOCK_DIR", folder);
+    let gateway = Sleeper::start();
+    let session = hermetic.path("platforms/whatsapp/session");
+    let hash = Sha256::digest(session.to_str().unwrap());
+    let hash: String = hash
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let lock = locks.path().join(format!("whatsapp-session-{hash}.lock"));
+    fs::write(lock, gateway.record().to_string()).unwrap();
+    let gateways = hermetic.run(&["migrate", "--json"]).json()["gateways"].clone();
+    let named = json!([{"pid": gateway.0.id(), "platform": "whatsapp"}]);
+    assert_eq!(gateways, named);
 }
 
 #[test]

@@ -31,7 +31,10 @@ pub(super) fn running(hermes: &HermesHome, config: Option<&Config>) -> Vec<Herme
     let own = described.filter_map(|record| alive(&record)).next();
     let own = own.map(|pid| HermesGateway { pid, holds: None });
     let mut found: Vec<HermesGateway> = own.into_iter().collect();
-    for (platform, scope, token) in config.into_iter().flat_map(tokens) {
+    let accounts = config
+        .into_iter()
+        .flat_map(|config| accounts(config, hermes));
+    for (platform, scope, token) in accounts {
         let name = lock_name(scope, &token);
         let holder = |folder: PathBuf| {
             let text = regular_file::read_text(&folder.join(&name), LONGEST_LOCK).ok()?;
@@ -52,7 +55,7 @@ pub(super) fn running(hermes: &HermesHome, config: Option<&Config>) -> Vec<Herme
 }
 
 /// The accounts of our configuration, with the name under which Hermes locks each.
-fn tokens(config: &Config) -> Vec<(&'static str, &'static str, Secret)> {
+fn accounts(config: &Config, hermes: &HermesHome) -> Vec<(&'static str, &'static str, Secret)> {
     let platforms = config.platforms();
     let telegram = platforms.telegram.accounts.values();
     let telegram = telegram.map(|one| ("telegram", "telegram-bot-token", one.token.clone()));
@@ -67,7 +70,19 @@ fn tokens(config: &Config) -> Vec<(&'static str, &'static str, Secret)> {
     });
     let signal = platforms.signal.accounts.values();
     let signal = signal.map(|one| ("signal", "signal-phone", Secret::new(one.number.clone())));
-    telegram.chain(discord).chain(slack).chain(signal).collect()
+    // Of WhatsApp by a bridge it locks the folder of the session, which lies in its home: in the new place, or
+    // in the old one.
+    let folders = ["platforms/whatsapp/session", "whatsapp/session"];
+    let folders = folders.map(|name| hermes.path(name).display().to_string());
+    let whatsapp = folders.into_iter().map(Secret::new);
+    let whatsapp = whatsapp.map(|folder| ("whatsapp", "whatsapp-session", folder));
+    let whatsapp = whatsapp.filter(|_| platforms.whatsapp.platform.enabled);
+    telegram
+        .chain(discord)
+        .chain(slack)
+        .chain(signal)
+        .chain(whatsapp)
+        .collect()
 }
 
 /// A lock file is a line or two.
