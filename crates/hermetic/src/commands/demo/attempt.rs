@@ -191,9 +191,13 @@ impl DemoAttempt {
 
 /// The last line says most: what a command says before it gives up.
 fn telling_line(output: &str) -> String {
-    const LONGEST: usize = 100;
     let mut lines = output.lines().filter(|line| !line.trim().is_empty());
-    let line = lines.next_back().unwrap_or("nothing").trim();
+    shortened(lines.next_back().unwrap_or("nothing").trim())
+}
+
+/// Short enough for one line of a terminal.
+pub(super) fn shortened(line: &str) -> String {
+    const LONGEST: usize = 100;
     match line.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),

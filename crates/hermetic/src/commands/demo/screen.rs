@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
 use super::DemoEnding;
-use super::attempt::{AttemptOutcome, AttemptVerdict, DemoAttempt};
+use super::attempt::{AttemptOutcome, AttemptVerdict, DemoAttempt, shortened};
 use super::model::REQUEST;
 use crate::output::{BOLD, DIM, printable};
 
@@ -34,7 +34,8 @@ pub(super) fn told_by_ada() -> String {
 }
 
 pub(super) fn attempt(number: usize, attempt: &DemoAttempt) -> String {
-    let command = printable(&attempt.command);
+    // All of it is in the JSON.
+    let command = printable(&shortened(&attempt.command));
     format!(
         "{number:>3}  {BOLD}{}{BOLD:#}\n     {DIM}$ {command}{DIM:#}\n",
         attempt.title
