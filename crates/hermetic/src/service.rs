@@ -74,6 +74,11 @@ impl SystemdService {
         Self::is_packaged_for(&home, Path::new(PACKAGED_FOLDER)).then_some(home)
     }
 
+    /// Whether this is the home of a package that is installed.
+    pub(crate) fn is_packaged_home(home: &HomeFolder) -> bool {
+        Self::packaged_home().is_some_and(|packaged| packaged.root() == home.root())
+    }
+
     /// The one of this home, whether or not it is installed.
     pub(crate) fn of(home: &HomeFolder, keeper: SystemdScope) -> Result<Self, CommandFailure> {
         let packaged = Path::new(PACKAGED_FOLDER);

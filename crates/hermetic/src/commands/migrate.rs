@@ -27,13 +27,14 @@ use self::hermes_gateway::HermesGateway;
 use self::hermes_home::{HermesHome, HermesPairings, LeftOut};
 use self::take_over::{CopiedFile, CopiedFolder};
 pub(crate) use self::waiting::WaitingOfHermes;
-use super::{inputs_of_new_home, on_this_thread};
+use super::{inputs_of_new_home, on_this_thread, packaged_home_of_root, typed_for};
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::folder_reader::FolderReader;
 use crate::output::{self, BOLD};
 use crate::ownership::{HomeOwner, refuse_root_for_another};
+use crate::service::SystemdService;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -48,7 +49,7 @@ Examples:
   hermetic migrate
   hermetic migrate --apply
   hermetic --home ~/.hermetic migrate --from ~/.hermes --apply
-  sudo hermetic --home /var/lib/hermetic/.hermes migrate --from /home/ada/.hermes --apply")]
+  sudo hermetic migrate --from /home/ada/.hermes --apply        # into the package's home")]
 pub(crate) struct MigrateArgs {
     /// Read this Hermes home, instead of the folder that is Hermetic's as well
     #[arg(long, value_name = "FOLDER")]
@@ -76,7 +77,10 @@ struct HomeSurvey {
 }
 
 pub(crate) fn run(cli: &CommandLine, args: &MigrateArgs) -> Result<ExitReason, CommandFailure> {
-    let ours = inputs_of_new_home(cli)?;
+    let mut ours = inputs_of_new_home(cli)?;
+    if let Some(packaged) = packaged_home_of_root(cli).filter(|_| args.from.is_some()) {
+        ours.home = packaged;
+    }
     let theirs = match &args.from {
         Some(from) => absolute(from),
         None => ours.home.root().to_owned(),
@@ -294,11 +298,11 @@ fn report(
         "{BOLD}Hermes{BOLD:#} {}\n{shared}{}\n{}",
         theirs.display(),
         finding::as_text(&survey.findings, args.apply),
-        next(survey, args.apply)
+        next(survey, home, args.apply)
     ))
 }
 
-fn next(survey: &HomeSurvey, is_applied: bool) -> String {
+fn next(survey: &HomeSurvey, home: &HomeFolder, is_applied: bool) -> String {
     let findings = &survey.findings;
     let copies = findings
         .iter()
@@ -308,15 +312,22 @@ fn next(survey: &HomeSurvey, is_applied: bool) -> String {
         .any(|one| one.verdict == MigrationVerdict::First);
     let mut steps = Vec::new();
     if blocked {
-        steps.push("what stands first above");
+        steps.push("what stands first above".to_owned());
     }
     if copies && !is_applied {
-        steps.push("`hermetic migrate --apply`");
+        steps.push(match survey.is_shared {
+            true => "`hermetic migrate --apply`".to_owned(),
+            false => "the same with `--apply`".to_owned(),
+        });
     }
-    steps.extend([
-        "`hermetic doctor`: whether this machine can run sandboxes, and the platforms know the accounts",
-        "`hermetic gateway run`, or `hermetic gateway install` for a service",
-    ]);
+    steps.push(format!(
+        "`{} doctor`: whether this machine can run sandboxes, and the platforms know the accounts",
+        typed_for(home)
+    ));
+    steps.push(match SystemdService::is_packaged_home(home) {
+        true => "`sudo systemctl enable --now hermetic-gateway`".to_owned(),
+        false => "`hermetic gateway run`, or `hermetic gateway install` for a service".to_owned(),
+    });
     let steps: Vec<_> = (1..)
         .zip(steps)
         .map(|(number, step)| format!("  {number}  {step}\n"))

@@ -174,6 +174,38 @@ async fn roots_setup_is_that_of_the_packages_user() {
     );
 }
 
+#[test]
+fn roots_migration_goes_into_the_packages_home() {
+    if !is_root("roots_migration_goes_into_the_packages_home") {
+        return;
+    }
+    let machine = PackagedMachine::with("gateway: {terminal_backend: local}\n");
+    let theirs = tempfile::tempdir().unwrap();
+    let text = "TELEGRAM_BOT_TOKEN=1:of-hermes\n";
+    for (name, text) in [(".env", text), ("SOUL.md", "You are a pirate.\n")] {
+        fs::write(theirs.path().join(name), text).unwrap();
+        give(&theirs.path().join(name), 1000);
+    }
+    give(theirs.path(), 1000);
+    let from = theirs.path().to_str().unwrap();
+    let (said, ended) = machine.run(&["migrate", "--from", from, "--apply"]);
+    assert!(said.contains("ended with 0"), "{said}\n{ended:?}");
+    assert!(
+        said.contains("to /var/lib/hermetic/.hermes/SOUL.md"),
+        "{said}"
+    );
+    assert!(
+        said.contains("sudo systemctl enable --now hermetic-gateway"),
+        "{said}"
+    );
+    assert!(!said.contains("of somebody else"), "{said}");
+    assert!(said.ends_with(text), "{said}");
+    assert_eq!(
+        fs::read_dir(machine.home_of_root.path()).unwrap().count(),
+        0
+    );
+}
+
 /// A unit in `/etc` under the package's name would be read in place of the package's.
 #[test]
 fn a_gateway_of_roots_own_does_not_hide_the_packages() {

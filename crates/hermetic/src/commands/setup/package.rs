@@ -13,6 +13,7 @@ use super::running::{self, NextStep};
 use super::{SetupArgs, heading};
 use crate::cli::CommandLine;
 use crate::commands::gateway::setup::prompt::SetupPrompt;
+use crate::commands::packaged_home_of_root;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output;
@@ -26,18 +27,12 @@ pub(super) struct PackagedHome {
 }
 
 impl PackagedHome {
-    /// Where root named no home, that of the package is meant: of his own, a unit would have to be another.
+    /// That of the package, where root named it or named none.
     pub(super) fn meant(cli: &CommandLine, named: &HomeFolder) -> Option<Self> {
-        let packaged = SystemdService::packaged_home()?;
-        let is_named = cli.global.home.is_some() || env::var_os("HERMES_HOME").is_some();
-        if is_named && named.root() != packaged.root() {
-            return None;
-        }
-        let owner = HomeOwner::of(&packaged)?;
-        Some(Self {
-            home: packaged,
-            owner,
-        })
+        let is_named = SystemdService::is_packaged_home(named);
+        let home = packaged_home_of_root(cli).or_else(|| is_named.then(|| named.clone()))?;
+        let owner = HomeOwner::of(&home)?;
+        Some(Self { home, owner })
     }
 
     pub(super) fn set_up(

@@ -8,6 +8,7 @@ use super::SetupArgs;
 use crate::cli::CommandLine;
 use crate::commands::gateway::setup::prompt::SetupPrompt;
 use crate::commands::gateway::{self, install, start, stop};
+use crate::commands::typed_for;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::gateway_state::{ObservedGateway, look};
@@ -128,9 +129,10 @@ pub(super) fn done(home: &HomeFolder, next: NextStep) -> Result<ExitReason, Comm
         }
         NextStep::RestartIt => "`hermetic gateway restart` takes it up.",
     };
+    let hermetic = typed_for(home);
     output::print(&format!(
         "\n{next} Whoever is not on a list gets a code, and you let them in with\n\
-         `hermetic pairing approve PLATFORM CODE`. Before you leave it alone: `hermetic doctor --production`.\n\
+         `{hermetic} pairing approve PLATFORM CODE`. Before you leave it alone: `{hermetic} doctor --production`.\n\
          {DIM}Everything is in {}.{DIM:#}\n",
         home.root().display()
     ))?;
