@@ -188,8 +188,10 @@ fn passing_platform(inputs: &ConfigInputs, connected: &[CheckedAccount]) -> Opti
             .flat_map(|config| config.platforms().enabled());
         enabled.any(|one| one.kind() == Some(platform))
     };
+    // The others are written by hand, wherever they are.
+    let is_asked = |platform| app::setups().any(|setup| setup.platform == platform);
     let mut platforms = connected.iter().map(CheckedAccount::platform);
-    platforms.find(|platform| !is_lasting(*platform))
+    platforms.find(|platform| is_asked(*platform) && !is_lasting(*platform))
 }
 
 /// Whom Hermes let in, and the jobs it ran, would be missed without a word.
@@ -197,8 +199,17 @@ async fn people_of_hermes(
     inputs: &ConfigInputs,
     prompt: SetupPrompt,
 ) -> Result<(), CommandFailure> {
-    let Some(waiting) = migrate::WaitingOfHermes::look(inputs).await? else {
-        return Ok(());
+    let waiting = match migrate::WaitingOfHermes::look(inputs).await {
+        Ok(Some(waiting)) => waiting,
+        Ok(None) => return Ok(()),
+        // A database that does not answer is told of when the gateway starts.
+        Err(failure) => {
+            let why = failure.to_string();
+            let why = output::printable(&why);
+            return output::print(&format!(
+                "   whom Hermes let in cannot be looked at: {why}\n"
+            ));
+        }
     };
     output::print(&format!("   of Hermes, and not here yet: {waiting}\n"))?;
     if prompt.is_somebody() && prompt.confirms("Take them over?")? {

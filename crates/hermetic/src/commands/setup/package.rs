@@ -63,7 +63,7 @@ impl PackagedHome {
         let wanted = service.keeper.is_there()
             && (args.start || prompt.confirms("Start it now, and with the machine?")?);
         if !wanted {
-            return running::done(&self.home, NextStep::TellRoot);
+            return running::done(&self.home, NextStep::of_root(&self.home));
         }
         service.tell(&["enable"])?;
         // Also where it runs: it has to read what was written.

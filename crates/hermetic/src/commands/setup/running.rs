@@ -32,7 +32,19 @@ pub(super) enum NextStep {
     StartIt,
     /// Root starts the unit of a package.
     TellRoot,
+    /// And starts it again where it runs.
+    TellRootAgain,
     RestartIt,
+}
+
+impl NextStep {
+    /// What root does with the unit of a package.
+    pub(super) fn of_root(home: &HomeFolder) -> Self {
+        match look(home) {
+            ObservedGateway::Running(_) => Self::TellRootAgain,
+            _ => Self::TellRoot,
+        }
+    }
 }
 
 pub(super) fn run_it(
@@ -88,7 +100,7 @@ fn beside_a_running_one(
     }
     output::print("   a gateway runs here, and does not know yet what was written\n")?;
     if is_packaged {
-        return done(home, NextStep::TellRoot);
+        return done(home, NextStep::TellRootAgain);
     }
     if !args.start && !prompt.confirms("Restart it now?")? {
         return done(home, NextStep::RestartIt);
@@ -124,9 +136,9 @@ pub(super) fn done(home: &HomeFolder, next: NextStep) -> Result<ExitReason, Comm
             "`hermetic gateway run` serves it here, `hermetic gateway start` in the background."
         }
         NextStep::TellRoot => {
-            "The package has a unit. `sudo systemctl enable hermetic-gateway` starts it with the machine, \
-             `sudo systemctl restart hermetic-gateway` now."
+            "`sudo systemctl enable --now hermetic-gateway` starts it, now and with the machine."
         }
+        NextStep::TellRootAgain => "`sudo systemctl restart hermetic-gateway` takes it up.",
         NextStep::RestartIt => "`hermetic gateway restart` takes it up.",
     };
     let hermetic = typed_for(home);
