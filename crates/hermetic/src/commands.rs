@@ -38,11 +38,12 @@ mod store;
 use clap::Subcommand;
 pub(crate) use dashboard::first_link;
 pub(crate) use exec::ExecArgs;
-use hermetic_config::{Config, ConfigInputs};
+use hermetic_config::{Config, ConfigInputs, HomeFolder};
 
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
+use crate::service::SystemdService;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TopCommand {
@@ -234,4 +235,19 @@ fn inputs(cli: &CommandLine) -> Result<ConfigInputs, CommandFailure> {
 /// For what makes a home where there is none.
 fn inputs_of_new_home(cli: &CommandLine) -> Result<ConfigInputs, CommandFailure> {
     Ok(ConfigInputs::of_process(cli.global.home.as_deref())?)
+}
+
+/// The home of a package, where root named none: his own is not where the package's gateway looks.
+fn packaged_home_of_root(cli: &CommandLine) -> Option<HomeFolder> {
+    let is_named = cli.global.home.is_some() || std::env::var_os("HERMES_HOME").is_some();
+    let is_meant = rustix::process::geteuid().is_root() && !is_named;
+    is_meant.then(SystemdService::packaged_home).flatten()
+}
+
+/// How somebody who is told a command types this program for a home: a package's belongs to its user.
+fn typed_for(home: &HomeFolder) -> &'static str {
+    match SystemdService::is_packaged_home(home) {
+        true => "sudo -u hermetic hermetic",
+        false => "hermetic",
+    }
 }

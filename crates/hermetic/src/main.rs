@@ -10,6 +10,7 @@ mod cli;
 mod commands;
 mod exit;
 mod failure;
+mod folder_reader;
 mod gateway_state;
 mod log;
 mod output;

@@ -3,6 +3,7 @@
 //! A unit names the home it serves; of two homes of one person each has a unit of its own. What runs
 //! by a unit says so in its description, and is then stopped by that name and no other way.
 
+pub(crate) mod linger;
 mod unit;
 
 use std::env;
@@ -37,6 +38,8 @@ const VARIABLE: &str = "HERMETIC_SERVICE";
 /// same name goes before it.
 const PACKAGED_NAME: &str = "hermetic-gateway.service";
 const PACKAGED_FOLDER: &str = "/usr/lib/systemd/system";
+/// The home that a package makes.
+pub(crate) const PACKAGED_HOME: &str = "/var/lib/hermetic/.hermes";
 
 /// The service that runs this very process.
 pub(crate) fn own_name() -> Option<String> {
@@ -65,20 +68,48 @@ impl SystemdService {
         *self == Self::packaged() && !self.path().is_some_and(|path| path.exists())
     }
 
+    /// The home of the package, where one is installed.
+    pub(crate) fn packaged_home() -> Option<HomeFolder> {
+        let home = HomeFolder::at(PACKAGED_HOME);
+        Self::is_packaged_for(&home, Path::new(PACKAGED_FOLDER)).then_some(home)
+    }
+
+    /// Whether this is the home of a package that is installed.
+    pub(crate) fn is_packaged_home(home: &HomeFolder) -> bool {
+        Self::packaged_home().is_some_and(|packaged| packaged.root() == home.root())
+    }
+
     /// The one of this home, whether or not it is installed.
     pub(crate) fn of(home: &HomeFolder, keeper: SystemdScope) -> Result<Self, CommandFailure> {
-        if keeper == SystemdScope::System && Self::is_packaged_for(home, Path::new(PACKAGED_FOLDER))
-        {
+        let packaged = Path::new(PACKAGED_FOLDER);
+        if keeper == SystemdScope::System && Self::is_packaged_for(home, packaged) {
             return Ok(Self::packaged());
         }
         let usual = env::var_os("HOME").map(|folder| PathBuf::from(folder).join(".hermes"));
-        let name = if usual.is_some_and(|usual| usual == home.root()) {
-            "hermetic-gateway.service".to_owned()
-        } else {
-            let installation = app::installation(home)?;
-            format!("hermetic-gateway-{installation}.service")
+        let is_usual = usual.is_some_and(|usual| usual == home.root());
+        let plain = Self {
+            keeper,
+            name: PACKAGED_NAME.to_owned(),
         };
+        if is_usual && (!plain.would_hide(packaged) || plain.is_installed_for(home)) {
+            return Ok(plain);
+        }
+        let installation = app::installation(home)?;
+        let name = format!("hermetic-gateway-{installation}.service");
         Ok(Self { keeper, name })
+    }
+
+    /// Whether a unit of this name would be read in place of a package's, which is another gateway's.
+    fn would_hide(&self, packaged: &Path) -> bool {
+        self.keeper == SystemdScope::System && packaged.join(&self.name).exists()
+    }
+
+    /// Whether our unit of this name is in its place, and is this home's.
+    fn is_installed_for(&self, home: &HomeFolder) -> bool {
+        let text = self
+            .path()
+            .and_then(|path| std::fs::read_to_string(path).ok());
+        text.is_some_and(|text| SystemdUnit::serves(&text, home))
     }
 
     /// The unit beside it that its sandboxes live in.
@@ -91,10 +122,7 @@ impl SystemdService {
     pub(crate) fn installed(home: &HomeFolder) -> Result<Option<Self>, CommandFailure> {
         for keeper in [SystemdScope::User, SystemdScope::System] {
             let service = Self::of(home, keeper)?;
-            let text = service
-                .path()
-                .and_then(|path| std::fs::read_to_string(path).ok());
-            if text.is_some_and(|text| SystemdUnit::serves(&text, home)) {
+            if service.is_installed_for(home) {
                 return Ok(Some(service));
             }
         }
@@ -151,6 +179,17 @@ impl SystemdService {
         let mut words = words.to_vec();
         words.push(&self.name);
         self.keeper.tell(&words)
+    }
+
+    /// Whether it starts with the machine; absent where nobody can be asked.
+    pub(crate) fn is_enabled(&self) -> Option<bool> {
+        let mut asked = self.keeper.systemctl();
+        let output = asked.args(["is-enabled", &self.name]).output().ok()?;
+        match output.stdout.trim_ascii() {
+            b"enabled" | b"enabled-runtime" | b"static" | b"linked" => Some(true),
+            b"disabled" | b"masked" => Some(false),
+            _ => None,
+        }
     }
 }
 
@@ -226,6 +265,24 @@ mod tests {
         std::fs::write(folder.path().join(PACKAGED_NAME), unit.text()).unwrap();
         assert!(is_there(&home));
         assert!(!is_there(&HomeFolder::at("/srv/bot")));
+    }
+
+    /// What lies in `/etc` goes before what a package brought: root's own gateway would run in place of it, and
+    /// be switched off when the package is removed.
+    #[test]
+    fn no_unit_of_ours_hides_that_of_a_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let service = |keeper, name: &str| SystemdService {
+            keeper,
+            name: name.to_owned(),
+        };
+        let plain = service(SystemdScope::System, PACKAGED_NAME);
+        assert!(!plain.would_hide(folder.path()));
+        std::fs::write(folder.path().join(PACKAGED_NAME), "").unwrap();
+        assert!(plain.would_hide(folder.path()));
+        assert!(!service(SystemdScope::User, PACKAGED_NAME).would_hide(folder.path()));
+        let other = service(SystemdScope::System, "hermetic-gateway-4f1c.service");
+        assert!(!other.would_hide(folder.path()));
     }
 
     #[test]

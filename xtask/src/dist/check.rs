@@ -12,10 +12,25 @@ use super::sysroot::OldSysroot;
 use super::{DistRelease, SUMS};
 use crate::engine::LabEngine;
 use crate::failure::ChoreFailure;
+use crate::vm::ubuntu_archive;
 use crate::{leftovers, machine, program, say};
 
-/// The oldest that we name, the one before, and the one with an AppArmor that knows user namespaces.
-const SUITES: [&str; 3] = ["bullseye", "bookworm", "trixie"];
+/// Every release that we name, from the oldest on; the last of each has an AppArmor that knows user namespaces.
+const SUITES: [(&str, SuiteOrigin); 6] = [
+    ("bullseye", SuiteOrigin::Debian),
+    ("bookworm", SuiteOrigin::Debian),
+    ("trixie", SuiteOrigin::Debian),
+    ("focal", SuiteOrigin::Ubuntu),
+    ("jammy", SuiteOrigin::Ubuntu),
+    ("noble", SuiteOrigin::Ubuntu),
+];
+
+/// Whose release it is, and so where its packages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SuiteOrigin {
+    Debian,
+    Ubuntu,
+}
 
 /// Beside the least: systemd to read the units, AppArmor to read the profile.
 const PACKAGES: &str = "apparmor,systemd";
@@ -47,9 +62,9 @@ pub(super) fn run(release: &DistRelease, target: DistTarget) -> Result<(), Chore
     if !target.is_host() {
         return try_in_emulator(release, target);
     }
-    for suite in SUITES {
+    for (suite, origin) in SUITES {
         say::step(&format!("The archive and the package in a clean {suite}"));
-        let system = CleanSystem::unpack(suite)?;
+        let system = CleanSystem::unpack(suite, origin)?;
         system.bring(release, target)?;
         system.tell("the archive", ARCHIVE, &release.version)?;
         system.tell("the package", PACKAGE, &release.version)?;
@@ -117,8 +132,8 @@ struct CleanSystem {
 }
 
 impl CleanSystem {
-    fn unpack(suite: &str) -> Result<Self, ChoreFailure> {
-        let tar = Self::made(suite)?;
+    fn unpack(suite: &str, origin: SuiteOrigin) -> Result<Self, ChoreFailure> {
+        let tar = Self::made(suite, origin)?;
         let system = Self {
             root: leftovers::folder(&format!("root-{suite}")),
         };
@@ -137,7 +152,7 @@ impl CleanSystem {
     }
 
     /// From an earlier run if there was one.
-    fn made(suite: &str) -> Result<PathBuf, ChoreFailure> {
+    fn made(suite: &str, origin: SuiteOrigin) -> Result<PathBuf, ChoreFailure> {
         let folder = machine::folder("clean-systems")?;
         let tar = folder.join(format!("{suite}.tar"));
         if tar.is_file() {
@@ -152,7 +167,11 @@ impl CleanSystem {
         ]);
         make.arg("--aptopt=APT::Install-Recommends \"false\"");
         make.arg(suite).arg(&half);
-        program::show(make.arg("http://deb.debian.org/debian"))?;
+        let archive = match origin {
+            SuiteOrigin::Debian => "http://deb.debian.org/debian".to_owned(),
+            SuiteOrigin::Ubuntu => ubuntu_archive(&folder, suite)?,
+        };
+        program::show(make.arg(archive))?;
         fs::rename(&half, &tar).map_err(ChoreFailure::file(format!("keep {}", tar.display())))?;
         Ok(tar)
     }

@@ -115,13 +115,7 @@ impl OsRelease {
         if self != Self::Ubuntu2204 {
             return Ok("http://deb.debian.org/debian".to_owned());
         }
-        let key = ubuntu_key(folder)?;
-        let archive = "http://archive.ubuntu.com/ubuntu";
-        let line = |suite: &str| {
-            let key = key.display();
-            format!("deb [signed-by={key}] {archive} {suite} main universe")
-        };
-        Ok(["jammy", "jammy-updates"].map(line).join("\n"))
+        ubuntu_archive(folder, self.suite())
     }
 }
 
@@ -250,6 +244,18 @@ fn make(
     mkfs.args(["-q", "-L", "root", "-d"]).arg(&root);
     program::show(mkfs.arg(folder.join("disk")).arg("6G"))?;
     remove(&root)
+}
+
+/// The lines of `sources.list` for a release of Ubuntu's; its key comes into the folder.
+pub(crate) fn ubuntu_archive(folder: &Path, suite: &str) -> Result<String, ChoreFailure> {
+    let key = ubuntu_key(folder)?;
+    let archive = "http://archive.ubuntu.com/ubuntu";
+    let line = |suite: &str| {
+        let key = key.display();
+        format!("deb [signed-by={key}] {archive} {suite} main universe")
+    };
+    let updates = format!("{suite}-updates");
+    Ok([suite, &updates].map(line).join("\n"))
 }
 
 /// Ubuntu's public keys, which Debian has in a package and signs.

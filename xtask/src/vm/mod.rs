@@ -23,6 +23,7 @@ use crate::failure::ChoreFailure;
 use crate::needs::NeedGroup;
 use crate::{machine, needs, say};
 use guest::VmGuest;
+pub(crate) use image::ubuntu_archive;
 use image::{OsRelease, VmImage};
 use payload::GuestPayload;
 use platform::TrafficServer;

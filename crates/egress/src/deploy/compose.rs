@@ -66,6 +66,7 @@ impl ComposeFile {
         out.push_str("    networks:\n      internal:\n");
         out.push_str(out_of_it);
         out.push_str("    environment:\n      HERMETIC_DASHBOARD_HOST: 0.0.0.0\n");
+        out.push_str(DASHBOARD_PASSWORD);
         if self.variant == ComposeVariant::Tight {
             out.push_str(THROUGH_THE_PROXY);
             out.push_str(
@@ -172,6 +173,13 @@ const COMPANY_PROXY: &str = concat!(
     "    environment:\n",
     "      HTTPS_PROXY: ${COMPANY_PROXY:-}\n",
     "      NO_PROXY: ${COMPANY_NO_PROXY:-}\n",
+);
+
+/// The gateway's alone: the service that shows the pages decides nothing. What is empty counts as not written.
+const DASHBOARD_PASSWORD: &str = concat!(
+    "      # From a file .env beside this one: without it the pages stay locked. Keys and tokens are in the home,\n",
+    "      # where `docker compose exec gateway hermetic setup` writes them.\n",
+    "      HERMETIC_DASHBOARD_PASSWORD: ${HERMETIC_DASHBOARD_PASSWORD:-}\n",
 );
 
 /// Unless it is asked to, an engine hands no part of its cgroups down to an unprivileged container, so the

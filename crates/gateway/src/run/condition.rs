@@ -81,9 +81,12 @@ impl Gateway {
         let backends = self.sandboxes.backends_health().into_iter();
         parts.extend(backends.map(|(kind, health)| (format!("backend:{kind}"), health)));
         let now = self.now();
+        let is_draining = *self.stage.borrow() == GatewayStage::Draining;
         parts.extend(self.chats.iter().map(|chat| {
             let health = match chat.state() {
                 ChatState::Starting | ChatState::Connected => PartHealth::Ok,
+                // It was asked to, with everything else.
+                ChatState::Stopped { .. } if is_draining => PartHealth::Ok,
                 ChatState::Retrying { why } | ChatState::Stopped { why } => {
                     PartHealth::Degraded { why, since: now }
                 }

@@ -2,6 +2,7 @@
 
 mod archive;
 mod bring_back;
+mod folders;
 mod manifest;
 mod new_file;
 pub(crate) mod restore;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::archive::ArchiveWriter;
-use self::manifest::{BackupManifest, FILES, FORM, FORM_WITHOUT_WORKSPACES, FilePlace};
+use self::manifest::{BackupManifest, FilePlace};
 use self::new_file::{NewFile, folder_of};
 use self::workspaces::PackedWorkspaces;
 use super::{load, on_this_thread};
@@ -29,16 +30,20 @@ use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
+use crate::folder_reader::LeftOutFile;
 use crate::output;
 use crate::ownership::refuse_root_for_another;
 use crate::regular_file;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file holds the configuration, .env, the store (conversations, pairings, approvals), the audit record \
-with its key, the rules and the certificate authority of egress. It holds secrets and can be read by its \
-owner only. With --workspaces it also holds the files that sandboxes on this machine keep; a stopped \
-sandbox is started for that.
+The file holds the configuration, .env, the store (conversations, pairings, approvals, memories), SOUL.md, \
+skills and Hermes' memories, the audit record with its key, the rules and the certificate authority of egress, \
+logins at MCP servers, prices of models. It holds secrets and can be read by its owner only. With --workspaces \
+it also holds the files that sandboxes on this machine keep; a stopped sandbox is started for that.
+
+Not in it: logs, programs of agents (`hermetic agents install` brings them back), skills of folders that the \
+configuration names elsewhere. Links are not followed. What is left out of a folder is named.
 
 A running gateway goes on meanwhile. The backup gets its name when it is whole. A file in a sandbox that \
 changes while it is packed may be half old, half new; the report names it.
@@ -111,6 +116,10 @@ pub(crate) fn run(cli: &CommandLine, args: &BackupArgs) -> Result<ExitReason, Co
                 path.display()
             ));
         }
+        for LeftOutFile { path, why } in &manifest.files_left_out {
+            let path = path.display().to_string();
+            text.push_str(&format!("not in it: {}: {why}\n", output::printable(&path)));
+        }
         text.push_str(&told_of_workspaces(&manifest, args.workspaces));
         text.push_str("it holds secrets: keep it as you keep .env\n");
         output::print(&text)?;
@@ -180,16 +189,14 @@ async fn back_up(
     let mut archive = ArchiveWriter::new(io::BufWriter::new(new.file()));
     let store_version = add_store(&mut archive, &state, (to, &installation)).await?;
     let left_out = add_files(&mut archive, config).map_err(|error| failed(&error))?;
+    let files_left_out = folders::add(&mut archive, home).map_err(|error| failed(&error))?;
     let place = (to, &installation);
     let files = match with_workspaces {
         true => workspaces::add(&mut archive, config, place).await?,
         false => PackedWorkspaces::default(),
     };
     let manifest = BackupManifest {
-        form: match files.packed.is_empty() {
-            true => FORM_WITHOUT_WORKSPACES,
-            false => FORM,
-        },
+        form: manifest::form_of(archive.files()),
         program: env!("CARGO_PKG_VERSION").to_owned(),
         made_at: now(),
         home: fs::canonicalize(home.root()).unwrap_or_else(|_| home.root().to_owned()),
@@ -197,6 +204,7 @@ async fn back_up(
         store_version: store_version.0,
         files: archive.files().to_vec(),
         left_out,
+        files_left_out,
         workspaces: files.packed,
         workspaces_left_out: files.left_out,
     };
@@ -261,7 +269,8 @@ fn add_files(
     config: &Config,
 ) -> io::Result<Vec<PathBuf>> {
     let places = app::audit_places(config);
-    let mut left_out = Vec::new();
+    // Whoever names folders of skills elsewhere keeps them there.
+    let mut left_out = config.memory().skill_folders.clone();
     if let Some(taken) = RecordSnapshot::take(&places)? {
         let parts = [
             (
@@ -292,14 +301,11 @@ fn add_files(
         manifest::RECORD_KEY,
         manifest::RECORD_HEAD,
     ];
-    for (name, place) in FILES {
-        if packed_apart.contains(&name) {
+    for name in manifest::all_files().filter(|name| !packed_apart.contains(name)) {
+        let Some(place) = FilePlace::of(name) else {
             continue;
-        }
-        let path = match place {
-            FilePlace::Home(name) => config.home().root().join(name),
-            FilePlace::State(name) => config.home().state().join(name),
         };
+        let path = place.within(config.home());
         match regular_file::open(&path) {
             Ok(file) => archive.add(name, file.metadata()?.len(), file)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -1,14 +1,16 @@
 //! `hermetic compose`: the files for a deployment in containers.
 
+mod hosts;
+
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use hermetic_config::Config;
 use hermetic_egress::deploy::{ComposeFile, ComposeVariant, dockerfile, squid_allowlist};
 use hermetic_egress::{CompiledRules, RulesText};
 
+use self::hosts::GatewayHosts;
 use super::load;
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
@@ -19,7 +21,8 @@ use crate::output;
 #[command(after_help = "\
 There are two networks: `internal` cannot reach the outside, `egress` can. In the tight variant only \
 the proxy is on `egress`; in the plain one the gateway is too. The dashboard is a service of its own \
-on `internal`; its port is published on 127.0.0.1:9119.
+on `internal`; its port is published on 127.0.0.1:9119. The proxy lets the gateway reach the chats and models \
+that the configuration here names, beside what is said by --allow and --preset.
 
 Examples:
   hermetic compose --into deploy
@@ -63,13 +66,13 @@ enum ComposeKind {
     Plain,
 }
 
-/// What a gateway needs that was told of no host: where models and the usual chat are.
-const USUAL_PRESET: &str = "llm";
-const TELEGRAM: &str = "api.telegram.org";
-
 pub(crate) fn run(cli: &CommandLine, args: &ComposeArgs) -> Result<ExitReason, CommandFailure> {
     let config = load(cli)?;
-    let (allow, presets) = hosts(&config, args);
+    let GatewayHosts {
+        allow,
+        presets,
+        left_out,
+    } = hosts::needed(&config, &args.allow, &args.preset);
     let rules = RulesText {
         presets: presets.clone(),
         ..RulesText::allowing(allow.iter().cloned())
@@ -103,57 +106,23 @@ pub(crate) fn run(cli: &CommandLine, args: &ComposeArgs) -> Result<ExitReason, C
     for (name, text) in &files {
         write(&args.into, name, text, args.force)?;
     }
+    for url in &left_out {
+        let url = output::printable(url);
+        output::progress(
+            &format!("not reachable from a container as written: {url}"),
+            true,
+        );
+    }
     let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     output::print(&format!(
         "wrote {} into {}\nnext: copy the hermetic program beside the Dockerfile, then\n  \
-         docker build -t {} . && docker compose up -d\n",
+         docker build -t {} . && docker compose up -d\n  \
+         docker compose exec gateway hermetic setup && docker compose restart gateway\n",
         names.join(", "),
         args.into.display(),
         args.image,
     ))?;
     Ok(ExitReason::Ok)
-}
-
-/// What was asked for, and in any case where the configured chats are: without them the gateway is deaf.
-fn hosts(config: &Config, args: &ComposeArgs) -> (Vec<String>, Vec<String>) {
-    let (mut allow, mut presets) = (args.allow.clone(), args.preset.clone());
-    let nothing_asked = allow.is_empty() && presets.is_empty();
-    if nothing_asked {
-        presets.push(USUAL_PRESET.to_owned());
-    }
-    let telegram = &config.platforms().telegram;
-    let no_chat = config.platforms().enabled().next().is_none();
-    if telegram.platform.enabled || (nothing_asked && no_chat) {
-        let bots = telegram.accounts.values();
-        let mut hosts: Vec<_> = bots
-            .map(|bot| bot.base_url.as_deref().and_then(rule_for))
-            .map(|host| host.unwrap_or_else(|| TELEGRAM.to_owned()))
-            .collect();
-        if hosts.is_empty() {
-            hosts.push(TELEGRAM.to_owned());
-        }
-        for host in hosts {
-            if !allow.contains(&host) {
-                allow.push(host);
-            }
-        }
-    }
-    (allow, presets)
-}
-
-/// `host` or `host:port` of an address.
-fn rule_for(url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let authority = authority.rsplit('@').next()?;
-    if authority.is_empty() {
-        return None;
-    }
-    let has_port = authority.contains(':');
-    Some(match scheme {
-        "http" if !has_port => format!("{authority}:80"),
-        _ => authority.to_owned(),
-    })
 }
 
 fn write(folder: &Path, name: &str, text: &str, force: bool) -> Result<(), CommandFailure> {
@@ -184,18 +153,4 @@ fn user(text: &str) -> Result<(u32, u32), String> {
         user.parse().map_err(|_| wrong())?,
         group.parse().map_err(|_| wrong())?,
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rule_is_made_of_an_address() {
-        let rule = |url| rule_for(url).unwrap_or_default();
-        assert_eq!(rule("https://api.example.org/bot"), "api.example.org");
-        assert_eq!(rule("http://bots.lan"), "bots.lan:80");
-        assert_eq!(rule("http://u:p@bots.lan:8081/x"), "bots.lan:8081");
-        assert_eq!(rule("bots.lan"), "");
-    }
 }

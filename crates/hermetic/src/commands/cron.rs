@@ -258,17 +258,25 @@ impl JobDesk<'_> {
         if let Some(place) = all.iter().position(|job| job.id.as_str() == wanted) {
             return Ok(all.swap_remove(place));
         }
-        all.retain(|job| job.name.to_lowercase() == wanted.to_lowercase());
+        let by_name = |job: &ScheduledJob| job.name.to_lowercase() == wanted.to_lowercase();
+        // A name before the beginning of an id, for the same reason.
+        match all.iter().any(by_name) {
+            true => all.retain(by_name),
+            false => all.retain(|job| !wanted.is_empty() && job.id.as_str().starts_with(wanted)),
+        }
         match all.len() {
             1 => Ok(all.remove(0)),
             0 => Err(CommandFailure::new(
                 format!("there is no job {:?}", printable(wanted)),
                 "`hermetic cron list` names them",
             )),
-            _ => Err(CommandFailure::new(
-                format!("several jobs are called {:?}", printable(wanted)),
-                "say the id that `hermetic cron list` shows",
-            )),
+            _ => {
+                let ids: Vec<_> = all.iter().map(|job| job.id.as_str()).collect();
+                Err(CommandFailure::new(
+                    format!("{:?} could be {}", printable(wanted), ids.join(" or ")),
+                    "say the id of the one you mean",
+                ))
+            }
         }
     }
 

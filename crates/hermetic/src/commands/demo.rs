@@ -15,7 +15,7 @@ use std::time::Duration;
 use hermetic_types::BackendKind;
 use tokio::sync::mpsc;
 
-use self::attempt::DemoAttempt;
+use self::attempt::{AttemptOutcome, AttemptVerdict, DemoAttempt};
 use self::chat::{ADA, BOB};
 use self::model::DemoCallResult;
 use self::stage::{DemoStage, StoryGateway};
@@ -32,7 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 Needs no account, no key and no network. It works in a folder of its own, which is gone afterwards, and \
 sends nothing anywhere: hosts that are named in it are refused before anybody looks for them.
 
-Exits with 0 if everything held, with 1 if something got through or no sandbox can be had.")]
+Exits with 0 if nothing got through, with 1 if something did or no sandbox can be had. An attempt that needs a \
+program which is not here is named as not tried.")]
 pub(crate) struct DemoArgs {
     /// Print JSON
     #[arg(long)]
@@ -91,17 +92,41 @@ async fn play(
     let answer = gateway.chat.answer_to(ADA).await;
     let leaked = answer.contains(&stage.bait.key);
     say(args, &screen::answer(&answer, leaked))?;
-    let held = met.iter().all(|one| one.held) && !leaked;
+    let ending = DemoEnding::of(&met, leaked);
     if args.json {
         output::print_json(&screen::as_json(attempts, &met, leaked))?;
     } else {
-        output::print(&screen::closing(held, attempts.len()))?;
+        output::print(&screen::closing(ending, attempts.len()))?;
     }
-    Ok(if held {
-        ExitReason::Ok
-    } else {
-        ExitReason::Failed
+    Ok(match ending {
+        DemoEnding::Held { .. } => ExitReason::Ok,
+        DemoEnding::GotThrough | DemoEnding::NothingTried => ExitReason::Failed,
     })
+}
+
+/// What the whole story shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DemoEnding {
+    Held {
+        untried: usize,
+    },
+    GotThrough,
+    /// Nothing ran, which is no success.
+    NothingTried,
+}
+
+impl DemoEnding {
+    fn of(met: &[AttemptOutcome], leaked: bool) -> Self {
+        let count = |verdict| met.iter().filter(|one| one.verdict == verdict).count();
+        let untried = count(AttemptVerdict::Untried);
+        if leaked || count(AttemptVerdict::GotThrough) > 0 {
+            Self::GotThrough
+        } else if untried == met.len() {
+            Self::NothingTried
+        } else {
+            Self::Held { untried }
+        }
+    }
 }
 
 fn say(args: &DemoArgs, text: &str) -> Result<(), CommandFailure> {

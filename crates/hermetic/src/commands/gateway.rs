@@ -9,7 +9,7 @@ pub(crate) mod setup;
 pub(crate) mod start;
 mod state_recorder;
 mod status;
-mod stop;
+pub(crate) mod stop;
 mod watchdog;
 
 use clap::Subcommand;
@@ -77,10 +77,7 @@ pub(crate) fn run(cli: &CommandLine, args: &GatewayArgs) -> Result<ExitReason, C
         GatewayCommand::Run(args) => run::run(cli, args),
         GatewayCommand::Start(args) => start::run(cli, args),
         GatewayCommand::Stop(args) => stop::run(cli, args),
-        GatewayCommand::Restart(args) => {
-            stop::run(cli, args)?;
-            start::run(cli, &start::GatewayStartArgs::default())
-        }
+        GatewayCommand::Restart(args) => restart(cli, args),
         GatewayCommand::Status(args) => status::run(cli, args),
         GatewayCommand::Logs(args) => logs::run(cli, args),
         GatewayCommand::Setup(args) => setup::run(cli, args),
@@ -88,4 +85,12 @@ pub(crate) fn run(cli: &CommandLine, args: &GatewayArgs) -> Result<ExitReason, C
         GatewayCommand::Uninstall => install::uninstall(cli),
         GatewayCommand::PackagedUnits { folder } => install::write_packaged(cli, folder),
     }
+}
+
+pub(crate) fn restart(
+    cli: &CommandLine,
+    args: &stop::GatewayStopArgs,
+) -> Result<ExitReason, CommandFailure> {
+    stop::run(cli, args)?;
+    start::run(cli, &start::GatewayStartArgs::default())
 }

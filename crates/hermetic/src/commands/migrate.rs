@@ -9,8 +9,11 @@ mod finding;
 mod hermes_gateway;
 mod hermes_home;
 mod jobs;
+mod on_behalf;
 mod take_over;
+mod waiting;
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,30 +25,36 @@ use serde_json::json;
 use self::finding::{MigrationFinding, MigrationVerdict};
 use self::hermes_gateway::HermesGateway;
 use self::hermes_home::{HermesHome, HermesPairings, LeftOut};
-use self::take_over::CopiedFile;
-use super::{inputs_of_new_home, on_this_thread};
+use self::take_over::{CopiedFile, CopiedFolder};
+pub(crate) use self::waiting::WaitingOfHermes;
+use super::{inputs_of_new_home, on_this_thread, packaged_home_of_root, typed_for};
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
+use crate::folder_reader::FolderReader;
 use crate::output::{self, BOLD};
-use crate::ownership::refuse_root_for_another;
+use crate::ownership::{HomeOwner, refuse_root_for_another};
+use crate::service::SystemdService;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Nothing is written on the side of Hermes, with or without --apply. What --apply does can be done again:
-it copies who is missing and never replaces a file.
+it copies who and what is missing, and replaces no file but a config.yaml that nobody has changed. Links are \
+not followed. Root may do it for a home that is somebody else's, such as a package's: it reads, and that user \
+writes.
 
 Exits with 1 if something has to be done before a gateway can run.
 
 Examples:
   hermetic migrate
   hermetic migrate --apply
-  hermetic --home ~/.hermetic migrate --from ~/.hermes --apply")]
+  hermetic --home ~/.hermetic migrate --from ~/.hermes --apply
+  sudo hermetic migrate --from /home/ada/.hermes --apply        # into the package's home")]
 pub(crate) struct MigrateArgs {
     /// Read this Hermes home, instead of the folder that is Hermetic's as well
     #[arg(long, value_name = "FOLDER")]
     from: Option<PathBuf>,
-    /// Copy pairings and jobs, and with --from also config.yaml and .env where they are missing
+    /// Copy pairings and jobs, and with --from also config.yaml, .env, SOUL.md, memories and skills
     #[arg(long)]
     apply: bool,
     /// Only show what would be done (this is the default)
@@ -62,12 +71,16 @@ struct HomeSurvey {
     gateways: Vec<HermesGateway>,
     pairings: Vec<HermesPairings>,
     files: Vec<CopiedFile>,
+    folders: Vec<CopiedFolder>,
     jobs: HermesJobs,
     findings: Vec<MigrationFinding>,
 }
 
 pub(crate) fn run(cli: &CommandLine, args: &MigrateArgs) -> Result<ExitReason, CommandFailure> {
-    let ours = inputs_of_new_home(cli)?;
+    let mut ours = inputs_of_new_home(cli)?;
+    if let Some(packaged) = packaged_home_of_root(cli).filter(|_| args.from.is_some()) {
+        ours.home = packaged;
+    }
     let theirs = match &args.from {
         Some(from) => absolute(from),
         None => ours.home.root().to_owned(),
@@ -79,15 +92,9 @@ pub(crate) fn run(cli: &CommandLine, args: &MigrateArgs) -> Result<ExitReason, C
             "name its home: hermetic migrate --from FOLDER",
         ));
     }
-    let survey = survey(&ours, &theirs, &hermes);
+    let mut survey = survey(&ours, &theirs, &hermes);
     if args.apply {
-        refuse_root_for_another(&ours.home)?;
-        let adopted = on_this_thread(async {
-            take_over::take_over(&ours, &survey.files, &survey.pairings).await?;
-            jobs::take_over(&ours, &survey.jobs, !survey.gateways.is_empty()).await?;
-            Ok(ExitReason::Ok)
-        });
-        adopted?;
+        apply(&ours, &theirs, &mut survey)?;
     }
     report(&theirs, &ours.home, &survey, args)?;
     let is_blocked = survey
@@ -99,6 +106,33 @@ pub(crate) fn run(cli: &CommandLine, args: &MigrateArgs) -> Result<ExitReason, C
     } else {
         ExitReason::Ok
     })
+}
+
+fn apply(
+    ours: &ConfigInputs,
+    theirs: &Path,
+    survey: &mut HomeSurvey,
+) -> Result<(), CommandFailure> {
+    match HomeOwner::of(&ours.home) {
+        Some(owner) if !survey.is_shared => {
+            let left_out = on_behalf::take_over(theirs, &ours.home, &owner)?;
+            let folders = survey.folders.iter().flat_map(CopiedFolder::left_out);
+            let told: HashSet<_> = folders.map(|one| one.path.clone()).collect();
+            let left_out = left_out.iter().filter(|one| !told.contains(&one.path));
+            survey.findings.extend(left_out.map(|one| {
+                let what = format!("not copied: {}: {}", one.path.display(), one.why);
+                MigrationFinding::new(MigrationVerdict::Lost, "files", what)
+            }));
+            return Ok(());
+        }
+        _ => refuse_root_for_another(&ours.home)?,
+    }
+    let adopted = on_this_thread(async {
+        take_over::take_over(ours, &survey.files, &survey.folders, &survey.pairings).await?;
+        jobs::take_over(ours, &survey.jobs, !survey.gateways.is_empty()).await?;
+        Ok(ExitReason::Ok)
+    });
+    adopted.map(drop)
 }
 
 /// Gateways of Hermes that stand in the way of one with this configuration, by their pids.
@@ -117,22 +151,42 @@ fn survey(ours: &ConfigInputs, theirs: &Path, hermes: &HermesHome) -> HomeSurvey
     let loaded = hermetic_config::load(&inputs);
     let gateways = hermes_gateway::running(hermes, loaded.as_ref().ok());
     let (pairings, left_out) = hermes.pairings(app::named_on);
-    let files = match is_shared {
-        true => Vec::new(),
-        false => take_over::files(&inputs.home, &ours.home),
+    let is_for_another = HomeOwner::of(&ours.home).is_some();
+    let reader = || match is_for_another {
+        true => on_behalf::reader(theirs),
+        false => FolderReader::default(),
+    };
+    let (files, folders) = match is_shared {
+        true => Default::default(),
+        false => (
+            take_over::files(&inputs.home, &ours.home),
+            take_over::folders(&inputs.home, &ours.home, reader),
+        ),
     };
     let mut findings: Vec<_> = gateways.iter().map(in_the_way).collect();
     findings.extend(configured::findings(hermes, &inputs, &loaded));
     findings.extend(files.iter().map(CopiedFile::finding));
+    findings.extend(folders.iter().flat_map(CopiedFolder::findings));
     findings.extend(paired(hermes, &pairings, &left_out));
     let jobs = jobs::read(hermes);
     findings.extend(jobs::findings(&jobs));
-    findings.extend(belongings::findings(hermes));
+    let theirs_counts = |one: &MigrationFinding| {
+        // Ours is what the model is told then, whatever theirs says.
+        !files
+            .iter()
+            .any(|file| file.leaves_ours("SOUL.md") && one.subject == "SOUL.md")
+    };
+    findings.extend(
+        belongings::findings(hermes)
+            .into_iter()
+            .filter(theirs_counts),
+    );
     HomeSurvey {
         is_shared,
         gateways,
         pairings,
         files,
+        folders,
         jobs,
         findings,
     }
@@ -244,11 +298,11 @@ fn report(
         "{BOLD}Hermes{BOLD:#} {}\n{shared}{}\n{}",
         theirs.display(),
         finding::as_text(&survey.findings, args.apply),
-        next(survey, args.apply)
+        next(survey, home, args.apply)
     ))
 }
 
-fn next(survey: &HomeSurvey, is_applied: bool) -> String {
+fn next(survey: &HomeSurvey, home: &HomeFolder, is_applied: bool) -> String {
     let findings = &survey.findings;
     let copies = findings
         .iter()
@@ -258,15 +312,22 @@ fn next(survey: &HomeSurvey, is_applied: bool) -> String {
         .any(|one| one.verdict == MigrationVerdict::First);
     let mut steps = Vec::new();
     if blocked {
-        steps.push("what stands first above");
+        steps.push("what stands first above".to_owned());
     }
     if copies && !is_applied {
-        steps.push("`hermetic migrate --apply`");
+        steps.push(match survey.is_shared {
+            true => "`hermetic migrate --apply`".to_owned(),
+            false => "the same with `--apply`".to_owned(),
+        });
     }
-    steps.extend([
-        "`hermetic doctor`: whether this machine can run sandboxes, and the platforms know the accounts",
-        "`hermetic gateway run`, or `hermetic gateway install` for a service",
-    ]);
+    steps.push(format!(
+        "`{} doctor`: whether this machine can run sandboxes, and the platforms know the accounts",
+        typed_for(home)
+    ));
+    steps.push(match SystemdService::is_packaged_home(home) {
+        true => "`sudo systemctl enable --now hermetic-gateway`".to_owned(),
+        false => "`hermetic gateway run`, or `hermetic gateway install` for a service".to_owned(),
+    });
     let steps: Vec<_> = (1..)
         .zip(steps)
         .map(|(number, step)| format!("  {number}  {step}\n"))

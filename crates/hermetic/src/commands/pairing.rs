@@ -11,6 +11,7 @@ use hermetic_types::{Clock as _, Platform, SystemClock, Timestamp, UserId};
 use serde_json::json;
 
 use super::load;
+use super::sandbox::rows::since;
 use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::exit::ExitReason;
@@ -228,17 +229,29 @@ async fn list(
     let mut all = serde_json::Map::new();
     let mut text = String::new();
     for platform in Platform::ALL {
-        let standing = json!(pairing.standing(platform, now).await?);
-        for (list, says) in [("approved", "may write"), ("pending", "waits")] {
-            for one in standing[list].as_array().into_iter().flatten() {
-                let role = match one["role"].as_str() {
-                    Some("operator") => ", operator",
-                    _ => "",
-                };
-                let _ = writeln!(text, "{platform:10} {:10} {}{role}", says, who(one));
-            }
+        let standing = pairing.standing(platform, now).await?;
+        for one in &standing.approved {
+            let role = match one.role {
+                PairedRole::Operator => ", operator",
+                PairedRole::User => "",
+            };
+            let (who, age) = (
+                known(&one.user, &one.display),
+                since(Some(one.approved_at), now),
+            );
+            let _ = writeln!(
+                text,
+                "{platform:10} may write  {who}{role}, let in {age} ago"
+            );
         }
-        all.insert(platform.name().to_owned(), standing);
+        for one in &standing.pending {
+            let (who, age) = (
+                known(&one.user, &one.display),
+                since(Some(one.requested_at), now),
+            );
+            let _ = writeln!(text, "{platform:10} waits      {who}, for {age}");
+        }
+        all.insert(platform.name().to_owned(), json!(standing));
     }
     if as_json {
         return output::print_json(&all);
@@ -250,11 +263,17 @@ async fn list(
 }
 
 fn who(one: &serde_json::Value) -> String {
-    let field = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
-    let (user, display) = (field("user"), field("display"));
-    if display.is_empty() {
-        user
-    } else {
-        format!("{user} ({display})")
+    let field = |name: &str| one[name].as_str().unwrap_or_default();
+    named(field("user"), field("display"))
+}
+
+fn known(user: &UserId, display: &str) -> String {
+    named(user.as_str(), display)
+}
+
+fn named(user: &str, display: &str) -> String {
+    match display {
+        "" => user.to_owned(),
+        _ => format!("{user} ({display})"),
     }
 }

@@ -5,6 +5,8 @@
 
 mod config_file;
 mod model;
+mod package;
+mod running;
 
 use std::fmt::Write as _;
 
@@ -14,10 +16,12 @@ use hermetic_config::{Config, ConfigInputs, resolve_gateway_backend};
 use hermetic_egress::{RuleEffect, RulePreset, WrittenRule};
 use hermetic_types::{Boundary, Platform};
 
+use self::package::PackagedHome;
+use self::running::WrittenFiles;
 use super::doctor::chats::{self, CheckedAccount};
 use super::egress::note_change;
+use super::gateway::setup as platform_setup;
 use super::gateway::setup::prompt::SetupPrompt;
-use super::gateway::{install, setup as platform_setup, start};
 use super::{inputs_of_new_home, migrate, on_this_thread};
 use crate::by_hand;
 use crate::cli::CommandLine;
@@ -25,7 +29,6 @@ use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output::{self, BOLD, DIM};
 use crate::ownership::refuse_root_for_another;
-use crate::service::{SystemdScope, SystemdService};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -64,15 +67,25 @@ pub(crate) struct SetupArgs {
     /// Write values even if they could not be tried
     #[arg(long)]
     unchecked: bool,
+    /// Leave it to whoever started this to run the gateway
+    #[arg(long, hide = true)]
+    leave_service: bool,
 }
+
+/// How often somebody may be wrong before it is better to look at the guide.
+const MOST_ATTEMPTS: u32 = 3;
 
 pub(crate) fn run(cli: &CommandLine, args: &SetupArgs) -> Result<ExitReason, CommandFailure> {
     let inputs = inputs_of_new_home(cli)?;
-    refuse_root_for_another(&inputs.home)?;
     let prompt = match args.non_interactive {
         true => SetupPrompt::nobody(),
         false => SetupPrompt::at_terminal()?,
     };
+    if let Some(packaged) = PackagedHome::meant(cli, &inputs.home) {
+        return packaged.set_up(args, prompt);
+    }
+    refuse_root_for_another(&inputs.home)?;
+    let before = WrittenFiles::of(&inputs.home);
     on_this_thread(async {
         heading(1, "This machine")?;
         machine(&inputs).await?;
@@ -80,12 +93,18 @@ pub(crate) fn run(cli: &CommandLine, args: &SetupArgs) -> Result<ExitReason, Com
         Box::pin(model::choose(&inputs, prompt, args)).await?;
         heading(3, "The chat")?;
         platform(&inputs, prompt, args).await?;
+        people_of_hermes(&inputs, prompt).await?;
         heading(4, "What sandboxes may reach")?;
         network(&hermetic_config::load(&inputs)?, prompt, args)?;
         Ok(ExitReason::Ok)
     })?;
+    if args.leave_service {
+        return Ok(ExitReason::Ok);
+    }
     heading(5, "Running it")?;
-    service(cli, &hermetic_config::load(&inputs)?, prompt, args)
+    let config = hermetic_config::load(&inputs)?;
+    let has_changed = WrittenFiles::of(&inputs.home) != before;
+    running::run_it(cli, &config, has_changed, prompt, args)
 }
 
 fn heading(number: usize, title: &str) -> Result<(), CommandFailure> {
@@ -135,51 +154,84 @@ async fn platform(
     for account in &connected {
         output::print(&account.as_text())?;
     }
-    let wanted = |platform| {
-        !connected
+    let works = |platform| {
+        connected
             .iter()
             .any(|account| account.platform() == platform)
     };
+    let passing = passing_platform(inputs, &connected);
     let is_needed = match args.platform {
-        Some(platform) => wanted(platform),
-        None => connected.is_empty(),
+        Some(platform) => !works(platform) || passing == Some(platform) || args.allow.is_some(),
+        None => connected.is_empty() || passing.is_some(),
     };
     if !is_needed && connected.iter().all(CheckedAccount::works) {
         return Ok(());
     }
-    if args.platform.is_none() && !prompt.is_somebody() {
+    let named = args.platform.or(passing);
+    if named.is_none() && !prompt.is_somebody() {
         return output::print("   none is connected: name one with --platform\n");
     }
-    let arguments =
-        platform_setup::GatewaySetupArgs::of(args.platform, args.allow.clone(), args.unchecked);
+    let arguments = platform_setup::GatewaySetupArgs::of(named, args.allow.clone(), args.unchecked);
     platform_setup::connect(inputs, &prompt, &arguments).await
 }
 
-fn network(config: &Config, prompt: SetupPrompt, args: &SetupArgs) -> Result<(), CommandFailure> {
-    let mut names = args.preset.clone();
-    if names.is_empty() && prompt.is_somebody() {
-        output::print(&presets())?;
-        let typed = prompt.line("names, separated by commas; nothing for none")?;
-        names.extend(typed.split(',').map(|name| name.trim().to_owned()));
-        names.retain(|name| !name.is_empty());
+/// One that is connected by the environment of this process alone: a service would not know its token.
+fn passing_platform(inputs: &ConfigInputs, connected: &[CheckedAccount]) -> Option<Platform> {
+    let lasting = ConfigInputs {
+        variables: Default::default(),
+        ..inputs.clone()
+    };
+    let lasting = hermetic_config::load(&lasting).ok();
+    let is_lasting = |platform| {
+        let mut enabled = lasting
+            .iter()
+            .flat_map(|config| config.platforms().enabled());
+        enabled.any(|one| one.kind() == Some(platform))
+    };
+    // The others are written by hand, wherever they are.
+    let is_asked = |platform| app::setups().any(|setup| setup.platform == platform);
+    let mut platforms = connected.iter().map(CheckedAccount::platform);
+    platforms.find(|platform| is_asked(*platform) && !is_lasting(*platform))
+}
+
+/// Whom Hermes let in, and the jobs it ran, would be missed without a word.
+async fn people_of_hermes(
+    inputs: &ConfigInputs,
+    prompt: SetupPrompt,
+) -> Result<(), CommandFailure> {
+    let waiting = match migrate::WaitingOfHermes::look(inputs).await {
+        Ok(Some(waiting)) => waiting,
+        Ok(None) => return Ok(()),
+        // A database that does not answer is told of when the gateway starts.
+        Err(failure) => {
+            let why = failure.to_string();
+            let why = output::printable(&why);
+            return output::print(&format!(
+                "   whom Hermes let in cannot be looked at: {why}\n"
+            ));
+        }
+    };
+    output::print(&format!("   of Hermes, and not here yet: {waiting}\n"))?;
+    if prompt.is_somebody() && prompt.confirms("Take them over?")? {
+        waiting.take_over(inputs).await?;
+        return output::print("   taken over; `hermetic migrate` tells of everything else\n");
     }
-    if names.is_empty() {
+    output::print("   `hermetic migrate --apply` takes them over\n")
+}
+
+fn network(config: &Config, prompt: SetupPrompt, args: &SetupArgs) -> Result<(), CommandFailure> {
+    let presets = match args.preset.is_empty() && prompt.is_somebody() {
+        true => asked_presets(prompt)?,
+        false => named_presets(&args.preset)?,
+    };
+    if presets.is_empty() {
         return output::print(
             "   nothing more than before; `hermetic egress allow HOST` adds a host\n",
         );
     }
     app::installation(config.home())?;
     let book = app::rule_book(config);
-    for name in &names {
-        let preset = RulePreset::all()
-            .iter()
-            .find(|preset| preset.name() == *name);
-        let preset = preset.ok_or_else(|| {
-            CommandFailure::new(
-                format!("no preset is called {name}"),
-                "`hermetic egress presets` lists them",
-            )
-        })?;
+    for preset in presets {
         for line in preset.lines() {
             let rule = WrittenRule::new(RuleEffect::Allow, line, None);
             let rule = rule
@@ -187,9 +239,43 @@ fn network(config: &Config, prompt: SetupPrompt, args: &SetupArgs) -> Result<(),
             note_change(config, RuleChange::Added, &rule.to_string())?;
             book.add(&rule)?;
         }
-        output::print(&format!("   {name}: allowed\n"))?;
+        output::print(&format!("   {}: allowed\n", preset.name()))?;
     }
     Ok(())
+}
+
+/// Until every name is one that there is.
+fn asked_presets(prompt: SetupPrompt) -> Result<Vec<&'static RulePreset>, CommandFailure> {
+    output::print(&presets())?;
+    for _ in 0..MOST_ATTEMPTS {
+        let typed = prompt.line("names, separated by commas; nothing for none")?;
+        let names = typed.split(',').map(|name| name.trim().to_owned());
+        let names: Vec<_> = names.filter(|name| !name.is_empty()).collect();
+        match named_presets(&names) {
+            Ok(presets) => return Ok(presets),
+            Err(unknown) => {
+                output::print(&format!("   {}\n", output::printable(&unknown.to_string())))?;
+            }
+        }
+    }
+    output::print("   none for now: `hermetic egress presets` lists them\n")?;
+    Ok(Vec::new())
+}
+
+/// Before any is allowed, so that a slip in the second does not leave half of them.
+fn named_presets(names: &[String]) -> Result<Vec<&'static RulePreset>, CommandFailure> {
+    let known = |name: &String| {
+        let mut presets = RulePreset::all().iter();
+        presets
+            .find(|preset| preset.name() == *name)
+            .ok_or_else(|| {
+                CommandFailure::new(
+                    format!("no preset is called {name}"),
+                    "`hermetic egress presets` lists them",
+                )
+            })
+    };
+    names.iter().map(known).collect()
 }
 
 fn presets() -> String {
@@ -203,61 +289,4 @@ fn presets() -> String {
         );
     }
     text
-}
-
-fn service(
-    cli: &CommandLine,
-    config: &Config,
-    prompt: SetupPrompt,
-    args: &SetupArgs,
-) -> Result<ExitReason, CommandFailure> {
-    let is_root = rustix::process::geteuid().is_root();
-    let keeper = match is_root {
-        true => SystemdScope::System,
-        false => SystemdScope::User,
-    };
-    let packaged = SystemdService::installed(config.home())?;
-    if let Some(service) = packaged.filter(SystemdService::belongs_to_package) {
-        let wanted = is_root && service.keeper.is_there();
-        let wanted =
-            wanted && (args.start || prompt.confirms("Start it now, and with the machine?")?);
-        if wanted {
-            service.tell(&["enable", "--now"])?;
-        } else {
-            output::print(
-                "   the package has a unit: sudo systemctl enable --now hermetic-gateway\n",
-            )?;
-        }
-        return done(config, wanted);
-    }
-    let has_systemd = keeper.is_there();
-    let question = match has_systemd {
-        true => "Start it now, and with the machine?",
-        false => "Start it now, in the background?",
-    };
-    if !args.start && !prompt.confirms(question)? {
-        return done(config, false);
-    }
-    if has_systemd {
-        install::install(cli, &install::GatewayInstallArgs::default())?;
-    }
-    let started = start::run(cli, &start::GatewayStartArgs::default())?;
-    done(config, true)?;
-    Ok(started)
-}
-
-fn done(config: &Config, is_started: bool) -> Result<ExitReason, CommandFailure> {
-    let next = match is_started {
-        true => "Write to your bot.",
-        false => {
-            "`hermetic gateway run` serves it here, `hermetic gateway start` in the background."
-        }
-    };
-    output::print(&format!(
-        "\n{next} Whoever is not on a list gets a code, and you let them in with\n\
-         `hermetic pairing approve PLATFORM CODE`. Before you leave it alone: `hermetic doctor --production`.\n\
-         {DIM}Everything is in {}.{DIM:#}\n",
-        config.home().root().display()
-    ))?;
-    Ok(ExitReason::Ok)
 }

@@ -83,6 +83,71 @@ fn what_was_backed_up_is_there_in_another_home() {
     );
 }
 
+/// Everything by which the bot is who it is, and not only what it did.
+const WRITTEN_FOR_THE_AGENT: [(&str, &str); 8] = [
+    ("SOUL.md", "You are a pirate.\n"),
+    ("models.txt", "m 20000 - -\n"),
+    ("modal_snapshots.json", "{}"),
+    ("memories/MEMORY.md", "the server is in the cellar\n"),
+    ("memories/USER.md", "is called Ada\n"),
+    ("skills/dev/review/SKILL.md", "---\nname: review\n---\n"),
+    ("hermetic/skills/notes/SKILL.md", "---\nname: notes\n---\n"),
+    ("hermetic/mcp-logins/issues.json", "{\"token\": \"t\"}"),
+];
+
+#[test]
+fn what_was_written_for_the_agent_goes_along() {
+    let one = used_home();
+    let put = |name: &str, text: &str| {
+        fs::create_dir_all(one.path(name).parent().unwrap()).unwrap();
+        fs::write(one.path(name), text).unwrap();
+    };
+    for (name, text) in WRITTEN_FOR_THE_AGENT {
+        put(name, text);
+    }
+    let script = "skills/dev/review/scripts/run.sh";
+    put(script, "#!/bin/sh\n");
+    fs::set_permissions(one.path(script), fs::Permissions::from_mode(0o6775)).unwrap();
+    let long = format!("skills/{}/{}", "l".repeat(120), "n".repeat(150));
+    put(&long, "long");
+    let outside = tempfile::tempdir().unwrap();
+    let key = outside.path().join("id_ed25519");
+    fs::write(&key, "PRIVATE").unwrap();
+    std::os::unix::fs::symlink(&key, one.path("skills/dev/key")).unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backup.tar");
+    let file = file.to_str().unwrap();
+    let ended = one.run(&["backup", file]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let named = ended.out.lines().find(|line| line.contains("dev/key"));
+    assert!(named.unwrap().ends_with("it is a link"), "{}", ended.out);
+
+    let other = Hermetic::new();
+    let ended = other.run(&["restore", "--copy", file]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(ended.out.contains("it is a link"), "{}", ended.out);
+    for (name, text) in WRITTEN_FOR_THE_AGENT.into_iter().chain([(&*long, "long")]) {
+        let restored = fs::read_to_string(other.path(name));
+        assert_eq!(restored.unwrap(), text, "{name}");
+    }
+    let mode = |name| fs::metadata(other.path(name)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(script), mode("SOUL.md")), (0o755, 0o600));
+    assert_eq!(mode("hermetic/mcp-logins"), 0o700);
+    assert!(!other.path("skills/dev/key").exists());
+
+    // A folder that is there is moved aside as a whole, and only if that is said.
+    fs::write(other.path("skills/mine"), "mine").unwrap();
+    assert_eq!(other.run(&["restore", "--copy", file]).code, 1);
+    let ended = other.run(&["restore", "--copy", "--replace", file]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(!other.path("skills/mine").exists());
+    let names = names_in(&other.path(""));
+    let aside = names.iter().find(|name| name.starts_with("skills.before-"));
+    let mine = other.path(aside.unwrap()).join("mine");
+    assert_eq!(fs::read_to_string(mine).unwrap(), "mine");
+}
+
 #[test]
 fn a_home_that_is_not_empty_is_left_alone_unless_it_is_said() {
     let one = used_home();
@@ -207,6 +272,14 @@ fn an_archive_cannot_write_outside_of_a_home() {
         "state/gateway.lock",
         "workspaces/../escaped.tar",
         "workspaces/0123.tar",
+        "home/skills",
+        "home/skills/../../escaped",
+        "home/skills/./escaped",
+        "home/skills//escaped",
+        "home/skills/bell\u{7}",
+        "state/skills/../state.db",
+        "state/other/escaped",
+        "home/skills/1/2/3/4/5/6/7/8/9/10/11/12/13",
     ] {
         let file = folder.path().join("hostile.tar");
         let mut tar = tar_of(name, b"x");

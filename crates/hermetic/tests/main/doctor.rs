@@ -113,6 +113,8 @@ fn planted_weaknesses_are_found_on_this_machine() {
     assert_eq!(hermetic.run(&["backup", file.to_str().unwrap()]).code, 0);
     let dotenv = hermetic.path(".env");
     fs::set_permissions(dotenv, fs::Permissions::from_mode(0o600)).unwrap();
+    // With a store, in a folder that nobody else can enter.
+    assert_eq!(hermetic.run(&["pairing", "list"]).code, 0);
     let said = hermetic.run(&["doctor", "--production"]).out;
     assert!(!said.contains("WEAK    backups"), "{said}");
     assert!(!said.contains("WEAK    modes"), "{said}");

@@ -180,6 +180,12 @@ fn compose_files_are_what_they_say() {
         let networks = services["gateway"]["networks"].as_object().unwrap();
         assert_eq!(networks.contains_key("egress"), gateway_leaves, "{variant}");
         assert_eq!(services["gateway"]["ports"], serde_json::Value::Null);
+        // The operator's, and nobody's but the gateway's.
+        let password = "HERMETIC_DASHBOARD_PASSWORD";
+        let given = &services["gateway"]["environment"][password];
+        assert_eq!(*given, format!("${{{password}:-}}"));
+        let others = ["dashboard", "egress-proxy"].map(|name| &services[name]["environment"]);
+        assert!(others.iter().all(|env| env[password].is_null()));
         assert_eq!(services["egress-proxy"]["ports"][0], "127.0.0.1:9119:9119");
         // Every command in it is one of ours, with flags we know.
         let command = services["egress-proxy"]["command"].as_array().unwrap();

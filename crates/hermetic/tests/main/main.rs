@@ -39,6 +39,7 @@ mod modal;
 #[allow(dead_code, unused_imports, reason = "its own tests use the rest")]
 mod modal_service;
 mod models;
+mod packaged;
 mod pairing;
 #[path = "../../../store/tests/postgres_server/mod.rs"]
 mod postgres_server;

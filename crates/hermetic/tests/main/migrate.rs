@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use hermetic_testkit::telegram::{TOKEN, TelegramServer};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::hermetic::Hermetic;
 
@@ -117,7 +119,7 @@ fn has_the_job_once(hermetic: &Hermetic) {
     for (arguments, code, said) in [
         ("pause morning", 0, "paused"),
         ("run morning", 1, "is paused or has ended"),
-        ("resume hermes-1", 0, "resumed"),
+        ("resume herm", 0, "resumed"),
         ("show morning", 0, "0 9 * * *"),
         ("create --for telegram:99 1h look", 1, "has not written"),
         ("create --for telegram:11 soon look", 1, "is no schedule"),
@@ -211,15 +213,101 @@ fn a_home_of_ones_own_is_given_the_configuration_and_keeps_what_it_has() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(paired(&ours)["telegram"], json!(["11", "33"]));
+    let copied = [
+        "SOUL.md",
+        "memories/MEMORY.md",
+        "memories/USER.md",
+        "skills/dev/review/SKILL.md",
+        "skills/notes/SKILL.md",
+    ];
+    for name in copied {
+        let ours = fs::read(ours.path(name)).unwrap();
+        assert_eq!(ours, fs::read(theirs.path(name)).unwrap(), "{name}");
+    }
     // Ours now: a second time changes nothing.
     fs::write(ours.path("config.yaml"), "model: mine\n").unwrap();
+    fs::write(ours.path("SOUL.md"), "You are a parrot.\n").unwrap();
+    fs::remove_dir_all(ours.path("skills/dev")).unwrap();
     let ended = ours.run(&arguments);
-    assert!(ended.out.contains("stays as it is"), "{}", ended.out);
+    for name in ["config.yaml", "SOUL.md", "memories", "skills"] {
+        let line = format!("~/.hermes/{name} is there already and stays as it is");
+        assert!(ended.out.contains(&line), "{name}: {}", ended.out);
+    }
+    assert!(!ended.out.contains("is the head of what"), "{}", ended.out);
+    let soul = fs::read_to_string(ours.path("SOUL.md")).unwrap();
+    assert_eq!(soul, "You are a parrot.\n");
+    assert!(!ours.path("skills/dev").exists());
     assert_eq!(
         fs::read_to_string(ours.path("config.yaml")).unwrap(),
         "model: mine\n"
     );
     assert_eq!(before, all_files(&theirs.path("")));
+}
+
+/// The user of a package, and a person whose folder nobody else may read.
+const BOT: u32 = 65534;
+const ADA: u32 = 54321;
+
+fn give(path: &Path, to: u32) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap().flatten() {
+            give(&entry.path(), to);
+        }
+    }
+    std::os::unix::fs::lchown(path, Some(to), Some(to)).unwrap();
+}
+
+#[test]
+fn root_takes_a_persons_home_over_into_that_of_a_package() {
+    let test = "root_takes_a_persons_home_over_into_that_of_a_package";
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIP: {test}: only root works for somebody else");
+        return;
+    }
+    let theirs = hermes_home();
+    give(&theirs.path(""), ADA);
+    // What root can read and she cannot.
+    let secret = theirs.path("skills/notes/shadow");
+    fs::write(&secret, "of root").unwrap();
+    std::os::unix::fs::symlink("/etc/shadow", theirs.path("skills/notes/link")).unwrap();
+    let before = all_files(&theirs.path(""));
+    let moment = tempfile::tempdir().unwrap();
+    fs::set_permissions(moment.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let ours = Hermetic::new().variable("TMPDIR", moment.path().to_str().unwrap());
+    // As the package leaves it.
+    assert_eq!(ours.run(&["config", "init"]).code, 0);
+    give(&ours.path(""), BOT);
+
+    let from = theirs.path("");
+    let arguments = ["migrate", "--from", from.to_str().unwrap(), "--apply"];
+    let ended = ours.run(&arguments);
+    assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+    for why in ["shadow: it belongs to somebody else", "link: it is a link"] {
+        assert!(ended.out.contains(why), "{why}: {}", ended.out);
+    }
+    let config = fs::read_to_string(ours.path("config.yaml")).unwrap();
+    assert_eq!(config, CONFIG);
+    assert!(ours.path("skills/notes/SKILL.md").is_file());
+    let skill = fs::read_dir(ours.path("skills/notes")).unwrap();
+    assert_eq!(skill.count(), 1);
+    for path in all_files(&ours.path("")).into_keys() {
+        let owner = fs::metadata(&path).unwrap().uid();
+        assert_eq!(owner, BOT, "{}", path.display());
+    }
+    let mut list = ours.command(&["pairing", "list"]);
+    let list = list.uid(BOT).gid(BOT).output().unwrap();
+    let list = String::from_utf8_lossy(&list.stdout).into_owned();
+    assert!(list.contains("33"), "{list}");
+    assert_eq!(before, all_files(&theirs.path("")));
+    assert_eq!(fs::read_dir(moment.path()).unwrap().count(), 0);
+    // It is that user's from now on, and a second time changes nothing.
+    let again = ours.run(&arguments);
+    assert_eq!(again.code, 0, "{}", again.err);
+    assert!(
+        again.out.contains("config.yaml is there already"),
+        "{}",
+        again.out
+    );
 }
 
 /// Something that lives, for a test to write down as a gateway.
@@ -294,6 +382,30 @@ fn a_gateway_elsewhere_that_holds_our_token_is_named() {
         json!([{"pid": gateway.0.id(), "platform": "telegram"}])
     );
     assert!(!ended.out.contains("of-hermes"), "{}", ended.out);
+}
+
+/// Of WhatsApp by a bridge nobody has a token: it is the session's folder that two must not share.
+#[test]
+fn a_gateway_that_holds_our_whatsapp_session_is_named() {
+    let locks = tempfile::tempdir().unwrap();
+    let folder = locks.path().to_str().unwrap();
+    let config = "platforms: {whatsapp: {enabled: true}}\n";
+    let hermetic = hermes_home()
+        .file("config.yaml", config)
+        .variable("HERMES_GATEWAY_LOCK_DIR", folder);
+    let gateway = Sleeper::start();
+    let session = hermetic.path("platforms/whatsapp/session");
+    let hash = Sha256::digest(session.to_str().unwrap());
+    let hash: String = hash
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let lock = locks.path().join(format!("whatsapp-session-{hash}.lock"));
+    fs::write(lock, gateway.record().to_string()).unwrap();
+    let gateways = hermetic.run(&["migrate", "--json"]).json()["gateways"].clone();
+    let named = json!([{"pid": gateway.0.id(), "platform": "whatsapp"}]);
+    assert_eq!(gateways, named);
 }
 
 #[test]

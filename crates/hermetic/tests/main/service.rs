@@ -5,6 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use hermetic_testkit::model::{Reply, ScriptedServer};
 use rustix::process::{Pid, Signal, getsid, kill_process};
 use serde_json::json;
 
@@ -43,6 +44,49 @@ fn started_it_is_ready_and_stopped_it_is_gone() {
     let status = home.run(&["gateway", "status", "--quiet"]);
     assert_eq!((status.code, status.out.as_str()), (3, ""));
     assert_eq!(home.run(&["gateway", "stop"]).code, 0);
+}
+
+/// A gateway reads its files at its start: what setup writes beside one that runs is not known to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn setup_restarts_a_gateway_that_does_not_know_what_was_written() {
+    let Some(home) = Home::new("setup_restarts_a_gateway_that_does_not_know_what_was_written")
+    else {
+        return;
+    };
+    let model = ScriptedServer::start([Reply::streams(&["ready"]), Reply::streams(&["ready"])])
+        .await
+        .unwrap();
+    assert_eq!(home.run(&["gateway", "start"]).code, 0);
+    let pid = home.pid();
+    fs::write(
+        home.hermetic.path(".env"),
+        "HERMETIC_DASHBOARD_PORT=0\nOPENAI_API_KEY=sk\n",
+    )
+    .unwrap();
+    let url = model.base_url();
+    let arguments = [
+        "setup",
+        "--non-interactive",
+        "--model",
+        "m",
+        "--base-url",
+        &url,
+        "--start",
+    ];
+    let ended = home.run(&arguments);
+    assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+    assert!(
+        ended.out.contains("does not know yet what was written"),
+        "{}",
+        ended.out
+    );
+    let restarted = home.pid();
+    assert!(!lives(pid) && restarted != pid);
+    // Nothing new: it is left alone.
+    let ended = home.run(&arguments);
+    assert_eq!(ended.code, 0, "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("has read all of this"), "{}", ended.out);
+    assert_eq!(home.pid(), restarted);
 }
 
 #[test]

@@ -169,6 +169,7 @@ async fn from_nothing_to_a_bot_that_answers() {
         return;
     }
     let mut person = AtTerminal::start(&hermetic, &["setup"]);
+    person.answer("number, name or address › ", "opnerouter");
     person.answer("number, name or address › ", &model.base_url());
     person.answer("model › ", "some/model");
     person.answer("Does it need a key? [y/N] › ", "y");
@@ -176,9 +177,12 @@ async fn from_nothing_to_a_bot_that_answers() {
     person.answer("number or name › ", "telegram");
     person.answer("not shown) › ", TOKEN);
     person.answer("TELEGRAM_ALLOWED_USERS › ", "7");
+    person.answer("nothing for none › ", "node, pyhton");
     person.answer("nothing for none › ", "python");
     person.answer("[y/N] › ", "n");
     let shown = person.end();
+    assert!(shown.contains("no provider \"opnerouter\""), "{shown}");
+    assert!(shown.contains("no preset is called pyhton"), "{shown}");
     assert!(shown.contains("it answers: ready"), "{shown}");
     assert!(shown.contains("@HermeticTestBot"), "{shown}");
     assert!(
@@ -190,7 +194,11 @@ async fn from_nothing_to_a_bot_that_answers() {
     assert_eq!(dotenv(&hermetic), expected);
     let written = fs::read_to_string(hermetic.path("config.yaml")).unwrap();
     assert!(written.starts_with(&config), "{written}");
-    assert!(hermetic.run(&["egress", "rules"]).out.contains("pypi.org"));
+    let rules = hermetic.run(&["egress", "rules"]).out;
+    assert!(
+        rules.contains("pypi.org") && !rules.contains("npmjs"),
+        "{rules}"
+    );
     let record = hermetic.run(&["audit", "list"]).out;
     assert!(record.contains("egress: allow pypi.org"), "{record}");
     let asked = model.received().remove(0);
@@ -201,12 +209,12 @@ async fn from_nothing_to_a_bot_that_answers() {
     let answered = telegram.wait_for("sendMessage", 1).await.remove(0);
     assert!(answered.params["text"].as_str().unwrap().contains("Hello"));
 
-    // What is there stays, and nothing is asked but whether it is to be started.
+    // What is there stays, and the gateway that runs has read it.
     model.will_reply([Reply::streams(&["ready"])]);
     let mut person = AtTerminal::start(&hermetic, &["setup"]);
     person.answer("nothing for none › ", "");
-    person.answer("[y/N] › ", "");
     let shown = person.end();
+    assert!(shown.contains("has read all of this"), "{shown}");
     assert!(
         shown.contains("some/model is set already and stays"),
         "{shown}"
@@ -216,6 +224,45 @@ async fn from_nothing_to_a_bot_that_answers() {
         fs::read_to_string(hermetic.path("config.yaml")).unwrap(),
         written
     );
+}
+
+/// Whom Hermes let in would be a stranger to this bot, without a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_of_hermes_are_offered_and_taken_over_once() {
+    let telegram = TelegramServer::start().await.unwrap();
+    let ready = || Reply::streams(&["ready"]);
+    let model = ScriptedServer::start([ready(), ready(), ready()])
+        .await
+        .unwrap();
+    let config = format!(
+        "model: {{default: m, base_url: '{}'}}\nplatforms: {{telegram: {{base_url: '{}'}}}}\n",
+        model.base_url(),
+        telegram.url()
+    );
+    let approved = r#"{"11": {"user_name": "Ada", "approved_at": 1750000000.0}}"#;
+    let hermetic = Hermetic::with(&config)
+        .file(
+            ".env",
+            &format!("OPENAI_API_KEY=sk\nTELEGRAM_BOT_TOKEN={TOKEN}\n"),
+        )
+        .file("pairing/telegram-approved.json", approved);
+    if !hermetic.has_sandboxes("people_of_hermes_are_offered_and_taken_over_once") {
+        return;
+    }
+    let waits = "not here yet: 1 person let in by a code";
+    let unasked = hermetic.run(&["setup", "--non-interactive"]);
+    assert_eq!(unasked.code, 0, "{}", unasked.err);
+    assert!(unasked.out.contains(waits), "{}", unasked.out);
+    assert!(!hermetic.run(&["pairing", "list"]).out.contains("11 (Ada)"));
+
+    let mut person = AtTerminal::start(&hermetic, &["setup"]);
+    person.answer("Take them over? [y/N] › ", "y");
+    person.answer("nothing for none › ", "");
+    person.answer("[y/N] › ", "n");
+    assert!(person.end().contains(waits));
+    assert!(hermetic.run(&["pairing", "list"]).out.contains("11 (Ada)"));
+    let again = hermetic.run(&["setup", "--non-interactive"]);
+    assert!(!again.out.contains("not here yet"), "{}", again.out);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ home=/var/lib/hermetic/.hermes
 
 before=$(dpkg-query -W -f '${Package}\n' | wc -l)
 dpkg -i /hermetic.deb >/tmp/installed 2>&1 || { cat /tmp/installed >&2; wrong "it cannot be installed"; }
-grep -q 'next: sudo -u hermetic hermetic setup' /tmp/installed || wrong "nobody is told what comes next"
+grep -q 'next: sudo hermetic setup' /tmp/installed || wrong "nobody is told what comes next"
 [ "$(dpkg-query -W -f '${Package}\n' | wc -l)" = $((before + 1)) ] || wrong "more than one package"
 [ -z "$(dpkg --verify hermetic | grep -v ' /usr/share/\(doc\|man\)/')" ] || wrong "files are not as they were packed"
 
@@ -67,6 +67,25 @@ getent passwd hermetic >/dev/null && wrong "the user is left"
 left=$(find / -xdev -iname '*hermetic*' -not -path '/proc/*' -not -path '/tmp/*' -not -path '/var/log/*' -not -name hermetic.deb)
 [ -z "$left" ] || wrong "left behind: $left"
 said "unused, a purge leaves nothing"
+
+# An upgrade from an older package: its home is taken on, and nobody is told to begin.
+dpkg-deb -R /hermetic.deb /tmp/older
+sed -i 's/^Version: .*/Version: 0.0.1~older/' /tmp/older/DEBIAN/control
+printf '#!/bin/sh\necho hermetic 0.0.1\n' >/tmp/older/usr/bin/hermetic
+rm -f /tmp/older/DEBIAN/md5sums
+dpkg-deb -b /tmp/older /tmp/older.deb >/dev/null
+dpkg -i /tmp/older.deb >/tmp/older.log 2>&1 || { cat /tmp/older.log >&2; wrong "the older one cannot be installed"; }
+[ "$(hermetic --version)" = "hermetic 0.0.1" ] || wrong "it is not the older one"
+runuser -u hermetic -- sh -c "echo '# mine' >>$home/config.yaml"
+dpkg -i /hermetic.deb >/tmp/upgraded 2>&1 || { cat /tmp/upgraded >&2; wrong "it cannot be upgraded"; }
+[ "$(hermetic --version)" = "hermetic ${version%~dev}" ] || wrong "the older one is still there"
+grep -q '# mine' $home/config.yaml || wrong "an upgrade replaced the configuration"
+grep -q 'next:' /tmp/upgraded && wrong "an upgrade tells how to begin"
+[ "$(stat -c %U:%a $home/config.yaml)" = hermetic:600 ] || wrong "an upgrade changed whose the configuration is"
+said "upgraded from an older package, with its home as it was"
+dpkg -P hermetic >/tmp/purged 2>&1 || wrong "it cannot be purged"
+rm -r /var/lib/hermetic /tmp/older /tmp/older.deb
+userdel hermetic
 
 # Somebody else's user of that name is left alone.
 useradd --system --home-dir /srv/other hermetic

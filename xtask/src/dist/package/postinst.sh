@@ -58,8 +58,7 @@ configure)
             echo "hermetic: the gateway did not come back: journalctl -u hermetic-gateway" >&2
     fi
     if [ -z "$2" ]; then
-        echo "hermetic: next: sudo -u $user hermetic setup"
-        echo "hermetic:       sudo systemctl enable --now hermetic-gateway"
+        echo "hermetic: next: sudo hermetic setup"
     fi
     ;;
 esac

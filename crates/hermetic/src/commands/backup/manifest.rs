@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use hermetic_config::HomeFolder;
 use hermetic_types::SandboxId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+
+use crate::folder_reader::{DEEPEST, LeftOutFile, is_plain};
 
 /// The name of the manifest's own entry, with its sum. It is the last of the archive: without it the file
 /// was cut off.
@@ -21,10 +24,17 @@ pub(super) fn sum(digest: impl AsRef<[u8]>) -> String {
 }
 
 /// Archives of a later form are refused.
-pub(super) const FORM: u32 = 2;
+pub(super) const FORM: u32 = 3;
 
-/// Without files of sandboxes it is as the first program wrote it, and is read by it.
-pub(super) const FORM_WITHOUT_WORKSPACES: u32 = 1;
+/// Each archive has the earliest form that says what is in it, so that a program of before can read it.
+pub(super) fn form_of(files: &[PackedFile]) -> u32 {
+    let forms = files.iter().map(|file| match &*file.name {
+        name if FILES_OF_FORM_ONE.contains(&name) => 1,
+        name if is_workspace(name) => 2,
+        _ => FORM,
+    });
+    forms.max().unwrap_or(1)
+}
 
 /// No manifest is longer, though it names every sandbox.
 pub(super) const LONGEST: u64 = 16 << 20;
@@ -44,6 +54,9 @@ pub(crate) struct BackupManifest {
     pub(crate) files: Vec<PackedFile>,
     /// Files of the installation that lie elsewhere and are not in it.
     pub(crate) left_out: Vec<PathBuf>,
+    /// What lies in the folders of the installation and is not in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files_left_out: Vec<LeftOutFile>,
     /// Sandboxes whose kept files are in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) workspaces: Vec<PackedWorkspace>,
@@ -76,23 +89,46 @@ pub(crate) struct PackedFile {
     pub(crate) name: String,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
+    /// Of files in folders, where a script of a skill may be executable. All others are their owner's alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<u32>,
 }
 
-/// The files that an installation consists of, by their names in the archive. Nothing else is packed, and
-/// nothing else is taken out of an archive, whatever is in it.
-pub(super) const FILES: [(&str, FilePlace); 12] = [
-    ("home/config.yaml", FilePlace::Home("config.yaml")),
-    ("home/.env", FilePlace::Home(".env")),
-    ("home/gateway.json", FilePlace::Home("gateway.json")),
-    ("state/installation", FilePlace::State("installation")),
-    (STORE, FilePlace::State("state.db")),
-    (RECORD, FilePlace::State("audit.jsonl")),
-    (RECORD_KEY, FilePlace::State("audit.key")),
-    (RECORD_HEAD, FilePlace::State("audit.head")),
-    ("state/egress.rules", FilePlace::State("egress.rules")),
-    ("state/egress.jsonl", FilePlace::State("egress.jsonl")),
-    ("state/egress-ca.key", FilePlace::State("egress-ca.key")),
-    ("state/egress-ca.pem", FilePlace::State("egress-ca.pem")),
+/// The files that an installation consists of, by their names in the archive. Beside these and what is in
+/// [`FOLDERS`] nothing is packed, and nothing else is taken out of an archive, whatever is in it.
+pub(super) fn all_files() -> impl Iterator<Item = &'static str> {
+    FILES_OF_FORM_ONE.into_iter().chain(LATER_FILES)
+}
+
+const FILES_OF_FORM_ONE: [&str; 12] = [
+    "home/config.yaml",
+    "home/.env",
+    "home/gateway.json",
+    "state/installation",
+    STORE,
+    RECORD,
+    RECORD_KEY,
+    RECORD_HEAD,
+    "state/egress.rules",
+    "state/egress.jsonl",
+    "state/egress-ca.key",
+    "state/egress-ca.pem",
+];
+
+/// The character, prices of models, and which image at Modal has whose files.
+const LATER_FILES: [&str; 3] = [
+    "home/SOUL.md",
+    "home/models.txt",
+    "home/modal_snapshots.json",
+];
+
+/// Packed with everything in them: memories and skills of before, skills that a person approved, and logins at
+/// MCP servers.
+pub(super) const FOLDERS: [&str; 4] = [
+    "home/memories",
+    "home/skills",
+    "state/skills",
+    "state/mcp-logins",
 ];
 
 pub(super) const STORE: &str = "state/state.db";
@@ -112,18 +148,46 @@ pub(super) fn is_workspace(name: &str) -> bool {
     id.is_some_and(|id| id.parse::<SandboxId>().is_ok())
 }
 
-/// Where a file of an installation belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The place of a file of an installation, below one of its two folders.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FilePlace {
     /// Beside the configuration: shared with Hermes.
-    Home(&'static str),
+    Home(PathBuf),
     /// In the folder that is ours.
-    State(&'static str),
+    State(PathBuf),
 }
 
-pub(super) fn place_of(name: &str) -> Option<FilePlace> {
-    let mut files = FILES.iter();
-    files
-        .find(|(known, _)| *known == name)
-        .map(|(_, place)| *place)
+impl FilePlace {
+    /// The place of a known file, or of any in a known folder.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        let is_known = all_files().any(|known| known == name) || is_in_folder(name);
+        is_known.then(|| Self::below(name)).flatten()
+    }
+
+    pub(super) fn of_folder(name: &str) -> Option<Self> {
+        FOLDERS.contains(&name).then(|| Self::below(name)).flatten()
+    }
+
+    fn below(name: &str) -> Option<Self> {
+        match name.split_once('/')? {
+            ("home", below) => Some(Self::Home(below.into())),
+            ("state", below) => Some(Self::State(below.into())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn within(&self, home: &HomeFolder) -> PathBuf {
+        match self {
+            Self::Home(below) => home.root().join(below),
+            Self::State(below) => home.state().join(below),
+        }
+    }
+}
+
+/// Whether a name is one of a file in a folder: each of its parts is a plain one, so it leads nowhere else.
+pub(super) fn is_in_folder(name: &str) -> bool {
+    let below = FOLDERS
+        .iter()
+        .find_map(|folder| name.strip_prefix(folder)?.strip_prefix('/'));
+    below.is_some_and(|below| below.split('/').count() <= DEEPEST && below.split('/').all(is_plain))
 }

@@ -19,12 +19,13 @@ use serde_json::json;
 use self::stage::{LOCKS, MovedAside, RestoreStage};
 use super::archive;
 use super::bring_back::{self, BringBackOutcome, BroughtBack};
-use super::manifest::{BackupManifest, FilePlace, place_of};
+use super::manifest::{BackupManifest, FilePlace};
 use crate::by_hand;
 use crate::cli::CommandLine;
 use crate::commands::{inputs_of_new_home, on_this_thread};
 use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
+use crate::folder_reader::LeftOutFile;
 use crate::gateway_state::{GatewayLock, LockError};
 use crate::output;
 use crate::ownership::refuse_root_for_another;
@@ -200,12 +201,15 @@ async fn put_back(
 fn in_the_way(manifest: &BackupManifest, home: &HomeFolder) -> Vec<PathBuf> {
     let files = manifest.files.iter();
     let mut there: Vec<_> = files
-        .filter_map(|file| match place_of(&file.name)? {
-            FilePlace::Home(name) => Some(home.root().join(name)),
+        .filter_map(|file| match FilePlace::of(&file.name)? {
+            // A folder goes as a whole: one that is half ours and half theirs would be nobody's.
+            FilePlace::Home(below) => Some(home.root().join(below.components().next()?)),
             FilePlace::State(_) => None,
         })
         .filter(|path| path.symlink_metadata().is_ok())
         .collect();
+    there.sort();
+    there.dedup();
     let ours = home.state();
     let is_used = |name: &str| !LOCKS.contains(&name);
     let entries = fs::read_dir(&ours).into_iter().flatten().flatten();
@@ -283,6 +287,11 @@ fn report(
             "not in the backup, and to be put back by hand: {}\n",
             path.display()
         ));
+    }
+    for LeftOutFile { path, why } in &manifest.files_left_out {
+        let path = path.display().to_string();
+        let (path, why) = (output::printable(&path), output::printable(why));
+        text.push_str(&format!("not in the backup: {path}: {why}\n"));
     }
     for one in brought {
         text.push_str(&one.line());

@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
-use super::attempt::{AttemptOutcome, DemoAttempt};
+use super::DemoEnding;
+use super::attempt::{AttemptOutcome, AttemptVerdict, DemoAttempt, shortened};
 use super::model::REQUEST;
 use crate::output::{BOLD, DIM, printable};
 
 const GREEN: Style = AnsiColor::Green.on_default().bold();
 const RED: Style = AnsiColor::Red.on_default().bold();
+const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 
 pub(super) fn opening() -> String {
     format!(
@@ -32,7 +34,8 @@ pub(super) fn told_by_ada() -> String {
 }
 
 pub(super) fn attempt(number: usize, attempt: &DemoAttempt) -> String {
-    let command = printable(&attempt.command);
+    // All of it is in the JSON.
+    let command = printable(&shortened(&attempt.command));
     format!(
         "{number:>3}  {BOLD}{}{BOLD:#}\n     {DIM}$ {command}{DIM:#}\n",
         attempt.title
@@ -41,9 +44,12 @@ pub(super) fn attempt(number: usize, attempt: &DemoAttempt) -> String {
 
 pub(super) fn met(met: &AttemptOutcome) -> String {
     let line = printable(&met.line);
-    match met.held {
-        true => format!("     {GREEN}held{GREEN:#}  {line}\n\n"),
-        false => format!("     {RED}GOT THROUGH{RED:#}  {line}\n\n"),
+    match met.verdict {
+        AttemptVerdict::Held => format!("     {GREEN}held{GREEN:#}  {line}\n\n"),
+        AttemptVerdict::GotThrough => format!("     {RED}GOT THROUGH{RED:#}  {line}\n\n"),
+        AttemptVerdict::Untried => {
+            format!("     {YELLOW}could not be tried here{YELLOW:#}  {line}\n\n")
+        }
     }
 }
 
@@ -62,13 +68,20 @@ pub(super) fn answer(answer: &str, leaked: bool) -> String {
     text
 }
 
-pub(super) fn closing(held: bool, attempts: usize) -> String {
-    let first = match held {
-        true => format!(
-            "{GREEN}Everything held.{GREEN:#} {} attempts, none got through; the sandboxes and the folder are gone.\n",
-            attempts + 1
+pub(super) fn closing(ending: DemoEnding, attempts: usize) -> String {
+    let all = attempts + 1;
+    let first = match ending {
+        DemoEnding::Held { untried: 0 } => format!(
+            "{GREEN}Everything held.{GREEN:#} {all} attempts, none got through; the sandboxes and the folder are gone.\n",
         ),
-        false => format!(
+        DemoEnding::Held { untried } => format!(
+            "{GREEN}Nothing got through.{GREEN:#} {untried} of {all} attempts could not be tried here: a program is \
+             missing. The sandboxes and the folder are gone.\n",
+        ),
+        DemoEnding::NothingTried => format!(
+            "{RED}No attempt ran.{RED:#} That proves nothing: `hermetic doctor` looks at this machine.\n"
+        ),
+        DemoEnding::GotThrough => format!(
             "{RED}Something got through.{RED:#} `hermetic doctor --attack` says which layer does not hold.\n"
         ),
     };
@@ -76,7 +89,7 @@ pub(super) fn closing(held: bool, attempts: usize) -> String {
         "{first}\nNext:\n  \
          hermetic exec -- bash          look around in a sandbox yourself\n  \
          hermetic doctor --attack       some fifty attempts, on your own configuration\n  \
-         hermetic gateway setup         connect a bot; docs/guides/telegram.md has every step\n  \
+         hermetic setup                 connect a bot; docs/guides/telegram.md has every step\n  \
          hermetic migrate               coming from Hermes Agent\n"
     )
 }
@@ -93,7 +106,12 @@ pub(super) fn as_json(
             json!({
                 "attempt": attempt.title,
                 "command": attempt.command,
-                "held": met.held,
+                // Null where it could not be tried.
+                "held": match met.verdict {
+                    AttemptVerdict::Held => Some(true),
+                    AttemptVerdict::GotThrough => Some(false),
+                    AttemptVerdict::Untried => None,
+                },
                 "met": met.line,
             })
         })

@@ -93,7 +93,7 @@ pub(super) fn run(
 /// In the order of the page.
 fn lines(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLine> {
     let mut lines = seal::lines(config, machine);
-    lines.extend(people::lines(config));
+    lines.extend(people::lines(config, machine));
     lines.extend(host::lines(config, machine));
     lines.extend(keeping::lines(config, machine));
     lines

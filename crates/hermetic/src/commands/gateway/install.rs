@@ -14,7 +14,9 @@ use crate::exit::ExitReason;
 use crate::failure::CommandFailure;
 use crate::output;
 use crate::ownership::{owner_of, user_name};
-use crate::service::{CommandPlace, SystemdScope, SystemdService, SystemdUnit, UnitOrigin};
+use crate::service::{
+    CommandPlace, PACKAGED_HOME, SystemdScope, SystemdService, SystemdUnit, UnitOrigin, linger,
+};
 
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
@@ -114,16 +116,16 @@ fn what_follows(keeper: SystemdScope, run_as: Option<&str>) -> String {
             "it has root's rights; `--run-as USER`, or a home that is not root's, gives it fewer\n"
                 .to_owned()
         }
-        (SystemdScope::User, _) => {
-            "`loginctl enable-linger` lets it run while you are not logged in\n".to_owned()
-        }
+        (SystemdScope::User, _) => match linger::is_missing_for() {
+            Some(_) => "it ends when you log out, until `loginctl enable-linger`\n".to_owned(),
+            None => "it goes on while you are not logged in\n".to_owned(),
+        },
     };
     format!("{starts}{rights}")
 }
 
-/// Where a package has the program, and the home and user that it makes.
+/// Where a package has the program, and the user that it makes.
 const PACKAGED_PROGRAM: &str = "/usr/bin/hermetic";
-const PACKAGED_HOME: &str = "/var/lib/hermetic/.hermes";
 const PACKAGED_USER: &str = "hermetic";
 
 /// Writes the units of a package into a folder, for whoever makes the package.

@@ -22,11 +22,22 @@ use crate::service::SystemdService;
 #[derive(Debug, clap::Args)]
 pub(crate) struct GatewayStopArgs {
     /// Wait this long, in addition to agent.restart_drain_timeout
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = STOP_TIMEOUT_SECONDS)]
     timeout: u64,
     /// Kill it if it is not gone by then; the next start cleans up after it
     #[arg(long)]
     force: bool,
+}
+
+const STOP_TIMEOUT_SECONDS: u64 = 60;
+
+impl Default for GatewayStopArgs {
+    fn default() -> Self {
+        Self {
+            timeout: STOP_TIMEOUT_SECONDS,
+            force: false,
+        }
+    }
 }
 
 pub(crate) fn run(cli: &CommandLine, args: &GatewayStopArgs) -> Result<ExitReason, CommandFailure> {

@@ -30,15 +30,17 @@ const PLATFORMS: [(&str, &str); 16] = [
     ("YUANBAO_APP_ID", "yuanbao"),
 ];
 
-/// Keys of services behind tools that are not here.
-const TOOL_KEYS: [(&str, &str); 6] = [
-    ("BROWSERBASE_API_KEY", "browser"),
-    ("BROWSER_USE_API_KEY", "browser"),
-    ("ELEVENLABS_API_KEY", "speech"),
-    ("FAL_KEY", "pictures"),
-    ("FIRECRAWL_API_KEY", "web search"),
-    ("PARALLEL_API_KEY", "web search"),
+/// Keys of services that nothing here asks: the tool, and what does the same here, if anything does.
+const TOOL_KEYS: [(&str, &str, Option<&str>); 6] = [
+    ("BROWSERBASE_API_KEY", "browser", None),
+    ("BROWSER_USE_API_KEY", "browser", None),
+    ("ELEVENLABS_API_KEY", "speech", Some("tts.provider: openai")),
+    ("FAL_KEY", "pictures", Some("image_gen.provider: openai")),
+    ("FIRECRAWL_API_KEY", "web search", Some(SEARCH)),
+    ("PARALLEL_API_KEY", "web search", Some(SEARCH)),
 ];
+
+const SEARCH: &str = "web.search_backend: searxng, brave-free, tavily or exa";
 
 pub(super) fn findings(
     hermes: &HermesHome,
@@ -255,13 +257,19 @@ fn by_variable(hermes: &HermesHome) -> Vec<MigrationFinding> {
             format!("{name} is set, and this platform is not spoken to"),
         )
     });
-    let keys = TOOL_KEYS.iter().filter(|(name, _)| is_set(name));
-    let keys = keys.map(|(name, tool)| {
-        MigrationFinding::new(
+    let keys = TOOL_KEYS.iter().filter(|(name, ..)| is_set(name));
+    let keys = keys.map(|(name, tool, here)| match here {
+        None => MigrationFinding::new(
             Lost,
             tool,
             format!("{name} is set, and there is no such tool here"),
+        ),
+        Some(here) => MigrationFinding::new(
+            Different,
+            tool,
+            format!("{name} is set, and this provider is not asked here"),
         )
+        .remedy(format!("{here}; docs/guides/web.md has the rest")),
     });
     platforms.chain(keys).collect()
 }

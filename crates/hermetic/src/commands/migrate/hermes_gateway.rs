@@ -31,11 +31,16 @@ pub(super) fn running(hermes: &HermesHome, config: Option<&Config>) -> Vec<Herme
     let own = described.filter_map(|record| alive(&record)).next();
     let own = own.map(|pid| HermesGateway { pid, holds: None });
     let mut found: Vec<HermesGateway> = own.into_iter().collect();
-    for (platform, scope, token) in config.into_iter().flat_map(tokens) {
-        let file = lock_folder().map(|folder| folder.join(lock_name(scope, &token)));
-        let record = file.and_then(|file| regular_file::read_text(&file, LONGEST_LOCK).ok());
-        let record = record.and_then(|text| serde_json::from_str(&text).ok());
-        let Some(pid) = record.as_ref().and_then(alive) else {
+    let accounts = config
+        .into_iter()
+        .flat_map(|config| accounts(config, hermes));
+    for (platform, scope, token) in accounts {
+        let name = lock_name(scope, &token);
+        let holder = |folder: PathBuf| {
+            let text = regular_file::read_text(&folder.join(&name), LONGEST_LOCK).ok()?;
+            alive(&serde_json::from_str(&text).ok()?)
+        };
+        let Some(pid) = lock_folders(hermes).find_map(holder) else {
             continue;
         };
         match found.iter_mut().find(|one| one.pid == pid) {
@@ -50,7 +55,7 @@ pub(super) fn running(hermes: &HermesHome, config: Option<&Config>) -> Vec<Herme
 }
 
 /// The accounts of our configuration, with the name under which Hermes locks each.
-fn tokens(config: &Config) -> Vec<(&'static str, &'static str, Secret)> {
+fn accounts(config: &Config, hermes: &HermesHome) -> Vec<(&'static str, &'static str, Secret)> {
     let platforms = config.platforms();
     let telegram = platforms.telegram.accounts.values();
     let telegram = telegram.map(|one| ("telegram", "telegram-bot-token", one.token.clone()));
@@ -65,23 +70,36 @@ fn tokens(config: &Config) -> Vec<(&'static str, &'static str, Secret)> {
     });
     let signal = platforms.signal.accounts.values();
     let signal = signal.map(|one| ("signal", "signal-phone", Secret::new(one.number.clone())));
-    telegram.chain(discord).chain(slack).chain(signal).collect()
+    // Of WhatsApp by a bridge it locks the folder of the session, which lies in its home: in the new place, or
+    // in the old one.
+    let folders = ["platforms/whatsapp/session", "whatsapp/session"];
+    let folders = folders.map(|name| hermes.path(name).display().to_string());
+    let whatsapp = folders.into_iter().map(Secret::new);
+    let whatsapp = whatsapp.map(|folder| ("whatsapp", "whatsapp-session", folder));
+    let whatsapp = whatsapp.filter(|_| platforms.whatsapp.platform.enabled);
+    telegram
+        .chain(discord)
+        .chain(slack)
+        .chain(signal)
+        .chain(whatsapp)
+        .collect()
 }
 
 /// A lock file is a line or two.
 const LONGEST_LOCK: u64 = 64 << 10;
 
-fn lock_folder() -> Option<PathBuf> {
+/// Ours, and that of whoever has this home: root looks for somebody else.
+fn lock_folders(hermes: &HermesHome) -> impl Iterator<Item = PathBuf> {
     let folder = |name| {
         env::var_os(name)
             .filter(|folder| !folder.is_empty())
             .map(PathBuf::from)
     };
-    folder("HERMES_GATEWAY_LOCK_DIR").or_else(|| {
-        let state = folder("XDG_STATE_HOME")
-            .or_else(|| folder("HOME").map(|home| home.join(".local/state")))?;
-        Some(state.join("hermes/gateway-locks"))
-    })
+    let of_state = |state: PathBuf| state.join("hermes/gateway-locks");
+    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
+    let ours = folder("HERMES_GATEWAY_LOCK_DIR").or_else(|| state.map(of_state));
+    let theirs = hermes.path("../.local/state");
+    [ours, Some(of_state(theirs))].into_iter().flatten()
 }
 
 fn lock_name(scope: &str, token: &Secret) -> String {

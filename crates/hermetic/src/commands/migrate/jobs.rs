@@ -97,6 +97,21 @@ pub(super) async fn take_over(
     Ok(())
 }
 
+/// How many could be taken over and are not here.
+pub(super) async fn missing(
+    jobs: &HermesJobs,
+    rows: &hermetic_store::ScheduledJobs,
+) -> Result<usize, CommandFailure> {
+    let mut missing = 0;
+    for job in &jobs.jobs {
+        let Ok(made) = translated(job, &ScheduleSettings::default()) else {
+            continue;
+        };
+        missing += usize::from(rows.find(&made.id).await?.is_none());
+    }
+    Ok(missing)
+}
+
 fn fits(job: &HermesJob) -> Result<(), String> {
     translated(job, &ScheduleSettings::default()).map(drop)
 }

@@ -281,7 +281,7 @@ pub(in crate::commands) fn table(rows: &[ListedSandbox], now: Timestamp) -> Stri
 }
 
 /// How long ago that was, in the largest unit that fits.
-fn since(then: Option<Timestamp>, now: Timestamp) -> String {
+pub(in crate::commands) fn since(then: Option<Timestamp>, now: Timestamp) -> String {
     let Some(then) = then else {
         return "-".to_owned();
     };

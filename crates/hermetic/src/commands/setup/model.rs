@@ -5,15 +5,12 @@ use std::fmt::Write as _;
 use hermetic_app::{self as app, AppFailure, ConfiguredModel, ModelRole};
 use hermetic_config::{Config, ConfigInputs};
 
-use super::SetupArgs;
 use super::config_file::{self, StagedHome};
+use super::{MOST_ATTEMPTS, SetupArgs};
 use crate::commands::gateway::setup::dotenv_file::DotenvFile;
 use crate::commands::gateway::setup::prompt::SetupPrompt;
 use crate::failure::CommandFailure;
 use crate::output::{self, printable};
-
-/// How often somebody may be wrong before it is better to look at the guide.
-const MOST_ATTEMPTS: u32 = 3;
 
 /// The variable of an endpoint that nobody knows.
 const CUSTOMARY: &str = "OPENAI_API_KEY";
@@ -109,11 +106,10 @@ fn may_stay(prompt: SetupPrompt, args: &SetupArgs) -> Result<(), CommandFailure>
 
 fn chosen(prompt: SetupPrompt, args: &SetupArgs) -> Result<ChosenModel, CommandFailure> {
     let (provider, base_url) = match (&args.provider, &args.base_url) {
-        (Some(provider), _) => (Some(provider.clone()), None),
+        (Some(provider), _) => (Some(known(provider)?), None),
         (None, Some(url)) => (None, Some(url.clone())),
         (None, None) => endpoint(prompt)?,
     };
-    let provider = provider.map(|name| known(&name)).transpose()?;
     let name = match &args.model {
         Some(name) => name.clone(),
         None => prompt.value("model", "its name, as the provider writes it", false)?,
@@ -126,26 +122,44 @@ fn chosen(prompt: SetupPrompt, args: &SetupArgs) -> Result<ChosenModel, CommandF
     })
 }
 
-/// A provider by its name or number, or an address.
-fn endpoint(prompt: SetupPrompt) -> Result<(Option<String>, Option<String>), CommandFailure> {
-    let known: Vec<_> = app::known_providers().map(|(name, _)| name).collect();
+/// A provider with the variable of its key.
+type KnownProvider = (&'static str, &'static str);
+
+/// A provider by its name or number, or an address, until it is one.
+fn endpoint(
+    prompt: SetupPrompt,
+) -> Result<(Option<KnownProvider>, Option<String>), CommandFailure> {
+    let known_names: Vec<_> = app::known_providers().map(|(name, _)| name).collect();
     let mut menu = String::from("   Who answers?\n");
-    for (number, name) in (1..).zip(&known) {
+    for (number, name) in (1..).zip(&known_names) {
         let _ = writeln!(menu, "     {number}  {name}");
     }
     menu.push_str("     or the address of any OpenAI-compatible endpoint, such as http://127.0.0.1:11434/v1\n");
     output::print(&menu)?;
-    let typed = prompt.line("number, name or address")?;
-    if typed.contains("://") {
-        return Ok((None, Some(typed)));
+    for _ in 0..MOST_ATTEMPTS {
+        let typed = prompt.line("number, name or address")?;
+        if typed.contains("://") {
+            return Ok((None, Some(typed)));
+        }
+        let by_number = typed.parse::<usize>().ok();
+        let by_number = by_number.and_then(|number| known_names.get(number.checked_sub(1)?));
+        let name = by_number
+            .map_or(&*typed.to_lowercase(), |name| name)
+            .to_owned();
+        match known(&name) {
+            Ok(provider) => return Ok((Some(provider), None)),
+            Err(unknown) => {
+                output::print(&format!("   {}\n", printable(&unknown.to_string())))?;
+            }
+        }
     }
-    let by_number = typed.parse::<usize>().ok();
-    let by_number = by_number.and_then(|number| known.get(number.checked_sub(1)?));
-    let name = by_number.map_or(typed.as_str(), |name| name);
-    Ok((Some(name.to_owned()), None))
+    Err(CommandFailure::new(
+        "no provider was chosen",
+        "docs/guides/models.md has them with their keys; nothing was written",
+    ))
 }
 
-fn known(name: &str) -> Result<(&'static str, &'static str), CommandFailure> {
+fn known(name: &str) -> Result<KnownProvider, CommandFailure> {
     app::known_providers()
         .find(|(known, _)| *known == name)
         .ok_or_else(|| {

@@ -1,15 +1,15 @@
 //! The folder beside a home in which a restore is prepared, and the moves that put it in place.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use hermetic_config::HomeFolder;
 use hermetic_types::InstallationId;
 
 use super::super::archive;
-use super::super::manifest::{BackupManifest, FilePlace, is_workspace, place_of};
+use super::super::manifest::{BackupManifest, FilePlace, is_workspace};
 use super::{RestoreArgs, no_backup};
 use crate::failure::CommandFailure;
 
@@ -56,24 +56,36 @@ impl RestoreStage {
         file: &mut File,
         args: &RestoreArgs,
     ) -> Result<(), CommandFailure> {
-        let taken = archive::read(file, |name, bytes| {
+        let taken = archive::read(file, |(name, mode), bytes| {
             // Put into sandboxes when the home is there.
             if is_workspace(name) {
                 return io::copy(bytes, &mut io::sink()).map(drop);
             }
-            let path = match place_of(name) {
-                Some(FilePlace::Home(name)) => self.home().join(name),
-                Some(FilePlace::State(name)) => self.state().join(name),
+            // Nobody but us makes anything below these two, so no link leads out of them.
+            let path = match FilePlace::of(name) {
+                Some(FilePlace::Home(below)) => self.home().join(below),
+                Some(FilePlace::State(below)) => self.state().join(below),
                 None => return Err(io::Error::other("nobody knows where it belongs")),
             };
-            write(&path, bytes)
+            if let Some(folder) = path.parent() {
+                let mode = match folder.starts_with(self.home().join("skills")) {
+                    true => SKILL_FOLDER_MODE,
+                    false => FOLDER_MODE,
+                };
+                DirBuilder::new()
+                    .recursive(true)
+                    .mode(mode)
+                    .create(folder)?;
+            }
+            write(&path, mode, bytes)
         });
         taken.map_err(|why| no_backup(&args.file, &why))?;
         if args.copy {
             let path = self.state().join("installation");
             let name = format!("{}\n", InstallationId::random());
             // Gone first, as `write` writes over nothing.
-            let renamed = fs::remove_file(&path).and_then(|()| write(&path, &mut name.as_bytes()));
+            let renamed =
+                fs::remove_file(&path).and_then(|()| write(&path, FILE_MODE, &mut name.as_bytes()));
             renamed.map_err(|error| CommandFailure::file("write", &path, &error))?;
         }
         Ok(())
@@ -117,14 +129,20 @@ impl Drop for RestoreStage {
     }
 }
 
-fn write(path: &Path, bytes: &mut dyn Read) -> io::Result<()> {
+const FOLDER_MODE: u32 = 0o700;
+/// Skills are shown to sandboxes, which may be another user.
+const SKILL_FOLDER_MODE: u32 = 0o755;
+const FILE_MODE: u32 = 0o600;
+
+fn write(path: &Path, mode: u32, bytes: &mut dyn Read) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let mut file = options
         .write(true)
         .create_new(true)
-        .mode(0o600)
+        .mode(FILE_MODE)
         .open(path)?;
     io::copy(bytes, &mut file)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
     file.sync_all()
 }
 

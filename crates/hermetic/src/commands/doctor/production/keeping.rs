@@ -23,6 +23,16 @@ pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLin
 fn service(machine: &MachineFacts) -> ChecklistLine {
     match machine.keeper {
         ServiceKeeper::Unit => ChecklistLine::fine("service", "a unit of systemd starts it"),
+        ServiceKeeper::DisabledUnit => ChecklistLine::weak(
+            "service",
+            "there is a unit of systemd, and nothing starts it with the machine",
+            "hermetic gateway install, or for that of a package: sudo systemctl enable hermetic-gateway",
+        ),
+        ServiceKeeper::EndsWithSession => ChecklistLine::weak(
+            "service",
+            "a unit of your own systemd starts it, and it ends when you log out",
+            "loginctl enable-linger",
+        ),
         ServiceKeeper::Nobody => ChecklistLine::weak(
             "service",
             "nothing starts it with the machine or after a failure",

@@ -7,16 +7,17 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use hermetic_access::PairedRole;
 use hermetic_app::{self as app, BackendCaller};
 use hermetic_config::{Config, SettingOrigin, SettingValue, resolve_gateway_backend};
 use hermetic_sandbox::BackendReadiness;
-use hermetic_types::{BackendKind, InstallationId};
+use hermetic_types::{BackendKind, Clock as _, InstallationId, Platform, SystemClock};
 
 use crate::commands::backup::LastBackup;
 use crate::commands::migrate::running_hermes;
 use crate::failure::CommandFailure;
 use crate::gateway_state::{GatewayState, ObservedGateway, look};
-use crate::service::{SystemdScope, SystemdService};
+use crate::service::{SystemdScope, SystemdService, linger};
 
 #[derive(Debug)]
 pub(super) struct MachineFacts {
@@ -32,6 +33,8 @@ pub(super) struct MachineFacts {
     pub(super) listeners: Vec<SocketAddr>,
     pub(super) running_version: Option<String>,
     pub(super) keeper: ServiceKeeper,
+    /// People who were let in by a code as operators.
+    pub(super) paired_operators: usize,
     pub(super) clock: ClockSync,
     pub(super) last_backup: Option<LastBackup>,
     pub(super) is_backup_on_the_same_disk: bool,
@@ -44,6 +47,10 @@ pub(super) struct MachineFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServiceKeeper {
     Unit,
+    /// It is there, and nobody starts it with the machine.
+    DisabledUnit,
+    /// A user's own, which ends when that user logs out.
+    EndsWithSession,
     Nobody,
     NoSystemd,
 }
@@ -78,6 +85,7 @@ impl MachineFacts {
                 .map_or_else(Vec::new, |state| listeners(state.pid)),
             running_version: running.map(|state| state.version),
             keeper: keeper(config)?,
+            paired_operators: runtime.block_on(paired_operators(config)),
             clock: clock(),
             is_backup_on_the_same_disk: last_backup
                 .as_ref()
@@ -139,8 +147,12 @@ fn exposed(config: &Config) -> Vec<(PathBuf, u32)> {
         let mode = fs::metadata(&path).ok()?.permissions().mode() & 0o777;
         (mode & bits != 0).then_some((path, mode))
     };
+    // Whoever cannot enter our folder gets at nothing in it, whatever the mode of a file there.
+    let is_closed = others_get_at(state.clone(), 0o077).is_none();
+    let is_out_of_reach = |path: &PathBuf| is_closed && path.starts_with(&state) && *path != state;
     let mut exposed: Vec<_> = private
         .into_iter()
+        .filter(|path| !is_out_of_reach(path))
         .filter_map(|path| others_get_at(path, 0o077))
         .collect();
     // Others may look at these, where no secret is in them; whoever writes them decides about everything.
@@ -213,9 +225,42 @@ fn listening(row: &str, sockets: &BTreeSet<String>) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, port))
 }
 
+/// Nobody where there is no store: a look makes none.
+async fn paired_operators(config: &Config) -> usize {
+    let is_there = match app::StorePlace::of(config) {
+        Ok(app::StorePlace::File(path)) => path.exists(),
+        Ok(app::StorePlace::Postgres(_)) => true,
+        Err(_) => false,
+    };
+    if !is_there {
+        return 0;
+    }
+    let Ok(store) = app::store(config).await else {
+        return 0;
+    };
+    let pairing = app::pairing(&store);
+    let mut operators = 0;
+    for platform in Platform::ALL {
+        let standing = pairing.standing(platform, SystemClock.now()).await;
+        let approved = standing
+            .map(|standing| standing.approved)
+            .unwrap_or_default();
+        let people = approved.iter();
+        operators += people
+            .filter(|one| one.role == PairedRole::Operator)
+            .count();
+    }
+    operators
+}
+
 fn keeper(config: &Config) -> Result<ServiceKeeper, CommandFailure> {
-    if SystemdService::installed(config.home())?.is_some() {
-        return Ok(ServiceKeeper::Unit);
+    if let Some(service) = SystemdService::installed(config.home())? {
+        let ends = service.keeper == SystemdScope::User && linger::is_missing_for().is_some();
+        return Ok(match service.is_enabled() {
+            Some(false) => ServiceKeeper::DisabledUnit,
+            _ if ends => ServiceKeeper::EndsWithSession,
+            _ => ServiceKeeper::Unit,
+        });
     }
     let is_there = SystemdScope::System.is_there() || SystemdScope::User.is_there();
     Ok(match is_there {

@@ -1,12 +1,18 @@
 //! Who may write, and who may say yes.
 
+use std::collections::BTreeSet;
+
 use hermetic_app as app;
 use hermetic_config::{Config, PlatformConfig};
 
 use super::ChecklistLine;
+use super::machine::MachineFacts;
 
-pub(super) fn lines(config: &Config) -> Vec<ChecklistLine> {
-    vec![allowlists(config), approvers(config)]
+pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLine> {
+    vec![
+        allowlists(config),
+        approvers(config, machine.paired_operators),
+    ]
 }
 
 fn allowlists(config: &Config) -> ChecklistLine {
@@ -33,26 +39,32 @@ fn allowlists(config: &Config) -> ChecklistLine {
 }
 
 /// Where nobody is named, everybody on an allowlist is an operator.
-fn approvers(config: &Config) -> ChecklistLine {
+fn approvers(config: &Config, paired_operators: usize) -> ChecklistLine {
     let named = config.approvals().approvers.len();
     let admins = spoken(config)
         .map(|platform| platform.admins.len())
         .sum::<usize>();
-    let listed = spoken(config).map(|platform| platform.allowed_users.len());
-    let listed = listed.sum::<usize>() + config.platforms().allowed_users.len();
-    match (named + admins, listed) {
-        (0, 0) => ChecklistLine::weak(
+    // One person has a number on each platform: what counts is how many are listed together on one.
+    let everywhere = &config.platforms().allowed_users;
+    let together = spoken(config).map(|platform| {
+        let listed = platform.allowed_users.iter().chain(everywhere);
+        listed.collect::<BTreeSet<_>>().len()
+    });
+    let listed = together.max().unwrap_or_default();
+    match (named + admins, listed, paired_operators) {
+        (0, 0, 0) => ChecklistLine::weak(
             "roles",
-            "nobody can answer a question: nobody is listed",
-            "approvals.approvers: [telegram:4711]",
+            "nobody can answer a question: nobody is listed, and nobody was let in as operator",
+            "approvals.approvers: [telegram:4711], or `hermetic pairing approve --operator`",
         ),
-        (0, 1) => ChecklistLine::fine("roles", "the one person who is listed answers questions"),
-        (0, listed) => ChecklistLine::weak(
+        (0, 0, paired) => ChecklistLine::fine("roles", format!("{paired} let in as operator")),
+        (0, 1, _) => ChecklistLine::fine("roles", "the one person who is listed answers questions"),
+        (0, listed, _) => ChecklistLine::weak(
             "roles",
             format!("all {listed} people who are listed may approve, for everybody"),
             "approvals.approvers: [telegram:4711] names those who may",
         ),
-        (some, _) => ChecklistLine::fine("roles", format!("{some} may approve")),
+        (some, ..) => ChecklistLine::fine("roles", format!("{some} may approve")),
     }
 }
 

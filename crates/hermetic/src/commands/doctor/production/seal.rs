@@ -1,7 +1,7 @@
 //! Where commands run, and what they reach.
 
 use hermetic_app as app;
-use hermetic_config::{ApprovalMode, Config, EgressMode};
+use hermetic_config::{ApprovalMode, Config, DayBudget, EgressMode};
 use hermetic_sandbox::LayerState;
 use hermetic_types::Boundary;
 
@@ -13,10 +13,25 @@ pub(super) fn lines(config: &Config, machine: &MachineFacts) -> Vec<ChecklistLin
     let mut lines = sandbox(machine);
     lines.extend(shared_folders(config));
     lines.extend(egress(config));
+    lines.push(day_budgets(config));
     lines.push(approvals(config));
     lines.push(redaction(config));
     lines.extend(limits(config, machine));
     lines
+}
+
+/// What somebody who writes all day, or a model that goes round in circles, may cost.
+fn day_budgets(config: &Config) -> ChecklistLine {
+    let budgets = config.budgets();
+    let is_bounded = |day: &DayBudget| day.dollars.is_some() || day.tokens.is_some();
+    match is_bounded(&budgets.all) || is_bounded(&budgets.person) {
+        true => ChecklistLine::fine("spending", "a day has a bound in dollars or tokens"),
+        false => ChecklistLine::advice(
+            "spending",
+            "the model may cost any amount in a day",
+            "budgets.all.dollars: 5, and budgets.person.tokens for each",
+        ),
+    }
 }
 
 fn sandbox(machine: &MachineFacts) -> Vec<ChecklistLine> {

@@ -20,6 +20,7 @@ approvals: {mode: manual, approvers: ['telegram:11']}
 terminal: {container_memory: 512, container_disk: 2048}
 gateway: {egress: {budget_bytes: 1GB}, systemd_watchdog_seconds: 60}
 security: {audit_head_file: /mnt/elsewhere/audit.head}
+budgets: {all: {tokens: 1000000}}
 telegram: {token: '1:a', allowed_users: ['11', '22']}
 ";
 
@@ -62,6 +63,7 @@ fn good_machine() -> MachineFacts {
         listeners: vec!["127.0.0.1:9119".parse().unwrap()],
         running_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         keeper: ServiceKeeper::Unit,
+        paired_operators: 0,
         clock: ClockSync::Synced,
         last_backup: Some(LastBackup {
             at: NOW - 3600,
@@ -144,7 +146,7 @@ fn each_weakness_in_a_configuration_is_found_and_nothing_else() {
 #[test]
 fn each_weakness_of_a_machine_is_found_and_nothing_else() {
     type Plant = fn(&mut MachineFacts);
-    let planted: [(Plant, &str); 11] = [
+    let planted: [(Plant, &str); 13] = [
         (
             |machine| machine.backends[0].0 = BackendKind::Local,
             "sandbox",
@@ -166,6 +168,14 @@ fn each_weakness_of_a_machine_is_found_and_nothing_else() {
         (|machine| machine.clock = ClockSync::Adrift, "clock"),
         (|machine| machine.keeper = ServiceKeeper::Nobody, "service"),
         (
+            |machine| machine.keeper = ServiceKeeper::DisabledUnit,
+            "service",
+        ),
+        (
+            |machine| machine.keeper = ServiceKeeper::EndsWithSession,
+            "service",
+        ),
+        (
             |machine| machine.running_version = Some("0.0.1".to_owned()),
             "updates",
         ),
@@ -179,6 +189,36 @@ fn each_weakness_of_a_machine_is_found_and_nothing_else() {
         let text = GOOD.replace("container_disk: 2048", "container_disk: 256");
         assert_eq!(weak(&text, "", &machine), [found], "{machine:?}");
     }
+}
+
+#[test]
+fn who_can_answer_is_counted_as_the_gateway_counts() {
+    let nobody = GOOD
+        .replace(", approvers: ['telegram:11']", "")
+        .replace(", allowed_users: ['11', '22']", "");
+    assert_eq!(weak(&nobody, "", &good_machine()), ["roles"]);
+    // Let in by a code, as an operator.
+    let paired = MachineFacts {
+        paired_operators: 1,
+        ..good_machine()
+    };
+    assert_eq!(weak(&nobody, "", &paired), [""; 0]);
+    // One person, on two platforms.
+    let twice = nobody.replace("token: '1:a'", "token: '1:a', allowed_users: ['11']")
+        + "discord: {token: 'd', allowed_users: ['4711']}\n";
+    assert_eq!(weak(&twice, "", &good_machine()), [""; 0]);
+    // Beside whoever is listed for all platforms.
+    let everywhere = "GATEWAY_ALLOWED_USERS=33\n";
+    assert_eq!(weak(&twice, everywhere, &good_machine()), ["roles"]);
+}
+
+#[test]
+fn a_day_without_a_bound_is_advised_against() {
+    let text = GOOD.replace("budgets: {all: {tokens: 1000000}}\n", "");
+    let (_folder, config) = config(&text, "");
+    let lines = lines(&config, &good_machine());
+    let line = lines.iter().find(|line| line.check == "spending").unwrap();
+    assert_eq!(line.state, LineState::Advice);
 }
 
 #[test]
