@@ -76,6 +76,11 @@ impl LanguageModel for RetryingModel {
         prices?.into_iter().reduce(TokenPrice::dearer)
     }
 
+    /// As the first does: the others are for the hour in which it fails.
+    fn takes_files(&self) -> bool {
+        self.models[0].takes_files()
+    }
+
     fn complete<'a>(&'a self, ask: ModelRequest<'a>, stop: CancellationToken) -> Deltas<'a> {
         stream! {
             let mut last_error = ModelError::Stopped;
