@@ -164,7 +164,8 @@ impl ConversationTools<'_> {
             return refused(too_large());
         };
         let size = read.bytes.len();
-        if size > MOST_SHOWN_BYTES && media_type(&read.bytes) == Some("application/pdf") {
+        let is_shown = self.shows_files && size <= MOST_SHOWN_BYTES;
+        if !is_shown && media_type(&read.bytes) == Some("application/pdf") {
             // Its words are lines of a text, which the tool for texts shows.
             return None;
         }

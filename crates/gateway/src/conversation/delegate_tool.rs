@@ -132,7 +132,9 @@ impl<'a> DelegateTool<'a> {
         });
         let own = fresh.as_ref().unwrap_or(&session.own);
         let meter = gateway.meter(message).without(asker.waits().clone());
-        let tools = AgentTools::new(session.site.kit.toolbox(own, &asker), own)
+        let toolbox = session.site.kit.toolbox(own, &asker);
+        let toolbox = toolbox.showing_files(self.agent.takes_files());
+        let tools = AgentTools::new(toolbox, own)
             .with_waits(asker.waits().clone())
             .seeing(VisionModel::of(gateway, &meter))
             .without(&WITHHELD);
