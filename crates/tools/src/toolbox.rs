@@ -246,6 +246,11 @@ impl ConversationTools<'_> {
             _ if FileTool::of_name(name) == Some(FileTool::Read) => {
                 self.read_media(arguments, stop).await
             }
+            _ if name.starts_with(mcp::PREFIX) => {
+                let caller = self.mcp_caller(stop);
+                let answered = self.kit.mcp.call(caller, name, arguments).await?;
+                Some(self.with_pictures(answered, stop).await)
+            }
             _ => None,
         }
     }
@@ -280,10 +285,6 @@ impl ConversationTools<'_> {
             }
             clarify::NAME => clarify::call(arguments, self.workplace, stop).await,
             web::EXTRACT => self.call_extract(arguments, stop).await,
-            _ if name.starts_with(mcp::PREFIX) => {
-                let caller = self.mcp_caller(stop);
-                self.kit.mcp.call(caller, name, arguments).await?
-            }
             _ => {
                 let tool = FileTool::of_name(name)?;
                 let files = &self.kit.files;

@@ -411,7 +411,10 @@ impl ToolSet for AgentTools<'_> {
             self.trace(known, began, failed);
             match answered {
                 Some(answered) => {
-                    if let Some(looked) = self.look(&answered, invocation.arguments, &stop).await {
+                    if name == VISION
+                        && let Some(looked) =
+                            self.look(&answered, invocation.arguments, &stop).await
+                    {
                         return looked;
                     }
                     let text = answered.json.to_text();
@@ -448,6 +451,9 @@ fn media_part(media: &ToolMedia) -> Option<MessagePart> {
 
 /// The tool that writes the list of tasks.
 const TODO: &str = "todo";
+
+/// The tool whose picture another model may look at. Those of other tools come with words of their own.
+const VISION: &str = "vision_analyze";
 
 /// The tool that waits for a person.
 const CLARIFY: &str = "clarify";

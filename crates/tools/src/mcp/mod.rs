@@ -35,17 +35,17 @@ use hermetic_policy::{JudgementContext, Policy};
 use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_store::DocumentRows;
 use hermetic_types::{BackendDescription, BackendKind, ConversationKey};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::shown::legible;
-use crate::toolbox::RawAnswer;
 use crate::{CommandApprover, ToolDescription, ToolWorkplace};
 use conversation::ConversationServers;
 use definition::ToolAct;
 use message::RequestFailure;
 
+pub(crate) use result::ServerAnswer;
 pub use settings::{McpServerPlace, McpServerSettings};
 
 /// Every tool of an MCP server has a name that begins so.
@@ -243,7 +243,7 @@ impl McpServers {
         caller: McpCaller<'_>,
         name: &str,
         arguments: &Map<String, Value>,
-    ) -> Option<RawAnswer> {
+    ) -> Option<ServerAnswer> {
         let own = self.of(caller.workplace.conversation());
         let offered = own.offered();
         let tool = offered.iter().find(|tool| tool.offered_name == name)?;
@@ -259,10 +259,7 @@ impl McpServers {
         own.offer_again(&self.shared.servers).await;
         Some(match called {
             Ok(answer) => answer,
-            Err(why) => RawAnswer {
-                json: json!({"error": why.to_string()}),
-                failed: true,
-            },
+            Err(why) => ServerAnswer::failed(&why.to_string()),
         })
     }
 
