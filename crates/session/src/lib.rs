@@ -46,7 +46,7 @@ pub use egress_port::{EgressPort, PROXY_PORT};
 pub use errors::{LeaseError, LetGoError};
 pub use lease::SandboxLease;
 pub use metrics::SandboxMetrics;
-pub use outgoing_day::{OutgoingDay, OutgoingLimits};
+pub use outgoing_day::{OutgoingDay, OutgoingLift, OutgoingLimits, OutgoingScope, OutgoingSum};
 pub use plan::{InstalledMounts, SandboxPlan};
 pub use sandboxes::Sandboxes;
 pub use settle::{PROOF_CONVERSATION, SettleError, SettleReport};

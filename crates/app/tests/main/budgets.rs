@@ -126,8 +126,15 @@ async fn what_leaves_on_a_day_is_bounded_over_a_restart_and_told() {
         "gateway: {{egress: {{allow: ['localhost:{port} in 127.0.0.0/8']}}}}\n\
          budgets: {{person: {{bytes_out: 800}}}}\n"
     );
-    let script = [reads(port), reads(port), reads(port), reads(port)];
+    let script = [
+        reads(port),
+        reads(port),
+        reads(port),
+        reads(port),
+        reads(port),
+    ];
     let lab = Lab::builder().script(script.into_iter().flatten());
+    let config = format!("{config}approvals: {{approvers: ['telegram:{ALICE}']}}\n");
     let mut lab = lab.config(&config).start().await;
     let spent = "the budget of 800 bytes that may leave for one person on one day is used up";
     assert_eq!(lab.ask(BOB, "read").await, "read");
@@ -146,4 +153,16 @@ async fn what_leaves_on_a_day_is_bounded_over_a_restart_and_told() {
         page["content"], "a page",
         "somebody else has their own: {page}"
     );
+    // Who was refused finds the command, and whoever may approve writes it.
+    let command = format!("/lift person telegram:{BOB}");
+    let usage = lab.ask(BOB, "/usage").await;
+    assert!(
+        usage.contains(" of 800 bytes left") && usage.contains(&command),
+        "{usage}"
+    );
+    let lifted = lab.ask(ALICE, &command).await;
+    assert!(lifted.contains("twice"), "{lifted}");
+    lab.ask(BOB, "at last").await;
+    let page = lab.tool_result(9)["results"][0].clone();
+    assert_eq!(page["content"], "a page", "{page}");
 }

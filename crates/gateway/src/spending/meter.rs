@@ -292,19 +292,24 @@ pub(super) fn words(why: NotReserved) -> String {
             return NOT_WRITTEN.to_owned();
         }
     };
-    let (whose, command) = match &scope {
-        SpendingScope::Person(name) => ("your budget", format!("/lift person {name}")),
-        SpendingScope::Conversation(name) => (
-            "the budget of this conversation",
-            format!("/lift conversation {name}"),
-        ),
-        SpendingScope::Model(_) | SpendingScope::All => {
-            ("the budget of everybody here", "/lift all".to_owned())
-        }
+    let whose = match &scope {
+        SpendingScope::Person(_) => "your budget",
+        SpendingScope::Conversation(_) => "the budget of this conversation",
+        SpendingScope::Model(_) | SpendingScope::All => "the budget of everybody here",
     };
+    let command = lift_command(&scope);
     format!(
         "I stop here: {whose} for today is reached ({} of {}). It begins anew at midnight. Somebody who may \
          approve can lift it once for today: {command}",
         reached.used, reached.limit
     )
+}
+
+/// What an approver writes to lift a budget.
+pub(super) fn lift_command(scope: &SpendingScope) -> String {
+    match scope {
+        SpendingScope::Person(name) => format!("/lift person {name}"),
+        SpendingScope::Conversation(name) => format!("/lift conversation {name}"),
+        SpendingScope::Model(_) | SpendingScope::All => "/lift all".to_owned(),
+    }
 }
