@@ -51,4 +51,4 @@ pub use plan::{InstalledMounts, SandboxPlan};
 pub use sandboxes::Sandboxes;
 pub use settle::{PROOF_CONVERSATION, SettleError, SettleReport};
 pub use slot::SandboxHolder;
-pub use spending::SpendingBook;
+pub use spending::{SharedBudget, SpendingBook};

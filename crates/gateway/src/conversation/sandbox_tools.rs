@@ -35,6 +35,8 @@ use crate::spending::ServiceMeter;
 pub struct ConversationSandbox<'a> {
     sandboxes: &'a Sandboxes,
     conversation: ConversationKey,
+    /// The conversation that this works for, where it works beside one.
+    works_for: Option<ConversationKey>,
     origin: Option<String>,
     set_aside: OnceLock<SetAside>,
     /// Whose sandbox it is counted as.
@@ -50,6 +52,7 @@ impl<'a> ConversationSandbox<'a> {
         Self {
             sandboxes,
             conversation: conversation.clone(),
+            works_for: None,
             origin: None,
             set_aside: OnceLock::new(),
             holder: None,
@@ -92,6 +95,7 @@ impl<'a> ConversationSandbox<'a> {
     ) -> Self {
         Self {
             holder: Some(holder_of(message)),
+            works_for: Some(message.conversation().clone()),
             ..Self::new(sandboxes, key)
         }
     }
@@ -122,6 +126,10 @@ impl ConversationSandbox<'_> {
 impl ToolWorkplace for ConversationSandbox<'_> {
     fn conversation(&self) -> &ConversationKey {
         &self.conversation
+    }
+
+    fn agreed_in(&self) -> &ConversationKey {
+        self.works_for.as_ref().unwrap_or(&self.conversation)
     }
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {

@@ -150,7 +150,7 @@ impl McpServers {
                 return None;
             }
             let entered = tokio::select! {
-                entered = shared.enter(server, own, &mut seat, caller) => entered.map(drop),
+                entered = shared.enter(server, &mut seat, caller) => entered.map(drop),
                 () = caller.stop.cancelled() => return None,
             };
             match entered {
@@ -187,7 +187,7 @@ impl McpServers {
         let mut failures = Vec::new();
         for server in 0..shared.servers.len() {
             let mut seat = own.seats[server].lock().await;
-            let entered = shared.enter(server, &own, &mut seat, caller).await;
+            let entered = shared.enter(server, &mut seat, caller).await;
             failures.push(entered.err());
         }
         let offered = own.offer_again(&shared.servers).await;
@@ -272,7 +272,6 @@ impl McpServers {
         let own = known.entry(conversation.clone()).or_insert_with(|| {
             let seats = self.shared.servers.iter().map(|_| Default::default());
             Arc::new(ConversationServers {
-                conversation: conversation.clone(),
                 seats: seats.collect(),
                 offered: Mutex::default(),
             })

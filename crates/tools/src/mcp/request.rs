@@ -25,7 +25,7 @@ impl McpShared {
         let settings = &self.servers[tool.server];
         // Held until the answer, so that nobody begins the connection anew under a call.
         let mut seat = own.seats[tool.server].lock().await;
-        let _held = self.enter(tool.server, own, &mut seat, caller).await?;
+        let _held = self.enter(tool.server, &mut seat, caller).await?;
         let definition = &tool.definition;
         let now = seat.tools.iter().flatten();
         if !now.clone().any(|now| now == definition) {
