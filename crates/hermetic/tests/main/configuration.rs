@@ -308,8 +308,21 @@ fn show_takes_sections() {
     let ended = hermetic.run(&["config", "show", "telegram.reactions"]);
     assert_eq!(
         ended.out,
-        "platforms.telegram.reactions = false  # default\n"
+        "platforms.telegram.reactions = false  # default; no effect yet: progress shows as typing\n"
     );
+    let json = hermetic
+        .run(&["config", "show", "telegram", "--json"])
+        .json();
+    let idle = |key: &str| {
+        let rows = json.as_array().unwrap();
+        let row = rows.iter().find(|row| row["key"] == key).unwrap();
+        row["no_effect"].clone()
+    };
+    assert_eq!(
+        idle("platforms.telegram.reactions"),
+        "progress shows as typing"
+    );
+    assert!(idle("platforms.telegram.allowed_users").is_null());
     assert_eq!(hermetic.run(&["config", "show", "nonsense"]).code, 1);
 }
 
