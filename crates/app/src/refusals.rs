@@ -21,6 +21,7 @@ pub fn refusals(config: &Config, resolved: &ResolvedBackend) -> Vec<AppFailure> 
     let clock = SystemClock::shared();
     let parts = [
         approvals::reviewer(config, &clock).err(),
+        super::schedules(config).err(),
     ];
     backends
         .filter_map(|kind| backend(config, kind).err())
