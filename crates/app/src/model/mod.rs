@@ -47,7 +47,6 @@ pub(crate) fn model(
 /// The model that judges commands: one of its own, or the one that answers. `None` where there is neither.
 pub(crate) fn reviewing(
     config: &Config,
-    task: &str,
     clock: &SharedClock,
 ) -> Result<Option<Arc<dyn LanguageModel>>, AppFailure> {
     auxiliary_model(config, APPROVAL)?
@@ -107,7 +106,11 @@ pub(crate) fn told(config: &Config, name: &str) -> String {
     if lines.is_empty() {
         lines.push(format!("answers: {name}"));
     }
-    lines.push("The operator chooses it, as model.default in config.yaml.".to_owned());
+    lines.push(
+        "The operator names them in config.yaml. With /model NAME somebody who may approve has a fallback \
+         answer here."
+            .to_owned(),
+    );
     lines.join("\n")
 }
 
