@@ -34,8 +34,7 @@ impl McpShared {
         let cannot = |why: &dyn fmt::Display| {
             RequestFailure(format!("what it offered before cannot be read: {why}"))
         };
-        // Of a subagent in a sandbox of its own it is the conversation it works for: a list that changed since
-        // would pass for the first one.
+        // To a subagent in a fresh sandbox a list that changed would be the first one.
         let agreed_in = caller.workplace.agreed_in();
         let name = format!("mcp-tools:{agreed_in}:{}", settings.name);
         let stored = match &self.seen {
