@@ -137,10 +137,13 @@ fn beside<'a>(
         timeout: own.timeout,
         extra_body: Some(&own.extra_body),
     };
-    if is_elsewhere {
+    let is_the_same = settings.name.as_deref() == Some(model);
+    // Where nobody said where the first one is, each is found by its name, and may be somebody else's: what was
+    // written for the first is not.
+    let is_found = settings.base_url.is_none() && matches!(&*settings.provider, "auto" | "");
+    if is_elsewhere || is_found && !is_the_same {
         return elsewhere;
     }
-    let is_the_same = settings.name.as_deref() == Some(model);
     WantedModel {
         provider: &settings.provider,
         base_url: settings.base_url.as_deref(),

@@ -340,6 +340,28 @@ fn a_fallback_that_names_no_place_is_another_model_at_the_same() {
 }
 
 #[test]
+fn what_was_written_for_the_first_goes_to_no_other_that_is_found_by_its_name() {
+    let config = "model: {default: claude-opus-4-6, api_key: first-key, api_mode: anthropic_messages}\n\
+        fallback_model: gpt-4o\n\
+        auxiliary: {vision: {provider: auto, model: gpt-4o}, approval: {timeout: 5}, compression: {model: claude-opus-4-6}}\n";
+    let (_folder, read) = home(config, KEYS).unwrap();
+    let listed = models(config, KEYS).unwrap();
+    let vision = auxiliary_model(&read, VISION).unwrap().unwrap();
+    for other in [&listed[1], &vision] {
+        assert_eq!(other.provider, "openai");
+        assert_eq!(other.settings.dialect, ApiDialect::ChatCompletions);
+        let key = other.settings.key.as_ref();
+        assert_eq!(key.map(|key| key.expose()), Some("o-key"));
+    }
+    for task in [APPROVAL, COMPRESSION] {
+        let same = auxiliary_model(&read, task).unwrap().unwrap();
+        assert_eq!(same.provider, "anthropic", "{task}");
+        let key = same.settings.key.as_ref();
+        assert_eq!(key.map(|key| key.expose()), Some("first-key"), "{task}");
+    }
+}
+
+#[test]
 fn a_task_that_is_done_here_by_nobody_keeps_from_starting() {
     for task in ["vision", "compression"] {
         let config = format!("{LOCAL}auxiliary: {{{task}: {{provider: nobody, model: n}}}}\n");
