@@ -158,11 +158,12 @@ impl OutgoingDay {
     pub fn begin_beside(&self, conversation: &ConversationKey, work: &ConversationKey) {
         let mut state = self.state();
         let beside = &mut state.sums.beside;
-        // Beyond that it is one of those that come after the names that are told apart.
-        if beside.len() < MOST_NAMES {
-            beside.insert(work.as_str().to_owned(), conversation.as_str().to_owned());
-            state.is_changed = true;
+        if beside.len() >= MOST_NAMES {
+            // Only those that were cut off by a crash stay here. What is at work now counts for itself then.
+            beside.clear();
         }
+        beside.insert(work.as_str().to_owned(), conversation.as_str().to_owned());
+        state.is_changed = true;
     }
 
     /// The sandbox of `work` is gone.
