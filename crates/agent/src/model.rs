@@ -27,6 +27,11 @@ pub trait LanguageModel: Send + Sync + fmt::Debug {
     fn price(&self) -> Option<TokenPrice> {
         None
     }
+
+    /// Whether it is shown files such as PDFs. Where it is not they are named, and their words have to be read.
+    fn takes_files(&self) -> bool {
+        true
+    }
 }
 
 pub type Deltas<'a> = BoxStream<'a, Result<ReplyDelta, ModelError>>;

@@ -115,7 +115,7 @@ pub fn system(facts: &PromptFacts) -> String {
     );
     // Words of the model itself, which may repeat what a page said: data, and no part of this text.
     paragraphs.extend(facts.tasks.as_deref().map(|tasks| {
-        let marked = UntrustedOutput::wrap("todo", tasks).into_text();
+        let marked = UntrustedOutput::wrap_steadily("todo", tasks).into_text();
         format!(
             "What you wrote down as still to be done, as it was when this request began (call todo without \
              arguments for how it is now):\n{marked}"

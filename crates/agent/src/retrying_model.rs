@@ -2,13 +2,14 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_stream::stream;
 use futures::stream::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Deltas, LanguageModel, ModelError, ModelRequest, ReplyDelta, TokenPrice};
+use crate::{Deltas, LanguageModel, Message, ModelError, ModelRequest, ReplyDelta, TokenPrice};
 
 /// Models in the order in which they are tried.
 ///
@@ -16,10 +17,15 @@ use crate::{Deltas, LanguageModel, ModelError, ModelRequest, ReplyDelta, TokenPr
 /// does not accept our key, gives way to the next. An answer that broke off is begun anew, which
 /// listeners learn by [`ReplyDelta::Restarted`]. Nothing the model asked for has been done by then, so
 /// nothing is done twice.
+///
+/// A refusal of a request with images or files is handed back first: the caller asks once more without them,
+/// and learns what the first model takes. Only a model that refuses words too gives way.
 #[derive(Debug)]
 pub struct RetryingModel {
     models: Vec<Arc<dyn LanguageModel>>,
     patience: ModelRetries,
+    /// Whether the first model refused words alone when it was last asked. A habit that guards nothing.
+    first_refuses_words: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +57,11 @@ impl RetryingModel {
     ) -> Self {
         let mut models = vec![first];
         models.extend(fallbacks);
-        Self { models, patience }
+        Self {
+            models,
+            patience,
+            first_refuses_words: AtomicBool::new(false),
+        }
     }
 }
 
@@ -64,6 +74,11 @@ impl LanguageModel for RetryingModel {
     fn price(&self) -> Option<TokenPrice> {
         let prices: Option<Vec<_>> = self.models.iter().map(|model| model.price()).collect();
         prices?.into_iter().reduce(TokenPrice::dearer)
+    }
+
+    /// As the first does: the others are for the hour in which it fails.
+    fn takes_files(&self) -> bool {
+        self.models[0].takes_files()
     }
 
     fn complete<'a>(&'a self, ask: ModelRequest<'a>, stop: CancellationToken) -> Deltas<'a> {
@@ -79,6 +94,9 @@ impl LanguageModel for RetryingModel {
                     let error = loop {
                         match deltas.next().await {
                             Some(Ok(finish @ ReplyDelta::Finish(_))) => {
+                                if place == 0 {
+                                    self.first_refuses_words.store(false, Ordering::Relaxed);
+                                }
                                 yield Ok(finish);
                                 return;
                             }
@@ -100,7 +118,8 @@ impl LanguageModel for RetryingModel {
                     }
                     tracing::warn!(model = model.name(), attempt, %error, "the model failed");
                     let pause = self.patience.pause_after(&error, attempt);
-                    let stops_here = !self.gives_way(&error);
+                    let is_about_media = place == 0 && self.may_be_about_media(&error, ask);
+                    let stops_here = is_about_media || !self.gives_way(&error);
                     last_error = error;
                     if stops_here {
                         yield Err(last_error);
@@ -136,6 +155,19 @@ impl RetryingModel {
             | ModelError::TooLarge { .. } => self.models.len() > 1,
             _ => true,
         }
+    }
+
+    /// Whether the first model may take this request without its images and files. The words of such refusals
+    /// differ.
+    fn may_be_about_media(&self, error: &ModelError, ask: ModelRequest<'_>) -> bool {
+        if !matches!(error, ModelError::Refused { .. }) {
+            return false;
+        }
+        let has_media = ask.messages.iter().any(Message::has_media);
+        if !has_media {
+            self.first_refuses_words.store(true, Ordering::Relaxed);
+        }
+        has_media && !self.first_refuses_words.load(Ordering::Relaxed)
     }
 }
 

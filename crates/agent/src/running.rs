@@ -137,8 +137,8 @@ impl<'a> RunningTurn<'a> {
                         .as_deref()
                         .is_none_or(|model| model == self.agent.model_name());
                     // Only now that it was taken without them: the same refusal may have meant
-                    // something else.
-                    if tried_without_media {
+                    // something else. What another takes, to which that one gave way, says nothing.
+                    if is_own && tried_without_media {
                         self.agent.media_refused();
                     } else if is_own && shown.iter().any(Message::has_media) {
                         self.agent.media_taken();

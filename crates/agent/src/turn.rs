@@ -263,6 +263,11 @@ impl Agent {
         self.model.name()
     }
 
+    /// Whether the model is shown files such as PDFs.
+    pub fn takes_files(&self) -> bool {
+        self.model.takes_files()
+    }
+
     /// Tokens that the model can see, by its own word where that is less than what was thought.
     pub fn window(&self) -> usize {
         match self.learned_window.load(Ordering::Relaxed) {

@@ -3,6 +3,9 @@
 //! The marks carry a boundary that is drawn afresh for each result and that nothing inside the
 //! sandbox has seen, so output cannot pretend to end early and go on as somebody else.
 
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::LazyLock;
+
 use uuid::Uuid;
 
 /// What a tool result may hold at most, in characters.
@@ -17,6 +20,17 @@ pub struct UntrustedOutput {
 impl UntrustedOutput {
     pub fn wrap(tool: &str, output: &str) -> Self {
         Self::wrap_with(tool, output, &Uuid::new_v4().simple().to_string()[..12])
+    }
+
+    /// For what is shown anew with every request: the same output stands between the same marks, so that a
+    /// provider's cache knows it again.
+    ///
+    /// The boundary is made of the output with a key that this process drew. Whoever writes the output cannot
+    /// tell which one it will get.
+    pub fn wrap_steadily(tool: &str, output: &str) -> Self {
+        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let sum = KEY.hash_one((tool, output)) & 0xffff_ffff_ffff;
+        Self::wrap_with(tool, output, &format!("{sum:012x}"))
     }
 
     fn wrap_with(tool: &str, output: &str, boundary: &str) -> Self {
@@ -73,6 +87,19 @@ mod tests {
             UntrustedOutput::wrap("t", "x"),
             UntrustedOutput::wrap("t", "x")
         );
+    }
+
+    #[test]
+    fn the_same_output_may_stand_between_the_same_marks_and_other_output_never() {
+        let steady = |output| UntrustedOutput::wrap_steadily("todo", output);
+        assert_eq!(steady("one"), steady("one"));
+        let boundary = |wrapped: UntrustedOutput| {
+            let text = wrapped.into_text();
+            let end = text.rsplit_once("\n[").expect("marked").1;
+            end.split_once(':').expect("marked").0.to_owned()
+        };
+        assert_ne!(boundary(steady("one")), boundary(steady("two")));
+        assert_eq!(boundary(steady("one")).len(), 12);
     }
 
     #[test]

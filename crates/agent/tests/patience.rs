@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hermetic_agent::{
-    LanguageModel, ModelError, ModelRetries, RetryingModel, TurnEnding, TurnError, TurnInput,
+    LanguageModel, MediaPart, MessagePart, ModelError, ModelRetries, RetryingModel, TurnEnding,
+    TurnError, TurnInput,
 };
 use hermetic_testkit::model::{Line, ScriptedModel};
 use tokio::time::Instant;
@@ -174,4 +175,60 @@ async fn a_pause_can_be_interrupted() {
         }
     );
     assert_eq!(answer.expect("an answer").ended, TurnEnding::Interrupted);
+}
+
+fn refused() -> Line {
+    Line::fails(ModelError::Refused {
+        model: "m".to_owned(),
+        status: 400,
+        detail: "unknown part".to_owned(),
+    })
+}
+
+fn shows(model: &ScriptedModel) -> Vec<bool> {
+    let asked = model.asked();
+    let shows = asked
+        .iter()
+        .map(|asked| format!("{asked:?}").contains("Image("));
+    shows.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_model_that_sees_nothing_answers_by_itself_before_a_fallback() {
+    let first = script([refused(), Line::says("blind"), Line::says("still")]);
+    let second = script([]);
+    let mut lab = Lab::new([]);
+    lab.media = vec![MessagePart::Image(
+        MediaPart::inline("image/png", b"png").unwrap(),
+    )];
+    let agent = lab.agent(patient(&[&first, &second]));
+    for expected in ["blind", "still"] {
+        let answer = lab.take_turn_by(&agent, TurnInput::Says("look")).await;
+        assert_eq!(answer.unwrap().text, expected);
+    }
+    assert_eq!(shows(&first), [true, false, false], "it is known by now");
+    assert_eq!(second.asked().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_model_that_refuses_words_too_gives_way_and_the_fallback_sees() {
+    let first = script([refused(), refused(), refused()]);
+    let second = script([
+        Line::says("hello"),
+        Line::says("a cat"),
+        Line::says("a dog"),
+    ]);
+    let mut lab = Lab::new([]);
+    let agent = lab.agent(patient(&[&first, &second]));
+    let said = lab.take_turn_by(&agent, TurnInput::Says("hi")).await;
+    assert_eq!(said.unwrap().text, "hello");
+    lab.media = vec![MessagePart::Image(
+        MediaPart::inline("image/png", b"png").unwrap(),
+    )];
+    for expected in ["a cat", "a dog"] {
+        let answer = lab.take_turn_by(&agent, TurnInput::Says("look")).await;
+        assert_eq!(answer.unwrap().text, expected);
+    }
+    assert_eq!(shows(&first), [false, true, true], "each is asked once");
+    assert_eq!(shows(&second), [false, true, true]);
 }

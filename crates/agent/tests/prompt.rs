@@ -74,3 +74,17 @@ fn an_empty_allowlist_is_a_closed_network() {
     });
     assert_eq!(closed, empty);
 }
+
+#[test]
+fn open_tasks_leave_the_prompt_as_it_was() {
+    let with = |tasks: &str| {
+        system(&PromptFacts {
+            tasks: Some(tasks.to_owned()),
+            ..sealed()
+        })
+    };
+    let shown = with("- water the plants");
+    assert!(shown.contains("water the plants"), "{shown}");
+    // A provider's cache knows it by its bytes.
+    assert_eq!(shown, with("- water the plants"));
+}

@@ -98,7 +98,7 @@ pub(super) fn reviewer(
     if config.approvals().mode != ApprovalMode::Smart {
         return Ok(None);
     }
-    let model = model::auxiliary(config, "approval", clock)?;
+    let model = model::reviewing(config, clock)?;
     // Not refused: without a model the question goes to a person, which is the stricter way.
     if model.is_none() {
         warn!("approvals.mode is smart and no model is configured: a person is asked each time");

@@ -209,10 +209,7 @@ pub async fn gateway(
         true => BTreeMap::new(),
         false => model::others(config, &agent, &clock)?,
     };
-    let vision = match config.model().auxiliary.contains_key("vision") {
-        true => model::auxiliary(config, "vision", &clock)?,
-        false => None,
-    };
+    let vision = model::vision(config, &clock)?;
     let memory = super::memory::personal_memory(config, &store, &redactor);
     Ok(GatewayParts {
         memory,

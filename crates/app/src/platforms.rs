@@ -223,7 +223,19 @@ pub(crate) fn refusals(config: &Config) -> Vec<AppFailure> {
         }
     }
     if refusals.is_empty() {
-        refusals.extend(listeners::ports(&accounts).err());
+        let dashboard = &config.gateway().dashboard;
+        // Opened before all others, and also where there are no pages: health is answered there.
+        let own = ListenAddress {
+            host: dashboard.host.clone(),
+            port: dashboard.port,
+            setting: "gateway.dashboard.port",
+        };
+        let ports = listeners::ports(&accounts);
+        refusals.extend(
+            ports
+                .and_then(|ports| listeners::kept_apart(&ports, &own))
+                .err(),
+        );
     }
     refusals
 }

@@ -20,11 +20,12 @@ pub fn refusals(config: &Config, resolved: &ResolvedBackend) -> Vec<AppFailure> 
     let backends = backends.chain([resolved.backend]);
     let clock = SystemClock::shared();
     let parts = [
-        model::model(config, &clock).err(),
         approvals::reviewer(config, &clock).err(),
+        super::schedules(config).err(),
     ];
     backends
         .filter_map(|kind| backend(config, kind).err())
+        .chain(model::refusals(config, &clock))
         .chain(parts.into_iter().flatten())
         .chain(platforms::refusals(config))
         .chain(egress::check(config).err())

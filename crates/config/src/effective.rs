@@ -40,7 +40,12 @@ impl EffectiveSetting {
         is_said.then_some(why)
     }
 
-    /// The same as a warning, at its place.
+    /// Why it does nothing, whatever stands there and whoever wrote it.
+    pub fn idle_because(&self) -> Option<&'static str> {
+        why_without_effect(&self.key.path)
+    }
+
+    /// [`Self::why_without_effect`] as a warning, at its place.
     pub(crate) fn without_effect(&self) -> Option<ConfigProblem> {
         let why = self.why_without_effect()?;
         let name = self.name();

@@ -264,10 +264,17 @@ impl ProxyRefusal {
         let remedy = RefusalRemedy::Do(match spent.scope {
             BudgetScope::Life => "raise gateway.egress.budget_bytes",
             BudgetScope::Conversation => {
-                "wait for the next day, or raise budgets.conversation.bytes_out"
+                "wait for the next day, have an approver lift it (/usage names the command), or raise \
+                 budgets.conversation.bytes_out"
             }
-            BudgetScope::Person => "wait for the next day, or raise budgets.person.bytes_out",
-            BudgetScope::All => "wait for the next day, or raise budgets.all.bytes_out",
+            BudgetScope::Person => {
+                "wait for the next day, have an approver lift it (/usage names the command), or raise \
+                 budgets.person.bytes_out"
+            }
+            BudgetScope::All => {
+                "wait for the next day, have an approver lift it (/usage names the command), or raise \
+                 budgets.all.bytes_out"
+            }
         });
         Self::forbidden(
             "budget",

@@ -4,7 +4,7 @@
 //! other. They are written down every second and at the end; what left in the last second before a crash is
 //! forgotten.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hermetic_egress::{BudgetScope, BudgetSpent, OutgoingBudget};
@@ -38,6 +38,39 @@ struct DaySums {
     persons: HashMap<String, u64>,
     /// Who spoke last in which conversation: what leaves there is theirs.
     speakers: HashMap<String, String>,
+    /// What works beside which conversation: what leaves there leaves that one.
+    #[serde(default)]
+    beside: HashMap<String, String>,
+    /// Whose bounds are twice what they were, until midnight.
+    #[serde(default)]
+    lifted: BTreeSet<OutgoingScope>,
+}
+
+/// Whose bytes are bounded together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutgoingScope {
+    Person(String),
+    Conversation(String),
+    All,
+}
+
+/// What left today, and how much may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutgoingSum {
+    pub bytes: u64,
+    pub limit: u64,
+}
+
+/// What became of lifting a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutgoingLift {
+    Lifted,
+    /// It was lifted before on this day.
+    Already,
+    /// Nothing left under that name today.
+    Unknown,
+    NotBounded,
 }
 
 #[derive(Debug, Default)]
@@ -56,6 +89,33 @@ const OTHERS: &str = "others";
 impl OutgoingLimits {
     pub fn is_none(&self) -> bool {
         *self == Self::default()
+    }
+
+    fn of(&self, scope: &OutgoingScope) -> Option<u64> {
+        match scope {
+            OutgoingScope::Person(_) => self.person,
+            OutgoingScope::Conversation(_) => self.conversation,
+            OutgoingScope::All => self.all,
+        }
+    }
+}
+
+impl DaySums {
+    /// What left under a name, if it is known today.
+    fn of(&self, scope: &OutgoingScope) -> Option<u64> {
+        match scope {
+            OutgoingScope::Person(name) => self.persons.get(name).copied(),
+            OutgoingScope::Conversation(name) => self.conversations.get(name).copied(),
+            OutgoingScope::All => Some(self.all),
+        }
+    }
+
+    /// A bound as it is today.
+    fn bound(&self, limit: u64, scope: &OutgoingScope) -> u64 {
+        match self.lifted.contains(scope) {
+            true => limit.saturating_mul(2),
+            false => limit,
+        }
     }
 }
 
@@ -93,6 +153,54 @@ impl OutgoingDay {
         state.is_changed |= known.as_deref() != Some(person);
     }
 
+    /// From now on what leaves from `work` leaves from this conversation: a sandbox beside it has no bytes of its
+    /// own.
+    pub fn begin_beside(&self, conversation: &ConversationKey, work: &ConversationKey) {
+        let mut state = self.state();
+        let beside = &mut state.sums.beside;
+        if beside.len() >= MOST_NAMES {
+            // Only those that were cut off by a crash stay here. What is at work now counts for itself then.
+            beside.clear();
+        }
+        beside.insert(work.as_str().to_owned(), conversation.as_str().to_owned());
+        state.is_changed = true;
+    }
+
+    /// The sandbox of `work` is gone.
+    pub fn end_beside(&self, work: &ConversationKey) {
+        let mut state = self.state();
+        state.is_changed |= state.sums.beside.remove(work.as_str()).is_some();
+    }
+
+    /// What left today; nothing where that is not bounded.
+    pub fn sum(&self, scope: &OutgoingScope) -> Option<OutgoingSum> {
+        let limit = self.limits.of(scope)?;
+        let state = self.today();
+        Some(OutgoingSum {
+            bytes: state.sums.of(scope).unwrap_or_default(),
+            limit: state.sums.bound(limit, scope),
+        })
+    }
+
+    /// Doubles a bound until midnight, once.
+    pub fn lift(&self, scope: &OutgoingScope) -> OutgoingLift {
+        if self.limits.of(scope).is_none() {
+            return OutgoingLift::NotBounded;
+        }
+        let mut state = self.today();
+        // A name that was mistyped would be told to be lifted, and nothing would be.
+        if state.sums.of(scope).is_none() {
+            return OutgoingLift::Unknown;
+        }
+        match state.sums.lifted.insert(scope.clone()) {
+            true => {
+                state.is_changed = true;
+                OutgoingLift::Lifted
+            }
+            false => OutgoingLift::Already,
+        }
+    }
+
     /// Writes the sums down, if they changed.
     pub async fn save(&self) {
         let text = {
@@ -127,9 +235,11 @@ impl OutgoingDay {
             if state.sums.date != date {
                 // Sums begin anew at midnight; whose a conversation is does not change by that.
                 let speakers = std::mem::take(&mut state.sums.speakers);
+                let beside = std::mem::take(&mut state.sums.beside);
                 state.sums = DaySums {
                     date,
                     speakers,
+                    beside,
                     ..DaySums::default()
                 };
                 state.is_changed = true;
@@ -142,19 +252,29 @@ impl OutgoingDay {
     fn add(&self, conversation: &ConversationKey, bytes: u64) -> Result<(), BudgetSpent> {
         let mut state = self.today();
         let sums = &mut state.sums;
-        let person = sums.speakers.get(conversation.as_str()).cloned();
+        let counted_as = sums.beside.get(conversation.as_str()).cloned();
+        let conversation = counted_as.unwrap_or_else(|| conversation.as_str().to_owned());
+        let person = sums.speakers.get(&conversation).cloned();
         let person = person.unwrap_or_else(|| OTHERS.to_owned());
-        let own = slot(&mut sums.conversations, conversation.as_str());
-        let theirs = slot(&mut sums.persons, &person);
-        let counted = [
-            (*own, self.limits.conversation, BudgetScope::Conversation),
-            (*theirs, self.limits.person, BudgetScope::Person),
-            (sums.all, self.limits.all, BudgetScope::All),
+        let scopes = [
+            (
+                OutgoingScope::Conversation(conversation.clone()),
+                BudgetScope::Conversation,
+            ),
+            (OutgoingScope::Person(person.clone()), BudgetScope::Person),
+            (OutgoingScope::All, BudgetScope::All),
         ];
+        let bounds = scopes.map(|(scope, told)| {
+            let limit = self.limits.of(&scope);
+            (limit.map(|limit| sums.bound(limit, &scope)), told)
+        });
+        let own = slot(&mut sums.conversations, &conversation);
+        let theirs = slot(&mut sums.persons, &person);
+        let counted = [*own, *theirs, sums.all];
         // All bounds before any sum is changed: a byte that one of them refuses must not be counted
         // by the others.
-        for (sum, limit, scope) in counted {
-            let Some(budget) = limit else { continue };
+        for (sum, (budget, scope)) in counted.into_iter().zip(bounds) {
+            let Some(budget) = budget else { continue };
             // With nothing to add it is asked whether there is room at all.
             let wanted = sum.saturating_add(bytes.max(1));
             if wanted > budget {

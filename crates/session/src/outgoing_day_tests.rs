@@ -92,3 +92,57 @@ async fn a_day_is_kept_over_a_restart_and_ends_at_midnight() {
     assert!(day.spend(&key("a"), 100).is_ok());
     assert_eq!(day.state().sums.persons["telegram:7"], 100, "still theirs");
 }
+
+#[tokio::test]
+async fn what_works_beside_a_conversation_has_no_bytes_of_its_own() {
+    let (_folder, store) = store().await;
+    let bounds = limits(150, 100, 1000);
+    let day = OutgoingDay::load(store.documents(), bounds, SystemClock::shared());
+    let day = day.await.unwrap();
+    day.note_speaker(&key("a"), "telegram:7");
+    day.begin_beside(&key("a"), &key("work"));
+    day.spend(&key("work"), 90).unwrap();
+    assert_eq!(
+        day.spend(&key("a"), 11).unwrap_err().scope,
+        BudgetScope::Conversation
+    );
+    day.end_beside(&key("work"));
+    day.begin_beside(&key("a"), &key("more work"));
+    assert!(day.spend(&key("more work"), 11).is_err());
+    assert_eq!(day.state().sums.persons["telegram:7"], 90);
+}
+
+#[tokio::test]
+async fn a_bound_is_lifted_once_and_for_a_day() {
+    let (_folder, store) = store().await;
+    let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
+    let bounds = OutgoingLimits {
+        person: Some(100),
+        ..OutgoingLimits::default()
+    };
+    let open = || OutgoingDay::load(store.documents(), bounds, clock.shared());
+    let day = open().await.unwrap();
+    let ada = OutgoingScope::Person("telegram:7".to_owned());
+    assert_eq!(day.lift(&OutgoingScope::All), OutgoingLift::NotBounded);
+    assert_eq!(day.lift(&ada), OutgoingLift::Unknown);
+    day.note_speaker(&key("a"), "telegram:7");
+    day.spend(&key("a"), 100).unwrap();
+    assert!(day.spend(&key("a"), 1).is_err());
+    assert_eq!(day.lift(&ada), OutgoingLift::Lifted);
+    day.spend(&key("a"), 50).unwrap();
+    day.save().await;
+    let day = open().await.unwrap();
+    assert_eq!(day.lift(&ada), OutgoingLift::Already);
+    let sum = OutgoingSum {
+        bytes: 150,
+        limit: 200,
+    };
+    assert_eq!(day.sum(&ada), Some(sum));
+    assert!(day.spend(&key("a"), 51).is_err());
+    clock.advance(Duration::from_secs(25 * 3600));
+    assert!(
+        day.spend(&key("a"), 101).is_err(),
+        "it was lifted for a day"
+    );
+    assert_eq!(day.sum(&OutgoingScope::All), None);
+}

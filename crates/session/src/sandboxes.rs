@@ -50,7 +50,7 @@ pub struct Sandboxes {
     pub(crate) ending: EndsAtWork,
     /// Absent: no sandbox has a way out, whatever its spec says.
     pub(crate) egress: Option<Arc<Egress>>,
-    spending: Option<SpendingBook>,
+    pub(crate) spending: Option<SpendingBook>,
     pub(crate) disk: Option<Arc<DiskGuard>>,
     pub(crate) backend_health: BackendHealth,
     pub(crate) metrics: SandboxMetrics,

@@ -51,6 +51,8 @@ pub struct ConversationTools<'a> {
     pub(crate) ask: &'a dyn CommandApprover,
     /// Hears what a command or script of a call writes, while it runs.
     pub(crate) listener: Option<&'a dyn OutputListener>,
+    /// Whether the model is shown files such as PDFs as they are.
+    pub(crate) shows_files: bool,
 }
 
 /// What a model is told about a tool.
@@ -121,6 +123,7 @@ impl ToolKit {
             workplace,
             ask,
             listener: None,
+            shows_files: true,
         }
     }
 }
@@ -130,6 +133,15 @@ impl<'a> ConversationTools<'a> {
     #[must_use]
     pub fn heard_by(self, listener: Option<&'a dyn OutputListener>) -> Self {
         Self { listener, ..self }
+    }
+
+    /// The same tools, for a model that is shown files such as PDFs or is not. What is not shown is read to it.
+    #[must_use]
+    pub fn showing_files(self, shows_files: bool) -> Self {
+        Self {
+            shows_files,
+            ..self
+        }
     }
 }
 
@@ -234,6 +246,11 @@ impl ConversationTools<'_> {
             _ if FileTool::of_name(name) == Some(FileTool::Read) => {
                 self.read_media(arguments, stop).await
             }
+            _ if name.starts_with(mcp::PREFIX) => {
+                let caller = self.mcp_caller(stop);
+                let answered = self.kit.mcp.call(caller, name, arguments).await?;
+                Some(self.with_pictures(answered, stop).await)
+            }
             _ => None,
         }
     }
@@ -268,10 +285,6 @@ impl ConversationTools<'_> {
             }
             clarify::NAME => clarify::call(arguments, self.workplace, stop).await,
             web::EXTRACT => self.call_extract(arguments, stop).await,
-            _ if name.starts_with(mcp::PREFIX) => {
-                let caller = self.mcp_caller(stop);
-                self.kit.mcp.call(caller, name, arguments).await?
-            }
             _ => {
                 let tool = FileTool::of_name(name)?;
                 let files = &self.kit.files;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::files::WholeFile;
+use crate::mcp::ServerAnswer;
 use crate::toolbox::RawAnswer;
 use crate::{ConversationTools, ToolDescription, ToolMedia};
 
@@ -108,6 +109,32 @@ impl ConversationTools<'_> {
         Ok((path.to_owned(), read))
     }
 
+    /// What an MCP server answered, with its pictures made small enough. What is said of one that cannot be shown
+    /// stands beside the answer.
+    pub(crate) async fn with_pictures(
+        &self,
+        answered: ServerAnswer,
+        stop: &CancellationToken,
+    ) -> (RawAnswer, Vec<ToolMedia>) {
+        let ServerAnswer { mut raw, pictures } = answered;
+        let (mut shown, mut not_shown) = (Vec::new(), Vec::new());
+        for (index, picture) in pictures.into_iter().enumerate() {
+            let bytes = picture.bytes;
+            let loaded = WholeFile { bytes, slot: None };
+            let small = self.small_enough(loaded, stop).await;
+            let small = small.map(|bytes| ToolMedia::of(&picture.name, bytes));
+            match small {
+                Ok(Some(small)) => shown.push(small),
+                Ok(None) => not_shown.push(format!("picture {}: it cannot be shown", index + 1)),
+                Err(why) => not_shown.push(format!("picture {}: {why}", index + 1)),
+            }
+        }
+        if let (false, Some(fields)) = (not_shown.is_empty(), raw.json.as_object_mut()) {
+            fields.insert("not_shown".to_owned(), json!(not_shown));
+        }
+        (raw, shown)
+    }
+
     /// The bytes themselves where a message holds them, else those of a smaller picture.
     async fn small_enough(
         &self,
@@ -164,7 +191,8 @@ impl ConversationTools<'_> {
             return refused(too_large());
         };
         let size = read.bytes.len();
-        if size > MOST_SHOWN_BYTES && media_type(&read.bytes) == Some("application/pdf") {
+        let is_shown = self.shows_files && size <= MOST_SHOWN_BYTES;
+        if !is_shown && media_type(&read.bytes) == Some("application/pdf") {
             // Its words are lines of a text, which the tool for texts shows.
             return None;
         }

@@ -20,6 +20,13 @@ use crate::{ClarifyError, ClarifyQuestion};
 pub trait ToolWorkplace: Send + Sync + fmt::Debug {
     fn conversation(&self) -> &ConversationKey;
 
+    /// The conversation whose agreements hold here: what somebody said yes to there needs no second yes, and
+    /// nothing else passes for agreed. That is another than [`conversation`](Self::conversation) only for what
+    /// works beside one.
+    fn agreed_in(&self) -> &ConversationKey {
+        self.conversation()
+    }
+
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>>;
 
     /// The way out for a tool of ours that runs beside the sandbox: what the conversation may reach.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hermetic_tools::NoOneToAsk;
 use hermetic_types::BackendKind;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -69,6 +70,22 @@ impl Lab {
         let length = json.to_string().chars().count();
         assert!(length <= 100_000, "a result is bounded");
         json
+    }
+
+    /// Calls a tool for a model that is shown files as they are, or is not; with how many pictures and files.
+    pub(crate) async fn call_showing_files(
+        &self,
+        shows_files: bool,
+        name: &str,
+        arguments: Value,
+    ) -> (Value, usize) {
+        let toolbox = self.room.kit.toolbox(&*self.room.room, &NoOneToAsk);
+        let toolbox = toolbox.showing_files(shows_files);
+        let arguments = arguments.as_object().unwrap().clone();
+        let called = toolbox.call(name, &arguments, &self.stop);
+        let called = tokio::time::timeout(PATIENCE, called).await;
+        let answered = called.expect("the call ends").expect("a tool");
+        (answered.json.into_inner(), answered.media.len())
     }
 
     /// How many commands run in the sandbox.

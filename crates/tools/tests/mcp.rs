@@ -2,6 +2,7 @@
 
 mod by_login;
 mod conformance;
+mod growing;
 mod hostile;
 mod on_host;
 mod over_http;

@@ -21,9 +21,19 @@ pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String
         true => (None, settings.max_output_tokens),
         false => (settings.max_output_tokens, None),
     };
+    let provider = settings.provider();
+    let wire = MessageWire {
+        provider: &provider,
+        ids: wire_ids(settings),
+        shows_files: settings.takes_files(),
+    };
+    let mut messages = said(ask.messages, &wire);
+    if settings.marks_completions() {
+        mark_for_cache(&mut messages);
+    }
     let body = CompletionBody {
         model: &settings.model,
-        messages: said(ask.messages, &settings.provider(), wire_ids(settings)),
+        messages,
         stream: settings.stream,
         stream_options: settings.stream.then_some(StreamOptions {
             include_usage: true,
@@ -35,6 +45,13 @@ pub(crate) fn body(settings: &EndpointSettings, ask: ModelRequest<'_>) -> String
         temperature: settings.temperature,
     };
     written(settings, &body)
+}
+
+/// How messages are written for one endpoint.
+struct MessageWire<'a> {
+    provider: &'a str,
+    ids: WireIds,
+    shows_files: bool,
 }
 
 /// How the id of a call is written.
@@ -113,42 +130,60 @@ struct OfferedFunction<'a> {
     parameters: &'a Value,
 }
 
-/// The messages in order. Images of tool results follow in a message of their own, after the last
+/// The messages in order. Images and files of tool results follow in a message of their own, after the last
 /// result: this dialect has no place for them in a result, and nothing may come between results.
-fn said<'a>(messages: &'a [Message], provider: &str, ids: WireIds) -> Vec<RequestMessage<'a>> {
+fn said<'a>(messages: &'a [Message], wire: &MessageWire<'_>) -> Vec<RequestMessage<'a>> {
     let mut said = Vec::with_capacity(messages.len());
-    let mut images = Vec::new();
+    let mut shown = Vec::new();
     for message in messages {
         if !matches!(message, Message::Tool { .. }) {
             said.extend(
-                MessageContent::of_images(std::mem::take(&mut images)).map(RequestMessage::of_user),
+                MessageContent::of_shown(std::mem::take(&mut shown)).map(RequestMessage::of_user),
             );
         }
         said.push(match message {
             Message::System { text } => {
                 RequestMessage::plain("system", MessageContent::text(text.as_str()))
             }
-            Message::User { parts } => RequestMessage::of_user(of_user(parts)),
-            Message::Assistant { parts } => of_assistant(message, parts, provider, ids),
+            Message::User { parts } => RequestMessage::of_user(of_user(parts, wire.shows_files)),
+            Message::Assistant { parts } => of_assistant(message, parts, wire),
             Message::Tool { call_id, parts, .. } => RequestMessage {
-                tool_call_id: Some(ids(call_id)),
-                ..RequestMessage::plain("tool", of_result(parts, &mut images))
+                tool_call_id: Some((wire.ids)(call_id)),
+                ..RequestMessage::plain("tool", of_result(parts, wire.shows_files, &mut shown))
             },
         });
     }
-    said.extend(MessageContent::of_images(images).map(RequestMessage::of_user));
+    said.extend(MessageContent::of_shown(shown).map(RequestMessage::of_user));
     said
+}
+
+/// Four marks are allowed. The system prompt is the same for all requests of a conversation, the last message is
+/// where the next request goes on, and the end of what was said before the last answer is where this one does.
+fn mark_for_cache(messages: &mut [RequestMessage<'_>]) {
+    let mut left = 2;
+    let mut is_end = true;
+    for message in messages.iter_mut().rev() {
+        let is_marked = match message.role {
+            "system" => true,
+            "assistant" => false,
+            _ => is_end && left > 0,
+        };
+        is_end = message.role == "assistant";
+        if is_marked && let Some(content) = message.content.take() {
+            message.content = Some(content.marked_for_cache());
+            left -= usize::from(message.role != "system");
+        }
+    }
 }
 
 /// Parts that only another provider understands have no place here, nor have images that a model made.
 fn of_assistant<'a>(
     message: &'a Message,
     parts: &'a [AssistantPart],
-    provider: &str,
-    ids: WireIds,
+    wire: &MessageWire<'_>,
 ) -> RequestMessage<'a> {
     let text: Cow<'_, str> = message.text();
-    let tool_calls = calls(parts, provider, ids);
+    let tool_calls = calls(parts, wire);
     // Beside calls an empty text is left out, and without calls it is kept: a message has to have
     // one of the two.
     let content = (tool_calls.is_empty() || !text.is_empty()).then_some(MessageContent::Text(text));
@@ -157,21 +192,21 @@ fn of_assistant<'a>(
         content,
         tool_call_id: None,
         tool_calls,
-        thoughts: returned(parts, provider),
+        thoughts: returned(parts, wire.provider),
     }
 }
 
 /// The calls, each with what its provider wants back beside it: that stands directly before it.
-fn calls<'a>(parts: &'a [AssistantPart], provider: &str, ids: WireIds) -> Vec<RequestCall<'a>> {
+fn calls<'a>(parts: &'a [AssistantPart], wire: &MessageWire<'_>) -> Vec<RequestCall<'a>> {
     let mut calls = Vec::new();
     let mut beside = None;
     for part in parts {
         match part {
             AssistantPart::Opaque(part) => {
-                let data = part.for_provider(provider);
+                let data = part.for_provider(wire.provider);
                 beside = data.and_then(|data| data.get("extra_content"));
             }
-            AssistantPart::ToolCall(made) => calls.push(call(made, beside.take(), ids)),
+            AssistantPart::ToolCall(made) => calls.push(call(made, beside.take(), wire.ids)),
             AssistantPart::Text { .. } | AssistantPart::Image(_) => beside = None,
         }
     }

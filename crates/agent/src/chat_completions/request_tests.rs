@@ -4,7 +4,11 @@ use super::*;
 use crate::{AssistantPart, MediaPart, MessagePart, ModelText, OpaquePart};
 
 fn wire(messages: &[Message]) -> Value {
-    let settings = EndpointSettings::new("http://127.0.0.1:1/v1", None, "m");
+    wire_at("http://127.0.0.1:1/v1", "m", messages)
+}
+
+fn wire_at(base_url: &str, model: &str, messages: &[Message]) -> Value {
+    let settings = EndpointSettings::new(base_url, None, model);
     let ask = ModelRequest {
         messages,
         tools: &[],
@@ -118,6 +122,94 @@ fn what_is_another_providers_and_what_cannot_be_shown_stays_here() {
             {"role": "assistant", "content": "ok"},
         ])
     );
+}
+
+#[test]
+fn a_pdf_goes_out_as_a_file_where_that_is_known_to_be_understood() {
+    let mut plan = MediaPart::inline("application/pdf", b"pdf").unwrap();
+    plan.name = Some("plan.pdf".to_owned());
+    let messages = [
+        Message::User {
+            parts: vec![MessagePart::text("read"), MessagePart::File(plan.clone())],
+        },
+        Message::Assistant {
+            parts: vec![calling("a")],
+        },
+        Message::Tool {
+            call_id: CallId::new("a"),
+            failed: false,
+            parts: vec![MessagePart::text("there"), MessagePart::File(plan)],
+        },
+    ];
+    let file = json!({"type": "file", "file": {
+        "filename": "plan.pdf", "file_data": "data:application/pdf;base64,cGRm",
+    }});
+    for base_url in ["https://api.openai.com/v1", "https://openrouter.ai/api/v1"] {
+        let wire = wire_at(base_url, "m", &messages);
+        assert_eq!(wire[0]["content"][1], file, "{base_url}");
+        assert_eq!(wire[2]["content"], "there\n[file 1 follows]");
+        assert_eq!(wire[3]["content"][1], file, "{base_url}");
+    }
+    for base_url in [
+        "http://127.0.0.1:1/v1",
+        "https://api.openai.com.example.org/v1",
+    ] {
+        let wire = wire_at(base_url, "m", &messages);
+        assert!(!wire.to_string().contains("file_data"), "{base_url}");
+        assert_eq!(wire.as_array().unwrap().len(), 3, "{base_url}");
+    }
+}
+
+#[test]
+fn claude_behind_openrouter_is_told_what_to_keep() {
+    let messages = [
+        Message::system("be good"),
+        Message::user("hi"),
+        Message::Assistant {
+            parts: vec![calling("a"), calling("b")],
+        },
+        Message::tool(CallId::new("a"), "one"),
+        Message::tool(CallId::new("b"), "two"),
+        Message::user("and me"),
+        Message::assistant("done"),
+        Message::user("go on"),
+    ];
+    let router = "https://openrouter.ai/api/v1";
+    let wire = wire_at(router, "anthropic/claude-opus-4.6", &messages);
+    let marked = |text: &str| json!([{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]);
+    let contents: Vec<_> = wire
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].clone())
+        .collect();
+    assert_eq!(
+        contents,
+        [
+            marked("be good"),
+            json!("hi"),
+            json!(null),
+            json!("one"),
+            json!("two"),
+            marked("and me"),
+            json!("done"),
+            marked("go on"),
+        ]
+    );
+    // In the middle of a turn a result is the end.
+    let wire = wire_at(router, "anthropic/claude-opus-4.6", &messages[..5]);
+    assert_eq!(wire[4]["content"], marked("two"));
+    assert_eq!(wire[1]["content"], marked("hi"));
+    for (base_url, model) in [
+        (router, "openai/gpt-5.2"),
+        ("http://127.0.0.1:1/v1", "anthropic/claude-opus-4.6"),
+    ] {
+        let wire = wire_at(base_url, model, &messages);
+        assert!(
+            !wire.to_string().contains("cache_control"),
+            "{base_url} {model}"
+        );
+    }
 }
 
 #[test]

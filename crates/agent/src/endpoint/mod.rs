@@ -240,6 +240,10 @@ impl LanguageModel for ModelEndpoint {
         self.settings.price
     }
 
+    fn takes_files(&self) -> bool {
+        self.settings.takes_files()
+    }
+
     fn complete<'a>(&'a self, ask: ModelRequest<'a>, stop: CancellationToken) -> Deltas<'a> {
         let mut answer = self.answer(ask);
         async_stream::stream! {

@@ -12,6 +12,8 @@ use thiserror::Error;
 use super::ApiDialect;
 use crate::TokenPrice;
 
+const OPENROUTER: &str = "openrouter.ai";
+
 #[derive(Clone)]
 pub struct EndpointSettings {
     pub dialect: ApiDialect,
@@ -103,6 +105,26 @@ impl EndpointSettings {
     /// No event of a stream is larger: it is kept as text, as JSON and as what that means.
     pub(crate) fn max_event_bytes(&self) -> usize {
         self.max_response_bytes.min(4 << 20)
+    }
+
+    /// Whether files are part of what is sent. Of the many servers that speak chat completions these are known
+    /// to understand OpenAI's part for them; others refuse a request that holds it.
+    pub(crate) fn takes_files(&self) -> bool {
+        match self.dialect {
+            ApiDialect::ChatCompletions => self.is_at("api.openai.com") || self.is_at(OPENROUTER),
+            ApiDialect::Responses | ApiDialect::AnthropicMessages | ApiDialect::Gemini => true,
+        }
+    }
+
+    /// Whether chat completions carry Anthropic's marks for its cache. OpenRouter hands them on to Claude, for
+    /// which nothing is cached without them.
+    pub(crate) fn marks_completions(&self) -> bool {
+        self.cache_prompts && self.is_at(OPENROUTER) && self.model.contains("claude")
+    }
+
+    fn is_at(&self, host: &str) -> bool {
+        let url = reqwest::Url::parse(&self.base_url).ok();
+        url.is_some_and(|url| url.host_str() == Some(host))
     }
 
     /// Whose parts these are that come back untouched. A signature of one model is refused by another,

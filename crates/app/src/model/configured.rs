@@ -1,7 +1,7 @@
 //! Which models a configuration names, and for what.
 
 use hermetic_agent::endpoint::EndpointSettings;
-use hermetic_config::{Config, ModelRef};
+use hermetic_config::{Config, ModelConfig, ModelRef};
 
 use super::catalog::ModelCatalog;
 use super::endpoint::{WantedModel, endpoint};
@@ -29,7 +29,13 @@ pub enum ModelRole {
 }
 
 /// The tasks of Hermes' that are done here by models of their own.
-const TASKS_HERE: [&str; 2] = ["approval", "compression"];
+const TASKS_HERE: [&str; 3] = [APPROVAL, COMPRESSION, VISION];
+
+/// The tasks by Hermes' names for them: judging a command, summarising, and looking at pictures in the place
+/// of the model that answers.
+pub(super) const APPROVAL: &str = "approval";
+pub(super) const COMPRESSION: &str = "compression";
+pub(super) const VISION: &str = "vision";
 
 impl ModelRole {
     pub fn name(&self) -> String {
@@ -49,7 +55,12 @@ fn is_done_here(task: &str) -> bool {
 /// Every model of the configuration: the one that answers, its fallbacks, and those of tasks.
 pub fn configured_models(config: &Config) -> Result<Vec<ConfiguredModel>, AppFailure> {
     let mut models = main_models(config)?;
-    for task in config.model().auxiliary.keys() {
+    for (task, own) in &config.model().auxiliary {
+        // Hermes' own file has a section for each task. One that names no model leaves it to the model that
+        // answers, which is listed.
+        if !own.names_a_model() {
+            continue;
+        }
         match auxiliary_model(config, task) {
             Ok(model) => models.extend(model),
             Err(failure) if is_done_here(task) => return Err(failure),
@@ -79,11 +90,9 @@ pub(super) fn main_models(config: &Config) -> Result<Vec<ConfiguredModel>, AppFa
     };
     let mut models = vec![endpoint(config, &catalog, &first, ModelRole::Answers)?];
     for (place, fallback) in settings.fallbacks.iter().enumerate() {
-        let wanted = WantedModel {
-            provider: fallback.provider.as_deref().unwrap_or(&settings.provider),
-            model: fallback.model.as_deref().unwrap_or(name),
-            ..elsewhere(fallback)
-        };
+        // `auto` looks at the credentials here: whoever writes it wants another provider.
+        let is_elsewhere = fallback.provider.is_some() || fallback.base_url.is_some();
+        let wanted = beside(settings, fallback, name, is_elsewhere);
         let role = ModelRole::Fallback(place + 1);
         models.push(endpoint(config, &catalog, &wanted, role)?);
     }
@@ -99,38 +108,49 @@ pub(super) fn auxiliary_model(
     let Some(name) = own.model.as_deref().or(settings.name.as_deref()) else {
         return Ok(None);
     };
-    let wanted = elsewhere(&own);
-    // A key goes to the endpoint it was written for.
-    let wanted = match own.provider.is_some() || own.base_url.is_some() {
-        true => WantedModel {
-            provider: own.provider.as_deref().unwrap_or(&settings.provider),
-            model: name,
-            ..wanted
-        },
-        false => WantedModel {
-            provider: &settings.provider,
-            model: name,
-            base_url: settings.base_url.as_deref(),
-            key: own.api_key.as_ref().or(settings.api_key.as_ref()),
-            api_mode: own.api_mode.or(settings.api_mode),
-            ..wanted
-        },
-    };
+    // `auto` is Hermes' word for the model that answers. Whoever writes it sends nothing to anybody else,
+    // whatever keys there are.
+    let names_provider = own.provider.as_deref().is_some_and(|name| name != "auto");
+    let is_elsewhere = names_provider || own.base_url.is_some();
+    let wanted = beside(settings, &own, name, is_elsewhere);
     let catalog = ModelCatalog::of_home(config.home())?;
     let role = ModelRole::Auxiliary(task.to_owned());
     endpoint(config, &catalog, &wanted, role).map(Some)
 }
 
-fn elsewhere(model: &ModelRef) -> WantedModel<'_> {
-    WantedModel {
-        provider: "",
-        model: "",
-        base_url: model.base_url.as_deref(),
-        key: model.api_key.as_ref(),
-        api_mode: model.api_mode,
+/// A model that is named beside the one that answers: at an endpoint of its own, or at the same. A key goes
+/// to the endpoint it was written for.
+fn beside<'a>(
+    settings: &'a ModelConfig,
+    own: &'a ModelRef,
+    name: &'a str,
+    is_elsewhere: bool,
+) -> WantedModel<'a> {
+    let model = own.model.as_deref().unwrap_or(name);
+    let elsewhere = WantedModel {
+        provider: own.provider.as_deref().unwrap_or(&settings.provider),
+        model,
+        base_url: own.base_url.as_deref(),
+        key: own.api_key.as_ref(),
+        api_mode: own.api_mode,
         context_length: None,
-        timeout: model.timeout,
-        extra_body: Some(&model.extra_body),
+        timeout: own.timeout,
+        extra_body: Some(&own.extra_body),
+    };
+    let is_the_same = settings.name.as_deref() == Some(model);
+    // Where nobody said where the first one is, each is found by its name, and may be somebody else's: what was
+    // written for the first is not.
+    let is_found = settings.base_url.is_none() && matches!(&*settings.provider, "auto" | "");
+    if is_elsewhere || is_found && !is_the_same {
+        return elsewhere;
+    }
+    WantedModel {
+        provider: &settings.provider,
+        base_url: settings.base_url.as_deref(),
+        key: elsewhere.key.or(settings.api_key.as_ref()),
+        api_mode: elsewhere.api_mode.or(settings.api_mode),
+        context_length: settings.context_length.filter(|_| is_the_same),
+        ..elsewhere
     }
 }
 

@@ -8,6 +8,11 @@ use super::*;
 
 /// The models of a home with this as config.yaml and these variables.
 fn models(config: &str, variables: &[(&str, &str)]) -> Result<Vec<ConfiguredModel>, String> {
+    let (_folder, config) = home(config, variables)?;
+    configured_models(&config).map_err(|failure| failure.to_string())
+}
+
+fn home(config: &str, variables: &[(&str, &str)]) -> Result<(tempfile::TempDir, Config), String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("config.yaml"), config).unwrap();
     let named = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
@@ -20,7 +25,7 @@ fn models(config: &str, variables: &[(&str, &str)]) -> Result<Vec<ConfiguredMode
         unreadable: Vec::new(),
     });
     let config = loaded.map_err(|problems| problems.to_string())?;
-    configured_models(&config).map_err(|failure| failure.to_string())
+    Ok((folder, config))
 }
 
 /// Provider, model, dialect, base and key of the first.
@@ -250,7 +255,7 @@ providers: {gemini: {stale_timeout_seconds: 7}}
             row("fallback 2", "openai", ApiDialect::ChatCompletions),
             row("auxiliary approval", "groq", ApiDialect::ChatCompletions),
             row(
-                "vision (not used here)",
+                "auxiliary vision",
                 "anthropic",
                 ApiDialect::AnthropicMessages
             ),
@@ -270,4 +275,103 @@ fn a_provider_that_nobody_knows_and_a_wire_that_is_not_here_are_said() {
     assert!(error.contains("provider nobody"), "{error}");
     let error = models("model: {default: m, api_mode: bedrock_converse}", KEYS).unwrap_err();
     assert!(error.contains("bedrock_converse"), "{error}");
+}
+
+const LOCAL: &str = "model: {default: qwen3, provider: custom, base_url: 'http://127.0.0.1:9/v1', context_length: 32000}\n";
+
+#[test]
+fn auto_of_a_task_is_the_model_that_answers_whatever_keys_there_are() {
+    let with_router = [KEYS, &[("OPENROUTER_API_KEY", "r-key")]].concat();
+    let of_hermes = format!(
+        "{LOCAL}auxiliary: {{approval: {{provider: auto, model: '', base_url: '', api_key: ''}}, \
+         compression: {{provider: auto, model: '', timeout: 120}}, vision: {{provider: auto}}, web: {{provider: auto}}}}\n"
+    );
+    for keys in [&[][..], &with_router] {
+        let (_folder, config) = home(&of_hermes, keys).unwrap();
+        for task in [APPROVAL, COMPRESSION, VISION] {
+            let model = auxiliary_model(&config, task).unwrap().unwrap();
+            assert_eq!(model.settings.base_url, "http://127.0.0.1:9/v1", "{task}");
+            assert_eq!(model.settings.model, "qwen3", "{task}");
+            assert_eq!(model.context_length, Some(32_000), "{task}");
+        }
+        let listed = models(&of_hermes, keys).unwrap();
+        let roles: Vec<_> = listed.iter().map(|model| model.role.name()).collect();
+        assert_eq!(roles, ["answers"], "no other is named");
+        let clock = hermetic_types::SystemClock::shared();
+        assert!(super::super::vision(&config, &clock).unwrap().is_none());
+        assert_eq!(super::super::refusals(&config, &clock).len(), 0);
+    }
+    let other = format!("{LOCAL}auxiliary: {{vision: {{provider: auto, model: sees}}}}\n");
+    let listed = models(&other, &with_router).unwrap();
+    let place = |model: &ConfiguredModel| {
+        let settings = &model.settings;
+        format!(
+            "{} {} {}",
+            model.role.name(),
+            settings.model,
+            settings.base_url
+        )
+    };
+    assert_eq!(
+        place(&listed[1]),
+        "auxiliary vision sees http://127.0.0.1:9/v1"
+    );
+    assert_eq!(listed[1].context_length, None, "it is another model");
+}
+
+#[test]
+fn a_fallback_that_names_no_place_is_another_model_at_the_same() {
+    let with_router = [KEYS, &[("OPENROUTER_API_KEY", "r-key")]].concat();
+    let place = |fallback: &str| {
+        let config = format!("{LOCAL}fallback_model: {fallback}\n");
+        let listed = models(&config, &with_router).unwrap();
+        listed[1].settings.base_url.clone()
+    };
+    assert_eq!(place("smaller"), "http://127.0.0.1:9/v1");
+    assert_eq!(place("{model: smaller}"), "http://127.0.0.1:9/v1");
+    assert_eq!(
+        place("{model: x/y, provider: auto}"),
+        "https://openrouter.ai/api/v1"
+    );
+    assert_eq!(
+        place("{model: m, base_url: 'http://127.0.0.1:8/v1'}"),
+        "http://127.0.0.1:8/v1"
+    );
+}
+
+#[test]
+fn what_was_written_for_the_first_goes_to_no_other_that_is_found_by_its_name() {
+    let config = "model: {default: claude-opus-4-6, api_key: first-key, api_mode: anthropic_messages}\n\
+        fallback_model: gpt-4o\n\
+        auxiliary: {vision: {provider: auto, model: gpt-4o}, approval: {timeout: 5}, compression: {model: claude-opus-4-6}}\n";
+    let (_folder, read) = home(config, KEYS).unwrap();
+    let listed = models(config, KEYS).unwrap();
+    let vision = auxiliary_model(&read, VISION).unwrap().unwrap();
+    for other in [&listed[1], &vision] {
+        assert_eq!(other.provider, "openai");
+        assert_eq!(other.settings.dialect, ApiDialect::ChatCompletions);
+        let key = other.settings.key.as_ref();
+        assert_eq!(key.map(|key| key.expose()), Some("o-key"));
+    }
+    for task in [APPROVAL, COMPRESSION] {
+        let same = auxiliary_model(&read, task).unwrap().unwrap();
+        assert_eq!(same.provider, "anthropic", "{task}");
+        let key = same.settings.key.as_ref();
+        assert_eq!(key.map(|key| key.expose()), Some("first-key"), "{task}");
+    }
+}
+
+#[test]
+fn a_task_that_is_done_here_by_nobody_keeps_from_starting() {
+    for task in ["vision", "compression"] {
+        let config = format!("{LOCAL}auxiliary: {{{task}: {{provider: nobody, model: n}}}}\n");
+        let (_folder, config) = home(&config, &[]).unwrap();
+        let clock = hermetic_types::SystemClock::shared();
+        let refusals = super::super::refusals(&config, &clock);
+        let told = refusals
+            .first()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        assert!(told.contains("provider nobody"), "{task}: {told}");
+    }
 }

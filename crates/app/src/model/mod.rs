@@ -13,7 +13,7 @@ use hermetic_agent::endpoint::ModelEndpoint;
 use hermetic_agent::{
     Agent, CompactionSettings, LanguageModel, ModelRetries, NoModel, RetryingModel, TurnBounds,
 };
-use hermetic_config::{Config, KnownProvider};
+use hermetic_config::{Config, KnownProvider, ModelRef};
 use hermetic_redact::Redactor;
 use hermetic_types::SharedClock;
 
@@ -22,7 +22,7 @@ pub use check::{CheckFailure, CheckedModel};
 pub use configured::{ConfiguredModel, ModelRole, configured_models};
 
 use crate::AppFailure;
-use configured::{auxiliary_model, main_models};
+use configured::{APPROVAL, COMPRESSION, VISION, auxiliary_model, main_models};
 
 /// The model that answers, with its fallbacks behind it.
 pub(crate) fn model(
@@ -44,15 +44,40 @@ pub(crate) fn model(
     )))
 }
 
-/// The model of a task of its own, or the one that answers. `None` where there is neither.
-pub(crate) fn auxiliary(
+/// The model that judges commands: one of its own, or the one that answers. `None` where there is neither.
+pub(crate) fn reviewing(
     config: &Config,
-    task: &str,
     clock: &SharedClock,
 ) -> Result<Option<Arc<dyn LanguageModel>>, AppFailure> {
-    auxiliary_model(config, task)?
+    auxiliary_model(config, APPROVAL)?
         .map(|model| connected(model, clock))
         .transpose()
+}
+
+/// The model that looks at pictures in the place of the one that answers. `None` where none is named: that
+/// one is shown them itself.
+pub(crate) fn vision(
+    config: &Config,
+    clock: &SharedClock,
+) -> Result<Option<Arc<dyn LanguageModel>>, AppFailure> {
+    let own = config.model().auxiliary.get(VISION);
+    match own.is_some_and(ModelRef::names_a_model) {
+        true => auxiliary_model(config, VISION)?
+            .map(|model| connected(model, clock))
+            .transpose(),
+        false => Ok(None),
+    }
+}
+
+/// What keeps the models of this configuration from being asked, each in its part: the one that answers with
+/// its fallbacks, the one that summarises, the one that looks at pictures.
+pub(crate) fn refusals(config: &Config, clock: &SharedClock) -> Vec<AppFailure> {
+    let parts = [
+        model(config, clock).err(),
+        compaction(config, clock).err(),
+        vision(config, clock).err(),
+    ];
+    parts.into_iter().flatten().collect()
 }
 
 /// The names of providers whose address is known, with the variable that holds the key.
@@ -81,7 +106,11 @@ pub(crate) fn told(config: &Config, name: &str) -> String {
     if lines.is_empty() {
         lines.push(format!("answers: {name}"));
     }
-    lines.push("The operator chooses it, as model.default in config.yaml.".to_owned());
+    lines.push(
+        "The operator names them in config.yaml. With /model NAME somebody who may approve has a fallback \
+         answer here."
+            .to_owned(),
+    );
     lines.join("\n")
 }
 
@@ -139,8 +168,8 @@ fn compaction(config: &Config, clock: &SharedClock) -> Result<CompactionSettings
         reason = "its range was looked at when the file was read"
     )]
     let percent = |part: f64| (part * 100.0).round().clamp(0.0, 100.0) as u8;
-    let is_named = config.model().auxiliary.contains_key(COMPRESSION);
-    let own = match is_named {
+    let own = config.model().auxiliary.get(COMPRESSION);
+    let own = match own.is_some_and(|own| !own.is_empty()) {
         true => auxiliary_model(config, COMPRESSION)?,
         // The one that answers, which has fallbacks.
         false => None,
@@ -163,8 +192,6 @@ fn compaction(config: &Config, clock: &SharedClock) -> Result<CompactionSettings
     })
 }
 
-/// The task of summarising, by Hermes' name for it.
-const COMPRESSION: &str = "compression";
 /// The window of a model of which nobody says it. Small: what is too long for it is refused as a whole.
 const USUAL_WINDOW: usize = 64_000;
 

@@ -1,6 +1,7 @@
 //! Ports on which platforms call us: one for each address that is configured.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -56,6 +57,56 @@ pub(super) fn ports(accounts: &[ChatAccount]) -> Result<Vec<ListenPort>, AppFail
         }
     }
     Ok(ports)
+}
+
+/// That no two of these ports, and none of them and that of the gateway itself, would be the same socket.
+pub(super) fn kept_apart(ports: &[ListenPort], own: &ListenAddress) -> Result<(), AppFailure> {
+    for (place, port) in ports.iter().enumerate() {
+        let others = ports[..place].iter().map(|other| &other.address);
+        let mut before = others.chain([own]);
+        let Some(taken) = before.find(|other| other.overlaps(&port.address)) else {
+            continue;
+        };
+        let ListenAddress {
+            host,
+            port,
+            setting,
+        } = &port.address;
+        return Err(AppFailure::new(
+            format!(
+                "{setting} is {host}:{port}, and {} is {}:{}: only one can listen there",
+                taken.setting, taken.host, taken.port
+            ),
+            format!("write another {setting} or another {}", taken.setting),
+        ));
+    }
+    Ok(())
+}
+
+impl ListenAddress {
+    /// Whether both cannot be listened on at once. Port 0 is any that is free.
+    fn overlaps(&self, other: &Self) -> bool {
+        if self.port != other.port || self.port == 0 {
+            return false;
+        }
+        match (self.ip(), other.ip()) {
+            (Some(one), Some(two)) => one == two || covers(one, two) || covers(two, one),
+            // What a name stands for is known when it is looked up.
+            _ => self.host == other.host,
+        }
+    }
+
+    fn ip(&self) -> Option<IpAddr> {
+        match self.host.as_str() {
+            "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            host => host.trim_matches(['[', ']']).parse().ok(),
+        }
+    }
+}
+
+/// Whether listening on `wide` takes the port of `other` too. `::` stands for both families.
+fn covers(wide: IpAddr, other: IpAddr) -> bool {
+    wide.is_unspecified() && (wide.is_ipv6() || other.is_ipv4())
 }
 
 impl ListenPort {
@@ -215,6 +266,37 @@ mod tests {
                 vec!["discord"]
             ]
         );
+    }
+
+    #[test]
+    fn what_one_listens_on_is_left_alone_by_the_others() {
+        let address = |host: &str, port| ListenAddress {
+            host: host.to_owned(),
+            port,
+            setting: "gateway.dashboard.port",
+        };
+        let ports = ports(&[called("telegram", "one", 9119)]).unwrap();
+        for (host, port, is_free) in [
+            ("127.0.0.1", 9119, false),
+            ("localhost", 9119, false),
+            ("0.0.0.0", 9119, false),
+            ("[::]", 9119, false),
+            ("::1", 9119, true),
+            ("127.0.0.2", 9119, true),
+            ("127.0.0.1", 9120, true),
+        ] {
+            let own = address(host, port);
+            assert_eq!(kept_apart(&ports, &own).is_ok(), is_free, "{host}:{port}");
+        }
+        let any = self::ports(&[called("telegram", "one", 0)]).unwrap();
+        assert!(kept_apart(&any, &address("127.0.0.1", 0)).is_ok());
+        let wide = ChatAccount {
+            listen: Some(address("0.0.0.0", 8443)),
+            ..called("slack", "two", 8443)
+        };
+        let both = self::ports(&[called("telegram", "one", 8443), wide]).unwrap();
+        let failure = kept_apart(&both, &address("127.0.0.1", 9119)).unwrap_err();
+        assert!(failure.to_string().contains("0.0.0.0:8443"), "{failure}");
     }
 
     #[test]

@@ -126,8 +126,15 @@ async fn what_leaves_on_a_day_is_bounded_over_a_restart_and_told() {
         "gateway: {{egress: {{allow: ['localhost:{port} in 127.0.0.0/8']}}}}\n\
          budgets: {{person: {{bytes_out: 800}}}}\n"
     );
-    let script = [reads(port), reads(port), reads(port), reads(port)];
+    let script = [
+        reads(port),
+        reads(port),
+        reads(port),
+        reads(port),
+        reads(port),
+    ];
     let lab = Lab::builder().script(script.into_iter().flatten());
+    let config = format!("{config}approvals: {{approvers: ['telegram:{ALICE}']}}\n");
     let mut lab = lab.config(&config).start().await;
     let spent = "the budget of 800 bytes that may leave for one person on one day is used up";
     assert_eq!(lab.ask(BOB, "read").await, "read");
@@ -146,4 +153,49 @@ async fn what_leaves_on_a_day_is_bounded_over_a_restart_and_told() {
         page["content"], "a page",
         "somebody else has their own: {page}"
     );
+    // Who was refused finds the command, and whoever may approve writes it.
+    let command = format!("/lift person telegram:{BOB}");
+    let usage = lab.ask(BOB, "/usage").await;
+    assert!(
+        usage.contains(" of 800 bytes left") && usage.contains(&command),
+        "{usage}"
+    );
+    let lifted = lab.ask(ALICE, &command).await;
+    assert!(lifted.contains("twice"), "{lifted}");
+    lab.ask(BOB, "at last").await;
+    let page = lab.tool_result(9)["results"][0].clone();
+    assert_eq!(page["content"], "a page", "{page}");
+}
+
+#[tokio::test]
+async fn a_fresh_subagent_sends_from_the_bytes_of_its_conversation() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let router = Router::new().route("/", get(async || "a page"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    // Enough for one request, and not for two.
+    let config = format!(
+        "gateway: {{egress: {{allow: ['localhost:{port} in 127.0.0.0/8']}}}}\n\
+         budgets: {{conversation: {{bytes_out: 800}}}}\n"
+    );
+    let handed_on = || {
+        let fresh = json!({"goal": "read it", "sandbox": "fresh"});
+        let [reads, says] = reads(port);
+        let done = Reply::streams(&["done"]);
+        [calls_tool("delegate_task", &fresh), reads, says, done]
+    };
+    let script = [handed_on(), handed_on()].into_iter().flatten();
+    let lab = Lab::builder().script(script).config(&config).start().await;
+    assert_eq!(lab.ask(BOB, "read").await, "done");
+    let page = lab.tool_result(2)["results"][0].clone();
+    assert_eq!(page["content"], "a page", "{page}");
+    assert_eq!(lab.ask(BOB, "again").await, "done");
+    let refused = lab.tool_result(6).to_string();
+    let spent = "that may leave this conversation on one day is used up";
+    assert!(
+        refused.contains(spent),
+        "another sandbox has no other bytes: {refused}"
+    );
+    let usage = lab.ask(BOB, "/usage").await;
+    assert!(usage.contains(" of 800 bytes left"), "{usage}");
 }

@@ -488,6 +488,36 @@ async fn a_photograph_that_is_too_large_for_a_message_is_shown_smaller() {
     assert_eq!(asked[2].matches(shown).count(), 2, "{}", asked[2]);
 }
 
+/// The server of the lab speaks chat completions, and nobody knows whether it takes files.
+#[tokio::test]
+async fn a_pdf_for_a_model_that_takes_none_is_read_to_it() {
+    let test = "long::a_pdf_for_a_model_that_takes_none_is_read_to_it";
+    if !has_sandboxes(test).await {
+        return;
+    }
+    let pdf = "%PDF-1.4\n1 0 obj << /Type /Page /Contents 2 0 R /Resources << /Font << /F1 3 0 R >> >> >> endobj\n\
+        2 0 obj << /Length 33 >> stream\nBT /F1 9 Tf (first words) Tj ET  \nendstream endobj\n\
+        3 0 obj << /Type /Font /Subtype /Type1 >> endobj\n%%EOF";
+    let read = calls_tool("read_file", &json!({"path": "uploads/note.pdf"}));
+    let lab = Lab::builder()
+        .configured_backends()
+        .script([says("I see"), read, says("first words")])
+        .config("streaming: false\n")
+        .start()
+        .await;
+    let seen = lab.sent_to(ALICE);
+    lab.chat()
+        .hear(Speech::by(ALICE, "read").with_file("note.pdf", pdf.as_bytes().to_vec()));
+    lab.chat().await_reply(ALICE, seen).await;
+    let asked = &lab.asked()[0];
+    assert!(asked.contains("read_file reads its words"), "{asked}");
+    assert!(!asked.contains("not shown]"), "{asked}");
+    lab.ask(ALICE, "/sh cp uploads/*-note.pdf uploads/note.pdf")
+        .await;
+    assert_eq!(lab.ask(ALICE, "and now").await, "first words");
+    assert_eq!(lab.tool_result(2)["content"], "1|first words");
+}
+
 fn looks(_: &Value) -> Reply {
     says("I see")
 }

@@ -19,6 +19,7 @@ mod answers;
 mod approvals;
 mod attacks;
 mod budgets;
+mod configurations;
 mod dashboard;
 mod delegation;
 mod delivery;

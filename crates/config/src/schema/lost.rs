@@ -12,7 +12,7 @@ const FEATURES: &[(&str, &str)] = &[
     ("agent.personalities", "personalities cannot be switched"),
     (
         "attachments",
-        "files reach the workspace, and the model only through its tools",
+        "files reach the workspace, and pictures and PDF files the model too, within bounds of its own",
     ),
     (
         "browser",

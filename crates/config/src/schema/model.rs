@@ -99,7 +99,7 @@ pub(super) fn keys() -> Vec<SchemaKey> {
                 lone_values: LoneValues::Unused,
             },
             "",
-            "the model for a task of its own: `approval` or `compression`",
+            "the model for a task of its own: `approval`, `compression` or `vision`",
         ),
     ]
 }

@@ -65,6 +65,20 @@ pub struct ModelRef {
     pub extra_body: serde_json::Map<String, serde_json::Value>,
 }
 
+impl ModelRef {
+    /// Whether it names a model or a place of its own. `auto` is what Hermes writes for the one that answers.
+    pub fn names_a_model(&self) -> bool {
+        let names_provider = self.provider.as_deref().is_some_and(|name| name != "auto");
+        let is_reached_apart = self.api_key.is_some() || self.api_mode.is_some();
+        names_provider || self.model.is_some() || self.base_url.is_some() || is_reached_apart
+    }
+
+    /// Whether nothing is written that would hold for it.
+    pub fn is_empty(&self) -> bool {
+        !self.names_a_model() && self.timeout.is_none() && self.extra_body.is_empty()
+    }
+}
+
 impl ModelConfig {
     pub(super) fn build(pick: &SettingPicker<'_>, problems: &mut Vec<ConfigProblem>) -> Self {
         let mut providers: BTreeMap<String, ProviderConfig> = pick

@@ -14,7 +14,9 @@ use hermetic_agent::{
     TurnEnding, TurnInput, TurnObserver,
 };
 use hermetic_redact::Redacted;
-use hermetic_types::RunId;
+use hermetic_session::SharedBudget;
+use hermetic_store::StoreError;
+use hermetic_types::{ConversationKey, RunId};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -124,15 +126,23 @@ impl<'a> DelegateTool<'a> {
         let goal: String = task.goal.chars().take(SHOWN_GOAL).collect();
         let label = format!("subtask {}: {goal}", index + 1);
         let asker = session.asker.for_subtask(&label);
-        let fresh = task.is_fresh.then(|| {
-            let key = message.conversation().beside(&RunId::random());
-            gateway.note_speaker(message, &key);
-            ConversationSandbox::beside(&gateway.sandboxes, message, &key)
-                .paying(gateway.service_meter(message))
-        });
-        let own = fresh.as_ref().unwrap_or(&session.own);
+        let fresh = match task.is_fresh {
+            true => match FreshSandbox::begin(session).await {
+                Ok(fresh) => Some(fresh),
+                Err(error) => {
+                    tracing::error!(%error, "a subtask has no budget to use, so it is not begun");
+                    let error = "its budget cannot be read, so it was not begun";
+                    let failed = json!({"task_index": index, "status": "failed", "error": error});
+                    return (index, failed);
+                }
+            },
+            false => None,
+        };
+        let own = fresh.as_ref().map_or(&session.own, |fresh| &fresh.own);
         let meter = gateway.meter(message).without(asker.waits().clone());
-        let tools = AgentTools::new(session.site.kit.toolbox(own, &asker), own)
+        let toolbox = session.site.kit.toolbox(own, &asker);
+        let toolbox = toolbox.showing_files(self.agent.takes_files());
+        let tools = AgentTools::new(toolbox, own)
             .with_waits(asker.waits().clone())
             .seeing(VisionModel::of(gateway, &meter))
             .without(&WITHHELD);
@@ -170,8 +180,8 @@ impl<'a> DelegateTool<'a> {
         meter.close().await;
         // If the gateway is killed before this, or the turn is dropped, the sandbox is in the
         // ledger like any other and goes when it is idle.
-        if let Some(fresh) = &fresh {
-            fresh.destroy().await;
+        if let Some(fresh) = fresh {
+            fresh.end(session).await;
         }
         let result = match answer {
             Ok(answer) => {
@@ -226,6 +236,42 @@ impl<'a> DelegateTool<'a> {
             Err(begun) => Err(format!(
                 "{begun} subtasks were begun in this turn, {most} are the most; do the rest yourself"
             )),
+        }
+    }
+}
+
+/// A sandbox for one subtask alone. It is another one for files and processes; what it sends and what it may do
+/// count as the conversation's.
+struct FreshSandbox<'a> {
+    key: ConversationKey,
+    own: ConversationSandbox<'a>,
+    budget: Option<SharedBudget>,
+}
+
+impl<'a> FreshSandbox<'a> {
+    async fn begin(session: &TurnSession<'a>) -> Result<Self, StoreError> {
+        let (gateway, message) = (session.gateway, session.message);
+        let conversation = message.conversation();
+        let key = conversation.beside(&RunId::random());
+        let budget = gateway.sandboxes.share_budget(conversation, &key).await?;
+        if let Some(day) = &gateway.outgoing {
+            day.begin_beside(conversation, &key);
+        }
+        let own = ConversationSandbox::beside(&gateway.sandboxes, message, &key)
+            .paying(gateway.service_meter(message));
+        Ok(Self { key, own, budget })
+    }
+
+    async fn end(self, session: &TurnSession<'_>) {
+        let (gateway, conversation) = (session.gateway, session.message.conversation());
+        let sandboxes = &gateway.sandboxes;
+        sandboxes
+            .add_up_budget(conversation, &self.key, self.budget)
+            .await;
+        self.own.destroy().await;
+        if let Some(day) = &gateway.outgoing {
+            // Last: until it is gone bytes may leave it.
+            day.end_beside(&self.key);
         }
     }
 }

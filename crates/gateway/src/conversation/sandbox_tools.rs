@@ -35,6 +35,8 @@ use crate::spending::ServiceMeter;
 pub struct ConversationSandbox<'a> {
     sandboxes: &'a Sandboxes,
     conversation: ConversationKey,
+    /// The conversation that this works for, where it works beside one.
+    works_for: Option<ConversationKey>,
     origin: Option<String>,
     set_aside: OnceLock<SetAside>,
     /// Whose sandbox it is counted as.
@@ -50,6 +52,7 @@ impl<'a> ConversationSandbox<'a> {
         Self {
             sandboxes,
             conversation: conversation.clone(),
+            works_for: None,
             origin: None,
             set_aside: OnceLock::new(),
             holder: None,
@@ -92,6 +95,7 @@ impl<'a> ConversationSandbox<'a> {
     ) -> Self {
         Self {
             holder: Some(holder_of(message)),
+            works_for: Some(message.conversation().clone()),
             ..Self::new(sandboxes, key)
         }
     }
@@ -122,6 +126,10 @@ impl ConversationSandbox<'_> {
 impl ToolWorkplace for ConversationSandbox<'_> {
     fn conversation(&self) -> &ConversationKey {
         &self.conversation
+    }
+
+    fn agreed_in(&self) -> &ConversationKey {
+        self.works_for.as_ref().unwrap_or(&self.conversation)
     }
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {
@@ -411,7 +419,10 @@ impl ToolSet for AgentTools<'_> {
             self.trace(known, began, failed);
             match answered {
                 Some(answered) => {
-                    if let Some(looked) = self.look(&answered, invocation.arguments, &stop).await {
+                    if name == VISION
+                        && let Some(looked) =
+                            self.look(&answered, invocation.arguments, &stop).await
+                    {
                         return looked;
                     }
                     let text = answered.json.to_text();
@@ -448,6 +459,9 @@ fn media_part(media: &ToolMedia) -> Option<MessagePart> {
 
 /// The tool that writes the list of tasks.
 const TODO: &str = "todo";
+
+/// The tool whose picture another model may look at. Those of other tools come with words of their own.
+const VISION: &str = "vision_analyze";
 
 /// The tool that waits for a person.
 const CLARIFY: &str = "clarify";

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use hermetic_acp::{AbsentAgent, AgentProgram, SealedAgent};
 use hermetic_agent::{
-    AgentTurn, CallId, HistorySummary, JournalError, LengthNote, Message, MessagePart, ToolCall,
-    TurnEnding, TurnError, TurnInput, TurnJournal, TurnObserver, TurnTaker, mend, prompt,
+    Agent, AgentTurn, CallId, HistorySummary, JournalError, LengthNote, Message, MessagePart,
+    ToolCall, TurnEnding, TurnError, TurnInput, TurnJournal, TurnObserver, TurnTaker, mend, prompt,
 };
 use hermetic_egress::{ReachSummary, RuleMode};
 use hermetic_redact::Redacted;
@@ -268,7 +268,9 @@ impl TurnSession<'_> {
         };
         // A job that makes jobs would never end.
         let cronjob = (!self.message.is_scheduled()).then_some(&cronjob as &dyn OwnTool);
-        let tools = AgentTools::new(self.site.kit.toolbox(&self.own, &self.asker), &self.own)
+        let toolbox = self.site.kit.toolbox(&self.own, &self.asker);
+        let toolbox = toolbox.showing_files(own_agent.is_none_or(Agent::takes_files));
+        let tools = AgentTools::new(toolbox, &self.own)
             .with_own_tools(delegate.into_iter().chain(cronjob))
             .with_waits(self.asker.waits().clone())
             .traced_in(&self.gateway.traces, self.row)

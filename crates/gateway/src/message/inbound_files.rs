@@ -46,6 +46,9 @@ pub(crate) struct TakenFiles {
 /// Shown with one message, in bytes: what is shown is read again at every turn.
 const MOST_SHOWN_BYTES: usize = 3 << 20;
 
+/// Said of one that is not shown itself.
+const WORDS_OF_PDF: &str = "\n[It is a PDF and not shown here: read_file reads its words.]";
+
 /// For some megabytes over the slowest of links.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -68,6 +71,7 @@ impl Gateway {
         let mut told = String::new();
         let mut media = Vec::new();
         let mut room = MOST_SHOWN_BYTES;
+        let shows_files = self.shows_files(message).await;
         for (place, attachment) in message.said().attachments.iter().enumerate() {
             let name = safe(
                 attachment
@@ -94,14 +98,20 @@ impl Gateway {
                     format!("{heard}{}", told_of(&path, attachment, bytes))
                 }
                 Ok(taken) => {
-                    if let Some((part, length)) = taken.shown(&name)
-                        && self.settings.show_media
-                        && length <= room
-                    {
-                        room -= length;
-                        media.push(part);
+                    let shown = taken.shown(&name).filter(|(part, length)| {
+                        let is_taken = shows_files || !matches!(part, MessagePart::File(_));
+                        self.settings.show_media && is_taken && *length <= room
+                    });
+                    let mut told = told_of(&path, attachment, taken.bytes);
+                    match shown {
+                        Some((part, length)) => {
+                            room -= length;
+                            media.push(part);
+                        }
+                        None if taken.is_pdf() => told.push_str(WORDS_OF_PDF),
+                        None => {}
                     }
-                    told_of(&path, attachment, taken.bytes)
+                    told
                 }
                 Err(error) => {
                     tracing::warn!(row = message.row().0, %error, "a file did not come along");
@@ -110,6 +120,18 @@ impl Gateway {
             });
         }
         TakenFiles { told, media }
+    }
+
+    /// Whether the model that answers here is shown files such as PDFs.
+    async fn shows_files(&self, message: &AcceptedMessage) -> bool {
+        match self.agent_of(message.conversation()).await {
+            Ok(agent) => agent.takes_files(),
+            // What is shown in vain is named.
+            Err(error) => {
+                tracing::warn!(%error, "which model answers could not be read");
+                true
+            }
+        }
     }
 
     /// What the model is told of a recording. Its words are the person's own.
@@ -239,6 +261,11 @@ impl TakenFile {
     /// What is kept of a longer one has holes. Its length tells, and then it is not used.
     fn is_whole(&self) -> bool {
         self.kept.len() as u64 == self.bytes
+    }
+
+    /// By its first bytes, also where the rest of it is not here.
+    fn is_pdf(&self) -> bool {
+        media_type(&self.kept) == Some("application/pdf")
     }
 
     /// An image or a PDF as a model is shown it, by its first bytes and not by what its sender calls it, and how

@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use hermetic_audit::{AuditEvent, RuleChange};
 use hermetic_redact::Redacted;
+use hermetic_session::{OutgoingLift, OutgoingScope, OutgoingSum};
 use hermetic_store::{SpendingDay, SpendingScope, StoreError};
 
 use super::book::LiftOutcome;
 use super::limits::{DayLimits, money};
+use super::meter::lift_command;
 use super::{SpendingBook, TurnMeter};
 use crate::Gateway;
 use crate::approvals::person_name;
@@ -40,14 +42,30 @@ impl Gateway {
         let yours = SpendingScope::Person(person(message));
         let here = SpendingScope::Conversation(message.conversation().to_string());
         for (whose, scope) in [("you, today", yours), ("this conversation, today", here)] {
-            let line = self.spending.line(&scope).await?;
+            let line = self.usage_line(&scope).await?;
             let _ = writeln!(text, "{whose}: {line}");
         }
         if message.may_answer() {
-            let line = self.spending.line(&SpendingScope::All).await?;
+            let line = self.usage_line(&SpendingScope::All).await?;
             let _ = writeln!(text, "everybody, today: {line}");
         }
         Ok(self.redactor.redact(text.trim_end()))
+    }
+
+    /// What was spent under a name, and what left, with the command that lifts its bound: a program that is refused
+    /// does not know the name.
+    async fn usage_line(&self, scope: &SpendingScope) -> Result<String, StoreError> {
+        let mut line = self.spending.line(scope).await?;
+        let outgoing = self.outgoing.as_ref().zip(outgoing_scope(scope));
+        if let Some(sum) = outgoing.and_then(|(day, scope)| day.sum(&scope)) {
+            let OutgoingSum { bytes, limit } = sum;
+            let command = lift_command(scope);
+            let _ = write!(
+                line,
+                ", {bytes} of {limit} bytes left the sandbox ({command} lifts that once for today)"
+            );
+        }
+        Ok(line)
     }
 
     /// Lifts a budget once for today. For who may approve.
@@ -67,17 +85,15 @@ impl Gateway {
             Some(("conversation", name)) => SpendingScope::Conversation(name.trim().to_owned()),
             _ => return Ok(Redacted::constant(HOW_TO_LIFT)),
         };
-        if self.spending.limits_of(&scope).is_none() {
-            return Ok(Redacted::constant("There is no such budget."));
-        }
-        match self.spending.lift(&scope).await? {
-            LiftOutcome::Lifted => {}
-            LiftOutcome::Already => {
+        match self.lift_all_of(&scope).await? {
+            Some(LiftOutcome::Lifted) => {}
+            None => return Ok(Redacted::constant("There is no such budget.")),
+            Some(LiftOutcome::Already) => {
                 return Ok(Redacted::constant(
                     "It was lifted today already. It begins anew at midnight.",
                 ));
             }
-            LiftOutcome::Unknown => {
+            Some(LiftOutcome::Unknown) => {
                 return Ok(Redacted::constant(
                     "Nothing was spent under that name today, so nothing is lifted. Write the name as it was said \
                      where the budget was reached.",
@@ -93,6 +109,49 @@ impl Gateway {
         Ok(Redacted::constant(
             "Lifted: for today it is twice what it was.",
         ))
+    }
+}
+
+impl Gateway {
+    /// Lifts what a name may spend and what may leave under it. Nothing where neither is bounded.
+    async fn lift_all_of(&self, scope: &SpendingScope) -> Result<Option<LiftOutcome>, StoreError> {
+        let spent = match self.spending.limits_of(scope).is_none() {
+            true => None,
+            false => Some(self.spending.lift(scope).await?),
+        };
+        let outgoing = self.outgoing.as_ref().zip(outgoing_scope(scope));
+        let outgoing = outgoing.map(|(day, scope)| day.lift(&scope));
+        let outgoing = outgoing.and_then(|lifted| match lifted {
+            OutgoingLift::Lifted => Some(LiftOutcome::Lifted),
+            OutgoingLift::Already => Some(LiftOutcome::Already),
+            OutgoingLift::Unknown => Some(LiftOutcome::Unknown),
+            OutgoingLift::NotBounded => None,
+        });
+        Ok(match (spent, outgoing) {
+            (Some(one), Some(other)) => Some(one.or(other)),
+            (one, other) => one.or(other),
+        })
+    }
+}
+
+impl LiftOutcome {
+    /// What became of two bounds of one name.
+    fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Lifted, _) | (_, Self::Lifted) => Self::Lifted,
+            (Self::Already, _) | (_, Self::Already) => Self::Already,
+            (Self::Unknown, Self::Unknown) => Self::Unknown,
+        }
+    }
+}
+
+/// The same name for bytes. What a model sends leaves no sandbox.
+fn outgoing_scope(scope: &SpendingScope) -> Option<OutgoingScope> {
+    match scope {
+        SpendingScope::Person(name) => Some(OutgoingScope::Person(name.clone())),
+        SpendingScope::Conversation(name) => Some(OutgoingScope::Conversation(name.clone())),
+        SpendingScope::All => Some(OutgoingScope::All),
+        SpendingScope::Model(_) => None,
     }
 }
 

@@ -21,6 +21,9 @@ pub(crate) struct TurnMeter<'a> {
     scopes: [SpendingScope; 3],
     /// A turn makes one request at a time.
     at_hand: Mutex<AtHand>,
+    /// The day for which the tool at work is counted. Apart from the request: a tool may make some, and each
+    /// that ends takes what is at hand with it.
+    tool_date: Mutex<String>,
     /// While people were asked, no tool ran.
     waits: ApprovalWaits,
     metrics: Option<&'a GatewayMetrics>,
@@ -63,6 +66,7 @@ impl<'a> TurnMeter<'a> {
                 SpendingScope::All,
             ],
             at_hand: Mutex::default(),
+            tool_date: Mutex::default(),
             waits: ApprovalWaits::default(),
             metrics: None,
             traces: None,
@@ -108,20 +112,13 @@ impl<'a> TurnMeter<'a> {
         });
     }
 
-    async fn reserve(&self, asked: AskedFor) -> Result<(), SpendingRefused> {
+    /// Sets aside what is asked for, and says for which day.
+    async fn reserve(&self, asked: AskedFor) -> Result<String, SpendingRefused> {
         let date = match self.book.bounds_anything() {
             true => self.book.reserve(&self.scopes, asked).await,
             false => Ok(self.book.date().await),
         };
-        let reserved = match asked {
-            AskedFor::Request(amounts) if self.book.bounds_anything() => amounts,
-            AskedFor::Request(_) | AskedFor::Tool => SpendingAmounts::default(),
-        };
-        let date = date.map_err(|why| SpendingRefused { words: words(why) })?;
-        let mut at_hand = self.at_hand();
-        at_hand.date = date;
-        at_hand.reserved = reserved;
-        Ok(())
+        date.map_err(|why| SpendingRefused { words: words(why) })
     }
 
     /// Writes down what is not in the book yet, where no request follows.
@@ -140,6 +137,12 @@ impl<'a> TurnMeter<'a> {
     fn at_hand(&self) -> MutexGuard<'_, AtHand> {
         self.at_hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn tool_date(&self) -> MutexGuard<'_, String> {
+        self.tool_date
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl SpendingMeter for TurnMeter<'_> {
@@ -154,8 +157,15 @@ impl SpendingMeter for TurnMeter<'_> {
                 let words = PRICE_UNKNOWN.to_owned();
                 return Err(SpendingRefused { words });
             }
-            self.reserve(AskedFor::Request(estimated(estimate))).await?;
-            self.at_hand().asked = Some(Instant::now());
+            let estimate = estimated(estimate);
+            let date = self.reserve(AskedFor::Request(estimate)).await?;
+            let mut at_hand = self.at_hand();
+            at_hand.date = date;
+            at_hand.reserved = match self.book.bounds_anything() {
+                true => estimate,
+                false => SpendingAmounts::default(),
+            };
+            at_hand.asked = Some(Instant::now());
             Ok(())
         }
         .boxed()
@@ -225,7 +235,9 @@ impl SpendingMeter for TurnMeter<'_> {
             if !self.book.bounds_tools() {
                 return Ok(());
             }
-            self.reserve(AskedFor::Tool).await
+            let date = self.reserve(AskedFor::Tool).await?;
+            *self.tool_date() = date;
+            Ok(())
         }
         .boxed()
     }
@@ -241,7 +253,7 @@ impl SpendingMeter for TurnMeter<'_> {
                 self.at_hand().tool_ms += tool_ms;
                 return;
             }
-            let date = self.at_hand().date.clone();
+            let date = self.tool_date().clone();
             let change = SpendingAmounts {
                 tool_ms,
                 ..SpendingAmounts::default()
@@ -280,19 +292,24 @@ pub(super) fn words(why: NotReserved) -> String {
             return NOT_WRITTEN.to_owned();
         }
     };
-    let (whose, command) = match &scope {
-        SpendingScope::Person(name) => ("your budget", format!("/lift person {name}")),
-        SpendingScope::Conversation(name) => (
-            "the budget of this conversation",
-            format!("/lift conversation {name}"),
-        ),
-        SpendingScope::Model(_) | SpendingScope::All => {
-            ("the budget of everybody here", "/lift all".to_owned())
-        }
+    let whose = match &scope {
+        SpendingScope::Person(_) => "your budget",
+        SpendingScope::Conversation(_) => "the budget of this conversation",
+        SpendingScope::Model(_) | SpendingScope::All => "the budget of everybody here",
     };
+    let command = lift_command(&scope);
     format!(
         "I stop here: {whose} for today is reached ({} of {}). It begins anew at midnight. Somebody who may \
          approve can lift it once for today: {command}",
         reached.used, reached.limit
     )
+}
+
+/// What an approver writes to lift a budget.
+pub(super) fn lift_command(scope: &SpendingScope) -> String {
+    match scope {
+        SpendingScope::Person(name) => format!("/lift person {name}"),
+        SpendingScope::Conversation(name) => format!("/lift conversation {name}"),
+        SpendingScope::Model(_) | SpendingScope::All => "/lift all".to_owned(),
+    }
 }

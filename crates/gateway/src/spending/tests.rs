@@ -313,6 +313,26 @@ async fn who_waits_over_midnight_is_counted_for_the_new_day() {
     assert_ne!(waiting.await, before);
 }
 
+/// `vision_analyze` asks a model of its own.
+#[tokio::test]
+async fn a_tool_that_asks_a_model_is_counted_with_its_time() {
+    let lab = SpendingLab::new(of_person(DayLimits {
+        tool_seconds: Some(10),
+        ..DayLimits::default()
+    }));
+    let book = lab.book().await;
+    let meter = ada(&book, "c");
+    meter.before_tool().await.unwrap();
+    meter.before_request(estimate(10)).await.unwrap();
+    meter.after_request(estimate(10), took(10)).await;
+    meter.after_tool(Duration::from_secs(7)).await;
+    let all = book.day(&SpendingScope::All).await.unwrap().spent;
+    assert_eq!((all.tokens, all.tool_ms), (10, 7000));
+    meter.before_tool().await.unwrap();
+    meter.after_tool(Duration::from_secs(4)).await;
+    assert!(meter.before_tool().await.is_err());
+}
+
 #[tokio::test]
 async fn waiting_for_a_person_is_no_time_of_tools() {
     let lab = SpendingLab::new(SpendingLimits::default());

@@ -107,7 +107,7 @@ fn check_lists_what_is_not_used() {
 }
 
 /// Each is refused by `gateway run` on whatever machine, or by neither.
-const REFUSED: [(&str, &str); 16] = [
+const REFUSED: [(&str, &str); 19] = [
     (
         "model: {default: m, provider: azure}\n",
         "no endpoint is known",
@@ -121,6 +121,15 @@ const REFUSED: [(&str, &str); 16] = [
         "provider nobody",
     ),
     ("model: {default: m, base_url: nonsense}\n", "base_url"),
+    (
+        "model: {default: m, base_url: 'http://127.0.0.1:9/v1'}\nauxiliary: {vision: {provider: nobody, model: n}}\n",
+        "provider nobody",
+    ),
+    (
+        "model: {default: m, base_url: 'http://127.0.0.1:9/v1'}\nauxiliary: {compression: {provider: nobody, model: n}}\n",
+        "provider nobody",
+    ),
+    ("timezone: Mars/Olympus\n", "Mars/Olympus"),
     ("terminal: {native_require: [armour]}\n", "armour"),
     (
         "terminal: {native_mounts: ['/etc:/data:rw']}\n",
@@ -192,6 +201,7 @@ fn what_check_likes_runs() {
         "api_server: {enabled: true, key: a-key-of-some-length}\nterminal: {native_mounts: ['/usr/share:/data']}\n",
         "terminal: {native_mounts: ['/etc:/data'], native_accept_risks: []}\n",
         "auxiliary: {transient_retries: 2, approval: {provider: auto}}\n",
+        "model: {default: qwen3, provider: custom, base_url: 'http://127.0.0.1:9/v1'}\napprovals: {mode: smart}\nauxiliary: {approval: {provider: auto, model: ''}, compression: {provider: auto, model: '', timeout: 120}, vision: {provider: auto, model: ''}}\n",
     ] {
         let hermetic = Hermetic::with(config);
         let checked = hermetic.run(&["config", "check"]);
@@ -308,8 +318,21 @@ fn show_takes_sections() {
     let ended = hermetic.run(&["config", "show", "telegram.reactions"]);
     assert_eq!(
         ended.out,
-        "platforms.telegram.reactions = false  # default\n"
+        "platforms.telegram.reactions = false  # default; no effect yet: progress shows as typing\n"
     );
+    let json = hermetic
+        .run(&["config", "show", "telegram", "--json"])
+        .json();
+    let idle = |key: &str| {
+        let rows = json.as_array().unwrap();
+        let row = rows.iter().find(|row| row["key"] == key).unwrap();
+        row["no_effect"].clone()
+    };
+    assert_eq!(
+        idle("platforms.telegram.reactions"),
+        "progress shows as typing"
+    );
+    assert!(idle("platforms.telegram.allowed_users").is_null());
     assert_eq!(hermetic.run(&["config", "show", "nonsense"]).code, 1);
 }
 

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hermetic_types::ConversationKey;
 use tokio::time::Instant;
 
 use super::McpServerSettings;
@@ -17,7 +16,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30 * 60);
 
 /// What one conversation has of each server.
 pub(super) struct ConversationServers {
-    pub(super) conversation: ConversationKey,
     pub(super) seats: Vec<tokio::sync::Mutex<ServerSeat>>,
     pub(super) offered: Mutex<Arc<Vec<OfferedTool>>>,
 }

@@ -7,7 +7,7 @@ use hermetic_types::{Command, CommandInput, CommandProgram};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::conversation::{ConversationServers, ServerSeat};
+use super::conversation::ServerSeat;
 use super::document_act::ServerCapabilities;
 use super::http::HttpLink;
 use super::link::{ServerConnection, ServerLink};
@@ -25,7 +25,6 @@ impl McpShared {
     pub(super) async fn enter(
         &self,
         server: usize,
-        own: &ConversationServers,
         seat: &mut ServerSeat,
         caller: McpCaller<'_>,
     ) -> Result<Option<Held>, RequestFailure> {
@@ -67,10 +66,7 @@ impl McpShared {
                     return Err(why);
                 }
             };
-            if let Err(why) = self
-                .agree_to(settings, own, &seat.seen, &tools, caller)
-                .await
-            {
+            if let Err(why) = self.agree_to(settings, &seat.seen, &tools, caller).await {
                 seat.connection = None;
                 return Err(why);
             }

@@ -35,17 +35,17 @@ use hermetic_policy::{JudgementContext, Policy};
 use hermetic_redact::{Redactor, RedactorSettings};
 use hermetic_store::DocumentRows;
 use hermetic_types::{BackendDescription, BackendKind, ConversationKey};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::shown::legible;
-use crate::toolbox::RawAnswer;
 use crate::{CommandApprover, ToolDescription, ToolWorkplace};
 use conversation::ConversationServers;
 use definition::ToolAct;
 use message::RequestFailure;
 
+pub(crate) use result::ServerAnswer;
 pub use settings::{McpServerPlace, McpServerSettings};
 
 /// Every tool of an MCP server has a name that begins so.
@@ -150,7 +150,7 @@ impl McpServers {
                 return None;
             }
             let entered = tokio::select! {
-                entered = shared.enter(server, own, &mut seat, caller) => entered.map(drop),
+                entered = shared.enter(server, &mut seat, caller) => entered.map(drop),
                 () = caller.stop.cancelled() => return None,
             };
             match entered {
@@ -187,7 +187,7 @@ impl McpServers {
         let mut failures = Vec::new();
         for server in 0..shared.servers.len() {
             let mut seat = own.seats[server].lock().await;
-            let entered = shared.enter(server, &own, &mut seat, caller).await;
+            let entered = shared.enter(server, &mut seat, caller).await;
             failures.push(entered.err());
         }
         let offered = own.offer_again(&shared.servers).await;
@@ -243,7 +243,7 @@ impl McpServers {
         caller: McpCaller<'_>,
         name: &str,
         arguments: &Map<String, Value>,
-    ) -> Option<RawAnswer> {
+    ) -> Option<ServerAnswer> {
         let own = self.of(caller.workplace.conversation());
         let offered = own.offered();
         let tool = offered.iter().find(|tool| tool.offered_name == name)?;
@@ -259,10 +259,7 @@ impl McpServers {
         own.offer_again(&self.shared.servers).await;
         Some(match called {
             Ok(answer) => answer,
-            Err(why) => RawAnswer {
-                json: json!({"error": why.to_string()}),
-                failed: true,
-            },
+            Err(why) => ServerAnswer::failed(&why.to_string()),
         })
     }
 
@@ -275,7 +272,6 @@ impl McpServers {
         let own = known.entry(conversation.clone()).or_insert_with(|| {
             let seats = self.shared.servers.iter().map(|_| Default::default());
             Arc::new(ConversationServers {
-                conversation: conversation.clone(),
                 seats: seats.collect(),
                 offered: Mutex::default(),
             })

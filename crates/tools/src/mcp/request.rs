@@ -8,8 +8,8 @@ use super::conversation::ConversationServers;
 use super::definition::{MOST_SERVER_TOOLS, OfferedTool, ToolAct, ToolDefinition};
 use super::link::ServerConnection;
 use super::message::RequestFailure;
-use super::{McpCaller, McpServerSettings, McpShared, result};
-use crate::toolbox::RawAnswer;
+use super::result::{self, ServerAnswer};
+use super::{McpCaller, McpServerSettings, McpShared};
 
 /// Pages of a list of tools.
 const MOST_PAGES: usize = 64;
@@ -21,11 +21,11 @@ impl McpShared {
         own: &ConversationServers,
         arguments: &Map<String, Value>,
         caller: McpCaller<'_>,
-    ) -> Result<RawAnswer, RequestFailure> {
+    ) -> Result<ServerAnswer, RequestFailure> {
         let settings = &self.servers[tool.server];
         // Held until the answer, so that nobody begins the connection anew under a call.
         let mut seat = own.seats[tool.server].lock().await;
-        let _held = self.enter(tool.server, own, &mut seat, caller).await?;
+        let _held = self.enter(tool.server, &mut seat, caller).await?;
         let definition = &tool.definition;
         let now = seat.tools.iter().flatten();
         if !now.clone().any(|now| now == definition) {

@@ -8,7 +8,6 @@ use hermetic_store::ReplaceOutcome;
 use hermetic_types::Command;
 use serde::{Deserialize, Serialize};
 
-use super::conversation::ConversationServers;
 use super::definition::{ToolAct, ToolDefinition, differences};
 use super::message::RequestFailure;
 use super::settings::digest;
@@ -28,7 +27,6 @@ impl McpShared {
     pub(super) async fn agree_to(
         &self,
         settings: &McpServerSettings,
-        own: &ConversationServers,
         in_memory: &Option<SeenTools>,
         tools: &[ToolDefinition],
         caller: McpCaller<'_>,
@@ -36,7 +34,9 @@ impl McpShared {
         let cannot = |why: &dyn fmt::Display| {
             RequestFailure(format!("what it offered before cannot be read: {why}"))
         };
-        let name = format!("mcp-tools:{}:{}", own.conversation, settings.name);
+        // To a subagent in a fresh sandbox a list that changed would be the first one.
+        let agreed_in = caller.workplace.agreed_in();
+        let name = format!("mcp-tools:{agreed_in}:{}", settings.name);
         let stored = match &self.seen {
             Some(rows) => rows.load(&name).await.map_err(|error| cannot(&error))?,
             None => None,

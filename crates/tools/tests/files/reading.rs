@@ -166,3 +166,21 @@ fn of_a_large_pdf_the_words_are_read() {
         assert_eq!(content(&second), "2|second line", "{second}");
     });
 }
+
+#[test]
+fn of_a_small_pdf_the_words_are_read_where_the_model_is_not_shown_it() {
+    native(async |lab| {
+        let make = r"{ printf '%%PDF-1.4\n1 0 obj << /Type /Page /Contents 2 0 R /Resources << /Font << /F1 3 0 R >> >> >> endobj\n'
+             printf '2 0 obj << /Length 61 >> stream\nBT /F1 9 Tf (first words) Tj 0 -12 Td (second line) Tj ET\nendstream endobj\n'
+             printf '3 0 obj << /Type /Font /Subtype /Type1 >> endobj\n%%%%EOF'; } > note.pdf";
+        lab.sh(make).await;
+        let arguments = json!({"path": "note.pdf"});
+        let (shown, files) = lab
+            .call_showing_files(true, "read_file", arguments.clone())
+            .await;
+        assert_eq!(files, 1, "{shown}");
+        let (read, files) = lab.call_showing_files(false, "read_file", arguments).await;
+        assert_eq!(content(&read), "1|first words\n2|second line", "{read}");
+        assert_eq!(files, 0);
+    });
+}

@@ -345,6 +345,7 @@ async fn get(address: &str) -> String {
 /// A conversation without a sandbox that reaches one server.
 pub(super) struct Place {
     conversation: ConversationKey,
+    agreed_in: ConversationKey,
     egress: Arc<Egress>,
 }
 
@@ -361,9 +362,22 @@ impl Place {
             rules: RulesText::allowing([format!("{host} in 127.0.0.0/8")]),
             ..EgressRules::default()
         };
+        let conversation = ConversationKey::new("agent:main:test:dm:1");
         Self {
-            conversation: ConversationKey::new("agent:main:test:dm:1"),
+            agreed_in: conversation.clone(),
+            conversation,
             egress: Arc::new(Egress::new(proxy, rules).unwrap()),
+        }
+    }
+}
+
+impl Place {
+    /// Another conversation, in which holds what was agreed to in `agreed_in`; by itself what was agreed to there.
+    pub(super) fn named(self, conversation: &str, agreed_in: &str) -> Self {
+        Self {
+            conversation: ConversationKey::new(conversation),
+            agreed_in: ConversationKey::new(agreed_in),
+            ..self
         }
     }
 }
@@ -377,6 +391,10 @@ impl fmt::Debug for Place {
 impl ToolWorkplace for Place {
     fn conversation(&self) -> &ConversationKey {
         &self.conversation
+    }
+
+    fn agreed_in(&self) -> &ConversationKey {
+        &self.agreed_in
     }
 
     fn sandbox(&self) -> BoxFuture<'_, Result<Held, NoSandbox>> {

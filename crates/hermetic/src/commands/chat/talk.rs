@@ -283,7 +283,9 @@ impl<'a> TerminalTalk<'a> {
         let called = self.called_skill(text).await;
         let text = called.as_deref().unwrap_or(text);
         let own = ConversationSandbox::new(&self.keyboard.sandboxes, &self.conversation);
-        let tools = AgentTools::new(self.keyboard.kit.toolbox(&own, &self.keyboard.asker), &own);
+        let toolbox = self.keyboard.kit.toolbox(&own, &self.keyboard.asker);
+        let toolbox = toolbox.showing_files(self.keyboard.agent.takes_files());
+        let tools = AgentTools::new(toolbox, &own);
         let personal = self.keyboard.memory.as_ref().map(KeyboardMemory::tools);
         let tools = match &personal {
             Some(personal) => tools.with_personal(personal),

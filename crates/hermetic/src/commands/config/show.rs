@@ -61,9 +61,11 @@ pub(crate) fn run(cli: &CommandLine, args: &ConfigShowArgs) -> Result<ExitReason
         let value = setting
             .value()
             .map_or_else(|| "(not set)".to_owned(), SettingValue::shown);
+        let idle = setting.idle_because();
+        let idle = idle.map_or_else(String::new, |why| format!("; no effect yet: {why}"));
         let _ = writeln!(
             text,
-            "{:width$} = {value}  {DIM}# {}{DIM:#}",
+            "{:width$} = {value}  {DIM}# {}{idle}{DIM:#}",
             setting.name(),
             setting.origin(),
         );
@@ -96,5 +98,6 @@ fn described(setting: &EffectiveSetting) -> serde_json::Value {
         "origin": setting.origin().to_string(),
         "variable": setting.variable(),
         "about": setting.about(),
+        "no_effect": setting.idle_because(),
     })
 }
