@@ -413,7 +413,7 @@ impl<'a> DiscordListener<'a> {
             self.end_connection().await;
             self.discord
                 .set_state(ChatState::Stopped { why: why.clone() });
-            return Some(ReceiveError::Unauthorized {
+            return Some(ReceiveError::Ended {
                 account: self.discord.account.clone(),
                 description: why,
             });

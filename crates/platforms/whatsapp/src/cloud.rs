@@ -222,7 +222,7 @@ impl WhatsAppCloud {
             {
                 let description = refusal.words();
                 self.set_state(ChatState::Stopped { why });
-                return Err(ReceiveError::Unauthorized {
+                return Err(ReceiveError::Ended {
                     account: self.account.clone(),
                     description,
                 });
