@@ -15,6 +15,7 @@ mod connection;
 mod dialect;
 mod dispatch;
 mod files;
+mod heard_until;
 mod hearing;
 mod interactions;
 mod listener;
