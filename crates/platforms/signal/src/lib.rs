@@ -128,6 +128,8 @@ pub struct SignalTiming {
     pub throttle: Duration,
     /// How often the daemon is asked whether it still has our account.
     pub ping: Duration,
+    /// How often Signal itself is asked that, by way of the daemon.
+    pub prove: Duration,
     /// The daemon shows every fifteen seconds that it lives; after this long it does not.
     pub silence: Duration,
 }
@@ -315,6 +317,7 @@ impl Default for SignalTiming {
             retry: (Duration::from_secs(1), Duration::from_secs(60)),
             throttle: Duration::from_secs(60),
             ping: Duration::from_secs(60),
+            prove: Duration::from_secs(15 * 60),
             // Two signs of life missed, and a slow machine's time.
             silence: Duration::from_secs(40),
         }
