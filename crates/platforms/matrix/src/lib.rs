@@ -35,6 +35,7 @@ mod rooms;
 mod sealed_file;
 mod send;
 mod session;
+mod strangers;
 mod sync;
 mod wire;
 
