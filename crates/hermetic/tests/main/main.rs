@@ -40,6 +40,7 @@ mod modal;
 mod modal_service;
 mod models;
 mod pairing;
+mod platform_setup;
 #[path = "../../../store/tests/postgres_server/mod.rs"]
 mod postgres_server;
 mod probes;
