@@ -40,9 +40,9 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::BoxStream;
 use hermetic_chat::{
     AccountCheck, AdapterState, AttachmentStream, ButtonLimits, Capabilities, Chat, ChatReply,
-    ChatState, CheckError, DownloadError, OutgoingFile, OutgoingText, ReactionChoices,
-    ReceiveError, ReceivedEvent, Redelivery, ReplyRule, ReportedChanges, SendError, TextLimit,
-    ThrottledChats,
+    ChatState, CheckError, ChoiceShape, DownloadError, MissedMessages, OutgoingFile, OutgoingText,
+    ReactionChoices, ReceiveError, ReceivedEvent, Redelivery, ReplyRule, ReportedChanges,
+    SendError, TextLimit, ThrottledChats, UnaskedMessages,
 };
 use hermetic_types::{
     AccountId, Attachment, ButtonPress, ChatId, ChatPlace, MessageId, Platform, SharedClock,
@@ -73,16 +73,21 @@ const CAPABILITIES: Capabilities = Capabilities {
     buttons: Some(ButtonLimits {
         most: ReactionChoices::MOST,
         data_bytes: 64,
+        shown: ChoiceShape::Reactions,
     }),
     files_in: Some(files::DOWNLOAD_BYTES),
     files_out: Some(files::UPLOAD_BYTES as u64),
     threads: false,
     typing: Some(presence::TYPING),
     redelivery: Redelivery::Never,
+    missed: MissedMessages::Kept(
+        "by Signal, if its daemon runs with `--receive-mode=on-connection`",
+    ),
     send_keys: None,
     // They are times, each by its sender's clock.
     ordered_messages: false,
     replies: ReplyRule::Free,
+    unasked: UnaskedMessages::AnyTime,
 };
 
 #[derive(Clone, Debug)]
