@@ -83,7 +83,8 @@ pub(crate) async fn connect(
         "\n{BOLD}{}{BOLD:#} (every step outside of this program: {})\n\n",
         setup.title, setup.guide
     ))?;
-    take_values(setup, inputs, &mut file, prompt, args).await?;
+    // Boxed: it holds every platform's check, and whoever awaits this holds all of it.
+    Box::pin(take_values(setup, inputs, &mut file, prompt, args)).await?;
     allow_people(setup, inputs, &mut file, prompt, args)?;
     file.write(&inputs.home)
 }
